@@ -1,0 +1,61 @@
+"""The project's numba decorator: compiled once, kept on disk, and never stale after an edit."""
+
+import hashlib
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+#: How many sets of compiled kernels are kept before the oldest is removed.
+KEPT_CACHES = 4
+
+
+def _cache_folder() -> Path:
+    """
+    Return a folder named by the sources of all kernels.
+
+    numba does not notice an edit to a function that a kernel calls in another file, so a cache must not
+    outlive any edit.
+    """
+    package = Path(__file__).parent
+    digest = hashlib.blake2b(sys.version.encode(), digest_size=8)
+    for path in sorted(package.rglob("*.py")):
+        source = path.read_bytes()
+        if b"njit" in source:
+            digest.update(source)
+    home = os.environ.get("SWFLOW_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "swflow"
+    return Path(home) / f"kernels-{digest.hexdigest()}"
+
+
+def _use_cache() -> None:
+    """Point numba at the folder, and remove the oldest ones of earlier sources."""
+    if "NUMBA_CACHE_DIR" in os.environ:
+        return
+    folder = _cache_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        os.utime(folder)
+        others = sorted(folder.parent.glob("kernels-*"), key=lambda path: path.stat().st_mtime)
+        for old in others[:-KEPT_CACHES]:
+            shutil.rmtree(old, ignore_errors=True)
+    except OSError:
+        return  # a read-only home: numba chooses a place of its own
+    os.environ["NUMBA_CACHE_DIR"] = str(folder)
+    if "numba" in sys.modules:  # imported before us: its setting is already read
+        import numba
+
+        numba.config.reload_config()
+
+
+_use_cache()
+
+from numba import njit as _njit  # noqa: E402  the cache folder has to be set first
+
+
+def njit(function: Function) -> Function:
+    """Compile a kernel with numba, without the interpreter's lock and with the compiled code kept on disk."""
+    return cast(Function, _njit(function, cache=True, nogil=True))
