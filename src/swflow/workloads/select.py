@@ -1,0 +1,76 @@
+"""Selecting: a part of a workload's jobs, by number, status or a condition."""
+
+from collections.abc import Iterable
+
+import polars as pl
+
+from swflow.errors import SwflowError
+from swflow.expressions import condition
+from swflow.jobs import Workload
+
+
+def select(
+    workload: Workload,
+    *,
+    jobs: int | None = None,
+    status: Iterable[int] = (),
+    without_status: Iterable[int] = (),
+    where: str | None = None,
+) -> Workload:
+    """
+    Keep a part of the jobs; the first ``jobs`` are counted after the other conditions.
+
+    Parameters
+    ----------
+    workload : Workload
+        Where to select from.
+    jobs : int, optional
+        How many to keep, from the first submitted on.
+    status : iterable of int
+        Keep only jobs of these statuses (SWF: 0 failed, 1 completed, 5 cancelled).
+    without_status : iterable of int
+        Leave out jobs of these statuses. A job of unknown status stays.
+    where : str, optional
+        Keep only jobs that fulfil this condition, such as ``processors <= 32 and run_time > 60``.
+
+    Returns
+    -------
+    Workload
+        Its history's new entry has ``read``, ``kept`` and ``removed`` (reason to number of jobs).
+
+    Raises
+    ------
+    SwflowError
+        If the condition is none, ``jobs`` is not positive, or no job is left.
+
+    Examples
+    --------
+    >>> from swflow.machine import Machine
+    >>> table = pl.DataFrame({"job_id": [1, 2, 3], "status": [1, 5, None], "processors": [1, 2, 3]})
+    >>> part = select(Workload(table, Machine.of(4), "tiny"), without_status=[5], jobs=1)
+    >>> part.jobs["job_id"].to_list(), part.history[0]["removed"]
+    ([1], {'status-5': 1, 'after-first-1': 1})
+    """
+    if jobs is not None and jobs < 1:
+        raise SwflowError(f"select: jobs must be at least 1, not {jobs}")
+    table = workload.jobs
+    removed: dict[str, int] = {}
+    status = list(status)
+    filters: list[tuple[str, pl.Expr]] = []
+    if status:
+        filters.append((f"status-not-{'-'.join(map(str, status))}", ~pl.col("status").is_in(status)))
+    filters += [(f"status-{one}", pl.col("status") == one) for one in without_status]
+    if where is not None:
+        filters.append((f"not ({where})", ~condition(where, table.columns, "select: where")))
+    for reason, unwanted in filters:
+        kept = table.filter(~unwanted.fill_null(reason.startswith("status-not")))
+        if kept.height < table.height:
+            removed[reason] = table.height - kept.height
+        table = kept
+    if jobs is not None and table.height > jobs:
+        removed[f"after-first-{jobs}"] = table.height - jobs
+        table = table.head(jobs)
+    if table.is_empty():
+        raise SwflowError(f"select: {workload.name}: no job is left of {workload.jobs.height:,}")
+    entry = {"stage": "select", "read": workload.jobs.height, "kept": table.height, "removed": removed}
+    return workload.with_jobs(table, entry)
