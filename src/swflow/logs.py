@@ -13,7 +13,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ import yaml
 
 from swflow.errors import SwflowError
 from swflow.files import atomic_path
-from swflow.swf import compress, plain_text
+from swflow.swf import compress, parse_moment, plain_text
 
 #: Seconds to wait for a connection, and for the next bytes of an answer.
 TIMEOUT = (4.0, 30.0)
@@ -52,8 +52,8 @@ class Log:
         Checksum of the decompressed text.
     acknowledgement, citation : str, optional
         Whom to thank and what to cite.
-    since, until : datetime.date, optional
-        A period's first day, and the day after its last (``from`` and ``until`` in the catalogue).
+    since, until : datetime.date or datetime.datetime, optional
+        A period's first day or moment, and the one after its last (``from`` and ``until`` in the catalogue).
     parameters : dict
         A synthetic log's other keys: the model's parameters.
     clean : dict
@@ -229,7 +229,7 @@ def _checked(name: Any, entry: Any, where: str) -> Log:
         raise SwflowError(f"{where}: {what}; give exactly one of {', '.join(_SOURCES)}")
     values: dict[str, Any] = {key: _text(entry[key], f"{where}: {key}") for key in _TEXTS if key in entry}
     values |= {key: _count(entry[key], f"{where}: {key}") for key in _NUMBERS if key in entry}
-    values |= {name: _date(entry[key], f"{where}: {key}") for key, name in _DATES.items() if key in entry}
+    values |= {name: parse_moment(entry[key], f"{where}: {key}") for key, name in _DATES.items() if key in entry}
     if "clean" in entry and not isinstance(entry["clean"], Mapping):
         raise SwflowError(f"{where}: clean: must be a mapping such as {{flurries: [...]}}, not {entry['clean']!r}")
     log = Log(name=name, **values, parameters=unknown, clean=dict(entry.get("clean", {})))
@@ -259,7 +259,7 @@ def _check_period(log: Log, where: str) -> None:
             raise SwflowError(f"{where}: from and until belong to a period; give of: LOG in an entry of its own")
     elif log.since is None and log.until is None:
         raise SwflowError(f"{where}: a period of {log.of} needs from, until or both")
-    elif log.since and log.until and log.since >= log.until:
+    elif log.since and log.until and str(log.since) >= str(log.until):
         raise SwflowError(f"{where}: from {log.since} is not before until {log.until}")
 
 
@@ -284,15 +284,6 @@ def _count(value: Any, where: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise SwflowError(f"{where}: must be a whole number of at least 1, not {value!r}")
     return value
-
-
-def _date(value: Any, where: str) -> date:
-    if isinstance(value, date) and not isinstance(value, datetime):
-        return value
-    try:
-        return date.fromisoformat(value)
-    except (TypeError, ValueError):
-        raise SwflowError(f"{where}: must be a date such as 1996-01-01, not {str(value)!r}") from None
 
 
 def _suggestion(name: str, known: Iterable[str]) -> str:

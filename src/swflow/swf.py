@@ -557,6 +557,44 @@ _US_ZONES = {
 }
 
 
+def parse_moment(value: object, where: str) -> date:
+    """
+    Return a day, or a moment, that a config or a command names.
+
+    Parameters
+    ----------
+    value : str, date or datetime
+        A day such as ``1996-01-01``, or a time such as ``1996-01-01T06:00`` or ``1996-01-01T00:00Z``.
+    where : str
+        The key or option that it comes from, for the error.
+
+    Returns
+    -------
+    date or datetime
+        A datetime if a time of day is given.
+
+    Raises
+    ------
+    SwflowError
+        If it is neither.
+
+    Examples
+    --------
+    >>> parse_moment("1996-01-01", "from")
+    datetime.date(1996, 1, 1)
+    """
+    if isinstance(value, date):
+        return value
+    for kind in (date, datetime):
+        try:
+            return kind.fromisoformat(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            continue
+    raise SwflowError(
+        f"{where}: must be a date such as 1996-01-01, not {str(value)!r} (with a time: 1996-01-01T00:00Z)"
+    ) from None
+
+
 def seconds_since_start(header: Mapping[str, list[str]], moment: date) -> float:
     """
     Return how many seconds after the log's start a date begins, or a time is.

@@ -10,7 +10,7 @@ import polars as pl
 
 from swflow.errors import SwflowError
 from swflow.expressions import condition
-from swflow.jobs import SWF_FIELDS, Workload, sort_jobs
+from swflow.jobs import SWF_FIELDS, Workload, read_workload, sort_jobs
 from swflow.machine import Machine
 
 #: The rules of `clean`, in the order in which they are applied; a job counts under the first that it meets.
@@ -186,8 +186,8 @@ def clean_log(
     processors, nodes : int, optional
         The machine; by default MaxProcs and MaxNodes of the header and, where there are none, as many
         processors as the widest job has.
-    since, until : datetime.date, optional
-        Only jobs submitted on or after the first day and before the second, by the clock of the log's site.
+    since, until : datetime.date or datetime.datetime, optional
+        Only jobs submitted on or after the first and before the second, by the clock of the log's site.
     lenient : bool
         Count and skip malformed lines instead of refusing the log.
     drop, without_status, flurries
@@ -224,6 +224,34 @@ def clean_log(
     if log.skipped:
         entry["removed"] = {"malformed": len(log.skipped)} | entry["removed"]
     return replace(workload, history=(entry,))
+
+
+def open_workload(path: str | os.PathLike[str], processors: int | None = None) -> Workload:
+    """
+    Open a workload that swflow wrote, or a log, which is cleaned by the default rules.
+
+    Parameters
+    ----------
+    path : path-like
+        ``.parquet``, ``.swf`` or ``.swf.gz``.
+    processors : int, optional
+        The machine's processors, instead of the workload's own.
+
+    Returns
+    -------
+    Workload
+
+    Raises
+    ------
+    SwflowError
+        If the file cannot be read.
+    """
+    if Path(path).suffix == ".parquet":
+        workload = read_workload(path)
+        return workload if processors is None else replace(workload, machine=Machine.of(processors))
+    # A job wider than the machine that was asked for is an error to be told, not a job to be dropped.
+    rules = [rule for rule in RULES if processors is None or rule != "wider-than-machine"]
+    return clean_log(path, processors=processors, drop=rules)
 
 
 def log_name(path: str | os.PathLike[str]) -> str:
