@@ -1,0 +1,494 @@
+"""The workload model of Lublin and Feitelson: sizes, run times and arrivals of rigid parallel jobs."""
+
+import math
+from dataclasses import dataclass, fields
+
+import numpy as np
+import polars as pl
+
+from swflow.errors import SwflowError
+from swflow.jobs import SWF_FIELDS
+from swflow.workloads.estimates import DEFAULT_MAXIMUM, modal_estimates
+
+#: The queues of the two classes, by the convention of the Standard Workload Format.
+INTERACTIVE_QUEUE = 0
+BATCH_QUEUE = 1
+
+#: What `generate_lublin` takes for ``classes`` and ``estimates``.
+CLASSES = ("batch-and-interactive", "combined")
+ESTIMATES = ("tsafrir", "exact", "none")
+
+#: The size of the machine that the published parameters of job size are for.
+PUBLISHED_PROCESSORS = 128
+
+#: Logarithms (of seconds) above which the authors' program draws again: 45 hours and 5 days.
+LONGEST_LOG_RUN_TIME = 12.0
+LONGEST_LOG_GAP = 13.0
+
+SECONDS_A_DAY = 86400
+SLOTS_A_DAY = 48
+SECONDS_A_SLOT = SECONDS_A_DAY // SLOTS_A_DAY
+
+#: The half hour, counted from 1 at midnight, at which the cyclic day starts: that from 5:00 to 5:30.
+FIRST_SLOT = 11
+
+#: Users of a generated workload, when users are wanted. The model has none: this is a choice of swflow.
+USERS = 200
+
+
+@dataclass(frozen=True)
+class LublinParameters:
+    """
+    The parameters of one class of jobs.
+
+    Gamma distributions have a shape and a scale (their mean is shape times scale).
+
+    Parameters
+    ----------
+    serial_probability : float
+        Share of jobs of one processor.
+    power_of_two_probability : float
+        Share of *all* jobs that are parallel and made a power of two.
+    log2_low, log2_medium, log2_high : float
+        The two stages, [low, medium] and [medium, high], of the uniform distribution of log2(size) of
+        parallel jobs, on a machine of 128 processors.
+    low_probability : float
+        Probability of the first stage.
+    run_time_shape_1, run_time_scale_1 : float
+        First gamma distribution of the natural logarithm of the run time in seconds.
+    run_time_shape_2, run_time_scale_2 : float
+        The second one, of the longer jobs.
+    mixture_slope, mixture_intercept : float
+        The first gamma's probability is ``slope * size + intercept``, held within [0, 1].
+    gap_shape, gap_scale : float
+        Gamma distribution of the natural logarithm of the time between arrivals in the rush hours.
+    gap_ratio : float
+        What the shape is multiplied by to turn the rush hours' gaps into the whole day's.
+    cycle_shape, cycle_scale : float
+        Gamma distribution of the daily cycle: its mass in a half hour is that half hour's share of arrivals.
+
+    References
+    ----------
+    U. Lublin, D. G. Feitelson, "The workload on parallel supercomputers: modeling the characteristics of
+    rigid jobs", J. Parallel Distrib. Comput. 63(11), 2003. The figures are those of the program that its
+    authors published with it.
+    """
+
+    serial_probability: float
+    power_of_two_probability: float
+    log2_low: float
+    log2_medium: float
+    log2_high: float
+    low_probability: float
+    run_time_shape_1: float
+    run_time_scale_1: float
+    run_time_shape_2: float
+    run_time_scale_2: float
+    mixture_slope: float
+    mixture_intercept: float
+    gap_shape: float
+    gap_scale: float
+    gap_ratio: float
+    cycle_shape: float
+    cycle_scale: float
+
+
+#: Batch jobs: up to the whole machine, run times of minutes or of about six hours.
+BATCH = LublinParameters(
+    serial_probability=0.2927,
+    power_of_two_probability=0.6686,
+    log2_low=1.2,
+    log2_medium=5,
+    log2_high=7,
+    low_probability=0.875,
+    run_time_shape_1=6.57,
+    run_time_scale_1=0.823,
+    run_time_shape_2=639.1,
+    run_time_scale_2=0.0156,
+    mixture_slope=-0.003,
+    mixture_intercept=0.6986,
+    gap_shape=6.0415,
+    gap_scale=0.8531,
+    gap_ratio=1.0519,
+    cycle_shape=6.1271,
+    cycle_scale=5.2740,
+)
+
+#: Interactive jobs: up to a third of the machine, run times of seconds to minutes.
+INTERACTIVE = LublinParameters(
+    serial_probability=0.1541,
+    power_of_two_probability=0.625,
+    log2_low=1,
+    log2_medium=3,
+    log2_high=5.5,
+    low_probability=0.705,
+    run_time_shape_1=3.8351,
+    run_time_scale_1=0.6605,
+    run_time_shape_2=7.073,
+    run_time_scale_2=0.6856,
+    mixture_slope=-0.0118,
+    mixture_intercept=0.9156,
+    gap_shape=6.5510,
+    gap_scale=0.6621,
+    gap_ratio=0.9797,
+    cycle_shape=8.9186,
+    cycle_scale=3.6680,
+)
+
+#: All jobs together, for machines whose logs do not tell interactive jobs from batch jobs.
+COMBINED = LublinParameters(
+    serial_probability=0.244,
+    power_of_two_probability=0.576,
+    log2_low=0.8,
+    log2_medium=4.5,
+    log2_high=7,
+    low_probability=0.86,
+    run_time_shape_1=4.2,
+    run_time_scale_1=0.94,
+    run_time_shape_2=312,
+    run_time_scale_2=0.03,
+    mixture_slope=-0.0054,
+    mixture_intercept=0.78,
+    gap_shape=10.2303,
+    gap_scale=0.4871,
+    gap_ratio=1.0225,
+    cycle_shape=8.1737,
+    cycle_scale=3.9631,
+)
+
+
+def generate_lublin(
+    jobs: int,
+    processors: int,
+    rng: np.random.Generator,
+    *,
+    classes: str = "batch-and-interactive",
+    load: float | None = None,
+    estimates: str = "tsafrir",
+    users: bool = False,
+) -> pl.DataFrame:
+    """
+    Generate a workload by the model of Lublin and Feitelson.
+
+    Parameters
+    ----------
+    jobs : int
+        How many jobs.
+    processors : int
+        Processors of the machine. The published sizes are for 128; elsewhere the range of log2(size) is
+        moved by ``log2(processors / 128)`` but for its lower end, which keeps the distance of its two
+        stages. No job is wider than the machine, and powers of two stay powers of two: what would be wider
+        becomes the widest possible.
+    rng : numpy.random.Generator
+        Where all chance comes from; the same state gives the same workload.
+    classes : {"batch-and-interactive", "combined"}
+        Two classes that arrive independently of each other, or one that stands for all jobs.
+    load : float, optional
+        The offered load wanted, ``sum(size * run time) / (processors * last submit time)``. All gaps of
+        the arrival process are multiplied by one factor *before* the daily cycle is laid over them, so
+        that the cycle, the sizes, the run times and the order within a class stay as they are. Without
+        it, the load is what the model gives.
+    estimates : {"tsafrir", "exact", "none"}
+        The requested time: by `swflow.workloads.estimates.modal_estimates`, the run time, or unknown.
+    users : bool
+        Give each job a user, of `USERS` whose shares fall as 1, 1/2, 1/3 ... (Zipf's law with exponent 1).
+        The model has no users; this is a choice of swflow. Ranking the users of KTH-SP2, SDSC-SP2 and
+        HPC2N by jobs gives slopes between -0.99 and -1.06. Jobs choose independently: sessions and
+        repeated jobs of one user are not modeled.
+
+    Returns
+    -------
+    polars.DataFrame
+        The columns of `swflow.jobs.SWF_FIELDS`, null where unknown: `job_id` from 1 in the order of
+        arrival, `submit_time` in whole seconds since a midnight, `run_time` in whole seconds (at least 1),
+        `requested_processors` and `allocated_processors`, `requested_time`, `status` 1, `user_id`,
+        and `queue_id` 0 (interactive) or 1 (batch), unknown for combined jobs.
+
+    Raises
+    ------
+    SwflowError
+        If a number is out of range, or a choice unknown.
+
+    Notes
+    -----
+    The model is that of U. Lublin, D. G. Feitelson, "The workload on parallel supercomputers: modeling the
+    characteristics of rigid jobs", J. Parallel Distrib. Comput. 63(11), 2003, as its authors' program has
+    it: run times over exp(12) s and gaps over exp(13) s are drawn again, and run times are cut to whole
+    seconds. In one thing we differ: the program cuts every gap to whole seconds as well, without telling
+    the daily cycle, which so moves by about half a second with every job (by a day in 170,000). Here the
+    arrivals are exact, and only the submit times are cut.
+
+    Examples
+    --------
+    >>> jobs = generate_lublin(1000, 128, np.random.default_rng(1), load=0.7)
+    >>> work = (jobs["requested_processors"] * jobs["run_time"]).sum()
+    >>> round(work / (128 * jobs["submit_time"].max()), 3)
+    0.7
+    >>> jobs["queue_id"].unique().sort().to_list()
+    [0, 1]
+    """
+    _check(jobs, processors, classes, load, estimates)
+    kinds = [COMBINED] if classes == "combined" else [INTERACTIVE, BATCH]
+    points, kind_of_job = _interleave([_arrival_points(kind, jobs, rng) for kind in kinds], kinds, jobs)
+    size = np.empty(jobs, dtype=np.int64)
+    run_time = np.empty(jobs)
+    for number, kind in enumerate(kinds):
+        mine = kind_of_job == number
+        size[mine] = _sizes(kind, int(mine.sum()), processors, rng)
+        run_time[mine] = _run_times(kind, size[mine], rng)
+    if load is not None:
+        points *= _stretch(points, kind_of_job, kinds, float(size @ run_time) / (processors * load))
+    arrival = np.empty(jobs)
+    for number, kind in enumerate(kinds):
+        mine = kind_of_job == number
+        arrival[mine] = _times_at(kind, points[mine])
+    order = np.argsort(arrival, kind="stable")
+    user = _users(jobs, rng) if users else None
+    run_time = run_time[order]
+    requested = {
+        "tsafrir": lambda: modal_estimates(run_time, rng),
+        "exact": lambda: run_time,
+        "none": lambda: None,
+    }[estimates]()
+    known = {
+        "job_id": np.arange(1, jobs + 1),
+        "submit_time": np.floor(arrival[order]),
+        "run_time": run_time,
+        "allocated_processors": size[order],
+        "requested_processors": size[order],
+        "requested_time": requested,
+        "status": np.ones(jobs, dtype=np.int64),
+        "user_id": user,
+        "queue_id": None if classes == "combined" else kind_of_job[order],
+    }
+    return pl.DataFrame(
+        {
+            name: pl.repeat(None, jobs, dtype=dtype, eager=True)
+            if known.get(name) is None
+            else pl.Series(name, known[name]).cast(dtype)
+            for name, dtype in SWF_FIELDS.items()
+        }
+    )
+
+
+def lublin_header(
+    jobs: int,
+    processors: int,
+    *,
+    seed: int | None = None,
+    classes: str = "batch-and-interactive",
+    load: float | None = None,
+    estimates: str = "tsafrir",
+    users: bool = False,
+) -> dict[str, list[str]]:
+    """
+    Return the SWF header of a workload that `generate_lublin` made.
+
+    Parameters
+    ----------
+    jobs, processors, classes, load, estimates, users
+        As given to `generate_lublin`.
+    seed : int, optional
+        The seed of the generator, to be noted.
+
+    Returns
+    -------
+    dict of str to list of str
+        Key to its values, in the order in which to write them. The clock starts at midnight, UTC.
+
+    Raises
+    ------
+    SwflowError
+        If a number is out of range, or a choice unknown.
+
+    Examples
+    --------
+    >>> header = lublin_header(1000, 128, seed=1)
+    >>> header["MaxProcs"], header["Queue"]
+    (['128'], ['0 interactive jobs', '1 batch jobs'])
+    """
+    _check(jobs, processors, classes, load, estimates)
+    combined = classes == "combined"
+    kinds = {"combined": COMBINED} if combined else {"interactive": INTERACTIVE, "batch": BATCH}
+    header = {
+        "Version": ["2.2"],
+        "Computer": ["synthetic"],
+        "Installation": ["none: generated by swflow"],
+        "MaxJobs": [str(jobs)],
+        "MaxRecords": [str(jobs)],
+        "Preemption": ["No"],
+        "UnixStartTime": ["0"],
+        "TimeZoneString": ["UTC"],
+        "MaxNodes": [str(processors)],
+        "MaxProcs": [str(processors)],
+        "MaxRuntime": [str(int(math.exp(LONGEST_LOG_RUN_TIME)))],
+    }
+    if not combined:
+        header["MaxQueues"] = ["2"]
+        header["Queues"] = ["the class of a job in the model"]
+        header["Queue"] = [f"{INTERACTIVE_QUEUE} interactive jobs", f"{BATCH_QUEUE} batch jobs"]
+    header["Note"] = [
+        'Model: U. Lublin, D. G. Feitelson, "The workload on parallel supercomputers: modeling the '
+        'characteristics of rigid jobs", J. Parallel Distrib. Comput. 63(11), 2003',
+        f"Classes: {classes}; load: {'as the model gives it' if load is None else load}; "
+        f"seed: {'unknown' if seed is None else seed}",
+        *(f"Parameters, {name}: {_listed(kind)}" for name, kind in kinds.items()),
+        f"Requested times: {_ESTIMATES_NOTE[estimates]}",
+        f"Users: {f'{USERS}, by a Zipf law (not part of the model)' if users else 'unknown'}",
+    ]
+    return header
+
+
+_ESTIMATES_NOTE = {
+    "tsafrir": 'by D. Tsafrir, Y. Etsion, D. G. Feitelson, "Modeling user runtime estimates", JSSPP 2005, '
+    f"up to {DEFAULT_MAXIMUM:.0f} s",
+    "exact": "the run times",
+    "none": "unknown",
+}
+
+
+def daily_weights(parameters: LublinParameters) -> np.ndarray:
+    """
+    Return how many arrivals each half hour of the day gets, relative to the mean half hour.
+
+    Parameters
+    ----------
+    parameters : LublinParameters
+        The class of jobs.
+
+    Returns
+    -------
+    numpy.ndarray, shape (48,)
+        From midnight on; the mean is 1.
+
+    Notes
+    -----
+    Half hours are counted from 1 at midnight, and those before the 11th belong to the day before, as 49
+    to 58. The weight of number i is the mass of the cycle's gamma distribution in [i - 0.5, i + 0.5].
+
+    Examples
+    --------
+    >>> weights = daily_weights(BATCH)
+    >>> int(weights.argmax()), int(weights.argmin())  # after 13:00 and before 5:00
+    (26, 9)
+    """
+    from scipy.special import gammainc
+
+    slots = np.arange(FIRST_SLOT, FIRST_SLOT + SLOTS_A_DAY)
+    edges = gammainc(parameters.cycle_shape, (np.append(slots, slots[-1] + 1) - 0.5) / parameters.cycle_scale)
+    weights = np.empty(SLOTS_A_DAY)
+    weights[(slots - 1) % SLOTS_A_DAY] = np.diff(edges)
+    return weights / weights.mean()
+
+
+def _check(jobs: int, processors: int, classes: str, load: float | None, estimates: str) -> None:
+    """Raise an error if an argument makes no sense."""
+    if jobs < 1:
+        raise SwflowError(f"lublin: jobs must be at least 1, not {jobs}")
+    if processors < 1:
+        raise SwflowError(f"lublin: processors must be at least 1, not {processors}")
+    if classes not in CLASSES:
+        raise SwflowError(f"lublin: unknown classes {classes!r}; choose one of {', '.join(CLASSES)}")
+    if load is not None and not 0 < load < math.inf:
+        raise SwflowError(f"lublin: load must be positive, such as 0.7, not {load}")
+    if estimates not in ESTIMATES:
+        raise SwflowError(f"lublin: unknown estimates {estimates!r}; choose one of {', '.join(ESTIMATES)}")
+
+
+def _listed(parameters: LublinParameters) -> str:
+    """Return all parameters as one line."""
+    return ", ".join(f"{field.name} {getattr(parameters, field.name)}" for field in fields(parameters))
+
+
+def _sizes(parameters: LublinParameters, jobs: int, processors: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw job sizes: serial, or two to the power of a two-stage uniform number, which may be rounded."""
+    low, medium, high = _size_range(parameters, processors)
+    kind = rng.random(jobs)
+    first = rng.random(jobs) < parameters.low_probability
+    stage_low, stage_high = np.where(first, low, medium), np.where(first, medium, high)
+    log2_size = stage_low + rng.random(jobs) * (stage_high - stage_low)
+    power = kind < parameters.serial_probability + parameters.power_of_two_probability
+    widest_power = math.floor(math.log2(processors))
+    log2_size[power] = np.minimum(np.floor(log2_size[power] + 0.5), widest_power)
+    size = np.minimum(np.floor(np.exp2(log2_size) + 0.5), processors).astype(np.int64)
+    size[kind < parameters.serial_probability] = 1
+    return size
+
+
+def _size_range(parameters: LublinParameters, processors: int) -> tuple[float, float, float]:
+    """Return low, medium and high of log2(size) on a machine; on tiny ones the lower stage shrinks away."""
+    whole = math.log2(processors)
+    shift = whole - math.log2(PUBLISHED_PROCESSORS)
+    high = max(parameters.log2_high + shift, min(1.0, whole))
+    low = min(parameters.log2_low, high)
+    return low, min(max(parameters.log2_medium + shift, low), high), high
+
+
+def _run_times(parameters: LublinParameters, size: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Draw run times in whole seconds, by the hyper-gamma distribution of their logarithm, given the size."""
+    probability = parameters.mixture_slope * size + parameters.mixture_intercept
+    log_run_time = np.empty(len(size))
+    todo = np.arange(len(size))
+    while len(todo):  # too long ones are drawn again, and which gamma with them
+        first = rng.random(len(todo)) < probability[todo]
+        shape = np.where(first, parameters.run_time_shape_1, parameters.run_time_shape_2)
+        scale = np.where(first, parameters.run_time_scale_1, parameters.run_time_scale_2)
+        log_run_time[todo] = rng.gamma(shape, scale)
+        todo = todo[log_run_time[todo] > LONGEST_LOG_RUN_TIME]
+    return np.floor(np.exp(log_run_time))
+
+
+def _arrival_points(parameters: LublinParameters, jobs: int, rng: np.random.Generator) -> np.ndarray:
+    """
+    Draw the arrivals of one class on a clock that runs with the daily cycle: in points, 48 a day.
+
+    A half hour of weight w is worth w points: the same gap in points takes longer at night.
+    """
+    shape = parameters.gap_shape * parameters.gap_ratio
+    log_gap = rng.gamma(shape, parameters.gap_scale, jobs)
+    while len(todo := np.flatnonzero(log_gap > LONGEST_LOG_GAP)):
+        log_gap[todo] = rng.gamma(shape, parameters.gap_scale, len(todo))
+    return np.cumsum(np.exp(log_gap)) / SECONDS_A_SLOT
+
+
+def _cycle(parameters: LublinParameters) -> tuple[np.ndarray, np.ndarray]:
+    """Return the points that have passed at each half hour of a day, and its seconds."""
+    points = np.concatenate([[0.0], np.cumsum(daily_weights(parameters))])
+    points[-1] = SLOTS_A_DAY
+    return points, np.arange(SLOTS_A_DAY + 1) * float(SECONDS_A_SLOT)
+
+
+def _times_at(parameters: LublinParameters, points: np.ndarray) -> np.ndarray:
+    """Turn points into seconds since the first midnight."""
+    cycle_points, cycle_seconds = _cycle(parameters)
+    day, rest = np.divmod(points, SLOTS_A_DAY)
+    return day * SECONDS_A_DAY + np.interp(rest, cycle_points, cycle_seconds)
+
+
+def _points_at(parameters: LublinParameters, seconds: float) -> float:
+    """Turn seconds since the first midnight into points: the inverse of `_times_at`."""
+    cycle_points, cycle_seconds = _cycle(parameters)
+    day, rest = divmod(seconds, SECONDS_A_DAY)
+    return day * SLOTS_A_DAY + float(np.interp(rest, cycle_seconds, cycle_points))
+
+
+def _interleave(points: list[np.ndarray], kinds: list[LublinParameters], jobs: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the points and the classes of the first jobs to arrive, in the order of arrival."""
+    times = np.concatenate([_times_at(kind, mine) for kind, mine in zip(kinds, points, strict=True)])
+    earliest = np.argsort(times, kind="stable")[:jobs]
+    return np.concatenate(points)[earliest], earliest // jobs
+
+
+def _stretch(points: np.ndarray, kind_of_job: np.ndarray, kinds: list[LublinParameters], last: float) -> float:
+    """Return the factor on all points that makes the last arrival of any class come at a given time."""
+    return min(
+        _points_at(kind, last) / points[kind_of_job == number].max()
+        for number, kind in enumerate(kinds)
+        if (kind_of_job == number).any()
+    )
+
+
+def _users(jobs: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw each job's user, from 1 on, by Zipf's law with exponent 1."""
+    share = np.cumsum(1 / np.arange(1, USERS + 1))
+    return np.searchsorted(share / share[-1], rng.random(jobs), side="right") + 1
