@@ -1,0 +1,1 @@
+"""Scheduling: the simulator and its kernels."""
