@@ -1,0 +1,1 @@
+"""Analysis: from the outcomes of jobs to metrics, load and correlations."""

@@ -1,0 +1,101 @@
+"""Metrics of a run: one row of figures, and the correlations of load with performance."""
+
+from typing import Any
+
+import polars as pl
+
+#: What is summarized by mean, median and 95th percentile.
+MEASURES = ("wait_time", "response_time", "slowdown", "bounded_slowdown")
+
+#: What load is correlated with.
+CORRELATED = ("slowdown", "response_time", "wait_time")
+
+
+def metrics(outcomes: pl.DataFrame, machine: int) -> dict[str, Any]:
+    """
+    Compute the metrics of a run.
+
+    Parameters
+    ----------
+    outcomes : polars.DataFrame
+        One row a job, as `swflow.scheduling.simulate.simulate` returns it.
+    machine : int
+        Processors of the machine.
+
+    Returns
+    -------
+    dict
+        ``jobs``; ``makespan`` (last end - first submit, s); ``utilization`` (squashed area over machine
+        times makespan); ``mean_``, ``median_`` and ``p95_`` (linearly interpolated) of `MEASURES`; ``awrt``
+        and ``awwt`` (response and wait time weighted by processors times run time, s); ``squashed_area``
+        (processor-seconds); ``killed`` (jobs); ``penalized_percent`` (mean over jobs of penalty time in
+        percent of the run time without it). Where there is nothing to average, None.
+
+    References
+    ----------
+    C. Ernemann, B. Song, R. Yahyapour, "Scaling of workload traces", JSSPP 2003, equations (1)-(4).
+
+    Examples
+    --------
+    >>> from swflow.machine import Machine
+    >>> from swflow.jobs import Workload
+    >>> from swflow.scheduling.scheduler import Scheduler
+    >>> from swflow.scheduling.simulate import simulate
+    >>> jobs = pl.DataFrame({
+    ...     "job_id": [1, 2], "submit_time": [0.0, 0.0], "run_time": [10.0, 30.0],
+    ...     "processors": [4, 2], "estimate": [10.0, 30.0],
+    ... })
+    >>> figures = metrics(simulate(Workload(jobs, Machine.of(4), "tiny"), Scheduler()), 4)
+    >>> figures["makespan"], figures["utilization"], figures["awwt"]
+    (40.0, 0.625, 6.0)
+    """
+    area = pl.col("processors") * pl.col("run_time")
+    makespan = pl.col("end_time").max() - pl.col("submit_time").min()
+    without_penalty = pl.col("run_time") - pl.col("penalty_time")
+    penalized = (100 * pl.col("penalty_time") / without_penalty).filter(without_penalty > 0)
+    summaries = [
+        expression.alias(f"{prefix}_{measure}")
+        for measure in MEASURES
+        for prefix, expression in (
+            ("mean", pl.col(measure).mean()),
+            ("median", pl.col(measure).median()),
+            ("p95", pl.col(measure).quantile(0.95, "linear")),
+        )
+    ]
+    row = outcomes.select(
+        pl.len().alias("jobs"),
+        makespan.alias("makespan"),
+        (area.sum() / (machine * makespan)).alias("utilization"),
+        *summaries,
+        ((area * pl.col("response_time")).sum() / area.sum()).alias("awrt"),
+        ((area * pl.col("wait_time")).sum() / area.sum()).alias("awwt"),
+        area.sum().alias("squashed_area"),
+        pl.col("killed").sum().cast(pl.Int64).alias("killed"),
+        penalized.mean().alias("penalized_percent"),
+    ).row(0, named=True)
+    return {name: None if isinstance(value, float) and value != value else value for name, value in row.items()}
+
+
+def correlations(outcomes: pl.DataFrame) -> dict[str, float | None]:
+    """
+    Compute Spearman's rank correlation of load with each of slowdown, response time and wait time.
+
+    Parameters
+    ----------
+    outcomes : polars.DataFrame
+        One row a job, with its load.
+
+    Returns
+    -------
+    dict
+        Measure to correlation; None where it is undefined (fewer than two jobs, or all equal).
+
+    References
+    ----------
+    D. Krakov, D. G. Feitelson, "High-resolution analysis of parallel job workloads", JSSPP 2012, Table 1.
+    """
+    known = outcomes.filter(pl.col("load").is_not_null() & pl.col("slowdown").is_not_null())
+    if known.height < 2:
+        return dict.fromkeys(CORRELATED)
+    row = known.select(pl.corr("load", name, method="spearman").alias(name) for name in CORRELATED).row(0, named=True)
+    return {name: None if value is None or value != value else value for name, value in row.items()}
