@@ -1,0 +1,341 @@
+"""The database: every run, job and outcome in one DuckDB file, built beside the old one and moved over it."""
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+
+from swflow import runs
+from swflow.analysis.metrics import CORRELATED, MEASURES
+from swflow.errors import SwflowError
+from swflow.files import atomic_path
+from swflow.jobs import JOB_COLUMNS, Workload, read_metadata
+from swflow.published import published_values
+from swflow.scheduling.simulate import OUTCOME_COLUMNS
+from swflow.workloads.clean import open_workload
+
+_SUMMARIES = ", ".join(f"{prefix}_{measure} DOUBLE" for measure in MEASURES for prefix in ("mean", "median", "p95"))
+
+#: The tables, in the order in which they are filled. ``jobs`` may have more columns: what steps added.
+TABLES: dict[str, str] = {
+    "workloads": """workload VARCHAR PRIMARY KEY, log VARCHAR, steps VARCHAR[], jobs BIGINT, processors BIGINT,
+        nodes BIGINT, processors_per_node BIGINT, first_submit_time DOUBLE, last_submit_time DOUBLE,
+        unix_start_time BIGINT, time_zone VARCHAR, computer VARCHAR, installation VARCHAR, acknowledge VARCHAR""",
+    "removals": "workload VARCHAR, position INTEGER, stage VARCHAR, reason VARCHAR, jobs BIGINT",
+    "schedulers": """scheduler VARCHAR PRIMARY KEY, "order" VARCHAR, backfill VARCHAR, estimates VARCHAR,
+        without_status BIGINT[], options JSON""",
+    "runs": """run VARCHAR PRIMARY KEY, workload VARCHAR, scheduler VARCHAR, seconds DOUBLE, processors BIGINT,
+        key VARCHAR""",
+    "metrics": f"""run VARCHAR PRIMARY KEY, workload VARCHAR, scheduler VARCHAR, jobs BIGINT, makespan DOUBLE,
+        utilization DOUBLE, {_SUMMARIES}, awrt DOUBLE, awwt DOUBLE, squashed_area DOUBLE, killed BIGINT,
+        penalized_percent DOUBLE""",
+    "correlations": "run VARCHAR, measure VARCHAR, spearman DOUBLE, jobs BIGINT",
+    "published": """paper VARCHAR, "table" VARCHAR, row VARCHAR, "column" VARCHAR, value DOUBLE, workload VARCHAR,
+        scheduler VARCHAR, figure VARCHAR""",
+}
+
+_TYPES = {pl.Int64(): "BIGINT", pl.Float64(): "DOUBLE", pl.Boolean(): "BOOLEAN", pl.String(): "VARCHAR"}
+
+REPRODUCTION = """
+    CREATE VIEW reproduction AS
+    WITH figures AS (
+        SELECT workload, scheduler, name AS figure, value FROM (
+            UNPIVOT (SELECT * REPLACE (jobs::DOUBLE AS jobs, killed::DOUBLE AS killed) FROM metrics)
+            ON COLUMNS(* EXCLUDE (run, workload, scheduler)))
+        UNION ALL
+        SELECT workload, scheduler, 'spearman_' || measure, spearman FROM correlations JOIN runs USING (run)
+    )
+    SELECT paper, "table", row, "column", published.value AS published, figures.value AS ours,
+        figures.value - published.value AS difference, workload, scheduler, figure
+    FROM published JOIN figures USING (workload, scheduler, figure)
+    ORDER BY ALL
+"""
+
+
+def load(
+    paths: Iterable[str | os.PathLike[str]],
+    database: str | os.PathLike[str],
+    *,
+    expect: str | None = None,
+    progress: Callable[[Sequence[Any]], Iterable[Any]] = lambda items: items,
+) -> dict[str, int]:
+    """
+    Build the database of some runs; whoever looks sees the old one or the new one, whole.
+
+    Parameters
+    ----------
+    paths : iterable of path-like
+        Runs: manifests, the folders that have one, or single files.
+    database : path-like
+        The file to write.
+    expect : str, optional
+        What `expected` returned for the runs that the config asks for: other runs are refused.
+    progress : callable
+        Wraps the sequence of runs, to show how far it is.
+
+    Returns
+    -------
+    dict
+        Table to its number of rows.
+
+    Raises
+    ------
+    SwflowError
+        If a run or its workload is missing, or does not fit to the others.
+    """
+    files = [file for path in paths for file in runs.runs_in(path)]
+    if not files:
+        raise SwflowError("load: no run given; name folders such as results/runs/KTH-SP2")
+    notes = {file: _run_notes(file) for file in files}
+    if expect is not None:
+        _check_expected(notes, expect)
+    sources = _sources(notes)
+    schedulers = _schedulers(notes)
+    with atomic_path(database) as temporary:
+        try:
+            with duckdb.connect(temporary) as connection:
+                connection.execute("SET enable_progress_bar = false; SET preserve_insertion_order = true")
+                for table, columns in TABLES.items():
+                    connection.execute(f"CREATE TABLE {table} ({columns})")
+                _fill_workloads(connection, sources)
+                _insert(
+                    connection,
+                    "schedulers",
+                    [_scheduler_row(name, schedulers[name]) for name in sorted(schedulers)],
+                )
+                _fill_runs(connection, notes, progress)
+                _insert(connection, "published", published_values().to_dicts())
+                connection.execute(REPRODUCTION)
+                counts = _verify(connection, notes)
+        except duckdb.Error as error:
+            raise SwflowError(f"load: {database}: {str(error).splitlines()[0]}") from error
+        finally:
+            Path(f"{temporary}.wal").unlink(missing_ok=True)
+    return counts
+
+
+def expected(schedulers_of: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
+    """
+    Return a digest of the runs that a config asks for.
+
+    Parameters
+    ----------
+    schedulers_of : mapping
+        Workload to scheduler to its options, defaults included.
+
+    Returns
+    -------
+    str
+        To be compared with that of the runs found.
+    """
+    return hashlib.blake2b(json.dumps(schedulers_of, sort_keys=True).encode(), digest_size=8).hexdigest()
+
+
+def _run_notes(file: Path) -> dict[str, Any]:
+    notes = read_metadata(file)
+    if notes.get("kind") != "run":
+        raise SwflowError(f"{file}: not a run of swflow; make one with: swflow simulate WORKLOAD -o {file}")
+    return notes | {"run": f"{notes['workload']}/{notes['scheduler']}"}
+
+
+def _check_expected(notes: Mapping[Path, Mapping[str, Any]], expect: str) -> None:
+    found: dict[str, dict[str, Any]] = {}
+    for note in notes.values():
+        found.setdefault(note["workload"], {})[note["scheduler"]] = note["options"]
+    if expected(found) != expect:
+        raise SwflowError(
+            "load: the runs on disk were made with other settings than the config's; "
+            "make them again with: snakemake --forcerun simulate"
+        )
+
+
+def _sources(notes: Mapping[Path, Mapping[str, Any]]) -> dict[str, Workload]:
+    """Open every workload, once, and make sure that it is the one that was simulated."""
+    inputs: dict[str, tuple[str, str]] = {}
+    seen: set[str] = set()
+    for file, note in notes.items():
+        if note["run"] in seen:
+            raise SwflowError(f"load: two runs are called {note['run']!r} (one is {file}); give one another name")
+        seen.add(note["run"])
+        known = inputs.setdefault(note["workload"], (note["source"], note["input"]))
+        if known[1] != note["input"]:
+            raise SwflowError(
+                f"{file}: simulated on another version of {note['workload']!r} than other runs; simulate it again"
+            )
+    workloads = {}
+    for workload, (source, digest) in sorted(inputs.items()):
+        if not Path(source).is_file():
+            raise SwflowError(f"{source}: the workload of the runs in {workload!r} is gone; make it again")
+        if runs.file_digest(source) != digest:
+            raise SwflowError(f"{source}: changed since {workload!r} was simulated; simulate it again")
+        workloads[workload] = open_workload(source)
+    return workloads
+
+
+def _schedulers(notes: Mapping[Path, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    schedulers: dict[str, dict[str, Any]] = {}
+    for file, note in notes.items():
+        if schedulers.setdefault(note["scheduler"], note["options"]) != note["options"]:
+            raise SwflowError(
+                f"{file}: scheduler {note['scheduler']!r} has other options here than in another run; rename one"
+            )
+    return schedulers
+
+
+def _scheduler_row(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    columns = ("order", "backfill", "estimates", "without_status")
+    return {
+        "scheduler": name,
+        **{column: options[column] for column in columns},
+        "options": json.dumps(options),
+    }
+
+
+def _fill_workloads(connection: duckdb.DuckDBPyConnection, workloads: Mapping[str, Workload]) -> None:
+    columns = dict(JOB_COLUMNS)
+    for workload in workloads.values():
+        columns.update({name: dtype for name, dtype in workload.jobs.schema.items() if name not in columns})
+    ddl = ", ".join(f'"{name}" {_duckdb_type(dtype)}' for name, dtype in columns.items())
+    connection.execute(f"CREATE TABLE jobs (workload VARCHAR, {ddl})")
+    for name, workload in workloads.items():
+        _insert(connection, "workloads", [_workload_row(name, workload)])
+        _insert(connection, "removals", _removal_rows(name, workload))
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "jobs.parquet"
+            workload.jobs.write_parquet(file)
+            connection.execute(
+                "INSERT INTO jobs BY NAME SELECT $name AS workload, * FROM read_parquet($file)",
+                {"name": name, "file": str(file)},
+            )
+
+
+def _duckdb_type(dtype: Any) -> str:
+    """Return the SQL type of a column, nested ones included."""
+    if isinstance(dtype, pl.List):
+        return f"{_duckdb_type(dtype.inner)}[]"
+    if isinstance(dtype, pl.Struct):
+        return f"STRUCT({', '.join(f'{field.name} {_duckdb_type(field.dtype)}' for field in dtype.fields)})"
+    return _TYPES[dtype]
+
+
+def _workload_row(name: str, workload: Workload) -> dict[str, Any]:
+    from swflow.swf import header_number
+
+    jobs = workload.jobs
+    return {
+        "workload": name,
+        "log": workload.log,
+        "steps": workload.steps,
+        "jobs": jobs.height,
+        "processors": workload.machine.processors,
+        "nodes": workload.machine.nodes,
+        "processors_per_node": workload.machine.processors_per_node,
+        "first_submit_time": jobs["submit_time"].min(),
+        "last_submit_time": jobs["submit_time"].max(),
+        "unix_start_time": header_number(workload.header, "UnixStartTime"),
+        "time_zone": _header_text(workload, "TimeZoneString"),
+        "computer": _header_text(workload, "Computer"),
+        "installation": _header_text(workload, "Installation"),
+        "acknowledge": _header_text(workload, "Acknowledge"),
+    }
+
+
+def _header_text(workload: Workload, key: str) -> str | None:
+    return "; ".join(workload.header.get(key, ())) or None
+
+
+def _removal_rows(name: str, workload: Workload) -> list[dict[str, Any]]:
+    return [
+        {"workload": name, "position": position, "stage": entry["stage"], "reason": reason, "jobs": jobs}
+        for position, entry in enumerate(workload.history)
+        for reason, jobs in {**entry.get("removed", {}), "kept": entry["kept"]}.items()
+    ]
+
+
+def _fill_runs(
+    connection: duckdb.DuckDBPyConnection,
+    notes: Mapping[Path, Mapping[str, Any]],
+    progress: Callable[[Sequence[Any]], Iterable[Any]],
+) -> None:
+    ddl = ", ".join(f'"{name}" {_duckdb_type(dtype)}' for name, dtype in OUTCOME_COLUMNS.items())
+    connection.execute(f"CREATE TABLE outcomes (run VARCHAR, workload VARCHAR, scheduler VARCHAR, {ddl})")
+    for file in progress(sorted(notes, key=lambda file: str(notes[file]["run"]))):
+        note = notes[file]
+        names = {name: note[name] for name in ("run", "workload", "scheduler")}
+        _insert(
+            connection,
+            "runs",
+            [
+                names
+                | {
+                    "seconds": runs.run_seconds(file),
+                    "processors": note["machine"]["processors"],
+                    "key": note["key"],
+                }
+            ],
+        )
+        _insert(connection, "metrics", [names | note["metrics"]])
+        jobs = note["metrics"]["jobs"]
+        _insert(
+            connection,
+            "correlations",
+            [
+                {
+                    "run": note["run"],
+                    "measure": measure,
+                    "spearman": note["correlations"][measure],
+                    "jobs": jobs,
+                }
+                for measure in CORRELATED
+            ],
+        )
+        connection.execute(
+            "INSERT INTO outcomes BY NAME SELECT $run AS run, $workload AS workload, $scheduler AS scheduler, * "
+            "FROM read_parquet($file)",
+            names | {"file": str(file)},
+        )
+
+
+def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert rows given as mappings from column to value."""
+    if not rows:
+        return
+    columns = ", ".join(f'"{name}"' for name in rows[0])
+    values = ", ".join(f"${place}" for place in range(1, len(rows[0]) + 1))
+    connection.executemany(f"INSERT INTO {table} ({columns}) VALUES ({values})", [list(row.values()) for row in rows])
+
+
+def _verify(connection: duckdb.DuckDBPyConnection, notes: Mapping[Path, Mapping[str, Any]]) -> dict[str, int]:
+    """Make sure that every run is there once, whole, and joins its jobs; return the tables' rows."""
+    rows = dict(connection.execute("SELECT run, count(*) FROM outcomes GROUP BY run").fetchall())
+    for note in notes.values():
+        if rows.get(note["run"], 0) != note["metrics"]["jobs"]:
+            raise SwflowError(
+                f"load: {note['run']}: {rows.get(note['run'], 0)} of {note['metrics']['jobs']} outcomes arrived"
+            )
+    lost = connection.execute("SELECT count(*) FROM outcomes ANTI JOIN jobs USING (workload, job_id)").fetchone()
+    if lost is None or lost[0]:
+        raise SwflowError(f"load: {lost and lost[0]} outcomes have no job; simulate these runs again")
+    counts = {}
+    for (table,) in connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY ALL").fetchall():
+        row = connection.execute(f'SELECT count(*) FROM "{table}"').fetchone()
+        counts[table] = row[0] if row else 0
+    return counts
+
+
+def write_summary(counts: Mapping[str, int], database: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
+    """Write a small JSON file that says what a database holds; the workflow's stamp for it."""
+    content = {
+        "database": os.fspath(database),
+        "loaded": datetime.now(UTC).isoformat(timespec="seconds"),
+        "rows": dict(counts),
+    }
+    with atomic_path(path) as temporary:
+        temporary.write_text(json.dumps(content, indent=1) + "\n")

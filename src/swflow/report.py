@@ -1,0 +1,144 @@
+"""The report: one HTML page of tables made from the database, that opens from disk without a network."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from swflow import __version__
+from swflow.files import atomic_path
+from swflow.query import query
+
+#: What the page shows: id, title, what the figures mean, and the query behind the table.
+SECTIONS: tuple[tuple[str, str, str, str], ...] = (
+    (
+        "workloads",
+        "Workloads",
+        "A workload is a cleaned log and the steps applied to it. The span runs from the first to the last "
+        "submission; the offered load is the processor-seconds of all jobs over those of the machine in that span.",
+        """SELECT workload, computer, processors, nodes, jobs,
+            round((last_submit_time - first_submit_time) / 86400, 1) AS span_days,
+            round(area / (processors * (last_submit_time - first_submit_time)), 3) AS offered_load
+        FROM workloads JOIN (
+            SELECT workload, sum(processors * run_time) AS area FROM jobs GROUP BY workload
+        ) USING (workload) ORDER BY workload""",
+    ),
+    (
+        "cleaning",
+        "What was removed, and why",
+        "One row per stage and reason; a job counts under the first reason that applies. What no row names was kept.",
+        """SELECT workload, stage, reason, jobs FROM removals WHERE reason <> 'kept'
+        ORDER BY workload, position, jobs DESC""",
+    ),
+    (
+        "schedulers",
+        "Schedulers",
+        "The scheduler log replays the start times that the log recorded.",
+        """SELECT scheduler, "order", backfill, estimates, without_status FROM schedulers ORDER BY scheduler""",
+    ),
+    (
+        "metrics",
+        "Metrics by run",
+        "Times in seconds. awrt and awwt are the response and the wait time weighted by processors times run "
+        "time. The slowdown is response over run time; bounded, run times below 10 s count as 10 s. "
+        "The makespan runs from the first submission to the last end. "
+        "Simulated in: seconds, without compiling.",
+        """SELECT workload, scheduler, metrics.jobs, utilization, mean_wait_time, median_wait_time, p95_wait_time,
+            mean_response_time, mean_slowdown, mean_bounded_slowdown, p95_bounded_slowdown, awrt, awwt,
+            squashed_area, makespan, killed, seconds AS simulated_in
+        FROM metrics JOIN runs USING (run, workload, scheduler) ORDER BY workload, scheduler""",
+    ),
+    (
+        "correlations",
+        "Load and performance",
+        "Spearman's rank correlation of the load that a job experienced, the mean utilization between its "
+        "submission and its end, with its slowdown, response time and wait time.",
+        """PIVOT (SELECT workload, scheduler, measure, spearman FROM correlations JOIN runs USING (run))
+        ON measure IN ('slowdown', 'response_time', 'wait_time') USING first(spearman)
+        GROUP BY workload, scheduler ORDER BY workload, scheduler""",
+    ),
+    (
+        "reproduction",
+        "Published values beside ours",
+        "Rows of the papers' tables whose runs are in the database. A published value may rest on another "
+        "version of the log.",
+        """SELECT paper, "table", row, "column", published, ours, difference, workload, scheduler FROM reproduction""",
+    ),
+    (
+        "logs",
+        "Whom to thank",
+        "The logs, and whom their headers ask to acknowledge.",
+        """SELECT DISTINCT log, computer, installation, acknowledge FROM workloads ORDER BY log""",
+    ),
+)
+
+
+def write_report(database: str | os.PathLike[str], folder: str | os.PathLike[str]) -> Path:
+    """
+    Write ``index.html`` to a folder.
+
+    Parameters
+    ----------
+    database : path-like
+        A database that `swflow.database.load` wrote.
+    folder : path-like
+        Where to write; made if need be.
+
+    Returns
+    -------
+    pathlib.Path
+        The page.
+
+    Raises
+    ------
+    SwflowError
+        If there is no such database.
+    """
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["number"] = format_number
+    page = Path(folder) / "index.html"
+    sections = [_section(database, *section) for section in SECTIONS]
+    html = environment.get_template("report.html").render(
+        sections=[section for section in sections if section["rows"]], version=__version__
+    )
+    with atomic_path(page) as temporary:
+        temporary.write_text(html, encoding="utf-8")
+    return page
+
+
+def _section(database: str | os.PathLike[str], name: str, title: str, note: str, sql: str) -> dict[str, Any]:
+    columns, rows = query(database, sql)
+    numeric = [_is_numeric([row[place] for row in rows]) for place in range(len(columns))]
+    return {"id": name, "title": title, "note": note, "columns": columns, "rows": rows, "numeric": numeric}
+
+
+def _is_numeric(values: Sequence[Any]) -> bool:
+    known = [value for value in values if value is not None]
+    return bool(known) and all(isinstance(value, int | float) for value in known)
+
+
+def format_number(value: Any) -> str:
+    """
+    Write a value for a reader.
+
+    Examples
+    --------
+    >>> [format_number(value) for value in (None, 2016591520.0, 25124.84, 0.53871, [5])]
+    ['', '2,016,591,520', '25,125', '0.539', '5']
+    """
+    if value is None:
+        return ""
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    if not isinstance(value, int | float):
+        return str(value)
+    if value == round(value) or abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:,.3f}" if abs(value) < 10 else f"{value:,.1f}"

@@ -1,0 +1,200 @@
+"""Keeping runs, loading them into the database, and asking it."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import duckdb
+import polars as pl
+import pytest
+
+from swflow.database import expected, load
+from swflow.errors import SwflowError
+from swflow.jobs import Workload, read_metadata, write_workload
+from swflow.machine import Machine
+from swflow.query import query
+from swflow.randomness import generator
+from swflow.report import write_report
+from swflow.runs import simulate_all
+from swflow.workloads.clean import clean
+from swflow.workloads.lublin import generate_lublin
+
+SCHEDULERS = {"fcfs": {"backfill": "none"}, "easy": {"backfill": "easy"}}
+
+
+def write_workloads(folder, count=1, jobs=300):
+    """Write synthetic workloads called A, B, C ... and return their paths."""
+    paths = []
+    for name in "ABCDEFGH"[:count]:
+        fields = generate_lublin(jobs, 32, generator(1, name))
+        write_workload(clean(fields, Machine.of(32), name=name), folder / "workloads" / f"{name}.parquet")
+        paths.append(folder / "workloads" / f"{name}.parquet")
+    return paths
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """Simulate two workloads under two schedulers, and return the folders of their runs."""
+    folders = []
+    for path in write_workloads(tmp_path, 2):
+        folder = tmp_path / "runs" / path.stem
+        simulate_all(path, SCHEDULERS, folder)
+        folders.append(folder)
+    return folders
+
+
+def test_only_what_changed_is_simulated(tmp_path):
+    (source,) = write_workloads(tmp_path)
+    told = []
+    options = {"code": "1", "report": lambda name, kept: told.append((name, kept))}
+    simulate_all(source, SCHEDULERS, tmp_path / "A", **options)
+    first = {path.name: path.read_bytes() for path in (tmp_path / "A").glob("*.parquet")}
+    simulate_all(source, SCHEDULERS | {"easy": {"backfill": "easy", "estimates": "kill"}}, tmp_path / "A", **options)
+    simulate_all(source, SCHEDULERS, tmp_path / "A", **options)
+    assert told == [
+        ("fcfs", False), ("easy", False), ("fcfs", True), ("easy", False), ("fcfs", True), ("easy", False),
+    ]  # fmt: skip
+    assert {path.name: path.read_bytes() for path in (tmp_path / "A").glob("*.parquet")} == first
+    told.clear()
+    simulate_all(source, SCHEDULERS, tmp_path / "A", **options | {"code": "2"})
+    assert [kept for _, kept in told] == [False, False]
+
+
+def test_database_holds_every_run_once_and_joins(tmp_path, runs):
+    database = tmp_path / "d.duckdb"
+    counts = load(runs, database)
+    assert (counts["runs"], counts["outcomes"], counts["jobs"], counts["schedulers"]) == (4, 1200, 600, 2)
+    _, rows = query(
+        database, "SELECT run, count(*) FROM outcomes JOIN jobs USING (workload, job_id) GROUP BY 1 ORDER BY 1"
+    )
+    assert rows == [("A/easy", 300), ("A/fcfs", 300), ("B/easy", 300), ("B/fcfs", 300)]
+    _, rows = query(
+        database,
+        "SELECT max(abs(m.awwt - o.awwt)) FROM metrics m JOIN (SELECT run, sum(processors * run_time * wait_time) / "
+        "sum(processors * run_time) AS awwt FROM outcomes GROUP BY run) o USING (run)",
+    )
+    assert rows[0][0] == pytest.approx(0, abs=1e-6)
+
+
+def test_a_removed_run_leaves_no_row(tmp_path, runs):
+    database = tmp_path / "d.duckdb"
+    load(runs, database)
+    load(runs[:1], database)
+    for table in ("outcomes", "jobs", "runs", "metrics", "workloads", "removals"):
+        assert query(database, f"SELECT DISTINCT workload FROM {table}")[1] == [("A",)], table
+
+
+def test_load_refuses_what_does_not_fit(tmp_path, runs):
+    database = tmp_path / "d.duckdb"
+    load(runs, database)
+    manifest = json.loads((runs[0] / "manifest.json").read_text())
+    options = {name: run["options"] for name, run in manifest["runs"].items()}
+    load(runs, database, expect=expected({"A": options, "B": options}))
+    twin = shutil.copy(runs[0] / "easy.parquet", tmp_path / "twin.parquet")
+    cases = {
+        "other settings than the config's": lambda: load(runs, database, expect=expected({"A": options})),
+        "two runs are called 'A/easy'": lambda: load([*runs, twin], database),
+        "no such file": lambda: load([tmp_path / "nothing"], database),
+        "not a run of swflow": lambda: load([tmp_path / "workloads" / "A.parquet"], database),
+        "no run given": lambda: load([], database),
+    }
+    for words, call in cases.items():
+        with pytest.raises(SwflowError, match=words):
+            call()
+    (runs[0] / "easy.parquet").unlink()
+    with pytest.raises(SwflowError, match=r"easy\.parquet: missing, or not the run 'easy'"):
+        load(runs, database)
+    write_workloads(tmp_path, 2, jobs=299)
+    with pytest.raises(SwflowError, match="changed since 'B' was simulated; simulate it again"):
+        load(runs[1:], database)
+    assert query(database, "SELECT count(*) FROM runs")[1] == [(4,)]
+
+
+def test_a_killed_load_leaves_the_old_database(tmp_path, runs):
+    """Kill the process at many moments: whoever looks sees the old database or the new one."""
+    database = tmp_path / "d.duckdb"
+    load(runs[:1], database)
+    program = (
+        f"from swflow.database import load; print('go', flush=True); load({[str(r) for r in runs]}, {str(database)!r})"
+    )
+    seen = set()
+    for delay in (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 2.0):
+        child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+        child.stdout.readline()
+        time.sleep(delay)
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait()
+        child.stdout.close()
+        _, rows = query(
+            database, "SELECT count(DISTINCT run), count(*) FROM outcomes JOIN jobs USING (workload, job_id)"
+        )
+        assert rows[0] in {(2, 600), (4, 1200)}
+        seen.add(rows[0])
+    assert (4, 1200) in seen
+    load(runs, database)
+    assert query(database, "SELECT count(*), count(DISTINCT run) FROM outcomes")[1] == [(1200, 4)]
+
+
+def test_added_columns_and_nested_ones_reach_the_database(tmp_path):
+    shape = pl.List(pl.Struct({"processors": pl.Int64, "run_time": pl.Float64}))
+    jobs = pl.DataFrame(
+        {"job_id": [1], "submit_time": [0.0], "run_time": [5.0], "estimate": [5.0], "processors": [2],
+         "memory_bandwidth": [500.0], "shapes": [[{"processors": 2, "run_time": 5.0}]]},
+        schema_overrides={"shapes": shape},
+    )  # fmt: skip
+    write_workload(Workload(jobs, Machine.of(4), "A", history=({"stage": "x", "kept": 1},)), tmp_path / "A.parquet")
+    simulate_all(tmp_path / "A.parquet", SCHEDULERS, tmp_path / "runs")
+    load([tmp_path / "runs"], tmp_path / "d.duckdb")
+    _, rows = query(tmp_path / "d.duckdb", "SELECT memory_bandwidth, shapes[1].run_time FROM jobs")
+    assert rows == [(500.0, 5.0)]
+
+
+def test_published_values_stand_beside_ours(tmp_path):
+    (source,) = write_workloads(tmp_path)
+    kth = source.with_name("KTH-SP2.parquet")
+    source.rename(kth)
+    simulate_all(kth, SCHEDULERS, tmp_path / "runs")
+    load([tmp_path / "runs"], tmp_path / "d.duckdb")
+    which = """row = 'KTH ref EASY' AND "column" = 'number of jobs'"""
+    _, rows = query(tmp_path / "d.duckdb", f"SELECT published, ours, difference FROM reproduction WHERE {which}")
+    assert rows == [(28482, 300, 300 - 28482)]
+
+
+def test_query_is_read_only_and_wrong_sql_is_one_line(tmp_path, runs):
+    database = tmp_path / "d.duckdb"
+    load(runs, database)
+    for sql in ("SELEC 1", "SELECT nothing FROM metrics", "DROP TABLE runs", "SELECT * FROM nowhere"):
+        with pytest.raises(SwflowError, match=r"^sql: [^\n]+$"):
+            query(database, sql)
+    query(database, "SELECT run, jobs FROM metrics ORDER BY run;", tmp_path / "m.csv", "csv")
+    assert (tmp_path / "m.csv").read_text().splitlines()[:2] == ["run,jobs", "A/easy,300"]
+    query(database, "SELECT * FROM outcomes", tmp_path / "o.parquet", "parquet")
+    assert pl.read_parquet(tmp_path / "o.parquet").height == 1200
+
+
+def test_report_is_one_file_with_every_run(tmp_path, runs):
+    database = tmp_path / "d.duckdb"
+    load(runs, database)
+    html = write_report(database, tmp_path / "report").read_text()
+    for text in ("A", "B", "easy", "fcfs", "Metrics by run", "default-src 'none'"):
+        assert text in html
+    assert "http://" not in html
+    assert "https://" not in html
+
+
+def test_metadata_says_how_a_run_was_made(runs):
+    about = read_metadata(runs[0] / "easy.parquet")
+    assert about["options"]["backfill"] == "easy"
+    assert about["metrics"]["jobs"] == 300
+
+
+def test_database_is_duckdb_for_anyone(tmp_path, runs):
+    load(runs, tmp_path / "d.duckdb")
+    with duckdb.connect(tmp_path / "d.duckdb", read_only=True) as connection:
+        names = {row[0] for row in connection.execute("SELECT table_name FROM information_schema.tables").fetchall()}
+    assert {"workloads", "schedulers", "jobs", "runs", "outcomes", "metrics", "correlations", "published",
+            "reproduction"} <= names  # fmt: skip
