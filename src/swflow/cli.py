@@ -1,0 +1,512 @@
+"""The command line: one short function per command; each imports only what it runs."""
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from swflow.errors import SwflowError
+
+app = typer.Typer(
+    name="swflow",
+    help="Evaluate parallel job schedulers on logs in the Standard Workload Format (SWF).",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+generate_app = typer.Typer(help="Generate a synthetic log by a model.", no_args_is_help=True)
+app.add_typer(generate_app, name="generate")
+
+Output = Annotated[Path, typer.Option("--output", "-o", help="The file to write: .parquet, .swf or .swf.gz.")]
+Input = Annotated[Path, typer.Argument(help="A workload (.parquet) or a log (.swf, .swf.gz).")]
+Seed = Annotated[int, typer.Option(help="The seed of every random draw.")]
+Name = Annotated[str | None, typer.Option(help="The log's name; by default the file's.")]
+WithoutStatus = Annotated[
+    list[int] | None,
+    typer.Option(help="Leave out jobs of this SWF status (0 failed, 1 completed, 5 cancelled); repeatable."),
+]
+
+
+@app.command()
+def fetch(
+    log: Annotated[str, typer.Argument(help="The log's name in the catalogue, such as KTH-SP2.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The gzipped file to write.")],
+    mirror: Annotated[
+        str | None, typer.Option(help="A folder or base URL with the archive's files, tried first.")
+    ] = None,
+    catalogue: Annotated[
+        list[Path] | None, typer.Option(help="A catalogue of logs (YAML); repeatable, later entries win.")
+    ] = None,
+) -> None:
+    """
+    Get a log of the catalogue: from the mirror, else from the Parallel Workloads Archive.
+
+    The checksum (sha256 of the decompressed text) and the number of jobs must be the catalogue's.
+
+    Example: `swflow fetch KTH-SP2 -o kth.swf.gz --mirror /data/archive`
+    """
+    from swflow.logs import fetch as fetch_log
+    from swflow.logs import find_log, load_catalogue
+
+    logs = load_catalogue(list(catalogue or [Path("config/logs.yaml")]))
+    report = fetch_log(find_log(log, logs), output, mirror, progress=True)
+    _say(f"{report.name}: {report.jobs:,} jobs from {report.source}, sha256 {report.sha256}")
+
+
+@app.command()
+def clean(
+    log: Annotated[Path, typer.Argument(help="A log: .swf or .swf.gz, with or without a header.")],
+    output: Output,
+    name: Name = None,
+    machine_processors: Annotated[
+        int | None, typer.Option(help="The machine's processors; by default the header's MaxProcs.")
+    ] = None,
+    machine_nodes: Annotated[
+        int | None, typer.Option(help="The machine's nodes; by default the header's MaxNodes.")
+    ] = None,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A rule to apply; repeatable. no-processors, wider-than-machine, unknown-run-time, "
+            "zero-run-time (all by default), or none."
+        ),
+    ] = None,
+    without_status: WithoutStatus = None,
+    flurries: Annotated[
+        list[str] | None,
+        typer.Option(help="Remove jobs that fulfil a condition: 'user_id == 50 and 24439 <= job_id <= 64542'."),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--from", help="Only jobs submitted from this day on, by the site's clock; or a time: 1996-01-01T00:00Z."
+        ),
+    ] = None,
+    until: Annotated[str | None, typer.Option(help="Only jobs submitted before this day or time.")] = None,
+    lenient: Annotated[bool, typer.Option(help="Count and skip malformed lines.")] = False,
+) -> None:
+    """
+    Clean a log to a job table; every removed job is counted under its reason.
+
+    Times are seconds, memory is KB per processor. Unknown (-1) becomes null; processors are the allocated,
+    else the requested; the estimate is the requested time, else the run time.
+
+    Example: `swflow clean kth.swf.gz -o kth.parquet --machine-processors 100`
+    """
+    from swflow.swf import parse_moment
+    from swflow.workloads.clean import RULES, clean_log, log_name
+
+    workload = clean_log(
+        log,
+        name=name or log_name(output.with_suffix("") if output.suffix == ".parquet" else output),
+        processors=machine_processors,
+        nodes=machine_nodes,
+        since=parse_moment(since, "--from") if since else None,
+        until=parse_moment(until, "--until") if until else None,
+        lenient=lenient,
+        drop=list(RULES) if drop is None else [rule for rule in drop if rule != "none"],
+        without_status=without_status or (),
+        flurries=flurries or (),
+    )
+    _save(workload, output)
+
+
+@app.command()
+def select(
+    workload: Input,
+    output: Output,
+    jobs: Annotated[int | None, typer.Option(help="Keep the first so many, after the other options.")] = None,
+    status: Annotated[list[int] | None, typer.Option(help="Keep only this SWF status; repeatable.")] = None,
+    without_status: WithoutStatus = None,
+    where: Annotated[
+        str | None,
+        typer.Option(help="Keep jobs that fulfil a condition: 'processors <= 32 and run_time > 60'."),
+    ] = None,
+) -> None:
+    """
+    Select a part of a workload's jobs.
+
+    Times in conditions are seconds; the names are the columns of the job table.
+
+    Example: `swflow select kth.parquet -o kth+first-10000.parquet --jobs 10000 --without-status 5`
+    """
+    from swflow.workloads.clean import open_workload
+    from swflow.workloads.select import select as select_jobs
+
+    selected = select_jobs(
+        open_workload(workload),
+        jobs=jobs,
+        status=status or (),
+        without_status=without_status or (),
+        where=where,
+    )
+    _save(selected, output)
+
+
+@generate_app.command("lublin")
+def generate_lublin(
+    output: Output,
+    jobs: Annotated[int, typer.Option(help="How many jobs.")] = 5000,
+    processors: Annotated[int, typer.Option(help="Processors of the machine.")] = 128,
+    load: Annotated[
+        float | None,
+        typer.Option(help="Offered load, 0 to 1: arrivals are stretched to meet it. By default the model's own."),
+    ] = None,
+    classes: Annotated[
+        str, typer.Option(help="batch-and-interactive, or combined (the model without the distinction).")
+    ] = "batch-and-interactive",
+    estimates: Annotated[
+        str, typer.Option(help="User estimates: tsafrir (modal), or exact (the run time).")
+    ] = "tsafrir",
+    users: Annotated[bool, typer.Option(help="Also draw users, a few of whom submit most jobs.")] = False,
+    seed: Seed = 1,
+    name: Name = None,
+) -> None:
+    """
+    Generate a log by the model of Lublin and Feitelson (2003).
+
+    Sizes, hyper-gamma run times and arrivals with a daily cycle; estimates by the modal model of Tsafrir,
+    Etsion and Feitelson (2005). Times are seconds. The same seed and name give the same bytes.
+
+    Example: `swflow generate lublin -o jobs.swf.gz --jobs 5000 --processors 128 --load 0.7 --seed 1`
+    """
+    from swflow.randomness import generator
+    from swflow.workloads.clean import clean as clean_fields
+    from swflow.workloads.clean import log_name
+    from swflow.workloads.lublin import generate_lublin as generate
+    from swflow.workloads.lublin import lublin_header
+
+    name = name or log_name(output.with_suffix("") if output.suffix == ".parquet" else output)
+    model: Any = {"classes": classes, "load": load, "estimates": estimates, "users": users}
+    fields = generate(jobs, processors, generator(seed, name, "lublin"), **model)
+    header = lublin_header(jobs, processors, seed=seed, **model)
+    if output.suffix == ".parquet":
+        from swflow.machine import Machine
+
+        _save(clean_fields(fields, Machine.of(processors), name=name, header=header), output)
+    else:
+        from swflow.swf import write_swf
+
+        write_swf(output, fields, header)
+        _say(f"{name}: {fields.height:,} jobs for {processors:,} processors")
+
+
+@app.command()
+def simulate(
+    workload: Input,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Where to write the outcomes: .parquet, .swf, .swf.gz; with --scheduler a folder.",
+        ),
+    ] = None,
+    order: Annotated[str, typer.Option(help="fcfs, or log (the recorded start times).")] = "fcfs",
+    backfill: Annotated[str, typer.Option(help="none or easy.")] = "none",
+    estimates: Annotated[
+        str, typer.Option(help="Jobs that outrun their estimate: raise the estimate, or kill the job.")
+    ] = "raise",
+    without_status: WithoutStatus = None,
+    processors: Annotated[
+        int | None, typer.Option(help="Processors of the machine; by default the workload's own.")
+    ] = None,
+    scheduler: Annotated[
+        list[str] | None,
+        typer.Option(help="A named scheduler, NAME={JSON options}; repeatable. All run in one process."),
+    ] = None,
+    code: Annotated[str, typer.Option(help="With --scheduler: remake runs that were not made under this mark.")] = "",
+) -> None:
+    """
+    Simulate a workload under a scheduler, and print the metrics.
+
+    Times are seconds; awrt and awwt are response and wait time weighted by processors times run time;
+    the squashed area is processor-seconds; the bounded slowdown counts run times below 10 s as 10 s.
+
+    Example: `swflow simulate kth.swf.gz --order fcfs --backfill easy -o run.parquet`
+    """
+    options = {
+        "order": order,
+        "backfill": backfill,
+        "estimates": estimates,
+        "without_status": tuple(without_status or ()),
+    }
+    if scheduler:
+        _simulate_all(workload, scheduler, output, code)
+    else:
+        _simulate_one(workload, options, processors, output)
+
+
+def _simulate_all(workload: Path, schedulers: Sequence[str], folder: Path | None, code: str) -> None:
+    """Simulate named schedulers into a folder, keeping the runs that are as they would be."""
+    from swflow.runs import simulate_all
+
+    if folder is None:
+        raise SwflowError("simulate: --scheduler needs a folder for the runs: -o results/runs/WORKLOAD")
+    options = dict(_named_options(text) for text in schedulers)
+    with _progress("simulate", len(options)) as advance:
+
+        def report(name: str, kept: bool) -> None:
+            advance()
+            _say(f"{workload.stem}/{name}: {'kept' if kept else 'simulated'}")
+
+        simulate_all(workload, options, folder, code=code, report=report)
+
+
+def _simulate_one(workload: Path, options: dict[str, Any], processors: int | None, output: Path | None) -> None:
+    """Simulate one scheduler, print its metrics, and write its outcomes if asked to."""
+    from swflow.runs import describe_run, run, write_run
+    from swflow.scheduling.scheduler import Scheduler
+    from swflow.workloads.clean import open_workload
+
+    chosen = Scheduler(**options)
+    opened = open_workload(workload, processors)
+    _say_removed(opened)
+    result = run(opened, chosen)
+    missing = opened.jobs.height - result.outcomes.height
+    if missing:
+        _say(f"{opened.name}: {missing:,} of {opened.jobs.height:,} jobs left out (by status, or without a wait time)")
+    name = output.name.partition(".")[0] if output else f"{options['order']}-{options['backfill']}"
+    if output and output.suffix == ".parquet":
+        write_run(result, output, describe_run(workload, opened, name, chosen))
+    elif output:
+        from swflow.swf import run_as_swf, write_swf
+
+        write_swf(output, run_as_swf(opened.jobs, result.outcomes), opened.header)
+    _print_table(["metric", opened.name], [(metric, _number(value)) for metric, value in result.metrics.items()])
+
+
+@app.command()
+def load(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of runs (with a manifest.json), or single run files.")],
+    database: Annotated[Path, typer.Option(help="The DuckDB file to write.")] = Path("results/swflow.duckdb"),
+    expect: Annotated[
+        str | None, typer.Option(help="Refuse other runs than those of this digest of the config.")
+    ] = None,
+    summary: Annotated[Path | None, typer.Option(help="Also write what the database holds to this JSON file.")] = None,
+) -> None:
+    """
+    Load runs, and the workloads they were made of, into one DuckDB file.
+
+    The file is built beside the old one and moved over it when every run is in it once and every outcome
+    has its job: whoever looks sees the old database or the new one, whole.
+
+    Example: `swflow load results/runs/KTH-SP2 my-run.parquet --database mine.duckdb`
+    """
+    from swflow.database import load as load_runs
+    from swflow.database import write_summary
+
+    counts = load_runs(runs, database, expect=expect, progress=_tracked("load"))
+    if summary:
+        write_summary(counts, database, summary)
+    _say(f"{database}: " + ", ".join(f"{count:,} {table}" for table, count in counts.items()))
+
+
+@app.command()
+def report(
+    database: Annotated[Path, typer.Option(help="A database that swflow load wrote.")] = Path("results/swflow.duckdb"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write index.html to.")] = Path(
+        "results/report"
+    ),
+) -> None:
+    """
+    Write a report: one HTML page that opens from disk, without a network.
+
+    Example: `swflow report --database results/swflow.duckdb -o results/report/`
+    """
+    from swflow.report import write_report
+
+    _say(f"{write_report(database, output)}")
+
+
+@app.command()
+def sql(
+    query: Annotated[str, typer.Argument(help="One SQL query.")],
+    output: Annotated[Path | None, typer.Argument(help="With --csv or --parquet: the file to write.")] = None,
+    database: Annotated[Path, typer.Option(help="A database that swflow load wrote.")] = Path("results/swflow.duckdb"),
+    csv: Annotated[bool, typer.Option("--csv", help="Write CSV, to the file or to standard output.")] = False,
+    parquet: Annotated[bool, typer.Option("--parquet", help="Write Parquet to the file.")] = False,
+    limit: Annotated[int, typer.Option(help="Print at most so many rows of a table.")] = 200,
+) -> None:
+    """
+    Query the database, and print a table.
+
+    Tables: workloads, removals, schedulers, jobs, runs, outcomes, metrics, correlations, published; view:
+    reproduction. Times are seconds.
+
+    Example: `swflow sql "SELECT run, jobs, mean_wait_time FROM metrics ORDER BY run"`,
+    `swflow sql "SELECT * FROM outcomes" --parquet outcomes.parquet`
+    """
+    from swflow.query import query as run_query
+
+    if csv and parquet:
+        raise SwflowError("sql: --csv or --parquet, not both")
+    if output and not (csv or parquet):
+        raise SwflowError(f"sql: say what to write to {output}: --csv or --parquet")
+    if parquet and not output:
+        raise SwflowError('sql: --parquet needs a file: swflow sql "SELECT …" --parquet out.parquet')
+    if output:
+        from swflow.files import atomic_path
+
+        with atomic_path(output) as temporary:
+            run_query(database, query, temporary, "parquet" if parquet else "csv")
+        _say(f"{output}: written")
+    elif csv:
+        run_query(database, query, "/dev/stdout", "csv")
+    else:
+        columns, rows = run_query(database, query)
+        _print_table(columns, [tuple(_number(value) for value in row) for row in rows[:limit]])
+        if len(rows) > limit:
+            _say(f"{limit:,} of {len(rows):,} rows; more with --limit, all with --csv or --parquet")
+
+
+def _save(workload: Any, output: Path) -> None:
+    """Write a workload as Parquet or as SWF, and say what its last stage removed."""
+    if output.suffix == ".parquet":
+        from swflow.jobs import write_workload
+
+        write_workload(workload, output)
+    elif output.name.endswith((".swf", ".swf.gz")):
+        from swflow.swf import write_swf
+
+        write_swf(output, workload.jobs, workload.header)
+    else:
+        raise SwflowError(f"{output}: unknown ending; use .parquet, .swf or .swf.gz")
+    _say_removed(workload)
+
+
+def _say_removed(workload: Any) -> None:
+    """Say how many jobs the last stage of a workload kept and why it removed the others."""
+    from swflow.workloads.clean import describe
+
+    if not workload.history:
+        return
+    entry = workload.history[-1]
+    _say(
+        f"{workload.name}: {entry['kept']:,} of {entry['read']:,} jobs kept; removed: {describe(entry['removed'])}; "
+        f"machine: {workload.machine.processors:,} processors in {workload.machine.nodes:,} nodes"
+        + (f", by {entry['machine_from']}" if entry.get("machine_from", "given") != "given" else "")
+    )
+
+
+def _named_options(text: str) -> tuple[str, dict[str, Any]]:
+    name, equals, options = text.partition("=")
+    try:
+        content = json.loads(options)
+    except json.JSONDecodeError as error:
+        raise SwflowError(f"--scheduler {text!r}: {error.msg} at position {error.pos}") from None
+    if not name or not equals or not isinstance(content, dict):
+        raise SwflowError(f'--scheduler {text!r}: write NAME={{"order": "fcfs", "backfill": "easy"}}')
+    return name, content
+
+
+def _number(value: Any) -> str:
+    """Write a value: fractions to two places, or four figures below 1; thousands are marked on a terminal only."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if not isinstance(value, int | float):
+        return str(value)
+    whole = isinstance(value, int) or value.is_integer()
+    mark = "," if sys.stdout.isatty() else ""
+    places = f"{mark}.0f" if whole else f"{mark}.2f" if abs(value) >= 1 else ".4g"
+    return format(value, f"{mark}d" if isinstance(value, int) else places)
+
+
+def _print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table: as wide as it needs to be in a pipe, as wide as the terminal on one."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = list(rows)
+    numeric = [all(_is_number(row[place]) for row in rows) for place in range(len(columns))]
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column, right in zip(columns, numeric, strict=True):
+        table.add_column(Text(column), justify="right" if right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(value) for value in row))
+    console = Console(width=None if sys.stdout.isatty() else 10_000)
+    console.print(table) if sys.stdout.isatty() else print(_plain(console, table))
+
+
+def _plain(console: Any, table: Any) -> str:
+    """Return a table as text without trailing white space."""
+    with console.capture() as capture:
+        console.print(table)
+    return "\n".join(line.rstrip() for line in capture.get().strip("\n").splitlines())
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text.replace(",", "") or "0")
+    except ValueError:
+        return False
+    return True
+
+
+def _progress(what: str, total: int) -> Any:
+    """Return a context whose value advances a progress bar on a terminal, and does nothing in a pipe."""
+    from contextlib import contextmanager
+
+    @contextmanager
+    def bar() -> Any:
+        if not sys.stderr.isatty():
+            yield lambda: None
+            return
+        from rich.console import Console
+        from rich.progress import Progress
+
+        with Progress(console=Console(stderr=True), transient=True) as progress:
+            task = progress.add_task(what, total=total)
+            yield lambda: progress.advance(task)
+
+    return bar()
+
+
+def _tracked(what: str) -> Any:
+    """Return a function that shows how far the iteration over a sequence is."""
+
+    def track(items: Sequence[Any]) -> Iterable[Any]:
+        with _progress(what, len(items)) as advance:
+            for item in items:
+                yield item
+                advance()
+
+    return track
+
+
+def _say(text: str) -> None:
+    """Print a note for people, apart from what a command prints as its result."""
+    print(text, file=sys.stderr)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; what a user did wrong is one line on standard error and exit status 1 or 2."""
+    try:
+        status = app(args=arguments, prog_name="swflow", standalone_mode=False)
+    except SwflowError as error:
+        _fail(str(error), 1)
+    except BrokenPipeError:
+        sys.stderr.close()
+        raise SystemExit(1) from None
+    except Exception as error:
+        # typer's errors about the arguments: their classes moved between its versions
+        if not hasattr(error, "format_message"):
+            raise
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context else "swflow"
+        _fail(f"{error.format_message()} (see: {command} --help)".replace("\n", " "), 2)
+    else:
+        raise SystemExit(status if isinstance(status, int) else 0)
+
+
+def _fail(message: str, status: int) -> None:
+    print(f"swflow: {message}", file=sys.stderr)
+    raise SystemExit(status)

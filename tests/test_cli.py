@@ -1,0 +1,131 @@
+"""The commands as a person calls them, and the one line that each kind of bad input gets."""
+
+import gzip
+import subprocess
+import sys
+
+import polars as pl
+import pytest
+
+from swflow.cli import main
+
+LINES = [
+    "1 0 5 10 4 -1 -1 4 20 -1 1 7 1 1 1 1 -1 -1",
+    "2 1 -1 10 8 -1 -1 8 20 -1 1 7 1 1 1 1 -1 -1",
+    "3 2 0 3 2 -1 -1 2 5 -1 5 8 1 1 1 1 -1 -1",
+]
+HEADER = "; MaxProcs: 8\n; MaxNodes: 4\n; UnixStartTime: 0\n"
+
+
+@pytest.fixture
+def log(tmp_path, monkeypatch):
+    """Write a small log into the current folder."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "toy.swf.gz"
+    path.write_bytes(gzip.compress((HEADER + "\n".join(LINES) + "\n").encode()))
+    return path
+
+
+def call(*arguments) -> int:
+    """Run a command in this process and return its exit status."""
+    with pytest.raises(SystemExit) as exit_:
+        main([str(argument) for argument in arguments])
+    return exit_.value.code or 0
+
+
+def test_a_log_by_hand_from_file_to_sql(log, capfd):
+    assert call("clean", log, "-o", "toy.parquet") == 0
+    assert "toy: 3 of 3 jobs kept; removed: none; machine: 8 processors in 4 nodes" in capfd.readouterr().err
+    assert call("select", "toy.parquet", "-o", "toy+ran.parquet", "--without-status", 5) == 0
+    assert "1 status-5" in capfd.readouterr().err
+    assert call("simulate", "toy+ran.parquet", "--backfill", "easy", "-o", "easy.parquet") == 0
+    assert "utilization" in capfd.readouterr().out
+    assert call("load", "easy.parquet", "--database", "d.duckdb") == 0
+    capfd.readouterr()
+    assert call("sql", "SELECT job_id, start_time FROM outcomes ORDER BY 1", "--database", "d.duckdb", "--csv") == 0
+    assert capfd.readouterr().out.split() == ["job_id,start_time", "1,0.0", "2,10.0"]
+    assert call("sql", "SELECT run, awwt FROM metrics", "--database", "d.duckdb") == 0
+    assert capfd.readouterr().out.split()[-2:] == ["toy+ran/easy", "6"]
+    assert call("sql", "FROM jobs", "--database", "d.duckdb", "--parquet", "jobs.parquet") == 0
+    assert pl.read_parquet("jobs.parquet")["job_id"].to_list() == [1, 2]
+    assert call("report", "--database", "d.duckdb", "-o", "out") == 0
+
+
+def test_a_log_is_simulated_without_further_ado_and_a_run_is_a_log_again(log, capfd):
+    assert call("simulate", log, "--backfill", "easy", "-o", "run.swf") == 0
+    assert "awrt" in capfd.readouterr().out
+    assert call("simulate", "run.swf", "--order", "log") == 0
+    out = capfd.readouterr().out
+    assert call("simulate", log, "--backfill", "easy") == 0
+    again = capfd.readouterr().out
+    assert [line for line in out.splitlines() if "wait" in line] == [
+        line for line in again.splitlines() if "wait" in line
+    ]
+
+
+def test_generated_logs_depend_on_seed_and_name_only(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for output, seed in (("a/x.swf.gz", 1), ("b/x.swf.gz", 1), ("c/x.swf.gz", 2)):
+        assert call("generate", "lublin", "-o", output, "--jobs", 200, "--seed", seed) == 0
+    a, b, c = ((tmp_path / folder / "x.swf.gz").read_bytes() for folder in "abc")
+    assert a == b
+    assert a != c
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["clean", "nothing.swf", "-o", "x.parquet"], "nothing.swf: no such file"),
+        (["clean", "short.swf", "-o", "x.parquet"], "short.swf:4: 12 fields instead of 18"),
+        (["clean", "cut.swf.gz", "-o", "x.parquet"], "cut.swf.gz: "),
+        (["clean", "toy.swf.gz", "-o", "x.csv"], "x.csv: unknown ending; use .parquet, .swf or .swf.gz"),
+        (["clean", "toy.swf.gz", "-o", "x.parquet", "--drop", "wide"], "unknown rule 'wide'"),
+        (["clean", "toy.swf.gz", "-o", "x.parquet", "--from", "May"], "--from: must be a date"),
+        (["simulate", "toy.swf.gz", "--processors", "4"], "job 2 needs 8 of 4 processors"),
+        (["simulate", "toy.swf.gz", "--backfill", "eazy"], "backfill: unknown value 'eazy'; did you mean 'easy'?"),
+        (["simulate", "toy.swf.gz", "--backfil", "easy"], "--backfil"),
+        (["simulate", "toy.swf.gz", "--scheduler", "easy", "-o", "runs"], "--scheduler 'easy': "),
+        (["simulate", "toy.swf.gz", "--scheduler", 'a={"ordr": 1}', "-o", "runs"], "schedulers: a: unknown key 'ordr'"),
+        (["load", "toy.swf.gz", "--database", "d.duckdb"], "toy.swf.gz: "),
+        (["sql", "SELECT 1"], "results/swflow.duckdb: no such database"),
+        (["fetch", "TOY", "-o", "x.swf.gz", "--catalogue", "logs.yaml", "--mirror", "."], "sha256"),
+        (["fetch", "NOWHERE", "-o", "x.swf.gz", "--catalogue", "logs.yaml"], "NOWHERE"),
+        (["generate", "lublin", "-o", "x.swf", "--estimates", "good"], "estimates"),
+    ],
+)
+def test_bad_input_is_one_line_and_no_traceback(log, capfd, arguments, words):
+    (log.parent / "short.swf").write_text(HEADER + " ".join(LINES[0].split()[:12]) + "\n")
+    (log.parent / "cut.swf.gz").write_bytes(log.read_bytes()[:-20])
+    (log.parent / "logs.yaml").write_text(f"TOY: {{url: 'http://127.0.0.1:9/toy.swf.gz', sha256: '{'0' * 64}'}}\n")
+    assert call(*arguments) in {1, 2}
+    error = capfd.readouterr().err.strip().splitlines()[-1]
+    assert error.startswith("swflow: ")
+    assert words in error
+
+
+def test_lenient_cleaning_counts_malformed_lines(log, capfd):
+    (log.parent / "short.swf").write_text(HEADER + LINES[0] + "\n1 2 3\n")
+    assert call("clean", "short.swf", "-o", "x.parquet", "--lenient") == 0
+    assert "1 of 2 jobs kept; removed: 1 malformed" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command", ["", "fetch", "clean", "select", "generate lublin", "simulate", "load", "report", "sql"]
+)
+def test_help_explains_and_gives_an_example(command, capfd):
+    assert call(*command.split(), "--help") == 0
+    text = capfd.readouterr().out
+    if command:
+        assert "Example" in text
+        assert f"swflow {command}" in text
+
+
+def test_a_command_imports_only_what_it_needs():
+    """Help must not wait for numba, duckdb or polars."""
+    program = (
+        "import sys; from swflow.cli import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: print([name for name in ('numba', 'duckdb', 'polars', 'pooch') if name in sys.modules])"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout.splitlines()[-1] == "[]"
