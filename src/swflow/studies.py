@@ -1,0 +1,149 @@
+"""Studies: from the lists in the config to the runs that they ask for, and to the options of commands."""
+
+import json
+import shlex
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from swflow.errors import SwflowError
+from swflow.scheduling.scheduler import LOG, Scheduler, suggest
+
+
+def planned_runs(config: Mapping[str, Any], logs: Iterable[str]) -> dict[str, list[str]]:
+    """
+    Return the runs that all studies ask for.
+
+    Parameters
+    ----------
+    config : mapping
+        The config: ``studies``, ``steps``, ``schedulers``, and ``logs``, which limits every study to the
+        logs named (null: no limit).
+    logs : iterable of str
+        The names of the catalogue.
+
+    Returns
+    -------
+    dict
+        Workload to its schedulers, both sorted.
+
+    Raises
+    ------
+    SwflowError
+        If a study names an unknown log, step or scheduler, or no run is left.
+
+    Examples
+    --------
+    >>> config = {
+    ...     "logs": ["KTH-SP2"], "steps": {"ran": {}}, "schedulers": {"easy": {}},
+    ...     "studies": {"heatmaps": {
+    ...         "logs": ["KTH-SP2", "HPC2N"],
+    ...         "runs": [{"workloads": ["{log}"], "schedulers": ["log"]},
+    ...                  {"workloads": ["{log}+ran"], "schedulers": ["easy"]}],
+    ...     }},
+    ... }
+    >>> planned_runs(config, ["KTH-SP2", "HPC2N"])
+    {'KTH-SP2': ['log'], 'KTH-SP2+ran': ['easy']}
+    """
+    known = set(logs)
+    limit = config.get("logs")
+    for log in limit or ():
+        _require(log, known, "logs", "log")
+    runs: dict[str, set[str]] = {}
+    for study, content in config["studies"].items():
+        for log in content["logs"]:
+            _require(log, known, f"studies: {study}: logs", "log")
+        for workload, schedulers in _runs_of(study, content, config, known):
+            if limit is None or workload.partition("+")[0] in limit:
+                runs.setdefault(workload, set()).update(schedulers)
+    if not runs:
+        raise SwflowError("studies: no run is left" + (f" of logs={limit}" if limit is not None else ""))
+    return {workload: sorted(runs[workload]) for workload in sorted(runs)}
+
+
+def _runs_of(
+    study: str, content: Mapping[str, Any], config: Mapping[str, Any], logs: set[str]
+) -> Iterable[tuple[str, list[str]]]:
+    """Give the workloads of a study, each with schedulers, all names checked."""
+    for number, group in enumerate(content["runs"]):
+        where = f"studies: {study}: runs[{number}]"
+        for scheduler in group["schedulers"]:
+            _require(scheduler, {LOG, *config["schedulers"]}, f"{where}: schedulers", "scheduler")
+        for template in group["workloads"]:
+            for log in content["logs"] if "{log}" in template else [""]:
+                workload = template.replace("{log}", log)
+                base, *steps = workload.split("+")
+                _require(base, logs, f"{where}: workloads", "log")
+                for step in steps:
+                    _require(step, config["steps"], f"{where}: workloads", "step")
+                yield workload, group["schedulers"]
+
+
+def check_schedulers(config: Mapping[str, Any]) -> None:
+    """Raise an error that names the scheduler and the option, if one in the config is wrong."""
+    for name, options in config["schedulers"].items():
+        if name == LOG:
+            raise SwflowError("schedulers: log: the name is taken: it replays the recorded start times")
+        Scheduler.of(name, options)
+
+
+def command_options(options: Mapping[str, Any]) -> str:
+    """
+    Write the options of a step or a log as options of a command.
+
+    Parameters
+    ----------
+    options : mapping
+        Names to values; lists become repeated options, null none at all.
+
+    Returns
+    -------
+    str
+        Quoted for a shell, in the order of the names, so that the order in the config does not matter.
+
+    Examples
+    --------
+    >>> command_options({"without_status": [5], "jobs": 10000, "where": "user_id == 50"})
+    "--jobs 10000 --where 'user_id == 50' --without-status 5"
+    """
+    words: list[str] = []
+    for name in sorted(options):
+        value = options[name]
+        option = "--" + name.replace("_", "-")
+        if isinstance(value, bool):
+            words.append(option if value else option.replace("--", "--no-", 1))
+        elif value is not None:
+            for item in value if isinstance(value, list) else [value]:
+                words += [option, json.dumps(item) if isinstance(item, dict) else str(item)]
+    return shlex.join(words)
+
+
+def explain(error: Any) -> str:
+    """
+    Say in one line what a JSON schema found wrong.
+
+    Parameters
+    ----------
+    error : jsonschema.ValidationError
+        What `snakemake.utils.validate` met.
+
+    Returns
+    -------
+    str
+        ``key: path: what is wrong``.
+    """
+    path = ": ".join(str(part) for part in error.absolute_path)
+    where = f"{path}: " if path else ""
+    if error.validator == "additionalProperties" and isinstance(error.instance, dict):
+        known = error.schema.get("properties", {})
+        unknown = [key for key in error.instance if key not in known]
+        if unknown:
+            return f"{where}unknown key {unknown[0]!r}{suggest(unknown[0], known)}"
+    if error.validator == "enum":
+        return f"{where}unknown value {error.instance!r}{suggest(error.instance, map(str, error.validator_value))}"
+    return f"{where}{error.message}"
+
+
+def _require(name: str, known: Iterable[str], where: str, kind: str) -> None:
+    known = list(known)
+    if name not in known:
+        raise SwflowError(f"{where}: unknown {kind} {name!r}{suggest(name, sorted(known))}")

@@ -1,0 +1,137 @@
+"""Studies to runs, settings to options, and the fingerprints of code."""
+
+import ast
+import shutil
+from pathlib import Path
+
+import jsonschema
+import pytest
+import typer.main
+import yaml
+
+import swflow.fingerprint as fingerprints
+from swflow.cli import app
+from swflow.errors import SwflowError
+from swflow.logs import load_catalogue
+from swflow.scheduling.scheduler import CHOICES, Scheduler
+from swflow.studies import check_schedulers, command_options, explain, planned_runs
+
+ROOT = Path(__file__).parents[1]
+SCHEMA = yaml.safe_load((ROOT / "workflow/schemas/config.schema.yaml").read_text())
+
+CONFIG = {
+    "logs": None,
+    "steps": {"ran": {"kind": "select"}},
+    "schedulers": {"easy": {}, "fcfs": {}},
+    "studies": {"one": {"logs": ["A", "B"], "runs": [{"workloads": ["{log}+ran"], "schedulers": ["easy", "log"]}]}},
+}
+
+
+def changed(**changes):
+    """Return the config with a change in its only study."""
+    return CONFIG | {"studies": {"one": CONFIG["studies"]["one"] | changes}}
+
+
+def test_studies_share_runs_and_logs_limit_them():
+    assert planned_runs(CONFIG, ["A", "B"]) == {"A+ran": ["easy", "log"], "B+ran": ["easy", "log"]}
+    assert planned_runs(CONFIG | {"logs": ["B"]}, ["A", "B"]) == {"B+ran": ["easy", "log"]}
+    more = changed(runs=[*CONFIG["studies"]["one"]["runs"], {"workloads": ["A+ran"], "schedulers": ["fcfs"]}])
+    assert planned_runs(more, ["A", "B"])["A+ran"] == ["easy", "fcfs", "log"]
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        (changed(logs=["A", "KTH"]), "studies: one: logs: unknown log 'KTH'"),
+        (CONFIG | {"logs": ["C"]}, "logs: unknown log 'C'"),
+        (changed(runs=[{"workloads": ["{log}+rann"], "schedulers": ["easy"]}]), "unknown step 'rann'; did you mean"),
+        (changed(runs=[{"workloads": ["{log}"], "schedulers": ["eesy"]}]), "unknown scheduler 'eesy'; did you mean"),
+        (changed(logs=["A"]) | {"logs": ["B"]}, "no run is left"),
+    ],
+)  # fmt: skip
+def test_unknown_names_are_refused_with_their_place(config, words):
+    with pytest.raises(SwflowError, match=words):
+        planned_runs(config, ["A", "B"])
+
+
+def test_schedulers_of_the_config_are_checked():
+    with pytest.raises(SwflowError, match="the name is taken"):
+        check_schedulers({"schedulers": {"log": {}}})
+
+
+def test_options_do_not_depend_on_the_order_of_keys():
+    assert command_options({"b": [1, 2], "a_b": True, "c": None, "d": False}) == "--a-b --b 1 --b 2 --no-d"
+    assert command_options({"where": "x == 1"}) == "--where 'x == 1'"
+
+
+@pytest.mark.parametrize("file", ["config.yaml", "archive.yaml", "minimal.yaml"])
+def test_configs_fit_the_schema_and_the_catalogue(file):
+    config = yaml.safe_load((ROOT / "config" / file).read_text())
+    jsonschema.validate(config, SCHEMA)
+    check_schedulers({"schedulers": {}} | config)
+    catalogue = load_catalogue(ROOT / "config/logs.yaml")
+    assert planned_runs({"logs": None, "steps": {}, "schedulers": {}} | config, catalogue)
+
+
+def test_schema_and_code_know_the_same_options():
+    schedulers = SCHEMA["properties"]["schedulers"]["additionalProperties"]["properties"]
+    assert schedulers.keys() == Scheduler().to_dict().keys()
+    for option, choices in CHOICES.items():
+        assert set(schedulers[option]["enum"]) == choices.keys() - {"log"}
+    commands = typer.main.get_command(app).commands
+    for kind in SCHEMA["properties"]["steps"]["additionalProperties"]["properties"]["kind"]["enum"]:
+        options = {parameter.name for parameter in commands[kind].params}
+        assert SCHEMA["$defs"][kind]["properties"].keys() - {"kind"} <= options
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"studys": {}}, "unknown key 'studys'; did you mean 'studies'"),
+        ({"studies": {"a": {"logs": ["x"], "runs": []}}}, "studies: a: runs: "),
+        ({"schedulers": {"e": {"backfil": "easy"}}}, "schedulers: e: unknown key 'backfil'; did you mean 'backfill'"),
+        ({"schedulers": {"e": {"backfill": "esy"}}}, "backfill: unknown value 'esy'; did you mean 'easy'"),
+        ({"steps": {"s": {"kind": "select", "job": 3}}}, "steps: s: unknown key 'job'; did you mean 'jobs'"),
+        ({"seed": "one"}, "seed: 'one' is not of type 'integer'"),
+    ],
+)
+def test_a_wrong_config_is_one_line_that_names_the_key(config, words):
+    studies = {"studies": {"mine": {"logs": ["x"], "runs": [{"workloads": ["x"], "schedulers": ["log"]}]}}}
+    errors = list(jsonschema.Draft202012Validator(SCHEMA).iter_errors(studies | config))
+    text = explain(jsonschema.exceptions.best_match(errors))
+    assert words in text
+    assert "\n" not in text
+
+
+def test_a_fingerprint_counts_what_a_command_runs(tmp_path, monkeypatch):
+    package = tmp_path / "swflow"
+    shutil.copytree(fingerprints.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(fingerprints, "PACKAGE", package)
+    commands = ("fetch", "clean", "select", "generate_lublin", "simulate", "load", "report")
+
+    def all_of_them():
+        for cached in (fingerprints.fingerprint, fingerprints._imports_of_module, fingerprints._module_digest):
+            cached.cache_clear()
+        return {command: fingerprints.fingerprint(command) for command in commands}
+
+    def changed_by(file, old, new):
+        before = all_of_them()
+        text = (package / file).read_text()
+        assert old in text
+        (package / file).write_text(text.replace(old, new))
+        after = all_of_them()
+        (package / file).write_text(text)
+        return {command for command in commands if before[command] != after[command]}
+
+    first_line = ast.get_docstring(ast.parse((package / "scheduling/kernels.py").read_text()))
+    assert changed_by("scheduling/kernels.py", first_line, "Other words.") == set()
+    assert "simulate" in changed_by("scheduling/kernels.py", "free = machine", "free = machine + 0")
+    assert not {"fetch", "clean", "select", "report"} & changed_by(
+        "scheduling/kernels.py", "free = machine", "free = machine + 0"
+    )
+    assert changed_by("report.html", "swflow report", "our report") == {"report"}
+    assert changed_by("logs.py", "BACK_OFF = 0.3", "BACK_OFF = 0.4") == {"fetch"}
+    assert changed_by("cli.py", "select_jobs(", "(select_jobs)(") <= {"select"}
+    assert "load" in changed_by("published/krakov_2012_table_1.csv", "0.55", "0.56")
+    for cached in (fingerprints.fingerprint, fingerprints._imports_of_module, fingerprints._module_digest):
+        cached.cache_clear()

@@ -1,0 +1,204 @@
+"""Snakemake as a person calls it: a full run, edits of the config, a killed load, and the archive's logs."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from swflow.query import query
+
+ROOT = Path(__file__).parents[1]
+pytestmark = pytest.mark.workflow
+
+
+class Project:
+    """A copy of the workflow with a config of its own."""
+
+    def __init__(self, folder: Path, config: dict) -> None:
+        self.folder = folder
+        for name in ("config", "workflow"):
+            shutil.copytree(ROOT / name, folder / name)
+        shutil.copy(ROOT / "Snakefile", folder)
+        self.config = config
+        self.write()
+
+    def write(self) -> None:
+        """Write the config."""
+        (self.folder / "config/config.yaml").write_text(yaml.safe_dump(self.config))
+
+    def command(self, *arguments: str) -> list[str]:
+        """Return the command line of Snakemake."""
+        return [sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
+
+    def run(self, *arguments: str, fails: bool = False) -> str:
+        """Run Snakemake, and return what it printed."""
+        environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+        done = subprocess.run(
+            self.command(*arguments), cwd=self.folder, text=True, env=environment,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        assert (done.returncode != 0) == fails, done.stdout
+        return done.stdout
+
+    def planned(self) -> list[str]:
+        """Return the jobs that a dry run lists."""
+        return [
+            line.split(": ", 1)[1] for line in self.run("-n").splitlines() if line.startswith("Job ") and ": " in line
+        ]
+
+    def sql(self, text: str) -> list[tuple]:
+        """Query the database."""
+        return query(self.folder / "results/swflow.duckdb", text)[1]
+
+
+CONFIG = {
+    "seed": 1,
+    "catalogue": ["config/toys.yaml"],
+    "steps": {"first": {"kind": "select", "jobs": 200}, "batch": {"kind": "select", "where": "queue_id == 1"}},
+    "schedulers": {"fcfs": {"backfill": "none"}, "easy": {"backfill": "easy"}, "mine": {"backfill": "easy"}},
+    "studies": {
+        "one": {"logs": ["toy-a", "toy-b"], "runs": [{"workloads": ["{log}"], "schedulers": ["fcfs", "easy"]}]},
+        "two": {
+            "logs": ["toy-a"],
+            "runs": [{"workloads": ["{log}+first", "{log}+first+batch"], "schedulers": ["easy", "mine"]}],
+        },
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """Run a small project once; tests leave it as they found it."""
+    project = Project(tmp_path_factory.mktemp("project"), yaml.safe_load(yaml.safe_dump(CONFIG)))
+    toys = {name: {"generate": "lublin", "processors": 32, "jobs": 400} for name in ("toy-a", "toy-b")}
+    (project.folder / "config/toys.yaml").write_text(yaml.safe_dump(toys))
+    project.run()
+    return project
+
+
+@pytest.fixture
+def edited(project):
+    """Give the project's config for editing, and put it back afterwards."""
+    yield project
+    project.config = yaml.safe_load(yaml.safe_dump(CONFIG))
+    project.write()
+    project.run()
+
+
+def test_everything_is_made_once(project):
+    assert project.sql("SELECT run FROM runs ORDER BY 1") == [
+        ("toy-a+first+batch/easy",), ("toy-a+first+batch/mine",), ("toy-a+first/easy",), ("toy-a+first/mine",),
+        ("toy-a/easy",), ("toy-a/fcfs",), ("toy-b/easy",), ("toy-b/fcfs",),
+    ]  # fmt: skip
+    assert "Nothing to be done" in project.run()
+    assert (project.folder / "results/report/index.html").is_file()
+
+
+def test_order_of_keys_and_numbers_alike_change_nothing(edited):
+    edited.config["schedulers"] = dict(reversed(edited.config["schedulers"].items()))
+    edited.write()
+    assert edited.planned() == []
+
+
+def test_a_scheduler_edited_reruns_its_runs_only(edited):
+    edited.config["schedulers"]["mine"]["backfill"] = "none"
+    edited.write()
+    assert sorted(edited.planned()) == [
+        "load results/swflow.duckdb", "report results/report/index.html",
+        "simulate toy-a+first+batch: mine", "simulate toy-a+first: mine",
+    ]  # fmt: skip
+    before = (edited.folder / "results/runs/toy-a+first/easy.parquet").stat().st_mtime_ns
+    edited.run()
+    assert (edited.folder / "results/runs/toy-a+first/easy.parquet").stat().st_mtime_ns == before
+    assert edited.sql("SELECT backfill FROM schedulers WHERE scheduler = 'mine'") == [("none",)]
+
+
+def test_a_step_edited_remakes_the_workloads_below_it(edited):
+    edited.config["steps"]["first"]["jobs"] = 100
+    edited.write()
+    planned = edited.planned()
+    assert {"select toy-a+first", "select toy-a+first+batch"} <= set(planned)
+    assert not [job for job in planned if "toy-b" in job or job.startswith(("clean", "generate", "simulate toy-a:"))]
+    edited.run()
+    assert edited.sql("SELECT jobs FROM metrics WHERE run = 'toy-a+first/easy'") == [(100,)]
+
+
+def test_what_is_removed_leaves_no_row(edited):
+    del edited.config["schedulers"]["mine"]
+    edited.config["studies"]["two"]["runs"][0]["schedulers"] = ["easy"]
+    del edited.config["studies"]["one"]
+    edited.write()
+    edited.run()
+    assert edited.sql("SELECT DISTINCT run FROM outcomes ORDER BY 1") == [
+        ("toy-a+first+batch/easy",), ("toy-a+first/easy",)
+    ]  # fmt: skip
+    assert edited.sql("SELECT count(*) FROM schedulers WHERE scheduler IN ('mine', 'fcfs')") == [(0,)]
+
+
+def test_a_lost_database_is_made_again(edited):
+    (edited.folder / "results/swflow.duckdb").unlink()
+    edited.run()
+    assert edited.sql("SELECT count(*) FROM runs") == [(8,)]
+
+
+def test_a_killed_load_is_completed_by_the_next_call(edited):
+    """Kill Snakemake and the load that it runs; readers see the old database, the next call the new one."""
+    edited.config["schedulers"]["mine"]["estimates"] = "kill"
+    edited.write()
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    child = subprocess.Popen(
+        edited.command(), cwd=edited.folder, env=environment, stdout=subprocess.PIPE, text=True,
+        stderr=subprocess.STDOUT, start_new_session=True,
+    )  # fmt: skip
+    for line in child.stdout:
+        if "load results/swflow.duckdb" in line:
+            break
+    deadline = time.monotonic() + 60
+    while not list((edited.folder / "results").glob(".*.swflow.duckdb")) and time.monotonic() < deadline:
+        time.sleep(0.001)
+    os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+    child.stdout.close()
+    assert edited.sql("SELECT count(DISTINCT run) FROM outcomes") == [(8,)]
+    edited.run("--unlock")
+    edited.run()
+    assert edited.sql("SELECT estimates FROM schedulers WHERE scheduler = 'mine'") == [("kill",)]
+    assert edited.sql("SELECT count(*) - count(DISTINCT (run, job_id)) FROM outcomes") == [(0,)]
+    assert edited.sql("SELECT count(*) FROM outcomes ANTI JOIN jobs USING (workload, job_id)") == [(0,)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            ["--config", "schedulers={mine: {backfil: easy}}"],
+            "config: schedulers: mine: unknown key 'backfil'; did you",
+        ),
+        (["--config", "logs=[toy-c]"], "config: logs: unknown log 'toy-c'; did you mean"),
+        (["--config", "catalogue=[nothing.yaml]"], "nothing.yaml"),
+        (["--config", "sede=2"], "config: unknown key 'sede'; did you mean 'seed'?"),
+    ],
+)
+def test_a_wrong_config_is_one_line(project, arguments, words):
+    lines = [line for line in project.run("-n", *arguments, fails=True).splitlines() if "is extended by" not in line]
+    assert len(lines) == 1
+    assert words in lines[0]
+
+
+@pytest.mark.archive
+def test_real_logs_from_fetch_to_report(tmp_path, traces):
+    project = Project(tmp_path / "archive", yaml.safe_load((ROOT / "config/archive.yaml").read_text()))
+    project.run("--configfile", "config/archive.yaml", "--config", f"mirror={traces}", "logs=[KTH-SP2,NASA-iPSC]")
+    area, awwt, awrt = project.sql("SELECT squashed_area, awwt, awrt FROM metrics WHERE run = 'KTH-SP2/easy'")[0]
+    assert area == 2_016_591_520
+    assert awwt == pytest.approx(24_677, rel=0.02)
+    assert awrt == pytest.approx(75_805, rel=0.02)
+    worst = project.sql("SELECT max(abs(difference)) FROM reproduction WHERE paper = 'Krakov 2012'")
+    assert worst[0][0] < 0.015
+    assert project.sql("SELECT count(*) FROM runs WHERE workload = 'NASA-iPSC'") == [(2,)]

@@ -1,0 +1,48 @@
+# What the rules share: the checked config, the catalogue, the planned runs, and the fingerprints of code.
+import json
+import sys
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+from snakemake.utils import validate
+
+from swflow.database import expected
+from swflow.errors import SwflowError
+from swflow.fingerprint import fingerprint
+from swflow.logs import load_catalogue, source_of
+from swflow.runs import scheduler_options
+from swflow.scheduling.scheduler import Scheduler
+from swflow.studies import check_schedulers, command_options, explain, planned_runs
+
+try:
+    validate(config, "../schemas/config.schema.yaml")
+    check_schedulers(config)
+    CATALOGUE = load_catalogue(config["catalogue"])
+    RUNS = planned_runs(config, CATALOGUE)
+except WorkflowError as error:
+    cause = next((part for part in error.args if hasattr(part, "absolute_path")), error.__cause__ or error.__context__)
+    sys.exit(f"config: {explain(cause) if hasattr(cause, 'absolute_path') else error}")
+except SwflowError as error:
+    sys.exit(f"config: {error}")
+
+
+def canonical(content):
+    """Write settings so that the order of keys in the config does not count."""
+    return json.dumps(content, sort_keys=True)
+
+
+def schedulers_of(workload):
+    """Return the schedulers that the studies run a workload under, all options filled in."""
+    names = RUNS.get(workload, [*config["schedulers"], "log"])
+    return {name: Scheduler.of(name, scheduler_options(name, config["schedulers"])).to_dict() for name in names}
+
+
+def sources_of(log):
+    """Return the log whose file a log is cut from: itself, unless it is a period of another one."""
+    return source_of(CATALOGUE[log], CATALOGUE)
+
+
+wildcard_constraints:
+    log="[A-Za-z0-9][A-Za-z0-9._-]*",
+    step="[A-Za-z0-9][A-Za-z0-9._-]*",
+    workload="[A-Za-z0-9][A-Za-z0-9._+-]*",

@@ -1,0 +1,59 @@
+# From the catalogue to results/logs: recorded logs are fetched, synthetic ones generated.
+RECORDED = [name for name, log in CATALOGUE.items() if log.of is None and log.generate is None]
+SYNTHETIC = [name for name, log in CATALOGUE.items() if log.generate is not None]
+
+
+def one_of(names):
+    """Return a pattern that matches these names only; none matches nothing."""
+    return "|".join(name.replace(".", r"\.") for name in names) or "(?!)"
+
+
+def origin(log):
+    """Return what the catalogue says of a log's file: with another file it is another log."""
+    entry = CATALOGUE[log]
+    return {key: getattr(entry, key) for key in ("file", "url", "path", "jobs", "sha256")}
+
+
+def generation(log):
+    """Return the options that generate a synthetic log."""
+    entry = CATALOGUE[log]
+    return entry.parameters | {"processors": entry.processors, "jobs": entry.jobs, "seed": config["seed"]}
+
+
+rule fetch:
+    input:
+        lambda wildcards: CATALOGUE[wildcards.log].path or [],
+    output:
+        "results/logs/{log}.swf.gz",
+    wildcard_constraints:
+        log=one_of(RECORDED),
+    params:
+        catalogue=lambda wildcards: command_options({"catalogue": config["catalogue"]}),
+        mirror=lambda wildcards: command_options({"mirror": config["mirror"]}),
+        entry=lambda wildcards: canonical(origin(wildcards.log)),
+        code=fingerprint("fetch"),
+    log:
+        "results/log/fetch/{log}.log",
+    resources:
+        network=1,
+    message:
+        "fetch {wildcards.log}"
+    shell:
+        "swflow fetch {wildcards.log} -o {output} {params.mirror} {params.catalogue} 2> {log}"
+
+
+rule generate:
+    output:
+        "results/logs/{log}.swf.gz",
+    wildcard_constraints:
+        log=one_of(SYNTHETIC),
+    params:
+        model=lambda wildcards: CATALOGUE[wildcards.log].generate,
+        options=lambda wildcards: command_options(generation(wildcards.log)),
+        code=lambda wildcards: fingerprint(f"generate_{CATALOGUE[wildcards.log].generate}"),
+    log:
+        "results/log/generate/{log}.log",
+    message:
+        "generate {wildcards.log} by {params.model}"
+    shell:
+        "swflow generate {params.model} -o {output} --name {wildcards.log} {params.options} 2> {log}"

@@ -1,0 +1,16 @@
+# From the database to the report.
+rule report:
+    input:
+        rules.load.output,
+    output:
+        "results/report/index.html",
+    params:
+        database=rules.load.params.database,
+        folder=lambda wildcards, output: str(Path(output[0]).parent),
+        code=fingerprint("report"),
+    log:
+        "results/log/report.log",
+    message:
+        "report {output}"
+    shell:
+        "swflow report --database {params.database} -o {params.folder} 2> {log}"

@@ -1,0 +1,58 @@
+# From logs to workloads: cleaning, then one step per suffix of the name.
+def clean_options(log):
+    """Return the options of cleaning a log: the machine and the period of the catalogue, the rules of the config."""
+    entry, source = CATALOGUE[log], sources_of(log)
+    settings = config["clean"] | source.clean | entry.clean
+    drop = settings.pop("drop")
+    return command_options(
+        settings
+        | {
+            "drop": drop or ["none"],
+            "machine_processors": entry.processors or source.processors,
+            "machine_nodes": entry.nodes or source.nodes,
+            "from": entry.since,
+            "until": entry.until,
+        }
+    )
+
+
+def step_options(step):
+    """Return the options of a step's command."""
+    return command_options({name: value for name, value in config["steps"][step].items() if name != "kind"})
+
+
+rule clean:
+    input:
+        lambda wildcards: f"results/logs/{sources_of(wildcards.log).name}.swf.gz",
+    output:
+        "results/workloads/{log}.parquet",
+    wildcard_constraints:
+        log=one_of(CATALOGUE),
+    params:
+        options=lambda wildcards: clean_options(wildcards.log),
+        code=fingerprint("clean"),
+    log:
+        "results/log/clean/{log}.log",
+    message:
+        "clean {wildcards.log}"
+    shell:
+        "swflow clean {input} -o {output} {params.options} 2> {log}"
+
+
+rule step:
+    input:
+        "results/workloads/{workload}.parquet",
+    output:
+        "results/workloads/{workload}+{step}.parquet",
+    wildcard_constraints:
+        step=one_of(config["steps"]),
+    params:
+        kind=lambda wildcards: config["steps"][wildcards.step]["kind"],
+        options=lambda wildcards: step_options(wildcards.step),
+        code=lambda wildcards: fingerprint(config["steps"][wildcards.step]["kind"]),
+    log:
+        "results/log/step/{workload}+{step}.log",
+    message:
+        "{params.kind} {wildcards.workload}+{wildcards.step}"
+    shell:
+        "swflow {params.kind} {input} -o {output} {params.options} 2> {log}"
