@@ -21,4 +21,4 @@ rule load:
     message:
         "load {params.database}"
     shell:
-        "swflow load {input} --database {params.database} --expect {params.expect} --summary {output} 2> {log}"
+        "swflow load {input} --database {params.database} --expect {params.expect} --summary {output} 2>&1 | tee {log}"

@@ -29,17 +29,17 @@ rule fetch:
         log=one_of(RECORDED),
     params:
         catalogue=lambda wildcards: command_options({"catalogue": config["catalogue"]}),
-        mirror=lambda wildcards: command_options({"mirror": config["mirror"]}),
         entry=lambda wildcards: canonical(origin(wildcards.log)),
         code=fingerprint("fetch"),
     log:
         "results/log/fetch/{log}.log",
     resources:
         network=1,
+        mirror=command_options({"mirror": config["mirror"]}), # no parameter: another mirror is no other log
     message:
         "fetch {wildcards.log}"
     shell:
-        "swflow fetch {wildcards.log} -o {output} {params.mirror} {params.catalogue} 2> {log}"
+        "swflow fetch {wildcards.log} -o {output} {resources.mirror} {params.catalogue} 2>&1 | tee {log}"
 
 
 rule generate:
@@ -56,4 +56,4 @@ rule generate:
     message:
         "generate {wildcards.log} by {params.model}"
     shell:
-        "swflow generate {params.model} -o {output} --name {wildcards.log} {params.options} 2> {log}"
+        "swflow generate {params.model} -o {output} --name {wildcards.log} {params.options} 2>&1 | tee {log}"

@@ -13,4 +13,4 @@ rule report:
     message:
         "report {output}"
     shell:
-        "swflow report --database {params.database} -o {params.folder} 2> {log}"
+        "swflow report --database {params.database} -o {params.folder} 2>&1 | tee {log}"

@@ -36,4 +36,4 @@ rule simulate:
     message:
         "simulate {wildcards.workload}: {resources.runs}"
     shell:
-        "swflow simulate {input} -o {params.folder} --code {params.code} {params.schedulers} 2> {log}"
+        "swflow simulate {input} -o {params.folder} --code {params.code} {params.schedulers} 2>&1 | tee {log}"

@@ -36,7 +36,7 @@ rule clean:
     message:
         "clean {wildcards.log}"
     shell:
-        "swflow clean {input} -o {output} {params.options} 2> {log}"
+        "swflow clean {input} -o {output} {params.options} 2>&1 | tee {log}"
 
 
 rule step:
@@ -55,4 +55,4 @@ rule step:
     message:
         "{params.kind} {wildcards.workload}+{wildcards.step}"
     shell:
-        "swflow {params.kind} {input} -o {output} {params.options} 2> {log}"
+        "swflow {params.kind} {input} -o {output} {params.options} 2>&1 | tee {log}"
