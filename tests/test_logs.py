@@ -261,11 +261,11 @@ def test_later_sources_replace_entries(tmp_path: Path):
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ({"path": "a", "procesors": 4}, "unknown key 'procesors'; did you mean processors?"),
+        ({"path": "a", "procesors": 4}, "unknown key 'procesors'; did you mean 'processors'?"),
         ({"path": "a", "MaxProcs": 4}, "unknown key 'MaxProcs'"),
         ({"processors": 4}, "says not where it is; give exactly one of url, path, generate, of"),
         ({"path": "a", "url": "http://x/y/z"}, "has url and path"),
-        ({"of": "KTH-SP", "from": "1996-01-01"}, "no log 'KTH-SP' in the catalogue; did you mean KTH-SP2"),
+        ({"of": "KTH-SP", "from": "1996-01-01"}, "no log 'KTH-SP' in the catalogue; did you mean 'KTH-SP2'"),
         ({"of": "LANL-CM5-1996", "from": "1996-01-01"}, "LANL-CM5-1996 is a period itself"),
         ({"of": "KTH-SP2"}, "needs from, until or both"),
         ({"of": "KTH-SP2", "from": "last year"}, "from: must be a date such as 1996-01-01, not 'last year'"),
@@ -299,7 +299,7 @@ def test_wrong_entries_are_named(entry: object, message: str):
         ("- a\n", "a catalogue is a mapping"),
         ("a+b: {path: x}\n", r"a\+b: a log's name consists of"),
         ("2010: {path: x}\n", "2010: a log's name"),
-        ("A: {path: x, job: 3}\n", r"logs\.yaml: A: unknown key 'job'; did you mean jobs"),
+        ("A: {path: x, job: 3}\n", r"logs\.yaml: A: unknown key 'job'; did you mean 'jobs'"),
     ],
 )
 def test_wrong_files_are_named(tmp_path: Path, text: str, message: str):
@@ -312,7 +312,7 @@ def test_wrong_files_are_named(tmp_path: Path, text: str, message: str):
 
 
 def test_find_log_suggests():
-    with pytest.raises(SwflowError, match="did you mean KTH-SP2"):
+    with pytest.raises(SwflowError, match="did you mean 'KTH-SP2'"):
         find_log("kth-sp2", load_catalogue(CATALOGUE))
 
 

@@ -187,7 +187,11 @@ def test_a_killed_load_is_completed_by_the_next_call(edited):
     ],
 )
 def test_a_wrong_config_is_one_line(project, arguments, words):
-    lines = [line for line in project.run("-n", *arguments, fails=True).splitlines() if line.startswith("config:") or "Error" in line]
+    lines = [
+        line
+        for line in project.run("-n", *arguments, fails=True).splitlines()
+        if line.startswith("config:") or "Error" in line
+    ]
     assert len(lines) == 1
     assert words in lines[0]
 

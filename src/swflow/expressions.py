@@ -1,12 +1,11 @@
 """Expressions in the config, such as ``user_id == 50``: parsed by a whitelist of syntax, never run as code."""
 
 import ast
-import difflib
 from collections.abc import Iterable
 
 import polars as pl
 
-from swflow.errors import SwflowError
+from swflow.errors import SwflowError, suggest
 
 _BINARY = {
     ast.Add: lambda a, b: a + b,
@@ -40,7 +39,7 @@ _NODES = (
 )
 
 
-def parse_expression(text: str, names: Iterable[str], where: str) -> ast.expr:
+def parse_expression(text: str, names: Iterable[str], where: str, functions: Iterable[str] = ()) -> ast.expr:
     """
     Parse an expression of numbers, names, arithmetic, comparisons, ``and``, ``or`` and ``not``.
 
@@ -52,6 +51,8 @@ def parse_expression(text: str, names: Iterable[str], where: str) -> ast.expr:
         The names that it may use.
     where : str
         The config key or option that it comes from, for the error.
+    functions : iterable of str
+        The functions that it may call, by position; with any, ``a if condition else b`` is allowed too.
 
     Returns
     -------
@@ -67,16 +68,26 @@ def parse_expression(text: str, names: Iterable[str], where: str) -> ast.expr:
         tree = ast.parse(text.strip(), mode="eval")
     except SyntaxError as error:
         raise SwflowError(f"{where}: {text!r}: {error.msg} at position {error.offset}") from None
-    known = sorted(names)
+    known, callable_names = sorted(names), sorted(functions)
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    more_nodes = (ast.Call, ast.IfExp) if callable_names else ()
     for node in ast.walk(tree):
         position = f"at position {getattr(node, 'col_offset', 0) + 1}"
-        if isinstance(node, ast.Name) and node.id not in known:
-            guess = difflib.get_close_matches(node.id, known, 1)
-            hint = f"; did you mean {guess[0]}?" if guess else f"; known are {', '.join(known)}"
-            raise SwflowError(f"{where}: {text!r}: unknown name {node.id!r} {position}{hint}")
+        if id(node) in called and (not isinstance(node, ast.Name) or node.id not in callable_names):
+            name = ast.unparse(node)
+            can = (
+                f"; known functions are {', '.join(callable_names)}"
+                if callable_names
+                else "; functions are not allowed"
+            )
+            raise SwflowError(f"{where}: {text!r}: cannot call {name!r} {position}{can}")
+        if isinstance(node, ast.Call) and node.keywords:
+            raise SwflowError(f"{where}: {text!r}: give arguments by position {position}")
+        if isinstance(node, ast.Name) and id(node) not in called and node.id not in known:
+            raise SwflowError(f"{where}: {text!r}: unknown name {node.id!r} {position}{suggest(node.id, known)}")
         if isinstance(node, ast.Constant) and (isinstance(node.value, bool) or not isinstance(node.value, int | float)):
             raise SwflowError(f"{where}: {text!r}: {node.value!r} {position} is not a number")
-        allowed = (*_NODES, *_BINARY, *_COMPARISONS, *_UNARY)
+        allowed = (*_NODES, *_BINARY, *_COMPARISONS, *_UNARY, *more_nodes)
         if not isinstance(node, allowed):
             raise SwflowError(
                 f"{where}: {text!r}: {type(node).__name__} {position} is not allowed; use numbers, names, "

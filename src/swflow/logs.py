@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import difflib
 import hashlib
 import io
 import os
@@ -19,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from swflow.errors import SwflowError
+from swflow.errors import SwflowError, suggest
 from swflow.files import atomic_path
 from swflow.swf import compress, parse_moment, plain_text
 
@@ -178,7 +177,7 @@ def source_of(log: Log, catalogue: Mapping[str, Log]) -> Log:
 def find_log(name: str, catalogue: Mapping[str, Log]) -> Log:
     """Return a log of the catalogue; `SwflowError` with the nearest name if it is not there."""
     if name not in catalogue:
-        raise SwflowError(f"log {name!r} is not in the catalogue{_suggestion(name, catalogue)}")
+        raise SwflowError(f"log {name!r} is not in the catalogue{suggest(name, catalogue)}")
     return catalogue[name]
 
 
@@ -223,7 +222,7 @@ def _checked(name: Any, entry: Any, where: str) -> Log:
     unknown = {key: value for key, value in entry.items() if key not in _KEYS}
     if unknown and given != ["generate"]:
         key = next(iter(unknown))
-        raise SwflowError(f"{where}: unknown key {key!r}{_suggestion(str(key), _KEYS)}")
+        raise SwflowError(f"{where}: unknown key {key!r}{suggest(str(key), _KEYS)}")
     if len(given) != 1:
         what = f"has {' and '.join(given)}" if given else "says not where it is"
         raise SwflowError(f"{where}: {what}; give exactly one of {', '.join(_SOURCES)}")
@@ -266,7 +265,7 @@ def _check_period(log: Log, where: str) -> None:
 def _check_parent(log: Log, logs: Mapping[str, Log], where: str) -> None:
     assert log.of is not None
     if log.of not in logs:
-        raise SwflowError(f"{where}: no log {log.of!r} in the catalogue{_suggestion(log.of, logs)}")
+        raise SwflowError(f"{where}: no log {log.of!r} in the catalogue{suggest(log.of, logs)}")
     parent = logs[log.of]
     if parent.of is not None:
         raise SwflowError(f"{where}: {log.of} is a period itself; give the log that it is of, {parent.of}")
@@ -284,15 +283,6 @@ def _count(value: Any, where: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise SwflowError(f"{where}: must be a whole number of at least 1, not {value!r}")
     return value
-
-
-def _suggestion(name: str, known: Iterable[str]) -> str:
-    known = list(known)
-    lower = {item.lower(): item for item in known}
-    guess = difflib.get_close_matches(name.lower(), lower, 1)
-    if guess:
-        return f"; did you mean {lower[guess[0]]}?"
-    return f"; known are {', '.join(known)}" if known else "; the catalogue is empty"
 
 
 # --- fetching ---------------------------------------------------------------------------------------------

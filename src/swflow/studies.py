@@ -5,8 +5,8 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from swflow.errors import SwflowError
-from swflow.scheduling.scheduler import LOG, Scheduler, suggest
+from swflow.errors import SwflowError, suggest
+from swflow.scheduling.scheduler import LOG, Scheduler
 
 
 def planned_runs(config: Mapping[str, Any], logs: Iterable[str]) -> dict[str, list[str]]:
