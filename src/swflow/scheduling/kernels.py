@@ -1,46 +1,57 @@
-"""The simulation kernels: plain arrays in, start times out."""
+"""Simulating one machine: plain arrays in, start times out."""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from swflow.compilation import njit
+from swflow.errors import SwflowError
+from swflow.scheduling import machine_state, queue_order
+from swflow.scheduling.compiled import njit as njit_step
+from swflow.scheduling.easy import easy
+from swflow.scheduling.heap import ELEMENT, pop, push
+from swflow.scheduling.machine_state import CONSERVATIVE, LOOKAHEAD, NONE, State, advance, arrive, complete
+from swflow.scheduling.passes import serve
+from swflow.scheduling.profile import add, new_profile
+from swflow.scheduling.queue_order import key_function, new_tree
+
+#: An order of the queue: a name of `ORDERS`, static keys (the smallest first), or a compiled key function.
+Order = str | np.ndarray | Callable[..., float]
+
+#: The orders that have names: the static keys from planned run times and processors, and the number of the
+#: order where its keys depend on the instant, or on predictions.
+ORDERS: dict[str, tuple[Callable[[np.ndarray, np.ndarray], np.ndarray | None] | None, int]] = {
+    "fcfs": (lambda planned, processors: None, -1),
+    "sjf": (lambda planned, processors: planned, queue_order.PLANNED),
+    "ljf": (lambda planned, processors: -planned, queue_order.LONGEST),
+    "smallest-first": (lambda planned, processors: processors.astype(np.float64), -1),
+    "largest-first": (lambda planned, processors: -processors.astype(np.float64), -1),
+    "saf": (lambda planned, processors: planned * processors, queue_order.AREA),
+    "wfp3": (None, queue_order.WFP3),
+    "unicef": (None, queue_order.UNICEF),
+    "expansion-factor": (None, queue_order.EXPANSION_FACTOR),
+}
+
+BACKFILLS = {"none": NONE, "lookahead": LOOKAHEAD, "conservative": CONSERVATIVE}
 
 
-@njit
-def _push(times: np.ndarray, items: np.ndarray, size: int, time: float, item: int) -> int:
-    """Push onto a binary min-heap by time; return its new size."""
-    place = size
-    while place > 0:
-        parent = (place - 1) >> 1
-        if times[parent] <= time:
-            break
-        times[place] = times[parent]
-        items[place] = items[parent]
-        place = parent
-    times[place] = time
-    items[place] = item
-    return size + 1
+class Schedule(NamedTuple):
+    """
+    What a simulation gives.
 
+    Parameters
+    ----------
+    start : float64 array of shape (jobs,)
+        Start times, seconds.
+    promise : float64 array of shape (jobs,)
+        The start of the reservation that each job got at its submission under conservative backfilling; else NaN.
+    """
 
-@njit
-def _pop(times: np.ndarray, items: np.ndarray, size: int) -> int:
-    """Remove the root of a binary min-heap; return its new size."""
-    size -= 1
-    time, item = times[size], items[size]
-    place = 0
-    while True:
-        child = 2 * place + 1
-        if child >= size:
-            break
-        if child + 1 < size and times[child + 1] < times[child]:
-            child += 1
-        if times[child] >= time:
-            break
-        times[place] = times[child]
-        items[place] = items[child]
-        place = child
-    times[place] = time
-    items[place] = item
-    return size
+    start: np.ndarray
+    promise: np.ndarray
 
 
 @njit
@@ -64,118 +75,277 @@ def fcfs(submit: np.ndarray, run: np.ndarray, processors: np.ndarray, machine: i
     """
     jobs = submit.size
     start = np.empty(jobs)
-    ends = np.empty(machine + 1)
-    widths = np.empty(machine + 1, np.int64)
-    running = 0
+    running = np.empty(min(machine, jobs) + 1, ELEMENT)  # the items are numbers of processors
+    size = 0
     free = machine
     now = -np.inf
     for job in range(jobs):
         now = max(now, submit[job])
-        while running > 0 and (ends[0] <= now or free < processors[job]):
-            now = max(now, ends[0])
-            free += widths[0]
-            running = _pop(ends, widths, running)
+        while size > 0 and (running[0].time <= now or free < processors[job]):
+            now = max(now, running[0].time)
+            free += running[0].job
+            size = pop(running, size)
         start[job] = now
         free -= processors[job]
-        running = _push(ends, widths, running, now + run[job], processors[job])
+        size = push(running, size, now + run[job], processors[job])
     return start
 
 
-@njit
-def easy(submit: np.ndarray, run: np.ndarray, planned: np.ndarray, processors: np.ndarray, machine: int) -> np.ndarray:
-    """
-    First come, first served with EASY backfilling: the head alone has a reservation.
+@njit_step
+def _simulate(state: State, order: Callable[..., float], backfill_order: Callable[..., float]) -> None:
+    """Run a machine from the first event to the last."""
+    options, core, jobs, queue = state.options[0], state.now[0], state.jobs, state.queue
+    arrived = 0
+    while arrived < jobs.size or core.running > 0 or core.queued > 0:
+        now = jobs[arrived].submit if arrived < jobs.size else math.inf
+        if core.running > 0:
+            now = min(now, state.running[0].time)
+        if core.windows_handled < state.window_ends.size:
+            now = min(now, state.window_ends[core.windows_handled].time)
+        if options.backfill == CONSERVATIVE:
+            now = min(now, queue.nodes[queue.nodes.size - 1].length)
+        if now == math.inf:  # a job that never fits
+            return
+        advance(state, now)
+        if options.per_event:
+            if arrived < jobs.size and jobs[arrived].submit <= now:
+                arrive(state, arrived)
+                arrived += 1
+            elif core.running > 0 and state.running[0].time <= now:
+                complete(state, now)
+            elif core.windows_handled < state.window_ends.size and state.window_ends[core.windows_handled].time <= now:
+                core.windows_handled += 1
+        else:
+            while core.windows_handled < state.window_ends.size and state.window_ends[core.windows_handled].time <= now:
+                core.windows_handled += 1
+            while core.running > 0 and state.running[0].time <= now:
+                complete(state, now)
+            while arrived < jobs.size and jobs[arrived].submit <= now:
+                arrive(state, arrived)
+                arrived += 1
+        serve(state, now, order, backfill_order)
 
-    The head's shadow time is the earliest time at which, by the planned ends, enough processors will be
-    free; a later job may start at once if it ends by then, or fits into the extra processors then left.
-    At one instant: completions, then arrivals, then one pass over the queue.
+
+def simulate(
+    submit: np.ndarray,
+    run: np.ndarray,
+    planned: np.ndarray,
+    processors: np.ndarray,
+    machine: int,
+    *,
+    order: Order = "fcfs",
+    backfill: str = "none",
+    lookahead: int = 1,
+    backfill_order: Order = "fcfs",
+    per_event: bool = False,
+    predict: bool = False,
+    users: np.ndarray | None = None,
+    unavailable: Sequence[tuple[float, float, int]] = (),
+    attributes: np.ndarray | None = None,
+) -> Schedule:
+    """
+    Simulate one machine whose processors are only counted.
 
     Parameters
     ----------
     submit, run, planned : float64 array of shape (jobs,)
-        Submit times, ascending; run times; what the scheduler takes for the run time, not below it. Seconds.
+        Submit times, ascending; run times; what the scheduler takes for the run time, at least 1 and not below
+        ``run``. Seconds.
     processors : int64 array of shape (jobs,)
-        Processors of each job, at most ``machine``.
+        Processors of each job, 1 to ``machine``.
     machine : int
         Processors of the machine.
+    order : str, array or callable
+        The order of the queue, smallest key first, ties by index: a name of `ORDERS`; static keys, one a job;
+        or, where the keys depend on the instant, a function made by `swflow.scheduling.queue_order.key_function`.
+    backfill : {'none', 'lookahead', 'conservative'}
+        Whether and how later jobs may overtake.
+    lookahead : int
+        How many jobs have a reservation with ``backfill='lookahead'``; 1 is EASY (D. Lifka, "The ANL/IBM SP
+        scheduling system", JSSPP 1995).
+    backfill_order : str, array or callable
+        The order in which jobs are tried for backfilling with ``backfill='lookahead'``.
+    per_event : bool
+        One event at a time, arrivals before completions, and a pass after each; else all events of an
+        instant, then one pass.
+    predict : bool
+        Plan with the mean of the user's last two run times, within the estimate, and correct it when it is
+        outrun (Tsafrir, Etsion, Feitelson, IEEE TPDS 2007). ``planned`` are the estimates.
+    users : int64 array of shape (jobs,), optional
+        The user of each job, needed by ``predict``.
+    unavailable : sequence of (from, until, processors)
+        Windows in which processors are away.
+    attributes : float64 array of shape (jobs, 5), optional
+        User, group, queue, executable and job id for a key function, NaN where unknown.
 
     Returns
     -------
-    float64 array of shape (jobs,)
-        Start times.
+    Schedule
+        Start times, and first promises.
+
+    Raises
+    ------
+    SwflowError
+        If an option is unknown or does not fit the others, or a job can never start because of a window without end.
+
+    Examples
+    --------
+    >>> submit, run = np.array([0.0, 1.0, 2.0]), np.array([10.0, 10.0, 3.0])
+    >>> simulate(submit, run, run, np.array([3, 4, 1]), 4, backfill="lookahead").start
+    array([ 0., 10.,  2.])
     """
-    jobs = submit.size
-    start = np.empty(jobs)
-    # The running jobs twice: a heap by the true end, and a list sorted by the planned end for the shadow.
-    ends = np.empty(machine + 1)
-    enders = np.empty(machine + 1, np.int64)
-    running = 0
-    planned_ends = np.empty(machine + 1)
-    planned_jobs = np.empty(machine + 1, np.int64)
-    free = machine
-    # The queue, a linked list in order of arrival; `jobs` stands for its two ends.
-    following = np.full(jobs + 1, jobs)
-    last = jobs
-    arrived = 0
-    shadow = np.inf
-    extra = 0
-    while arrived < jobs or running > 0:
-        now = submit[arrived] if arrived < jobs else np.inf
-        if running > 0 and ends[0] < now:
-            now = ends[0]
+    if backfill not in BACKFILLS:
+        raise SwflowError(f"backfill: unknown value {backfill!r}; known are {', '.join(BACKFILLS)}")
+    if backfill == "lookahead" and lookahead < 1:
+        raise SwflowError(f"lookahead: must be at least 1, not {lookahead}")
+    if isinstance(order, str) and order == "fcfs" and backfill == "none" and not predict and not len(unavailable):
+        return Schedule(fcfs(submit, run, processors, machine), np.full(submit.size, np.nan))
+    plain_easy = backfill == "lookahead" and lookahead == 1 and not (per_event or predict or len(unavailable))
+    if plain_easy and isinstance(order, str) and isinstance(backfill_order, str) and order == backfill_order == "fcfs":
+        start, finished = easy(submit, run, planned, processors, machine)
+        if finished:
+            return Schedule(start, np.full(submit.size, np.nan))
+    state, formulas = new_state(
+        submit, run, planned, processors, machine,
+        order=order, backfill=backfill, lookahead=lookahead, backfill_order=backfill_order,
+        per_event=per_event, predict=predict, users=users, unavailable=unavailable, attributes=attributes,
+    )  # fmt: skip
+    _simulate(state, *formulas)
+    start = state.jobs["start"].copy()
+    never = np.flatnonzero(np.isnan(start))
+    if never.size:
+        raise SwflowError(
+            f"unavailable: {never.size:,} jobs never start, the first with {processors[never[0]]:,} processors; "
+            "end the window or take fewer processors"
+        )
+    return Schedule(start, state.jobs["promise"].copy())
 
-        completed = False
-        while running > 0 and ends[0] <= now:
-            job = enders[0]
-            running = _pop(ends, enders, running)
-            free += processors[job]
-            place = 0
-            while planned_jobs[place] != job:
-                place += 1
-            planned_ends[place:running] = planned_ends[place + 1 : running + 1]
-            planned_jobs[place:running] = planned_jobs[place + 1 : running + 1]
-            completed = True
 
-        previous = last
-        while arrived < jobs and submit[arrived] <= now:
-            following[last] = arrived
-            last = arrived
-            arrived += 1
-        if free == 0:
-            continue
-        # Without a completion the head goes on waiting for its shadow time, and whoever could not be
-        # backfilled before cannot be now: then the pass begins with the newcomers.
-        if completed or previous == jobs:
-            previous = jobs
-            shadow = np.inf
+def new_state(
+    submit: np.ndarray,
+    run: np.ndarray,
+    planned: np.ndarray,
+    processors: np.ndarray,
+    machine: int,
+    *,
+    order: Order,
+    backfill: str,
+    lookahead: int,
+    backfill_order: Order,
+    per_event: bool,
+    predict: bool,
+    users: np.ndarray | None,
+    unavailable: Sequence[tuple[float, float, int]],
+    attributes: np.ndarray | None,
+) -> tuple[State, tuple[Any, Any]]:
+    """Make the state of a machine before the first event, and the formulas of its two orders; see `simulate`."""
+    count = submit.size
+    jobs = np.empty(count, machine_state.JOB)
+    machine_state.fill(jobs, submit, run, planned, processors)
 
-        while following[previous] != jobs and free > 0:
-            job = following[previous]
-            width = processors[job]
-            end = now + planned[job]
-            if width <= free and (end <= shadow or width <= extra):
-                start[job] = now
-                free -= width
-                if end > shadow:
-                    extra -= width
-                following[previous] = following[job]
-                if last == job:
-                    last = previous
-                place = running
-                while place > 0 and planned_ends[place - 1] > end:
-                    planned_ends[place] = planned_ends[place - 1]
-                    planned_jobs[place] = planned_jobs[place - 1]
-                    place -= 1
-                planned_ends[place] = end
-                planned_jobs[place] = job
-                running = _push(ends, enders, running, now + run[job], job)
-                continue
-            if shadow == np.inf:  # the head, which does not fit: find its reservation
-                extra = free - width
-                place = 0
-                while extra < 0 or (place < running and planned_ends[place] == shadow):
-                    extra += processors[planned_jobs[place]]
-                    shadow = planned_ends[place]
-                    place += 1
-            previous = job
-    return start
+    windows = _checked_windows(unavailable, machine)
+    if backfill != "lookahead":
+        backfill_order = order
+    keys, dynamic, formula = _keys(order, planned, processors, predict, "order")
+    queue, rank = new_tree(keys, count)
+    if keys is not None:
+        jobs["rank"] = rank
+    second_keys, second_dynamic, second_formula = _keys(backfill_order, planned, processors, predict, "backfill_order")
+    one_tree = second_keys is keys or (
+        isinstance(order, str) and isinstance(backfill_order, str) and order == backfill_order
+    )
+    backfill_queue = queue
+    if not one_tree:
+        backfill_queue, jobs["backfill_rank"] = new_tree(second_keys, count)
+    needs_attributes = callable(order) or callable(backfill_order)
+    if attributes is None or not needs_attributes:
+        attributes = np.full((1, 5), np.nan)
+
+    options = np.zeros(1, machine_state.OPTIONS)
+    options["machine"] = machine
+    options["backfill"] = BACKFILLS[backfill]
+    options["lookahead"] = lookahead if backfill == "lookahead" else 0
+    options["order"], options["backfill_order"] = dynamic, second_dynamic
+    options["one_tree"], options["per_event"], options["predict"] = one_tree, per_event, predict
+    options["windows"] = len(windows)
+
+    running = min(machine, count) + 1
+    reservations = count if backfill == "conservative" else min(lookahead, count)
+    free = new_profile(machine, min(running + 2 * reservations, 2 * count) + 2 * len(windows) + 4)
+    for begin, until, away in windows:
+        add(free, begin, -away)
+        add(free, until, away)
+
+    predicted = np.zeros(count if predict else 0, machine_state.PREDICTED)
+    people = 0
+    if predict:
+        if users is None:
+            raise SwflowError("predict: the users of the jobs are needed")
+        names, predicted["user"] = np.unique(users, return_inverse=True)
+        people = names.size
+    now = np.zeros(1, machine_state.NOW)
+    now["full"] = 1
+    held = int(options["lookahead"][0]) + 1
+    state = State(
+        options=options,
+        now=now,
+        jobs=jobs,
+        running=np.empty(running, ELEMENT),
+        predictions=np.empty(count if predict else 0, ELEMENT),
+        predicted=predicted,
+        users=np.zeros(people, machine_state.USER),
+        free=free,
+        queue=queue,
+        backfill_queue=backfill_queue,
+        window_starts=_moments([(begin, away) for begin, _, away in windows]),
+        window_ends=_moments([(until, away) for _, until, away in windows]),
+        steps=np.zeros(held + len(windows) + 3, machine_state.STEP),
+        line=np.empty(count, ELEMENT),
+        held=np.empty(held, np.int64),
+        attributes=attributes,
+    )
+    return state, (formula, second_formula)
+
+
+@cache
+def no_formula() -> Any:
+    """Return the key function that stands in where an order is no formula."""
+
+    def key(
+        now: float, submit: float, planned: float, processors: float,
+        user: float, group: float, queue: float, executable: float, job: float,
+    ) -> float:  # fmt: skip
+        return submit
+
+    return key_function(key)
+
+
+def _keys(
+    order: Order, planned: np.ndarray, processors: np.ndarray, predict: bool, option: str
+) -> tuple[np.ndarray | None, int, Any]:
+    """Return the static keys, the number of the dynamic order or -1, and the formula."""
+    formula = no_formula()
+    if isinstance(order, np.ndarray):
+        return order, -1, formula
+    if not isinstance(order, str):
+        return None, queue_order.FORMULA, order
+    if order not in ORDERS:
+        raise SwflowError(f"{option}: unknown value {order!r}; known are {', '.join(ORDERS)}")
+    static, dynamic = ORDERS[order]
+    if static is None or (predict and dynamic >= 0):
+        return None, dynamic, formula
+    return static(planned, processors), -1, formula
+
+
+def _checked_windows(unavailable: Sequence[tuple[float, float, int]], machine: int) -> list[tuple[float, float, int]]:
+    for begin, until, away in unavailable:
+        if not until > begin:
+            raise SwflowError(f"unavailable: the window from {begin:g} until {until:g} is empty")
+        if not 1 <= away <= machine:
+            raise SwflowError(f"unavailable: {away} processors are not 1 to {machine}")
+    return [(float(begin), float(until), int(away)) for begin, until, away in unavailable]
+
+
+def _moments(pairs: list[tuple[float, int]]) -> np.ndarray:
+    """Return times and processors as elements in order of time."""
+    return np.array(sorted(pairs), ELEMENT)

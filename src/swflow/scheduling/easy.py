@@ -1,0 +1,116 @@
+"""EASY backfilling in order of arrival while queues are short: a list is faster than a tree then."""
+
+import numpy as np
+
+from swflow.compilation import njit
+from swflow.scheduling.heap import ELEMENT, pop, push
+
+#: How many steps over queued or running jobs the kernel may take for each job before it gives up.
+STEPS_PER_JOB = 64
+
+
+@njit
+def easy(
+    submit: np.ndarray, run: np.ndarray, planned: np.ndarray, processors: np.ndarray, machine: int
+) -> tuple[np.ndarray, bool]:
+    """
+    Simulate first come, first served with EASY backfilling, unless the queue gets too long for it.
+
+    One reservation, batches of events, no windows, no predictions. Its work grows with the length of the
+    queue; when that has cost `STEPS_PER_JOB` steps a job, it gives up for the general kernel.
+
+    Parameters
+    ----------
+    submit, run, planned : float64 array of shape (jobs,)
+        Submit times, ascending; run times; what the scheduler takes for the run time, not below it. Seconds.
+    processors : int64 array of shape (jobs,)
+        Processors of each job, at most ``machine``.
+    machine : int
+        Processors of the machine.
+
+    Returns
+    -------
+    start : float64 array of shape (jobs,)
+        Start times.
+    finished : bool
+        Whether they are all there.
+    """
+    jobs = submit.size
+    start = np.empty(jobs)
+    # The running jobs twice: a heap by the true end, and a list sorted by the planned end for the shadow.
+    running = np.empty(min(machine, jobs) + 2, ELEMENT)
+    size = 0
+    planned_ends = np.empty(min(machine, jobs) + 2)
+    planned_jobs = np.empty(min(machine, jobs) + 2, np.int64)
+    free = machine
+    # The queue, a linked list in order of arrival; `jobs` stands for its two ends.
+    following = np.full(jobs + 1, jobs)
+    last = jobs
+    arrived = 0
+    shadow = np.inf
+    extra = 0
+    steps = STEPS_PER_JOB * jobs
+    while (arrived < jobs or size > 0) and steps >= 0:
+        now = submit[arrived] if arrived < jobs else np.inf
+        if size > 0 and running[0].time < now:
+            now = running[0].time
+
+        completed = False
+        while size > 0 and running[0].time <= now:
+            job = running[0].job
+            size = pop(running, size)
+            free += processors[job]
+            place = 0
+            while planned_jobs[place] != job:
+                place += 1
+            for later in range(place, size):
+                planned_ends[later] = planned_ends[later + 1]
+                planned_jobs[later] = planned_jobs[later + 1]
+            steps -= size >> 3  # moving is cheaper than looking
+            completed = True
+
+        previous = last
+        while arrived < jobs and submit[arrived] <= now:
+            following[last] = arrived
+            last = arrived
+            arrived += 1
+        if free == 0:
+            continue
+        # Without a completion the head goes on waiting for its shadow time, and whoever could not be
+        # backfilled before cannot be now: then the pass begins with the newcomers.
+        if completed or previous == jobs:
+            previous = jobs
+            shadow = np.inf
+
+        while following[previous] != jobs and free > 0:
+            job = following[previous]
+            width = processors[job]
+            end = now + planned[job]
+            steps -= 1
+            if width <= free and (end <= shadow or width <= extra):
+                start[job] = now
+                free -= width
+                if end > shadow:
+                    extra -= width
+                following[previous] = following[job]
+                if last == job:
+                    last = previous
+                place = size
+                while place > 0 and planned_ends[place - 1] > end:
+                    planned_ends[place] = planned_ends[place - 1]
+                    planned_jobs[place] = planned_jobs[place - 1]
+                    place -= 1
+                planned_ends[place] = end
+                planned_jobs[place] = job
+                size = push(running, size, now + run[job], job)
+                continue
+            if shadow == np.inf:  # the head, which does not fit: find its reservation
+                extra = free - width
+                place = 0
+                while extra < 0 or (place < size and planned_ends[place] == shadow):
+                    extra += processors[planned_jobs[place]]
+                    shadow = planned_ends[place]
+                    place += 1
+                steps -= place
+            previous = job
+    return start, steps >= 0

@@ -1,0 +1,255 @@
+"""What the simulation of one machine knows at an instant, and how arrivals, completions and starts change it."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from swflow.scheduling import heap, profile
+from swflow.scheduling.compiled import njit, njit_inline
+from swflow.scheduling.profile import Profile, add
+from swflow.scheduling.queue_order import NOBODY, Tree, dynamic_key, following, put
+
+#: Seconds by which a system-generated prediction grows, one after the other, each time that a job outruns it
+#: (D. Tsafrir, Y. Etsion, D. G. Feitelson, "Backfilling using system-generated predictions rather than user
+#: runtime estimates", IEEE TPDS 2007).
+INCREMENTS = np.array([60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000], np.float64)
+
+NONE, LOOKAHEAD, CONSERVATIVE = range(3)
+
+#: A job: its data, its ranks in the two orders, and what became of it. ``planned_end`` is of a running job,
+#: ``reserved`` of a queued one (the start of its reservation, NaN without), ``promise`` its first reservation.
+JOB = np.dtype(
+    [
+        ("submit", np.float64),
+        ("run", np.float64),
+        ("planned", np.float64),
+        ("processors", np.int64),
+        ("start", np.float64),
+        ("planned_end", np.float64),
+        ("reserved", np.float64),
+        ("promise", np.float64),
+        ("rank", np.int64),
+        ("backfill_rank", np.int64),
+    ]
+)
+
+#: What predictions need of a job besides: the user's estimate, the user, how often the prediction was corrected.
+PREDICTED = np.dtype([("estimate", np.float64), ("user", np.int64), ("corrections", np.int64)])
+
+#: The last two completed run times of a user, and how many there were.
+USER = np.dtype([("older", np.float64), ("newer", np.float64), ("jobs", np.int64)])
+
+#: A bound on free processors: a job that ends after ``time`` can have at most ``free``.
+STEP = np.dtype([("time", np.float64), ("free", np.int64)])
+
+#: The options, constant during a run.
+OPTIONS = np.dtype(
+    [
+        ("machine", np.int64),
+        ("backfill", np.int64),
+        ("lookahead", np.int64),
+        ("order", np.int64),  # a dynamic order, or -1: by rank
+        ("backfill_order", np.int64),
+        ("one_tree", np.int64),
+        ("per_event", np.int64),
+        ("predict", np.int64),
+        ("windows", np.int64),
+    ]
+)
+
+#: What changes: how many jobs run, wait, and have predictions to be corrected; processors of running jobs and
+#: of windows; and for the next pass whether all queued jobs have to be looked at (``full``), which jobs
+#: arrived since the last one, and the rank before which a newcomer changes who has reservations.
+NOW = np.dtype(
+    [
+        ("running", np.int64),
+        ("queued", np.int64),
+        ("predicted", np.int64),
+        ("busy", np.int64),
+        ("closed", np.int64),
+        ("windows_begun", np.int64),
+        ("windows_ended", np.int64),
+        ("windows_handled", np.int64),
+        ("full", np.int64),
+        ("newcomers", np.int64),
+        ("newcomer", np.int64),
+        ("reserved_rank", np.int64),
+        ("steps", np.int64),
+        ("ended_early", np.int64),
+        ("corrected", np.int64),
+        ("demand", np.int64),
+    ]
+)
+
+
+class State(NamedTuple):
+    """A machine: its jobs, who runs, who waits, and what is planned."""
+
+    options: np.ndarray
+    now: np.ndarray
+    jobs: np.ndarray
+    running: np.ndarray  # a heap by the true end
+    predictions: np.ndarray  # a heap by the predicted end
+    predicted: np.ndarray
+    users: np.ndarray
+    free: Profile
+    queue: Tree  # by order; for conservative backfilling its lengths are the starts of reservations
+    backfill_queue: Tree  # by backfill order
+    window_starts: np.ndarray
+    window_ends: np.ndarray
+    steps: np.ndarray
+    line: np.ndarray  # scratch: a heap of queued jobs by key
+    held: np.ndarray  # scratch: the jobs with a reservation in this pass
+    attributes: np.ndarray
+
+
+@njit
+def fill(jobs: np.ndarray, submit: np.ndarray, run: np.ndarray, planned: np.ndarray, processors: np.ndarray) -> None:
+    """Write the data of all jobs into their records; ranks are those of arrival."""
+    for item in range(jobs.size):
+        job = jobs[item]
+        job.submit = submit[item]
+        job.run = run[item]
+        job.planned = planned[item]
+        job.processors = processors[item]
+        job.start = np.nan
+        job.planned_end = np.nan
+        job.reserved = np.nan
+        job.promise = np.nan
+        job.rank = item
+        job.backfill_rank = item
+
+
+@njit_inline
+def advance(state: State, now: float) -> None:
+    """Let the time be ``now``."""
+    head = state.free.head[0]
+    head.now = now
+    if head.blocks > 0 and state.free.blocks[0].first <= now:
+        profile.advance(state.free, now)
+    if state.options[0].windows:
+        core = state.now[0]
+        while core.windows_begun < state.window_starts.size and state.window_starts[core.windows_begun].time <= now:
+            core.closed += state.window_starts[core.windows_begun].job
+            core.windows_begun += 1
+        while core.windows_ended < state.window_ends.size and state.window_ends[core.windows_ended].time <= now:
+            core.closed -= state.window_ends[core.windows_ended].job
+            core.windows_ended += 1
+
+
+@njit_inline
+def arrive(state: State, item: int) -> None:
+    """Put a job into the queue."""
+    core, options, job = state.now[0], state.options[0], state.jobs[item]
+    if options.predict:
+        prediction = state.predicted[item]
+        prediction.estimate = job.planned
+        user = state.users[prediction.user]
+        if user.jobs >= 2:
+            job.planned = max(1.0, min(job.planned, (user.older + user.newer) / 2))
+    if options.backfill == CONSERVATIVE:
+        put(state.queue.nodes, state.queue.levels, job.rank, job.processors, -np.inf)
+    else:
+        put(state.queue.nodes, state.queue.levels, job.rank, job.processors, job.planned)
+        if not options.one_tree:
+            tree = state.backfill_queue
+            put(tree.nodes, tree.levels, job.backfill_rank, job.processors, job.planned)
+    core.queued += 1
+    core.demand += job.processors
+    core.newcomers += 1
+    core.newcomer = item
+    if job.rank < core.reserved_rank:
+        core.full = 1
+
+
+@njit_inline
+def complete(state: State, now: float) -> None:
+    """Take the job that ends first, which is now, off the machine."""
+    core, options = state.now[0], state.options[0]
+    item = state.running[0].job
+    job = state.jobs[item]
+    core.running = heap.pop(state.running, core.running)
+    core.busy -= job.processors
+    core.demand -= job.processors
+    core.full = 1
+    if now < job.planned_end:
+        core.ended_early = 1
+        state.free.head[0].level += job.processors
+        add(state.free, job.planned_end, -job.processors)
+    if options.predict:
+        user = state.users[state.predicted[item].user]
+        user.older = user.newer
+        user.newer = job.run
+        user.jobs += 1
+
+
+@njit_inline
+def correct(state: State, now: float) -> None:
+    """Give every job that outran its prediction the next increment, up to the user's estimate."""
+    core = state.now[0]
+    while core.predicted > 0 and state.predictions[0].time <= now:
+        item = state.predictions[0].job
+        core.predicted = heap.pop(state.predictions, core.predicted)
+        job, prediction = state.jobs[item], state.predicted[item]
+        if job.start + job.run <= now:
+            continue
+        while job.planned_end <= now:
+            step = min(prediction.corrections, INCREMENTS.size - 1)
+            prediction.corrections += 1
+            length = job.planned_end - job.start + INCREMENTS[step]
+            job.planned_end = job.start + min(length, prediction.estimate)
+        add(state.free, now, -job.processors)
+        add(state.free, job.planned_end, job.processors)
+        core.predicted = heap.push(state.predictions, core.predicted, job.planned_end, item)
+        core.full = 1
+        core.corrected = 1
+
+
+@njit_inline
+def begin(state: State, item: int, now: float) -> None:
+    """Start a queued job."""
+    core, options, job = state.now[0], state.options[0], state.jobs[item]
+    job.start = now
+    job.planned_end = now + job.planned
+    if job.reserved != now:  # else its place in the profile is that of its reservation
+        if options.backfill == CONSERVATIVE:
+            add(state.free, job.reserved, job.processors)
+            add(state.free, job.reserved + job.planned, -job.processors)
+        state.free.head[0].level -= job.processors
+        add(state.free, job.planned_end, job.processors)
+    core.busy += job.processors
+    core.queued -= 1
+    core.running = heap.push(state.running, core.running, now + job.run, item)
+    if options.predict:
+        core.predicted = heap.push(state.predictions, core.predicted, job.planned_end, item)
+    put(state.queue.nodes, state.queue.levels, job.rank, NOBODY, np.inf)
+    if not options.one_tree:
+        put(state.backfill_queue.nodes, state.backfill_queue.levels, job.backfill_rank, NOBODY, np.inf)
+
+
+@njit
+def line_up(
+    state: State,
+    tree: Tree,
+    order: int,
+    formula: Callable[..., float],
+    now: float,
+    narrow: int,
+    wide: int,
+    base: float,
+    latest: float,
+) -> int:
+    """Put the queued jobs that `following` finds into ``state.line``, a heap by their keys; return its size."""
+    size = 0
+    rank = following(tree.nodes, tree.levels, 0, narrow, wide, base, latest)
+    while rank >= 0:
+        item = tree.job_at[rank]
+        job = state.jobs[item]
+        key = float(rank)
+        if order >= 0:
+            attributes = state.attributes[min(item, state.attributes.shape[0] - 1)]
+            key = dynamic_key(order, formula, now, job.submit, job.planned, job.processors, attributes)
+        size = heap.push(state.line, size, key, item)
+        rank = following(tree.nodes, tree.levels, rank + 1, narrow, wide, base, latest)
+    return size

@@ -1,0 +1,440 @@
+"""The kernels that only count processors: against the slow simulator, by hand, and on real logs."""
+
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import naive
+from swflow.errors import SwflowError
+from swflow.scheduling import kernels, profile
+from swflow.scheduling.centres import DISPATCHES, simulate_centres
+from swflow.scheduling.queue_order import key_function
+
+Jobs = list[tuple[float, float, float, int, int]]  # submit, run, planned, processors, user
+
+
+def arrays(jobs: Jobs) -> dict[str, np.ndarray]:
+    table = np.array(jobs, np.float64)
+    attributes = np.full((len(jobs), 5), np.nan)
+    attributes[:, 0] = table[:, 4]
+    attributes[:, 4] = np.arange(len(jobs))
+    return {
+        "submit": table[:, 0].copy(),
+        "run": table[:, 1].copy(),
+        "planned": table[:, 2].copy(),
+        "processors": table[:, 3].astype(np.int64),
+        "users": table[:, 4].astype(np.int64),
+        "attributes": attributes,
+    }
+
+
+def by_kernel(jobs: Jobs, machine: int, **options: Any) -> list[float]:
+    return kernels.simulate(**arrays(jobs), machine=machine, **options).start.tolist()
+
+
+def by_naive(jobs: Jobs, machine: int, per_event: bool = False, **options: Any) -> list[float]:
+    policy = naive.Policy(event_order="per-event" if per_event else "batch", **options)
+    done = naive.simulate([naive.Job(number, *job) for number, job in enumerate(jobs)], machine, policy)
+    return [done.starts[number] for number in range(len(jobs))]
+
+
+def random_jobs(rng: random.Random, machine: int, count: int) -> Jobs:
+    longest = rng.choice([12, 400])
+    submit = 0.0
+    jobs = []
+    for _ in range(count):
+        submit += rng.choice([0, 0, 1, 2, 3, 5, 9])
+        run = rng.choice([0, 0, 1, 2, 3, 5, 8, 13, rng.randint(0, longest)])
+        planned = max(1, run + rng.choice([0, 0, 0, 1, 2, 5, rng.randint(0, longest)]))
+        processors = rng.choice([1, machine, rng.randint(1, machine)])
+        jobs.append((submit, float(run), float(planned), processors, rng.randint(0, 2)))
+    return jobs
+
+
+def random_windows(rng: random.Random, machine: int) -> list[tuple[float, float, int]]:
+    windows = []
+    for _ in range(rng.choice([0, 0, 1, 2, 3])):
+        begin = rng.randint(-5, 60)
+        windows.append((float(begin), float(begin + rng.choice([1, 3, 10, 50])), rng.randint(1, machine)))
+    return windows
+
+
+@pytest.mark.parametrize("backfill", kernels.BACKFILLS)
+@pytest.mark.parametrize("predict", [False, True])
+@pytest.mark.parametrize("per_event", [False, True])
+def test_seeded_workloads_have_the_schedule_of_the_slow_simulator(backfill: str, predict: bool, per_event: bool):
+    rng = random.Random(f"{backfill} {predict} {per_event}")
+    for _ in range(400):
+        machine = rng.randint(1, 8)
+        jobs = random_jobs(rng, machine, rng.randint(1, 25))
+        options: dict[str, Any] = {
+            "order": rng.choice(["fcfs", *naive.ORDERS]),
+            "backfill": backfill,
+            "lookahead": rng.choice([1, 1, 2, 3, 5]),
+            "backfill_order": rng.choice(["fcfs", *naive.ORDERS]),
+            "predict": predict,
+            "per_event": per_event,
+            "unavailable": random_windows(rng, machine),
+        }
+        assert by_kernel(jobs, machine, **options) == by_naive(jobs, machine, **options), (jobs, machine, options)
+
+
+@st.composite
+def workloads(draw: st.DrawFn) -> tuple[Jobs, int]:
+    machine = draw(st.integers(1, 8))
+    jobs = []
+    submit = 0.0
+    for _ in range(draw(st.integers(1, 12))):
+        submit += draw(st.integers(0, 5))
+        run = draw(st.integers(0, 20))
+        planned = max(1, run + draw(st.integers(0, 10)))
+        jobs.append((submit, float(run), float(planned), draw(st.integers(1, machine)), draw(st.integers(0, 1))))
+    return jobs, machine
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    workloads(),
+    st.sampled_from(list(naive.ORDERS)),
+    st.sampled_from(list(kernels.BACKFILLS)),
+    st.integers(1, 3),
+    st.sampled_from(list(naive.ORDERS)),
+    st.booleans(),
+    st.booleans(),
+    st.lists(st.tuples(st.integers(0, 30), st.integers(1, 20), st.integers(1, 8)), max_size=2),
+)
+def test_any_workload_has_the_schedule_of_the_slow_simulator(
+    workload, order, backfill, lookahead, backfill_order, predict, per_event, windows
+):
+    jobs, machine = workload
+    options: dict[str, Any] = {
+        "order": order,
+        "backfill": backfill,
+        "lookahead": lookahead,
+        "backfill_order": backfill_order,
+        "predict": predict,
+        "per_event": per_event,
+        "unavailable": [(float(begin), float(begin + long), min(away, machine)) for begin, long, away in windows],
+    }
+    assert by_kernel(jobs, machine, **options) == by_naive(jobs, machine, **options)
+
+
+@pytest.mark.parametrize("backfill", kernels.BACKFILLS)
+@pytest.mark.parametrize("order", ["fcfs", "sjf", "unicef"])
+def test_a_long_queue_has_the_schedule_of_the_slow_simulator(order: str, backfill: str):
+    # Enough jobs for trees of several levels and profiles of several blocks.
+    rng = random.Random(order + backfill)
+    count = 70 if backfill == "conservative" else 300
+    jobs = [
+        (float(rng.randint(0, 30)), float(rng.randint(1, 40)), 0.0, rng.choice([1, 1, 2, 3, rng.randint(1, 90)]), 0)
+        for _ in range(count)
+    ]
+    jobs = sorted((submit, run, run + rng.choice([0.0, 0.5, 31.0]), *rest) for submit, run, _, *rest in jobs)
+    options = {"order": order, "backfill": backfill, "backfill_order": order}
+    assert by_kernel(jobs, 100, **options) == by_naive(jobs, 100, **options)
+
+
+# -- formulas and keys
+
+
+def test_a_formula_orders_the_queue(monkeypatch: pytest.MonkeyPatch):
+    def formula(now, submit, planned, processors, user, group, queue, executable, job):
+        return -(now - submit) / (now - submit - 3 * user) + processors  # NaN for user 0 without a wait: last
+
+    def slow(job: naive.Job, now: float) -> float:
+        wait, divisor = now - job.submit, now - job.submit - 3 * job.user
+        if divisor:
+            return -wait / divisor + job.processors
+        return math.inf if wait == 0 else -math.inf
+
+    monkeypatch.setitem(naive.ORDERS, "formula", slow)
+    compiled = key_function(formula)
+    rng = random.Random(5)
+    before = None
+    for case in range(300):
+        machine = rng.randint(1, 8)
+        jobs = random_jobs(rng, machine, 20)
+        backfill = rng.choice(list(kernels.BACKFILLS))
+        second = rng.choice(["formula", "fcfs", "wfp3"])
+        ours = {"order": compiled, "backfill": backfill, "backfill_order": compiled if second == "formula" else second}
+        slowly = {"order": "formula", "backfill": backfill, "backfill_order": second}
+        assert by_kernel(jobs, machine, **ours) == by_naive(jobs, machine, **slowly), (case, jobs, machine, slowly)
+        before = before or len(kernels._simulate.signatures)
+    by_kernel(jobs, machine, order=key_function(lambda now, a, b, c, d, e, f, g, job: -job))
+    assert len(kernels._simulate.signatures) == before == 1  # a new formula compiles nothing but itself
+
+
+def test_static_keys_order_the_queue_and_unknown_ones_come_last():
+    jobs: Jobs = [(0, 10, 10, 2, 0), (1, 1, 1, 2, 0), (1, 1, 1, 2, 0), (1, 1, 1, 2, 0)]
+    keys = np.array([0.0, np.nan, 2.0, 1.0])
+    for backfill in kernels.BACKFILLS:
+        assert by_kernel(jobs, 2, order=keys, backfill=backfill, backfill_order=keys) == [0, 12, 11, 10]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"backfill": "magic"}, "backfill: unknown value 'magic'"),
+        ({"order": "best"}, "order: unknown value 'best'"),
+        ({"backfill": "lookahead", "backfill_order": "best"}, "backfill_order: unknown value 'best'"),
+        ({"backfill": "lookahead", "lookahead": 0}, "lookahead: must be at least 1"),
+        ({"unavailable": [(5.0, 5.0, 1)]}, "unavailable: the window from 5 until 5 is empty"),
+        ({"unavailable": [(0.0, 5.0, 3)]}, "unavailable: 3 processors are not 1 to 2"),
+        ({"unavailable": [(0.0, math.inf, 2)]}, "1 jobs never start"),
+    ],
+)
+def test_bad_options_are_named(options: dict[str, Any], message: str):
+    with pytest.raises(SwflowError, match=message):
+        by_kernel([(1, 1, 1, 2, 0)], 2, **options)
+
+
+# -- four faults of published EASY simulators: the faulty rule gives another schedule
+
+
+def easy(jobs: Jobs, machine: int) -> list[float]:
+    return by_kernel(jobs, machine, backfill="lookahead")
+
+
+def test_the_shadow_time_is_of_estimated_ends():
+    # By estimates the head starts at 100, so 50 seconds fit before it, though job 0 really ends at 10.
+    jobs: Jobs = [(0, 10, 100, 3, 0), (1, 10, 10, 4, 0), (2, 50, 50, 1, 0)]
+    assert easy(jobs, 4) == [0, 52, 2]  # by the actual end: [0, 10, 20]
+
+
+def test_processors_that_the_head_leaves_over_may_be_taken_for_longer():
+    jobs: Jobs = [(0, 10, 10, 3, 0), (1, 10, 10, 3, 0), (2, 99, 99, 1, 0)]
+    assert easy(jobs, 4) == [0, 10, 2]  # without the rule: [0, 10, 10]
+
+
+def test_the_next_head_has_a_reservation_in_the_same_pass():
+    # At 10 job 1 starts, and job 2 is the head: job 3 would delay it.
+    jobs: Jobs = [(0, 10, 10, 4, 0), (1, 5, 5, 3, 0), (2, 5, 5, 4, 0), (3, 50, 50, 1, 0)]
+    assert easy(jobs, 4) == [0, 10, 15, 20]  # with the reservation of job 1 alone: [0, 10, 60, 10]
+
+
+def test_the_head_is_tried_before_its_reservation():
+    # Job 0 ends long before its estimate; the head starts then, not at its shadow time.
+    jobs: Jobs = [(0, 10, 100, 4, 0), (1, 5, 5, 4, 0), (2, 5, 5, 4, 0)]
+    assert easy(jobs, 4) == [0, 10, 15]  # at the reservation: [0, 100, 105]
+
+
+# -- several centres
+
+
+@pytest.mark.parametrize("dispatch", DISPATCHES)
+def test_centres_have_the_schedule_of_the_slow_simulator(dispatch: str):
+    rng = random.Random(dispatch)
+    for case in range(500):
+        predict, per_event = rng.random() < 0.3, rng.random() < 0.3
+        centres = [
+            {
+                "machine": rng.randint(1, 6),
+                "order": rng.choice(["fcfs", *naive.ORDERS]),
+                "backfill": rng.choice(list(kernels.BACKFILLS)),
+                "lookahead": rng.choice([1, 1, 2, 3]),
+                "backfill_order": rng.choice(["fcfs", *naive.ORDERS]),
+            }
+            for _ in range(rng.randint(1, 3))
+        ]
+        for centre in centres:
+            centre["unavailable"] = random_windows(rng, centre["machine"])
+        jobs = random_jobs(rng, max(centre["machine"] for centre in centres), rng.randint(1, 20))
+        machines = [
+            naive.Machine(
+                machine, naive.Policy(event_order="per-event" if per_event else "batch", predict=predict, **policy)
+            )
+            for machine, policy in (
+                (centre["machine"], {key: value for key, value in centre.items() if key != "machine"})
+                for centre in centres
+            )
+        ]
+        naive.simulate_centres([naive.Job(number, *job) for number, job in enumerate(jobs)], machines, dispatch)
+        expected = {
+            number: (start, index) for index, machine in enumerate(machines) for number, start in machine.starts.items()
+        }
+        columns = arrays(jobs)
+        found = simulate_centres(**columns, centres=centres, dispatch=dispatch, per_event=per_event, predict=predict)
+        pairs = dict(enumerate(zip(found.start.tolist(), found.centre.tolist(), strict=True)))
+        assert pairs == expected, (case, jobs, centres, predict, per_event)
+
+
+def test_bad_centres_are_named():
+    columns = arrays([(0, 1, 1, 3, 0)])
+    formulas = [key_function(lambda now, a, b, c, d, e, f, g, job: -job) for _ in range(2)]
+    for centres, dispatch, message in [
+        ([{"machine": 4}], "random", "dispatch: unknown value 'random'"),
+        ([{"machine": 2}, {"machine": 1}], "round-robin", "3 processors is too wide"),
+        ([{"machine": 4, "order": formula} for formula in formulas], "round-robin", "different formulas"),
+    ]:
+        with pytest.raises(SwflowError, match=message):
+            simulate_centres(**columns, centres=centres, dispatch=dispatch)
+
+
+# -- the availability profile
+
+
+def require_sound(free: profile.Profile) -> int:
+    """Check what the blocks say of their changes; return their number."""
+    count = int(free.head["blocks"][0])
+    times: list[float] = []
+    for block in free.blocks[:count]:
+        changes = free.changes[block["row"], : block["count"]]
+        sums = np.cumsum(changes["change"])
+        times += changes["time"].tolist()
+        assert (block["first"], block["sum"]) == (changes["time"][0], sums[-1])
+        if not block["stale"]:
+            known = (block["lowest"], block["highest"], block["losses"])
+            assert known == (sums.min(), sums.max(), (changes["change"] < 0).sum())
+    assert times == sorted(set(times))
+    assert len({int(block["row"]) for block in free.blocks[:count]}) == count
+    return count
+
+
+def test_the_profile_finds_what_a_scan_of_all_changes_finds():
+    rng = random.Random(3)
+    machine = 50
+    free = profile.new_profile(machine, 4000)
+    profile.advance(free, 0.0)
+    spans: list[tuple[float, float, int]] = []
+    now = 0.0
+    most = 0
+    for turn in range(2800):
+        width, length = rng.randint(1, machine), float(rng.randint(1, 60))
+        before = rng.choice([math.inf, now + rng.randint(1, 900)])
+        starts, ends, widths = np.array([*spans, (-2.0, -1.0, 0)]).T
+        moments = np.unique(np.concatenate([[now], starts, ends]))
+        moments = moments[moments >= now]
+        level = machine - ((starts <= moments[:, None]) & (moments[:, None] < ends)) @ widths
+        expected = before
+        for moment in moments[level >= width]:
+            if moment < before:
+                until = min(moment + length, before)
+                if (level[(moments >= moment) & (moments < until)] >= width).all():
+                    expected = moment
+                    break
+        found = profile.earliest(free, width, length, before)
+        assert found == expected, turn
+        grows = turn % 700 < 350  # several blocks come and go
+        if grows and before == math.inf:
+            spans.append((found, found + length, width))
+            profile.add(free, found, -width)
+            profile.add(free, found + length, width)
+        if turn % 5 == 0:
+            now += rng.choice([0.0, 1.0, 2.5])
+            profile.advance(free, now)
+        if spans and not grows:  # the rest of one of them is given back
+            start, end, width = spans.pop(rng.randrange(len(spans)))
+            if end > now:
+                profile.add(free, max(start, now), width)
+                profile.add(free, end, -width)
+                spans.append((start, max(start, now), width))
+        spans = [span for span in spans if span[1] > max(span[0], now)]
+        most = max(most, require_sound(free))
+    assert most > 3
+
+
+# -- real logs
+
+LOGS = [("KTH-SP2-1996-2.1-cln", 100), ("SDSC-SP2-1998-3.1-cln", 128), ("HPC2N-2002-2.1-cln", 240)]
+POLICIES: dict[str, dict[str, Any]] = {
+    "easy": {"backfill": "lookahead"},
+    "sjbf": {"backfill": "lookahead", "backfill_order": "sjf"},
+    "sjf": {"order": "sjf"},
+    "conservative": {"backfill": "conservative"},
+    "per-event": {"backfill": "lookahead", "per_event": True},
+    "predict": {"backfill": "lookahead", "predict": True},
+}
+
+
+@pytest.fixture(scope="module", params=LOGS, ids=lambda log: log[0])
+def log(request: pytest.FixtureRequest, traces: Path) -> tuple[dict[str, np.ndarray], int]:
+    from swflow.workloads.clean import clean_log
+
+    name, machine = request.param
+    jobs = clean_log(traces / f"{name}.swf.gz", processors=machine).jobs
+    columns = {
+        "submit": jobs["submit_time"].to_numpy(),
+        "run": jobs["run_time"].to_numpy(),
+        "planned": np.maximum(jobs["estimate"].to_numpy(), jobs["run_time"].to_numpy()).clip(1.0),
+        "processors": jobs["processors"].to_numpy(),
+        "users": jobs["user_id"].fill_null(-1).to_numpy(),
+    }
+    return columns, machine
+
+
+@pytest.mark.archive
+@pytest.mark.parametrize("policy", POLICIES)
+def test_real_logs_keep_within_the_machine(log: tuple[dict[str, np.ndarray], int], policy: str):
+    jobs, machine = log
+    start, promise = kernels.simulate(**jobs, machine=machine, **POLICIES[policy])
+    assert (start >= jobs["submit"]).all()
+    times = np.concatenate([start + jobs["run"], start])
+    change = np.concatenate([-jobs["processors"], jobs["processors"]])
+    busy = np.cumsum(change[np.lexsort((change, times))])  # at one instant, ends first
+    assert busy.max() <= machine
+    assert busy[-1] == 0
+    if policy == "conservative":
+        assert (start <= promise).all()
+
+
+@pytest.mark.archive
+def test_easy_never_delays_the_head_of_a_real_log(log: tuple[dict[str, np.ndarray], int]):
+    columns, machine = log
+    jobs = {name: column[:6000] for name, column in columns.items()}
+    submit, run, planned, processors = (jobs[name] for name in ("submit", "run", "planned", "processors"))
+    start = kernels.simulate(**jobs, machine=machine, backfill="lookahead").start
+    end, planned_end = start + run, start + planned
+    started = np.argsort(start, kind="stable")
+    checked = 0
+    for now in np.unique(np.concatenate([submit, end])):
+        waiting = np.flatnonzero((submit <= now) & (start > now))
+        if not waiting.size:
+            continue
+        head = waiting[0]
+        running = started[: np.searchsorted(start[started], now, side="right")]
+        running = running[end[running] > now]
+        ahead = running[(start[running] < now) | (running < head)]
+        shadows = []
+        for among in (ahead, running):
+            order = among[np.argsort(planned_end[among], kind="stable")]
+            free = machine - processors[order].sum() + np.cumsum(processors[order])
+            enough = np.flatnonzero(free >= processors[head])
+            idle = machine - processors[order].sum() >= processors[head]
+            shadows.append(now if idle else planned_end[order[enough[0]]])
+        checked += ahead.size < running.size
+        assert shadows[1] <= shadows[0], (now, head)
+        assert start[head] <= shadows[1], (now, head)
+    assert checked > 100  # backfilling took place
+
+
+def test_the_list_and_the_tree_give_the_same_easy_schedule(monkeypatch):
+    """The kernel for short queues against the general one, and what happens when it gives up."""
+    rng = random.Random(11)
+    cases = [(machine := rng.randint(1, 8), random_jobs(rng, machine, rng.randint(1, 60))) for _ in range(300)]
+    by_list = [by_kernel(jobs, machine, backfill="lookahead") for machine, jobs in cases]
+    given_up = []
+
+    def gives_up(*arguments: Any) -> tuple[np.ndarray, bool]:
+        given_up.append(len(arguments[0]))
+        return np.full(len(arguments[0]), np.nan), False
+
+    monkeypatch.setattr(kernels, "easy", gives_up)
+    assert [by_kernel(jobs, machine, backfill="lookahead") for machine, jobs in cases] == by_list
+    assert len(given_up) == len(cases)
+
+
+def test_the_list_gives_up_on_long_queues(monkeypatch):
+    """A queue of thousands that is gone through at every completion is left to the tree."""
+    count = 4000
+    jobs: Jobs = [(0.0, 10.0 + number % 7, 20.0, 3, 0) for number in range(count)]
+    table = np.array([job[:4] for job in jobs])
+    submit, run, planned, processors = (np.ascontiguousarray(table[:, field]) for field in range(4))
+    _, finished = kernels.easy(submit, run, planned, processors.astype(np.int64), 8)
+    assert not finished
+    assert np.isfinite(by_kernel(jobs, 8, backfill="lookahead")).all()
