@@ -1,0 +1,1300 @@
+"""Simulation kernel for machines whose processors are numbered: who runs when, and where."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import cfunc
+
+from swflow.compilation import njit
+from swflow.errors import SwflowError
+from swflow.scheduling.allocation import (
+    ALLOCATIONS,
+    BEST_CONTIGUOUS,
+    FIRST_CONTIGUOUS,
+    LONGEST_IDLE,
+    choose,
+    fill,
+    holds,
+    last_out,
+    longest_run,
+    next_in,
+    next_out,
+    size_of,
+    sort_by_key,
+    take_lowest,
+)
+from swflow.scheduling.queue_order import KEY_SIGNATURE
+from swflow.scheduling.timetable import (
+    Timetable,
+    advance,
+    choose_later,
+    earliest_step,
+    new_timetable,
+    occupy,
+    reset,
+    steps_of,
+    vacate,
+    with_room,
+)
+
+#: The orders of the queue, as the kernel numbers them; those from WFP3 on change with time.
+FCFS, SJF, LJF, SMALLEST_FIRST, LARGEST_FIRST, SAF, GIVEN, WFP3, UNICEF, EXPANSION_FACTOR, FORMULA = range(11)
+
+#: The orders that have names.
+ORDERS = {
+    "fcfs": FCFS,
+    "sjf": SJF,
+    "ljf": LJF,
+    "smallest-first": SMALLEST_FIRST,
+    "largest-first": LARGEST_FIRST,
+    "saf": SAF,
+    "wfp3": WFP3,
+    "unicef": UNICEF,
+    "expansion-factor": EXPANSION_FACTOR,
+}
+
+#: The kernel's number for conservative backfilling; otherwise it is told the number of reservations.
+CONSERVATIVE = -1
+
+#: Seconds by which a prediction grows, one after the other, each time that a job outruns it.
+INCREMENTS = np.array([60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000], np.float64)
+
+_NONE = np.uint64(0)
+
+# Places in State.numbers.
+_FREE, _RUNNING, _QUEUED, _POINTER, _RANGES, _HEAD, _STARTED, _ROWS, _LEAVING = range(9)
+
+
+@cfunc(KEY_SIGNATURE)
+def no_formula(
+    now: float,
+    submit: float,
+    planned: float,
+    processors: float,
+    user: float,
+    group: float,
+    queue: float,
+    executable: float,
+    job_id: float,
+) -> float:
+    """Stand in where no order is a formula."""
+    return submit
+
+
+class Jobs(NamedTuple):
+    """The jobs, in order of (submit time, job id): what is known of them, and what the simulation finds."""
+
+    submit: np.ndarray
+    run: np.ndarray
+    planned: np.ndarray  # what the scheduler takes for the run time; predictions change it
+    processors: np.ndarray
+    start: np.ndarray  # NaN while the job waits
+    until: np.ndarray  # planned end; of a waiting job with a reservation, the reservation's start
+    first_range: np.ndarray
+    ranges: np.ndarray  # how many ranges of processors the job has
+    row: np.ndarray  # where a reservation's processors are kept; -1 without one
+    key: np.ndarray
+    backfill_key: np.ndarray
+
+
+class State(NamedTuple):
+    """The machine, its queue and who runs."""
+
+    numbers: np.ndarray
+    free: np.ndarray
+    # A heap by (true end, job), and a list sorted by planned end.
+    ends: np.ndarray
+    enders: np.ndarray
+    planned_ends: np.ndarray
+    planned_jobs: np.ndarray
+    queue: np.ndarray
+    backfill_queue: np.ndarray
+    widths: np.ndarray  # the processors of the jobs of the backfill queue, for a quick look
+    spare: np.ndarray
+    leaving: np.ndarray  # who started in this pass
+    # Since when a processor idles (if busy: until when by plan), and the idle ones, a list sorted by that.
+    idle_since: np.ndarray
+    idle_next: np.ndarray
+    idle_previous: np.ndarray
+
+
+class Blockers(NamedTuple):
+    """
+    What a start may not run into: reservations and maintenance windows, sorted by their start.
+
+    ``open[c]`` is the set of the free processors that the first ``c`` of them leave, and ``fitting[c]`` the
+    widest job that it holds; while ``stale[c]``, the widest that it held before the last starts.
+    """
+
+    starts: np.ndarray
+    places: np.ndarray
+    open: np.ndarray
+    fitting: np.ndarray
+    stale: np.ndarray
+    number: np.ndarray
+    rule: np.ndarray  # the head's shadow time and the extra processors, if processors were merely counted
+
+
+# -- running jobs
+
+
+@njit
+def _push(state: State, end: float, job: int) -> None:
+    """Push a job onto the heap of the running ones."""
+    ends, enders = state.ends, state.enders
+    place = state.numbers[_RUNNING]
+    while place > 0:
+        parent = (place - 1) >> 1
+        if ends[parent] < end or (ends[parent] == end and enders[parent] < job):
+            break
+        ends[place] = ends[parent]
+        enders[place] = enders[parent]
+        place = parent
+    ends[place] = end
+    enders[place] = job
+
+
+@njit
+def _pop(state: State) -> None:
+    """Remove the root of the heap."""
+    ends, enders = state.ends, state.enders
+    size = state.numbers[_RUNNING] - 1
+    end, job = ends[size], enders[size]
+    place = 0
+    while True:
+        child = 2 * place + 1
+        if child >= size:
+            break
+        other = child + 1
+        if other < size and (
+            ends[other] < ends[child] or (ends[other] == ends[child] and enders[other] < enders[child])
+        ):
+            child = other
+        if end < ends[child] or (end == ends[child] and job < enders[child]):
+            break
+        ends[place] = ends[child]
+        enders[place] = enders[child]
+        place = child
+    ends[place] = end
+    enders[place] = job
+
+
+@njit
+def _insert_planned(state: State, count: int, end: float, job: int) -> None:
+    """Insert a job into the ``count`` running ones that are sorted by planned end."""
+    place = count
+    while place > 0 and state.planned_ends[place - 1] > end:
+        state.planned_ends[place] = state.planned_ends[place - 1]
+        state.planned_jobs[place] = state.planned_jobs[place - 1]
+        place -= 1
+    state.planned_ends[place] = end
+    state.planned_jobs[place] = job
+
+
+@njit
+def _remove_planned(state: State, count: int, job: int) -> None:
+    """Remove a job from the ``count`` running ones that are sorted by planned end."""
+    place = 0
+    while state.planned_jobs[place] != job:
+        place += 1
+    for later in range(place + 1, count):
+        state.planned_ends[later - 1] = state.planned_ends[later]
+        state.planned_jobs[later - 1] = state.planned_jobs[later]
+
+
+@njit
+def _begin(
+    jobs: Jobs, state: State, pool: np.ndarray, now: float, job: int, places: np.ndarray, allocation: int, machine: int
+) -> None:
+    """Start a job on a set of free processors."""
+    numbers = state.numbers
+    jobs.start[job] = now
+    jobs.until[job] = now + jobs.planned[job]
+    jobs.first_range[job] = numbers[_RANGES]
+    first = next_in(places, 0, machine)
+    while first < machine:
+        after = next_out(places, first, machine)
+        pool[numbers[_RANGES], 0] = first
+        pool[numbers[_RANGES], 1] = after - 1
+        numbers[_RANGES] += 1
+        numbers[_POINTER] = after % machine
+        if allocation == LONGEST_IDLE:
+            for place in range(first, after):
+                before, behind = state.idle_previous[place], state.idle_next[place]
+                state.idle_next[before] = behind
+                state.idle_previous[behind] = before
+                state.idle_since[place] = jobs.until[job]
+        first = next_in(places, after, machine)
+    jobs.ranges[job] = numbers[_RANGES] - jobs.first_range[job]
+    for word in range(places.size):
+        state.free[word] &= ~places[word]
+    _insert_planned(state, numbers[_RUNNING], jobs.until[job], job)
+    _push(state, now + jobs.run[job], job)
+    numbers[_RUNNING] += 1
+    numbers[_FREE] -= jobs.processors[job]
+    numbers[_STARTED] += 1
+    state.leaving[numbers[_LEAVING]] = job
+    numbers[_LEAVING] += 1
+
+
+@njit
+def _complete(
+    jobs: Jobs, state: State, pool: np.ndarray, now: float, allocation: int, machine: int, places: np.ndarray
+) -> int:
+    """Let the first of the running jobs end; return it, and its processors in ``places``."""
+    numbers = state.numbers
+    job = state.enders[0]
+    _pop(state)
+    _remove_planned(state, numbers[_RUNNING], job)
+    numbers[_RUNNING] -= 1
+    numbers[_FREE] += jobs.processors[job]
+    places[:] = _NONE
+    # The processors idle from now on, so they go to the end of the idle ones, in order among equals.
+    before = machine
+    if allocation == LONGEST_IDLE:
+        before = state.idle_previous[machine]
+        while before != machine and state.idle_since[before] >= now:
+            before = state.idle_previous[before]
+    for index in range(jobs.first_range[job], jobs.first_range[job] + jobs.ranges[job]):
+        first, last = int(pool[index, 0]), int(pool[index, 1])
+        fill(state.free, first, last)
+        fill(places, first, last)
+        if allocation == LONGEST_IDLE:
+            for place in range(first, last + 1):
+                state.idle_since[place] = now
+                behind = state.idle_next[before]
+                while behind != machine and behind < place:
+                    before, behind = behind, state.idle_next[behind]
+                state.idle_next[before] = place
+                state.idle_previous[place] = before
+                state.idle_next[place] = behind
+                state.idle_previous[behind] = place
+                before = place
+    return job
+
+
+@njit
+def _places_of(jobs: Jobs, pool: np.ndarray, job: int, places: np.ndarray) -> None:
+    """Find the processors of a job that was started."""
+    places[:] = _NONE
+    for index in range(jobs.first_range[job], jobs.first_range[job] + jobs.ranges[job]):
+        fill(places, int(pool[index, 0]), int(pool[index, 1]))
+
+
+@njit
+def _relink_idle(state: State, machine: int) -> None:
+    """Make the list of the idle processors anew."""
+    items = np.empty(machine, np.int64)
+    count = 0
+    place = next_in(state.free, 0, machine)
+    while place < machine:
+        items[count] = place
+        count += 1
+        place = next_in(state.free, place + 1, machine)
+    sort_by_key(items, state.idle_since, count, np.empty(machine, np.int64))
+    before = machine
+    for index in range(count):
+        state.idle_next[before] = items[index]
+        state.idle_previous[items[index]] = before
+        before = items[index]
+    state.idle_next[before] = machine
+    state.idle_previous[machine] = before
+
+
+@njit
+def _choose_idle(state: State, eligible: np.ndarray, width: int, machine: int, chosen: np.ndarray) -> None:
+    """Choose those of the eligible processors, free now, that idle for longest."""
+    chosen[:] = _NONE
+    for word in range(eligible.size):
+        if eligible[word] & ~state.free[word] != _NONE:
+            # Among them are some whose job ends now without being done yet: these are in no list.
+            items = np.empty(machine, np.int64)
+            count = 0
+            place = next_in(eligible, 0, machine)
+            while place < machine:
+                items[count] = place
+                count += 1
+                place = next_in(eligible, place + 1, machine)
+            sort_by_key(items, state.idle_since, count, np.empty(machine, np.int64))
+            for index in range(width):
+                fill(chosen, items[index], items[index])
+            return
+    place = state.idle_next[machine]
+    while width > 0:
+        if holds(eligible, place):
+            fill(chosen, place, place)
+            width -= 1
+        place = state.idle_next[place]
+
+
+@njit
+def _choose_now(
+    state: State, eligible: np.ndarray, width: int, allocation: int, machine: int, chosen: np.ndarray
+) -> None:
+    """Choose among processors that are free now; there must be enough."""
+    if allocation == LONGEST_IDLE:
+        _choose_idle(state, eligible, width, machine, chosen)
+    else:
+        choose(eligible, width, allocation, state.numbers[_POINTER], machine, chosen)
+
+
+# -- the queue
+
+
+@njit
+def _key(
+    order: int, now: float, job: int, jobs: Jobs, given: np.ndarray, formula: Any, attributes: np.ndarray
+) -> float:
+    """Return the key of a job in an order of the queue; what is not a number comes last."""
+    submit, planned, processors = jobs.submit[job], jobs.planned[job], jobs.processors[job]
+    key = submit
+    if order == SJF:
+        key = planned
+    elif order == LJF:
+        key = -planned
+    elif order == SMALLEST_FIRST:
+        key = np.float64(processors)
+    elif order == LARGEST_FIRST:
+        key = -np.float64(processors)
+    elif order == SAF:
+        key = planned * processors
+    elif order == GIVEN:
+        key = given[job]
+    elif order == WFP3:
+        key = -(((now - submit) / planned) ** 3.0) * processors
+    elif order == UNICEF:
+        key = -(now - submit) / (np.log2(np.float64(max(processors, 2))) * planned)
+    elif order == EXPANSION_FACTOR:
+        key = -(now - submit + planned) / planned
+    elif order == FORMULA:
+        key = formula(
+            now,
+            submit,
+            planned,
+            np.float64(processors),
+            attributes[job, 0],
+            attributes[job, 1],
+            attributes[job, 2],
+            attributes[job, 3],
+            attributes[job, 4],
+        )
+    return np.inf if np.isnan(key) else key
+
+
+@njit
+def _place_of(queue: np.ndarray, keys: np.ndarray, count: int, job: int) -> int:
+    """Return the place of a job in a queue of ``count`` jobs that is sorted by key, or where it belongs."""
+    key = keys[job]
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) >> 1
+        other = queue[middle]
+        if keys[other] < key or (keys[other] == key and other < job):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit
+def _insert(items: np.ndarray, count: int, place: int, item: int) -> None:
+    """Insert an item into an array of ``count`` items."""
+    for later in range(count, place, -1):
+        items[later] = items[later - 1]
+    items[place] = item
+
+
+@njit
+def _remove(items: np.ndarray, count: int, place: int) -> None:
+    """Remove an item from an array of ``count`` items."""
+    for later in range(place + 1, count):
+        items[later - 1] = items[later]
+
+
+@njit
+def _leave_queues(jobs: Jobs, state: State, both: bool) -> None:
+    """Remove the jobs that were started from the queue, or from both."""
+    numbers = state.numbers
+    queued, leaving = numbers[_QUEUED], numbers[_LEAVING]
+    numbers[_QUEUED] = queued - leaving
+    numbers[_LEAVING] = 0
+    if leaving < 8:
+        for index in range(leaving):
+            job = state.leaving[index]
+            left = queued - index
+            _remove(state.queue, left, _place_of(state.queue, jobs.key, left, job))
+            if both:
+                place = _place_of(state.backfill_queue, jobs.backfill_key, left, job)
+                _remove(state.backfill_queue, left, place)
+                _remove(state.widths, left, place)
+        return
+    left = 0
+    for place in range(queued):
+        if np.isnan(jobs.start[state.queue[place]]):
+            state.queue[left] = state.queue[place]
+            left += 1
+    left = 0
+    for place in range(queued if both else 0):
+        if np.isnan(jobs.start[state.backfill_queue[place]]):
+            state.backfill_queue[left] = state.backfill_queue[place]
+            state.widths[left] = state.widths[place]
+            left += 1
+
+
+# -- lookahead backfilling, and none
+
+
+@njit
+def _fits(blockers: Blockers, group: int, width: int, allocation: int, machine: int) -> bool:
+    """Return whether the first ``group`` blockers leave room for a job that starts now, and is not refused at once."""
+    if blockers.stale[group]:
+        blockers.stale[group] = False
+        if allocation in (FIRST_CONTIGUOUS, BEST_CONTIGUOUS):
+            blockers.fitting[group] = longest_run(blockers.open[group], machine)
+        else:
+            blockers.fitting[group] = size_of(blockers.open[group])
+    return width <= blockers.fitting[group]
+
+
+@njit
+def _block(blockers: Blockers, start: float, places: np.ndarray) -> None:
+    """Add a blocker."""
+    place = blockers.number[0]
+    while place > 0 and blockers.starts[place - 1] > start:
+        blockers.starts[place] = blockers.starts[place - 1]
+        blockers.places[place] = blockers.places[place - 1]
+        place -= 1
+    blockers.starts[place] = start
+    blockers.places[place] = places
+    blockers.number[0] += 1
+    for index in range(place, blockers.number[0]):
+        for word in range(places.size):
+            blockers.open[index + 1, word] = blockers.open[index, word] & ~blockers.places[index, word]
+        blockers.fitting[index + 1] = blockers.fitting[index]
+        blockers.stale[index + 1] = True
+
+
+@njit
+def _class_of(blockers: Blockers, end: float) -> int:
+    """Count the blockers that start before ``end``."""
+    low, high = 0, blockers.number[0]
+    while low < high:
+        middle = (low + high) >> 1
+        if blockers.starts[middle] < end:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit
+def _start_now(
+    jobs: Jobs,
+    state: State,
+    blockers: Blockers,
+    pool: np.ndarray,
+    now: float,
+    job: int,
+    group: int,
+    allocation: int,
+    machine: int,
+    chosen: np.ndarray,
+) -> None:
+    """Start a job on processors that the first ``group`` blockers leave."""
+    _choose_now(state, blockers.open[group], jobs.processors[job], allocation, machine, chosen)
+    _begin(jobs, state, pool, now, job, chosen, allocation, machine)
+    for index in range(blockers.number[0] + 1):
+        for word in range(chosen.size):
+            blockers.open[index, word] &= ~chosen[word]
+        blockers.stale[index] = True
+    _fits(blockers, 0, 1, allocation, machine)  # what refuses most jobs is to be exact
+
+
+@njit
+def _reserve_for_head(
+    jobs: Jobs,
+    state: State,
+    pool: np.ndarray,
+    now: float,
+    width: int,
+    allocation: int,
+    machine: int,
+    eligible: np.ndarray,
+    spare: np.ndarray,
+    chosen: np.ndarray,
+) -> float:
+    """
+    Find the reservation of a head that cannot start, where running jobs alone are in its way.
+
+    The running jobs are gone through in order of planned end, each adding its processors to the free ones.
+    """
+    eligible[:] = state.free
+    size = state.numbers[_FREE]
+    running = state.numbers[_RUNNING]
+    contiguous = allocation in (FIRST_CONTIGUOUS, BEST_CONTIGUOUS)
+    longest = 0  # of the runs that grew
+    index = 0
+    while index < running:
+        time = max(state.planned_ends[index], now)
+        before = size
+        spare[:] = eligible
+        while index < running and state.planned_ends[index] <= time:
+            job = state.planned_jobs[index]
+            for position in range(jobs.first_range[job], jobs.first_range[job] + jobs.ranges[job]):
+                first, last = int(pool[position, 0]), int(pool[position, 1])
+                fill(eligible, first, last)
+                if contiguous:
+                    longest = max(longest, next_out(eligible, last, machine) - last_out(eligible, first) - 1)
+            size += jobs.processors[job]
+            index += 1
+        if size < width or (contiguous and longest < width):
+            continue
+        if allocation != LONGEST_IDLE:
+            choose(eligible, width, allocation, state.numbers[_POINTER], machine, chosen)
+        elif time == now:
+            _choose_idle(state, eligible, width, machine, chosen)
+        else:
+            # All that were free before are idle for longer than those that this moment frees.
+            chosen[:] = spare
+            for word in range(spare.size):
+                eligible[word] &= ~spare[word]
+            take_lowest(eligible, width - before, chosen)
+        return time
+    return np.inf
+
+
+@njit
+def _count_for_head(jobs: Jobs, state: State, now: float, width: int, rule: np.ndarray) -> None:
+    """Find when enough processors for the head will be free, wherever they lie, and how many it then leaves."""
+    shadow, extra = now, state.numbers[_FREE]
+    index = 0
+    while extra < width:
+        shadow = max(state.planned_ends[index], now)
+        extra += jobs.processors[state.planned_jobs[index]]
+        index += 1
+    rule[0], rule[1] = shadow, extra - width
+
+
+@njit
+def _plan_running(
+    jobs: Jobs,
+    state: State,
+    table: Timetable,
+    pool: np.ndarray,
+    windows: np.ndarray,
+    now: float,
+    machine: int,
+    places: np.ndarray,
+) -> None:
+    """Make the timetable anew, of the running jobs and the maintenance windows."""
+    reset(table, machine)
+    advance(table, now)
+    for index in range(state.numbers[_RUNNING]):
+        job = state.planned_jobs[index]
+        if jobs.until[job] > now:
+            _places_of(jobs, pool, job, places)
+            occupy(table, places, now, jobs.until[job])
+    _plan_windows(table, windows, machine, places)
+
+
+@njit
+def _plan_windows(table: Timetable, windows: np.ndarray, machine: int, places: np.ndarray) -> None:
+    """Take the processors of the maintenance windows out of the timetable."""
+    for window in range(windows.shape[0]):
+        places[:] = _NONE
+        fill(places, machine - int(windows[window, 2]), machine - 1)
+        occupy(table, places, windows[window, 0], windows[window, 1])
+
+
+@njit
+def _reserve(
+    jobs: Jobs,
+    state: State,
+    table: Timetable,
+    job: int,
+    allocation: int,
+    machine: int,
+    eligible: np.ndarray,
+    spare: np.ndarray,
+    chosen: np.ndarray,
+) -> float:
+    """Find the first place and time at which a job fits into the timetable, and note it there."""
+    width, planned = jobs.processors[job], jobs.planned[job]
+    step = earliest_step(table, width, planned, allocation, machine, eligible, spare)
+    if step == steps_of(table):
+        return np.inf
+    time = table.times[step]
+    pointer = state.numbers[_POINTER]
+    if not choose_later(table, step, width, allocation, pointer, machine, eligible, spare, chosen):
+        _choose_idle(state, eligible, width, machine, chosen)
+    occupy(table, chosen, time, time + planned)
+    return time
+
+
+@njit
+def _serve_ahead(
+    jobs: Jobs,
+    state: State,
+    blockers: Blockers,
+    table: Timetable,
+    pool: np.ndarray,
+    windows: np.ndarray,
+    now: float,
+    lookahead: int,
+    count_rule: bool,
+    allocation: int,
+    machine: int,
+    work: np.ndarray,
+) -> None:
+    """Start the head while it fits; reserve for the first that do not; let others start if they delay none."""
+    numbers = state.numbers
+    chosen, eligible, spare = work[0], work[1], work[2]
+    simple = lookahead == 1 and windows.shape[0] == 0
+    planned = False
+    numbers[_HEAD] = -1
+    numbers[_STARTED] = 0
+    blockers.number[0] = 0
+    blockers.open[0] = state.free
+    blockers.fitting[0] = numbers[_FREE]
+    blockers.stale[0] = True
+    for window in range(windows.shape[0]):
+        if windows[window, 1] > now:
+            spare[:] = _NONE
+            fill(spare, machine - int(windows[window, 2]), machine - 1)
+            _block(blockers, windows[window, 0], spare)
+    queued = numbers[_QUEUED]
+    reserved = 0
+    for place in range(queued):
+        if numbers[_FREE] == 0:
+            break
+        job = state.queue[place]
+        width = jobs.processors[job]
+        group = _class_of(blockers, now + jobs.planned[job])
+        if width <= blockers.fitting[group] and _fits(blockers, group, width, allocation, machine):
+            _start_now(jobs, state, blockers, pool, now, job, group, allocation, machine, chosen)
+            if planned:
+                occupy(table, chosen, now, jobs.until[job])
+            continue
+        if lookahead == 0:
+            break
+        if simple:
+            some = False
+            for other in range(queued):
+                some |= state.widths[other] <= blockers.fitting[0]
+            if not some:
+                break  # there is nobody whom a reservation could hold up
+            time = _reserve_for_head(jobs, state, pool, now, width, allocation, machine, eligible, spare, chosen)
+            numbers[_HEAD] = job
+            numbers[_STARTED] = 0
+            if count_rule:
+                _count_for_head(jobs, state, now, width, blockers.rule)
+        else:
+            if not planned:
+                _plan_running(jobs, state, table, pool, windows, now, machine, spare)
+                planned = True
+            time = _reserve(jobs, state, table, job, allocation, machine, eligible, spare, chosen)
+        _block(blockers, time, chosen)
+        jobs.row[job] = 0
+        reserved += 1
+        if reserved == lookahead:
+            break
+    if reserved == lookahead and reserved > 0:
+        for place in range(queued):
+            width = state.widths[place]
+            if width > blockers.fitting[0]:
+                continue
+            job = state.backfill_queue[place]
+            if jobs.row[job] == 0 or not np.isnan(jobs.start[job]):
+                continue
+            end = now + jobs.planned[job]
+            if count_rule and end >= blockers.rule[0] and width >= blockers.rule[1]:
+                continue
+            group = _class_of(blockers, end)
+            if width <= blockers.fitting[group] and _fits(blockers, group, width, allocation, machine):
+                _start_now(jobs, state, blockers, pool, now, job, group, allocation, machine, chosen)
+                if numbers[_FREE] == 0:
+                    break
+    place = 0
+    while reserved > 0:
+        job = state.queue[place]
+        if jobs.row[job] == 0:
+            jobs.row[job] = -1
+            reserved -= 1
+        place += 1
+    if numbers[_LEAVING] > 0:
+        _leave_queues(jobs, state, lookahead > 0)
+
+
+@njit
+def _serve_newcomers(
+    jobs: Jobs,
+    state: State,
+    blockers: Blockers,
+    pool: np.ndarray,
+    now: float,
+    first: int,
+    arrived: int,
+    allocation: int,
+    machine: int,
+    work: np.ndarray,
+) -> bool:
+    """
+    Backfill with newcomers alone, if that is as good as a whole pass.
+
+    It is if the head is still the same and so is its reservation: whoever could not start before cannot now.
+    """
+    numbers = state.numbers
+    head = numbers[_HEAD]
+    if head < 0 or state.queue[0] != head:
+        return False
+    chosen, eligible, spare = work[0], work[1], work[2]
+    if numbers[_STARTED] > 0:
+        width = jobs.processors[head]
+        time = _reserve_for_head(jobs, state, pool, now, width, allocation, machine, eligible, spare, chosen)
+        if time != blockers.starts[0]:
+            return False
+        for word in range(chosen.size):
+            if chosen[word] != blockers.places[0, word]:
+                return False
+        numbers[_STARTED] = 0
+    count = arrived - first
+    for index in range(count):
+        state.spare[index] = first + index
+    if count > 1:
+        sort_by_key(state.spare, jobs.backfill_key, count, state.spare[count:])
+    for index in range(count):
+        job = state.spare[index]
+        group = _class_of(blockers, now + jobs.planned[job])
+        width = jobs.processors[job]
+        if width <= blockers.fitting[group] and _fits(blockers, group, width, allocation, machine):
+            _start_now(jobs, state, blockers, pool, now, job, group, allocation, machine, chosen)
+    if numbers[_LEAVING] > 0:
+        _leave_queues(jobs, state, True)
+    return True
+
+
+# -- conservative backfilling
+
+
+@njit
+def _serve_conservatively(
+    jobs: Jobs,
+    state: State,
+    table: Timetable,
+    pool: np.ndarray,
+    held: np.ndarray,
+    rows: np.ndarray,
+    now: float,
+    replan: bool,
+    allocation: int,
+    machine: int,
+    work: np.ndarray,
+) -> float:
+    """
+    Give reservations to all; return when the next one starts.
+
+    If ``replan``, a job ended early: then those that exist are moved forward first, in order of the queue.
+    """
+    numbers = state.numbers
+    chosen, eligible, spare = work[0], work[1], work[2]
+    queued = numbers[_QUEUED]
+    if replan:
+        for place in range(queued):
+            job = state.queue[place]
+            row = jobs.row[job]
+            if row < 0:
+                continue
+            begin, end = jobs.until[job], jobs.until[job] + jobs.planned[job]
+            vacate(table, held[row], begin, end)
+            time = _reserve(jobs, state, table, job, allocation, machine, eligible, spare, chosen)
+            jobs.until[job] = time
+            held[row] = chosen
+    for place in range(queued):
+        job = state.queue[place]
+        if jobs.row[job] < 0:
+            numbers[_ROWS] -= 1
+            row = rows[numbers[_ROWS]]
+            jobs.row[job] = row
+            jobs.until[job] = _reserve(jobs, state, table, job, allocation, machine, eligible, spare, chosen)
+            held[row] = chosen
+    numbers[_STARTED] = 0
+    promised = np.inf
+    for place in range(queued):
+        job = state.queue[place]
+        time = jobs.until[job]
+        if time <= now:
+            row = jobs.row[job]
+            clash = False
+            for word in range(chosen.size):
+                clash |= held[row, word] & ~state.free[word] != _NONE
+            if not clash:
+                _begin(jobs, state, pool, now, job, held[row], allocation, machine)
+                jobs.row[job] = -1
+                rows[numbers[_ROWS]] = row
+                numbers[_ROWS] += 1
+                continue
+        promised = min(promised, time)
+    if numbers[_LEAVING] > 0:
+        _leave_queues(jobs, state, False)
+    return promised
+
+
+@njit
+def _forget_reservations(jobs: Jobs, state: State, rows: np.ndarray) -> None:
+    """Take back all promises."""
+    for place in range(state.numbers[_QUEUED]):
+        job = state.queue[place]
+        if jobs.row[job] >= 0:
+            rows[state.numbers[_ROWS]] = jobs.row[job]
+            state.numbers[_ROWS] += 1
+            jobs.row[job] = -1
+
+
+# -- predictions
+
+
+@njit
+def _correct(
+    jobs: Jobs,
+    state: State,
+    pool: np.ndarray,
+    estimate: np.ndarray,
+    increased: np.ndarray,
+    increments: np.ndarray,
+    now: float,
+    allocation: int,
+) -> bool:
+    """Give every job that outran its prediction the next increment, up to the user's estimate."""
+    corrected = False
+    index = 0
+    running = state.numbers[_RUNNING]
+    while index < running and state.planned_ends[index] <= now:
+        job = state.planned_jobs[index]
+        begin = jobs.start[job]
+        if now >= begin + jobs.run[job]:
+            index += 1
+            continue
+        while jobs.until[job] <= now:
+            length = jobs.until[job] - begin + increments[min(increased[job], increments.size - 1)]
+            increased[job] += 1
+            jobs.until[job] = begin + min(length, estimate[job])
+        _remove_planned(state, running, job)
+        _insert_planned(state, running - 1, jobs.until[job], job)
+        if allocation == LONGEST_IDLE:
+            for position in range(jobs.first_range[job], jobs.first_range[job] + jobs.ranges[job]):
+                for place in range(pool[position, 0], pool[position, 1] + 1):
+                    state.idle_since[place] = jobs.until[job]
+        corrected = True
+    return corrected
+
+
+# -- the simulation
+
+
+@njit
+def simulate_kernel(
+    submit: np.ndarray,
+    run: np.ndarray,
+    estimate: np.ndarray,
+    processors: np.ndarray,
+    machine: int,
+    allocation: int,
+    backfill: int,
+    order: int,
+    backfill_order: int,
+    per_event: bool,
+    predict: bool,
+    count_rule: bool,
+    windows: np.ndarray,
+    users: np.ndarray,
+    given: np.ndarray,
+    backfill_given: np.ndarray,
+    formula: Any,
+    backfill_formula: Any,
+    attributes: np.ndarray,
+    increments: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Simulate; see `simulate_places`, which prepares the arguments."""
+    count = submit.size
+    words = (machine + 63) >> 6
+    most = min(machine, count) + 1  # no more jobs can run at once
+    jobs = Jobs(
+        submit,
+        run,
+        estimate.copy() if predict else estimate,
+        processors,
+        np.full(count, np.nan),
+        np.empty(count),
+        np.empty(count, np.int64),
+        np.zeros(count, np.int64),
+        np.full(count, -1, np.int64),
+        np.empty(count),
+        np.empty(count) if backfill > 0 else np.empty(0),
+    )
+    idle = machine + 1 if allocation == LONGEST_IDLE else 1
+    # Until they start, the jobs of both queues are the ones that arrived: room for all is needed.
+    state = State(
+        np.zeros(9, np.int64),
+        np.zeros(words, np.uint64),
+        np.empty(most),
+        np.empty(most, np.int64),
+        np.empty(most),
+        np.empty(most, np.int64),
+        np.empty(count, np.int64),
+        np.empty(count if backfill > 0 else 0, np.int64),
+        np.empty(count if backfill > 0 else 0, np.int64),
+        np.empty(2 * count, np.int64),
+        np.empty(most, np.int64),
+        np.full(idle, -np.inf),
+        np.empty(idle, np.int64),
+        np.empty(idle, np.int64),
+    )
+    numbers = state.numbers
+    numbers[_FREE] = machine
+    numbers[_HEAD] = -1
+    fill(state.free, 0, machine - 1)
+    if allocation == LONGEST_IDLE:
+        _relink_idle(state, machine)
+    most_blockers = windows.shape[0] + min(max(backfill, 0), count)
+    blockers = Blockers(
+        np.empty(most_blockers + 1),
+        np.zeros((most_blockers + 1, words), np.uint64),
+        np.zeros((most_blockers + 1, words), np.uint64),
+        np.zeros(most_blockers + 1, np.int64),
+        np.zeros(most_blockers + 1, np.bool_),
+        np.zeros(1, np.int64),
+        np.zeros(2),
+    )
+    work = np.zeros((4, words), np.uint64)
+    pool = np.empty((count + machine, 2), np.int32)
+    table = new_timetable(4, machine)
+    held = np.zeros((1, words), np.uint64)
+    rows = np.zeros(1, np.int64)
+    numbers[_ROWS] = 1
+    if backfill == CONSERVATIVE:
+        table = with_room(table, 2 * windows.shape[0] + 4, machine)
+        advance(table, -np.inf)
+        _plan_windows(table, windows, machine, work[3])
+
+    user_count = 0
+    if predict:
+        for job in range(count):
+            user_count = max(user_count, users[job] + 1)
+    last = np.zeros((user_count, 2))
+    completed_of = np.zeros(user_count, np.int64)
+    increased = np.zeros(count if predict else 0, np.int64)
+
+    dynamic = order >= WFP3
+    backfill_dynamic = backfill > 0 and backfill_order >= WFP3
+    window_ends = np.sort(windows[:, 1].copy())
+    window = 0  # the first whose end is to come, as an event
+    ended = 0  # the first whose end is to come, for the processors
+    arrived = 0
+    promised = np.inf
+    replan = False
+    while arrived < count or numbers[_RUNNING] > 0 or numbers[_QUEUED] > 0:
+        now = promised
+        if arrived < count:
+            now = min(now, submit[arrived])
+        if numbers[_RUNNING] > 0:
+            now = min(now, state.ends[0])
+        if window < window_ends.size:
+            now = min(now, window_ends[window])
+        if now == np.inf:
+            break  # the rest of the queue never fits
+
+        may_arrive, may_complete, may_open = True, True, True
+        if per_event:
+            may_arrive = arrived < count and submit[arrived] <= now
+            may_complete = not may_arrive and numbers[_RUNNING] > 0 and state.ends[0] <= now
+            may_open = not may_arrive and not may_complete
+        if backfill == CONSERVATIVE:
+            advance(table, now)
+        while may_complete and numbers[_RUNNING] > 0 and state.ends[0] <= now:
+            job = _complete(jobs, state, pool, now, allocation, machine, work[3])
+            numbers[_HEAD] = -1
+            if now < jobs.until[job]:
+                replan = True
+                if backfill == CONSERVATIVE:
+                    table = with_room(table, 2 * windows.shape[0] + 4, machine)
+                    vacate(table, work[3], now, jobs.until[job])
+                    _plan_windows(table, windows, machine, work[3])
+            if predict:
+                user = users[job]
+                last[user, 0] = last[user, 1]
+                last[user, 1] = run[job]
+                completed_of[user] += 1
+            may_complete = not per_event
+        while may_open and window < window_ends.size and window_ends[window] <= now:
+            window += 1
+            may_open = not per_event
+        previous = arrived
+        while may_arrive and arrived < count and submit[arrived] <= now:
+            job = arrived
+            arrived += 1
+            if predict and completed_of[users[job]] >= 2:
+                mean = (last[users[job], 0] + last[users[job], 1]) / 2
+                jobs.planned[job] = max(1.0, min(estimate[job], mean))
+            queued = numbers[_QUEUED]
+            if dynamic:
+                state.queue[queued] = job
+            else:
+                jobs.key[job] = _key(order, now, job, jobs, given, formula, attributes)
+                _insert(state.queue, queued, _place_of(state.queue, jobs.key, queued, job), job)
+            if backfill > 0:
+                if backfill_dynamic:
+                    state.backfill_queue[queued] = job
+                else:
+                    jobs.backfill_key[job] = _key(
+                        backfill_order, now, job, jobs, backfill_given, backfill_formula, attributes
+                    )
+                    place = _place_of(state.backfill_queue, jobs.backfill_key, queued, job)
+                    _insert(state.backfill_queue, queued, place, job)
+                    _insert(state.widths, queued, place, processors[job])
+            numbers[_QUEUED] += 1
+            may_arrive = not per_event
+
+        if allocation == LONGEST_IDLE and ended < window_ends.size and window_ends[ended] <= now:
+            while ended < window_ends.size and window_ends[ended] <= now:
+                ended += 1
+            for index in range(windows.shape[0]):
+                if windows[index, 1] <= now:
+                    for place in range(machine - int(windows[index, 2]), machine):
+                        state.idle_since[place] = max(state.idle_since[place], windows[index, 1])
+            _relink_idle(state, machine)
+        if predict and _correct(jobs, state, pool, estimate, increased, increments, now, allocation):
+            numbers[_HEAD] = -1
+            if backfill == CONSERVATIVE:
+                _forget_reservations(jobs, state, rows)
+                table = with_room(table, numbers[_RUNNING] + 2 * windows.shape[0] + 4, machine)
+                _plan_running(jobs, state, table, pool, windows, now, machine, work[3])
+
+        # The pass.
+        queued = numbers[_QUEUED]
+        if queued == 0:
+            replan = False
+            promised = np.inf
+            continue
+        if backfill != CONSERVATIVE:
+            narrowest = machine + 1
+            if numbers[_FREE] > 0 and (dynamic or backfill_dynamic):
+                for place in range(queued):
+                    narrowest = min(narrowest, processors[state.queue[place]])
+            elif numbers[_FREE] > 0:
+                narrowest = 0
+            if numbers[_FREE] < narrowest:
+                continue  # nobody can start, and reservations are made anew by every pass
+        if dynamic:
+            for place in range(queued):
+                job = state.queue[place]
+                jobs.key[job] = _key(order, now, job, jobs, given, formula, attributes)
+            sort_by_key(state.queue, jobs.key, queued, state.spare)
+        if backfill_dynamic:
+            for place in range(queued):
+                job = state.backfill_queue[place]
+                jobs.backfill_key[job] = _key(
+                    backfill_order, now, job, jobs, backfill_given, backfill_formula, attributes
+                )
+            sort_by_key(state.backfill_queue, jobs.backfill_key, queued, state.spare)
+            for place in range(queued):
+                state.widths[place] = processors[state.backfill_queue[place]]
+        if numbers[_RANGES] + machine > pool.shape[0]:
+            larger = np.empty((2 * pool.shape[0] + machine, 2), np.int32)
+            larger[: numbers[_RANGES]] = pool[: numbers[_RANGES]]
+            pool = larger
+        if backfill == CONSERVATIVE:
+            table = with_room(table, 2 * queued + 4, machine)
+            if queued > held.shape[0]:
+                old = held.shape[0]
+                more_held = np.zeros((2 * queued, words), np.uint64)
+                more_held[:old] = held
+                held = more_held
+                more_rows = np.zeros(2 * queued, np.int64)
+                more_rows[: numbers[_ROWS]] = rows[: numbers[_ROWS]]
+                rows = more_rows
+                for row in range(old, 2 * queued):
+                    rows[numbers[_ROWS]] = row
+                    numbers[_ROWS] += 1
+            promised = _serve_conservatively(
+                jobs, state, table, pool, held, rows, now, replan, allocation, machine, work
+            )
+            replan = False
+            continue
+        if (
+            backfill == 1
+            and windows.shape[0] == 0
+            and not (dynamic or backfill_dynamic or count_rule or (per_event and predict))
+            and _serve_newcomers(jobs, state, blockers, pool, now, previous, arrived, allocation, machine, work)
+        ):
+            continue
+        if backfill > 1 or windows.shape[0] > 0:
+            room = numbers[_RUNNING] + min(numbers[_FREE], queued)
+            room += 2 * (windows.shape[0] + min(backfill, queued)) + 4
+            table = with_room(table, room, machine)
+        _serve_ahead(jobs, state, blockers, table, pool, windows, now, backfill, count_rule, allocation, machine, work)
+
+    offsets = np.zeros(count + 1, np.int64)
+    for job in range(count):
+        offsets[job + 1] = offsets[job] + jobs.ranges[job]
+    ranges = np.empty((offsets[count], 2), np.int32)
+    for job in range(count):
+        for index in range(jobs.ranges[job]):
+            ranges[offsets[job] + index] = pool[jobs.first_range[job] + index]
+    return jobs.start, offsets, ranges
+
+
+class Places(NamedTuple):
+    """
+    A schedule with its processors.
+
+    Parameters
+    ----------
+    start : float64 array of shape (jobs,)
+        Start times in seconds; NaN for a job that can never start, as all later windows take too much.
+    offsets : int64 array of shape (jobs + 1,)
+        Job ``i`` has the ranges ``offsets[i]`` to ``offsets[i + 1]``, the latter not included.
+    ranges : int32 array of shape (ranges, 2)
+        First and last processor of every range, numbered from 0, ascending within a job.
+    """
+
+    start: np.ndarray
+    offsets: np.ndarray
+    ranges: np.ndarray
+
+    def of(self, job: int) -> np.ndarray:
+        """Return the processors of one job, ascending."""
+        ranges = self.ranges[self.offsets[job] : self.offsets[job + 1]]
+        return np.concatenate([np.arange(first, last + 1) for first, last in ranges] or [np.empty(0, np.int64)])
+
+
+def simulate_places(
+    submit: np.ndarray,
+    run: np.ndarray,
+    planned: np.ndarray,
+    processors: np.ndarray,
+    machine: int,
+    *,
+    allocation: str = "first-fit",
+    order: str | np.ndarray | Callable[..., float] = "fcfs",
+    backfill: str = "none",
+    lookahead: int = 1,
+    backfill_order: str | np.ndarray | Callable[..., float] = "fcfs",
+    per_event: bool = False,
+    predict: bool = False,
+    count_rule: bool = False,
+    users: np.ndarray | None = None,
+    attributes: np.ndarray | None = None,
+    unavailable: Sequence[tuple[float, float, int]] = (),
+) -> Places:
+    """
+    Simulate a machine of numbered processors.
+
+    A reservation holds particular processors: another job may take one of them only if it ends, by its
+    planned run time, before the reservation starts (as in the reservation table of F. Guim, J. Corbalan,
+    J. Labarta, "Modeling the impact of resource sharing in backfilling policies using the Alvio
+    simulator", MASCOTS 2007).
+
+    Parameters
+    ----------
+    submit, run, planned : float64 array of shape (jobs,)
+        Submit times, ascending; run times; what the scheduler takes for the run time, at least 1 and not
+        below ``run``. Seconds.
+    processors : int64 array of shape (jobs,)
+        Processors of each job, 1 to ``machine``.
+    machine : int
+        Processors of the machine, numbered from 0.
+    allocation : str
+        One of `allocation.ALLOCATIONS`.
+    order, backfill_order : str, float64 array of shape (jobs,), or numba cfunc
+        In what order the queue is served and backfilled: a name of `ORDERS`, keys, or a function of
+        `swflow.scheduling.queue_order.KEY_SIGNATURE`. The smallest key is first, ties by index, NaN last.
+    backfill : {'none', 'lookahead', 'conservative'}
+        Who may overtake.
+    lookahead : int
+        How many of the first jobs that do not fit get a reservation; 1 is EASY.
+    per_event : bool
+        Whether every event has a pass of its own (arrivals before completions), not every instant.
+    predict : bool
+        Whether the planned run time is predicted from the user's last two, ``planned`` being its cap.
+    count_rule : bool
+        EASY only: whether a job that overtakes must also be allowed to where processors are merely counted,
+        i.e. end before the head's shadow time or need fewer than the extra processors (strictly; both are
+        found once a pass, and the shadow time is when enough will be free, wherever they lie). The simulator
+        of Guim et al. asks this first. With a contiguous allocation hardly anybody then overtakes a head
+        that finds enough free processors, but no run of them.
+    users : int64 array of shape (jobs,), optional
+        The users, needed for predictions.
+    attributes : float64 array of shape (jobs, 5), optional
+        User, group, queue, executable and job id, NaN where unknown, needed for formulas.
+    unavailable : sequence of (from, until, processors)
+        Maintenance windows, seconds; they take the highest-numbered processors. All of them must end.
+
+    Returns
+    -------
+    Places
+        Start times and processors.
+
+    Raises
+    ------
+    SwflowError
+        If ``count_rule`` is asked for with another backfill than EASY, or with maintenance windows.
+
+    Examples
+    --------
+    >>> submit, run = np.array([0.0, 1.0, 2.0]), np.array([10.0, 10.0, 3.0])
+    >>> processors = np.array([3, 4, 1])
+    >>> easy = simulate_places(submit, run, run, processors, 4, backfill="lookahead")
+    >>> easy.start.tolist()
+    [0.0, 10.0, 2.0]
+    >>> [easy.of(job).tolist() for job in range(3)]
+    [[0, 1, 2], [0, 1, 2, 3], [3]]
+    """
+    if count_rule and (backfill != "lookahead" or lookahead != 1 or len(unavailable) > 0):
+        raise SwflowError("count_rule: needs EASY (lookahead 1) and no maintenance windows; leave it out")
+    count = len(submit)
+    code, given, formula = _order(order)
+    backfill_code, backfill_given, backfill_formula = _order(backfill_order)
+    user_index = np.zeros(0, np.int64)
+    if predict:
+        user_index = np.unique(np.zeros(count) if users is None else users, return_inverse=True)[1].astype(np.int64)
+    if attributes is None:
+        attributes = np.zeros((count if FORMULA in (code, backfill_code) else 0, 5))
+    reservations = {"none": 0, "lookahead": lookahead, "conservative": CONSERVATIVE}[backfill]
+    start, offsets, ranges = simulate_kernel(
+        _plain(submit, np.float64),
+        _plain(run, np.float64),
+        _plain(np.maximum(planned, 1.0), np.float64),
+        _plain(processors, np.int64),
+        int(machine),
+        ALLOCATIONS[allocation],
+        int(reservations),
+        code,
+        backfill_code,
+        bool(per_event),
+        bool(predict),
+        bool(count_rule),
+        np.array(unavailable, np.float64).reshape(-1, 3),
+        user_index,
+        given,
+        backfill_given,
+        formula,
+        backfill_formula,
+        _plain(attributes, np.float64),
+        INCREMENTS,
+    )
+    return Places(start, offsets, ranges)
+
+
+def _order(order: str | np.ndarray | Callable[..., float]) -> tuple[int, np.ndarray, Any]:
+    """Return an order as the kernel takes it: its number, keys and formula."""
+    if isinstance(order, str):
+        return ORDERS[order], np.zeros(0), no_formula
+    if isinstance(order, np.ndarray):
+        return GIVEN, _plain(order, np.float64), no_formula
+    return FORMULA, np.zeros(0), order
+
+
+def _plain(values: np.ndarray, dtype: type) -> np.ndarray:
+    """Return an array of the one kind that the kernel is compiled for: numba takes a read-only one for another."""
+    return np.require(values, dtype, ["C", "W"])
