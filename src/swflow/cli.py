@@ -206,11 +206,39 @@ def simulate(
             help="Where to write the outcomes: .parquet, .swf, .swf.gz; with --scheduler a folder.",
         ),
     ] = None,
-    order: Annotated[str, typer.Option(help="fcfs, or log (the recorded start times).")] = "fcfs",
-    backfill: Annotated[str, typer.Option(help="none or easy.")] = "none",
+    order: Annotated[
+        str,
+        typer.Option(
+            help="fcfs, lcfs, sjf, ljf, smallest-first, largest-first, saf, wfp3, unicef, expansion-factor; log (the "
+            "recorded start times); or a formula, smallest value first: '-(wait / estimate) ** 3 * processors'."
+        ),
+    ] = "fcfs",
+    backfill: Annotated[str, typer.Option(help="none, easy, lookahead (or selective), conservative.")] = "none",
+    lookahead: Annotated[int, typer.Option(help="How many jobs have a reservation under lookahead.")] = 1,
+    backfill_order: Annotated[
+        str | None, typer.Option(help="The order of backfilling, as in --order; by default that of the queue.")
+    ] = None,
     estimates: Annotated[
         str, typer.Option(help="Jobs that outrun their estimate: raise the estimate, or kill the job.")
     ] = "raise",
+    prediction: Annotated[
+        str, typer.Option(help="What is planned with: user (estimates), perfect, double, system (last two run times).")
+    ] = "user",
+    allocation: Annotated[
+        str, typer.Option(help="count, first-fit, longest-idle, first-contiguous, best-contiguous, next-fit.")
+    ] = "count",
+    places: Annotated[bool, typer.Option(help="Record the processors of each job; not with count.")] = False,
+    event_order: Annotated[
+        str, typer.Option(help="batch (a pass per instant), or per-event (arrivals first, a pass after each event).")
+    ] = "batch",
+    unavailable: Annotated[
+        list[str] | None,
+        typer.Option(help="A window without processors: FROM/UNTIL/PROCESSORS, seconds from the log's start or days."),
+    ] = None,
+    centre: Annotated[list[int] | None, typer.Option(help="Processors of one of several machines; repeatable.")] = None,
+    dispatch: Annotated[
+        str, typer.Option(help="With --centre: round-robin, least-loaded or earliest-start.")
+    ] = "round-robin",
     without_status: WithoutStatus = None,
     processors: Annotated[
         int | None, typer.Option(help="Processors of the machine; by default the workload's own.")
@@ -218,6 +246,10 @@ def simulate(
     scheduler: Annotated[
         list[str] | None,
         typer.Option(help="A named scheduler, NAME={JSON options}; repeatable. All run in one process."),
+    ] = None,
+    known_schedule: Annotated[
+        Path | None,
+        typer.Option(help="Also write the schedule as SWF with a header that states every convention."),
     ] = None,
     code: Annotated[str, typer.Option(help="With --scheduler: remake runs that were not made under this mark.")] = "",
 ) -> None:
@@ -227,18 +259,40 @@ def simulate(
     Times are seconds; awrt and awwt are response and wait time weighted by processors times run time;
     the squashed area is processor-seconds; the bounded slowdown counts run times below 10 s as 10 s.
 
-    Example: `swflow simulate kth.swf.gz --order fcfs --backfill easy -o run.parquet`
+    Examples: `swflow simulate kth.swf.gz --order fcfs --backfill easy -o run.parquet`,
+    `swflow simulate kth.swf.gz --order "-(wait / estimate) ** 3 * processors" --backfill easy`
     """
     options = {
         "order": order,
         "backfill": backfill,
+        "lookahead": lookahead,
+        "backfill_order": backfill_order,
         "estimates": estimates,
+        "prediction": prediction,
+        "allocation": allocation,
+        "places": places,
+        "event_order": event_order,
+        "unavailable": tuple(_window(text) for text in unavailable or ()),
+        "centres": tuple({"processors": size} for size in centre or ()),
+        "dispatch": dispatch,
         "without_status": tuple(without_status or ()),
     }
     if scheduler:
         _simulate_all(workload, scheduler, output, code)
     else:
-        _simulate_one(workload, options, processors, output)
+        _simulate_one(workload, options, processors, output, known_schedule)
+
+
+def _window(text: str) -> dict[str, Any]:
+    """Read FROM/UNTIL/PROCESSORS."""
+    try:
+        since, until, processors = text.split("/")
+        ends = [float(end) if end.replace(".", "", 1).isdigit() else end for end in (since, until)]
+        return {"from": ends[0], "until": ends[1], "processors": int(processors)}
+    except ValueError:
+        raise SwflowError(
+            f"--unavailable: {text!r} is not FROM/UNTIL/PROCESSORS, such as 0/3600/16 or 1996-12-24/1996-12-27/100"
+        ) from None
 
 
 def _simulate_all(workload: Path, schedulers: Sequence[str], folder: Path | None, code: str) -> None:
@@ -257,7 +311,9 @@ def _simulate_all(workload: Path, schedulers: Sequence[str], folder: Path | None
         simulate_all(workload, options, folder, code=code, report=report)
 
 
-def _simulate_one(workload: Path, options: dict[str, Any], processors: int | None, output: Path | None) -> None:
+def _simulate_one(
+    workload: Path, options: dict[str, Any], processors: int | None, output: Path | None, known_schedule: Path | None
+) -> None:
     """Simulate one scheduler, print its metrics, and write its outcomes if asked to."""
     from swflow.runs import describe_run, run, write_run
     from swflow.scheduling.scheduler import Scheduler
@@ -277,6 +333,11 @@ def _simulate_one(workload: Path, options: dict[str, Any], processors: int | Non
         from swflow.swf import run_as_swf, write_swf
 
         write_swf(output, run_as_swf(opened.jobs, result.outcomes), opened.header)
+    if known_schedule:
+        from swflow.scheduling.known import write_known_schedule
+
+        write_known_schedule(known_schedule, opened, result.outcomes, chosen)
+        _say(f"{known_schedule}: {result.outcomes.height:,} jobs with the conventions of their schedule")
     _print_table(["metric", opened.name], [(metric, _number(value)) for metric, value in result.metrics.items()])
 
 

@@ -29,8 +29,9 @@ TABLES: dict[str, str] = {
         nodes BIGINT, processors_per_node BIGINT, first_submit_time DOUBLE, last_submit_time DOUBLE,
         unix_start_time BIGINT, time_zone VARCHAR, computer VARCHAR, installation VARCHAR, acknowledge VARCHAR""",
     "removals": "workload VARCHAR, position INTEGER, stage VARCHAR, reason VARCHAR, jobs BIGINT",
-    "schedulers": """scheduler VARCHAR PRIMARY KEY, "order" VARCHAR, backfill VARCHAR, estimates VARCHAR,
-        without_status BIGINT[], options JSON""",
+    "schedulers": """scheduler VARCHAR PRIMARY KEY, "order" VARCHAR, backfill VARCHAR, lookahead BIGINT,
+        backfill_order VARCHAR, estimates VARCHAR, prediction VARCHAR, allocation VARCHAR, event_order VARCHAR,
+        dispatch VARCHAR, without_status BIGINT[], options JSON""",
     "runs": """run VARCHAR PRIMARY KEY, workload VARCHAR, scheduler VARCHAR, seconds DOUBLE, processors BIGINT,
         key VARCHAR""",
     "metrics": f"""run VARCHAR PRIMARY KEY, workload VARCHAR, scheduler VARCHAR, jobs BIGINT, makespan DOUBLE,
@@ -190,12 +191,16 @@ def _schedulers(notes: Mapping[Path, Mapping[str, Any]]) -> dict[str, dict[str, 
 
 
 def _scheduler_row(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    columns = ("order", "backfill", "estimates", "without_status")
-    return {
-        "scheduler": name,
-        **{column: options[column] for column in columns},
-        "options": json.dumps(options),
-    }
+    columns = (
+        "order", "backfill", "lookahead", "backfill_order", "estimates", "prediction", "allocation", "event_order",
+        "dispatch", "without_status",
+    )  # fmt: skip
+    row = {"scheduler": name, **{column: options[column] for column in columns}, "options": json.dumps(options)}
+    # What does not apply is null: no reservations without backfilling, no dispatch to a single machine.
+    reservations = {"easy": 1, "lookahead": options["lookahead"], "selective": options["lookahead"]}
+    row["lookahead"] = reservations.get(options["backfill"])
+    row["dispatch"] = options["dispatch"] if options["centres"] else None
+    return row
 
 
 def _fill_workloads(connection: duckdb.DuckDBPyConnection, workloads: Mapping[str, Workload]) -> None:

@@ -34,7 +34,8 @@ SECTIONS: tuple[tuple[str, str, str, str], ...] = (
         "schedulers",
         "Schedulers",
         "The scheduler log replays the start times that the log recorded.",
-        """SELECT scheduler, "order", backfill, estimates, without_status FROM schedulers ORDER BY scheduler""",
+        """SELECT scheduler, "order", backfill, lookahead AS reservations, backfill_order, estimates, prediction,
+            allocation, event_order, dispatch, without_status FROM schedulers ORDER BY scheduler""",
     ),
     (
         "metrics",

@@ -1,29 +1,52 @@
 """A scheduler: a named combination of an order of the queue, a backfill and their options."""
 
-import difflib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
+from datetime import date
 from typing import Any
 
-from swflow.errors import SwflowError
+from swflow.errors import SwflowError, suggest
+from swflow.scheduling.orders import check_order
 
 #: The pseudo-scheduler that replays the start times that the log recorded.
 LOG = "log"
 
 #: What each option may be.
 CHOICES: dict[str, dict[str, str]] = {
-    "order": {
-        "fcfs": "first come, first served: by submit time, then job id",
-        LOG: "no scheduling: the start times that the log recorded",
-    },
     "backfill": {
         "none": "the head of the queue is started as soon as it fits; nobody overtakes it",
-        "easy": "a later job may start if it does not delay the head, by the estimates",
+        "easy": "the head has a reservation, and a later job may start if it does not delay the head",
+        "lookahead": "the same with reservations for the first `lookahead` jobs that do not fit",
+        "selective": "another word for lookahead",
+        "conservative": "every job gets a reservation when it is submitted; they move forward when jobs end early",
     },
     "estimates": {
         "raise": "an estimate below the run time is raised to it",
         "kill": "a job is killed when it reaches its estimate",
+    },
+    "prediction": {
+        "user": "the scheduler plans with the users' estimates",
+        "perfect": "it plans with the run times themselves",
+        "double": "it plans with twice the estimates (Mu'alem & Feitelson 2001)",
+        "system": "it plans with the mean of the user's last two run times (Tsafrir, Etsion & Feitelson 2007)",
+    },
+    "allocation": {
+        "count": "processors have no place",
+        "first-fit": "the free processors of the lowest numbers",
+        "longest-idle": "the free processors that were idle longest, then the lowest numbers (First Fit in Alvio)",
+        "first-contiguous": "the first run of consecutive free processors that is long enough",
+        "best-contiguous": "the shortest run of consecutive free processors that is long enough",
+        "next-fit": "the free processors of the next numbers after those that were taken last",
+    },
+    "event_order": {
+        "batch": "at one instant completions, then arrivals, then one scheduling pass",
+        "per-event": "at one instant arrivals, then completions, with a scheduling pass after each",
+    },
+    "dispatch": {
+        "round-robin": "to one centre after the other",
+        "least-loaded": "to the centre with the fewest processors asked for, of those it has",
+        "earliest-start": "to the centre that would start the job first, by its own plan",
     },
 }
 
@@ -35,12 +58,34 @@ class Scheduler:
 
     Parameters
     ----------
-    order : {'fcfs', 'log'}
-        The order of the queue; ``log`` replays the recorded start times.
-    backfill : {'none', 'easy'}
-        Whether later jobs may overtake the head.
+    order : str
+        The order of the queue: a name of `swflow.scheduling.orders.NAMED`, a formula, or ``log``, which
+        replays the recorded start times. Python users may give a plain or jitted function of nine floats
+        instead; see `swflow.scheduling.queue_order.key_function`.
+    backfill : {'none', 'easy', 'lookahead', 'selective', 'conservative'}
+        Whether and how later jobs may overtake.
+    lookahead : int
+        How many jobs have a reservation under ``lookahead``; 1 is EASY.
+    backfill_order : str, optional
+        The order in which jobs are tried for backfilling; by default that of the queue.
     estimates : {'raise', 'kill'}
-        What happens to a job that outruns its estimate.
+        What happens to a job that outruns its user's estimate.
+    prediction : {'user', 'perfect', 'double', 'system'}
+        What the scheduler plans with; who is killed depends on the user's estimate alone.
+    allocation : str
+        Which processors a job gets; with ``count`` they have no place.
+    places : bool
+        Whether the outcomes say which processors each job had.
+    event_order : {'batch', 'per-event'}
+        When scheduling passes are made.
+    unavailable : tuple of dict
+        Windows without some processors: ``from`` and ``until`` (seconds from the log's start, or days),
+        ``processors`` (those of the highest numbers).
+    centres : tuple of dict
+        Several machines instead of one: each with ``processors``, and ``order``, ``backfill``, ``lookahead`` or
+        ``backfill_order`` of its own.
+    dispatch : {'round-robin', 'least-loaded', 'earliest-start'}
+        Which centre a job is sent to when it is submitted.
     without_status : tuple of int
         Jobs of these statuses are left out of the run (SWF: 5 is cancelled).
 
@@ -51,18 +96,41 @@ class Scheduler:
 
     Examples
     --------
-    >>> Scheduler(order="fcfs", backfill="easy").estimates
-    'raise'
+    >>> Scheduler(order="sjf", backfill="easy").prediction
+    'user'
     """
 
-    order: str = "fcfs"
+    order: str | Callable[..., float] = "fcfs"
     backfill: str = "none"
+    lookahead: int = 1
+    backfill_order: str | Callable[..., float] | None = None
     estimates: str = "raise"
+    prediction: str = "user"
+    allocation: str = "count"
+    places: bool = False
+    event_order: str = "batch"
+    unavailable: tuple[Mapping[str, Any], ...] = ()
+    centres: tuple[Mapping[str, Any], ...] = ()
+    dispatch: str = "round-robin"
     without_status: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         for option, choices in CHOICES.items():
             require_choice(option, getattr(self, option), choices)
+        for option in ("order", "backfill_order"):
+            order = getattr(self, option)
+            if isinstance(order, str) and not (option == "order" and order == LOG):
+                check_order(order, option)
+        if self.lookahead < 1:
+            raise SwflowError(f"lookahead: must be at least 1, not {self.lookahead}")
+        if self.places and self.allocation == "count":
+            raise SwflowError("places: processors have no place with allocation count; choose another allocation")
+        for window in self.unavailable:
+            _require_keys("unavailable", window, ("from", "until", "processors"))
+        for centre in self.centres:
+            _require_keys("centres", centre, ("processors",), ("order", "backfill", "lookahead", "backfill_order"))
+        if self.centres and (self.allocation != "count" or self.unavailable):
+            raise SwflowError("centres: several centres need allocation count and no unavailable windows")
 
     @classmethod
     def of(cls, name: str, options: Mapping[str, Any]) -> "Scheduler":
@@ -71,27 +139,41 @@ class Scheduler:
         for option in options:
             if option not in known:
                 raise SwflowError(f"schedulers: {name}: unknown key {option!r}{suggest(option, known)}")
-        values = dict(options)
-        if "without_status" in values:
-            values["without_status"] = tuple(values["without_status"])
+        values = {option: _plain(value) for option, value in options.items() if value is not None}
         try:
             return cls(**values)
         except SwflowError as error:
             raise SwflowError(f"schedulers: {name}: {error}") from None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return every option, defaults included, as plain data."""
-        return json.loads(json.dumps(asdict(self)))
-
-
-def suggest(word: str, known: Iterable[str]) -> str:
-    """Return what to say after naming an unknown word: the nearest known one, or all of them."""
-    known = list(known)
-    guess = difflib.get_close_matches(str(word), known, 1)
-    return f"; did you mean {guess[0]!r}?" if guess else f"; known are {', '.join(known)}"
+        """Return every option, defaults included, as plain data; a function is named by its module and name."""
+        return json.loads(json.dumps(asdict(self), default=_name_of))
 
 
 def require_choice(option: str, value: Any, choices: Iterable[str]) -> None:
     """Raise an error that says what is known, unless ``value`` is one of the choices."""
     if value not in list(choices):
         raise SwflowError(f"{option}: unknown value {value!r}{suggest(value, choices)}")
+
+
+def _require_keys(option: str, content: Mapping[str, Any], needed: Iterable[str], more: Iterable[str] = ()) -> None:
+    needed = tuple(needed)
+    for key in content:
+        if key not in (*needed, *more):
+            raise SwflowError(f"{option}: unknown key {key!r}{suggest(key, (*needed, *more))}")
+    for key in needed:
+        if key not in content:
+            raise SwflowError(f"{option}: {dict(content)} lacks {key!r}")
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of the config with lists as tuples and days as text, so that it can be compared and kept."""
+    if isinstance(value, list | tuple):
+        return tuple(_plain(item) for item in value)
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return str(value) if isinstance(value, date) else value
+
+
+def _name_of(function: Any) -> str:
+    return f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', repr(function))}"

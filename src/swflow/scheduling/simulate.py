@@ -1,13 +1,19 @@
 """Simulating: a workload under a scheduler, to the outcome of every job."""
 
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
 from swflow.jobs import Workload
-from swflow.scheduling.scheduler import LOG, Scheduler
+from swflow.scheduling import orders
+from swflow.scheduling.scheduler import CHOICES, LOG, Scheduler, require_choice
 
-#: The columns of an outcomes table, in order. Times are seconds; `load` is filled by the analysis.
+#: The columns of an outcomes table, in order. Times are seconds; ``load`` is filled by the analysis, ``places`` (the
+#: processors, as ranges such as 0-3,8) and ``centre`` (from 1) by schedulers that are asked for them.
 OUTCOME_COLUMNS: dict[str, pl.DataType] = {
     "job_id": pl.Int64(),
     "submit_time": pl.Float64(),
@@ -22,6 +28,8 @@ OUTCOME_COLUMNS: dict[str, pl.DataType] = {
     "slowdown": pl.Float64(),
     "bounded_slowdown": pl.Float64(),
     "load": pl.Float64(),
+    "places": pl.String(),
+    "centre": pl.Int64(),
 }
 
 #: Run times below this count as this in the bounded slowdown, seconds.
@@ -63,23 +71,53 @@ def simulate(workload: Workload, scheduler: Scheduler) -> pl.DataFrame:
     >>> simulate(tiny, Scheduler(backfill="easy"))["start_time"].to_list()
     [0.0, 10.0, 2.0]
     """
+    jobs = _jobs_of(workload, scheduler)
+    if scheduler.order == LOG:
+        return _recorded(jobs)
+    run, killed = _run_times(jobs, scheduler)
+    schedule = prepare(workload, scheduler)()
+    table = outcomes(jobs, pl.Series(schedule.start), pl.Series(run), pl.Series(killed))
+    extra = {"places": schedule.places, "centre": schedule.centre}
+    return table.with_columns(**{name: values for name, values in extra.items() if values is not None})
+
+
+def _jobs_of(workload: Workload, scheduler: Scheduler) -> pl.DataFrame:
+    """Return the jobs that take part, if they can be simulated."""
     jobs = workload.jobs
     if scheduler.without_status:
         jobs = jobs.filter(~pl.col("status").is_in(list(scheduler.without_status)).fill_null(False))
     _require_known(workload.name, jobs)
-    if scheduler.order == LOG:
-        return _recorded(jobs)
-    _require_fit(workload, jobs)
+    return jobs
 
-    run = jobs["run_time"].to_numpy()
-    planned = jobs["estimate"].to_numpy()
-    killed = np.zeros(len(run), bool)
-    if scheduler.estimates == "kill":
-        killed = run > planned
-        run = np.minimum(run, planned)
-    planned = np.maximum(run, planned)
-    start = _start_times(jobs, run, planned, workload.machine.processors, scheduler)
-    return outcomes(jobs, pl.Series(start), pl.Series(run), pl.Series(killed))
+
+def _run_times(jobs: pl.DataFrame, scheduler: Scheduler) -> tuple[np.ndarray, np.ndarray]:
+    """Return the run times as simulated, and who is killed."""
+    run, estimate = jobs["run_time"].to_numpy(), jobs["estimate"].to_numpy()
+    if scheduler.estimates == "raise":
+        return run, np.zeros(len(run), bool)
+    return np.minimum(run, estimate), run > estimate
+
+
+def planned_run_times(run: np.ndarray, estimate: np.ndarray, prediction: str) -> np.ndarray:
+    """
+    Return what the scheduler takes for the run times; with ``system``, what its predictions must not pass.
+
+    A length of 0 cannot be planned: nothing is planned for less than a second.
+
+    Parameters
+    ----------
+    run, estimate : float64 array of shape (jobs,)
+        Run times, and user estimates that are not below them, seconds.
+    prediction : {'user', 'perfect', 'double', 'system'}
+        As in `Scheduler`.
+
+    Returns
+    -------
+    float64 array of shape (jobs,)
+        Seconds, at least 1.
+    """
+    planned = {"user": estimate, "perfect": run, "double": 2 * estimate, "system": estimate}[prediction]
+    return np.maximum(planned, 1.0)
 
 
 def outcomes(jobs: pl.DataFrame, start: pl.Series, run: pl.Series, killed: pl.Series) -> pl.DataFrame:
@@ -94,7 +132,9 @@ def outcomes(jobs: pl.DataFrame, start: pl.Series, run: pl.Series, killed: pl.Se
         run_time=run,
         killed=killed,
         penalty_time=pl.lit(0.0),
-        load=pl.lit(None, pl.Float64()),
+        load=None,
+        places=None,
+        centre=None,
     )
     wait = pl.col("start_time") - pl.col("submit_time")
     response = wait + pl.col("run_time")
@@ -108,17 +148,161 @@ def outcomes(jobs: pl.DataFrame, start: pl.Series, run: pl.Series, killed: pl.Se
     return table.select(pl.col(name).cast(dtype) for name, dtype in OUTCOME_COLUMNS.items())
 
 
-def _start_times(
-    jobs: pl.DataFrame, run: np.ndarray, planned: np.ndarray, machine: int, scheduler: Scheduler
-) -> np.ndarray:
-    """Run the kernel that fits the scheduler."""
-    from swflow.scheduling import kernels  # numba takes half a second to import
+@dataclass(frozen=True)
+class Schedule:
+    """
+    What a kernel finds.
 
-    submit = jobs["submit_time"].to_numpy()
-    processors = jobs["processors"].to_numpy()
-    if scheduler.backfill == "easy":
-        return kernels.easy(submit, run, planned, processors, machine)
-    return kernels.fcfs(submit, run, processors, machine)
+    Parameters
+    ----------
+    start : float64 array of shape (jobs,)
+        Start times, seconds.
+    places : polars.Series, optional
+        The processors of each job, if the scheduler is asked for them.
+    centre : polars.Series, optional
+        The centre of each job, from 1, if there are several.
+    """
+
+    start: np.ndarray
+    places: pl.Series | None = None
+    centre: pl.Series | None = None
+
+
+def prepare(workload: Workload, scheduler: Scheduler) -> Callable[[], Schedule]:
+    """
+    Make everything ready that the kernel needs, and return the call that simulates.
+
+    Parameters
+    ----------
+    workload : Workload
+        The jobs and the machine.
+    scheduler : Scheduler
+        Any but the recorded schedule.
+
+    Returns
+    -------
+    callable
+        Gives a `Schedule`, the same at every call; what it takes is the kernel's time.
+
+    Raises
+    ------
+    SwflowError
+        As `simulate` does.
+    """
+    from swflow.scheduling.centres import simulate_centres  # numba takes half a second to import
+    from swflow.scheduling.kernels import simulate as simulate_counted
+    from swflow.scheduling.placed import simulate_places
+
+    jobs = _jobs_of(workload, scheduler)
+    widest = max((centre["processors"] for centre in scheduler.centres), default=workload.machine.processors)
+    _require_fit(workload.name, jobs, widest)
+    submit, processors = jobs["submit_time"].to_numpy(), jobs["processors"].to_numpy()
+    run, _ = _run_times(jobs, scheduler)
+    planned = planned_run_times(run, np.maximum(run, jobs["estimate"].to_numpy()), scheduler.prediction)
+    predict = scheduler.prediction == "system"
+    attributes = _attributes(jobs)
+
+    def keys(order: str | Callable[..., float], option: str) -> Any:
+        return orders.kernel_order(order, option, submit, planned, processors, attributes, predict)
+
+    order = keys(scheduler.order, "order")
+    shared: dict[str, Any] = {
+        "per_event": scheduler.event_order == "per-event",
+        "predict": predict,
+        "users": _users(jobs) if predict else None,
+        "attributes": attributes,
+    }
+    options: dict[str, Any] = {
+        "backfill": _kernel_backfill(scheduler.backfill),
+        "lookahead": 1 if scheduler.backfill == "easy" else scheduler.lookahead,
+        "order": order,
+        "backfill_order": keys(scheduler.backfill_order, "backfill_order") if scheduler.backfill_order else order,
+    }
+    if scheduler.centres:
+        centres = [_centre_options(centre, options, keys) for centre in scheduler.centres]
+
+        def over_centres() -> Schedule:
+            result = simulate_centres(submit, run, planned, processors, centres, dispatch=scheduler.dispatch, **shared)
+            return Schedule(result.start, centre=pl.Series(result.centre, dtype=pl.Int64()) + 1)
+
+        return over_centres
+    options |= shared | {"unavailable": _windows(scheduler.unavailable, workload.header)}
+    machine = workload.machine.processors
+
+    def counted() -> Schedule:
+        return Schedule(simulate_counted(submit, run, planned, processors, machine, **options).start)
+
+    def in_places() -> Schedule:
+        result = simulate_places(submit, run, planned, processors, machine, allocation=scheduler.allocation, **options)
+        return Schedule(result.start, _as_text(result) if scheduler.places else None)
+
+    return counted if scheduler.allocation == "count" else in_places
+
+
+def _kernel_backfill(backfill: str) -> str:
+    return "lookahead" if backfill in ("easy", "selective") else backfill
+
+
+def _centre_options(centre: Mapping[str, Any], shared: Mapping[str, Any], keys: Callable[..., Any]) -> dict[str, Any]:
+    """Return the options of one centre: its own, else those that all share."""
+    options = dict(shared) | {"machine": centre["processors"]}
+    if "backfill" in centre:
+        require_choice("centres: backfill", centre["backfill"], CHOICES["backfill"])
+        options["backfill"] = _kernel_backfill(centre["backfill"])
+        options["lookahead"] = 1 if centre["backfill"] == "easy" else centre.get("lookahead", shared["lookahead"])
+    if "order" in centre:
+        options["order"] = options["backfill_order"] = keys(centre["order"], "centres: order")
+    if "backfill_order" in centre:
+        options["backfill_order"] = keys(centre["backfill_order"], "centres: backfill_order")
+    return options
+
+
+def _users(jobs: pl.DataFrame) -> np.ndarray:
+    """Return the users; one who is not known is nobody else."""
+    if "user_id" not in jobs.columns:
+        return -1 - np.arange(jobs.height)
+    return jobs.select(pl.coalesce("user_id", -1 - pl.int_range(pl.len()))).to_series().to_numpy()
+
+
+def _attributes(jobs: pl.DataFrame) -> np.ndarray:
+    """Return user, group, queue, executable and job id as formulas see them: NaN where unknown."""
+    names = ("user_id", "group_id", "queue_id", "executable_id", "job_id")
+    columns = [
+        jobs[name].cast(pl.Float64()).fill_null(float("nan")).to_numpy()
+        if name in jobs.columns
+        else np.full(jobs.height, np.nan)
+        for name in names
+    ]
+    return np.column_stack(columns)
+
+
+def _windows(
+    unavailable: Iterable[Mapping[str, Any]], header: Mapping[str, list[str]]
+) -> list[tuple[float, float, int]]:
+    """Return the windows in seconds from the log's start."""
+    from swflow.swf import parse_moment, seconds_since_start
+
+    def seconds(value: Any, key: str) -> float:
+        if isinstance(value, int | float):
+            return float(value)
+        return seconds_since_start(header, parse_moment(value, f"unavailable: {key}"))
+
+    return [
+        (seconds(window["from"], "from"), seconds(window["until"], "until"), int(window["processors"]))
+        for window in unavailable
+    ]
+
+
+def _as_text(result: Any) -> pl.Series:
+    """Write the processors of each job as ranges, such as ``0-3,8``."""
+    first, last = result.ranges[:, 0], result.ranges[:, 1]
+    job = np.repeat(np.arange(result.start.size), np.diff(result.offsets))
+    ranges = pl.DataFrame({"job": job, "first": first, "last": last}).with_columns(
+        text=pl.when(pl.col("first") == pl.col("last"))
+        .then(pl.col("first").cast(pl.String()))
+        .otherwise(pl.format("{}-{}", "first", "last"))
+    )
+    return ranges.group_by("job", maintain_order=True).agg(pl.col("text").str.join(","))["text"]
 
 
 def _recorded(jobs: pl.DataFrame) -> pl.DataFrame:
@@ -137,12 +321,11 @@ def _require_known(name: str, jobs: pl.DataFrame) -> None:
             )
 
 
-def _require_fit(workload: Workload, jobs: pl.DataFrame) -> None:
-    machine = workload.machine.processors
+def _require_fit(name: str, jobs: pl.DataFrame, machine: int) -> None:
     wide = jobs.filter(pl.col("processors") > machine)
     if wide.height:
         raise SwflowError(
-            f"{workload.name}: job {wide['job_id'][0]} needs {wide['processors'][0]:,} of {machine:,} processors, "
+            f"{name}: job {wide['job_id'][0]} needs {wide['processors'][0]:,} of {machine:,} processors, "
             f"and {wide.height - 1:,} more jobs are too wide; give a larger machine (--processors) "
             "or drop them when cleaning (rule wider-than-machine)"
         )
