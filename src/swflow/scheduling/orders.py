@@ -115,9 +115,9 @@ def check_order(order: str, option: str) -> None:
 
     Examples
     --------
-    >>> check_order("wait / estimatte", "order")
+    >>> check_order("-wiat", "order")
     Traceback (most recent call last):
-    swflow.errors.SwflowError: order: 'wait / estimatte': unknown name 'estimatte' at position 8; did you mean 'estimate'?
+    swflow.errors.SwflowError: order: '-wiat': unknown name 'wiat' at position 2; did you mean 'wait'?
     """
     if order not in NAMED:
         _parse(order, option)
