@@ -1,4 +1,4 @@
-"""Load: the utilization that each job experienced between its submission and its end."""
+"""Load: what each job experienced between its submission and its end, without and with the queue's backlog."""
 
 import numpy as np
 import polars as pl
@@ -38,31 +38,74 @@ def load_experienced(
     >>> load_experienced(submit, start, np.array([10.0, 10.0]), np.array([1, 2]), 4).tolist()
     [0.5, 0.75]
     """
+    return _average_over_stay(submit, end, start, processors, machine)
+
+
+def load_with_backlog(submit: np.ndarray, end: np.ndarray, processors: np.ndarray, machine: int) -> np.ndarray:
+    """
+    Compute the load with the queue's backlog: the time average of the demand over a job's stay.
+
+    The demand at a time is that of the running *and* the waiting jobs: the processors of all jobs that were
+    submitted and have not ended, over those of the machine. Where `load_experienced` cannot pass 1 and looks the
+    same with a short queue and a long one, this one goes on growing. Exact, and O(n log n).
+
+    Parameters
+    ----------
+    submit, end : float64 array of shape (jobs,)
+        Seconds.
+    processors : int64 array of shape (jobs,)
+        Processors of each job.
+    machine : int
+        Processors of the machine.
+
+    Returns
+    -------
+    float64 array of shape (jobs,)
+        Never below the load experienced; above 1 while more is asked for than there is.
+
+    References
+    ----------
+    D. Krakov, D. G. Feitelson, "High-resolution analysis of parallel job workloads", JSSPP 2012, section 7, asks
+    how the backlog can be part of the load; this is one answer.
+
+    Examples
+    --------
+    >>> submit, end = np.array([0.0, 0.0]), np.array([10.0, 20.0])
+    >>> load_with_backlog(submit, end, np.array([4, 4]), 4).tolist()
+    [2.0, 1.5]
+    """
+    return _average_over_stay(submit, end, submit, processors, machine)
+
+
+def _average_over_stay(
+    submit: np.ndarray, end: np.ndarray, counted_from: np.ndarray, processors: np.ndarray, machine: int
+) -> np.ndarray:
+    """Average over each stay the share of the machine taken by jobs that count from some time to their end."""
     if submit.size == 0:
         return np.empty(0)
-    times = np.concatenate([start, end])
+    times = np.concatenate([counted_from, end])
     changes = np.concatenate([processors, -processors])
     order = np.argsort(times, kind="stable")
     times = times[order]
-    utilization = np.cumsum(changes[order]) / machine
-    integral = np.concatenate([[0.0], np.cumsum(utilization[:-1] * np.diff(times))])
+    level = np.cumsum(changes[order]) / machine
+    integral = np.concatenate([[0.0], np.cumsum(level[:-1] * np.diff(times))])
 
     def up_to(moments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return I and U at the moments; before the first start both are 0."""
+        """Return the integral and the level at the moments; before the first change both are 0."""
         place = np.searchsorted(times, moments, side="right") - 1
         before = place < 0
-        level = np.where(before, 0.0, utilization[place])
-        return np.where(before, 0.0, integral[place] + level * (moments - times[place])), level
+        now = np.where(before, 0.0, level[place])
+        return np.where(before, 0.0, integral[place] + now * (moments - times[place])), now
 
     at_end, _ = up_to(end)
-    at_submit, level = up_to(submit)
+    at_submit, now = up_to(submit)
     stay = end - submit
-    return np.where(stay > 0, (at_end - at_submit) / np.where(stay > 0, stay, 1.0), level)
+    return np.where(stay > 0, (at_end - at_submit) / np.where(stay > 0, stay, 1.0), now)
 
 
 def with_load(outcomes: pl.DataFrame, machine: int) -> pl.DataFrame:
     """
-    Fill the column ``load`` of an outcomes table.
+    Fill the columns ``load`` and ``backlog_load`` of an outcomes table.
 
     Parameters
     ----------
@@ -74,10 +117,13 @@ def with_load(outcomes: pl.DataFrame, machine: int) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        The same rows with their load.
+        The same rows with `load_experienced` and `load_with_backlog`.
     """
     submit, start, end, processors = (
         outcomes[name].to_numpy() for name in ("submit_time", "start_time", "end_time", "processors")
     )
     load = load_experienced(submit, start, end, processors, machine)
-    return outcomes.with_columns(load=pl.Series(load, dtype=pl.Float64()))
+    backlog = load_with_backlog(submit, end, processors, machine)
+    return outcomes.with_columns(
+        load=pl.Series(load, dtype=pl.Float64()), backlog_load=pl.Series(backlog, dtype=pl.Float64())
+    )

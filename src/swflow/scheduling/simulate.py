@@ -28,6 +28,7 @@ OUTCOME_COLUMNS: dict[str, pl.DataType] = {
     "slowdown": pl.Float64(),
     "bounded_slowdown": pl.Float64(),
     "load": pl.Float64(),
+    "backlog_load": pl.Float64(),
     "places": pl.String(),
     "centre": pl.Int64(),
 }
@@ -133,6 +134,7 @@ def outcomes(jobs: pl.DataFrame, start: pl.Series, run: pl.Series, killed: pl.Se
         killed=killed,
         penalty_time=pl.lit(0.0),
         load=None,
+        backlog_load=None,
         places=None,
         centre=None,
     )

@@ -1,0 +1,62 @@
+"""How fast the load is: of the recorded schedule of a log, as a multiple of a sort of its event times.
+
+    python benchmarks/load.py [--traces FOLDER] [--log RICC] [--repeat 7]
+
+The unit is `np.argsort(kind="stable")` of the start and end times, in the same process.
+"""
+
+import argparse
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from swflow.analysis.load import load_experienced, load_with_backlog
+from swflow.logs import load_catalogue
+from swflow.scheduling.scheduler import Scheduler
+from swflow.scheduling.simulate import simulate
+from swflow.workloads.clean import clean_log
+
+ROOT = Path(__file__).parents[1]
+
+
+def median_seconds(function: Callable[[], object], repeat: int) -> float:
+    """Return the median time of a call."""
+    seconds = []
+    for _ in range(repeat):
+        began = time.perf_counter()
+        function()
+        seconds.append(time.perf_counter() - began)
+    return float(np.median(seconds))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    folder = Path(os.environ.get("SWFLOW_TRACES", ROOT.parent / "shared" / "traces"))
+    parser.add_argument("--traces", type=Path, default=folder, help="a folder with the archive's files")
+    parser.add_argument("--log", default="RICC", help="a log of the catalogue")
+    parser.add_argument("--repeat", type=int, default=7)
+    options = parser.parse_args()
+    entry = load_catalogue(ROOT / "config/logs.yaml")[options.log]
+    file = options.traces / (entry.file or "")
+    workload = clean_log(file, name=options.log, processors=entry.processors, nodes=entry.nodes)
+    outcomes = simulate(workload, Scheduler(order="log"))
+    submit, start, end, processors = (
+        outcomes[name].to_numpy() for name in ("submit_time", "start_time", "end_time", "processors")
+    )
+    machine = workload.machine.processors
+    times = np.concatenate([start, end])
+    unit = median_seconds(lambda: np.argsort(times, kind="stable"), options.repeat)
+    print(f"{options.log}: {submit.size:,} jobs; one sort of {times.size:,} event times {1000 * unit:.1f} ms")
+    for name, call in {
+        "load_experienced": lambda: load_experienced(submit, start, end, processors, machine),
+        "load_with_backlog": lambda: load_with_backlog(submit, end, processors, machine),
+    }.items():
+        seconds = median_seconds(call, options.repeat)
+        print(f"{name}: {1000 * seconds:.0f} ms, {seconds / unit:.1f} sorts")
+
+
+if __name__ == "__main__":
+    main()
