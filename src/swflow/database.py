@@ -5,7 +5,9 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ import duckdb
 import polars as pl
 
 from swflow import runs
+from swflow.analysis.comparison import compare, worth_comparing
+from swflow.analysis.heatmap import HEATMAP_MEASURES, Heatmap, summarize
 from swflow.analysis.metrics import CORRELATED, MEASURES
 from swflow.errors import SwflowError
 from swflow.files import atomic_path
@@ -38,6 +42,12 @@ TABLES: dict[str, str] = {
         utilization DOUBLE, {_SUMMARIES}, awrt DOUBLE, awwt DOUBLE, squashed_area DOUBLE, killed BIGINT,
         penalized_percent DOUBLE""",
     "correlations": "run VARCHAR, measure VARCHAR, spearman DOUBLE, jobs BIGINT",
+    "heatmaps": """run VARCHAR, measure VARCHAR, load_low DOUBLE, load_high DOUBLE, value_low DOUBLE,
+        value_high DOUBLE, jobs BIGINT""",
+    "bubbles": """run VARCHAR, measure VARCHAR, filtered BOOLEAN, decile BIGINT, mean_load DOUBLE, mean_value DOUBLE,
+        jobs BIGINT""",
+    "comparisons": """workload VARCHAR, measure VARCHAR, first VARCHAR, second VARCHAR, distance DOUBLE, score DOUBLE,
+        first_wins DOUBLE, second_wins DOUBLE, better VARCHAR""",
     "published": """paper VARCHAR, "table" VARCHAR, row VARCHAR, "column" VARCHAR, value DOUBLE, workload VARCHAR,
         scheduler VARCHAR, figure VARCHAR""",
 }
@@ -111,7 +121,8 @@ def load(
                     "schedulers",
                     [_scheduler_row(name, schedulers[name]) for name in sorted(schedulers)],
                 )
-                _fill_runs(connection, notes, progress)
+                heatmaps = _fill_runs(connection, notes, progress)
+                _insert_frame(connection, "comparisons", _comparisons(notes.values(), heatmaps))
                 _insert(connection, "published", published_values().to_dicts())
                 connection.execute(REPRODUCTION)
                 counts = _verify(connection, notes)
@@ -268,7 +279,9 @@ def _fill_runs(
     connection: duckdb.DuckDBPyConnection,
     notes: Mapping[Path, Mapping[str, Any]],
     progress: Callable[[Sequence[Any]], Iterable[Any]],
-) -> None:
+) -> dict[str, dict[str, Heatmap]]:
+    """Insert the runs and what belongs to them; return run to measure to heatmap, for the comparisons."""
+    heatmaps: dict[str, dict[str, Heatmap]] = {}
     ddl = ", ".join(f'"{name}" {_duckdb_type(dtype)}' for name, dtype in OUTCOME_COLUMNS.items())
     connection.execute(f"CREATE TABLE outcomes (run VARCHAR, workload VARCHAR, scheduler VARCHAR, {ddl})")
     for file in progress(sorted(notes, key=lambda file: str(notes[file]["run"]))):
@@ -306,6 +319,44 @@ def _fill_runs(
             "FROM read_parquet($file)",
             names | {"file": str(file)},
         )
+        summary = summarize(pl.read_parquet(file, columns=["load", "run_time", *HEATMAP_MEASURES]))
+        heatmaps[note["run"]] = summary["heatmaps"]
+        for table, frame in (("heatmaps", summary["cells"]), ("bubbles", summary["bubbles"])):
+            _insert_frame(connection, table, frame.with_columns(run=pl.lit(note["run"])))
+    return heatmaps
+
+
+def _comparisons(notes: Iterable[Mapping[str, Any]], heatmaps: Mapping[str, Mapping[str, Heatmap]]) -> pl.DataFrame:
+    """Compare runs of the same log; the workload is the one that both have, else the log."""
+    ordered = sorted(notes, key=lambda note: str(note["run"]))
+    rows = [
+        {
+            "workload": first["workload"] if first["workload"] == second["workload"] else _log_of(first),
+            "measure": measure,
+            "first": first["run"],
+            "second": second["run"],
+            **asdict(result),
+            "better": result.better and {"first": first, "second": second}[result.better]["run"],
+        }
+        for first, second in combinations(ordered, 2)
+        if worth_comparing(first, second)
+        for measure in HEATMAP_MEASURES
+        for result in [compare(heatmaps[first["run"]][measure], heatmaps[second["run"]][measure])]
+    ]
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def _log_of(note: Mapping[str, Any]) -> str:
+    return str(note["workload"]).partition("+")[0]
+
+
+def _insert_frame(connection: duckdb.DuckDBPyConnection, table: str, frame: pl.DataFrame) -> None:
+    """Insert a table by way of a temporary Parquet file, much faster than row by row."""
+    if frame.height:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "rows.parquet"
+            frame.write_parquet(file)
+            connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM read_parquet($file)", {"file": str(file)})
 
 
 def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -1,0 +1,288 @@
+"""Heatmaps: how many jobs saw which load and which performance, with bubbles, means and contours."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from swflow.errors import SwflowError
+
+#: What a heatmap may show against the load.
+HEATMAP_MEASURES = ("slowdown", "response_time", "wait_time")
+
+#: Bins of the load, from 0 to 1.
+LOAD_BINS = 100
+
+#: Bins of a decade of a logarithmic value axis.
+BINS_PER_DECADE = 12
+
+#: Bins of a linear value axis.
+LINEAR_BINS = 100
+
+#: Figure 1 of the paper leaves out jobs that ran less than this, seconds, and those slowed down more than this.
+SHORTEST_RUN_TIME, HIGHEST_SLOWDOWN = 60.0, 1000.0
+
+#: The shares of the jobs that contours enclose.
+CONTOUR_SHARES = (0.5, 0.9)
+
+#: The standard deviation of the smoothing under the contours, in bins.
+SMOOTHING = 1.5
+
+_DECADES = 16
+_LOG_EDGES = 10.0 ** (np.arange(_DECADES * BINS_PER_DECADE + 1) / BINS_PER_DECADE)
+
+
+@dataclass(frozen=True)
+class Heatmap:
+    """
+    A two-dimensional histogram: jobs by load and value.
+
+    Parameters
+    ----------
+    jobs : int64 array of shape (loads, values)
+        Jobs per cell.
+    load_edges : float64 array of shape (loads + 1,)
+        From 0 to 1. Loads above 1, which are faults of a log, count at 1.
+    value_edges : float64 array of shape (values + 1,)
+        Seconds, or none for a slowdown. On a logarithmic axis values below 1 count at 1.
+    """
+
+    jobs: np.ndarray
+    load_edges: np.ndarray
+    value_edges: np.ndarray
+
+    def cells(self) -> pl.DataFrame:
+        """Return the cells that have jobs: load_low, load_high, value_low, value_high, jobs."""
+        loads, values = np.nonzero(self.jobs)
+        return pl.DataFrame({
+            "load_low": self.load_edges[loads],
+            "load_high": self.load_edges[loads + 1],
+            "value_low": self.value_edges[values],
+            "value_high": self.value_edges[values + 1],
+            "jobs": self.jobs[loads, values],
+        })  # fmt: skip
+
+
+def heatmap(load: np.ndarray, values: np.ndarray, scale: str = "log", top: float | None = None) -> Heatmap:
+    """
+    Count jobs by the load that they experienced and by their performance.
+
+    A cell holds the jobs at or above its lower and below its upper bounds; a load of 1 or more is in the last one.
+
+    Parameters
+    ----------
+    load, values : float64 array of shape (jobs,)
+        Load and performance. A job of which one is not known (NaN) is not counted.
+    scale : {'log', 'linear'}
+        The value axis: `BINS_PER_DECADE` per decade from 1 upwards, a value below 1 (a wait time of 0) counting
+        at 1; or `LINEAR_BINS` from 0 to ``top``.
+    top : float, optional
+        The end of a linear axis, by default the largest value. Larger values count in the last bin.
+
+    Returns
+    -------
+    Heatmap
+
+    References
+    ----------
+    D. Krakov, D. G. Feitelson, "High-resolution analysis of parallel job workloads", JSSPP 2012, section 5.
+
+    Examples
+    --------
+    >>> heatmap(np.array([0.255, 0.25, 1.0]), np.array([0.0, 1.0, 1500.0])).cells().rows()
+    [(0.25, 0.26, 1.0, 1.2115276586285884, 2), (0.99, 1.0, 1467.799267622069, 1778.2794100389228, 1)]
+    """
+    if scale not in ("log", "linear"):
+        raise SwflowError(f"scale: unknown value {scale!r}; use log or linear")
+    known = ~(np.isnan(load) | np.isnan(values))
+    load, values = load[known], values[known]
+    load_edges = np.arange(LOAD_BINS + 1) / LOAD_BINS
+    across = _place(load * LOAD_BINS, load, load_edges)
+    if scale == "log":
+        up = _place(np.log10(np.maximum(values, 1.0)) * BINS_PER_DECADE, values, _LOG_EDGES)
+        value_edges = _LOG_EDGES[: (int(up.max()) if up.size else 0) + 2]
+    else:
+        top = top or float(values.max(initial=0.0)) or 1.0
+        value_edges = np.linspace(0.0, top, LINEAR_BINS + 1)
+        up = _place(values * (LINEAR_BINS / top), values, value_edges)
+    shape = (LOAD_BINS, value_edges.size - 1)
+    counts = np.bincount(across * shape[1] + up, minlength=shape[0] * shape[1])
+    return Heatmap(counts.reshape(shape), load_edges, value_edges)
+
+
+def _place(guess: np.ndarray, values: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Return each value's bin, from a guess that rounding may have put one off; what lies outside is put at an end."""
+    last = edges.size - 2
+    place = np.clip(guess, 0, last).astype(np.int64)
+    place = np.where((values < edges[place]) & (place > 0), place - 1, place)
+    return np.where((values >= edges[place + 1]) & (place < last), place + 1, place)
+
+
+def bubbles(load: np.ndarray, values: np.ndarray) -> pl.DataFrame:
+    """
+    Summarize jobs by deciles of the load range: [0, 0.1), [0.1, 0.2) up to 0.9 and more.
+
+    Parameters
+    ----------
+    load, values : float64 array of shape (jobs,)
+        Load and performance. A job of which one is not known (NaN) is not counted.
+
+    Returns
+    -------
+    polars.DataFrame
+        ``decile`` (0 to 9), ``mean_load``, ``mean_value``, ``jobs``; a row for each decile that has jobs.
+
+    References
+    ----------
+    L. Rudolph, P. Smith, "Valuation of ultra-scale computing systems", JSSPP 2000; D. Krakov, D. G. Feitelson,
+    "High-resolution analysis of parallel job workloads", JSSPP 2012, section 4.
+
+    Examples
+    --------
+    >>> bubbles(np.array([1.0, 1.0, 0.25]), np.array([1.0, 4.0, 7.0])).rows()
+    [(2, 0.25, 7.0, 1), (9, 1.0, 2.5, 2)]
+    """
+    known = ~(np.isnan(load) | np.isnan(values))
+    load, values = load[known], values[known]
+    decile = _place(load * 10, load, np.arange(11) / 10)
+    jobs = np.bincount(decile, minlength=10)
+    some = np.flatnonzero(jobs)
+    return pl.DataFrame({
+        "decile": some,
+        "mean_load": np.bincount(decile, load, 10)[some] / jobs[some],
+        "mean_value": np.bincount(decile, values, 10)[some] / jobs[some],
+        "jobs": jobs[some],
+    })  # fmt: skip
+
+
+def kept_by_figure_1(run_time: np.ndarray, slowdown: np.ndarray) -> np.ndarray:
+    """
+    Say which jobs the bubble plots of the paper's Figure 1 keep.
+
+    Parameters
+    ----------
+    run_time, slowdown : float64 array of shape (jobs,)
+        Run time in seconds; slowdown, NaN where it is not known.
+
+    Returns
+    -------
+    bool array of shape (jobs,)
+        False for jobs that ran less than a minute or were slowed down more than a thousand times.
+    """
+    return (run_time >= SHORTEST_RUN_TIME) & (slowdown <= HIGHEST_SLOWDOWN)
+
+
+def mean_point(points: pl.DataFrame) -> tuple[float, float] | None:
+    """Return mean load and mean value of the jobs behind some `bubbles`, or None if there are none."""
+    jobs = points["jobs"].to_numpy()
+    if not jobs.sum():
+        return None
+    load, value = (float(points[name].to_numpy() @ jobs / jobs.sum()) for name in ("mean_load", "mean_value"))
+    return load, value
+
+
+def density_levels(density: np.ndarray, shares: Sequence[float] = CONTOUR_SHARES) -> list[float]:
+    """
+    Return the densities above which the densest cells hold given shares of the whole.
+
+    Parameters
+    ----------
+    density : float64 array
+        Mass per cell, not negative.
+    shares : sequence of float
+        Between 0 and 1.
+
+    Returns
+    -------
+    list of float
+        One level per share: the cells at or above it hold at least this share, and those above it do not.
+
+    Examples
+    --------
+    >>> density_levels(np.array([[1.0, 5.0], [3.0, 1.0]]), [0.5, 0.8])
+    [5.0, 3.0]
+    """
+    cells = np.sort(density, axis=None)[::-1]
+    held = np.cumsum(cells)
+    wanted = np.asarray(shares) * held[-1] * (1 - 1e-12)  # what rounding adds must not ask for one more cell
+    return [float(cells[place]) for place in np.minimum(np.searchsorted(held, wanted), cells.size - 1)]
+
+
+def contours(histogram: Heatmap, shares: Sequence[float] = CONTOUR_SHARES) -> list[tuple[float, np.ndarray]]:
+    """
+    Trace lines around the densest cells that together hold given shares of the jobs.
+
+    The counts are smoothed by a Gaussian of `SMOOTHING` bins first, so that the lines follow concentrations rather
+    than single cells; the shares are those of the smoothed counts.
+
+    Parameters
+    ----------
+    histogram : Heatmap
+        The counts.
+    shares : sequence of float
+        Between 0 and 1.
+
+    Returns
+    -------
+    list of (float, float64 array of shape (points, 2))
+        Share, and a line's loads and values, in the units of the axes; empty if there are no jobs.
+    """
+    from contourpy import contour_generator
+    from scipy.ndimage import gaussian_filter
+
+    if not histogram.jobs.any():
+        return []
+    density = gaussian_filter(histogram.jobs.astype(float), SMOOTHING, mode="nearest")
+    levels = density_levels(density, shares)
+    # A rim of empty cells closes every line; its points are then put back on the border of the picture.
+    tracer = contour_generator(z=np.pad(density, 1).T, name="serial")
+    lines = []
+    for share, level in zip(shares, levels, strict=True):
+        for traced in tracer.lines(level):
+            line = np.asarray(traced)
+            across = np.interp(line[:, 0] - 0.5, np.arange(histogram.load_edges.size), histogram.load_edges)
+            up = _along(line[:, 1] - 0.5, histogram.value_edges)
+            lines.append((share, np.column_stack([across, up])))
+    return lines
+
+
+def _along(places: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Return the values at fractional bins: between log edges by ratio, between linear ones by difference."""
+    bins = np.arange(edges.size)
+    if edges[0] > 0:
+        return np.exp(np.interp(places, bins, np.log(edges)))
+    return np.interp(places, bins, edges)
+
+
+def summarize(outcomes: pl.DataFrame) -> dict[str, Any]:
+    """
+    Make the heatmaps and bubbles of a run.
+
+    Parameters
+    ----------
+    outcomes : polars.DataFrame
+        One row a job: ``load``, ``run_time`` and `HEATMAP_MEASURES`.
+
+    Returns
+    -------
+    dict
+        ``heatmaps``: measure to `Heatmap`, logarithmic; ``cells``: their cells, with a column ``measure``;
+        ``bubbles``: of all jobs and of those that the paper's Figure 1 keeps, with columns ``measure`` and
+        ``filtered``.
+    """
+    load, run_time, *measures = (
+        outcomes[name].cast(pl.Float64).fill_null(float("nan")).to_numpy()
+        for name in ("load", "run_time", *HEATMAP_MEASURES)
+    )
+    values = dict(zip(HEATMAP_MEASURES, measures, strict=True))
+    kept = kept_by_figure_1(run_time, values["slowdown"])
+    maps = {measure: heatmap(load, values[measure]) for measure in HEATMAP_MEASURES}
+    cells = [found.cells().with_columns(measure=pl.lit(measure)) for measure, found in maps.items()]
+    points = [
+        bubbles(load[chosen], values[measure][chosen]).with_columns(measure=pl.lit(measure), filtered=pl.lit(filtered))
+        for measure in HEATMAP_MEASURES
+        for filtered, chosen in ((False, slice(None)), (True, kept))
+    ]
+    return {"heatmaps": maps, "cells": pl.concat(cells), "bubbles": pl.concat(points)}
