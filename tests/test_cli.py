@@ -110,7 +110,7 @@ def test_lenient_cleaning_counts_malformed_lines(log, capfd):
 
 
 @pytest.mark.parametrize(
-    "command", ["", "fetch", "clean", "select", "generate lublin", "simulate", "load", "report", "sql"]
+    "command", ["", "fetch", "clean", "select", "generate lublin", "simulate", "load", "figure", "report", "sql"]
 )
 def test_help_explains_and_gives_an_example(command, capfd):
     assert call(*command.split(), "--help") == 0

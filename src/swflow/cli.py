@@ -368,20 +368,64 @@ def load(
 
 
 @app.command()
+def figure(
+    kind: Annotated[str, typer.Argument(help="heatmap, bubbles or difference.")],
+    output: Annotated[
+        list[Path],
+        typer.Option("--output", "-o", help="The file to write: .png, .svg, or .json (interactive); repeatable."),
+    ],
+    log: Annotated[str | None, typer.Option(help="Draw all runs of this log.")] = None,
+    run: Annotated[
+        list[str] | None, typer.Option(help="Or draw this run, WORKLOAD/SCHEDULER; repeatable, one a column.")
+    ] = None,
+    split: Annotated[
+        list[str] | None,
+        typer.Option(help="For heatmaps: also draw subsets of the jobs; a column, or NAME=SQL PREDICATE. Repeatable."),
+    ] = None,
+    scale: Annotated[str, typer.Option(help="The value axis: log or linear.")] = "log",
+    title: Annotated[str | None, typer.Option(help="The figure's title; by default the log's name.")] = None,
+    database: Annotated[Path, typer.Option(help="A database that swflow load wrote.")] = Path("results/swflow.duckdb"),
+) -> None:
+    """
+    Draw the jobs of some runs: performance against load.
+
+    heatmap: jobs per load and slowdown, response time and wait time (s), with contours, bubbles and means.
+    bubbles: mean slowdown per tenth of the load. difference: what one run has more of than another.
+
+    Example: `swflow figure heatmap --log KTH-SP2 --split "wide=processors >= 32" -o kth.png`
+    """
+    from swflow.figures import draw, write
+
+    options: dict[str, Any] = {"log": log, "runs": run or (), "split": split or (), "scale": scale, "title": title}
+    specs: dict[bool, Any] = {}
+    for path in output:
+        interactive = path.suffix == ".json"
+        if interactive not in specs:
+            specs[interactive] = draw(kind, database, **options, interactive=interactive)
+        write(specs[interactive], path)
+    _say(", ".join(map(str, output)))
+
+
+@app.command()
 def report(
+    figures: Annotated[
+        list[Path] | None, typer.Argument(help="Figures to show: .json files that swflow figure wrote.")
+    ] = None,
     database: Annotated[Path, typer.Option(help="A database that swflow load wrote.")] = Path("results/swflow.duckdb"),
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write index.html to.")] = Path(
         "results/report"
     ),
+    draw: Annotated[bool, typer.Option(help="If no figures are given, draw the heatmaps of every log.")] = True,
 ) -> None:
     """
     Write a report: one HTML page that opens from disk, without a network.
 
     Example: `swflow report --database results/swflow.duckdb -o results/report/`
     """
-    from swflow.report import write_report
+    from swflow.report import draw_figures, read_figures, write_report
 
-    _say(f"{write_report(database, output)}")
+    shown = read_figures(figures or ()) if figures or not draw else draw_figures(database)
+    _say(f"{write_report(database, output, shown)}")
 
 
 @app.command()
@@ -396,8 +440,8 @@ def sql(
     """
     Query the database, and print a table.
 
-    Tables: workloads, removals, schedulers, jobs, runs, outcomes, metrics, correlations, published; view:
-    reproduction. Times are seconds.
+    Tables: workloads, removals, schedulers, jobs, runs, outcomes, metrics, correlations, heatmaps, bubbles,
+    comparisons, published; view: reproduction. Times are seconds.
 
     Example: `swflow sql "SELECT run, jobs, mean_wait_time FROM metrics ORDER BY run"`,
     `swflow sql "SELECT * FROM outcomes" --parquet outcomes.parquet`

@@ -1,11 +1,14 @@
 """The report: one HTML page of tables made from the database, that opens from disk without a network."""
 
+import json
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from swflow import __version__
+from swflow.errors import SwflowError
 from swflow.files import atomic_path
 from swflow.query import query
 
@@ -59,6 +62,16 @@ SECTIONS: tuple[tuple[str, str, str, str], ...] = (
         GROUP BY workload, scheduler ORDER BY workload, scheduler""",
     ),
     (
+        "comparisons",
+        "Which is better at equal load",
+        "Two runs of a log. distance: the earth mover's distance of their heatmaps, in decades of the value. score: "
+        "how much more probable it is that, at equal load, a job of the first does better than one of the second than "
+        "the other way round. wins: the share of the jobs in load deciles where one dominates. better: who wins more "
+        "than half of them. docs/heatmaps.md says when this misleads.",
+        """SELECT first, second, measure, better, score, first_wins, second_wins, distance FROM comparisons
+        WHERE distance > 0 ORDER BY ALL""",
+    ),
+    (
         "reproduction",
         "Published values beside ours",
         "Rows of the papers' tables whose runs are in the database. A published value may rest on another "
@@ -74,7 +87,49 @@ SECTIONS: tuple[tuple[str, str, str, str], ...] = (
 )
 
 
-def write_report(database: str | os.PathLike[str], folder: str | os.PathLike[str]) -> Path:
+def read_figures(files: Iterable[str | os.PathLike[str]]) -> list[dict[str, Any]]:
+    """
+    Read figures for the report.
+
+    Parameters
+    ----------
+    files : iterable of path-like
+        Vega-Lite specifications that ``swflow figure`` wrote.
+
+    Returns
+    -------
+    list of dict
+        The specifications.
+
+    Raises
+    ------
+    SwflowError
+        If a file is missing or is no such specification.
+    """
+    figures = []
+    for file in map(Path, files):
+        try:
+            figure = json.loads(file.read_text())
+            _ = figure["usermeta"]["caption"], figure["$schema"]
+        except (OSError, ValueError, KeyError, TypeError):
+            raise SwflowError(
+                f"{file}: not a figure; make one with: swflow figure heatmap --log LOG -o {file}"
+            ) from None
+        figures.append(figure)
+    return figures
+
+
+def draw_figures(database: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """Draw the heatmaps of every log of a database."""
+    from swflow.figures import draw
+
+    _, logs = query(database, "SELECT DISTINCT log FROM workloads JOIN runs USING (workload) ORDER BY log")
+    return [draw("heatmap", database, log=log, interactive=True) for (log,) in logs]
+
+
+def write_report(
+    database: str | os.PathLike[str], folder: str | os.PathLike[str], figures: Sequence[Mapping[str, Any]] = ()
+) -> Path:
     """
     Write ``index.html`` to a folder.
 
@@ -84,6 +139,8 @@ def write_report(database: str | os.PathLike[str], folder: str | os.PathLike[str
         A database that `swflow.database.load` wrote.
     folder : path-like
         Where to write; made if need be.
+    figures : sequence of mapping
+        Vega-Lite specifications as `swflow.figures.draw` returns them, interactive.
 
     Returns
     -------
@@ -107,11 +164,34 @@ def write_report(database: str | os.PathLike[str], folder: str | os.PathLike[str
     page = Path(folder) / "index.html"
     sections = [_section(database, *section) for section in SECTIONS]
     html = environment.get_template("report.html").render(
-        sections=[section for section in sections if section["rows"]], version=__version__
+        sections=[section for section in sections if section["rows"]],
+        figures=[_embedded(figure) for figure in figures],
+        bundle=_bundle() if figures else "",
+        version=__version__,
     )
     with atomic_path(page) as temporary:
         temporary.write_text(html, encoding="utf-8")
     return page
+
+
+def _embedded(figure: Mapping[str, Any]) -> dict[str, Any]:
+    """Return title, caption and specification of a figure, without the schema's address: nothing is to be fetched."""
+    from markupsafe import Markup
+
+    about = figure["usermeta"]
+    spec = {name: value for name, value in figure.items() if name not in ("$schema", "usermeta", "title")}
+    text = json.dumps(spec, separators=(",", ":")).replace("<", "\\u003c")
+    return {"title": about["title"], "caption": about["caption"], "spec": Markup(text)}
+
+
+def _bundle() -> Any:
+    """Return the code that draws figures, to be written once into the page."""
+    import vl_convert
+    from markupsafe import Markup
+
+    code: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # its stub misses the default
+    # The only thing that would end the script; a bare "</" also occurs as a regular expression, and must stay.
+    return Markup(re.sub("</(?=script)", r"<\\/", code, flags=re.IGNORECASE))
 
 
 def _section(database: str | os.PathLike[str], name: str, title: str, note: str, sql: str) -> dict[str, Any]:

@@ -3,8 +3,10 @@
 import json
 import shlex
 from collections.abc import Iterable, Mapping
+from itertools import combinations
 from typing import Any
 
+from swflow.analysis.comparison import worth_comparing
 from swflow.errors import SwflowError, suggest
 from swflow.scheduling.scheduler import LOG, Scheduler
 
@@ -76,6 +78,69 @@ def _runs_of(
                 for step in steps:
                     _require(step, config["steps"], f"{where}: workloads", "step")
                 yield workload, group["schedulers"]
+
+
+def planned_figures(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tuple[str, str, str], dict[str, Any]]:
+    """
+    Return the figures that all studies ask for: one of each kind per log.
+
+    Parameters
+    ----------
+    config : mapping
+        The config, as for `planned_runs`; a study may have ``figures`` (kinds) and ``split`` (a column, or names
+        to SQL predicates).
+    logs : iterable of str
+        The names of the catalogue.
+
+    Returns
+    -------
+    dict
+        (study, log, kind) to ``title``, ``runs`` (one a column, in the order of the study) and ``split``: the
+        options of ``swflow figure``.
+
+    Raises
+    ------
+    SwflowError
+        If a study wants a difference of runs that cannot be compared.
+
+    Examples
+    --------
+    >>> config = {
+    ...     "logs": None, "steps": {}, "schedulers": {"easy": {}},
+    ...     "studies": {"mine": {
+    ...         "logs": ["KTH-SP2"], "figures": ["heatmap"], "split": {"wide": "processors > 32"},
+    ...         "runs": [{"workloads": ["{log}"], "schedulers": ["log", "easy"]}],
+    ...     }},
+    ... }
+    >>> for which, options in planned_figures(config, ["KTH-SP2"]).items():
+    ...     print(which, options["runs"], options["split"])
+    ('mine', 'KTH-SP2', 'heatmap') ['KTH-SP2/log', 'KTH-SP2/easy'] ['wide=processors > 32']
+    """
+    limit = config.get("logs")
+    figures = {}
+    for study, content in config["studies"].items():
+        columns: dict[str, list[tuple[str, str]]] = {}
+        for workload, schedulers in _runs_of(study, content, config, set(logs)):
+            log = workload.partition("+")[0]
+            if limit is None or log in limit:
+                columns.setdefault(log, []).extend((workload, scheduler) for scheduler in schedulers)
+        split = content.get("split") or []
+        parts = [f"{name}={predicate}" for name, predicate in split.items()] if isinstance(split, Mapping) else split
+        for log, runs in columns.items():
+            for kind in content.get("figures", ()):
+                if kind == "difference" and not _comparable(runs):
+                    raise SwflowError(f"studies: {study}: figures: difference: {log} has no two runs to compare")
+                figures[study, log, kind] = {
+                    "title": log,
+                    "runs": list(dict.fromkeys("/".join(run) for run in runs)),
+                    "split": [parts] if isinstance(parts, str) else list(parts),
+                }
+    return figures
+
+
+def _comparable(runs: Iterable[tuple[str, str]]) -> bool:
+    named = [{"workload": workload, "scheduler": scheduler} for workload, scheduler in dict.fromkeys(runs)]
+    return any(worth_comparing(first, second) for first, second in combinations(named, 2))
 
 
 def check_schedulers(config: Mapping[str, Any]) -> None:

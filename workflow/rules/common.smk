@@ -12,13 +12,14 @@ from swflow.fingerprint import fingerprint
 from swflow.logs import load_catalogue, source_of
 from swflow.runs import scheduler_options
 from swflow.scheduling.scheduler import Scheduler
-from swflow.studies import check_schedulers, command_options, explain, planned_runs
+from swflow.studies import check_schedulers, command_options, explain, planned_figures, planned_runs
 
 try:
     validate(config, "../schemas/config.schema.yaml")
     check_schedulers(config)
     CATALOGUE = load_catalogue(config["catalogue"])
     RUNS = planned_runs(config, CATALOGUE)
+    FIGURES = planned_figures(config, CATALOGUE)
 except WorkflowError as error:
     cause = next((part for part in error.args if hasattr(part, "absolute_path")), error.__cause__ or error.__context__)
     sys.exit(f"config: {explain(cause) if hasattr(cause, 'absolute_path') else error}")

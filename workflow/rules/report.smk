@@ -1,7 +1,8 @@
-# From the database to the report.
+# From the database and the figures to the report.
 rule report:
     input:
         rules.load.output,
+        figures=figure_files("json"),
     output:
         "results/report/index.html",
     params:
@@ -13,4 +14,4 @@ rule report:
     message:
         "report {output}"
     shell:
-        "swflow report --database {params.database} -o {params.folder} 2>&1 | tee {log}"
+        "swflow report {input.figures} --no-draw --database {params.database} -o {params.folder} 2>&1 | tee {log}"

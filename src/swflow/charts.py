@@ -1,0 +1,604 @@
+"""Charts: heatmaps, bubble plots and difference heatmaps as Vega-Lite, from counts that are binned already."""
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+import numpy as np
+import polars as pl
+
+from swflow.analysis.comparison import Comparison
+from swflow.analysis.heatmap import BINS_PER_DECADE, CONTOUR_SHARES, LOAD_BINS, Heatmap, contours, mean_point
+
+#: Colours that stay apart for colour-blind readers: M. Okabe, K. Ito, "Color universal design", 2008.
+CONTOUR_COLOUR, BUBBLE_COLOUR = "#D55E00", "#0072B2"
+SHADES = ("#d4d4d4", "#7a7a7a", "#000000")
+RUN_COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442")
+
+MEASURE_TITLES = {"slowdown": "slowdown", "response_time": "response time", "wait_time": "wait time"}
+
+#: Readable ticks of a logarithmic axis of seconds.
+TIME_TICKS = (1, 10, 60, 600, 3600, 6 * 3600, 86_400, 10 * 86_400, 100 * 86_400, 1000 * 86_400)
+_TIME_LABEL = (
+    "datum.value >= 86400 ? format(datum.value / 86400, ',.3~r') + ' d' : "
+    "datum.value >= 3600 ? format(datum.value / 3600, '.3~r') + ' h' : "
+    "datum.value >= 60 ? format(datum.value / 60, '.3~r') + ' min' : format(datum.value, '.3~r') + ' s'"
+)
+_NUMBER_LABEL = "datum.value >= 10000 ? format(datum.value, '.3~s') : format(datum.value, ',.3~r')"
+
+#: Width and (about) height of a panel, pixels: in print and in the report. A load bin is 2 or 3 pixels wide and a value
+#: bin a whole number of pixels high, as cells that begin within a pixel leave seams.
+_PRINT, _SCREEN = (2 * LOAD_BINS, 170), (3 * LOAD_BINS, 240)
+
+#: The lines of the contours: the inner one, the outer one.
+_LINES: tuple[dict[str, Any], ...] = ({"strokeWidth": 1.8}, {"strokeWidth": 1.2, "strokeDash": [4, 2]})
+_OVER: dict[str, Any] = {"minExtent": 38, "zindex": 1}  # columns of all rows in line; the axis drawn over the cells
+_LARGEST_BUBBLE = 700
+_LOADS_PER_DIFFERENCE, _VALUES_PER_DIFFERENCE = 2, 2
+
+HEATMAP_CAPTION = (
+    "Each cell counts the jobs that experienced a load (the mean utilization of the machine between their submission "
+    "and their end) and a performance; darker is more, on a logarithmic scale. Values below 1, such as a wait time of "
+    "0, are drawn at 1; loads above 1, faults of a log, at 1. The lines enclose the densest cells that hold "
+    f"{CONTOUR_SHARES[0]:.0%} (solid) and {CONTOUR_SHARES[1]:.0%} (dashed) of the jobs, after smoothing. A disk stands "
+    "for the jobs of a tenth of the load range: its centre at their mean load and mean value, its area their number. "
+    "The cross is the mean over all jobs."
+)
+INTERACTIVE_CAPTION = (
+    "Point at a cell for its count. Drag across a heatmap to choose a range of loads: the curves on the right then "
+    "show, for the jobs of that range, the share at or below each value (a curve further to the right is better); a "
+    "click clears it."
+)
+BUBBLE_CAPTION = (
+    "A disk stands for the jobs whose load lies in one tenth of the range: its centre is at their mean load and mean "
+    "slowdown, its area is their number. Above, jobs that ran less than a minute and those slowed down more than a "
+    "thousand times are left out; below, none is."
+)
+DIFFERENCE_CAPTION = (
+    "Each cell is the share of the first run's jobs in it minus that of the second's, in percent of all jobs: blue "
+    "where the first has more, orange where the second has, on a cube-root scale. A better run has its blue below its "
+    "orange. distance: earth mover's distance, in decades of the value. score: how much more probable it is that, at "
+    "equal load, a job of the first does better than one of the second than the other way round. wins: the share of "
+    "the jobs in load deciles where the first, or the second, dominates."
+)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """
+    A run, or a subset of its jobs, under one measure.
+
+    Parameters
+    ----------
+    heatmap : Heatmap
+        The counts.
+    bubbles : polars.DataFrame
+        As `swflow.analysis.heatmap.bubbles` returns them.
+    """
+
+    heatmap: Heatmap
+    bubbles: pl.DataFrame
+
+
+@dataclass(frozen=True)
+class Block:
+    """
+    Panels that belong together: all jobs, or one subset.
+
+    Parameters
+    ----------
+    title : str
+        What the jobs are; empty for all of them.
+    columns : sequence of str
+        The runs, one a column.
+    panels : mapping
+        Measure to one panel per column.
+    """
+
+    title: str
+    columns: Sequence[str]
+    panels: Mapping[str, Sequence[Panel]]
+
+
+class _Data(dict[str, Any]):
+    """The data of a figure by name. Altair copies what is inline again and again, so charts get names only."""
+
+    def add(self, rows: Sequence[Mapping[str, Any]]) -> alt.NamedData:
+        """Keep rows, and return what a chart refers to them by."""
+        name = f"data-{len(self)}"
+        self[name] = list(rows)
+        return alt.NamedData(name)
+
+
+def heatmap_chart(blocks: Sequence[Block], title: str, *, interactive: bool = False) -> dict[str, Any]:
+    """
+    Draw heatmaps in the paper's arrangement: a column per run, a row per measure, blocks below each other.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+        All jobs, or one block per subset.
+    title : str
+        The figure's title.
+    interactive : bool
+        Add tooltips, and a brush over loads with the distribution of the jobs chosen.
+
+    Returns
+    -------
+    dict
+        The Vega-Lite specification, with ``title`` and ``caption`` under ``usermeta``.
+
+    References
+    ----------
+    D. Krakov, D. G. Feitelson, "High-resolution analysis of parallel job workloads", JSSPP 2012, Figures 2 to 12.
+    """
+    brush = alt.selection_interval(name="loads", encodings=["x"])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Automatically deduplicated selection")  # that is what is meant
+        data = _Data()
+        rows = [
+            _heatmap_row(data, block, measure, brush if interactive else None)
+            for block in blocks
+            for measure in block.panels
+        ]
+        more = INTERACTIVE_CAPTION if interactive else ""
+        return _figure(data, [*rows, _key(["cell", "half", "most", "bubble", "mean"])], title, HEATMAP_CAPTION, more)
+
+
+def _heatmap_row(data: _Data, block: Block, measure: str, brush: Any) -> alt.HConcatChart:
+    """Draw one measure: the panels of all columns on the same scales."""
+    panels = block.panels[measure]
+    linear = panels[0].heatmap.value_edges[0] == 0
+    top = max(panel.heatmap.value_edges[-1] for panel in panels)
+    most = max(2, *(int(panel.heatmap.jobs.max(initial=0)) for panel in panels))
+    largest = max(1, *(_most(panel.bubbles) for panel in panels))
+    step = top / panels[0].heatmap.jobs.shape[1] if linear else 0.0
+    y = _value_axis(measure, top, linear)
+    width, height = _size(max(panel.heatmap.jobs.shape[1] for panel in panels), interactive=brush is not None)
+    counts = _cell_rows(panels)
+    charts: list[Any] = []
+    for number, panel in enumerate(panels):
+        axis = _first_titled(y, number)
+        layers = [
+            _cells(number, step, axis, most, brush, height - 60 if number == len(panels) - 1 else 0),
+            *_contour_layers(data, panel.heatmap, axis),
+            *_bubble_layers(data, panel.bubbles, axis, largest),
+        ]
+        shown = alt.layer(*layers).properties(width=width, height=height, **_panel_title(block, number, measure))
+        charts.append(shown.resolve_scale(color="independent", size="independent"))
+    if brush is not None:
+        curves = _distribution(
+            block.columns, step, _first_titled(y, len(panels)), brush, measure == next(iter(block.panels))
+        )
+        charts.append(curves.properties(width=180, height=height))
+    row = alt.hconcat(*charts, data=data.add(counts), spacing=14)
+    return row.resolve_scale(color="independent", size="independent")
+
+
+def _size(bins: int, *, interactive: bool = False) -> tuple[int, int]:
+    """Return width and height of a panel with so many value bins."""
+    width, height = _SCREEN if interactive else _PRINT
+    return width, bins * max(1, round(height / bins))
+
+
+def _panel_title(block: Block, number: int, measure: str) -> dict[str, Any]:
+    """Return the column's name, and for a subset its own, above the first row of a block."""
+    if measure != next(iter(block.panels)):
+        return {}
+    jobs = int(block.panels[measure][number].heatmap.jobs.sum())
+    below = f"{block.title}: {jobs:,} jobs" if block.title else f"{jobs:,} jobs"
+    return {"title": alt.TitleParams(block.columns[number], subtitle=below)}
+
+
+def _cell_rows(panels: Sequence[Panel]) -> list[dict[str, Any]]:
+    """Return the cells of a row's panels: per column and load bin the lists of value bins and jobs; bounds follow."""
+    rows = []
+    for column, panel in enumerate(panels):
+        for place, counts in enumerate(panel.heatmap.jobs):
+            values = np.flatnonzero(counts)
+            if values.size:
+                rows.append({"c": column, "i": place, "j": values.tolist(), "n": counts[values].tolist()})
+    return rows
+
+
+def _value_at(place: str, step: float) -> str:
+    """Return the expression of a value bin's bound."""
+    return f"{place} * {step}" if step else f"pow(10, ({place}) / {BINS_PER_DECADE})"
+
+
+def _cells(number: int, step: float, y: alt.Y, most: int, brush: Any, legend: int) -> alt.Chart:
+    """Draw the cells of a column, with a legend of so many pixels."""
+    scale = alt.Scale(type="log", domain=[1, most], range=list(SHADES))
+    key = alt.Legend(title=["jobs", "per cell"], gradientLength=legend, tickCount=4, format="~s", offset=6)
+    chart = (
+        alt.Chart()
+        .transform_filter(f"datum.c == {number}")
+        .transform_flatten(["j", "n"])
+        .transform_calculate(
+            load_low=f"datum.i / {LOAD_BINS}",
+            load_high=f"(datum.i + 1) / {LOAD_BINS}",
+            value_low=_value_at("datum.j", step),
+            value_high=_value_at("datum.j + 1", step),
+        )
+        .mark_rect(aria=False)
+        .encode(
+            x=_load_axis("load_low"),
+            x2="load_high",
+            y=y,
+            y2="value_high",
+            color=alt.Color("n:Q", scale=scale, legend=key if legend else None),
+        )
+    )
+    if brush is None:
+        return chart
+    tips = [
+        alt.Tooltip("n:Q", title="jobs", format=","),
+        alt.Tooltip("load_low:Q", title="load from", format=".2f"),
+        alt.Tooltip("load_high:Q", title="to", format=".2f"),
+        alt.Tooltip("value_low:Q", title="value from", format=",.4~r"),
+        alt.Tooltip("value_high:Q", title="below", format=",.4~r"),
+    ]
+    return chart.encode(tooltip=tips).add_params(brush)
+
+
+def _load_axis(field: str, title: str = "load experienced") -> alt.X:
+    axis = alt.Axis(values=[0, 0.2, 0.4, 0.6, 0.8, 1], format=".1~f", title=title, zindex=1)
+    return alt.X(f"{field}:Q", scale=alt.Scale(domain=[0, 1], nice=False), axis=axis)
+
+
+def _value_axis(measure: str, top: float, linear: bool, title: str = "") -> alt.Y:
+    times = measure != "slowdown"
+    title, field = title or MEASURE_TITLES[measure], "value_low"
+    label = _TIME_LABEL if times else _NUMBER_LABEL
+    if linear:
+        axis = alt.Axis(title=title, labelExpr=label, tickCount=5, **_OVER)
+        return alt.Y(f"{field}:Q", scale=alt.Scale(domain=[0, top], nice=False), axis=axis)
+    ticks = TIME_TICKS if times else tuple(10**power for power in range(math.ceil(math.log10(top)) + 1))
+    axis = alt.Axis(
+        title=title, labelExpr=label, values=[tick for tick in ticks if tick <= top], labelOverlap="greedy", **_OVER
+    )
+    return alt.Y(f"{field}:Q", scale=alt.Scale(type="log", domain=[1, top], nice=False), axis=axis)
+
+
+def _first_titled(y: alt.Y, column: int) -> alt.Y:
+    """Return the axis with its title in the first column of a row only."""
+    if column == 0:
+        return y
+    y = y.copy(deep=True)
+    y["axis"]["title"] = None
+    return y
+
+
+def _contour_layers(data: _Data, heatmap: Heatmap, y: alt.Y) -> list[alt.Chart]:
+    rows = [
+        {
+            "s": share,
+            "l": line,
+            "k": list(range(len(points))),
+            "load_low": [round(load, 4) for load in points[:, 0].tolist()],
+            "value_low": [float(f"{value:.5g}") for value in points[:, 1].tolist()],
+        }
+        for line, (share, points) in enumerate(contours(heatmap))
+    ]
+    named = data.add(rows)
+    layers = []
+    for share, style in zip(CONTOUR_SHARES, _LINES, strict=True):
+        layers.append(
+            alt.Chart(named)
+            .transform_filter(f"datum.s == {share}")
+            .transform_flatten(["k", "load_low", "value_low"])
+            .mark_line(color=CONTOUR_COLOUR, tooltip=None, clip=True, **style)
+            .encode(x=_load_axis("load_low"), y=y, detail="l:N", order="k:Q")
+        )
+    return layers
+
+
+def _bubble_layers(data: _Data, points: pl.DataFrame, y: alt.Y, largest: int) -> list[alt.Chart]:
+    """Draw the bubbles, and the cross at the mean of all jobs."""
+    size = alt.Size(
+        "jobs:Q", scale=alt.Scale(domain=[0, largest], range=[0, _LARGEST_BUBBLE], type="linear"), legend=None
+    )
+    tips = [
+        alt.Tooltip("jobs:Q", title="jobs in this tenth of the load", format=","),
+        alt.Tooltip("load_low:Q", title="their mean load", format=".3f"),
+        alt.Tooltip("value_low:Q", title="their mean value", format=",.4~r"),
+    ]
+    layers = [
+        alt.Chart(data.add(_point_rows(points)))
+        .mark_point(stroke=BUBBLE_COLOUR, strokeWidth=1.8, fill=BUBBLE_COLOUR, fillOpacity=0.18, opacity=1)
+        .encode(x=_load_axis("load_low"), y=y, size=size, tooltip=tips)
+    ]
+    mean = mean_point(points)
+    if mean is not None:
+        centre = data.add([{"load_low": mean[0], "value_low": max(mean[1], 1.0)}])
+        layers += [
+            alt.Chart(centre).mark_point(shape=_CROSS, size=110, stroke=colour, strokeWidth=width, opacity=1)
+            .encode(
+                x=_load_axis("load_low"), y=y,
+                tooltip=[alt.Tooltip("load_low:Q", title="mean load of all jobs", format=".3f"),
+                         alt.Tooltip("value_low:Q", title="mean value of all jobs", format=",.4~r")],
+            )
+            for colour, width in (("white", 5.5), ("black", 2.2))
+        ]  # fmt: skip
+    return layers
+
+
+_CROSS = "M-1,-1L1,1M1,-1L-1,1"
+
+
+def _point_rows(points: pl.DataFrame, least: float = 1.0) -> list[dict[str, float]]:
+    return [
+        {"load_low": round(load, 5), "value_low": float(f"{max(value, least):.6g}"), "jobs": jobs}
+        for load, value, jobs in points.select("mean_load", "mean_value", "jobs").iter_rows()
+    ]
+
+
+def _most(points: pl.DataFrame) -> int:
+    return max(points["jobs"].to_list(), default=1)
+
+
+def _highest(points: pl.DataFrame) -> float:
+    return max(points["mean_value"].to_list(), default=1.0)
+
+
+def _distribution(columns: Sequence[str], step: float, y: alt.Y, brush: Any, legend: bool) -> alt.Chart:
+    """Draw, per run, the share of the jobs of the brushed loads at or below each value."""
+    names = "[" + ", ".join(f"'{column}'" for column in columns) + "]"
+    colours = [RUN_COLOURS[place % len(RUN_COLOURS)] for place in range(len(columns))]
+    scale = alt.Scale(domain=list(columns), range=colours)
+    key = alt.Legend(title=None, orient="top", columns=1, labelLimit=220)
+    axis = alt.Axis(format="%", title="jobs at or below", values=[0, 0.5, 1])
+    return (
+        alt.Chart()
+        .transform_calculate(load_low=f"datum.i / {LOAD_BINS}", load_high=f"(datum.i + 1) / {LOAD_BINS}")
+        .transform_filter(brush)
+        .transform_flatten(["j", "n"])
+        .transform_aggregate(jobs="sum(n)", groupby=["c", "j"])
+        .transform_calculate(
+            run=f"{names}[datum.c]", place="datum.j", value_low=_value_at("datum.j + 1", step)
+        )
+        .transform_window(upto="sum(jobs)", sort=[alt.SortField("place")], groupby=["c"])
+        .transform_joinaggregate(total="sum(jobs)", groupby=["c"])
+        .transform_calculate(share="datum.upto / datum.total")
+        .mark_line(interpolate="step-before", strokeWidth=1.8, clip=True)
+        .encode(
+            x=alt.X("share:Q", scale=alt.Scale(domain=[0, 1]), axis=axis),
+            y=y,
+            color=alt.Color("run:N", scale=scale, legend=key if legend else None),
+            order="place:Q",
+            tooltip=[
+                "run:N", alt.Tooltip("share:Q", format=".1%"), alt.Tooltip("total:Q", title="jobs chosen", format=",")
+            ],
+        )
+    )  # fmt: skip
+
+
+def bubble_chart(
+    rows: Sequence[tuple[str, Sequence[str], Sequence[pl.DataFrame]]], title: str, scale: str = "log"
+) -> dict[str, Any]:
+    """
+    Draw bubble plots of the slowdown: a column per run.
+
+    Parameters
+    ----------
+    rows : sequence of (str, sequence of str, sequence of polars.DataFrame)
+        What the jobs of a row are, the names of its columns, and the `swflow.analysis.heatmap.bubbles` of each.
+    title : str
+        The figure's title.
+    scale : {'log', 'linear'}
+        The axis of the slowdown; the paper's is linear, with one log a figure.
+
+    Returns
+    -------
+    dict
+        The Vega-Lite specification, with ``title`` and ``caption`` under ``usermeta``.
+
+    References
+    ----------
+    D. Krakov, D. G. Feitelson, "High-resolution analysis of parallel job workloads", JSSPP 2012, Figure 1.
+    """
+    charts = []
+    data = _Data()
+    largest = max((_most(points) for _, _, row in rows for points in row), default=1)
+    for name, columns, row in rows:
+        highest = max((_highest(points) for points in row), default=1.0)
+        y = _value_axis(
+            "slowdown", highest * (1.2 if scale == "linear" else 3), scale == "linear", title="mean slowdown"
+        )
+        panels = [
+            alt.layer(*_bubble_layers(data, points, _first_titled(y, number), largest))
+            .resolve_scale(size="independent")
+            .properties(
+                width=_PRINT[0], height=_PRINT[1],
+                title=alt.TitleParams(column, subtitle=f"{name}: {int(points['jobs'].sum()):,} jobs"),
+            )
+            for number, (column, points) in enumerate(zip(columns, row, strict=True))
+        ]  # fmt: skip
+        charts.append(alt.hconcat(*panels, spacing=14))
+    return _figure(data, [*charts, _key(["bubble", "mean"])], title, BUBBLE_CAPTION)
+
+
+def difference_chart(
+    pairs: Sequence[tuple[str, str]],
+    panels: Mapping[str, Sequence[tuple[Heatmap, Heatmap, Comparison]]],
+    title: str,
+    *,
+    interactive: bool = False,
+) -> dict[str, Any]:
+    """
+    Draw heatmaps of differences: a column per pair of runs, a row per measure.
+
+    Parameters
+    ----------
+    pairs : sequence of (str, str)
+        The names of the two runs of each column.
+    panels : mapping
+        Measure to the two heatmaps, logarithmic, and their comparison, one triple per column.
+    title : str
+        The figure's title.
+    interactive : bool
+        Add tooltips.
+
+    Returns
+    -------
+    dict
+        The Vega-Lite specification, with ``title`` and ``caption`` under ``usermeta``.
+    """
+    rows = []
+    data = _Data()
+    for measure, row in panels.items():
+        differences = [_difference(first, second) for first, second, _ in row]
+        top = 10 ** (max(part.shape[1] for part in differences) * _VALUES_PER_DIFFERENCE / BINS_PER_DECADE)
+        width, height = _size(max(part.shape[1] for part in differences), interactive=interactive)
+        extreme = max(float(np.abs(part).max(initial=0.0)) for part in differences) or 1.0
+        y = _value_axis(measure, top, linear=False)
+        charts = [
+            _difference_panel(
+                data, part, _first_titled(y, number), extreme, interactive, height - 60 if number == len(row) - 1 else 0
+            ).properties(width=width, height=height, title=_verdict(pairs[number], row[number][2], measure))
+            for number, part in enumerate(differences)
+        ]
+        rows.append(alt.hconcat(*charts, spacing=14).resolve_scale(color="independent"))
+    words = "Cells: jobs of the first run minus those of the second; blue where the first has more, orange the second"
+    return _figure(data, rows, title, DIFFERENCE_CAPTION, subtitle=words)
+
+
+def _difference(first: Heatmap, second: Heatmap) -> np.ndarray:
+    """Return the difference of the shares of jobs, in percent, on cells twice as wide and twice as high."""
+    values = max(first.jobs.shape[1], second.jobs.shape[1])
+    values += -values % _VALUES_PER_DIFFERENCE
+    shares = []
+    for counts in (first.jobs, second.jobs):
+        padded = np.pad(counts, ((0, 0), (0, values - counts.shape[1])))
+        cells = padded.reshape(LOAD_BINS // _LOADS_PER_DIFFERENCE, _LOADS_PER_DIFFERENCE, -1, _VALUES_PER_DIFFERENCE)
+        shares.append(100 * cells.sum(axis=(1, 3)) / max(1, counts.sum()))
+    return shares[0] - shares[1]
+
+
+def _difference_panel(
+    data: _Data, difference: np.ndarray, y: alt.Y, extreme: float, interactive: bool, legend: int
+) -> alt.Chart:
+    rows = []
+    for place, parts in enumerate(difference):
+        values = np.flatnonzero(parts)
+        rows.append({"i": place, "j": values.tolist(), "d": [float(f"{part:.4g}") for part in parts[values].tolist()]})
+    key = alt.Legend(title=["percent", "of jobs"], gradientLength=legend, format=".2~r", values=_ticks(extreme))
+    scale = alt.Scale(
+        type="pow", exponent=1 / 3, domain=[-extreme, 0, extreme], range=["#B35806", "#F7F7F7", "#08519C"]
+    )
+    step = _LOADS_PER_DIFFERENCE / LOAD_BINS
+    chart = (
+        alt.Chart(data.add(rows))
+        .transform_flatten(["j", "d"])
+        .transform_calculate(
+            load_low=f"datum.i * {step}",
+            load_high=f"(datum.i + 1) * {step}",
+            value_low=_value_at(f"datum.j * {_VALUES_PER_DIFFERENCE}", 0.0),
+            value_high=_value_at(f"(datum.j + 1) * {_VALUES_PER_DIFFERENCE}", 0.0),
+        )
+        .mark_rect(aria=False)
+        .encode(
+            x=_load_axis("load_low"),
+            x2="load_high",
+            y=y,
+            y2="value_high",
+            color=alt.Color("d:Q", scale=scale, legend=key if legend else None),
+        )
+    )
+    if not interactive:
+        return chart
+    tips = [
+        alt.Tooltip("d:Q", title="percent of jobs", format="+.3~r"),
+        alt.Tooltip("load_low:Q", title="load from", format=".2f"),
+        alt.Tooltip("load_high:Q", title="to", format=".2f"),
+        alt.Tooltip("value_low:Q", title="value from", format=",.4~r"),
+        alt.Tooltip("value_high:Q", title="below", format=",.4~r"),
+    ]
+    return chart.encode(tooltip=tips)
+
+
+def _ticks(extreme: float) -> list[float]:
+    """Return ticks that lie evenly on a cube-root scale, of one or two figures."""
+    parts = [float(f"{extreme * share:.2g}") for share in (0.9, 0.2)]
+    return [-parts[0], -parts[1], 0.0, parts[1], parts[0]]
+
+
+def _verdict(pair: tuple[str, str], comparison: Comparison, measure: str) -> alt.TitleParams:
+    better = {"first": pair[0], "second": pair[1], None: "neither"}[comparison.better]
+    return alt.TitleParams(
+        f"{pair[0]} − {pair[1]}",
+        subtitle=[
+            f"{MEASURE_TITLES[measure]}: better at equal load: {better}",
+            f"distance {comparison.distance:.2f}, score {comparison.score:+.2f}, "
+            f"wins {comparison.first_wins:.0%} : {comparison.second_wins:.0%}",
+        ],
+    )
+
+
+def _key(marks: Sequence[str]) -> Any:
+    """Draw a line that says what each mark is."""
+    words = {
+        "cell": ("jobs in a cell", 70),
+        "half": (f"encloses {CONTOUR_SHARES[0]:.0%} of the jobs", 125),
+        "most": (f"encloses {CONTOUR_SHARES[1]:.0%} of the jobs", 125),
+        "bubble": ("mean of a tenth of the load range, area: jobs", 222),
+        "mean": ("mean of all jobs", 85),
+    }
+    x = 0
+    places = {}
+    for mark in marks:
+        places[mark] = x
+        x += words[mark][1] + 40
+    axis = alt.X("x:Q", scale=alt.Scale(domain=[0, x], nice=False), axis=None)
+    y = alt.Y("y:Q", scale=alt.Scale(domain=[0, 1]), axis=None)
+
+    def at(offset: float, **more: Any) -> Any:
+        rows = [{"x": places[mark] + offset, "y": 0.5, "t": words[mark][0], "k": mark, **more} for mark in marks]
+        return alt.Chart(alt.InlineData(values=rows))
+
+    def only(mark: str, offset: float = 12, **more: Any) -> Any:
+        return at(offset, **more).transform_filter(f"datum.k == '{mark}'")
+
+    layers = [at(30).mark_text(align="left", fontSize=10).encode(x=axis, y=y, text="t:N")]
+    if "cell" in marks:
+        layers += [
+            only("cell", place).mark_square(size=80, color=shade, opacity=1).encode(x=axis, y=y)
+            for place, shade in zip((2, 11, 20), SHADES, strict=True)
+        ]
+    for mark, style in zip(("half", "most"), _LINES, strict=True):
+        if mark in marks:
+            line = only(mark, 0, x2=places[mark] + 24).mark_rule(color=CONTOUR_COLOUR, **style)
+            layers.append(line.encode(x=axis, x2="x2:Q", y=y))
+    bubble = only("bubble").mark_point(
+        stroke=BUBBLE_COLOUR, strokeWidth=1.8, fill=BUBBLE_COLOUR, fillOpacity=0.18, size=160
+    )
+    cross = only("mean").mark_point(shape=_CROSS, size=110, stroke="black", strokeWidth=2.2, opacity=1)
+    layers += [bubble.encode(x=axis, y=y), cross.encode(x=axis, y=y)]
+    return alt.layer(*layers).properties(width=x, height=26, view=alt.ViewConfig(stroke=None))
+
+
+def _figure(
+    data: _Data, rows: Sequence[Any], title: str, caption: str, more: str = "", subtitle: str = ""
+) -> dict[str, Any]:
+    """Stack the rows, and note title and caption in the specification for whoever shows it."""
+    chart = (
+        alt.vconcat(*rows, spacing=16)
+        .properties(
+            title=alt.TitleParams(
+                title, subtitle=subtitle or [], anchor="start", frame="bounds", fontSize=15, offset=10
+            ),
+            usermeta={"title": title, "caption": f"{caption} {more}".strip(),
+                      "embedOptions": {"actions": False}},
+        )
+        .configure_view(stroke="#888888")
+        .configure_axis(grid=False, domainColor="#888888", tickColor="#888888", labelFontSize=10, titleFontSize=11,
+                        titleFontWeight="normal")
+        .configure_title(fontSize=12, subtitleFontSize=10, subtitleColor="#444444", anchor="start", frame="group")
+        .configure_legend(titleFontSize=10, labelFontSize=10, titleFontWeight="normal")
+    )  # fmt: skip
+    spec = chart.to_dict()
+    spec["datasets"] = spec.get("datasets", {}) | data
+    return spec

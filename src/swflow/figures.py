@@ -1,0 +1,262 @@
+"""Figures: from the database to files (PNG, SVG, or interactive Vega-Lite) of heatmaps, bubbles and differences."""
+
+import json
+import os
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import polars as pl
+
+from swflow.analysis.comparison import compare, worth_comparing
+from swflow.analysis.heatmap import HEATMAP_MEASURES, bubbles, heatmap, kept_by_figure_1
+from swflow.charts import Block, Panel, bubble_chart, difference_chart, heatmap_chart
+from swflow.errors import SwflowError
+from swflow.files import atomic_path
+
+#: The kinds of figures.
+KINDS = ("heatmap", "bubbles", "difference")
+
+#: A column may split jobs into so many subsets of their own; the jobs of its other values are drawn together.
+MOST_SUBSETS = 6
+
+_ENDINGS = (".png", ".svg", ".json")
+_COLUMNS = ("load", "run_time", *HEATMAP_MEASURES)
+
+
+def draw(
+    kind: str,
+    database: str | os.PathLike[str],
+    *,
+    log: str | None = None,
+    runs: Sequence[str] = (),
+    split: Sequence[str] = (),
+    scale: str = "log",
+    title: str | None = None,
+    interactive: bool = False,
+) -> dict[str, Any]:
+    """
+    Draw a figure of some runs of one log.
+
+    Parameters
+    ----------
+    kind : {'heatmap', 'bubbles', 'difference'}
+        What to draw.
+    database : path-like
+        A database that `swflow.database.load` wrote.
+    log : str, optional
+        Draw all runs of this log, the recorded schedule first.
+    runs : sequence of str
+        Or these runs, ``workload/scheduler``, one a column, in this order.
+    split : sequence of str
+        For heatmaps: subsets of the jobs, each in panels of its own below those of all jobs. Either a column of the
+        tables ``outcomes`` or ``jobs``, such as ``queue_id``, or ``NAME=PREDICATE`` with an SQL predicate on them.
+        Where both have a column, such as ``wait_time``, that of ``outcomes`` is meant.
+    scale : {'log', 'linear'}
+        The value axis of heatmaps.
+    title : str, optional
+        By default the log's name.
+    interactive : bool
+        With tooltips and a brush, for the report.
+
+    Returns
+    -------
+    dict
+        The Vega-Lite specification, with ``title`` and ``caption`` under ``usermeta``.
+
+    Raises
+    ------
+    SwflowError
+        If there is no such run, or a predicate is wrong.
+    """
+    if kind not in KINDS:
+        raise SwflowError(f"figure: unknown kind {kind!r}; use {', '.join(KINDS)}")
+    if not Path(database).is_file():
+        raise SwflowError(f"{database}: no such database; make it with: swflow load RUNS --database {database}")
+    with duckdb.connect(Path(database), read_only=True) as connection:
+        connection.execute("SET enable_progress_bar = false")
+        chosen = _runs(connection, log, runs)
+        names = [f"{run['workload']}, {run['scheduler']}" for run in chosen]
+        title = title or ", ".join(sorted({run["workload"].partition("+")[0] for run in chosen}))
+        tables = [_outcomes(connection, run["run"], split) for run in chosen]
+    if kind == "bubbles":
+        return bubble_chart(_bubble_rows(names, tables), f"{title}: mean slowdown by load", scale)
+    if kind == "difference":
+        return _difference(chosen, names, tables, f"{title}: differences at equal load", interactive)
+    blocks = [_block(label, names, parts, scale) for label, parts in _subsets(tables, split)]
+    return heatmap_chart(blocks, f"{title}: performance against load", interactive=interactive)
+
+
+def write(spec: dict[str, Any], path: str | os.PathLike[str]) -> None:
+    """
+    Write a figure by the ending of its file: .png (two dots per pixel), .svg, or .json (Vega-Lite).
+
+    Parameters
+    ----------
+    spec : dict
+        As `draw` returns it.
+    path : path-like
+        Where.
+
+    Raises
+    ------
+    SwflowError
+        If the ending is unknown.
+    """
+    path = Path(path)
+    if path.suffix not in _ENDINGS:
+        raise SwflowError(f"{path}: unknown ending; use {', '.join(_ENDINGS)}")
+    content: str | bytes
+    if path.suffix == ".json":
+        content = json.dumps(spec, separators=(",", ":"), sort_keys=True)
+    else:
+        import vl_convert
+
+        version = ".".join(spec["$schema"].rpartition("/v")[2].split(".")[:2])
+        if path.suffix == ".svg":
+            content = vl_convert.vegalite_to_svg(spec, vl_version=version)
+        else:
+            content = vl_convert.vegalite_to_png(spec, vl_version=version, ppi=144)
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def _runs(connection: duckdb.DuckDBPyConnection, log: str | None, wanted: Sequence[str]) -> list[dict[str, str]]:
+    """Return the runs to draw: those named, or all of a log with the recorded schedule first."""
+    rows = connection.execute("SELECT run, workload, scheduler FROM runs ORDER BY scheduler <> 'log', run").fetchall()
+    known = {run: {"run": run, "workload": workload, "scheduler": scheduler} for run, workload, scheduler in rows}
+    for run in wanted:
+        if run not in known:
+            raise SwflowError(f"figure: no run {run!r} in the database; there are {', '.join(known)}")
+    chosen = [known[run] for run in wanted] or [
+        run for run in known.values() if run["workload"].partition("+")[0] == log
+    ]
+    if not chosen:
+        logs = sorted({run["workload"].partition("+")[0] for run in known.values()})
+        raise SwflowError(f"figure: say which runs to draw, --run or --log; there are logs {', '.join(logs)}")
+    return chosen
+
+
+def _outcomes(connection: duckdb.DuckDBPyConnection, run: str, split: Sequence[str]) -> pl.DataFrame:
+    """Return what is drawn of a run's jobs, and a column for each part of the split."""
+    parts = [_part(text) for text in split]
+    if not parts:
+        return _frame(connection, f"SELECT {', '.join(_COLUMNS)} FROM outcomes WHERE run = $run", run)
+    shared = "workload, " + ", ".join(
+        name for name, *_ in _describe(connection, "outcomes") if _in_jobs(connection, name)
+    )
+    source = f"""(SELECT o.*, j.* EXCLUDE ({shared}) FROM outcomes o JOIN jobs j USING (workload, job_id)
+        WHERE o.run = $run)"""
+    for name, expression in parts:
+        try:
+            _frame(connection, f"SELECT {expression} AS part FROM {source} LIMIT 0", run)
+        except duckdb.Error as error:
+            raise SwflowError(f"figure: split: {name}: {str(error).splitlines()[0]}") from None
+    selected = ", ".join(
+        f"CAST({expression} AS VARCHAR) AS part_{number}" for number, (_, expression) in enumerate(parts)
+    )
+    return _frame(connection, f"SELECT {', '.join(_COLUMNS)}, {selected} FROM {source}", run)
+
+
+def _part(text: str) -> tuple[str, str]:
+    """Return name and expression of a part of the split: ``NAME=PREDICATE``, or a column."""
+    name, equals, predicate = text.partition("=")
+    return (name, f"coalesce(CAST(({predicate}) AS BOOLEAN), false)") if equals else (text, f'"{text}"')
+
+
+def _describe(connection: duckdb.DuckDBPyConnection, table: str) -> list[tuple[Any, ...]]:
+    return [
+        row
+        for row in connection.execute(f"DESCRIBE {table}").fetchall()
+        if row[0] not in ("run", "workload", "scheduler")
+    ]
+
+
+def _in_jobs(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
+    return name in {row[0] for row in _describe(connection, "jobs")}
+
+
+def _frame(connection: duckdb.DuckDBPyConnection, sql: str, run: str) -> pl.DataFrame:
+    columns = connection.execute(sql, {"run": run}).fetchnumpy()
+    filled = {
+        name: values.filled(np.nan) if isinstance(values, np.ma.MaskedArray) and values.dtype.kind == "f" else values
+        for name, values in columns.items()
+    }
+    return pl.DataFrame({
+        name: [None if value is np.ma.masked else value for value in values] if values.dtype.kind == "O" else values
+        for name, values in filled.items()
+    }, schema_overrides={name: pl.String() for name in filled if name.startswith("part_")})  # fmt: skip
+
+
+def _subsets(tables: Sequence[pl.DataFrame], split: Sequence[str]) -> list[tuple[str, list[pl.DataFrame]]]:
+    """Return all jobs, and then the subsets of each part of the split, with their names."""
+    subsets = [("all" if split else "", list(tables))]
+    for number, text in enumerate(split):
+        name, column = _part(text)[0], f"part_{number}"
+        if "=" in text:
+            subsets.append((name, [table.filter(pl.col(column) == "true") for table in tables]))
+            continue
+        counts = tables[0][column].drop_nulls().value_counts(sort=True)
+        values = counts[column].head(MOST_SUBSETS).sort().to_list()
+        subsets += [
+            (f"{name} {value}", [table.filter(pl.col(column) == value) for table in tables]) for value in values
+        ]
+        rest = [table.filter(~pl.col(column).is_in(values).fill_null(False)) for table in tables]
+        if any(table.height for table in rest):
+            subsets.append((f"{name} other or unknown", rest))
+    return subsets
+
+
+def _arrays(table: pl.DataFrame) -> dict[str, np.ndarray]:
+    return {name: table[name].to_numpy() for name in _COLUMNS}
+
+
+def _block(label: str, names: Sequence[str], tables: Sequence[pl.DataFrame], scale: str) -> Block:
+    columns = [_arrays(table) for table in tables]
+    panels = {}
+    for measure in HEATMAP_MEASURES:
+        top = max((float(np.nanmax(part[measure], initial=1.0)) for part in columns), default=1.0)
+        panels[measure] = [
+            Panel(heatmap(part["load"], part[measure], scale, top), bubbles(part["load"], part[measure]))
+            for part in columns
+        ]
+    return Block(label, names, panels)
+
+
+def _bubble_rows(
+    names: Sequence[str], tables: Sequence[pl.DataFrame]
+) -> list[tuple[str, list[str], list[pl.DataFrame]]]:
+    columns = [_arrays(table) for table in tables]
+    kept = [kept_by_figure_1(part["run_time"], part["slowdown"]) for part in columns]
+    return [
+        (
+            "1 min and more, slowdown to 1000",
+            list(names),
+            [bubbles(part["load"][use], part["slowdown"][use]) for part, use in zip(columns, kept, strict=True)],
+        ),
+        ("all", list(names), [bubbles(part["load"], part["slowdown"]) for part in columns]),
+    ]
+
+
+def _difference(
+    runs: Sequence[dict[str, str]], names: Sequence[str], tables: Sequence[pl.DataFrame], title: str, interactive: bool
+) -> dict[str, Any]:
+    pairs = [pair for pair in combinations(range(len(runs)), 2) if worth_comparing(runs[pair[0]], runs[pair[1]])]
+    if not pairs:
+        raise SwflowError("figure: difference: no two of the runs share a workload or a scheduler")
+    columns = [_arrays(table) for table in tables]
+    panels = {}
+    for measure in HEATMAP_MEASURES:
+        maps = [heatmap(part["load"], part[measure]) for part in columns]
+        panels[measure] = [(maps[a], maps[b], compare(maps[a], maps[b])) for a, b in pairs]
+    labels = [(_short(names, a, b), _short(names, b, a)) for a, b in pairs]
+    return difference_chart(labels, panels, title, interactive=interactive)
+
+
+def _short(names: Sequence[str], which: int, other: int) -> str:
+    """Return what tells a run from the other one: the scheduler, unless it is the same."""
+    workload, scheduler = names[which].split(", ")
+    return scheduler if scheduler != names[other].split(", ")[1] else workload

@@ -1,0 +1,179 @@
+"""Figures from a database to files and into the report."""
+
+import json
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from swflow.database import load
+from swflow.errors import SwflowError
+from swflow.figures import KINDS, draw, write
+from swflow.query import query
+from swflow.report import draw_figures, read_figures, write_report
+from swflow.runs import simulate_all
+from swflow.studies import planned_figures
+from test_runs import SCHEDULERS, write_workloads
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory):
+    """Load a synthetic workload under two schedulers, and as it was under a third name."""
+    folder = tmp_path_factory.mktemp("figures")
+    for path in write_workloads(folder, 2):
+        simulate_all(path, SCHEDULERS, folder / "runs" / path.stem)
+    load([folder / "runs/A", folder / "runs/B"], folder / "d.duckdb")
+    return folder / "d.duckdb"
+
+
+def test_the_tables_hold_every_job_and_every_pair(database):
+    _, rows = query(
+        database,
+        "SELECT DISTINCT h.jobs = m.jobs FROM (SELECT run, measure, sum(jobs) AS jobs FROM heatmaps GROUP BY ALL) h "
+        "JOIN metrics m USING (run)",
+    )
+    assert rows == [(True,)]
+    _, rows = query(
+        database,
+        "SELECT count(*) FROM heatmaps h WHERE jobs <> (SELECT count(*) FROM outcomes o WHERE o.run = h.run "
+        "AND (o.load >= h.load_low OR h.load_low = 0) AND (o.load < h.load_high OR h.load_high = 1) "
+        "AND greatest(o.wait_time, 1) >= h.value_low AND greatest(o.wait_time, 1) < h.value_high) "
+        "AND measure = 'wait_time'",
+    )
+    assert rows == [(0,)]
+    _, rows = query(database, "SELECT DISTINCT workload, first, second FROM comparisons ORDER BY ALL")
+    assert rows == [("A", "A/easy", "A/fcfs"), ("B", "B/easy", "B/fcfs")]
+    _, rows = query(
+        database,
+        "SELECT max(abs(b.mean - o.mean)) FROM (SELECT run, sum(jobs * mean_value) / sum(jobs) AS mean FROM bubbles "
+        "WHERE measure = 'wait_time' AND NOT filtered GROUP BY run) b "
+        "JOIN (SELECT run, avg(wait_time) AS mean FROM outcomes GROUP BY run) o USING (run)",
+    )
+    assert rows[0][0] == pytest.approx(0, abs=1e-6)
+    assert query(database, "SELECT count(*) FROM outcomes WHERE backlog_load < load - 1e-9 OR backlog_load IS NULL")[
+        1
+    ] == [(0,)]
+
+
+def marks(spec):
+    """Return all marks in a specification."""
+    found = []
+    if isinstance(spec, dict):
+        if isinstance(spec.get("mark"), dict):
+            found.append(spec["mark"]["type"])
+        spec = list(spec.values())
+    if isinstance(spec, list):
+        for part in spec:
+            found += marks(part)
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_figure_is_drawn_alike_twice_and_written_by_its_ending(kind, database, tmp_path):
+    spec = draw(kind, database, log="A", interactive=True)
+    assert spec == draw(kind, database, log="A", interactive=True)
+    assert spec["usermeta"]["title"].startswith("A: ")
+    for ending, begin in (("png", b"\x89PNG"), ("svg", b"<svg"), ("json", b"{")):
+        write(spec, tmp_path / f"x.{ending}")
+        assert (tmp_path / f"x.{ending}").read_bytes().startswith(begin)
+    with pytest.raises(SwflowError, match="unknown ending"):
+        write(spec, tmp_path / "x.jpg")
+
+
+def test_a_heatmap_has_a_panel_per_run_and_measure_with_all_its_marks(database):
+    spec = draw("heatmap", database, runs=["A/fcfs", "A/easy"])
+    assert marks(spec).count("rect") == 2 * 3
+    assert {"rect", "line", "point"} <= set(marks(spec))
+    titles = re.findall(r'"text": "(A, \w+)"', json.dumps(spec["vconcat"][0]))
+    assert titles == ["A, fcfs", "A, easy"]
+    cells = spec["datasets"][spec["vconcat"][0]["data"]["name"]]
+    assert sum(sum(row["n"]) for row in cells) == 600
+
+
+def test_subsets_have_panels_of_their_own(database):
+    def subtitles(spec):
+        return re.findall(r'"subtitle": "([^"]+)"', json.dumps(spec))
+
+    spec = draw("heatmap", database, runs=["A/easy"], split=["wide=processors >= 16", "queue_id"])
+    wide = query(database, "SELECT count(*) FROM jobs WHERE workload = 'A' AND processors >= 16")[1][0][0]
+    queues = query(database, "SELECT queue_id, count(*) FROM jobs WHERE workload = 'A' GROUP BY 1 ORDER BY 1")[1]
+    assert subtitles(spec) == [
+        "all: 300 jobs", f"wide: {wide:,} jobs", *(f"queue_id {queue}: {jobs:,} jobs" for queue, jobs in queues)
+    ]  # fmt: skip
+    many = subtitles(draw("heatmap", database, runs=["A/easy"], split=["processors"]))
+    assert len(many) == 8 and many[-1].startswith("processors other or unknown")
+    assert sum(int(text.split(": ")[1].split()[0]) for text in many[1:]) == 300
+    assert draw("heatmap", database, log="A", split=["none=processors > 99"])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"runs": ["A/esy"]}, "no run 'A/esy' in the database; there are"),
+        ({"log": "C"}, "there are logs A, B"),
+        ({"log": "A", "split": ["x=nothing > 3"]}, "split: x: "),
+        ({"log": "A", "split": ["nothing"]}, "split: nothing: "),
+        ({"log": "A", "scale": "cubic"}, "use log or linear"),
+    ],
+)
+def test_what_cannot_be_drawn_is_one_line(database, options, words):
+    with pytest.raises(SwflowError, match=words) as caught:
+        draw("heatmap", database, **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_report_draws_offline(database, tmp_path):
+    write(draw("heatmap", database, log="A", interactive=True), tmp_path / "a.json")
+    figures = read_figures([tmp_path / "a.json"])
+    html = write_report(database, tmp_path / "report", figures).read_text()
+    assert "default-src 'none'" in html and "unsafe-eval" not in html
+    assert html.count("window.vegaEmbed=") == 1
+    assert "Drag across a heatmap" in html
+    outside = re.sub(r'<script type="module">.*?</script>', "", html, flags=re.DOTALL)
+    assert "http" not in outside.replace("http-equiv", "")
+    (spec,) = re.findall(r'<script type="application/json" class="figure">(.*?)</script>', html, flags=re.DOTALL)
+    assert json.loads(spec)["vconcat"]
+    assert len(draw_figures(database)) == 2
+    (tmp_path / "no.json").write_text("{}")
+    with pytest.raises(SwflowError, match="not a figure"):
+        read_figures([tmp_path / "no.json"])
+
+
+def test_text_from_a_log_cannot_end_the_script(database, tmp_path):
+    spec = draw("bubbles", database, log="A", title="</script><b>")
+    html = write_report(database, tmp_path, [spec]).read_text()
+    assert "</script><b>" not in html
+
+
+def test_studies_plan_a_figure_per_kind_and_log():
+    config = {
+        "logs": ["A"], "steps": {"ran": {}}, "schedulers": {"easy": {}},
+        "studies": {"one": {
+            "logs": ["A", "B"], "figures": ["heatmap", "difference"], "split": "queue_id",
+            "runs": [
+                {"workloads": ["{log}"], "schedulers": ["log"]},
+                {"workloads": ["{log}+ran"], "schedulers": ["easy"]},
+            ],
+        }},
+    }  # fmt: skip
+    planned = planned_figures(config, ["A", "B"])
+    assert set(planned) == {("one", "A", "heatmap"), ("one", "A", "difference")}
+    assert planned["one", "A", "heatmap"] == {"title": "A", "runs": ["A/log", "A+ran/easy"], "split": ["queue_id"]}
+    config["studies"]["one"]["runs"] = config["studies"]["one"]["runs"][:1]
+    with pytest.raises(SwflowError, match="studies: one: figures: difference: A has no two runs"):
+        planned_figures(config, ["A", "B"])
+
+
+def test_the_schema_knows_the_kinds_of_figures():
+    schema = yaml.safe_load((Path(__file__).parents[1] / "workflow/schemas/config.schema.yaml").read_text())
+    study = schema["properties"]["studies"]["additionalProperties"]["properties"]
+    assert tuple(study["figures"]["items"]["enum"]) == KINDS
+    for split, good in (({"wide": "processors > 3"}, True), ("queue_id", True), ({"a=b": "x"}, False), ("a b", False)):
+        assert jsonschema.Draft202012Validator(study["split"]).is_valid(split) == good
+
+
+def test_a_linear_axis_begins_at_zero(database):
+    spec = json.dumps(draw("heatmap", database, log="A", scale="linear"))
+    assert '"type": "log", "domain": [1,' not in re.sub(r'"color".*?"range"', "", spec)

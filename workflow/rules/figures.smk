@@ -1,0 +1,32 @@
+# From the database to the figures of the studies: a picture, a drawing, and what the report shows.
+def figure_files(*endings):
+    """Return the files of all figures, in the order of the studies."""
+    return [f"results/figures/{study}/{log}-{kind}.{ending}" for study, log, kind in FIGURES for ending in endings]
+
+
+def figure_options(wildcards):
+    """Return the options that draw a figure."""
+    planned = FIGURES[wildcards.study, wildcards.log, wildcards.figure]
+    return command_options({"title": planned["title"], "run": planned["runs"], "split": planned["split"]})
+
+
+rule figure:
+    input:
+        rules.load.output,
+    output:
+        multiext("results/figures/{study}/{log}-{figure}", ".png", ".svg", ".json"),
+    wildcard_constraints:
+        study=one_of(config["studies"]),
+        log=one_of({log for _, log, _ in FIGURES}),
+        figure="heatmap|bubbles|difference",
+    params:
+        database=rules.load.params.database,
+        outputs=lambda wildcards, output: " ".join(f"-o {file}" for file in output),
+        options=figure_options,
+        code=fingerprint("figure"),
+    log:
+        "results/log/figure/{study}/{log}-{figure}.log",
+    message:
+        "figure {wildcards.figure} of {wildcards.study}, {wildcards.log}"
+    shell:
+        "swflow figure {wildcards.figure} --database {params.database} {params.outputs} {params.options} 2>&1 | tee {log}"
