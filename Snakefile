@@ -4,7 +4,7 @@ from snakemake.utils import min_version
 min_version("9.0")
 
 # The embedded default, unless another file is given with --configfile.
-if "studies" not in config:
+if not workflow.config_settings.configfiles:
     configfile: "config/config.yaml"
 
 include: "workflow/rules/common.smk"

@@ -80,6 +80,16 @@ def test_database_holds_every_run_once_and_joins(tmp_path, runs):
     assert rows[0][0] == pytest.approx(0, abs=1e-6)
 
 
+def test_a_folder_stands_for_the_runs_in_it(tmp_path, runs):
+    database = tmp_path / "d.duckdb"
+    assert load([tmp_path / "runs"], database)["runs"] == 4
+    (runs[0] / "manifest.json").unlink()
+    assert load([tmp_path / "runs"], database)["runs"] == 4
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SwflowError, match="no run in it; make one with"):
+        load([tmp_path / "empty"], database)
+
+
 def test_a_removed_run_leaves_no_row(tmp_path, runs):
     database = tmp_path / "d.duckdb"
     load(runs, database)

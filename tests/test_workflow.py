@@ -79,6 +79,10 @@ def project(tmp_path_factory):
     project = Project(tmp_path_factory.mktemp("project"), yaml.safe_load(yaml.safe_dump(CONFIG)))
     toys = {name: {"generate": "lublin", "processors": 32, "jobs": 400} for name in ("toy-a", "toy-b")}
     (project.folder / "config/toys.yaml").write_text(yaml.safe_dump(toys))
+    lost = {"catalogue": ["config/logs-lost.yaml"], "studies": {"one": {"logs": ["lost"], "runs": [
+        {"workloads": ["lost"], "schedulers": ["log"]}]}}}  # fmt: skip
+    (project.folder / "config/lost.yaml").write_text(yaml.safe_dump(lost))
+    (project.folder / "config/logs-lost.yaml").write_text("lost: {path: lost.swf}\n")
     project.run()
     return project
 
@@ -183,6 +187,8 @@ def test_a_killed_load_is_completed_by_the_next_call(edited):
         ),
         (["--config", "logs=[toy-c]"], "config: logs: unknown log 'toy-c'; did you mean"),
         (["--config", "catalogue=[nothing.yaml]"], "nothing.yaml"),
+        (["--configfile", "config/lost.yaml"], "config: catalogue: lost: path: lost.swf: no such file"),
+        (["--configfile", "config/toys.yaml"], "config: "),
         (["--config", "sede=2"], "config: unknown key 'sede'; did you mean 'seed'?"),
     ],
 )

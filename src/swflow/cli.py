@@ -49,10 +49,10 @@ def fetch(
 
     Example: `swflow fetch KTH-SP2 -o kth.swf.gz --mirror /data/archive`
     """
+    from swflow.logs import default_catalogue, find_log, load_catalogue
     from swflow.logs import fetch as fetch_log
-    from swflow.logs import find_log, load_catalogue
 
-    logs = load_catalogue(list(catalogue or [Path("config/logs.yaml")]))
+    logs = load_catalogue(list(catalogue or [default_catalogue()]))
     report = fetch_log(find_log(log, logs), output, mirror, progress=True)
     _say(f"{report.name}: {report.jobs:,} jobs from {report.source}, sha256 {report.sha256}")
 

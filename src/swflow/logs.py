@@ -161,6 +161,13 @@ def load_catalogue(sources: Source | Iterable[Source]) -> dict[str, Log]:
     return logs
 
 
+def default_catalogue() -> Path:
+    """Return the catalogue to use where none is named: the current folder's, else the project's."""
+    here, project = Path("config/logs.yaml"), Path(__file__).parents[2] / "config/logs.yaml"
+    shipped = Path(__file__).with_name("catalogue.yaml")  # where an installed package has it
+    return next((path for path in (here, project, shipped) if path.is_file()), here)
+
+
 def source_of(log: Log, catalogue: Mapping[str, Log]) -> Log:
     """
     Return the log whose file a log needs: a period's whole log, else the log itself.

@@ -193,7 +193,7 @@ def scheduler_options(name: str, schedulers: Mapping[str, Mapping[str, Any]]) ->
 
 def runs_in(path: str | os.PathLike[str]) -> list[Path]:
     """
-    Return the run files that a path stands for: a manifest or its folder, or one run's file.
+    Return the run files that a path stands for: a run's file, a manifest, or a folder of these or of such folders.
 
     Raises
     ------
@@ -201,6 +201,12 @@ def runs_in(path: str | os.PathLike[str]) -> list[Path]:
         If there is nothing, or a listed file is missing or is another run than the manifest says.
     """
     path = Path(path)
+    if path.is_dir() and not (path / MANIFEST).is_file():
+        inside = [*sorted(path.glob("*.parquet")), *sorted(part for part in path.iterdir() if part.is_dir())]
+        files = [file for part in inside for file in runs_in(part)]
+        if not files:
+            raise SwflowError(f"{path}: no run in it; make one with: swflow simulate WORKLOAD -o {path}/RUN.parquet")
+        return files
     if path.is_dir():
         path = path / MANIFEST
     if not path.is_file():

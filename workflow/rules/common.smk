@@ -27,6 +27,13 @@ except SwflowError as error:
     sys.exit(f"config: {error}")
 
 
+for workload in RUNS:
+    log = CATALOGUE[workload.partition("+")[0]]
+    path = source_of(log, CATALOGUE).path
+    if path is not None and not Path(path).is_file():
+        sys.exit(f"config: catalogue: {log.name}: path: {path}: no such file")
+
+
 def canonical(content):
     """Write settings so that the order of keys in the config does not count."""
     return json.dumps(content, sort_keys=True)
