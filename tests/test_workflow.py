@@ -67,6 +67,7 @@ CONFIG = {
         "one": {"logs": ["toy-a", "toy-b"], "runs": [{"workloads": ["{log}"], "schedulers": ["fcfs", "easy"]}]},
         "two": {
             "logs": ["toy-a"],
+            "figures": ["bubbles"],
             "runs": [{"workloads": ["{log}+first", "{log}+first+batch"], "schedulers": ["easy", "mine"]}],
         },
     },
@@ -115,13 +116,22 @@ def test_a_scheduler_edited_reruns_its_runs_only(edited):
     edited.config["schedulers"]["mine"]["backfill"] = "none"
     edited.write()
     assert sorted(edited.planned()) == [
-        "load results/swflow.duckdb", "report results/report/index.html",
+        "figure bubbles of two, toy-a", "load results/swflow.duckdb", "report results/report/index.html",
         "simulate toy-a+first+batch: mine", "simulate toy-a+first: mine",
     ]  # fmt: skip
     before = (edited.folder / "results/runs/toy-a+first/easy.parquet").stat().st_mtime_ns
     edited.run()
     assert (edited.folder / "results/runs/toy-a+first/easy.parquet").stat().st_mtime_ns == before
     assert edited.sql("SELECT backfill FROM schedulers WHERE scheduler = 'mine'") == [("none",)]
+
+
+def test_figures_are_drawn_again_only_if_their_runs_change(edited):
+    edited.config["schedulers"]["fcfs"]["estimates"] = "kill"
+    edited.write()
+    assert sorted(edited.planned()) == [
+        "load results/swflow.duckdb", "report results/report/index.html",
+        "simulate toy-a: fcfs", "simulate toy-b: fcfs",
+    ]  # fmt: skip
 
 
 def test_a_step_edited_remakes_the_workloads_below_it(edited):

@@ -10,9 +10,16 @@ def figure_options(wildcards):
     return command_options({"title": planned["title"], "run": planned["runs"], "split": planned["split"]})
 
 
+def shown_runs(wildcards):
+    """Return the manifests of the runs that a figure shows: it is drawn again when one of these changes."""
+    runs = FIGURES[wildcards.study, wildcards.log, wildcards.figure]["runs"]
+    return sorted({f"results/runs/{run.rpartition('/')[0]}/manifest.json" for run in runs})
+
+
 rule figure:
     input:
-        rules.load.output,
+        ancient(str(SUMMARY)), # drawn from the database, but not again because other runs were loaded
+        shown_runs,
     output:
         multiext("results/figures/{study}/{log}-{figure}", ".png", ".svg", ".json"),
     wildcard_constraints:
