@@ -9,6 +9,7 @@ import sys
 import time
 
 import duckdb
+import numpy as np
 import polars as pl
 import pytest
 
@@ -209,3 +210,22 @@ def test_database_is_duckdb_for_anyone(tmp_path, runs):
         names = {row[0] for row in connection.execute("SELECT table_name FROM information_schema.tables").fetchall()}
     assert {"workloads", "schedulers", "jobs", "runs", "outcomes", "metrics", "correlations", "published",
             "reproduction"} <= names  # fmt: skip
+
+
+def test_replicates_are_summarized_with_a_confidence_interval(tmp_path):
+    sources = write_workloads(tmp_path, 4)
+    for number, source in enumerate(sources[:3], start=1):
+        source.rename(source.with_name(f"A+drawn@{number}.parquet"))
+        simulate_all(source.with_name(f"A+drawn@{number}.parquet"), SCHEDULERS, tmp_path / "runs" / str(number))
+    load([tmp_path / "runs"], tmp_path / "d.duckdb")
+    sql = "SELECT * EXCLUDE (log) FROM replicates WHERE scheduler = 'easy' AND measure = 'mean_wait_time'"
+    ((recipe, _, _, count, mean, median, deviation, low, high),) = query(tmp_path / "d.duckdb", sql)[1]
+    _, rows = query(tmp_path / "d.duckdb", "SELECT mean_wait_time FROM metrics WHERE scheduler = 'easy'")
+    values = np.array(rows)[:, 0]
+    assert (recipe, count) == ("A+drawn", 3)
+    assert (mean, median, deviation) == pytest.approx((values.mean(), np.median(values), values.std(ddof=1)))
+    # Student's t of two degrees of freedom, two-sided 5 %, from a printed table
+    half = 4.303 * values.std(ddof=1) / np.sqrt(3)
+    assert (low, high) == pytest.approx((values.mean() - half, values.mean() + half), rel=1e-3)
+    _, compared = query(tmp_path / "d.duckdb", "SELECT DISTINCT first, second FROM comparisons")
+    assert sorted(compared) == [(f"A+drawn@{one}/easy", f"A+drawn@{one}/fcfs") for one in (1, 2, 3)]

@@ -14,7 +14,7 @@ from swflow.cli import app
 from swflow.errors import SwflowError
 from swflow.logs import load_catalogue
 from swflow.scheduling.scheduler import CHOICES, Scheduler
-from swflow.studies import check_schedulers, command_options, explain, planned_runs
+from swflow.studies import check_schedulers, command_options, explain, planned_figures, planned_runs, step_options
 
 ROOT = Path(__file__).parents[1]
 SCHEMA = yaml.safe_load((ROOT / "workflow/schemas/config.schema.yaml").read_text())
@@ -52,6 +52,39 @@ def test_studies_share_runs_and_logs_limit_them():
 def test_unknown_names_are_refused_with_their_place(config, words):
     with pytest.raises(SwflowError, match=words):
         planned_runs(config, ["A", "B"])
+
+
+SEEDED = CONFIG | {"seed": 7, "steps": {"ran": {"kind": "select"}, "high": {"kind": "memory", "high": 0.8}}}
+
+
+def seeded(workload, **more):
+    runs = [{"workloads": [workload], "schedulers": ["easy"]}]
+    return SEEDED | {"studies": {"one": {"logs": ["A", "B"], "runs": runs, **more}}}
+
+
+def test_replicates_are_workloads_of_their_own():
+    runs = planned_runs(seeded("{log}+ran+high@{seed}", seeds=2), ["A", "B"])
+    assert list(runs) == ["A+ran+high@1", "A+ran+high@2", "B+ran+high@1", "B+ran+high@2"]
+    assert step_options("high@2", SEEDED) == "--high 0.8 --seed 7"
+    assert step_options("ran", SEEDED) == ""
+
+
+@pytest.mark.parametrize(
+    ("workload", "more", "words"),
+    [
+        ("{log}+high@{seed}", {}, "studies: one: seeds: missing"),
+        ("{log}+ran@{seed}", {"seeds": 2}, "ran@1: nothing is drawn in a step of kind select"),
+        ("{log}+high@0", {}, "unknown step 'high@0'"),
+    ],
+)
+def test_replicates_of_nothing_are_refused(workload, more, words):
+    with pytest.raises(SwflowError, match=words):
+        planned_runs(seeded(workload, **more), ["A", "B"])
+
+
+def test_figures_show_one_replicate():
+    config = seeded("{log}+high@{seed}", seeds=3, figures=["heatmap"])
+    assert planned_figures(config, ["A", "B"])["one", "A", "heatmap"]["runs"] == ["A+high@1/easy"]
 
 
 def test_schedulers_of_the_config_are_checked():

@@ -441,7 +441,7 @@ def sql(
     Query the database, and print a table.
 
     Tables: workloads, removals, schedulers, jobs, runs, outcomes, metrics, correlations, heatmaps, bubbles,
-    comparisons, published; view: reproduction. Times are seconds.
+    comparisons, replicates, published; views: figures, reproduction. Times are seconds.
 
     Example: `swflow sql "SELECT run, jobs, mean_wait_time FROM metrics ORDER BY run"`,
     `swflow sql "SELECT * FROM outcomes" --parquet outcomes.parquet`

@@ -21,6 +21,7 @@ from swflow.analysis.metrics import CORRELATED, MEASURES
 from swflow.errors import SwflowError
 from swflow.files import atomic_path
 from swflow.jobs import JOB_COLUMNS, Workload, read_metadata
+from swflow.names import log_of, recipe_of, replicate_of
 from swflow.published import published_values
 from swflow.scheduling.simulate import OUTCOME_COLUMNS
 from swflow.workloads.clean import open_workload
@@ -29,7 +30,8 @@ _SUMMARIES = ", ".join(f"{prefix}_{measure} DOUBLE" for measure in MEASURES for 
 
 #: The tables, in the order in which they are filled. ``jobs`` may have more columns: what steps added.
 TABLES: dict[str, str] = {
-    "workloads": """workload VARCHAR PRIMARY KEY, log VARCHAR, steps VARCHAR[], jobs BIGINT, processors BIGINT,
+    "workloads": """workload VARCHAR PRIMARY KEY, log VARCHAR, recipe VARCHAR, replicate BIGINT, steps VARCHAR[],
+        jobs BIGINT, processors BIGINT,
         nodes BIGINT, processors_per_node BIGINT, first_submit_time DOUBLE, last_submit_time DOUBLE,
         unix_start_time BIGINT, time_zone VARCHAR, computer VARCHAR, installation VARCHAR, acknowledge VARCHAR""",
     "removals": "workload VARCHAR, position INTEGER, stage VARCHAR, reason VARCHAR, jobs BIGINT",
@@ -48,20 +50,31 @@ TABLES: dict[str, str] = {
         jobs BIGINT""",
     "comparisons": """workload VARCHAR, measure VARCHAR, first VARCHAR, second VARCHAR, distance DOUBLE, score DOUBLE,
         first_wins DOUBLE, second_wins DOUBLE, better VARCHAR""",
+    "replicates": """recipe VARCHAR, log VARCHAR, scheduler VARCHAR, measure VARCHAR, replicates BIGINT, mean DOUBLE,
+        median DOUBLE, deviation DOUBLE, low DOUBLE, high DOUBLE""",
     "published": """paper VARCHAR, "table" VARCHAR, row VARCHAR, "column" VARCHAR, value DOUBLE, workload VARCHAR,
         scheduler VARCHAR, figure VARCHAR""",
 }
 
 _TYPES = {pl.Int64(): "BIGINT", pl.Float64(): "DOUBLE", pl.Boolean(): "BOOLEAN", pl.String(): "VARCHAR"}
 
+#: Every figure of every run, one a row.
+FIGURES = """
+    CREATE VIEW figures AS
+    SELECT workload, scheduler, name AS figure, value FROM (
+        UNPIVOT (SELECT * REPLACE (jobs::DOUBLE AS jobs, killed::DOUBLE AS killed) FROM metrics)
+        ON COLUMNS(* EXCLUDE (run, workload, scheduler)))
+    UNION ALL
+    SELECT workload, scheduler, 'spearman_' || measure, spearman FROM correlations JOIN runs USING (run)
+"""
+
+#: The published figures beside ours; of replicates, the median.
 REPRODUCTION = """
     CREATE VIEW reproduction AS
     WITH figures AS (
-        SELECT workload, scheduler, name AS figure, value FROM (
-            UNPIVOT (SELECT * REPLACE (jobs::DOUBLE AS jobs, killed::DOUBLE AS killed) FROM metrics)
-            ON COLUMNS(* EXCLUDE (run, workload, scheduler)))
+        SELECT * FROM figures
         UNION ALL
-        SELECT workload, scheduler, 'spearman_' || measure, spearman FROM correlations JOIN runs USING (run)
+        SELECT recipe, scheduler, measure, median FROM replicates WHERE replicates > 1
     )
     SELECT paper, "table", row, "column", published.value AS published, figures.value AS ours,
         figures.value - published.value AS difference, workload, scheduler, figure
@@ -124,6 +137,8 @@ def load(
                 heatmaps = _fill_runs(connection, notes, progress)
                 _insert_frame(connection, "comparisons", _comparisons(notes.values(), heatmaps))
                 _insert(connection, "published", published_values().to_dicts())
+                connection.execute(FIGURES)
+                _fill_replicates(connection)
                 connection.execute(REPRODUCTION)
                 counts = _verify(connection, notes)
         except duckdb.Error as error:
@@ -248,6 +263,8 @@ def _workload_row(name: str, workload: Workload) -> dict[str, Any]:
     return {
         "workload": name,
         "log": workload.log,
+        "recipe": recipe_of(name),
+        "replicate": replicate_of(name),
         "steps": workload.steps,
         "jobs": jobs.height,
         "processors": workload.machine.processors,
@@ -326,12 +343,32 @@ def _fill_runs(
     return heatmaps
 
 
+def _fill_replicates(connection: duckdb.DuckDBPyConnection) -> None:
+    """Summarize every figure over the replicates: mean, median, deviation, and Student's 95 % confidence interval."""
+    rows = connection.execute(
+        """SELECT recipe, log, scheduler, figure AS measure, count(value) AS replicates, avg(value) AS mean,
+            median(value) AS median, stddev_samp(value) AS deviation
+        FROM figures JOIN workloads USING (workload) WHERE replicate IS NOT NULL AND value IS NOT NULL
+        GROUP BY ALL ORDER BY ALL"""
+    ).fetchall()
+    if not rows:
+        return
+    names = ["recipe", "log", "scheduler", "measure", "replicates", "mean", "median", "deviation"]
+    summary = pl.DataFrame(rows, names, orient="row", infer_schema_length=None)
+    from scipy.stats import t  # half a second to import
+
+    quantiles = {count: float(t.ppf(0.975, count - 1)) for count in summary["replicates"].unique() if count > 1}
+    half = pl.col("replicates").replace_strict(quantiles, default=None, return_dtype=pl.Float64) * pl.col("deviation")
+    half = half / pl.col("replicates").sqrt()
+    _insert_frame(connection, "replicates", summary.with_columns(low=pl.col("mean") - half, high=pl.col("mean") + half))
+
+
 def _comparisons(notes: Iterable[Mapping[str, Any]], heatmaps: Mapping[str, Mapping[str, Heatmap]]) -> pl.DataFrame:
     """Compare runs of the same log; the workload is the one that both have, else the log."""
     ordered = sorted(notes, key=lambda note: str(note["run"]))
     rows = [
         {
-            "workload": first["workload"] if first["workload"] == second["workload"] else _log_of(first),
+            "workload": first["workload"] if first["workload"] == second["workload"] else log_of(first["workload"]),
             "measure": measure,
             "first": first["run"],
             "second": second["run"],
@@ -344,10 +381,6 @@ def _comparisons(notes: Iterable[Mapping[str, Any]], heatmaps: Mapping[str, Mapp
         for result in [compare(heatmaps[first["run"]][measure], heatmaps[second["run"]][measure])]
     ]
     return pl.DataFrame(rows, infer_schema_length=None)
-
-
-def _log_of(note: Mapping[str, Any]) -> str:
-    return str(note["workload"]).partition("+")[0]
 
 
 def _insert_frame(connection: duckdb.DuckDBPyConnection, table: str, frame: pl.DataFrame) -> None:

@@ -16,6 +16,7 @@ from swflow.analysis.heatmap import HEATMAP_MEASURES, bubbles, heatmap, kept_by_
 from swflow.charts import Block, Panel, bubble_chart, difference_chart, heatmap_chart
 from swflow.errors import SwflowError
 from swflow.files import atomic_path
+from swflow.names import log_of
 
 #: The kinds of figures.
 KINDS = ("heatmap", "bubbles", "difference")
@@ -80,7 +81,7 @@ def draw(
         connection.execute("SET enable_progress_bar = false")
         chosen = _runs(connection, log, runs)
         names = [f"{run['workload']}, {run['scheduler']}" for run in chosen]
-        title = title or ", ".join(sorted({run["workload"].partition("+")[0] for run in chosen}))
+        title = title or ", ".join(sorted({log_of(run["workload"]) for run in chosen}))
         tables = [_outcomes(connection, run["run"], split) for run in chosen]
     if kind == "bubbles":
         return bubble_chart(_bubble_rows(names, tables), f"{title}: mean slowdown by load", scale)
@@ -131,11 +132,9 @@ def _runs(connection: duckdb.DuckDBPyConnection, log: str | None, wanted: Sequen
     for run in wanted:
         if run not in known:
             raise SwflowError(f"figure: no run {run!r} in the database; there are {', '.join(known)}")
-    chosen = [known[run] for run in wanted] or [
-        run for run in known.values() if run["workload"].partition("+")[0] == log
-    ]
+    chosen = [known[run] for run in wanted] or [run for run in known.values() if log_of(run["workload"]) == log]
     if not chosen:
-        logs = sorted({run["workload"].partition("+")[0] for run in known.values()})
+        logs = sorted({log_of(run["workload"]) for run in known.values()})
         raise SwflowError(f"figure: say which runs to draw, --run or --log; there are logs {', '.join(logs)}")
     return chosen
 

@@ -12,6 +12,7 @@ import polars as pl
 from swflow.errors import SwflowError
 from swflow.files import atomic_path
 from swflow.machine import Machine
+from swflow.names import log_of, steps_of
 
 #: The 18 fields of a line of the Standard Workload Format, in its order. Times are seconds, memory is KB
 #: per processor; times and memory may have fractions, the others are whole numbers.
@@ -78,12 +79,12 @@ class Workload:
     @property
     def log(self) -> str:
         """The name of the log that the workload comes from."""
-        return self.name.partition("+")[0]
+        return log_of(self.name)
 
     @property
     def steps(self) -> list[str]:
         """The names of the steps that were applied to the log, in order."""
-        return self.name.split("+")[1:]
+        return steps_of(self.name)
 
     def with_jobs(self, jobs: pl.DataFrame, entry: dict[str, Any], **changes: Any) -> "Workload":
         """

@@ -8,7 +8,11 @@ from typing import Any
 
 from swflow.analysis.comparison import worth_comparing
 from swflow.errors import SwflowError, suggest
+from swflow.names import log_of, replicate_of, replicates, split_step, steps_of
 from swflow.scheduling.scheduler import LOG, Scheduler
+
+#: The kinds of steps that draw random numbers: their commands take a seed.
+SEEDED_KINDS = ("memory", "model", "moldable", "scale")
 
 
 def planned_runs(config: Mapping[str, Any], logs: Iterable[str]) -> dict[str, list[str]]:
@@ -55,7 +59,7 @@ def planned_runs(config: Mapping[str, Any], logs: Iterable[str]) -> dict[str, li
         for log in content["logs"]:
             _require(log, known, f"studies: {study}: logs", "log")
         for workload, schedulers in _runs_of(study, content, config, known):
-            if limit is None or workload.partition("+")[0] in limit:
+            if limit is None or log_of(workload) in limit:
                 runs.setdefault(workload, set()).update(schedulers)
     if not runs:
         raise SwflowError("studies: no run is left" + (f" of logs={limit}" if limit is not None else ""))
@@ -71,18 +75,49 @@ def _runs_of(
         for scheduler in group["schedulers"]:
             _require(scheduler, {LOG, *config["schedulers"]}, f"{where}: schedulers", "scheduler")
         for template in group["workloads"]:
+            if "{seed}" in template and not content.get("seeds"):
+                raise SwflowError(f"studies: {study}: seeds: missing, but {template!r} has {{seed}}; say how many")
             for log in content["logs"] if "{log}" in template else [""]:
-                workload = template.replace("{log}", log)
-                base, *steps = workload.split("+")
-                _require(base, logs, f"{where}: workloads", "log")
-                for step in steps:
-                    _require(step, config["steps"], f"{where}: workloads", "step")
-                yield workload, group["schedulers"]
+                for workload in replicates(template.replace("{log}", log), content.get("seeds")):
+                    _require(log_of(workload), logs, f"{where}: workloads", "log")
+                    for step in steps_of(workload):
+                        _require_step(step, config["steps"], f"{where}: workloads")
+                    yield workload, group["schedulers"]
+
+
+def _require_step(step: str, steps: Mapping[str, Any], where: str) -> None:
+    """Raise an error unless the config has the step, and a replicate of it makes sense."""
+    name, replicate = split_step(step)
+    _require(name, steps, where, "step")
+    kind = steps[name].get("kind")
+    if replicate is not None and kind not in SEEDED_KINDS:
+        raise SwflowError(f"{where}: {step}: nothing is drawn in a step of kind {kind}; leave out @{replicate}")
+
+
+def step_options(step: str, config: Mapping[str, Any]) -> str:
+    """
+    Return the options of a step's command.
+
+    Parameters
+    ----------
+    step : str
+        The step's name, with the number of the replicate if it has one.
+    config : mapping
+        The config.
+
+    Examples
+    --------
+    >>> step_options("few@2", {"seed": 7, "steps": {"few": {"kind": "select", "jobs": 10}}})
+    '--jobs 10'
+    """
+    content = config["steps"][split_step(step)[0]]
+    seed = {"seed": config["seed"]} if content["kind"] in SEEDED_KINDS else {}
+    return command_options({name: value for name, value in (content | seed).items() if name != "kind"})
 
 
 def planned_figures(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tuple[str, str, str], dict[str, Any]]:
     """
-    Return the figures that all studies ask for: one of each kind per log.
+    Return the figures that all studies ask for: one of each kind per log, of replicates the first.
 
     Parameters
     ----------
@@ -121,8 +156,8 @@ def planned_figures(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tupl
     for study, content in config["studies"].items():
         columns: dict[str, list[tuple[str, str]]] = {}
         for workload, schedulers in _runs_of(study, content, config, set(logs)):
-            log = workload.partition("+")[0]
-            if limit is None or log in limit:
+            log = log_of(workload)
+            if (limit is None or log in limit) and replicate_of(workload) in (None, 1):
                 columns.setdefault(log, []).extend((workload, scheduler) for scheduler in schedulers)
         split = content.get("split") or []
         parts = [f"{name}={predicate}" for name, predicate in split.items()] if isinstance(split, Mapping) else split

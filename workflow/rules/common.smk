@@ -10,9 +10,10 @@ from swflow.database import expected
 from swflow.errors import SwflowError
 from swflow.fingerprint import fingerprint
 from swflow.logs import load_catalogue, source_of
+from swflow.names import log_of, split_step
 from swflow.runs import scheduler_options
 from swflow.scheduling.scheduler import Scheduler
-from swflow.studies import check_schedulers, command_options, explain, planned_figures, planned_runs
+from swflow.studies import check_schedulers, command_options, explain, planned_figures, planned_runs, step_options
 
 try:
     validate(config, "../schemas/config.schema.yaml")
@@ -28,7 +29,7 @@ except SwflowError as error:
 
 
 for workload in RUNS:
-    log = CATALOGUE[workload.partition("+")[0]]
+    log = CATALOGUE[log_of(workload)]
     path = source_of(log, CATALOGUE).path
     if path is not None and not Path(path).is_file():
         sys.exit(f"config: catalogue: {log.name}: path: {path}: no such file")
@@ -52,5 +53,5 @@ def sources_of(log):
 
 wildcard_constraints:
     log="[A-Za-z0-9][A-Za-z0-9._-]*",
-    step="[A-Za-z0-9][A-Za-z0-9._-]*",
-    workload="[A-Za-z0-9][A-Za-z0-9._+-]*",
+    step="[A-Za-z0-9][A-Za-z0-9._@-]*",
+    workload="[A-Za-z0-9][A-Za-z0-9._+@-]*",

@@ -16,9 +16,9 @@ def clean_options(log):
     )
 
 
-def step_options(step):
-    """Return the options of a step's command."""
-    return command_options({name: value for name, value in config["steps"][step].items() if name != "kind"})
+def kind_of(step):
+    """Return the kind of a step, whatever the replicate."""
+    return config["steps"][split_step(step)[0]]["kind"]
 
 
 rule clean:
@@ -45,11 +45,11 @@ rule step:
     output:
         "results/workloads/{workload}+{step}.parquet",
     wildcard_constraints:
-        step=one_of(config["steps"]),
+        step=f"({one_of(config['steps'])})(@[1-9][0-9]*)?",
     params:
-        kind=lambda wildcards: config["steps"][wildcards.step]["kind"],
-        options=lambda wildcards: step_options(wildcards.step),
-        code=lambda wildcards: fingerprint(config["steps"][wildcards.step]["kind"]),
+        kind=lambda wildcards: kind_of(wildcards.step),
+        options=lambda wildcards: step_options(wildcards.step, config),
+        code=lambda wildcards: fingerprint(kind_of(wildcards.step)),
     log:
         "results/log/step/{workload}+{step}.log",
     message:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from swflow.analysis.heatmap import BINS_PER_DECADE, LOAD_BINS, Heatmap
+from swflow.names import log_of, replicate_of
 
 #: The grid of the distance: load deciles by quarters of a decade of the value.
 _LOADS_PER_STEP, _VALUES_PER_STEP = LOAD_BINS // 10, BINS_PER_DECADE // 4
@@ -205,7 +206,8 @@ def worth_comparing(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool
     Say whether two runs, given by ``workload`` and ``scheduler``, are one question.
 
     They are if they share the log, and the workload or the scheduler, or if one is the recorded schedule (``log``):
-    schedulers on a workload, workloads under a scheduler, and simulation against reality.
+    schedulers on a workload, workloads under a scheduler, and simulation against reality. Of replicates, those of
+    the same number are.
 
     Examples
     --------
@@ -216,6 +218,9 @@ def worth_comparing(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool
     >>> worth_comparing(easy, fcfs | {"workload": "KTH-SP2"})
     False
     """
-    logs = {run["workload"].partition("+")[0] for run in (first, second)}
+    logs = {log_of(run["workload"]) for run in (first, second)}
+    numbers = {replicate_of(run["workload"]) for run in (first, second)} - {None}
+    if len(numbers) > 1:
+        return False
     same = first["workload"] == second["workload"] or first["scheduler"] == second["scheduler"]
     return len(logs) == 1 and (same or "log" in (first["scheduler"], second["scheduler"]))

@@ -1,0 +1,70 @@
+"""Names of workloads: the log, the steps applied to it, and which replicate of a random step it is."""
+
+import re
+from collections.abc import Iterator
+
+_REPLICATE = re.compile(r"@([1-9][0-9]*)(?=\+|$)")
+
+
+def log_of(workload: str) -> str:
+    """Return the log that a workload comes from."""
+    return workload.partition("+")[0]
+
+
+def steps_of(workload: str) -> list[str]:
+    """Return the steps that were applied to the log, in order, each with its replicate if it has one."""
+    return workload.split("+")[1:]
+
+
+def split_step(step: str) -> tuple[str, int | None]:
+    """
+    Return the name of a step as the config knows it, and the number of the replicate.
+
+    Examples
+    --------
+    >>> split_step("memory-high@3"), split_step("first-1000")
+    (('memory-high', 3), ('first-1000', None))
+    """
+    found = _REPLICATE.search(step)
+    return (step[: found.start()], int(found[1])) if found else (step, None)
+
+
+def recipe_of(workload: str) -> str:
+    """
+    Return what all replicates of a workload share: its name without their number.
+
+    Examples
+    --------
+    >>> recipe_of("KTH-SP2+first-10000+memory-high@3")
+    'KTH-SP2+first-10000+memory-high'
+    """
+    return _REPLICATE.sub("", workload)
+
+
+def replicate_of(workload: str) -> int | None:
+    """
+    Return which replicate a workload is; None if it is the only one.
+
+    Examples
+    --------
+    >>> replicate_of("KTH-SP2+scaled-1024@12+memory-high@12"), replicate_of("KTH-SP2")
+    (12, None)
+    """
+    found = _REPLICATE.search(workload)
+    return int(found[1]) if found else None
+
+
+def replicates(template: str, seeds: int | None) -> Iterator[str]:
+    """
+    Give the workloads that a template of a study stands for.
+
+    Examples
+    --------
+    >>> list(replicates("KTH-SP2+memory-high@{seed}", 2))
+    ['KTH-SP2+memory-high@1', 'KTH-SP2+memory-high@2']
+    """
+    if "{seed}" not in template:
+        yield template
+        return
+    for seed in range(1, (seeds or 1) + 1):
+        yield template.replace("{seed}", str(seed))
