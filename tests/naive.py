@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 #: Seconds by which a system-generated prediction grows, one after the other, each time that a job outruns it.
 INCREMENTS = [60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000]
@@ -35,17 +36,42 @@ ORDERS: dict[str, Callable[[Job, float], float]] = {
 
 
 @dataclass
+class Resources:
+    """What the processes of a node share; ``demands`` by job, ``capacities`` and ``penalty`` by resource."""
+
+    per_node: int
+    demands: list[list[int]]
+    capacities: list[int]
+    allowed: list[float]  # when a job is killed, from its start
+    penalty: Callable[[Fraction, Fraction], Fraction] = lambda usage, capacity: max(usage / capacity, Fraction(1)) - 1
+    second: int = 0  # what every overloaded shadow costs besides
+    limit: float = math.inf  # the penalty beyond which a job rather waits
+    slows: bool = True
+
+    def cost(self, usage: list[int]) -> Fraction:
+        """Return the penalty of a node: the sum over its resources."""
+        pairs = zip(usage, self.capacities, strict=True)
+        return sum((self.penalty(Fraction(used), Fraction(capacity)) for used, capacity in pairs), Fraction(0))
+
+    def usage(self, processes: list[int]) -> list[int]:
+        """Return what some processes, given by their jobs, ask for together."""
+        return [sum(self.demands[job][k] for job in processes) for k in range(len(self.capacities))]
+
+
+@dataclass
 class Policy:
     """How a queue is served; ``lookahead`` is the number of reservations, 1 for EASY."""
 
     order: str = "fcfs"
-    backfill: str = "none"  # none, lookahead, conservative
+    backfill: str = "none"  # none, lookahead, conservative, reservation-table
     lookahead: int = 1
     backfill_order: str = "fcfs"
     event_order: str = "batch"  # batch, per-event
-    allocation: str = "count"  # count, first-fit, longest-idle, first-contiguous, best-contiguous, next-fit
+    # count, first-fit, longest-idle, first-contiguous, best-contiguous, next-fit, least-shared, threshold
+    allocation: str = "count"
     predict: bool = False  # planned run times by the user's last two, instead of the estimates
     unavailable: list[tuple[float, float, int]] = field(default_factory=list)  # from, until, processors
+    resources: Resources | None = None
 
 
 @dataclass
@@ -78,6 +104,14 @@ class Machine:
         self.estimate: dict[int, float] = {}
         self.increments: dict[int, int] = {}
         self.replan = False
+        self.head: Job | None = None
+        self.newcomers: list[Job] = []
+        # With shared resources: how much of its run a job has done, and what each of its nodes has added to it.
+        self.done: dict[int, Fraction] = {}
+        self.added: dict[int, dict[int, Fraction]] = {}
+        self.ends: dict[int, float] = {}
+        self.spent: dict[int, Fraction | float] = {}
+        self.shadows: dict[int, set[int]] = {}
 
     # -- what is free
 
@@ -114,13 +148,16 @@ class Machine:
             return list(range(job.processors))
         blocked = {place for one in taken if one.start < end and start < one.end for place in one.places}
         eligible = [place for place in range(self.processors) if place not in blocked]
-        return self.select(eligible, job.processors, start, taken)
+        return self.select(job, eligible, start, taken)
 
-    def select(self, eligible: list[int], count: int, start: float, taken: list[Occupation]) -> list[int] | None:
+    def select(self, job: Job, eligible: list[int], start: float, taken: list[Occupation]) -> list[int] | None:
         """Apply the allocation to the eligible processors."""
+        count = job.processors
         if len(eligible) < count:
             return None
         allocation = self.policy.allocation
+        if allocation in ("least-shared", "threshold"):
+            return self.select_least_shared(job, eligible, start)
         if allocation == "first-fit":
             return eligible[:count]
         if allocation == "next-fit":
@@ -145,14 +182,119 @@ class Machine:
             return min(fitting, key=len)[:count]
         return fitting[0][:count]
 
+    def select_least_shared(self, job: Job, eligible: list[int], start: float) -> list[int] | None:
+        """Give each process to the node whose penalty it leaves least, then the least loaded, then the first."""
+        shared = self.policy.resources
+        assert shared is not None
+        there = [
+            (other.number, place) for other, one in self.running.values() if one.end > start for place in one.places
+        ]
+        limit = self.limit(job) if self.policy.allocation == "threshold" else math.inf
+        chosen: list[int] = []
+
+        def cost(place: int) -> tuple[Fraction, Fraction, int]:
+            node = place // shared.per_node
+            processes = [other for other, where in there if where // shared.per_node == node]
+            mine = [job.number for where in [*chosen, place] if where // shared.per_node == node]
+            usage = shared.usage(processes + mine)
+            load = max(Fraction(used, capacity) for used, capacity in zip(usage, shared.capacities, strict=True))
+            return shared.cost(usage), load, place
+
+        for _ in range(job.processors):
+            best = min((place for place in eligible if place not in chosen), key=cost)
+            if cost(best)[0] > limit:
+                return None
+            chosen.append(best)
+        return sorted(chosen)
+
+    def limit(self, job: Job) -> float:
+        """Return the limit that the job keeps to; none if it could not even on the empty machine."""
+        shared = self.policy.resources
+        assert shared is not None
+        within = [shared.cost(shared.usage([job.number] * n)) <= shared.limit for n in range(1, shared.per_node + 1)]
+        together = [*within, False].index(False)
+        return shared.limit if together * (self.processors // shared.per_node) >= job.processors else math.inf
+
     def earliest(self, job: Job, now: float, reservations: list[Occupation]) -> Occupation:
         """Return the first place and time at which the job fits for its planned run time."""
         moments = {now} | {one.end for one in self.occupations(reservations) if one.end > now}
         for moment in sorted(moments):
             places = self.choose(job, moment, reservations)
             if places is not None:
+                if self.policy.allocation == "threshold":
+                    # new neighbours would hold the job up
+                    per_node = self.policy.resources.per_node if self.policy.resources else 1
+                    nodes = {place // per_node for place in places}
+                    places = [place for place in range(self.processors) if place // per_node in nodes]
                 return Occupation(moment, moment + job.planned, places)
         raise AssertionError("the job is wider than the machine")
+
+    # -- shared resources
+
+    def processes_of(self, node: int) -> list[int]:
+        """Return the jobs of the processes on a node."""
+        per_node = self.policy.resources.per_node if self.policy.resources else 1
+        return [
+            job.number
+            for job, occupation in self.running.values()
+            for place in occupation.places
+            if place // per_node == node
+        ]
+
+    def cost_of(self, node: int) -> Fraction:
+        """Return the penalty of a node as it is now."""
+        shared = self.policy.resources
+        if shared is None or not shared.slows:
+            return Fraction(0)
+        return shared.cost(shared.usage(self.processes_of(node)))
+
+    def nodes_of(self, job: Job) -> set[int]:
+        per_node = self.policy.resources.per_node if self.policy.resources else 1
+        return {place // per_node for place in self.places[job.number]}
+
+    def pass_time(self, now: float) -> None:
+        """
+        Let the running jobs come ahead until now, each at the pace that its nodes allow.
+
+        A piece x of the run takes x + max(added + cost x) - max(added), the maximum being over the nodes.
+        """
+        for job, _ in self.running.values() if self.policy.resources else ():
+            added = self.added[job.number]
+            most = max(added.values())
+            time = Fraction(now) - Fraction(self.starts[job.number]) - self.done[job.number] - most
+            if time > 0:
+                ahead = min((time + most - added[node]) / (1 + self.cost_of(node)) for node in added)
+                self.done[job.number] += ahead
+                for node in added:
+                    added[node] += self.cost_of(node) * ahead
+
+    def begin_shadows(self) -> None:
+        """Charge what a new overloaded shadow costs to the jobs in it, if it costs something."""
+        shared = self.policy.resources
+        if shared is None:
+            return
+        for node in range(self.processors // shared.per_node):
+            there = set(self.processes_of(node))
+            if there != self.shadows.get(node, set()) and self.cost_of(node) > 0:
+                for job in there:
+                    self.added[job][node] += shared.second
+            self.shadows[node] = there
+
+    def unlimited_end(self, job: Job) -> float:
+        """Return when a running job would end, if its nodes stayed as they are and nobody killed it."""
+        end = self.starts[job.number] + job.run
+        if self.policy.resources is None:
+            return end
+        added = self.added[job.number]
+        left = max(Fraction(job.run) - self.done[job.number], Fraction(0))
+        worst = max(added[node] + self.cost_of(node) * left for node in added)
+        return float(round((Fraction(end) + worst) * 2**20) / Fraction(2**20)) if worst > 0 else end
+
+    def end_of(self, job: Job) -> float:
+        """Return when a running job will end if its nodes stay as they are."""
+        shared = self.policy.resources
+        allowed = shared.allowed[job.number] if shared else math.inf
+        return min(self.unlimited_end(job), self.starts[job.number] + allowed)
 
     # -- events
 
@@ -163,23 +305,31 @@ class Machine:
             if len(last) == 2:
                 job.planned = max(1.0, min(job.planned, sum(last) / 2))
         self.queue.append(job)
+        self.newcomers.append(job)
 
     def complete(self, job: Job, now: float) -> None:
+        self.ends[job.number] = now
+        self.spent.setdefault(job.number, job.run)
         _, occupation = self.running.pop(job.number)
         for place in occupation.places:
             self.released[place] = now
-        self.history.setdefault(job.user, []).append(job.run)
+        slows = self.policy.resources is not None and self.policy.resources.slows
+        self.history.setdefault(job.user, []).append(now - self.starts[job.number] if slows else job.run)
         self.replan |= now < occupation.end
 
     def correct(self, now: float) -> None:
         """Give every job that outran its prediction the next increment, up to the user's estimate."""
-        for job, occupation in self.running.values():
-            while occupation.end <= now < occupation.start + job.run:
+        for job, occupation in sorted(self.running.values(), key=lambda one: one[1].end):
+            while occupation.end <= now < self.end_of(job):
+                self.running[job.number] = self.running.pop(job.number)
                 step = self.increments.get(job.number, 0)
                 self.increments[job.number] = step + 1
                 length = occupation.end - occupation.start + INCREMENTS[min(step, len(INCREMENTS) - 1)]
-                occupation.end = occupation.start + min(length, self.estimate[job.number])
+                shared = self.policy.resources
+                most = shared.allowed[job.number] if shared and shared.slows else self.estimate[job.number]
+                occupation.end = occupation.start + min(length, most)
                 self.reserved.clear()  # promises that rested on the prediction cannot be kept
+                self.head = None
 
     def ordered(self, order: str, now: float) -> list[Job]:
         return sorted(self.queue, key=lambda job: (ORDERS[order](job, now), job.number))
@@ -190,6 +340,8 @@ class Machine:
         self.running[job.number] = (job, Occupation(now, now + job.planned, places))
         self.starts[job.number] = now
         self.places[job.number] = places
+        self.done[job.number] = Fraction(0)
+        self.added[job.number] = dict.fromkeys(self.nodes_of(job), Fraction(0))
         self.pointer = (places[-1] + 1) % self.processors
 
     def serve(self, now: float) -> None:
@@ -197,6 +349,8 @@ class Machine:
         self.correct(now)
         if self.policy.backfill == "conservative":
             self.serve_conservatively(now)
+        elif self.policy.backfill == "reservation-table":
+            self.serve_in_table(now)
         else:
             self.serve_ahead(now, self.policy.lookahead if self.policy.backfill == "lookahead" else 0)
 
@@ -235,6 +389,43 @@ class Machine:
             if reservation.start <= now and self.free_now(reservation.places):
                 self.begin(job, now, reservation.places)
 
+    def serve_in_table(self, now: float) -> None:
+        """
+        Reserve for the head, and for others whose turn comes no later and who may overtake by count, too.
+
+        All is planned anew when a job ended early or there is another head; else newcomers are added.
+        """
+        while self.queue:
+            head = self.ordered(self.policy.order, now)[0]
+            considered = self.newcomers
+            if self.replan or self.head is not head:
+                self.reserved = {head.number: self.earliest(head, now, [])}
+                considered = self.queue
+            self.replan, self.head = False, head
+            free, shadow, extra = self.count(head, now)
+            for job in self.ordered(self.policy.backfill_order, now):
+                by_count = now + job.planned < shadow or job.processors < extra
+                if job in considered and job.number not in self.reserved and job.processors <= free and by_count:
+                    reservation = self.earliest(job, now, list(self.reserved.values()))
+                    if reservation.start <= self.reserved[head.number].start:
+                        self.reserved[job.number] = reservation
+            for job in self.ordered(self.policy.order, now):
+                reserved = self.reserved.get(job.number)
+                if head in self.queue and reserved and reserved.start <= now and self.free_now(reserved.places):
+                    self.begin(job, now, reserved.places)
+            if head in self.queue:
+                break
+        self.newcomers = []
+
+    def count(self, head: Job, now: float) -> tuple[int, float, int]:
+        """Return the free processors; and when enough are free for the head, and what it leaves, by count alone."""
+        free = extra = self.processors - sum(job.processors for job, _ in self.running.values())
+        shadow = now
+        for job, occupation in sorted(self.running.values(), key=lambda one: one[1].end):
+            if extra < head.processors:  # of jobs that end at once the first to start count first
+                shadow, extra = max(occupation.end, now), extra + job.processors
+        return free, shadow, extra - head.processors
+
 
 def simulate(jobs: list[Job], processors: int, policy: Policy) -> Machine:
     """Simulate one machine; its ``starts`` and ``places`` are the schedule."""
@@ -242,13 +433,17 @@ def simulate(jobs: list[Job], processors: int, policy: Policy) -> Machine:
     coming = sorted(jobs, key=lambda job: (job.submit, job.number))
     window_ends = sorted(one.end for one in machine.windows)
     while coming or machine.running or machine.queue:
-        ends = [machine.starts[job.number] + job.run for job, _ in machine.running.values()]
+        ends = [machine.end_of(job) for job, _ in machine.running.values()]
         promised = [one.start for one in machine.reserved.values()]
         now = min([job.submit for job in coming[:1]] + ends + window_ends[:1] + promised)
         done = sorted(
-            (job for job, _ in machine.running.values() if machine.starts[job.number] + job.run <= now),
+            (job for job, _ in machine.running.values() if machine.end_of(job) <= now),
             key=lambda job: job.number,
         )
+        machine.pass_time(now)
+        for job in done:
+            if machine.unlimited_end(job) > now:  # killed
+                machine.spent[job.number] = machine.done[job.number]
         if policy.event_order == "per-event":
             # one event at a time, arrivals before completions, a pass after each
             if coming and coming[0].submit <= now:
@@ -264,6 +459,7 @@ def simulate(jobs: list[Job], processors: int, policy: Policy) -> Machine:
             while coming and coming[0].submit <= now:
                 machine.arrive(coming.pop(0))
         machine.serve(now)
+        machine.begin_shadows()
     return machine
 
 

@@ -110,8 +110,12 @@ def test_lenient_cleaning_counts_malformed_lines(log, capfd):
 
 
 @pytest.mark.parametrize(
-    "command", ["", "fetch", "clean", "select", "generate lublin", "simulate", "load", "figure", "report", "sql"]
-)
+    "command",
+    [
+        "", "fetch", "clean", "select", "machine", "memory", "generate lublin", "simulate", "load", "figure", "report",
+        "sql",
+    ],
+)  # fmt: skip
 def test_help_explains_and_gives_an_example(command, capfd):
     assert call(*command.split(), "--help") == 0
     text = capfd.readouterr().out

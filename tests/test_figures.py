@@ -10,7 +10,7 @@ import yaml
 
 from swflow.database import load
 from swflow.errors import SwflowError
-from swflow.figures import KINDS, draw, write
+from swflow.figures import KINDS, RESERVATION_TABLE, draw, write
 from swflow.query import query
 from swflow.report import draw_figures, read_figures, write_report
 from swflow.runs import simulate_all
@@ -70,7 +70,7 @@ def marks(spec):
     return found
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != RESERVATION_TABLE])
 def test_a_figure_is_drawn_alike_twice_and_written_by_its_ending(kind, database, tmp_path):
     spec = draw(kind, database, log="A", interactive=True)
     assert spec == draw(kind, database, log="A", interactive=True)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from numba import cfunc
 
 import naive
-from swflow.errors import SwflowError
 from swflow.scheduling.allocation import ALLOCATIONS
 from swflow.scheduling.placed import ORDERS, Places, simulate_places
 from swflow.scheduling.queue_order import KEY_SIGNATURE
@@ -69,7 +68,7 @@ def random_policy(random: random.Random, machine: int, **fixed: Any) -> naive.Po
     """Draw a policy, with a maintenance window or two now and then."""
     policy = naive.Policy(
         order=random.choice(list(ORDERS)),
-        backfill=random.choice(["none", "lookahead", "lookahead", "conservative"]),
+        backfill=random.choice(["none", "lookahead", "lookahead", "conservative", "reservation-table"]),
         lookahead=random.choice([1, 1, 1, 2, 3, 30]),
         backfill_order=random.choice(list(ORDERS)),
         event_order=random.choice(["batch", "per-event"]),
@@ -90,6 +89,8 @@ PARTS: dict[str, dict[str, Any]] = {
     "none": {"backfill": "none", "event_order": "batch", "predict": False, "unavailable": []},
     "easy": {"backfill": "lookahead", "lookahead": 1, "event_order": "batch", "predict": False, "unavailable": []},
     "lookahead": {"backfill": "lookahead", "event_order": "batch", "predict": False, "unavailable": []},
+    "reservation table": {"backfill": "reservation-table", "event_order": "batch", "predict": False, "unavailable": []},
+    "reservation table with all": {"backfill": "reservation-table"},
     "conservative": {"backfill": "conservative", "event_order": "batch", "predict": False, "unavailable": []},
     "lookahead with all": {"backfill": "lookahead"},
     "conservative with all": {"backfill": "conservative"},
@@ -119,7 +120,7 @@ def workloads(draw: st.DrawFn) -> tuple[list[Row], int, naive.Policy]:
         rows.append((submit, run, planned, draw(st.integers(1, machine)), draw(st.integers(0, 1))))
     policy = naive.Policy(
         order=draw(st.sampled_from(list(ORDERS))),
-        backfill=draw(st.sampled_from(["none", "lookahead", "conservative"])),
+        backfill=draw(st.sampled_from(["none", "lookahead", "conservative", "reservation-table"])),
         lookahead=draw(st.integers(1, 4)),
         backfill_order=draw(st.sampled_from(list(ORDERS))),
         event_order=draw(st.sampled_from(["batch", "per-event"])),
@@ -147,45 +148,6 @@ def test_sets_of_several_words(allocation: str) -> None:
         for _ in range(6):
             rows = random_rows(generator, machine)
             require_equal(rows, machine, random_policy(generator, machine, allocation=allocation))
-
-
-class CountingMachine(naive.Machine):
-    """EASY on places whose backfills must also be allowed where processors are merely counted."""
-
-    def earliest(self, job: naive.Job, now: float, reservations: list[naive.Occupation]) -> naive.Occupation:
-        """Note when enough processors for the head will be free, and how many it leaves."""
-        self.shadow, self.extra = now, self.processors - job.processors
-        self.extra -= sum(other.processors for other, _ in self.running.values())
-        for end, width in sorted((one.end, other.processors) for other, one in self.running.values()):
-            if self.extra < 0:
-                self.shadow, self.extra = max(end, now), self.extra + width
-        return super().earliest(job, now, reservations)
-
-    def choose_now(self, job: naive.Job, now: float, reservations: list[naive.Occupation]) -> list[int] | None:
-        """Refuse whom the rule by count refuses."""
-        if reservations and now + job.planned >= self.shadow and job.processors >= self.extra:
-            return None
-        return super().choose_now(job, now, reservations)
-
-
-@pytest.mark.parametrize("allocation", ALLOCATION_NAMES)
-def test_the_rule_by_count(allocation: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(naive, "Machine", CountingMachine)
-    generator = random.Random(allocation)
-    for _ in range(200):
-        machine = generator.randint(1, 9)
-        rows = random_rows(generator, machine)
-        # Of jobs that end at once the first counts alone, so let no two end at once.
-        rows = [(submit, run, planned + index / 64, *rest) for index, (submit, run, planned, *rest) in enumerate(rows)]
-        options = {**PARTS["easy"], "event_order": generator.choice(["batch", "per-event"])}
-        policy = random_policy(generator, machine, allocation=allocation, **options)
-        require_equal(rows, machine, policy, count_rule=True)
-
-
-def test_the_rule_by_count_is_for_easy() -> None:
-    ones = np.ones(1)
-    with pytest.raises(SwflowError, match="count_rule"):
-        simulate_places(ones, ones, ones, np.ones(1, np.int64), 1, backfill="conservative", count_rule=True)
 
 
 def test_a_reservation_holds_particular_processors() -> None:
@@ -300,22 +262,21 @@ def test_schedules_of_real_logs_are_sound(traces: Path, log: str, machine: int, 
 
 @pytest.mark.archive
 @pytest.mark.parametrize(
-    ("allocation", "order", "count_rule", "slowdown", "wait"),
+    ("allocation", "order", "backfill", "slowdown", "wait"),
     [
         # The published simulator serves the head first come, first served and backfills by estimate; it finds
-        # 30.65 and 31,164 s, searching in each processor's first gap that is long enough.
-        ("longest-idle", "fcfs", False, 30.13, 30547),
-        # With the head too by estimate.
-        ("longest-idle", "sjf", False, 14.98, 17752),
-        ("first-contiguous", "fcfs", False, 18.87, 28256),
-        ("first-contiguous", "sjf", False, 11.67, 22113),
-        # That simulator asks the rule by count first: 30.65 and 31,164 s, 64.7 and 43,906 s.
-        ("longest-idle", "fcfs", True, 30.55, 31082),
-        ("first-contiguous", "fcfs", True, 72.0, 45104),
+        # 30.65 and 31,164 s, and 64.7 and 43,906 s, searching in each processor's first gap that is long enough.
+        ("longest-idle", "fcfs", "reservation-table", 30.55, 31121),
+        ("first-contiguous", "fcfs", "reservation-table", 63.28, 45279),
+        # EASY with places, and with the head too by estimate.
+        ("longest-idle", "fcfs", "lookahead", 30.13, 30547),
+        ("longest-idle", "sjf", "lookahead", 14.98, 17752),
+        ("first-contiguous", "fcfs", "lookahead", 18.87, 28256),
+        ("first-contiguous", "sjf", "lookahead", 11.67, 22113),
     ],
 )
 def test_first_jobs_of_sdsc_sp2_as_in_guim_2007(
-    traces: Path, allocation: str, order: str, count_rule: bool, slowdown: float, wait: float
+    traces: Path, allocation: str, order: str, backfill: str, slowdown: float, wait: float
 ) -> None:
     """95th percentiles of bounded slowdown (60 s) and wait of jobs that are not killed at their estimate."""
     table = log_arrays(traces, "SDSC-SP2-1998-3.1-cln")
@@ -331,9 +292,8 @@ def test_first_jobs_of_sdsc_sp2_as_in_guim_2007(
         112,
         allocation=allocation,
         order=order,
-        backfill="lookahead",
+        backfill=backfill,
         backfill_order="sjf",
-        count_rule=count_rule,
     )
     require_sound(found, run, processors, 112, contiguous="contiguous" in allocation)
     waits = found.start - submit

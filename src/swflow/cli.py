@@ -22,6 +22,7 @@ generate_app = typer.Typer(help="Generate a synthetic log by a model.", no_args_
 app.add_typer(generate_app, name="generate")
 
 Output = Annotated[Path, typer.Option("--output", "-o", help="The file to write: .parquet, .swf or .swf.gz.")]
+ParquetOutput = Annotated[Path, typer.Option("--output", "-o", help="The file to write: .parquet.")]
 Input = Annotated[Path, typer.Argument(help="A workload (.parquet) or a log (.swf, .swf.gz).")]
 Seed = Annotated[int, typer.Option(help="The seed of every random draw.")]
 Name = Annotated[str | None, typer.Option(help="The log's name; by default the file's.")]
@@ -147,6 +148,132 @@ def select(
     _save(selected, output)
 
 
+@app.command()
+def machine(
+    workload: Input,
+    output: ParquetOutput,
+    processors: Annotated[int | None, typer.Option(help="Processors in all, whole nodes.")] = None,
+    nodes: Annotated[int | None, typer.Option(help="Or nodes in all.")] = None,
+    processors_per_node: Annotated[int | None, typer.Option(help="Processors of each node.")] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="A kind of node. alvio-node: 4 processors, 6000 MB/s of memory bandwidth.")
+    ] = None,
+    capacities: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--capacity", "--capacities", help="What each node has of a resource: memory_bandwidth=6000; repeatable."
+        ),
+    ] = None,
+) -> None:
+    """
+    Lay a machine over a workload: processors, nodes, and the capacities that the processes of a node share.
+
+    What is not given stays; the processors are rounded up to whole nodes. Wider jobs are removed and counted.
+    Capacities are in the unit of the demands: bandwidths in MB/s, memory in MB.
+
+    Example: `swflow machine kth.parquet -o kth+smp.parquet --nodes 25 --preset alvio-node`
+    """
+    from swflow.workloads.clean import open_workload
+    from swflow.workloads.machine import with_machine
+
+    _require_parquet(output, "capacities")
+    laid = with_machine(
+        open_workload(workload),
+        processors=processors,
+        nodes=nodes,
+        processors_per_node=processors_per_node,
+        preset=preset,
+        capacities=_pairs(capacities, "--capacity", "memory_bandwidth=6000"),
+    )
+    _save(laid, output)
+
+
+@app.command()
+def memory(
+    workload: Input,
+    output: ParquetOutput,
+    high: Annotated[
+        float | None, typer.Option(help="The share of jobs of high demand; 0.8 if no share is given.")
+    ] = None,
+    medium: Annotated[float | None, typer.Option(help="Of medium demand; 0.1 if no share is given.")] = None,
+    low: Annotated[float | None, typer.Option(help="Of low demand; 0.1 if no share is given.")] = None,
+    high_level: Annotated[float, typer.Option(help="High demand of a process, MB/s.")] = 2000,
+    medium_level: Annotated[float, typer.Option(help="Medium demand of a process, MB/s.")] = 1000,
+    low_level: Annotated[float, typer.Option(help="Low demand of a process, MB/s.")] = 500,
+    demands: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--demand", "--demands", help="Instead: a demand and its share of the jobs, 4000=0.25; repeatable."
+        ),
+    ] = None,
+    from_log: Annotated[
+        str | None, typer.Option(help="Instead: the memory that the log records, used or requested, in MB.")
+    ] = None,
+    resource: Annotated[
+        str | None, typer.Option(help="The resource, and the new column: memory_bandwidth; with --from-log memory.")
+    ] = None,
+    seed: Seed = 1,
+) -> None:
+    """
+    Give every job a demand for a resource that the processes of a node share, such as memory bandwidth.
+
+    Scenarios (high, medium, low): HIGH 0.8 0.1 0.1, MED 0.5 0.1 0.4, LOW 0.1 0.1 0.8. A job keeps its demand whatever
+    other jobs there are; the capacities are those of `swflow machine`.
+
+    Example: `swflow memory kth.parquet -o kth+memory-high.parquet --high 0.8 --medium 0.1 --low 0.1`
+    """
+    from swflow.randomness import step_name
+    from swflow.workloads.clean import open_workload
+    from swflow.workloads.memory import describe_demands
+    from swflow.workloads.memory import memory as give_demands
+
+    _require_parquet(output, "demands")
+    given = give_demands(
+        open_workload(workload),
+        high=high,
+        medium=medium,
+        low=low,
+        high_level=high_level,
+        medium_level=medium_level,
+        low_level=low_level,
+        demands={
+            _as_number(demand, "--demand"): share for demand, share in _pairs(demands, "--demand", "4000=0.25").items()
+        },
+        from_log=from_log,
+        resource=resource,
+        seed=seed,
+        step=step_name(output, "memory"),
+    )
+    _save(given, output)
+    _say(describe_demands(given.history[-1]))
+
+
+def _require_parquet(output: Path, what: str) -> None:
+    """Raise an error if a workload is to be written to a file that has no place for what a step adds."""
+    if output.suffix != ".parquet":
+        raise SwflowError(f"{output}: only .parquet has a place for the {what}; use that ending")
+
+
+def _pairs(texts: Iterable[str] | None, option: str, example: str) -> dict[str, float]:
+    """Read NAME=NUMBER, each name once."""
+    pairs: dict[str, float] = {}
+    for text in texts or ():
+        name, equals, number = text.partition("=")
+        if not name or not equals:
+            raise SwflowError(f"{option}: {text!r} is not NAME=NUMBER, such as {example}")
+        if name in pairs:
+            raise SwflowError(f"{option}: {name} is given twice")
+        pairs[name] = _as_number(number, f"{option}: {name}")
+    return pairs
+
+
+def _as_number(text: str, where: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise SwflowError(f"{where}: {text!r} is not a number") from None
+
+
 @generate_app.command("lublin")
 def generate_lublin(
     output: Output,
@@ -213,7 +340,12 @@ def simulate(
             "recorded start times); or a formula, smallest value first: '-(wait / estimate) ** 3 * processors'."
         ),
     ] = "fcfs",
-    backfill: Annotated[str, typer.Option(help="none, easy, lookahead (or selective), conservative.")] = "none",
+    backfill: Annotated[
+        str,
+        typer.Option(
+            help="none, easy, lookahead (or selective), conservative, reservation-table (with an allocation)."
+        ),
+    ] = "none",
     lookahead: Annotated[int, typer.Option(help="How many jobs have a reservation under lookahead.")] = 1,
     backfill_order: Annotated[
         str | None, typer.Option(help="The order of backfilling, as in --order; by default that of the queue.")
@@ -225,9 +357,22 @@ def simulate(
         str, typer.Option(help="What is planned with: user (estimates), perfect, double, system (last two run times).")
     ] = "user",
     allocation: Annotated[
-        str, typer.Option(help="count, first-fit, longest-idle, first-contiguous, best-contiguous, next-fit.")
+        str,
+        typer.Option(
+            help="count, first-fit, longest-idle, first-contiguous, best-contiguous, next-fit, least-shared, threshold."
+        ),
     ] = "count",
     places: Annotated[bool, typer.Option(help="Record the processors of each job; not with count.")] = False,
+    runtime: Annotated[
+        str, typer.Option(help="trace (as the log says), or shared (jobs on an overloaded node hold each other up).")
+    ] = "trace",
+    penalty: Annotated[
+        str,
+        typer.Option(help="What an overload costs: linear, printed, or a formula: 'max(usage / capacity, 1) - 1'."),
+    ] = "linear",
+    sharing_limit: Annotated[
+        float, typer.Option(help="With allocation threshold: the penalty beyond which a job rather waits.")
+    ] = 0.0,
     event_order: Annotated[
         str, typer.Option(help="batch (a pass per instant), or per-event (arrivals first, a pass after each event).")
     ] = "batch",
@@ -271,6 +416,9 @@ def simulate(
         "prediction": prediction,
         "allocation": allocation,
         "places": places,
+        "runtime": runtime,
+        "penalty": penalty,
+        "sharing_limit": sharing_limit,
         "event_order": event_order,
         "unavailable": tuple(_window(text) for text in unavailable or ()),
         "centres": tuple({"processors": size} for size in centre or ()),
@@ -369,7 +517,7 @@ def load(
 
 @app.command()
 def figure(
-    kind: Annotated[str, typer.Argument(help="heatmap, bubbles or difference.")],
+    kind: Annotated[str, typer.Argument(help="heatmap, bubbles, difference or reservation-table.")],
     output: Annotated[
         list[Path],
         typer.Option("--output", "-o", help="The file to write: .png, .svg, or .json (interactive); repeatable."),
@@ -383,6 +531,11 @@ def figure(
         typer.Option(help="For heatmaps: also draw subsets of the jobs; a column, or NAME=SQL PREDICATE. Repeatable."),
     ] = None,
     scale: Annotated[str, typer.Option(help="The value axis: log or linear.")] = "log",
+    since: Annotated[
+        float | None,
+        typer.Option("--from", help="A reservation table from here on, seconds from the log's start; a day if alone."),
+    ] = None,
+    until: Annotated[float | None, typer.Option(help="And up to here; by default the day with most penalty.")] = None,
     title: Annotated[str | None, typer.Option(help="The figure's title; by default the log's name.")] = None,
     database: Annotated[Path, typer.Option(help="A database that swflow load wrote.")] = Path("results/swflow.duckdb"),
 ) -> None:
@@ -391,12 +544,14 @@ def figure(
 
     heatmap: jobs per load and slowdown, response time and wait time (s), with contours, bubbles and means.
     bubbles: mean slowdown per tenth of the load. difference: what one run has more of than another.
+    reservation-table: jobs on their processors, of runs with places, and what sharing nodes costs them.
 
     Example: `swflow figure heatmap --log KTH-SP2 --split "wide=processors >= 32" -o kth.png`
     """
     from swflow.figures import draw, write
 
     options: dict[str, Any] = {"log": log, "runs": run or (), "split": split or (), "scale": scale, "title": title}
+    options["window"] = (since, until)
     specs: dict[bool, Any] = {}
     for path in output:
         interactive = path.suffix == ".json"
@@ -441,7 +596,7 @@ def sql(
     Query the database, and print a table.
 
     Tables: workloads, removals, schedulers, jobs, runs, outcomes, metrics, correlations, heatmaps, bubbles,
-    comparisons, replicates, published; views: figures, reproduction. Times are seconds.
+    comparisons, replicates, published, trends; views: figures, medians, reproduction, trend_checks. Times are seconds.
 
     Example: `swflow sql "SELECT run, jobs, mean_wait_time FROM metrics ORDER BY run"`,
     `swflow sql "SELECT * FROM outcomes" --parquet outcomes.parquet`
@@ -493,7 +648,7 @@ def _say_removed(workload: Any) -> None:
     entry = workload.history[-1]
     _say(
         f"{workload.name}: {entry['kept']:,} of {entry['read']:,} jobs kept; removed: {describe(entry['removed'])}; "
-        f"machine: {workload.machine.processors:,} processors in {workload.machine.nodes:,} nodes"
+        f"machine: {workload.machine.describe()}"
         + (f", by {entry['machine_from']}" if entry.get("machine_from", "given") != "given" else "")
     )
 

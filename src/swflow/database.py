@@ -22,7 +22,7 @@ from swflow.errors import SwflowError
 from swflow.files import atomic_path
 from swflow.jobs import JOB_COLUMNS, Workload, read_metadata
 from swflow.names import log_of, recipe_of, replicate_of
-from swflow.published import published_values
+from swflow.published import published_trends, published_values
 from swflow.scheduling.simulate import OUTCOME_COLUMNS
 from swflow.workloads.clean import open_workload
 
@@ -32,17 +32,19 @@ _SUMMARIES = ", ".join(f"{prefix}_{measure} DOUBLE" for measure in MEASURES for 
 TABLES: dict[str, str] = {
     "workloads": """workload VARCHAR PRIMARY KEY, log VARCHAR, recipe VARCHAR, replicate BIGINT, steps VARCHAR[],
         jobs BIGINT, processors BIGINT,
-        nodes BIGINT, processors_per_node BIGINT, first_submit_time DOUBLE, last_submit_time DOUBLE,
+        nodes BIGINT, processors_per_node BIGINT, capacities JSON, first_submit_time DOUBLE, last_submit_time DOUBLE,
         unix_start_time BIGINT, time_zone VARCHAR, computer VARCHAR, installation VARCHAR, acknowledge VARCHAR""",
     "removals": "workload VARCHAR, position INTEGER, stage VARCHAR, reason VARCHAR, jobs BIGINT",
     "schedulers": """scheduler VARCHAR PRIMARY KEY, "order" VARCHAR, backfill VARCHAR, lookahead BIGINT,
-        backfill_order VARCHAR, estimates VARCHAR, prediction VARCHAR, allocation VARCHAR, event_order VARCHAR,
-        dispatch VARCHAR, without_status BIGINT[], options JSON""",
+        backfill_order VARCHAR, estimates VARCHAR, prediction VARCHAR, allocation VARCHAR, runtime VARCHAR,
+        event_order VARCHAR, dispatch VARCHAR, without_status BIGINT[], options JSON""",
     "runs": """run VARCHAR PRIMARY KEY, workload VARCHAR, scheduler VARCHAR, seconds DOUBLE, processors BIGINT,
         key VARCHAR""",
     "metrics": f"""run VARCHAR PRIMARY KEY, workload VARCHAR, scheduler VARCHAR, jobs BIGINT, makespan DOUBLE,
         utilization DOUBLE, {_SUMMARIES}, awrt DOUBLE, awwt DOUBLE, squashed_area DOUBLE, killed BIGINT,
-        penalized_percent DOUBLE""",
+        penalized_percent DOUBLE, p95_wait_time_unkilled DOUBLE, p95_bounded_slowdown_60_unkilled DOUBLE""",
+    "trends": """paper VARCHAR, trend VARCHAR, figure VARCHAR, lower_step VARCHAR, lower_scheduler VARCHAR,
+        higher_step VARCHAR, higher_scheduler VARCHAR""",
     "correlations": "run VARCHAR, measure VARCHAR, spearman DOUBLE, jobs BIGINT",
     "heatmaps": """run VARCHAR, measure VARCHAR, load_low DOUBLE, load_high DOUBLE, value_low DOUBLE,
         value_high DOUBLE, jobs BIGINT""",
@@ -68,17 +70,34 @@ FIGURES = """
     SELECT workload, scheduler, 'spearman_' || measure, spearman FROM correlations JOIN runs USING (run)
 """
 
-#: The published figures beside ours; of replicates, the median.
+#: The figures of every workload, of replicates the median.
+MEDIANS = """
+    CREATE VIEW medians AS
+    SELECT workload, scheduler, figure, value FROM figures
+    UNION ALL
+    SELECT recipe, scheduler, measure, median FROM replicates
+"""
+
+#: The published figures beside ours.
 REPRODUCTION = """
     CREATE VIEW reproduction AS
-    WITH figures AS (
-        SELECT * FROM figures
-        UNION ALL
-        SELECT recipe, scheduler, measure, median FROM replicates WHERE replicates > 1
-    )
-    SELECT paper, "table", row, "column", published.value AS published, figures.value AS ours,
-        figures.value - published.value AS difference, workload, scheduler, figure
-    FROM published JOIN figures USING (workload, scheduler, figure)
+    SELECT paper, "table", row, "column", published.value AS published, medians.value AS ours,
+        medians.value - published.value AS difference, workload, scheduler, figure
+    FROM published JOIN medians USING (workload, scheduler, figure)
+    ORDER BY ALL
+"""
+
+#: Which of two figures should be the lower one by what a paper found, and whether it is, wherever there are both.
+TREND_CHECKS = """
+    CREATE VIEW trend_checks AS
+    SELECT paper, trend, left(l.workload, len(l.workload) - len(lower_step) - 1) AS workload, figure,
+        lower_step || '/' || lower_scheduler AS lower, higher_step || '/' || higher_scheduler AS higher,
+        l.value AS lower_value, h.value AS higher_value, l.value < h.value AS holds
+    FROM trends
+    JOIN medians l ON l.figure = trends.figure AND l.scheduler = lower_scheduler
+        AND ends_with(l.workload, '+' || lower_step)
+    JOIN medians h ON h.figure = trends.figure AND h.scheduler = higher_scheduler
+        AND h.workload = left(l.workload, len(l.workload) - len(lower_step)) || higher_step
     ORDER BY ALL
 """
 
@@ -137,9 +156,11 @@ def load(
                 heatmaps = _fill_runs(connection, notes, progress)
                 _insert_frame(connection, "comparisons", _comparisons(notes.values(), heatmaps))
                 _insert(connection, "published", published_values().to_dicts())
+                _insert(connection, "trends", published_trends().to_dicts())
                 connection.execute(FIGURES)
                 _fill_replicates(connection)
-                connection.execute(REPRODUCTION)
+                for view in (MEDIANS, REPRODUCTION, TREND_CHECKS):
+                    connection.execute(view)
                 counts = _verify(connection, notes)
         except duckdb.Error as error:
             raise SwflowError(f"load: {database}: {str(error).splitlines()[0]}") from error
@@ -218,8 +239,8 @@ def _schedulers(notes: Mapping[Path, Mapping[str, Any]]) -> dict[str, dict[str, 
 
 def _scheduler_row(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     columns = (
-        "order", "backfill", "lookahead", "backfill_order", "estimates", "prediction", "allocation", "event_order",
-        "dispatch", "without_status",
+        "order", "backfill", "lookahead", "backfill_order", "estimates", "prediction", "allocation", "runtime",
+        "event_order", "dispatch", "without_status",
     )  # fmt: skip
     row = {"scheduler": name, **{column: options[column] for column in columns}, "options": json.dumps(options)}
     # What does not apply is null: no reservations without backfilling, no dispatch to a single machine.
@@ -270,6 +291,7 @@ def _workload_row(name: str, workload: Workload) -> dict[str, Any]:
         "processors": workload.machine.processors,
         "nodes": workload.machine.nodes,
         "processors_per_node": workload.machine.processors_per_node,
+        "capacities": json.dumps(workload.machine.capacities) if workload.machine.capacities else None,
         "first_submit_time": jobs["submit_time"].min(),
         "last_submit_time": jobs["submit_time"].max(),
         "unix_start_time": header_number(workload.header, "UnixStartTime"),

@@ -1,4 +1,4 @@
-"""Figures: from the database to files (PNG, SVG, or interactive Vega-Lite) of heatmaps, bubbles and differences."""
+"""Figures: from the database to files (PNG, SVG, or interactive Vega-Lite): heatmaps, bubbles, reservation tables."""
 
 import json
 import os
@@ -13,13 +13,32 @@ import polars as pl
 
 from swflow.analysis.comparison import compare, worth_comparing
 from swflow.analysis.heatmap import HEATMAP_MEASURES, bubbles, heatmap, kept_by_figure_1
-from swflow.charts import Block, Panel, bubble_chart, difference_chart, heatmap_chart
+from swflow.analysis.shadows import ranges, shadows
+from swflow.charts import (
+    Block,
+    Panel,
+    ReservationTable,
+    bubble_chart,
+    difference_chart,
+    heatmap_chart,
+    reservation_table_chart,
+)
 from swflow.errors import SwflowError
 from swflow.files import atomic_path
+from swflow.machine import Machine
 from swflow.names import log_of
 
+#: The figure of jobs on their processors, for runs that record these.
+RESERVATION_TABLE = "reservation-table"
+
 #: The kinds of figures.
-KINDS = ("heatmap", "bubbles", "difference")
+KINDS = ("heatmap", "bubbles", "difference", RESERVATION_TABLE)
+
+#: So many runs have a reservation table in one figure.
+MOST_TABLES = 6
+
+#: The length of a window of a reservation table unless both ends are given, seconds.
+DAY = 86_400.0
 
 #: A column may split jobs into so many subsets of their own; the jobs of its other values are drawn together.
 MOST_SUBSETS = 6
@@ -36,6 +55,7 @@ def draw(
     runs: Sequence[str] = (),
     split: Sequence[str] = (),
     scale: str = "log",
+    window: tuple[float | None, float | None] = (None, None),
     title: str | None = None,
     interactive: bool = False,
 ) -> dict[str, Any]:
@@ -44,7 +64,7 @@ def draw(
 
     Parameters
     ----------
-    kind : {'heatmap', 'bubbles', 'difference'}
+    kind : {'heatmap', 'bubbles', 'difference', 'reservation-table'}
         What to draw.
     database : path-like
         A database that `swflow.database.load` wrote.
@@ -58,6 +78,9 @@ def draw(
         Where both have a column, such as ``wait_time``, that of ``outcomes`` is meant.
     scale : {'log', 'linear'}
         The value axis of heatmaps.
+    window : (float or None, float or None)
+        The part of a reservation table to draw, seconds from the log's start; a day from or to the one that is given.
+        By default the day of the first run with most penalty, or its first day with jobs if there is none.
     title : str, optional
         By default the log's name.
     interactive : bool
@@ -71,7 +94,7 @@ def draw(
     Raises
     ------
     SwflowError
-        If there is no such run, or a predicate is wrong.
+        If there is no such run, a predicate or the window is wrong, or no run has the places of its jobs.
     """
     if kind not in KINDS:
         raise SwflowError(f"figure: unknown kind {kind!r}; use {', '.join(KINDS)}")
@@ -82,6 +105,8 @@ def draw(
         chosen = _runs(connection, log, runs)
         names = [f"{run['workload']}, {run['scheduler']}" for run in chosen]
         title = title or ", ".join(sorted({log_of(run["workload"]) for run in chosen}))
+        if kind == RESERVATION_TABLE:
+            return _reservation_tables(connection, chosen, names, window, title, interactive)
         tables = [_outcomes(connection, run["run"], split) for run in chosen]
     if kind == "bubbles":
         return bubble_chart(_bubble_rows(names, tables), f"{title}: mean slowdown by load", scale)
@@ -259,3 +284,89 @@ def _short(names: Sequence[str], which: int, other: int) -> str:
     """Return what tells a run from the other one: the scheduler, unless it is the same."""
     workload, scheduler = names[which].split(", ")
     return scheduler if scheduler != names[other].split(", ")[1] else workload
+
+
+def _reservation_tables(
+    connection: duckdb.DuckDBPyConnection,
+    chosen: Sequence[dict[str, str]],
+    names: Sequence[str],
+    window: tuple[float | None, float | None],
+    title: str,
+    interactive: bool,
+) -> dict[str, Any]:
+    placed = {
+        run for (run,) in connection.execute("SELECT DISTINCT run FROM outcomes WHERE places IS NOT NULL").fetchall()
+    }
+    drawn = [(run["run"], name) for run, name in zip(chosen, names, strict=True) if run["run"] in placed]
+    if not drawn:
+        raise SwflowError(
+            f"figure: reservation-table: the processors of the jobs of {chosen[0]['run']} are not known; "
+            "run it with places: true (and an allocation other than count)"
+        )
+    since, until = _window(window)
+    if since is None or until is None:
+        since, until = _worst_day(*_table(connection, *drawn[0], None))
+    if not since < until:
+        raise SwflowError(
+            f"figure: reservation-table: from {since:g} until {until:g} is no time; give seconds, in order"
+        )
+    tables = [_table(connection, run, name, (since, until))[0] for run, name in drawn[:MOST_TABLES]]
+    if all(table.places.is_empty() for table in tables):
+        raise SwflowError(f"figure: reservation-table: no job runs from second {since:g} to {until:g}")
+    without = [run["run"] for run in chosen if run["run"] not in placed]
+    left_out = [f"{', '.join(without)}: processors not known"] if without else []
+    left_out += [f"{run}: more than {MOST_TABLES} runs" for run, _ in drawn[MOST_TABLES:]]
+    note = f"Not drawn: {'; '.join(left_out)}" if left_out else ""
+    return reservation_table_chart(
+        tables, (since, until), f"{title}: reservation table", note=note, interactive=interactive
+    )
+
+
+def _window(window: tuple[float | None, float | None]) -> tuple[float | None, float | None]:
+    """Return both ends, a day apart if one is given, or none."""
+    since, until = window
+    if since is None and until is not None:
+        return until - DAY, until
+    return since, since + DAY if since is not None and until is None else until
+
+
+def _table(
+    connection: duckdb.DuckDBPyConnection, run: str, name: str, window: tuple[float, float] | None
+) -> tuple[ReservationTable, pl.DataFrame]:
+    """Return the reservation table of a run, of the jobs that run within a window, and the jobs themselves."""
+    processors, size, stated = connection.execute(
+        """SELECT r.processors, w.processors_per_node, w.capacities
+        FROM runs r JOIN workloads w USING (workload) WHERE run = $run""",
+        {"run": run},
+    ).fetchall()[0]
+    machine = Machine(processors, processors if processors % size else processors // size, json.loads(stated or "{}"))
+    resources = [name for name in machine.capacities if _in_jobs(connection, name)]
+    demands = "".join(f', coalesce(j."{name}", 0.0) AS "{name}"' for name in resources)
+    part = f"AND start_time < {window[1]!r} AND end_time > {window[0]!r}" if window else ""
+    jobs = _frame(
+        connection,
+        f"""SELECT job_id, start_time, end_time, o.processors, o.penalty_time, o.killed, o.places {demands}
+        FROM outcomes o JOIN jobs j USING (workload, job_id) WHERE run = $run {part} ORDER BY start_time, job_id""",
+        run,
+    )
+    found = shadows(jobs, jobs.select("job_id", *resources), machine)
+    if window:  # a shadow at the edge may begin or end with a job that is not among these
+        found = found.with_columns(pl.col("start", "end").clip(*window)).filter(pl.col("start") < pl.col("end"))
+    return ReservationTable(name, machine, ranges(jobs), found), jobs
+
+
+def _worst_day(table: ReservationTable, jobs: pl.DataFrame) -> tuple[float, float]:
+    """Return the day, from the log's start, with most penalty over all processors; without any, the first one."""
+    first = (pl.col("start") // DAY).cast(pl.Int64)
+    last = (pl.col("end") / DAY).ceil().cast(pl.Int64)
+    within = pl.min_horizontal("end", (pl.col("day") + 1) * DAY) - pl.max_horizontal("start", pl.col("day") * DAY)
+    days = (
+        table.shadows.filter(pl.col("penalty") > 0)
+        .select("start", "end", "penalty", "processes", day=pl.int_ranges(first, last))
+        .explode("day")
+        .group_by("day", maintain_order=True)
+        .agg((within * pl.col("penalty") * pl.col("processes")).sum().alias("lost"))
+        .sort("lost", "day", descending=[True, False])
+    )
+    day = days["day"][0] if days.height else jobs.select((pl.col("start_time") // DAY).min()).item()
+    return day * DAY, (day + 1) * DAY

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -31,9 +32,62 @@ def generator(seed: int, *names: str) -> np.random.Generator:
     >>> int(generator(1, "KTH-SP2", "memory-low").integers(1000))
     87
     """
+    return np.random.default_rng(_seed_sequence(seed, names))
+
+
+def _seed_sequence(seed: int, names: Sequence[str]) -> np.random.SeedSequence:
     digest = hashlib.blake2b("\0".join(names).encode(), digest_size=16).digest()
     words = [int.from_bytes(digest[i : i + 4], "little") for i in range(0, 16, 4)]
-    return np.random.default_rng(np.random.SeedSequence([seed, *words]))
+    return np.random.SeedSequence([seed, *words])
+
+
+def uniform_per_job(seed: int, names: Sequence[str], ids: np.ndarray) -> np.ndarray:
+    """
+    Draw one uniform number per job, which depends on the job's id and not on the other jobs.
+
+    A job keeps its number when others are selected away, added or put in another order.
+
+    Parameters
+    ----------
+    seed : int
+        The project's seed.
+    names : sequence of str
+        What the numbers are for, such as the log's name and the step's name.
+    ids : int64 array of shape (jobs,)
+        The job ids; equal ids get equal numbers.
+
+    Returns
+    -------
+    float64 array of shape (jobs,)
+        In [0, 1), multiples of 2**-53.
+
+    References
+    ----------
+    G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014: the id counts
+    the steps of two generators (SplitMix64) that are seeded by the names, the second of which starts at the first's
+    output.
+
+    Examples
+    --------
+    >>> uniform_per_job(1, ["KTH-SP2", "memory-high"], np.array([7, 8])).round(3).tolist()
+    [0.906, 0.487]
+    """
+    keys = _seed_sequence(seed, names).generate_state(2, np.uint64)
+    bits = np.asarray(ids, dtype=np.int64).astype(np.uint64)
+    for key in keys:
+        bits = _mix(bits * _GOLDEN + key)  # wraps around at 2**64, as it is meant to
+    return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+#: The increment of SplitMix64: 2**64 over the golden ratio, made odd.
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def _mix(bits: np.ndarray) -> np.ndarray:
+    """Return SplitMix64's output for a state: every bit of it depends on every bit of the state."""
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
 
 
 def step_generator(seed: int, workload: str, output: str | os.PathLike[str], kind: str) -> np.random.Generator:

@@ -38,7 +38,7 @@ SECTIONS: tuple[tuple[str, str, str, str], ...] = (
         "Schedulers",
         "The scheduler log replays the start times that the log recorded.",
         """SELECT scheduler, "order", backfill, lookahead AS reservations, backfill_order, estimates, prediction,
-            allocation, event_order, dispatch, without_status FROM schedulers ORDER BY scheduler""",
+            allocation, runtime, event_order, dispatch, without_status FROM schedulers ORDER BY scheduler""",
     ),
     (
         "metrics",
@@ -77,6 +77,24 @@ SECTIONS: tuple[tuple[str, str, str, str], ...] = (
         "Rows of the papers' tables whose runs are in the database. A published value may rest on another "
         "version of the log.",
         """SELECT paper, "table", row, "column", published, ours, difference, workload, scheduler FROM reproduction""",
+    ),
+    (
+        "trends",
+        "What a paper found to be lower than what, here",
+        "One row per trend and workload: the two figures, and whether the first is the lower one; of replicates, the "
+        "medians. Between replicates such a figure varies: see the table of replicates.",
+        """SELECT paper, trend, workload, lower_value, higher_value,
+            CASE WHEN holds THEN 'holds' ELSE 'does not hold' END AS result FROM trend_checks""",
+    ),
+    (
+        "replicates",
+        "Replicates of random steps",
+        "Of workloads that differ in the random draw alone: mean and Student's 95 % confidence interval of the mean.",
+        """SELECT recipe, scheduler, replicates, measure, mean, low, high FROM replicates
+        WHERE replicates > 1 AND measure IN ('mean_wait_time', 'mean_response_time', 'mean_bounded_slowdown', 'awrt',
+            'awwt', 'utilization', 'squashed_area', 'killed', 'penalized_percent', 'p95_wait_time_unkilled',
+            'p95_bounded_slowdown_60_unkilled')
+        ORDER BY ALL""",
     ),
     (
         "logs",

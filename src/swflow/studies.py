@@ -131,7 +131,7 @@ def planned_figures(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tupl
     -------
     dict
         (study, log, kind) to ``title``, ``runs`` (one a column, in the order of the study) and ``split``: the
-        options of ``swflow figure``.
+        options of ``swflow figure``; a reservation table may have ``from`` and ``until``, by the study's ``window``.
 
     Raises
     ------
@@ -170,6 +170,8 @@ def planned_figures(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tupl
                     "runs": list(dict.fromkeys("/".join(run) for run in runs)),
                     "split": [parts] if isinstance(parts, str) else list(parts),
                 }
+                if kind == "reservation-table":
+                    figures[study, log, kind] |= content.get("window") or {}
     return figures
 
 
@@ -193,7 +195,7 @@ def command_options(options: Mapping[str, Any]) -> str:
     Parameters
     ----------
     options : mapping
-        Names to values; lists become repeated options, null none at all.
+        Names to values; lists become repeated options, mappings repeated options ``KEY=VALUE``, null none at all.
 
     Returns
     -------
@@ -204,6 +206,8 @@ def command_options(options: Mapping[str, Any]) -> str:
     --------
     >>> command_options({"without_status": [5], "jobs": 10000, "where": "user_id == 50"})
     "--jobs 10000 --where 'user_id == 50' --without-status 5"
+    >>> command_options({"nodes": 28, "capacities": {"memory_bandwidth": 6000}})
+    '--capacities memory_bandwidth=6000 --nodes 28'
     """
     words: list[str] = []
     for name in sorted(options):
@@ -212,6 +216,8 @@ def command_options(options: Mapping[str, Any]) -> str:
         if isinstance(value, bool):
             words.append(option if value else option.replace("--", "--no-", 1))
         elif value is not None:
+            if isinstance(value, Mapping):
+                value = [f"{key}={value[key]}" for key in sorted(value, key=str)]
             for item in value if isinstance(value, list) else [value]:
                 words += [option, json.dumps(item) if isinstance(item, dict) else str(item)]
     return shlex.join(words)

@@ -7,7 +7,7 @@ def figure_files(*endings):
 def figure_options(wildcards):
     """Return the options that draw a figure."""
     planned = FIGURES[wildcards.study, wildcards.log, wildcards.figure]
-    return command_options({"title": planned["title"], "run": planned["runs"], "split": planned["split"]})
+    return command_options({"run" if name == "runs" else name: value for name, value in planned.items()})
 
 
 def shown_runs(wildcards):
@@ -25,7 +25,7 @@ rule figure:
     wildcard_constraints:
         study=one_of(config["studies"]),
         log=one_of({log for _, log, _ in FIGURES}),
-        figure="heatmap|bubbles|difference",
+        figure="heatmap|bubbles|difference|reservation-table",
     params:
         database=rules.load.params.database,
         outputs=lambda wildcards, output: " ".join(f"-o {file}" for file in output),

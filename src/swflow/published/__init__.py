@@ -8,6 +8,18 @@ import polars as pl
 #: a column of the table ``metrics``, or ``spearman_`` and a measure of the table ``correlations``.
 COLUMNS = ("paper", "table", "row", "column", "value", "workload", "scheduler", "figure")
 
+#: The columns of the files of trends: the figure of the workload that ends with ``lower_step``, under
+#: ``lower_scheduler``, is the lower one of the two.
+TREND_COLUMNS = (
+    "paper",
+    "trend",
+    "figure",
+    "lower_step",
+    "lower_scheduler",
+    "higher_step",
+    "higher_scheduler",
+)
+
 
 def published_values() -> pl.DataFrame:
     """
@@ -23,6 +35,26 @@ def published_values() -> pl.DataFrame:
     >>> published_values().filter(row="KTH SP2 slowdown", column="EASY")["value"].to_list()
     [0.55]
     """
-    types = {name: pl.Float64() if name == "value" else pl.String() for name in COLUMNS}
-    files = sorted(Path(__file__).parent.glob("*.csv"))
+    return _read("*_table*.csv", {name: pl.Float64() if name == "value" else pl.String() for name in COLUMNS})
+
+
+def published_trends() -> pl.DataFrame:
+    """
+    Return what the papers found to be lower than what.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row a trend, with the columns of `TREND_COLUMNS`.
+
+    Examples
+    --------
+    >>> published_trends().row(0, named=True)["trend"]
+    'bounded slowdown grows LOW < MED under First Fit'
+    """
+    return _read("*_trends.csv", {name: pl.String() for name in TREND_COLUMNS})
+
+
+def _read(pattern: str, types: dict[str, pl.DataType]) -> pl.DataFrame:
+    files = sorted(Path(__file__).parent.glob(pattern))
     return pl.concat(pl.read_csv(file, schema=types) for file in files)

@@ -10,7 +10,7 @@ from numba.extending import intrinsic
 from swflow.compilation import njit
 
 #: The allocations, as the kernels number them.
-FIRST_FIT, LONGEST_IDLE, FIRST_CONTIGUOUS, BEST_CONTIGUOUS, NEXT_FIT = range(5)
+FIRST_FIT, LONGEST_IDLE, FIRST_CONTIGUOUS, BEST_CONTIGUOUS, NEXT_FIT, LEAST_SHARED, THRESHOLD = range(7)
 
 #: What an allocation chooses among the free processors.
 ALLOCATIONS = {
@@ -19,6 +19,8 @@ ALLOCATIONS = {
     "first-contiguous": FIRST_CONTIGUOUS,
     "best-contiguous": BEST_CONTIGUOUS,
     "next-fit": NEXT_FIT,
+    "least-shared": LEAST_SHARED,
+    "threshold": THRESHOLD,
 }
 
 # A set of processors is an array of uint64 words: processor p is bit p & 63 of word p >> 6, and the bits
@@ -196,7 +198,7 @@ def has_run(bits: np.ndarray, width: int, machine: int) -> bool:
 @njit
 def choose(bits: np.ndarray, width: int, allocation: int, pointer: int, machine: int, chosen: np.ndarray) -> bool:
     """
-    Apply every allocation but longest-idle.
+    Apply the allocations that ask neither for the past (longest-idle) nor for the neighbours.
 
     Parameters
     ----------

@@ -7,7 +7,7 @@ import polars as pl
 
 from swflow import __version__
 from swflow.jobs import Workload
-from swflow.scheduling.orders import NAMED
+from swflow.scheduling.orders import NAMED, PENALTIES
 from swflow.scheduling.scheduler import CHOICES, Scheduler
 from swflow.swf import run_as_swf, write_swf
 
@@ -83,9 +83,10 @@ def conventions(workload: Workload, scheduler: Scheduler) -> list[str]:
     ]
     if scheduler.backfill in ("lookahead", "selective"):
         lines.append(f"Reservations: {scheduler.lookahead}")
+    if scheduler.backfill in ("easy", "lookahead", "selective", "reservation-table"):
+        lines.append(f"Order of backfilling: {_order(scheduler.backfill_order or scheduler.order)}")
     if scheduler.backfill in ("easy", "lookahead", "selective"):
         lines += [
-            f"Order of backfilling: {_order(scheduler.backfill_order or scheduler.order)}",
             "Shadow time: the earliest time at which, by the planned ends of the running jobs, enough processors are "
             "free for the head; a later job may start now if its planned end is not after it, or if it fits into the "
             "processors that will be left beside the head then",
@@ -96,6 +97,14 @@ def conventions(workload: Workload, scheduler: Scheduler) -> list[str]:
         f"Events ({scheduler.event_order}): {CHOICES['event_order'][scheduler.event_order]}",
         "Processors: the allocated, else the requested; estimate: the requested time, else the run time",
     ]
+    if scheduler.runtime == "shared":
+        lines.append(
+            f"Run times ({scheduler.runtime}): {CHOICES['runtime'][scheduler.runtime]}; the penalty of a node is "
+            f"{PENALTIES.get(scheduler.penalty, scheduler.penalty)}, summed over its resources"
+            + (", and a second for every overloaded shadow" if scheduler.penalty == "printed" else "")
+        )
+    if scheduler.allocation == "threshold":
+        lines.append(f"Limit of a node's penalty: {scheduler.sharing_limit:g}")
     lines += [f"Unavailable: {_window(window)}" for window in scheduler.unavailable]
     if scheduler.centres:
         sizes = ", ".join(str(centre["processors"]) for centre in scheduler.centres)

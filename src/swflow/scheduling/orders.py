@@ -2,7 +2,7 @@
 
 import ast
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -158,22 +158,80 @@ def compile_formula(text: str, option: str = "order") -> Formula:
     >>> formula.changes, formula.function.ctypes(30, 10, 20, 4, 0, 0, 0, 0, 0)
     (True, -4.0)
     """
-    import numba
-
     from swflow.scheduling.queue_order import key_function
 
     tree = _parse(NAMED.get(text, text), option)
     names = frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in VARIABLES)
+    function = _compiled(text, tree, option, _PARAMETERS, "    wait = now - submit_time\n", key_function)
+    return Formula(text, function, names)
+
+
+def _compiled(
+    text: str, tree: ast.expr, option: str, parameters: Sequence[str], first: str, compiler: Callable[..., Any]
+) -> Any:
+    """Make a function of a formula and compile it; ``first`` is what its body begins with."""
+    import numba
+
     body = ast.unparse(_WithFloats().visit(tree))
     # The text is built of whitelisted nodes only, so that there is nothing in it but arithmetic.
-    source = f"def key({', '.join(_PARAMETERS)}):\n    wait = now - submit_time\n    return float({body})\n"
+    source = f"def formula({', '.join(parameters)}):\n{first}    return float({body})\n"
     scope: dict[str, Any] = dict(FUNCTIONS)
     exec(compile(source, f"<{option}: {text}>", "exec"), scope)
     try:
-        function = key_function(scope["key"])
+        return compiler(scope["formula"])
     except numba.core.errors.NumbaError:
         raise SwflowError(f"{option}: {text!r}: a function has a wrong number of arguments") from None
-    return Formula(text, function, names)
+
+
+#: The named penalties of an overloaded node; ``printed`` charges a second for every overloaded shadow besides.
+PENALTIES = {"linear": "max(usage / capacity, 1) - 1", "printed": "max(usage / capacity, 1) - 1"}
+
+
+def check_penalty(penalty: str) -> None:
+    """
+    Raise an error unless a text is a named penalty or a formula of ``usage`` and ``capacity``.
+
+    Examples
+    --------
+    >>> check_penalty("used / 2")
+    Traceback (most recent call last):
+    swflow.errors.SwflowError: penalty: 'used / 2': unknown name 'used' at position 1; did you mean 'usage'?
+    """
+    if penalty not in PENALTIES:
+        parse_expression(penalty, ("usage", "capacity"), "penalty", FUNCTIONS)
+
+
+@cache
+def compile_penalty(penalty: str) -> Any:
+    """
+    Compile the penalty of an overloaded node for the kernels.
+
+    Parameters
+    ----------
+    penalty : str
+        A name of `PENALTIES`, which stays as it is, or a formula of ``usage`` (what the processes of a node ask of a
+        resource) and ``capacity`` (what the node has of it): the fraction by which it prolongs the jobs there.
+
+    Returns
+    -------
+    str or numba cfunc
+
+    Raises
+    ------
+    SwflowError
+        If it is no formula; the message has the position of the fault.
+
+    Examples
+    --------
+    >>> compile_penalty("(usage / capacity) ** 2").ctypes(3, 2)
+    2.25
+    """
+    if penalty in PENALTIES:
+        return penalty
+    from swflow.scheduling.sharing import penalty_function
+
+    tree = parse_expression(penalty, ("usage", "capacity"), "penalty", FUNCTIONS)
+    return _compiled(penalty, tree, "penalty", ("usage", "capacity"), "", penalty_function)
 
 
 def kernel_order(

@@ -12,7 +12,9 @@ from swflow.scheduling.allocation import (
     ALLOCATIONS,
     BEST_CONTIGUOUS,
     FIRST_CONTIGUOUS,
+    LEAST_SHARED,
     LONGEST_IDLE,
+    THRESHOLD,
     choose,
     fill,
     holds,
@@ -25,6 +27,18 @@ from swflow.scheduling.allocation import (
     take_lowest,
 )
 from swflow.scheduling.queue_order import KEY_SIGNATURE
+from swflow.scheduling.sharing import (
+    NOTHING_SHARED,
+    Resources,
+    Sharing,
+    choose_least_shared,
+    enter_in_plan,
+    leave_in_plan,
+    new_sharing,
+    penalty_of,
+    share,
+    whole_nodes,
+)
 from swflow.scheduling.timetable import (
     Timetable,
     advance,
@@ -54,8 +68,8 @@ ORDERS = {
     "expansion-factor": EXPANSION_FACTOR,
 }
 
-#: The kernel's number for conservative backfilling; otherwise it is told the number of reservations.
-CONSERVATIVE = -1
+#: The kernel's numbers for backfilling with many reservations; otherwise it is told how many jobs have one.
+CONSERVATIVE, RESERVATION_TABLE = -1, -2
 
 #: Seconds by which a prediction grows, one after the other, each time that a job outruns it.
 INCREMENTS = np.array([60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000], np.float64)
@@ -63,7 +77,7 @@ INCREMENTS = np.array([60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 1800
 _NONE = np.uint64(0)
 
 # Places in State.numbers.
-_FREE, _RUNNING, _QUEUED, _POINTER, _RANGES, _HEAD, _STARTED, _ROWS, _LEAVING = range(9)
+_FREE, _RUNNING, _QUEUED, _POINTER, _RANGES, _HEAD, _STARTED, _ROWS, _LEAVING, _MOVED = range(10)
 
 
 @cfunc(KEY_SIGNATURE)
@@ -106,6 +120,7 @@ class State(NamedTuple):
     # A heap by (true end, job), and a list sorted by planned end.
     ends: np.ndarray
     enders: np.ndarray
+    where: np.ndarray  # the place of a running job in the heap
     planned_ends: np.ndarray
     planned_jobs: np.ndarray
     queue: np.ndarray
@@ -113,10 +128,12 @@ class State(NamedTuple):
     widths: np.ndarray  # the processors of the jobs of the backfill queue, for a quick look
     spare: np.ndarray
     leaving: np.ndarray  # who started in this pass
+    moved: np.ndarray  # who came or went since the shared resources were last looked at
     # Since when a processor idles (if busy: until when by plan), and the idle ones, a list sorted by that.
     idle_since: np.ndarray
     idle_next: np.ndarray
     idle_previous: np.ndarray
+    sharing: Sharing
 
 
 class Blockers(NamedTuple):
@@ -133,7 +150,6 @@ class Blockers(NamedTuple):
     fitting: np.ndarray
     stale: np.ndarray
     number: np.ndarray
-    rule: np.ndarray  # the head's shadow time and the extra processors, if processors were merely counted
 
 
 # -- running jobs
@@ -142,26 +158,30 @@ class Blockers(NamedTuple):
 @njit
 def _push(state: State, end: float, job: int) -> None:
     """Push a job onto the heap of the running ones."""
+    _rise(state, state.numbers[_RUNNING], end, job)
+
+
+@njit
+def _rise(state: State, place: int, end: float, job: int) -> None:
+    """Put a job at a place of the heap, or further up where it belongs."""
     ends, enders = state.ends, state.enders
-    place = state.numbers[_RUNNING]
     while place > 0:
         parent = (place - 1) >> 1
         if ends[parent] < end or (ends[parent] == end and enders[parent] < job):
             break
         ends[place] = ends[parent]
         enders[place] = enders[parent]
+        state.where[enders[place]] = place
         place = parent
     ends[place] = end
     enders[place] = job
+    state.where[job] = place
 
 
 @njit
-def _pop(state: State) -> None:
-    """Remove the root of the heap."""
+def _sink(state: State, place: int, size: int, end: float, job: int) -> None:
+    """Put a job at a place of the heap of ``size`` jobs, or further down where it belongs."""
     ends, enders = state.ends, state.enders
-    size = state.numbers[_RUNNING] - 1
-    end, job = ends[size], enders[size]
-    place = 0
     while True:
         child = 2 * place + 1
         if child >= size:
@@ -175,9 +195,34 @@ def _pop(state: State) -> None:
             break
         ends[place] = ends[child]
         enders[place] = enders[child]
+        state.where[enders[place]] = place
         place = child
     ends[place] = end
     enders[place] = job
+    state.where[job] = place
+
+
+@njit
+def _pop(state: State) -> None:
+    """Remove the root of the heap."""
+    size = state.numbers[_RUNNING] - 1
+    _sink(state, 0, size, state.ends[size], state.enders[size])
+
+
+@njit
+def _share(jobs: Jobs, state: State, pool: np.ndarray, now: float, come: bool) -> None:
+    """Let those who came or went change the shadows of their nodes, and the ends of their neighbours."""
+    sharing, numbers = state.sharing, state.numbers
+    moved = state.moved[: numbers[_MOVED]]
+    count = share(sharing, pool, jobs.first_range, jobs.ranges, jobs.start, jobs.run, now, moved, come)
+    numbers[_MOVED] = 0
+    for index in range(count):
+        job = sharing.changed[index]
+        place, end = state.where[job], sharing.end[job]
+        if end <= state.ends[place]:
+            _rise(state, place, end, job)
+        else:
+            _sink(state, place, numbers[_RUNNING], end, job)
 
 
 @njit
@@ -236,6 +281,10 @@ def _begin(
     numbers[_STARTED] += 1
     state.leaving[numbers[_LEAVING]] = job
     numbers[_LEAVING] += 1
+    if state.moved.size > 0:
+        state.moved[numbers[_MOVED]] = job
+        numbers[_MOVED] += 1
+        enter_in_plan(state.sharing, state.sharing.usage, pool, jobs.first_range[job], jobs.ranges[job], job)
 
 
 @njit
@@ -249,6 +298,9 @@ def _complete(
     _remove_planned(state, numbers[_RUNNING], job)
     numbers[_RUNNING] -= 1
     numbers[_FREE] += jobs.processors[job]
+    if state.moved.size > 0:
+        state.moved[numbers[_MOVED]] = job
+        numbers[_MOVED] += 1
     places[:] = _NONE
     # The processors idle from now on, so they go to the end of the idle ones, in order among equals.
     before = machine
@@ -330,13 +382,17 @@ def _choose_idle(state: State, eligible: np.ndarray, width: int, machine: int, c
 
 @njit
 def _choose_now(
-    state: State, eligible: np.ndarray, width: int, allocation: int, machine: int, chosen: np.ndarray
-) -> None:
-    """Choose among processors that are free now; there must be enough."""
+    state: State, eligible: np.ndarray, job: int, width: int, allocation: int, machine: int, chosen: np.ndarray
+) -> bool:
+    """Choose among processors that are free now, and enough; with a threshold there may be none that will do."""
     if allocation == LONGEST_IDLE:
         _choose_idle(state, eligible, width, machine, chosen)
+    elif allocation >= LEAST_SHARED:
+        limit = state.sharing.limit[job]
+        return choose_least_shared(state.sharing, state.sharing.usage, eligible, width, job, limit, machine, chosen)
     else:
         choose(eligible, width, allocation, state.numbers[_POINTER], machine, chosen)
+    return True
 
 
 # -- the queue
@@ -500,15 +556,17 @@ def _start_now(
     allocation: int,
     machine: int,
     chosen: np.ndarray,
-) -> None:
-    """Start a job on processors that the first ``group`` blockers leave."""
-    _choose_now(state, blockers.open[group], jobs.processors[job], allocation, machine, chosen)
+) -> bool:
+    """Start a job on processors that the first ``group`` blockers leave, if some will do."""
+    if not _choose_now(state, blockers.open[group], job, jobs.processors[job], allocation, machine, chosen):
+        return False
     _begin(jobs, state, pool, now, job, chosen, allocation, machine)
     for index in range(blockers.number[0] + 1):
         for word in range(chosen.size):
             blockers.open[index, word] &= ~chosen[word]
         blockers.stale[index] = True
     _fits(blockers, 0, 1, allocation, machine)  # what refuses most jobs is to be exact
+    return True
 
 
 @njit
@@ -517,7 +575,7 @@ def _reserve_for_head(
     state: State,
     pool: np.ndarray,
     now: float,
-    width: int,
+    head: int,
     allocation: int,
     machine: int,
     eligible: np.ndarray,
@@ -529,6 +587,10 @@ def _reserve_for_head(
 
     The running jobs are gone through in order of planned end, each adding its processors to the free ones.
     """
+    width = jobs.processors[head]
+    usage = state.sharing.usage
+    if allocation >= LEAST_SHARED:
+        usage = usage.copy()
     eligible[:] = state.free
     size = state.numbers[_FREE]
     running = state.numbers[_RUNNING]
@@ -546,11 +608,19 @@ def _reserve_for_head(
                 fill(eligible, first, last)
                 if contiguous:
                     longest = max(longest, next_out(eligible, last, machine) - last_out(eligible, first) - 1)
+            if allocation >= LEAST_SHARED:
+                leave_in_plan(state.sharing, usage, pool, jobs.first_range[job], jobs.ranges[job], job)
             size += jobs.processors[job]
             index += 1
         if size < width or (contiguous and longest < width):
             continue
-        if allocation != LONGEST_IDLE:
+        if allocation >= LEAST_SHARED:
+            limit = state.sharing.limit[head]
+            if not choose_least_shared(state.sharing, usage, eligible, width, head, limit, machine, chosen):
+                continue
+            if allocation == THRESHOLD:
+                whole_nodes(state.sharing, chosen, machine)  # new neighbours would hold the head up
+        elif allocation != LONGEST_IDLE:
             choose(eligible, width, allocation, state.numbers[_POINTER], machine, chosen)
         elif time == now:
             _choose_idle(state, eligible, width, machine, chosen)
@@ -562,18 +632,6 @@ def _reserve_for_head(
             take_lowest(eligible, width - before, chosen)
         return time
     return np.inf
-
-
-@njit
-def _count_for_head(jobs: Jobs, state: State, now: float, width: int, rule: np.ndarray) -> None:
-    """Find when enough processors for the head will be free, wherever they lie, and how many it then leaves."""
-    shadow, extra = now, state.numbers[_FREE]
-    index = 0
-    while extra < width:
-        shadow = max(state.planned_ends[index], now)
-        extra += jobs.processors[state.planned_jobs[index]]
-        index += 1
-    rule[0], rule[1] = shadow, extra - width
 
 
 @njit
@@ -613,16 +671,17 @@ def _reserve(
     state: State,
     table: Timetable,
     job: int,
+    latest: float,
     allocation: int,
     machine: int,
     eligible: np.ndarray,
     spare: np.ndarray,
     chosen: np.ndarray,
 ) -> float:
-    """Find the first place and time at which a job fits into the timetable, and note it there."""
+    """Find the first place and time at which a job fits into the timetable, and note it there if not after latest."""
     width, planned = jobs.processors[job], jobs.planned[job]
     step = earliest_step(table, width, planned, allocation, machine, eligible, spare)
-    if step == steps_of(table):
+    if step == steps_of(table) or table.times[step] > latest:
         return np.inf
     time = table.times[step]
     pointer = state.numbers[_POINTER]
@@ -642,7 +701,6 @@ def _serve_ahead(
     windows: np.ndarray,
     now: float,
     lookahead: int,
-    count_rule: bool,
     allocation: int,
     machine: int,
     work: np.ndarray,
@@ -671,8 +729,11 @@ def _serve_ahead(
         job = state.queue[place]
         width = jobs.processors[job]
         group = _class_of(blockers, now + jobs.planned[job])
-        if width <= blockers.fitting[group] and _fits(blockers, group, width, allocation, machine):
-            _start_now(jobs, state, blockers, pool, now, job, group, allocation, machine, chosen)
+        if (
+            width <= blockers.fitting[group]
+            and _fits(blockers, group, width, allocation, machine)
+            and _start_now(jobs, state, blockers, pool, now, job, group, allocation, machine, chosen)
+        ):
             if planned:
                 occupy(table, chosen, now, jobs.until[job])
             continue
@@ -684,16 +745,14 @@ def _serve_ahead(
                 some |= state.widths[other] <= blockers.fitting[0]
             if not some:
                 break  # there is nobody whom a reservation could hold up
-            time = _reserve_for_head(jobs, state, pool, now, width, allocation, machine, eligible, spare, chosen)
+            time = _reserve_for_head(jobs, state, pool, now, job, allocation, machine, eligible, spare, chosen)
             numbers[_HEAD] = job
             numbers[_STARTED] = 0
-            if count_rule:
-                _count_for_head(jobs, state, now, width, blockers.rule)
         else:
             if not planned:
                 _plan_running(jobs, state, table, pool, windows, now, machine, spare)
                 planned = True
-            time = _reserve(jobs, state, table, job, allocation, machine, eligible, spare, chosen)
+            time = _reserve(jobs, state, table, job, np.inf, allocation, machine, eligible, spare, chosen)
         _block(blockers, time, chosen)
         jobs.row[job] = 0
         reserved += 1
@@ -707,14 +766,14 @@ def _serve_ahead(
             job = state.backfill_queue[place]
             if jobs.row[job] == 0 or not np.isnan(jobs.start[job]):
                 continue
-            end = now + jobs.planned[job]
-            if count_rule and end >= blockers.rule[0] and width >= blockers.rule[1]:
-                continue
-            group = _class_of(blockers, end)
-            if width <= blockers.fitting[group] and _fits(blockers, group, width, allocation, machine):
-                _start_now(jobs, state, blockers, pool, now, job, group, allocation, machine, chosen)
-                if numbers[_FREE] == 0:
-                    break
+            group = _class_of(blockers, now + jobs.planned[job])
+            if (
+                width <= blockers.fitting[group]
+                and _fits(blockers, group, width, allocation, machine)
+                and _start_now(jobs, state, blockers, pool, now, job, group, allocation, machine, chosen)
+                and numbers[_FREE] == 0
+            ):
+                break
     place = 0
     while reserved > 0:
         job = state.queue[place]
@@ -750,8 +809,7 @@ def _serve_newcomers(
         return False
     chosen, eligible, spare = work[0], work[1], work[2]
     if numbers[_STARTED] > 0:
-        width = jobs.processors[head]
-        time = _reserve_for_head(jobs, state, pool, now, width, allocation, machine, eligible, spare, chosen)
+        time = _reserve_for_head(jobs, state, pool, now, head, allocation, machine, eligible, spare, chosen)
         if time != blockers.starts[0]:
             return False
         for word in range(chosen.size):
@@ -807,37 +865,146 @@ def _serve_conservatively(
                 continue
             begin, end = jobs.until[job], jobs.until[job] + jobs.planned[job]
             vacate(table, held[row], begin, end)
-            time = _reserve(jobs, state, table, job, allocation, machine, eligible, spare, chosen)
+            time = _reserve(jobs, state, table, job, np.inf, allocation, machine, eligible, spare, chosen)
             jobs.until[job] = time
             held[row] = chosen
     for place in range(queued):
         job = state.queue[place]
         if jobs.row[job] < 0:
-            numbers[_ROWS] -= 1
-            row = rows[numbers[_ROWS]]
-            jobs.row[job] = row
-            jobs.until[job] = _reserve(jobs, state, table, job, allocation, machine, eligible, spare, chosen)
-            held[row] = chosen
+            _hold(jobs, state, table, held, rows, job, np.inf, allocation, machine, work)
     numbers[_STARTED] = 0
     promised = np.inf
     for place in range(queued):
         job = state.queue[place]
         time = jobs.until[job]
-        if time <= now:
-            row = jobs.row[job]
-            clash = False
-            for word in range(chosen.size):
-                clash |= held[row, word] & ~state.free[word] != _NONE
-            if not clash:
-                _begin(jobs, state, pool, now, job, held[row], allocation, machine)
-                jobs.row[job] = -1
-                rows[numbers[_ROWS]] = row
-                numbers[_ROWS] += 1
-                continue
-        promised = min(promised, time)
+        if time <= now and not _clash(state, held[jobs.row[job]]):
+            _begin(jobs, state, pool, now, job, held[jobs.row[job]], allocation, machine)
+            _give_back(jobs, state, rows, job)
+        else:
+            promised = min(promised, time)
     if numbers[_LEAVING] > 0:
         _leave_queues(jobs, state, False)
     return promised
+
+
+# -- backfilling in a reservation table
+
+
+@njit
+def _count_for_head(jobs: Jobs, state: State, now: float, width: int) -> tuple[float, int]:
+    """Find when enough processors for the head will be free, wherever they lie, and how many it then leaves."""
+    shadow, extra = now, state.numbers[_FREE]
+    index = 0  # of jobs that end at once the first to start count first, as Guim et al. count them
+    while extra < width:
+        shadow = max(state.planned_ends[index], now)
+        extra += jobs.processors[state.planned_jobs[index]]
+        index += 1
+    return shadow, extra - width
+
+
+@njit
+def _serve_in_table(
+    jobs: Jobs,
+    state: State,
+    table: Timetable,
+    pool: np.ndarray,
+    held: np.ndarray,
+    rows: np.ndarray,
+    windows: np.ndarray,
+    now: float,
+    replan: bool,
+    first: int,
+    allocation: int,
+    machine: int,
+    work: np.ndarray,
+) -> float:
+    """
+    Give the head a reservation, and others if their turn comes no later; return when the next one starts.
+
+    Reservations stay until a job ends early or another job comes to the head; until then, only newcomers (from
+    ``first`` on) are added.
+    """
+    numbers = state.numbers
+    while True:
+        queued = numbers[_QUEUED]
+        if queued == 0:
+            numbers[_HEAD] = -1
+            return np.inf
+        head = state.queue[0]
+        anew = replan or numbers[_HEAD] != head
+        if anew:
+            _forget_reservations(jobs, state, rows)
+            _plan_running(jobs, state, table, pool, windows, now, machine, work[2])
+            numbers[_HEAD] = head
+            _hold(jobs, state, table, held, rows, head, np.inf, allocation, machine, work)
+        replan = False
+        shadow, extra = _count_for_head(jobs, state, now, jobs.processors[head])
+        for place in range(queued):
+            width = state.widths[place]
+            if width > numbers[_FREE]:
+                continue
+            job = state.backfill_queue[place]
+            if jobs.row[job] >= 0 or not (anew or job >= first):
+                continue
+            if now + jobs.planned[job] < shadow or width < extra:
+                _hold(jobs, state, table, held, rows, job, jobs.until[head], allocation, machine, work)
+        promised = np.inf
+        for place in range(queued):
+            job = state.queue[place]
+            row = jobs.row[job]
+            if row < 0:
+                continue
+            if jobs.until[job] <= now and not _clash(state, held[row]):
+                _begin(jobs, state, pool, now, job, held[row], allocation, machine)
+                _give_back(jobs, state, rows, job)
+                if job == head:
+                    break  # the others are to make room for the next head
+            else:
+                promised = min(promised, jobs.until[job])
+        if numbers[_LEAVING] > 0:
+            _leave_queues(jobs, state, True)
+        if np.isnan(jobs.start[head]):
+            return promised
+
+
+@njit
+def _hold(
+    jobs: Jobs,
+    state: State,
+    table: Timetable,
+    held: np.ndarray,
+    rows: np.ndarray,
+    job: int,
+    latest: float,
+    allocation: int,
+    machine: int,
+    work: np.ndarray,
+) -> None:
+    """Give a job a reservation, unless that would begin after ``latest``."""
+    time = _reserve(jobs, state, table, job, latest, allocation, machine, work[1], work[2], work[0])
+    if time < np.inf or latest == np.inf:
+        state.numbers[_ROWS] -= 1
+        row = rows[state.numbers[_ROWS]]
+        jobs.row[job] = row
+        jobs.until[job] = time
+        held[row] = work[0]
+
+
+@njit
+def _clash(state: State, places: np.ndarray) -> bool:
+    """Return whether some of the processors are not free."""
+    clash = False
+    for word in range(places.size):
+        clash |= places[word] & ~state.free[word] != _NONE
+    return clash
+
+
+@njit
+def _give_back(jobs: Jobs, state: State, rows: np.ndarray, job: int) -> None:
+    """Give the row of a reservation back."""
+    rows[state.numbers[_ROWS]] = jobs.row[job]
+    state.numbers[_ROWS] += 1
+    jobs.row[job] = -1
 
 
 @njit
@@ -846,9 +1013,7 @@ def _forget_reservations(jobs: Jobs, state: State, rows: np.ndarray) -> None:
     for place in range(state.numbers[_QUEUED]):
         job = state.queue[place]
         if jobs.row[job] >= 0:
-            rows[state.numbers[_ROWS]] = jobs.row[job]
-            state.numbers[_ROWS] += 1
-            jobs.row[job] = -1
+            _give_back(jobs, state, rows, job)
 
 
 # -- predictions
@@ -865,14 +1030,14 @@ def _correct(
     now: float,
     allocation: int,
 ) -> bool:
-    """Give every job that outran its prediction the next increment, up to the user's estimate."""
+    """Give every job that outran its prediction the next increment, up to the user's estimate if that is binding."""
     corrected = False
     index = 0
     running = state.numbers[_RUNNING]
     while index < running and state.planned_ends[index] <= now:
         job = state.planned_jobs[index]
         begin = jobs.start[job]
-        if now >= begin + jobs.run[job]:
+        if now >= state.ends[state.where[job]]:
             index += 1
             continue
         while jobs.until[job] <= now:
@@ -905,7 +1070,6 @@ def simulate_kernel(
     backfill_order: int,
     per_event: bool,
     predict: bool,
-    count_rule: bool,
     windows: np.ndarray,
     users: np.ndarray,
     given: np.ndarray,
@@ -914,11 +1078,21 @@ def simulate_kernel(
     backfill_formula: Any,
     attributes: np.ndarray,
     increments: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    binding: np.ndarray,
+    per_node: int,
+    slows: bool,
+    penalty_kind: int,
+    penalty: Any,
+    demands: np.ndarray,
+    capacities: np.ndarray,
+    limit: float,
+    allowed: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Simulate; see `simulate_places`, which prepares the arguments."""
     count = submit.size
     words = (machine + 63) >> 6
     most = min(machine, count) + 1  # no more jobs can run at once
+    overtaking = backfill > 0 or backfill == RESERVATION_TABLE  # there is an order of backfilling
     jobs = Jobs(
         submit,
         run,
@@ -930,26 +1104,31 @@ def simulate_kernel(
         np.zeros(count, np.int64),
         np.full(count, -1, np.int64),
         np.empty(count),
-        np.empty(count) if backfill > 0 else np.empty(0),
+        np.empty(count) if overtaking else np.empty(0),
     )
     idle = machine + 1 if allocation == LONGEST_IDLE else 1
     # Until they start, the jobs of both queues are the ones that arrived: room for all is needed.
     state = State(
-        np.zeros(9, np.int64),
+        np.zeros(10, np.int64),
         np.zeros(words, np.uint64),
         np.empty(most),
         np.empty(most, np.int64),
+        np.zeros(count, np.int64),
         np.empty(most),
         np.empty(most, np.int64),
         np.empty(count, np.int64),
-        np.empty(count if backfill > 0 else 0, np.int64),
-        np.empty(count if backfill > 0 else 0, np.int64),
+        np.empty(count if overtaking else 0, np.int64),
+        np.empty(count if overtaking else 0, np.int64),
         np.empty(2 * count, np.int64),
         np.empty(most, np.int64),
+        np.empty(most if per_node > 0 else 0, np.int64),
         np.full(idle, -np.inf),
         np.empty(idle, np.int64),
         np.empty(idle, np.int64),
+        new_sharing(per_node, slows, penalty_kind, penalty, demands, capacities, limit, allowed, processors, machine),
     )
+    end = submit + run  # of the jobs that ended
+    spent = run.copy()  # what their run took without penalties
     numbers = state.numbers
     numbers[_FREE] = machine
     numbers[_HEAD] = -1
@@ -964,7 +1143,6 @@ def simulate_kernel(
         np.zeros(most_blockers + 1, np.int64),
         np.zeros(most_blockers + 1, np.bool_),
         np.zeros(1, np.int64),
-        np.zeros(2),
     )
     work = np.zeros((4, words), np.uint64)
     pool = np.empty((count + machine, 2), np.int32)
@@ -983,17 +1161,20 @@ def simulate_kernel(
             user_count = max(user_count, users[job] + 1)
     last = np.zeros((user_count, 2))
     completed_of = np.zeros(user_count, np.int64)
-    increased = np.zeros(count if predict else 0, np.int64)
+    increased = np.zeros(count if predict or slows else 0, np.int64)
 
     dynamic = order >= WFP3
-    backfill_dynamic = backfill > 0 and backfill_order >= WFP3
+    backfill_dynamic = overtaking and backfill_order >= WFP3
     window_ends = np.sort(windows[:, 1].copy())
     window = 0  # the first whose end is to come, as an event
     ended = 0  # the first whose end is to come, for the processors
     arrived = 0
     promised = np.inf
     replan = False
+    now = -np.inf
     while arrived < count or numbers[_RUNNING] > 0 or numbers[_QUEUED] > 0:
+        if numbers[_MOVED] > 0 or state.sharing.numbers[1] > 0:
+            _share(jobs, state, pool, now, True)
         now = promised
         if arrived < count:
             now = min(now, submit[arrived])
@@ -1009,11 +1190,13 @@ def simulate_kernel(
             may_arrive = arrived < count and submit[arrived] <= now
             may_complete = not may_arrive and numbers[_RUNNING] > 0 and state.ends[0] <= now
             may_open = not may_arrive and not may_complete
-        if backfill == CONSERVATIVE:
+        if backfill < 0:
             advance(table, now)
         while may_complete and numbers[_RUNNING] > 0 and state.ends[0] <= now:
+            end[state.enders[0]] = state.ends[0]
             job = _complete(jobs, state, pool, now, allocation, machine, work[3])
-            numbers[_HEAD] = -1
+            if backfill != RESERVATION_TABLE:
+                numbers[_HEAD] = -1
             if now < jobs.until[job]:
                 replan = True
                 if backfill == CONSERVATIVE:
@@ -1023,9 +1206,15 @@ def simulate_kernel(
             if predict:
                 user = users[job]
                 last[user, 0] = last[user, 1]
-                last[user, 1] = run[job]
+                last[user, 1] = now - jobs.start[job] if slows else run[job]
                 completed_of[user] += 1
             may_complete = not per_event
+        if numbers[_MOVED] > 0:
+            gone = state.moved[: numbers[_MOVED]].copy()
+            _share(jobs, state, pool, now, False)
+            for job in gone:
+                if slows and state.sharing.killed[job]:
+                    spent[job] = state.sharing.progress[job]
         while may_open and window < window_ends.size and window_ends[window] <= now:
             window += 1
             may_open = not per_event
@@ -1042,7 +1231,7 @@ def simulate_kernel(
             else:
                 jobs.key[job] = _key(order, now, job, jobs, given, formula, attributes)
                 _insert(state.queue, queued, _place_of(state.queue, jobs.key, queued, job), job)
-            if backfill > 0:
+            if overtaking:
                 if backfill_dynamic:
                     state.backfill_queue[queued] = job
                 else:
@@ -1063,8 +1252,11 @@ def simulate_kernel(
                     for place in range(machine - int(windows[index, 2]), machine):
                         state.idle_since[place] = max(state.idle_since[place], windows[index, 1])
             _relink_idle(state, machine)
-        if predict and _correct(jobs, state, pool, estimate, increased, increments, now, allocation):
-            numbers[_HEAD] = -1
+        if (predict or slows) and _correct(jobs, state, pool, binding, increased, increments, now, allocation):
+            if backfill == RESERVATION_TABLE:
+                replan = True
+            else:
+                numbers[_HEAD] = -1
             if backfill == CONSERVATIVE:
                 _forget_reservations(jobs, state, rows)
                 table = with_room(table, numbers[_RUNNING] + 2 * windows.shape[0] + 4, machine)
@@ -1076,7 +1268,7 @@ def simulate_kernel(
             replan = False
             promised = np.inf
             continue
-        if backfill != CONSERVATIVE:
+        if backfill >= 0:
             narrowest = machine + 1
             if numbers[_FREE] > 0 and (dynamic or backfill_dynamic):
                 for place in range(queued):
@@ -1103,8 +1295,10 @@ def simulate_kernel(
             larger = np.empty((2 * pool.shape[0] + machine, 2), np.int32)
             larger[: numbers[_RANGES]] = pool[: numbers[_RANGES]]
             pool = larger
-        if backfill == CONSERVATIVE:
-            table = with_room(table, 2 * queued + 4, machine)
+        if backfill < 0:
+            table = with_room(
+                table, 2 * (queued + (numbers[_RUNNING] if backfill == RESERVATION_TABLE else 0)) + 4, machine
+            )
             if queued > held.shape[0]:
                 old = held.shape[0]
                 more_held = np.zeros((2 * queued, words), np.uint64)
@@ -1116,15 +1310,20 @@ def simulate_kernel(
                 for row in range(old, 2 * queued):
                     rows[numbers[_ROWS]] = row
                     numbers[_ROWS] += 1
-            promised = _serve_conservatively(
-                jobs, state, table, pool, held, rows, now, replan, allocation, machine, work
-            )
+            if backfill == CONSERVATIVE:
+                promised = _serve_conservatively(
+                    jobs, state, table, pool, held, rows, now, replan, allocation, machine, work
+                )
+            else:
+                promised = _serve_in_table(
+                    jobs, state, table, pool, held, rows, windows, now, replan, previous, allocation, machine, work
+                )
             replan = False
             continue
         if (
             backfill == 1
             and windows.shape[0] == 0
-            and not (dynamic or backfill_dynamic or count_rule or (per_event and predict))
+            and not (dynamic or backfill_dynamic or (per_event and predict))
             and _serve_newcomers(jobs, state, blockers, pool, now, previous, arrived, allocation, machine, work)
         ):
             continue
@@ -1132,7 +1331,7 @@ def simulate_kernel(
             room = numbers[_RUNNING] + min(numbers[_FREE], queued)
             room += 2 * (windows.shape[0] + min(backfill, queued)) + 4
             table = with_room(table, room, machine)
-        _serve_ahead(jobs, state, blockers, table, pool, windows, now, backfill, count_rule, allocation, machine, work)
+        _serve_ahead(jobs, state, blockers, table, pool, windows, now, backfill, allocation, machine, work)
 
     offsets = np.zeros(count + 1, np.int64)
     for job in range(count):
@@ -1141,7 +1340,7 @@ def simulate_kernel(
     for job in range(count):
         for index in range(jobs.ranges[job]):
             ranges[offsets[job] + index] = pool[jobs.first_range[job] + index]
-    return jobs.start, offsets, ranges
+    return jobs.start, offsets, ranges, end, spent, state.sharing.killed
 
 
 class Places(NamedTuple):
@@ -1156,11 +1355,20 @@ class Places(NamedTuple):
         Job ``i`` has the ranges ``offsets[i]`` to ``offsets[i + 1]``, the latter not included.
     ranges : int32 array of shape (ranges, 2)
         First and last processor of every range, numbered from 0, ascending within a job.
+    end : float64 array of shape (jobs,)
+        End times in seconds.
+    penalty : float64 array of shape (jobs,)
+        How long a job was held up by its neighbours, seconds.
+    killed : bool array of shape (jobs,)
+        Whether that made a job reach the time at which it is killed; empty if penalties move no ends.
     """
 
     start: np.ndarray
     offsets: np.ndarray
     ranges: np.ndarray
+    end: np.ndarray
+    penalty: np.ndarray
+    killed: np.ndarray
 
     def of(self, job: int) -> np.ndarray:
         """Return the processors of one job, ascending."""
@@ -1182,10 +1390,10 @@ def simulate_places(
     backfill_order: str | np.ndarray | Callable[..., float] = "fcfs",
     per_event: bool = False,
     predict: bool = False,
-    count_rule: bool = False,
     users: np.ndarray | None = None,
     attributes: np.ndarray | None = None,
     unavailable: Sequence[tuple[float, float, int]] = (),
+    resources: Resources | None = None,
 ) -> Places:
     """
     Simulate a machine of numbered processors.
@@ -1209,26 +1417,29 @@ def simulate_places(
     order, backfill_order : str, float64 array of shape (jobs,), or numba cfunc
         In what order the queue is served and backfilled: a name of `ORDERS`, keys, or a function of
         `swflow.scheduling.queue_order.KEY_SIGNATURE`. The smallest key is first, ties by index, NaN last.
-    backfill : {'none', 'lookahead', 'conservative'}
-        Who may overtake.
+    backfill : {'none', 'lookahead', 'conservative', 'reservation-table'}
+        Who may overtake. In the reservation table (Guim et al.) the head has a reservation, and jobs get one in the
+        order of backfilling if its start is not after the head's, they are not wider than what is free now, and
+        they may also overtake where processors are merely counted: they end before the head's shadow time or need
+        fewer than the extra processors (strictly). The table is planned anew when a job ends early or another job
+        has come to the head; in between, newcomers are added behind the others.
     lookahead : int
         How many of the first jobs that do not fit get a reservation; 1 is EASY.
     per_event : bool
         Whether every event has a pass of its own (arrivals before completions), not every instant.
     predict : bool
         Whether the planned run time is predicted from the user's last two, ``planned`` being its cap.
-    count_rule : bool
-        EASY only: whether a job that overtakes must also be allowed to where processors are merely counted,
-        i.e. end before the head's shadow time or need fewer than the extra processors (strictly; both are
-        found once a pass, and the shadow time is when enough will be free, wherever they lie). The simulator
-        of Guim et al. asks this first. With a contiguous allocation hardly anybody then overtakes a head
-        that finds enough free processors, but no run of them.
     users : int64 array of shape (jobs,), optional
         The users, needed for predictions.
     attributes : float64 array of shape (jobs, 5), optional
         User, group, queue, executable and job id, NaN where unknown, needed for formulas.
     unavailable : sequence of (from, until, processors)
         Maintenance windows, seconds; they take the highest-numbered processors. All of them must end.
+    resources : Resources, optional
+        What the processes of a node share, and what it costs to ask for more than there is. The scheduler plans
+        with ``planned`` whatever the penalties; a job that outruns its plan has it extended step by step. Needs
+        passes per instant. The allocations ``least-shared`` and ``threshold`` need it, and a backfill of ``none``
+        or ``lookahead`` 1 without windows.
 
     Returns
     -------
@@ -1238,7 +1449,7 @@ def simulate_places(
     Raises
     ------
     SwflowError
-        If ``count_rule`` is asked for with another backfill than EASY, or with maintenance windows.
+        If the options do not go together.
 
     Examples
     --------
@@ -1250,8 +1461,6 @@ def simulate_places(
     >>> [easy.of(job).tolist() for job in range(3)]
     [[0, 1, 2], [0, 1, 2, 3], [3]]
     """
-    if count_rule and (backfill != "lookahead" or lookahead != 1 or len(unavailable) > 0):
-        raise SwflowError("count_rule: needs EASY (lookahead 1) and no maintenance windows; leave it out")
     count = len(submit)
     code, given, formula = _order(order)
     backfill_code, backfill_given, backfill_formula = _order(backfill_order)
@@ -1260,8 +1469,19 @@ def simulate_places(
         user_index = np.unique(np.zeros(count) if users is None else users, return_inverse=True)[1].astype(np.int64)
     if attributes is None:
         attributes = np.zeros((count if FORMULA in (code, backfill_code) else 0, 5))
-    reservations = {"none": 0, "lookahead": lookahead, "conservative": CONSERVATIVE}[backfill]
-    start, offsets, ranges = simulate_kernel(
+    shares = resources or NOTHING_SHARED
+    _check_together(ALLOCATIONS[allocation], resources, per_event, backfill, lookahead, len(unavailable))
+    reservations = {
+        "none": 0,
+        "lookahead": lookahead,
+        "conservative": CONSERVATIVE,
+        "reservation-table": RESERVATION_TABLE,
+    }[backfill]
+    demands = _plain(np.asarray(shares.demands).reshape(-1, len(shares.capacities)), np.float64)
+    allowed = np.full(count, np.inf) if shares.allowed is None else shares.allowed
+    kind, penalty = penalty_of(shares.penalty)
+    binding = allowed if shares.slows else np.maximum(planned, 1.0)
+    start, offsets, ranges, end, spent, killed = simulate_kernel(
         _plain(submit, np.float64),
         _plain(run, np.float64),
         _plain(np.maximum(planned, 1.0), np.float64),
@@ -1273,7 +1493,6 @@ def simulate_places(
         backfill_code,
         bool(per_event),
         bool(predict),
-        bool(count_rule),
         np.array(unavailable, np.float64).reshape(-1, 3),
         user_index,
         given,
@@ -1282,8 +1501,32 @@ def simulate_places(
         backfill_formula,
         _plain(attributes, np.float64),
         INCREMENTS,
+        _plain(binding, np.float64),
+        int(shares.per_node),
+        bool(shares.slows),
+        int(kind),
+        penalty,
+        demands,
+        _plain(shares.capacities, np.float64),
+        float(shares.limit) if allocation == "threshold" else np.inf,
+        _plain(allowed, np.float64),
     )
-    return Places(start, offsets, ranges)
+    lost = np.where(end > start + spent, end - start - spent, 0.0)
+    return Places(start, offsets, ranges, end, lost, killed)
+
+
+def _check_together(
+    allocation: int, resources: Resources | None, per_event: bool, backfill: str, lookahead: int, windows: int
+) -> None:
+    """Raise an error about options that do not go together."""
+    if resources is not None and per_event:
+        raise SwflowError("event_order: shared resources need batch: a shadow lasts for some time")
+    if allocation < LEAST_SHARED:
+        return
+    if resources is None:
+        raise SwflowError("allocation: least-shared and threshold need to know what the processes of a node share")
+    if windows or backfill not in ("none", "lookahead") or (backfill == "lookahead" and lookahead != 1):
+        raise SwflowError("allocation: least-shared and threshold need backfill none or easy, and no windows")
 
 
 def _order(order: str | np.ndarray | Callable[..., float]) -> tuple[int, np.ndarray, Any]:

@@ -7,7 +7,7 @@ from datetime import date
 from typing import Any
 
 from swflow.errors import SwflowError, suggest
-from swflow.scheduling.orders import check_order
+from swflow.scheduling.orders import check_order, check_penalty
 
 #: The pseudo-scheduler that replays the start times that the log recorded.
 LOG = "log"
@@ -20,6 +20,7 @@ CHOICES: dict[str, dict[str, str]] = {
         "lookahead": "the same with reservations for the first `lookahead` jobs that do not fit",
         "selective": "another word for lookahead",
         "conservative": "every job gets a reservation when it is submitted; they move forward when jobs end early",
+        "reservation-table": "as easy, but jobs wait in the plan, too, if their turn comes before the head's (Alvio)",
     },
     "estimates": {
         "raise": "an estimate below the run time is raised to it",
@@ -38,6 +39,12 @@ CHOICES: dict[str, dict[str, str]] = {
         "first-contiguous": "the first run of consecutive free processors that is long enough",
         "best-contiguous": "the shortest run of consecutive free processors that is long enough",
         "next-fit": "the free processors of the next numbers after those that were taken last",
+        "least-shared": "process by process, the node whose shared resources it would overload least",
+        "threshold": "the same, but a job waits while it would push a node's penalty beyond `sharing_limit`",
+    },
+    "runtime": {
+        "trace": "jobs run as long as the log says",
+        "shared": "jobs that ask a node for more than it has hold each other up (Guim, Corbalan & Labarta 2007)",
     },
     "event_order": {
         "batch": "at one instant completions, then arrivals, then one scheduling pass",
@@ -76,6 +83,13 @@ class Scheduler:
         Which processors a job gets; with ``count`` they have no place.
     places : bool
         Whether the outcomes say which processors each job had.
+    runtime : {'trace', 'shared'}
+        Whether jobs are held up by those with whom they share nodes. Plans are made with estimates all the same.
+    penalty : str
+        By what fraction a node prolongs its jobs: ``linear``, ``printed``, or a formula of ``usage`` and
+        ``capacity``, summed over the resources.
+    sharing_limit : float
+        The penalty beyond which a job rather waits, with allocation ``threshold``.
     event_order : {'batch', 'per-event'}
         When scheduling passes are made.
     unavailable : tuple of dict
@@ -108,6 +122,9 @@ class Scheduler:
     prediction: str = "user"
     allocation: str = "count"
     places: bool = False
+    runtime: str = "trace"
+    penalty: str = "linear"
+    sharing_limit: float = 0.0
     event_order: str = "batch"
     unavailable: tuple[Mapping[str, Any], ...] = ()
     centres: tuple[Mapping[str, Any], ...] = ()
@@ -125,12 +142,35 @@ class Scheduler:
             raise SwflowError(f"lookahead: must be at least 1, not {self.lookahead}")
         if self.places and self.allocation == "count":
             raise SwflowError("places: processors have no place with allocation count; choose another allocation")
+        check_penalty(self.penalty)
+        self._check_sharing()
         for window in self.unavailable:
             _require_keys("unavailable", window, ("from", "until", "processors"))
         for centre in self.centres:
             _require_keys("centres", centre, ("processors",), ("order", "backfill", "lookahead", "backfill_order"))
         if self.centres and (self.allocation != "count" or self.unavailable):
             raise SwflowError("centres: several centres need allocation count and no unavailable windows")
+
+    @property
+    def shares(self) -> bool:
+        """Whether it matters what the processes of a node share."""
+        return self.runtime == "shared" or self.allocation in ("least-shared", "threshold")
+
+    def _check_sharing(self) -> None:
+        """Raise an error about options that need places, or passes per instant."""
+        if self.allocation == "count":
+            if self.runtime == "shared":
+                raise SwflowError("runtime: shared needs to know who is on which node; choose another allocation")
+            if self.backfill == "reservation-table":
+                raise SwflowError("backfill: a reservation-table has numbered processors; choose another allocation")
+        if self.shares and self.event_order != "batch":
+            raise SwflowError("event_order: shared resources need batch, as their shadows last for some time")
+        if self.allocation in ("least-shared", "threshold") and (
+            self.backfill not in ("none", "easy") or self.unavailable
+        ):
+            raise SwflowError(f"allocation: {self.allocation} needs backfill none or easy, and no unavailable windows")
+        if not self.sharing_limit >= 0:
+            raise SwflowError(f"sharing_limit: must be at least 0, not {self.sharing_limit}")
 
     @classmethod
     def of(cls, name: str, options: Mapping[str, Any]) -> "Scheduler":

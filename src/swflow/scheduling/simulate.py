@@ -77,7 +77,9 @@ def simulate(workload: Workload, scheduler: Scheduler) -> pl.DataFrame:
         return _recorded(jobs)
     run, killed = _run_times(jobs, scheduler)
     schedule = prepare(workload, scheduler)()
-    table = outcomes(jobs, pl.Series(schedule.start), pl.Series(run), pl.Series(killed))
+    if schedule.run is not None and schedule.killed is not None:
+        run, killed = schedule.run, schedule.killed
+    table = outcomes(jobs, pl.Series(schedule.start), pl.Series(run), pl.Series(killed), schedule.penalty)
     extra = {"places": schedule.places, "centre": schedule.centre}
     return table.with_columns(**{name: values for name, values in extra.items() if values is not None})
 
@@ -121,9 +123,11 @@ def planned_run_times(run: np.ndarray, estimate: np.ndarray, prediction: str) ->
     return np.maximum(planned, 1.0)
 
 
-def outcomes(jobs: pl.DataFrame, start: pl.Series, run: pl.Series, killed: pl.Series) -> pl.DataFrame:
+def outcomes(
+    jobs: pl.DataFrame, start: pl.Series, run: pl.Series, killed: pl.Series, penalty: pl.Series | None = None
+) -> pl.DataFrame:
     """
-    Make the outcomes table from start times, simulated run times and who was killed.
+    Make the outcomes table from start times, simulated run times, who was killed, and what penalties took of the run.
 
     Wait, response (wait + run), slowdown (response / run, null for a run time of 0) and bounded slowdown
     (``max(1, response / max(run, 10 s))``) follow from these.
@@ -132,7 +136,7 @@ def outcomes(jobs: pl.DataFrame, start: pl.Series, run: pl.Series, killed: pl.Se
         start_time=start,
         run_time=run,
         killed=killed,
-        penalty_time=pl.lit(0.0),
+        penalty_time=pl.lit(0.0) if penalty is None else penalty,
         load=None,
         backlog_load=None,
         places=None,
@@ -163,11 +167,18 @@ class Schedule:
         The processors of each job, if the scheduler is asked for them.
     centre : polars.Series, optional
         The centre of each job, from 1, if there are several.
+    run, killed : arrays of shape (jobs,), optional
+        Run times and who was killed, if that came out only in the simulation; seconds.
+    penalty : polars.Series, optional
+        What shared resources added to the run times, seconds.
     """
 
     start: np.ndarray
     places: pl.Series | None = None
     centre: pl.Series | None = None
+    run: np.ndarray | None = None
+    killed: np.ndarray | None = None
+    penalty: pl.Series | None = None
 
 
 def prepare(workload: Workload, scheduler: Scheduler) -> Callable[[], Schedule]:
@@ -238,7 +249,59 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Callable[[], Schedule]:
         result = simulate_places(submit, run, planned, processors, machine, allocation=scheduler.allocation, **options)
         return Schedule(result.start, _as_text(result) if scheduler.places else None)
 
+    resources = _resources(workload, jobs, scheduler)
+    whole = jobs["run_time"].to_numpy()
+
+    def sharing() -> Schedule:
+        result = simulate_places(
+            submit, whole, planned, processors, machine, allocation=scheduler.allocation, resources=resources, **options
+        )
+        return Schedule(
+            result.start,
+            _as_text(result) if scheduler.places else None,
+            # where nothing was added, exactly the run time of the log
+            run=np.where(result.end == result.start + whole, whole, result.end - result.start),
+            killed=result.killed,
+            penalty=pl.Series(result.penalty),
+        )
+
+    if scheduler.runtime == "shared":
+        return sharing
+    if resources is not None:
+        options["resources"] = resources
+
     return counted if scheduler.allocation == "count" else in_places
+
+
+def _resources(workload: Workload, jobs: pl.DataFrame, scheduler: Scheduler) -> Any:
+    """Return what the kernel is to know of shared resources: those of the machine that the jobs ask for."""
+    if not scheduler.shares:
+        return None
+    from swflow.scheduling.sharing import Resources
+
+    machine = workload.machine
+    names = [name for name in machine.capacities if name in jobs.columns]
+    if not names:
+        raise SwflowError(
+            f"{workload.name}: nothing is shared: its machine has capacities for {_listed(machine.capacities)}; give "
+            "it some with a step of kind machine, and the jobs a demand for them with a step of kind memory"
+        )
+    allowed = None
+    if scheduler.estimates == "kill":
+        allowed = jobs["estimate"].to_numpy()
+    return Resources(
+        machine.processors_per_node,
+        jobs.select(pl.col(names).cast(pl.Float64).fill_null(0.0)).to_numpy(),
+        np.array([machine.capacities[name] for name in names]),
+        orders.compile_penalty(scheduler.penalty),
+        slows=scheduler.runtime == "shared",
+        allowed=allowed,
+        limit=scheduler.sharing_limit if scheduler.allocation == "threshold" else np.inf,
+    )
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names) or "nothing"
 
 
 def _kernel_backfill(backfill: str) -> str:
@@ -249,7 +312,8 @@ def _centre_options(centre: Mapping[str, Any], shared: Mapping[str, Any], keys: 
     """Return the options of one centre: its own, else those that all share."""
     options = dict(shared) | {"machine": centre["processors"]}
     if "backfill" in centre:
-        require_choice("centres: backfill", centre["backfill"], CHOICES["backfill"])
+        counted = [choice for choice in CHOICES["backfill"] if choice != "reservation-table"]
+        require_choice("centres: backfill", centre["backfill"], counted)
         options["backfill"] = _kernel_backfill(centre["backfill"])
         options["lookahead"] = 1 if centre["backfill"] == "easy" else centre.get("lookahead", shared["lookahead"])
     if "order" in centre:

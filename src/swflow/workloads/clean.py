@@ -248,7 +248,9 @@ def open_workload(path: str | os.PathLike[str], processors: int | None = None) -
     """
     if Path(path).suffix == ".parquet":
         workload = read_workload(path)
-        return workload if processors is None else replace(workload, machine=Machine.of(processors))
+        return (
+            workload if processors is None else replace(workload, machine=workload.machine.with_processors(processors))
+        )
     # A job wider than the machine that was asked for is an error to be told, not a job to be dropped.
     rules = [rule for rule in RULES if processors is None or rule != "wider-than-machine"]
     return clean_log(path, processors=processors, drop=rules)

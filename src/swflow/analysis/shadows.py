@@ -1,0 +1,216 @@
+"""Shadows: the intervals in which what runs on a node does not change, and what sharing the node costs there."""
+
+import polars as pl
+
+from swflow.errors import SwflowError
+from swflow.machine import Machine
+
+
+def shadows(outcomes: pl.DataFrame, demands: pl.DataFrame, machine: Machine) -> pl.DataFrame:
+    """
+    Return the shared shadows of every node, with the use of each resource and the penalty.
+
+    A shared shadow is a maximal interval in which the node's set of jobs does not change.
+
+    Parameters
+    ----------
+    outcomes : polars.DataFrame
+        One row a job: ``job_id``, ``start_time``, ``end_time`` (seconds) and ``places``, its processors as text such as
+        ``0-3,8``. Jobs that take no time are in no shadow.
+    demands : polars.DataFrame
+        One row a job: ``job_id``, and a column per resource with the demand of each of its processes; null is 0.
+    machine : Machine
+        Processor ``i`` belongs to node ``i // processors_per_node``. A resource counts if nodes have a capacity of it
+        and ``demands`` has its column.
+
+    Returns
+    -------
+    polars.DataFrame
+        By node and time: ``node``, ``start``, ``end`` (seconds), ``jobs`` (list of ids, ascending), ``processes``, the
+        use of each resource under its name, and ``penalty``: the sum over the resources of
+        ``max(use / capacity, 1) - 1``. Shadows in which a node is idle are left out.
+
+    Raises
+    ------
+    SwflowError
+        If a column is missing, a job's places or demands are not known, or a place is not on the machine.
+
+    References
+    ----------
+    F. Guim, J. Corbalan, J. Labarta, "Modeling the impact of resource sharing in backfilling policies using the Alvio
+    simulator", MASCOTS 2007, section III.C. Equation (2), as the text explains it: 8000 MB/s asked of 6000 MB/s make
+    a penalty of 8/6 - 1.
+
+    Examples
+    --------
+    >>> outcomes = pl.DataFrame({"job_id": [1, 2], "start_time": [0.0, 10.0], "end_time": [20.0, 30.0],
+    ...                          "places": ["0-2", "3-5"]})
+    >>> demands = pl.DataFrame({"job_id": [1, 2], "memory_bandwidth": [2000.0, 2000.0]})
+    >>> found = shadows(outcomes, demands, Machine(8, 2, {"memory_bandwidth": 6000}))
+    >>> for row in found.select("node", "start", "end", "memory_bandwidth", pl.col("penalty").round(3)).rows():
+    ...     print(row)
+    (0, 0.0, 10.0, 6000.0, 0.0)
+    (0, 10.0, 20.0, 8000.0, 0.333)
+    (0, 20.0, 30.0, 2000.0, 0.0)
+    (1, 10.0, 30.0, 4000.0, 0.0)
+    """
+    parts, resources = _parts(outcomes, demands, machine)
+    bounds = _bounds(parts)
+    found = (
+        _spans(parts, bounds)
+        .group_by("shadow")
+        .agg(
+            pl.col("job_id").sort().alias("jobs"),
+            pl.col("processes").sum(),
+            # in the order of the jobs, as the last bits of a sum depend on it
+            *((pl.col(name) * pl.col("processes")).sort_by("job_id").sum().alias(name) for name in resources),
+        )
+    )
+    penalty = pl.sum_horizontal(
+        pl.lit(0.0), *((pl.col(name) / machine.capacities[name]).clip(lower_bound=1.0) - 1.0 for name in resources)
+    )
+    return (
+        bounds.join(found, left_on="index", right_on="shadow")
+        .sort("index")
+        .select(
+            "node", pl.col("time").alias("start"), pl.col("next").alias("end"), "jobs", "processes", *resources,
+            penalty.alias("penalty"),
+        )
+    )  # fmt: skip
+
+
+def penalty_times(outcomes: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
+    """
+    Return the time that the shadows of a schedule add to each job, as it stands.
+
+    A shadow adds its length times its penalty; a job has the sum over the shadows that it lives through on a node, and
+    the maximum of that over its nodes. In a schedule in which penalties have moved the jobs' ends already, the
+    moved part counts as well.
+
+    Parameters
+    ----------
+    outcomes : polars.DataFrame
+        As for `shadows`.
+    found : polars.DataFrame
+        What `shadows` returned for these.
+
+    Returns
+    -------
+    polars.DataFrame
+        ``job_id``, in the order of the outcomes, and ``penalty_time``, seconds; 0 for a job that takes no time.
+
+    References
+    ----------
+    The same paper, equation (3) without its misprinted 1, and section III.D.
+
+    Examples
+    --------
+    >>> outcomes = pl.DataFrame({"job_id": [1, 2], "start_time": [0.0, 10.0], "end_time": [20.0, 30.0],
+    ...                          "places": ["0-2", "3-5"]})
+    >>> demands = pl.DataFrame({"job_id": [1, 2], "memory_bandwidth": [2000.0, 2400.0]})
+    >>> found = shadows(outcomes, demands, Machine(8, 2, {"memory_bandwidth": 6000}))
+    >>> penalty_times(outcomes, found)["penalty_time"].round(3).to_list()
+    [4.0, 4.0]
+    """
+    added = (
+        found.select("node", job_id="jobs", penalty_time=(pl.col("end") - pl.col("start")) * pl.col("penalty"))
+        .explode("job_id")
+        .group_by("job_id", "node", maintain_order=True)
+        .agg(pl.col("penalty_time").sum())
+        .group_by("job_id")
+        .agg(pl.col("penalty_time").max())
+    )
+    joined = outcomes.select("job_id").join(added, on="job_id", how="left", maintain_order="left")
+    return joined.with_columns(pl.col("penalty_time").fill_null(0.0))
+
+
+def ranges(outcomes: pl.DataFrame) -> pl.DataFrame:
+    """
+    Return the ranges of processors of every job.
+
+    Parameters
+    ----------
+    outcomes : polars.DataFrame
+        With a column ``places``, text such as ``0-3,8``.
+
+    Returns
+    -------
+    polars.DataFrame
+        The outcomes, a row per range in the place of each, with ``first`` and ``last`` instead of ``places``.
+
+    Raises
+    ------
+    SwflowError
+        If the places of a job are not known.
+    """
+    unknown = outcomes["places"].null_count()
+    if unknown:
+        raise SwflowError(f"the processors of {unknown:,} jobs are not known; simulate it again with places: true")
+    bounds = pl.col("places").str.split_exact("-", 1).struct
+    return (
+        outcomes.with_columns(pl.col("places").cast(pl.String).str.split(","))
+        .explode("places")
+        .with_columns(
+            bounds.field("field_0").cast(pl.Int64).alias("first"), last=bounds.field("field_1").cast(pl.Int64)
+        )
+        .with_columns(pl.coalesce("last", "first").alias("last"))
+        .drop("places")
+    )
+
+
+def _parts(outcomes: pl.DataFrame, demands: pl.DataFrame, machine: Machine) -> tuple[pl.DataFrame, list[str]]:
+    """Return a row per job and node, with its processes there and the demand of each; and the resources."""
+    for what, table, needed in (
+        ("outcomes", outcomes, ("job_id", "start_time", "end_time", "places")),
+        ("demands", demands, ("job_id",)),
+    ):
+        missing = [name for name in needed if name not in table.columns]
+        if missing:
+            raise SwflowError(f"shadows: the {what} lack {', '.join(missing)}")
+    resources = [name for name in machine.capacities if name in demands.columns]
+    size = machine.processors_per_node
+    timed = outcomes.filter(pl.col("end_time") > pl.col("start_time"))
+    placed = ranges(timed.select("job_id", "start_time", "end_time", "places"))
+    wrong = placed.filter((pl.col("first") < 0) | (pl.col("last") >= machine.processors))
+    if wrong.height:
+        raise SwflowError(
+            f"shadows: job {wrong['job_id'][0]} is on processor {wrong['last'][0]} of {machine.processors:,}"
+        )
+    node = pl.col("node")
+    parts = (
+        placed.with_columns(pl.int_ranges(pl.col("first") // size, pl.col("last") // size + 1).alias("node"))
+        .explode("node")
+        .with_columns(
+            processes=pl.min_horizontal("last", (node + 1) * size - 1) - pl.max_horizontal("first", node * size) + 1
+        )
+        .group_by("job_id", "node", maintain_order=True)
+        .agg(pl.col("start_time", "end_time").first(), pl.col("processes").sum())
+    )
+    lost = parts.join(demands, on="job_id", how="anti")
+    if lost.height:
+        raise SwflowError(f"shadows: job {lost['job_id'][0]} has no row of demands")
+    wanted = demands.select("job_id", pl.col(resources).fill_null(0.0))
+    return parts.join(wanted, on="job_id", how="left", maintain_order="left"), resources
+
+
+def _bounds(parts: pl.DataFrame) -> pl.DataFrame:
+    """Return the times at which jobs start or end on a node, by node and time, with the next one and an index."""
+    return (
+        pl.concat([parts.select("node", time=name) for name in ("start_time", "end_time")])
+        .unique()
+        .sort("node", "time")
+        .with_columns(pl.col("time").shift(-1).over("node").alias("next"))
+        .with_row_index("index")
+    )
+
+
+def _spans(parts: pl.DataFrame, bounds: pl.DataFrame) -> pl.DataFrame:
+    """Return a row per job and shadow, ``shadow`` being the index of its start among the bounds."""
+
+    def index_of(column: str) -> pl.DataFrame:
+        return parts.join(
+            bounds, left_on=["node", column], right_on=["node", "time"], how="left", maintain_order="left"
+        )
+
+    first, after = (index_of(column)["index"] for column in ("start_time", "end_time"))
+    return parts.with_columns(shadow=pl.int_ranges(first, after, dtype=pl.UInt32)).explode("shadow")

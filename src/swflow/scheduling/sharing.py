@@ -1,0 +1,430 @@
+"""Shared resources: how much an overloaded node slows its jobs, when they end, and which nodes cost a job least."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import cfunc
+
+from swflow.compilation import njit
+from swflow.scheduling.allocation import fill, next_in
+
+#: What a node's overload costs, as the kernels number it: linear in the overload; the same and a second for every
+#: overloaded shadow, as the paper prints it; or a formula.
+LINEAR, PRINTED, FORMULA = range(3)
+
+#: A formula takes what the processes of a node ask of a resource and what the node has of it.
+PENALTY_SIGNATURE = "float64(float64, float64)"
+
+#: Ends of penalized jobs are rounded to this fraction of a second, so that rounding errors decide no tie.
+TICKS = 2.0**20
+
+_NONE = np.uint64(0)
+
+
+@cfunc(PENALTY_SIGNATURE)
+def no_formula(usage: float, capacity: float) -> float:
+    """Stand in where the penalty is no formula."""
+    return 0.0
+
+
+def penalty_function(function: Callable[..., float]) -> Callable[..., float]:
+    """
+    Compile a penalty so that the kernels can call it without being compiled again.
+
+    Parameters
+    ----------
+    function : callable
+        A plain Python function that numba can compile, of what the processes of a node ask of a resource and what
+        the node has of it.
+
+    Returns
+    -------
+    callable
+        A C callback, for `Resources`.
+    """
+    compiled: Callable[..., float] = cfunc(PENALTY_SIGNATURE, error_model="numpy")(function)
+    return compiled
+
+
+@dataclass(frozen=True)
+class Resources:
+    """
+    What the processes of a node share.
+
+    Parameters
+    ----------
+    per_node : int
+        Processors of a node, a divisor of the machine's.
+    demands : float64 array of shape (jobs, resources)
+        What each process of a job asks for.
+    capacities : float64 array of shape (resources,)
+        What a node has.
+    penalty : {'linear', 'printed'} or numba cfunc
+        By how much a node's demand prolongs its jobs, as a fraction of the time that they would take: linear is
+        ``max(usage / capacity, 1) - 1`` for each resource, printed adds a second for every overloaded shadow, and a
+        function has `PENALTY_SIGNATURE`; a negative value counts as 0.
+    slows : bool
+        Whether penalties move the ends of jobs; otherwise they only guide the allocation.
+    allowed : float64 array of shape (jobs,), optional
+        When a job is killed, seconds from its start.
+    limit : float
+        With the allocation ``threshold``, the penalty beyond which a job rather waits.
+
+    References
+    ----------
+    F. Guim, J. Corbalan, J. Labarta, "Modeling the impact of resource sharing in backfilling policies using the
+    Alvio simulator", MASCOTS 2007, section III.
+    """
+
+    per_node: int
+    demands: np.ndarray
+    capacities: np.ndarray
+    penalty: str | Callable[..., float] = "linear"
+    slows: bool = True
+    allowed: np.ndarray | None = None
+    limit: float = np.inf
+
+
+def penalty_of(penalty: str | Callable[..., float]) -> tuple[int, Any]:
+    """Return a penalty as the kernel takes it: its number and its formula."""
+    if isinstance(penalty, str):
+        return {"linear": LINEAR, "printed": PRINTED}[penalty], no_formula
+    return FORMULA, penalty
+
+
+#: A machine whose processors have nothing in common.
+NOTHING_SHARED = Resources(0, np.zeros((0, 1)), np.zeros(1), slows=False)
+
+
+class Sharing(NamedTuple):
+    """
+    Who shares which node, what that costs, and how far the jobs have come.
+
+    Shapes are (jobs,), (processors,), (nodes,) or as said; with ``per_node`` 0 nothing is shared and all are empty.
+    """
+
+    per_node: int  # processors of a node
+    slows: bool  # whether penalties move the ends; otherwise they only guide the allocation
+    penalty_kind: int
+    formula: Any
+    demands: np.ndarray  # (jobs, resources), of each process
+    capacities: np.ndarray  # (resources,), of each node
+    limit: np.ndarray  # the penalty beyond which a job rather waits
+    allowed: np.ndarray  # the run time at which a job is killed, seconds
+    occupant: np.ndarray  # the job of every processor, -1 if idle
+    added: np.ndarray  # what the node has added so far to the run time of a processor's job, seconds
+    penalty: np.ndarray  # of every node, now
+    usage: np.ndarray  # (nodes, resources), now
+    progress: np.ndarray  # the part of the run time without penalties that is done, seconds
+    killed: np.ndarray
+    end: np.ndarray
+    mark: np.ndarray  # the round in which a job was last looked at
+    touched: np.ndarray  # nodes whose shadow ends
+    is_touched: np.ndarray
+    changed: np.ndarray  # jobs on these nodes
+    numbers: np.ndarray  # the round, and how many nodes are touched
+
+
+@njit
+def new_sharing(
+    per_node: int,
+    slows: bool,
+    penalty_kind: int,
+    formula: Any,
+    demands: np.ndarray,
+    capacities: np.ndarray,
+    limit: float,
+    allowed: np.ndarray,
+    processors: np.ndarray,
+    machine: int,
+) -> Sharing:
+    """Make the empty machine; a job that cannot keep to the limit even there is exempt from it."""
+    count = demands.shape[0] if per_node > 0 else 0
+    places = machine if per_node > 0 else 0
+    nodes = machine // per_node if per_node > 0 else 0
+    sharing = Sharing(
+        per_node,
+        slows,
+        penalty_kind,
+        formula,
+        demands,
+        capacities,
+        np.full(count, limit),
+        allowed,
+        np.full(places, -1, np.int64),
+        np.zeros(places),
+        np.zeros(nodes),
+        np.zeros((nodes, capacities.size)),
+        np.zeros(count),
+        np.zeros(count, np.bool_),
+        np.full(count, np.nan),
+        np.zeros(count, np.int64),
+        np.empty(nodes, np.int64),
+        np.zeros(nodes, np.bool_),
+        np.empty(places, np.int64),
+        np.zeros(2, np.int64),
+    )
+    nothing = np.zeros(capacities.size)
+    for job in range(count if limit < np.inf else 0):
+        together = 0
+        while together < per_node and penalty_with(sharing, nothing, job, together + 1) <= limit:
+            together += 1
+        if together * nodes < processors[job]:
+            sharing.limit[job] = np.inf
+    return sharing
+
+
+@njit
+def penalty_with(sharing: Sharing, usage: np.ndarray, job: int, processes: int) -> float:
+    """Return the penalty of a node with this usage, if a job puts so many processes there (Guim et al., eq. 2)."""
+    penalty = 0.0
+    for resource in range(usage.size):
+        asked = usage[resource]
+        if processes > 0:
+            asked += processes * sharing.demands[job, resource]
+        capacity = sharing.capacities[resource]
+        if sharing.penalty_kind == FORMULA:
+            penalty += max(sharing.formula(asked, capacity), 0.0)
+        else:
+            penalty += max(asked / capacity, 1.0) - 1.0
+    return penalty
+
+
+@njit
+def _load_with(sharing: Sharing, usage: np.ndarray, job: int, processes: int) -> float:
+    """Return the fraction of the scarcest resource that is asked for, if a job puts so many processes on a node."""
+    load = 0.0
+    for resource in range(usage.size):
+        load = max(load, (usage[resource] + processes * sharing.demands[job, resource]) / sharing.capacities[resource])
+    return load
+
+
+@njit
+def choose_least_shared(
+    sharing: Sharing,
+    usage: np.ndarray,
+    eligible: np.ndarray,
+    width: int,
+    job: int,
+    limit: float,
+    machine: int,
+    chosen: np.ndarray,
+) -> bool:
+    """
+    Give every process of a job, one after the other, to the node whose penalty it leaves least.
+
+    Of equal nodes the least loaded is taken, then the first. Returns whether the processes find room on nodes
+    whose penalty stays within the limit.
+    """
+    per_node = sharing.per_node
+    nodes = machine // per_node
+    chosen[:] = _NONE
+    room = np.zeros(nodes, np.int64)
+    taken = np.zeros(nodes, np.int64)
+    penalty = np.full(nodes, np.inf)
+    load = np.full(nodes, np.inf)
+    place = next_in(eligible, 0, machine)
+    while place < machine:
+        room[place // per_node] += 1
+        place = next_in(eligible, place + 1, machine)
+    for node in range(nodes):
+        if room[node] > 0:
+            penalty[node] = penalty_with(sharing, usage[node], job, 1)
+            load[node] = _load_with(sharing, usage[node], job, 1)
+    for _ in range(width):
+        best = -1
+        for node in range(nodes):
+            if room[node] > taken[node] and (
+                best < 0
+                or penalty[node] < penalty[best]
+                or (penalty[node] == penalty[best] and load[node] < load[best])
+            ):
+                best = node
+        if best < 0 or penalty[best] > limit:
+            return False
+        taken[best] += 1
+        penalty[best] = penalty_with(sharing, usage[best], job, taken[best] + 1)
+        load[best] = _load_with(sharing, usage[best], job, taken[best] + 1)
+    for node in range(nodes):
+        place = node * per_node
+        for _ in range(taken[node]):
+            place = next_in(eligible, place, machine)
+            fill(chosen, place, place)
+            place += 1
+    return True
+
+
+@njit
+def enter_in_plan(sharing: Sharing, usage: np.ndarray, pool: np.ndarray, first: int, ranges: int, job: int) -> None:
+    """Add what a job asks for to a usage."""
+    for index in range(first, first + ranges):
+        for place in range(pool[index, 0], pool[index, 1] + 1):
+            for resource in range(usage.shape[1]):
+                usage[place // sharing.per_node, resource] += sharing.demands[job, resource]
+
+
+@njit
+def leave_in_plan(sharing: Sharing, usage: np.ndarray, pool: np.ndarray, first: int, ranges: int, job: int) -> None:
+    """Take what a job asks for out of a usage."""
+    for index in range(first, first + ranges):
+        for place in range(pool[index, 0], pool[index, 1] + 1):
+            for resource in range(usage.shape[1]):
+                usage[place // sharing.per_node, resource] -= sharing.demands[job, resource]
+
+
+@njit
+def whole_nodes(sharing: Sharing, chosen: np.ndarray, machine: int) -> None:
+    """Add the other processors of their nodes to a set of processors."""
+    place = next_in(chosen, 0, machine)
+    while place < machine:
+        node = place // sharing.per_node
+        fill(chosen, node * sharing.per_node, (node + 1) * sharing.per_node - 1)
+        place = next_in(chosen, (node + 1) * sharing.per_node, machine)
+
+
+@njit
+def _settle(sharing: Sharing, pool: np.ndarray, first: int, ranges: int, job: int, start: float, now: float) -> None:
+    """
+    Account for the time since a job was last looked at.
+
+    With ``A_n`` added on node ``n`` so far and its penalty ``c_n``, a piece ``x`` of the run time takes
+    ``x + max(A_n + c_n x) - max(A_n)``; so in a time ``t`` the job comes ahead by
+    ``min((t + max(A_n) - A_n) / (1 + c_n))``.
+    """
+    per_node = sharing.per_node
+    most = 0.0
+    for index in range(first, first + ranges):
+        place = pool[index, 0]
+        while place <= pool[index, 1]:
+            most = max(most, sharing.added[place])
+            place = (place // per_node + 1) * per_node
+    time = now - (start + sharing.progress[job] + most)
+    if time <= 0.0:
+        return
+    ahead = np.inf
+    for index in range(first, first + ranges):
+        place = pool[index, 0]
+        while place <= pool[index, 1]:
+            node = place // per_node
+            ahead = min(ahead, (time + most - sharing.added[place]) / (1.0 + sharing.penalty[node]))
+            place = (node + 1) * per_node
+    sharing.progress[job] += ahead
+    for index in range(first, first + ranges):
+        for place in range(pool[index, 0], pool[index, 1] + 1):
+            sharing.added[place] += sharing.penalty[place // per_node] * ahead
+
+
+@njit
+def _end_of(sharing: Sharing, pool: np.ndarray, first: int, ranges: int, job: int, start: float, run: float) -> float:
+    """Return when a job ends if its nodes stay as they are, and note whether it is killed then."""
+    per_node = sharing.per_node
+    left = max(run - sharing.progress[job], 0.0)
+    worst = 0.0
+    for index in range(first, first + ranges):
+        place = pool[index, 0]
+        while place <= pool[index, 1]:
+            node = place // per_node
+            worst = max(worst, sharing.added[place] + sharing.penalty[node] * left)
+            place = (node + 1) * per_node
+    end = start + run
+    if worst > 0.0:
+        end = np.round((end + worst) * TICKS) / TICKS
+    sharing.killed[job] = end > start + sharing.allowed[job]
+    return min(end, start + sharing.allowed[job])
+
+
+@njit
+def _look_at(sharing: Sharing, node: int, count: int) -> int:
+    """Add the jobs of a node that were not looked at in this round to the ``count`` changed ones."""
+    for place in range(node * sharing.per_node, (node + 1) * sharing.per_node):
+        job = sharing.occupant[place]
+        if job >= 0 and sharing.mark[job] != sharing.numbers[0]:
+            sharing.mark[job] = sharing.numbers[0]
+            sharing.changed[count] = job
+            count += 1
+    return count
+
+
+@njit
+def share(
+    sharing: Sharing,
+    pool: np.ndarray,
+    first_range: np.ndarray,
+    ranges: np.ndarray,
+    start: np.ndarray,
+    run: np.ndarray,
+    now: float,
+    jobs: np.ndarray,
+    come: bool,
+) -> int:
+    """
+    End the shadows of the nodes where jobs come or go, and find the new ends of all jobs there.
+
+    Parameters
+    ----------
+    sharing : Sharing
+        Is changed: ``end`` and ``killed`` of the jobs that are concerned.
+    pool, first_range, ranges : arrays
+        The processors of every job, as the kernel keeps them.
+    start, run : float64 array of shape (jobs,)
+        When the jobs started, and their run times without penalties.
+    now : float
+        The time, seconds.
+    jobs : int64 array
+        Who comes or goes.
+    come : bool
+        Whether they come.
+
+    Returns
+    -------
+    int
+        How many jobs have a new end; these are the first in ``sharing.changed``.
+    """
+    per_node = sharing.per_node
+    nodes = sharing.numbers[1]
+    for job in jobs:
+        for index in range(first_range[job], first_range[job] + ranges[job]):
+            for node in range(pool[index, 0] // per_node, pool[index, 1] // per_node + 1):
+                if not sharing.is_touched[node]:
+                    sharing.is_touched[node] = True
+                    sharing.touched[nodes] = node
+                    nodes += 1
+    if sharing.slows:
+        sharing.numbers[0] += 1
+        count = 0
+        for index in range(nodes):
+            count = _look_at(sharing, sharing.touched[index], count)
+        for index in range(count):
+            job = sharing.changed[index]
+            _settle(sharing, pool, first_range[job], ranges[job], job, start[job], now)
+    for job in jobs:
+        for index in range(first_range[job], first_range[job] + ranges[job]):
+            for place in range(pool[index, 0], pool[index, 1] + 1):
+                sharing.occupant[place] = job if come else -1
+                sharing.added[place] = 0.0
+    # A shadow that costs a second begins when all who go at an instant are gone and all who come have come.
+    charge = sharing.penalty_kind == PRINTED and come
+    sharing.numbers[1] = nodes if sharing.penalty_kind == PRINTED and not come else 0
+    sharing.numbers[0] += 1
+    count = 0
+    for index in range(nodes):
+        node = sharing.touched[index]
+        sharing.is_touched[node] = sharing.numbers[1] > 0
+        usage = sharing.usage[node]
+        usage[:] = 0.0
+        for place in range(node * per_node, (node + 1) * per_node):
+            if sharing.occupant[place] >= 0:
+                usage += sharing.demands[sharing.occupant[place]]
+        sharing.penalty[node] = penalty_with(sharing, usage, 0, 0)
+        if charge and sharing.penalty[node] > 0.0:
+            for place in range(node * per_node, (node + 1) * per_node):
+                sharing.added[place] += 1.0
+        count = _look_at(sharing, node, count)
+    if not sharing.slows:
+        return 0
+    for index in range(count):
+        job = sharing.changed[index]
+        sharing.end[job] = _end_of(sharing, pool, first_range[job], ranges[job], job, start[job], run[job])
+    return count

@@ -1,0 +1,179 @@
+"""Giving jobs demands for a shared resource, such as memory bandwidth: drawn by a scenario, or taken from the log."""
+
+import math
+import re
+from collections.abc import Mapping
+
+import numpy as np
+import polars as pl
+
+from swflow.errors import SwflowError
+from swflow.jobs import JOB_COLUMNS, Workload
+from swflow.randomness import uniform_per_job
+
+#: Demands of one process, MB/s of memory bandwidth: F. Guim, J. Corbalan, J. Labarta, "Modeling the impact of resource
+#: sharing in backfilling policies using the Alvio simulator", MASCOTS 2007, section V.B.
+LEVELS = {"high": 2000.0, "medium": 1000.0, "low": 500.0}
+
+#: The scenarios of that paper, section V.A: the shares of the jobs that have each level.
+SCENARIOS = {
+    "HIGH": {"high": 0.8, "medium": 0.1, "low": 0.1},
+    "MED": {"high": 0.5, "medium": 0.1, "low": 0.4},
+    "LOW": {"high": 0.1, "medium": 0.1, "low": 0.8},
+}
+
+#: What the log records of memory, in KB per processor, by the option that asks for it.
+RECORDS = {"used": "used_memory", "requested": "requested_memory"}
+
+#: How far the shares may be from a sum of 1: 1/3 is written 0.333.
+TOLERANCE = 0.002
+
+#: Columns that belong to something else: the job table's, other steps', and the key of the database's table.
+_TAKEN = {*JOB_COLUMNS, "shapes", "source_job_id", "workload"}
+
+
+def memory(
+    workload: Workload,
+    *,
+    high: float | None = None,
+    medium: float | None = None,
+    low: float | None = None,
+    high_level: float = LEVELS["high"],
+    medium_level: float = LEVELS["medium"],
+    low_level: float = LEVELS["low"],
+    demands: Mapping[float, float] | None = None,
+    from_log: str | None = None,
+    resource: str | None = None,
+    seed: int = 1,
+    step: str = "memory",
+) -> Workload:
+    """
+    Give every job a demand for a resource that the processes of a node share.
+
+    Parameters
+    ----------
+    workload : Workload
+        The jobs.
+    high, medium, low : float, optional
+        The shares of the jobs with each level of demand; they sum to 1. By default the paper's scenario HIGH: 0.8,
+        0.1, 0.1. If one is given, the others are 0 by default. MED is 0.5, 0.1, 0.4; LOW is 0.1, 0.1, 0.8.
+    high_level, medium_level, low_level : float
+        What one process of such a job demands, in the unit of the machine's capacity: MB/s for bandwidths.
+    demands : mapping, optional
+        Instead of these: any levels, demand of a process to the share of the jobs that have it.
+    from_log : {'used', 'requested'}, optional
+        Instead of a draw: the memory that the log records (KB per processor), in MB. Null where it is not known; such
+        a job counts as one that demands nothing.
+    resource : str, optional
+        The name of the resource, and of the new column; by default ``memory_bandwidth``, or ``memory`` with
+        ``from_log``.
+    seed : int
+        The seed of the draws.
+    step : str
+        The step's name. A job's demand depends on seed, log, step and its id only: it is the same in whatever
+        part of the log. Copies of a job (column ``source_job_id``) share its demand.
+
+    Returns
+    -------
+    Workload
+        With the new column, demand per process. Its history's new entry has ``resource``, and either ``levels`` (what
+        was asked for and the share of the jobs that came out) or ``from_log`` and ``unknown`` (jobs without a record).
+
+    Raises
+    ------
+    SwflowError
+        If shares or levels are none, or the column is there or is another's.
+
+    References
+    ----------
+    F. Guim, J. Corbalan, J. Labarta, "Modeling the impact of resource sharing in backfilling policies using the Alvio
+    simulator", MASCOTS 2007, section V.
+
+    Examples
+    --------
+    >>> from swflow.machine import Machine
+    >>> jobs = pl.DataFrame({"job_id": range(1, 1001)})
+    >>> given = memory(Workload(jobs, Machine.of(4), "tiny"), high=0.5, medium=0.1, low=0.4, step="memory-med")
+    >>> given.jobs["memory_bandwidth"].unique().sort().to_list()
+    [500.0, 1000.0, 2000.0]
+    >>> describe_demands(given.history[0])
+    'memory_bandwidth: 48.6% high (2,000 a process), 9.9% medium (1,000 a process), 41.5% low (500 a process)'
+    """
+    if from_log is not None and from_log not in RECORDS:
+        raise SwflowError(f"memory: from_log: unknown record {from_log!r}; use {' or '.join(RECORDS)}")
+    resource = resource or ("memory" if from_log else "memory_bandwidth")
+    _require_free(resource, workload)
+    shares = {"high": high, "medium": medium, "low": low}
+    if from_log and (demands or any(share is not None for share in shares.values())):
+        raise SwflowError("memory: from_log takes the demands from the log; leave out the shares and demands")
+    entry = {"stage": "memory", "read": workload.jobs.height, "kept": workload.jobs.height, "removed": {}}
+    entry |= {"resource": resource}
+    if from_log:
+        column = workload.jobs[RECORDS[from_log]] / 1024.0
+        if column.null_count() == workload.jobs.height:
+            raise SwflowError(f"memory: {workload.name}: no job has a {RECORDS[from_log].replace('_', ' ')}")
+        entry |= {"from_log": from_log, "unknown": column.null_count()}
+    else:
+        levels = _levels(shares, {"high": high_level, "medium": medium_level, "low": low_level}, demands)
+        drawn = _draw(workload, [share for _, _, share in levels], seed, step)
+        column = pl.Series([demand for _, demand, _ in levels], dtype=pl.Float64())[drawn]
+        realised = np.bincount(drawn, minlength=len(levels)) / max(1, len(drawn))
+        entry["levels"] = [
+            {"level": name, "demand": demand, "share": share, "realised": round(float(part), 6)}
+            for (name, demand, share), part in zip(levels, realised, strict=True)
+        ]
+    return workload.with_jobs(workload.jobs.with_columns(column.alias(resource)), entry)
+
+
+def describe_demands(entry: Mapping[str, object]) -> str:
+    """Say in words what a history entry of `memory` notes."""
+    if "from_log" in entry:
+        return f"{entry['resource']}: {entry['from_log']} memory of the log; unknown of {entry['unknown']:,} jobs"
+    levels = entry["levels"]
+    assert isinstance(levels, list)
+    parts = [f"{level['realised']:.1%} {level['level']} ({level['demand']:,.10g} a process)" for level in levels]
+    return f"{entry['resource']}: {', '.join(parts)}"
+
+
+def _require_free(resource: str, workload: Workload) -> None:
+    if not re.fullmatch("[a-z][a-z0-9_]*", resource):
+        raise SwflowError(f"memory: resource: {resource!r} is no name of a column; use small letters, digits and _")
+    if resource in _TAKEN:
+        raise SwflowError(f"memory: resource: {resource!r} is a column of every job table; take another name")
+    if resource in workload.jobs.columns:
+        raise SwflowError(f"memory: {workload.name} has demands of {resource} already; name another resource")
+
+
+def _levels(
+    shares: Mapping[str, float | None], scenario_levels: Mapping[str, float], demands: Mapping[float, float] | None
+) -> list[tuple[str, float, float]]:
+    """Return name, demand and share of every level, checked."""
+    given = any(share is not None for share in shares.values())
+    if demands:
+        if given:
+            raise SwflowError("memory: give demands, or the shares high, medium and low, not both")
+        in_order = sorted(demands, reverse=True)
+        levels = [(f"level-{number}", float(one), demands[one]) for number, one in enumerate(in_order, 1)]
+    else:
+        chosen = {name: share or 0.0 for name, share in shares.items()} if given else SCENARIOS["HIGH"]
+        levels = [(name, float(scenario_levels[name]), chosen[name]) for name in chosen]
+    for name, demand, share in levels:
+        if not (math.isfinite(demand) and demand >= 0):
+            raise SwflowError(f"memory: {name}: a process cannot demand {demand}; it must be 0 or more, and finite")
+        if not 0 <= share <= 1:
+            raise SwflowError(f"memory: {name}: a share of jobs is between 0 and 1, not {share}")
+    total = math.fsum(share for _, _, share in levels)
+    if abs(total - 1) > TOLERANCE:
+        raise SwflowError(
+            f"memory: the shares {', '.join(f'{share:g}' for *_, share in levels)} sum to {total:g}, not 1"
+        )
+    return levels
+
+
+def _draw(workload: Workload, shares: list[float], seed: int, step: str) -> np.ndarray:
+    """Return the place of each job's level."""
+    original = [name for name in ("source_job_id", "job_id") if name in workload.jobs.columns]
+    ids = workload.jobs.select(pl.coalesce(original)).to_series().to_numpy()
+    uniform = uniform_per_job(seed, [workload.log, step], ids)
+    bounds = np.cumsum(shares)  # nearly 1 in the end; what is missing is shared out
+    return np.searchsorted(bounds[:-1] / bounds[-1], uniform, side="right")

@@ -1,0 +1,213 @@
+"""Shared resources: penalties worked out by hand, and the kernel equal to the slow simulator."""
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import naive
+from swflow.errors import SwflowError
+from swflow.scheduling.allocation import ALLOCATIONS
+from swflow.scheduling.orders import compile_penalty
+from swflow.scheduling.placed import ORDERS, Places, simulate_places
+from swflow.scheduling.sharing import Resources
+from test_placed import Row, random_policy, random_rows
+
+SHARED_ALLOCATIONS = ("least-shared", "threshold")
+PENALTIES: dict[str, Any] = {
+    "linear": naive.Resources.penalty,
+    "printed": naive.Resources.penalty,
+    "usage / capacity": lambda usage, capacity: usage / capacity,
+    "max(usage - capacity, 0) ** 2": lambda usage, capacity: max(usage - capacity, 0) ** 2,
+}
+
+
+def test_three_jobs_on_two_nodes_as_on_paper() -> None:
+    """
+    Two nodes of five processors and 6000 MB/s; three jobs arranged as in Figures 1 to 4 of Guim et al.
+
+    Job 1 has three processors of node 1 from 0 for 300 s, each asking for 1500 MB/s. Job 2 comes at 100 for 200 s
+    with two processors of node 1 and two of node 2, each 2000; job 3 at 100 for 600 s with one processor of node 2,
+    5000.
+
+    From 100 on node 1 is asked for 3 * 1500 + 2 * 2000 = 8500: penalty 8500/6000 - 1 = 5/12. Node 2 is asked for
+    2 * 2000 + 5000 = 9000: penalty 1/2. Job 2 lives in both shadows for its whole run: 200 * 5/12 = 83.3 on node 1,
+    200 * 1/2 = 100 on node 2; the maximum counts, so it ends at 100 + 200 + 100 = 400. Job 1 has done 100 s before
+    and is held up from then: in the 300 s until 400 it comes ahead by 300 / (17/12) = 211.76, more than its
+    remaining 200: it ends at 100 + 200 * 17/12 = 383.33, penalty 83.33. From there node 1 is not overloaded any
+    more, but node 2 still rules job 2. Job 3 comes ahead by 300 / 1.5 = 200 until 400, then its node has room:
+    it ends at 400 + 400 = 800, penalty 100.
+    """
+    submit, run = np.array([0.0, 100.0, 100.0]), np.array([300.0, 200.0, 600.0])
+    processors = np.array([3, 4, 1])
+    demands = np.array([[1500.0], [2000.0], [5000.0]])
+    shared = Resources(5, demands, np.array([6000.0]))
+    found = simulate_places(submit, run, run * 2, processors, 10, backfill="lookahead", resources=shared)
+    assert [found.of(job).tolist() for job in range(3)] == [[0, 1, 2], [3, 4, 5, 6], [7]]
+    assert found.start.tolist() == [0, 100, 100]
+    assert found.end == pytest.approx([100 + 200 * 17 / 12, 400, 800], abs=1e-6)
+    assert found.penalty == pytest.approx([200 * 5 / 12, 100, 100], abs=1e-6)
+    assert not found.killed.any()
+    # Killed 350 s after it started, job 2 leaves at 450 unharmed; killed after 250, at 350, its neighbours gain.
+    strict = Resources(5, demands, np.array([6000.0]), allowed=np.array([1e9, 250.0, 1e9]))
+    found = simulate_places(submit, run, run * 2, processors, 10, backfill="lookahead", resources=strict)
+    done_by_350 = 100 + 250 / (17 / 12)
+    assert found.end == pytest.approx([350 + 300 - done_by_350, 350, 350 + 600 - 250 / 1.5], abs=1e-6)
+    assert found.killed.tolist() == [False, True, False]
+    assert found.penalty[1] == pytest.approx(250 - 250 / 1.5)
+
+
+def test_the_printed_penalty_costs_a_second_for_every_overloaded_shadow() -> None:
+    """Job 0 shares its node from 10 to 40 and from 50 on; each of these two shadows costs 1 + length * 1/3."""
+    submit, run = np.array([0.0, 10.0, 50.0]), np.array([100.0, 20.0, 100.0])
+    demands, processors = np.full((3, 1), 4.0), np.ones(3, np.int64)
+    shared = Resources(2, demands, np.array([6.0]), penalty="printed")
+    found = simulate_places(submit, run, run * 2, processors, 2, resources=shared)
+    # job 1: 20 * 4/3 + 1 = 27.67 -> ends at 37.67; job 0 came ahead by 10 + 20
+    second = 10 + 20 * 4 / 3 + 1
+    left = 100 - (30 + 50 - second)
+    assert found.end[:2] == pytest.approx([50 + left * 4 / 3 + 1, second], abs=1e-6)
+
+
+def resources_for(random: random.Random, rows: list[Row], machine: int, **fixed: Any) -> naive.Resources:
+    """Draw demands, capacities and limits for some jobs."""
+    kinds = random.randint(1, 2)
+    return naive.Resources(
+        per_node=random.choice([n for n in range(1, machine + 1) if machine % n == 0]),
+        demands=[[random.choice([0, 1, 2, 3]) for _ in range(kinds)] for _ in rows],
+        capacities=[random.choice([2, 3, 4, 1000]) for _ in range(kinds)],
+        allowed=[random.choice([row[2], np.inf]) for row in rows],
+        **fixed,
+    )
+
+
+def require_equal(rows: list[Row], machine: int, policy: naive.Policy, penalty: str) -> Places:
+    """Require that both simulators agree on times, places, penalties and killed jobs."""
+    shared = policy.resources
+    assert shared is not None
+    columns = np.array(rows, np.float64).reshape(-1, 5).T
+    slow = naive.simulate([naive.Job(number, *row) for number, row in enumerate(rows)], machine, policy)
+    fast = simulate_places(
+        columns[0],
+        columns[1],
+        columns[2],
+        columns[3].astype(np.int64),
+        machine,
+        allocation=policy.allocation,
+        order=policy.order,
+        backfill=policy.backfill,
+        lookahead=policy.lookahead,
+        backfill_order=policy.backfill_order,
+        predict=policy.predict,
+        users=columns[4].astype(np.int64),
+        unavailable=policy.unavailable,
+        resources=Resources(
+            shared.per_node,
+            np.array(shared.demands, np.float64),
+            np.array(shared.capacities, np.float64),
+            compile_penalty(penalty),
+            shared.slows,
+            np.array(shared.allowed),
+            shared.limit,
+        ),
+    )
+    case = f"{rows} on {machine} under {policy} with {penalty}"
+    for job in range(len(rows)):
+        assert fast.of(job).tolist() == slow.places[job], f"job {job} of {case}"
+        assert fast.start[job] == pytest.approx(slow.starts[job], abs=1e-5), f"job {job} of {case}"
+        assert fast.end[job] == pytest.approx(slow.ends[job], abs=1e-5), f"job {job} of {case}"
+        lost = slow.ends[job] - slow.starts[job] - float(slow.spent[job])
+        assert fast.penalty[job] == pytest.approx(lost, abs=1e-5), f"job {job} of {case}"
+    return fast
+
+
+@pytest.mark.parametrize("penalty", list(PENALTIES))
+@pytest.mark.parametrize("allocation", list(ALLOCATIONS))
+def test_equals_the_slow_simulator(allocation: str, penalty: str) -> None:
+    generator = random.Random(f"{allocation} {penalty}")
+    held_up = 0
+    for _ in range(60):
+        machine = generator.randint(1, 9)
+        rows = random_rows(generator, machine)
+        policy = random_policy(generator, machine, allocation=allocation, event_order="batch")
+        if allocation in SHARED_ALLOCATIONS:
+            policy.backfill, policy.unavailable = generator.choice(["none", "lookahead"]), []
+            policy.lookahead = 1
+        fixed = {"second": int(penalty == "printed"), "penalty": PENALTIES[penalty]}
+        if allocation == "threshold":
+            fixed["limit"] = generator.choice([0, 0.25, 1])
+        policy.resources = resources_for(generator, rows, machine, **fixed)
+        held_up += (require_equal(rows, machine, policy, penalty).penalty > 0).sum()
+    assert held_up > 0
+
+
+@pytest.mark.parametrize("allocation", list(ALLOCATIONS))
+def test_where_demands_fit_nothing_changes(allocation: str) -> None:
+    """With capacities never exceeded, every time and place is exactly what it is without shared resources."""
+    generator = random.Random(allocation)
+    for _ in range(60):
+        machine = generator.choice([4, 6, 8, 66])
+        rows = random_rows(generator, machine)
+        columns = np.array(rows, np.float64).reshape(-1, 5).T
+        columns[0] += np.linspace(0, 1 / 3, len(rows))  # no round numbers
+        kept = allocation in SHARED_ALLOCATIONS
+        policy = random_policy(generator, machine, event_order="batch", predict=False)
+        options: dict[str, Any] = {
+            "allocation": allocation,
+            "order": policy.order,
+            "backfill": generator.choice(["none", "lookahead"]) if kept else policy.backfill,
+        }
+        shared = {"demands": np.ones((len(rows), 1)), "capacities": np.array([2.0]), "limit": 0.0}
+        arguments = (*columns[:3], columns[3].astype(np.int64), machine)
+        trace = Resources(2, **shared, slows=False) if kept else None
+        without = simulate_places(*arguments, **options, resources=trace)
+        found = simulate_places(*arguments, **options, resources=Resources(2, **shared))
+        for one, other in zip(found[:4], without[:4], strict=True):
+            assert one.tolist() == other.tolist()
+        assert found.end.tolist() == (found.start + columns[1]).tolist()
+        assert not found.penalty.any()
+        assert not found.killed.any()
+
+
+def test_threshold_lets_a_job_wait_that_least_shared_would_start() -> None:
+    submit, run = np.zeros(3), np.array([10.0, 20.0, 5.0])
+    processors, demands = np.array([1, 1, 1]), np.full((3, 1), 4.0)
+    found = {}
+    for allocation in SHARED_ALLOCATIONS:
+        shared = Resources(2, demands, np.array([6.0]), limit=0.0)
+        found[allocation] = simulate_places(submit, run, run, processors, 4, allocation=allocation, resources=shared)
+    assert [found["least-shared"].of(job).tolist() for job in range(3)] == [[0], [2], [1]]
+    assert found["least-shared"].start.tolist() == [0, 0, 0]
+    assert found["threshold"].start.tolist() == [0, 0, 10]
+    assert found["threshold"].penalty.tolist() == [0, 0, 0]
+
+
+def test_a_job_that_never_keeps_to_the_limit_is_not_held_back() -> None:
+    ones = np.ones(1)
+    shared = Resources(2, np.full((1, 1), 4.0), np.array([6.0]), limit=0.0)
+    found = simulate_places(0 * ones, 3 * ones, 3 * ones, np.array([3]), 4, allocation="threshold", resources=shared)
+    assert found.start.tolist() == [0]
+    assert found.end.tolist() == [4]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"allocation": "least-shared"}, "need to know what the processes of a node share"),
+        ({"per_event": True, "resources": "some"}, "shared resources need batch"),
+        ({"allocation": "threshold", "backfill": "conservative", "resources": "some"}, "need backfill none or easy"),
+        ({"allocation": "threshold", "unavailable": [(0, 1, 1)], "resources": "some"}, "and no windows"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(options: dict[str, Any], words: str) -> None:
+    ones = np.ones(1)
+    if "resources" in options:
+        options = options | {"resources": Resources(1, np.ones((1, 1)), ones)}
+    with pytest.raises(SwflowError, match=words):
+        simulate_places(ones, ones, ones, np.ones(1, np.int64), 1, **options)
+
+
+def test_orders_and_allocations_are_all_drawn() -> None:
+    assert set(SHARED_ALLOCATIONS) < set(ALLOCATIONS)
+    assert len(ORDERS) >= 9
