@@ -1,17 +1,26 @@
 """Shared resources: penalties worked out by hand, and the kernel equal to the slow simulator."""
 
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 import naive
+from swflow.analysis.shadows import penalty_times, shadows
 from swflow.errors import SwflowError
+from swflow.runs import run
 from swflow.scheduling.allocation import ALLOCATIONS
 from swflow.scheduling.orders import compile_penalty
 from swflow.scheduling.placed import ORDERS, Places, simulate_places
+from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.sharing import Resources
+from swflow.workloads.clean import clean_log
+from swflow.workloads.machine import with_machine
+from swflow.workloads.memory import memory
+from swflow.workloads.select import select
 from test_placed import Row, random_policy, random_rows
 
 SHARED_ALLOCATIONS = ("least-shared", "threshold")
@@ -206,6 +215,39 @@ def test_what_does_not_go_together_is_refused(options: dict[str, Any], words: st
         options = options | {"resources": Resources(1, np.ones((1, 1)), ones)}
     with pytest.raises(SwflowError, match=words):
         simulate_places(ones, ones, ones, np.ones(1, np.int64), 1, **options)
+
+
+@pytest.mark.archive
+def test_the_tables_of_guim_2007(traces: Path) -> None:
+    """Table I within 5 %, and the trends of Table II, on the first 10,000 completed jobs of SDSC-SP2."""
+    workload = select(clean_log(traces / "SDSC-SP2-1998-3.1-cln.swf.gz", name="SDSC-SP2"), status=[1])
+    workload = select(with_machine(workload, nodes=28, preset="alvio-node"), jobs=10_000)
+    alvio = {"order": "fcfs", "backfill": "reservation-table", "backfill_order": "sjf", "estimates": "kill"}
+    published = {"longest-idle": (32, 31_008), "first-contiguous": (64, 44_301)}
+    for allocation, (slowdown, wait) in published.items():
+        trace = run(workload, Scheduler(**alvio, allocation=allocation)).metrics
+        assert trace["p95_bounded_slowdown_60_unkilled"] == pytest.approx(slowdown, rel=0.05)
+        assert trace["p95_wait_time_unkilled"] == pytest.approx(wait, rel=0.05)
+        assert trace["killed"] == 2
+        found = []
+        for shares in ({"low": 0.8, "medium": 0.1, "high": 0.1}, {"high": 0.5, "medium": 0.1, "low": 0.4}, {}):
+            drawn = memory(workload, **shares, seed=1, step="memory")
+            found.append(run(drawn, Scheduler(**alvio, allocation=allocation, runtime="shared", places=True)))
+        for measure in (
+            "p95_bounded_slowdown_60_unkilled",
+            "p95_wait_time_unkilled",
+            "penalized_percent",
+            "killed",
+        ):
+            low, medium, high = (one.metrics[measure] for one in found)
+            assert trace[measure] <= low < medium < high
+        # What shadows of the finished schedule add up to: never more than the jobs lost, since a shadow lasts as
+        # long as the prolonged run, and a job whose nodes take turns at being the worst loses less than their sum.
+        outcomes = found[-1].outcomes
+        lost = outcomes.join(penalty_times(outcomes, shadows(outcomes, drawn.jobs, drawn.machine)), on="job_id")
+        unharmed = lost.filter(pl.col("penalty_time_right") == 0)
+        assert unharmed["penalty_time"].max() == 0
+        assert lost.filter(pl.col("penalty_time") > pl.col("penalty_time_right") + 1e-3).is_empty()
 
 
 def test_orders_and_allocations_are_all_drawn() -> None:

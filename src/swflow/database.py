@@ -82,7 +82,8 @@ MEDIANS = """
 REPRODUCTION = """
     CREATE VIEW reproduction AS
     SELECT paper, "table", row, "column", published.value AS published, medians.value AS ours,
-        medians.value - published.value AS difference, workload, scheduler, figure
+        medians.value - published.value AS difference, medians.value / published.value AS ratio,
+        workload, scheduler, figure
     FROM published JOIN medians USING (workload, scheduler, figure)
     ORDER BY ALL
 """
@@ -90,7 +91,7 @@ REPRODUCTION = """
 #: Which of two figures should be the lower one by what a paper found, and whether it is, wherever there are both.
 TREND_CHECKS = """
     CREATE VIEW trend_checks AS
-    SELECT paper, trend, left(l.workload, len(l.workload) - len(lower_step) - 1) AS workload, figure,
+    SELECT paper, trend, left(l.workload, len(l.workload) - len(lower_step) - 1) AS workload, trends.figure,
         lower_step || '/' || lower_scheduler AS lower, higher_step || '/' || higher_scheduler AS higher,
         l.value AS lower_value, h.value AS higher_value, l.value < h.value AS holds
     FROM trends

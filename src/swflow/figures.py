@@ -314,12 +314,18 @@ def _reservation_tables(
     if all(table.places.is_empty() for table in tables):
         raise SwflowError(f"figure: reservation-table: no job runs from second {since:g} to {until:g}")
     without = [run["run"] for run in chosen if run["run"] not in placed]
-    left_out = [f"{', '.join(without)}: processors not known"] if without else []
-    left_out += [f"{run}: more than {MOST_TABLES} runs" for run, _ in drawn[MOST_TABLES:]]
+    more = len(drawn) - MOST_TABLES
+    left_out = [f"{_some(without)}: processors not known"] if without else []
+    left_out += [f"{_some([run for run, _ in drawn[MOST_TABLES:]])}: more than {MOST_TABLES} runs"] if more > 0 else []
     note = f"Not drawn: {'; '.join(left_out)}" if left_out else ""
     return reservation_table_chart(
         tables, (since, until), f"{title}: reservation table", note=note, interactive=interactive
     )
+
+
+def _some(runs: Sequence[str]) -> str:
+    """Name one run, and say how many more there are."""
+    return runs[0] + (f" and {len(runs) - 1} more" if len(runs) > 1 else "")
 
 
 def _window(window: tuple[float | None, float | None]) -> tuple[float | None, float | None]:

@@ -223,30 +223,36 @@ def choose_least_shared(
     chosen[:] = _NONE
     room = np.zeros(nodes, np.int64)
     taken = np.zeros(nodes, np.int64)
-    penalty = np.full(nodes, np.inf)
-    load = np.full(nodes, np.inf)
+    penalty = np.empty(nodes)
+    load = np.empty(nodes)
+    heap = np.empty(nodes, np.int64)  # the nodes with room, the one that costs least on top
+    size = 0
     place = next_in(eligible, 0, machine)
     while place < machine:
-        room[place // per_node] += 1
-        place = next_in(eligible, place + 1, machine)
-    for node in range(nodes):
-        if room[node] > 0:
+        node = place // per_node
+        if room[node] == 0:
             penalty[node] = penalty_with(sharing, usage[node], job, 1)
             load[node] = _load_with(sharing, usage[node], job, 1)
+            if penalty[node] <= limit:
+                heap[size] = node
+                size += 1
+        room[node] += 1
+        place = next_in(eligible, place + 1, machine)
+    if size * per_node < width:
+        return False
+    for top in range(size // 2 - 1, -1, -1):
+        _sink(heap, size, top, penalty, load)
     for _ in range(width):
-        best = -1
-        for node in range(nodes):
-            if room[node] > taken[node] and (
-                best < 0
-                or penalty[node] < penalty[best]
-                or (penalty[node] == penalty[best] and load[node] < load[best])
-            ):
-                best = node
-        if best < 0 or penalty[best] > limit:
+        if size == 0:
             return False
-        taken[best] += 1
-        penalty[best] = penalty_with(sharing, usage[best], job, taken[best] + 1)
-        load[best] = _load_with(sharing, usage[best], job, taken[best] + 1)
+        node = heap[0]
+        taken[node] += 1
+        penalty[node] = penalty_with(sharing, usage[node], job, taken[node] + 1)
+        load[node] = _load_with(sharing, usage[node], job, taken[node] + 1)
+        if taken[node] == room[node] or penalty[node] > limit:
+            size -= 1
+            heap[0] = heap[size]
+        _sink(heap, size, 0, penalty, load)
     for node in range(nodes):
         place = node * per_node
         for _ in range(taken[node]):
@@ -254,6 +260,31 @@ def choose_least_shared(
             fill(chosen, place, place)
             place += 1
     return True
+
+
+@njit
+def _sink(heap: np.ndarray, size: int, place: int, penalty: np.ndarray, load: np.ndarray) -> None:
+    """Move a node of a heap down to where it belongs: by penalty, load and number."""
+    while True:
+        child = 2 * place + 1
+        if child >= size:
+            return
+        if child + 1 < size and _costs_less(heap[child + 1], heap[child], penalty, load):
+            child += 1
+        if not _costs_less(heap[child], heap[place], penalty, load):
+            return
+        heap[place], heap[child] = heap[child], heap[place]
+        place = child
+
+
+@njit
+def _costs_less(one: int, other: int, penalty: np.ndarray, load: np.ndarray) -> bool:
+    """Return whether a process costs less on one node than on another."""
+    if penalty[one] != penalty[other]:
+        return penalty[one] < penalty[other]
+    if load[one] != load[other]:
+        return load[one] < load[other]
+    return one < other
 
 
 @njit

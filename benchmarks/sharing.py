@@ -1,0 +1,64 @@
+"""What shared resources cost: each allocation under `runtime: shared`, as a multiple of the same run under `trace`.
+
+    python benchmarks/sharing.py [--traces FOLDER] [--logs SDSC-BLUE] [--jobs 10000]
+
+Nodes of four processors, scenario HIGH, the median of several calls in one process. Without a folder of logs, a
+synthetic one is measured.
+"""
+
+import argparse
+import os
+from pathlib import Path
+
+from scheduling import ROOT, median_seconds, print_table, workloads
+
+from swflow.scheduling.scheduler import Scheduler
+from swflow.scheduling.simulate import prepare
+from swflow.workloads.machine import with_machine
+from swflow.workloads.memory import memory
+from swflow.workloads.select import select
+
+#: Backfilling and allocations; the last two know what sharing costs.
+CASES = (
+    ("easy", "longest-idle"),
+    ("easy", "first-contiguous"),
+    ("reservation-table", "longest-idle"),
+    ("reservation-table", "first-contiguous"),
+    ("easy", "least-shared"),
+    ("easy", "threshold"),
+)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    default = Path(os.environ.get("SWFLOW_TRACES", ROOT.parent / "shared" / "traces"))
+    parser.add_argument("--traces", type=Path, default=default, help="a folder with the archive's files")
+    parser.add_argument("--logs", nargs="*", default=["SDSC-BLUE"], help="names of the catalogue")
+    parser.add_argument("--jobs", type=int, default=10_000, help="the first so many jobs; 0 for all")
+    arguments = parser.parse_args()
+    rows = []
+    for log in workloads(arguments.traces, arguments.logs):
+        workload = memory(with_machine(log, preset="alvio-node"), seed=1, step="memory-high")
+        workload = select(workload, jobs=arguments.jobs or None)
+        for backfill, allocation in CASES:
+            options: dict[str, str] = {
+                "backfill": backfill,
+                "backfill_order": "sjf",
+                "estimates": "kill",
+                "allocation": allocation,
+            }
+            trace, shared = (
+                median_seconds(prepare(workload, Scheduler(**options, runtime=runtime)))
+                for runtime in ("trace", "shared")
+            )
+            rows.append(
+                [log.name, f"{workload.jobs.height:,}", f"{workload.machine.processors:,}", backfill, allocation,
+                 f"{trace:.3f}", f"{shared:.3f}", f"{shared / trace:.1f}"]
+            )  # fmt: skip
+    columns = ["log", "jobs", "processors", "backfill", "allocation", "trace, s", "shared, s", "ratio"]
+    print_table(columns, rows)
+
+
+if __name__ == "__main__":
+    main()
