@@ -11,7 +11,11 @@ INCREMENTS = [60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 36000
 
 @dataclass
 class Job:
-    """A job, times in seconds; ``planned`` is what the scheduler takes for its run time, at least 1."""
+    """
+    A job, times in seconds; ``planned`` is what the scheduler takes for its run time, at least 1.
+
+    A moldable job has ``shapes``: run time, planned run time and processors of each.
+    """
 
     number: int
     submit: float
@@ -19,6 +23,11 @@ class Job:
     planned: float
     processors: int
     user: int = 0
+    shapes: list[tuple[float, float, int]] = field(default_factory=list)
+
+    def molded(self) -> "list[Job]":
+        """Return the job in each of its shapes."""
+        return [replace(self, run=run, planned=planned, processors=width) for run, planned, width in self.shapes]
 
 
 #: The orders of the queue: the smallest key is served first, ties by number.
@@ -72,6 +81,7 @@ class Policy:
     predict: bool = False  # planned run times by the user's last two, instead of the estimates
     unavailable: list[tuple[float, float, int]] = field(default_factory=list)  # from, until, processors
     resources: Resources | None = None
+    shapes: str = "requested"  # requested, submit, start: when the shape of a moldable job is chosen
 
 
 @dataclass
@@ -92,6 +102,8 @@ class Machine:
         self.queue: list[Job] = []
         self.running: dict[int, tuple[Job, Occupation]] = {}
         self.reserved: dict[int, Occupation] = {}
+        self.reserved_shape: dict[int, Job] = {}
+        self.done: dict[int, Job] = {}
         self.windows = [
             Occupation(start, until, list(range(processors - count, processors)))
             for start, until, count in policy.unavailable
@@ -107,7 +119,7 @@ class Machine:
         self.head: Job | None = None
         self.newcomers: list[Job] = []
         # With shared resources: how much of its run a job has done, and what each of its nodes has added to it.
-        self.done: dict[int, Fraction] = {}
+        self.progress: dict[int, Fraction] = {}
         self.added: dict[int, dict[int, Fraction]] = {}
         self.ends: dict[int, float] = {}
         self.spent: dict[int, Fraction | float] = {}
@@ -261,10 +273,10 @@ class Machine:
         for job, _ in self.running.values() if self.policy.resources else ():
             added = self.added[job.number]
             most = max(added.values())
-            time = Fraction(now) - Fraction(self.starts[job.number]) - self.done[job.number] - most
+            time = Fraction(now) - Fraction(self.starts[job.number]) - self.progress[job.number] - most
             if time > 0:
                 ahead = min((time + most - added[node]) / (1 + self.cost_of(node)) for node in added)
-                self.done[job.number] += ahead
+                self.progress[job.number] += ahead
                 for node in added:
                     added[node] += self.cost_of(node) * ahead
 
@@ -286,7 +298,7 @@ class Machine:
         if self.policy.resources is None:
             return end
         added = self.added[job.number]
-        left = max(Fraction(job.run) - self.done[job.number], Fraction(0))
+        left = max(Fraction(job.run) - self.progress[job.number], Fraction(0))
         worst = max(added[node] + self.cost_of(node) * left for node in added)
         return float(round((Fraction(end) + worst) * 2**20) / Fraction(2**20)) if worst > 0 else end
 
@@ -296,6 +308,31 @@ class Machine:
         allowed = shared.allowed[job.number] if shared else math.inf
         return min(self.unlimited_end(job), self.starts[job.number] + allowed)
 
+    # -- shapes
+
+    def shapes_of(self, job: Job) -> list[Job]:
+        """Return the forms in which a queued job may start."""
+        return job.molded() if self.policy.shapes == "start" else [job]
+
+    def fastest_now(self, job: Job, now: float, reservations: list[Occupation]) -> tuple[Job, list[int]] | None:
+        """Return the fastest form of the job that can start at once, and its processors."""
+        possible = [(form, self.choose_now(form, now, reservations)) for form in self.shapes_of(job)]
+        able = [(form, places) for form, places in possible if places is not None]
+        return min(able, key=lambda pair: (pair[0].planned, pair[0].processors), default=None)
+
+    def soonest(self, forms: list[Job], now: float, reservations: list[Occupation]) -> tuple[Job, Occupation]:
+        """Return the form that would complete first, and where."""
+        plans = [(form, self.earliest(form, now, reservations)) for form in forms]
+        return min(plans, key=lambda plan: (plan[1].end, plan[0].processors))
+
+    def planned_queue(self, now: float) -> list[Occupation]:
+        """Return the reservations that all queued jobs, in order, have or would get."""
+        reserved = dict(self.reserved)
+        for queued in self.ordered(self.policy.order, now):
+            if queued.number not in reserved:
+                reserved[queued.number] = self.earliest(queued, now, list(reserved.values()))
+        return list(reserved.values())
+
     # -- events
 
     def arrive(self, job: Job) -> None:
@@ -304,6 +341,8 @@ class Machine:
             last = self.history.get(job.user, [])[-2:]  # in order of completion, ties by number
             if len(last) == 2:
                 job.planned = max(1.0, min(job.planned, sum(last) / 2))
+        if self.policy.shapes == "submit":
+            job, _ = self.soonest(job.molded(), job.submit, self.planned_queue(job.submit))
         self.queue.append(job)
         self.newcomers.append(job)
 
@@ -335,12 +374,13 @@ class Machine:
         return sorted(self.queue, key=lambda job: (ORDERS[order](job, now), job.number))
 
     def begin(self, job: Job, now: float, places: list[int]) -> None:
-        self.queue.remove(job)
+        self.queue = [queued for queued in self.queue if queued.number != job.number]
         self.reserved.pop(job.number, None)
+        self.done[job.number] = job
         self.running[job.number] = (job, Occupation(now, now + job.planned, places))
         self.starts[job.number] = now
         self.places[job.number] = places
-        self.done[job.number] = Fraction(0)
+        self.progress[job.number] = Fraction(0)
         self.added[job.number] = dict.fromkeys(self.nodes_of(job), Fraction(0))
         self.pointer = (places[-1] + 1) % self.processors
 
@@ -358,20 +398,20 @@ class Machine:
         """Start the head while it fits; reserve for the first that do not; let others start if they delay none."""
         reservations: list[Occupation] = []
         for job in self.ordered(self.policy.order, now):
-            places = self.choose_now(job, now, reservations)
-            if places is not None:
-                self.begin(job, now, places)
+            able = self.fastest_now(job, now, reservations)
+            if able is not None:
+                self.begin(able[0], now, able[1])
                 continue
             if lookahead == 0:
                 return
-            reservations.append(self.earliest(job, now, reservations))
+            reservations.append(self.soonest(self.shapes_of(job), now, reservations)[1])
             if len(reservations) == lookahead:
                 break
         reserved_for = self.ordered(self.policy.order, now)[: len(reservations)]
         for job in self.ordered(self.policy.backfill_order, now):
-            places = self.choose_now(job, now, reservations)
-            if job not in reserved_for and places is not None:
-                self.begin(job, now, places)
+            able = self.fastest_now(job, now, reservations)
+            if job not in reserved_for and able is not None:
+                self.begin(able[0], now, able[1])
 
     def serve_conservatively(self, now: float) -> None:
         """Give reservations to all; when a job ended early, move them forward, in order of the queue."""
@@ -379,15 +419,20 @@ class Machine:
             for job in self.ordered(self.policy.order, now):
                 if job.number in self.reserved:
                     del self.reserved[job.number]
-                    self.reserved[job.number] = self.earliest(job, now, list(self.reserved.values()))
+                    self.reserve(job, now)
         self.replan = False
         for job in self.ordered(self.policy.order, now):
             if job.number not in self.reserved:
-                self.reserved[job.number] = self.earliest(job, now, list(self.reserved.values()))
+                self.reserve(job, now)
         for job in self.ordered(self.policy.order, now):
             reservation = self.reserved[job.number]
             if reservation.start <= now and self.free_now(reservation.places):
-                self.begin(job, now, reservation.places)
+                self.begin(self.reserved_shape[job.number], now, reservation.places)
+
+    def reserve(self, job: Job, now: float) -> None:
+        """Give a queued job the earliest place, in the form that completes first."""
+        form, place = self.soonest(self.shapes_of(job), now, list(self.reserved.values()))
+        self.reserved_shape[job.number], self.reserved[job.number] = form, place
 
     def serve_in_table(self, now: float) -> None:
         """
@@ -428,7 +473,7 @@ class Machine:
 
 
 def simulate(jobs: list[Job], processors: int, policy: Policy) -> Machine:
-    """Simulate one machine; its ``starts`` and ``places`` are the schedule."""
+    """Simulate one machine; its ``starts``, ``places`` and ``done`` (jobs as they ran) are the schedule."""
     machine = Machine(processors, policy)
     coming = sorted(jobs, key=lambda job: (job.submit, job.number))
     window_ends = sorted(one.end for one in machine.windows)
@@ -443,7 +488,7 @@ def simulate(jobs: list[Job], processors: int, policy: Policy) -> Machine:
         machine.pass_time(now)
         for job in done:
             if machine.unlimited_end(job) > now:  # killed
-                machine.spent[job.number] = machine.done[job.number]
+                machine.spent[job.number] = machine.progress[job.number]
         if policy.event_order == "per-event":
             # one event at a time, arrivals before completions, a pass after each
             if coming and coming[0].submit <= now:
@@ -489,14 +534,11 @@ class Dispatcher:
 
     def would_start(self, machine: Machine, job: Job, now: float) -> float:
         """Return the start of the job if all queued jobs, in order, and then it got reservations."""
-        reserved = dict(machine.reserved)
-        for queued in machine.ordered(machine.policy.order, now):
-            if queued.number not in reserved:
-                reserved[queued.number] = machine.earliest(queued, now, list(reserved.values()))
+        planned = machine.planned_queue(now)
         last = machine.history.get(job.user, [])[-2:]
         if machine.policy.predict and len(last) == 2:
             job = replace(job, planned=max(1.0, min(job.planned, sum(last) / 2)))
-        return machine.earliest(job, now, list(reserved.values())).start
+        return machine.earliest(job, now, planned).start
 
 
 def simulate_centres(jobs: list[Job], machines: list[Machine], rule: str) -> list[Machine]:

@@ -112,8 +112,8 @@ def test_lenient_cleaning_counts_malformed_lines(log, capfd):
 @pytest.mark.parametrize(
     "command",
     [
-        "", "fetch", "clean", "select", "machine", "memory", "generate lublin", "simulate", "load", "figure", "report",
-        "sql",
+        "", "fetch", "clean", "select", "machine", "memory", "moldable", "generate lublin", "simulate", "load",
+        "figure", "report", "sql",
     ],
 )  # fmt: skip
 def test_help_explains_and_gives_an_example(command, capfd):

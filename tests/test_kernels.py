@@ -264,6 +264,18 @@ def test_centres_have_the_schedule_of_the_slow_simulator(dispatch: str):
         assert pairs == expected, (case, jobs, centres, predict, per_event)
 
 
+def test_a_plan_of_a_long_queue_finds_room():
+    """The plan of a queue of hundreds has more changes than the running jobs and a reservation of EASY."""
+    jobs: Jobs = [
+        (float(number // 9), 50.0 + number % 7, 60.0 + number % 13, 1 + number % 8, 0) for number in range(900)
+    ]
+    columns = arrays(jobs)
+    options = {"machine": 8, "backfill": "lookahead", "lookahead": 1, "order": "fcfs", "backfill_order": "fcfs"}
+    alone = simulate_centres(**columns, centres=[options], dispatch="round-robin")
+    planned = simulate_centres(**columns, centres=[options], dispatch="earliest-start")
+    assert planned.start.tolist() == alone.start.tolist()
+
+
 def test_bad_centres_are_named():
     columns = arrays([(0, 1, 1, 3, 0)])
     formulas = [key_function(lambda now, a, b, c, d, e, f, g, job: -job) for _ in range(2)]

@@ -214,7 +214,11 @@ def test_a_wrong_config_is_one_line(project, arguments, words):
 
 @pytest.mark.archive
 def test_real_logs_from_fetch_to_report(tmp_path, traces):
-    project = Project(tmp_path / "archive", yaml.safe_load((ROOT / "config/archive.yaml").read_text()))
+    config = yaml.safe_load((ROOT / "config/archive.yaml").read_text())
+    for study in config["studies"].values():
+        if "seeds" in study:
+            study["seeds"] = 2
+    project = Project(tmp_path / "archive", config)
     project.run("--configfile", "config/archive.yaml", "--config", f"mirror={traces}", "logs=[KTH-SP2,NASA-iPSC]")
     area, awwt, awrt = project.sql("SELECT squashed_area, awwt, awrt FROM metrics WHERE run = 'KTH-SP2/easy'")[0]
     assert area == 2_016_591_520

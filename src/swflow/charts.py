@@ -23,12 +23,12 @@ MEASURE_TITLES = {"slowdown": "slowdown", "response_time": "response time", "wai
 
 #: Readable ticks of a logarithmic axis of seconds.
 TIME_TICKS = (1, 10, 60, 600, 3600, 6 * 3600, 86_400, 10 * 86_400, 100 * 86_400, 1000 * 86_400)
-_TIME_LABEL = (
+TIME_LABEL = (
     "datum.value >= 86400 ? format(datum.value / 86400, ',.3~r') + ' d' : "
     "datum.value >= 3600 ? format(datum.value / 3600, '.3~r') + ' h' : "
     "datum.value >= 60 ? format(datum.value / 60, '.3~r') + ' min' : format(datum.value, '.3~r') + ' s'"
 )
-_NUMBER_LABEL = "datum.value >= 10000 ? format(datum.value, '.3~s') : format(datum.value, ',.3~r')"
+NUMBER_LABEL = "datum.value >= 10000 ? format(datum.value, '.3~s') : format(datum.value, ',.3~r')"
 
 #: Width and (about) height of a panel, pixels: in print and in the report. A load bin is 2 or 3 pixels wide and a value
 #: bin a whole number of pixels high, as cells that begin within a pixel leave seams.
@@ -111,7 +111,7 @@ class Block:
     panels: Mapping[str, Sequence[Panel]]
 
 
-class _Data(dict[str, Any]):
+class FigureData(dict[str, Any]):
     """The data of a figure by name. Altair copies what is inline again and again, so charts get names only."""
 
     def add(self, rows: Sequence[Mapping[str, Any]]) -> alt.NamedData:
@@ -146,17 +146,19 @@ def heatmap_chart(blocks: Sequence[Block], title: str, *, interactive: bool = Fa
     brush = alt.selection_interval(name="loads", encodings=["x"])
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Automatically deduplicated selection")  # that is what is meant
-        data = _Data()
+        data = FigureData()
         rows = [
             _heatmap_row(data, block, measure, brush if interactive else None)
             for block in blocks
             for measure in block.panels
         ]
         more = INTERACTIVE_CAPTION if interactive else ""
-        return _figure(data, [*rows, _key(["cell", "half", "most", "bubble", "mean"])], title, HEATMAP_CAPTION, more)
+        return finished_figure(
+            data, [*rows, _key(["cell", "half", "most", "bubble", "mean"])], title, HEATMAP_CAPTION, more
+        )
 
 
-def _heatmap_row(data: _Data, block: Block, measure: str, brush: Any) -> alt.HConcatChart:
+def _heatmap_row(data: FigureData, block: Block, measure: str, brush: Any) -> alt.HConcatChart:
     """Draw one measure: the panels of all columns on the same scales."""
     panels = block.panels[measure]
     linear = panels[0].heatmap.value_edges[0] == 0
@@ -260,7 +262,7 @@ def _load_axis(field: str, title: str = "load experienced") -> alt.X:
 def _value_axis(measure: str, top: float, linear: bool, title: str = "") -> alt.Y:
     times = measure != "slowdown"
     title, field = title or MEASURE_TITLES[measure], "value_low"
-    label = _TIME_LABEL if times else _NUMBER_LABEL
+    label = TIME_LABEL if times else NUMBER_LABEL
     if linear:
         axis = alt.Axis(title=title, labelExpr=label, tickCount=5, **_OVER)
         return alt.Y(f"{field}:Q", scale=alt.Scale(domain=[0, top], nice=False), axis=axis)
@@ -280,7 +282,7 @@ def _first_titled(y: alt.Y, column: int) -> alt.Y:
     return y
 
 
-def _contour_layers(data: _Data, heatmap: Heatmap, y: alt.Y) -> list[alt.Chart]:
+def _contour_layers(data: FigureData, heatmap: Heatmap, y: alt.Y) -> list[alt.Chart]:
     rows = [
         {
             "s": share,
@@ -304,7 +306,7 @@ def _contour_layers(data: _Data, heatmap: Heatmap, y: alt.Y) -> list[alt.Chart]:
     return layers
 
 
-def _bubble_layers(data: _Data, points: pl.DataFrame, y: alt.Y, largest: int) -> list[alt.Chart]:
+def _bubble_layers(data: FigureData, points: pl.DataFrame, y: alt.Y, largest: int) -> list[alt.Chart]:
     """Draw the bubbles, and the cross at the mean of all jobs."""
     size = alt.Size(
         "jobs:Q", scale=alt.Scale(domain=[0, largest], range=[0, _LARGEST_BUBBLE], type="linear"), legend=None
@@ -409,7 +411,7 @@ def bubble_chart(
     D. Krakov, D. G. Feitelson, "High-resolution analysis of parallel job workloads", JSSPP 2012, Figure 1.
     """
     charts = []
-    data = _Data()
+    data = FigureData()
     largest = max((_most(points) for _, _, row in rows for points in row), default=1)
     for name, columns, row in rows:
         highest = max((_highest(points) for points in row), default=1.0)
@@ -426,7 +428,7 @@ def bubble_chart(
             for number, (column, points) in enumerate(zip(columns, row, strict=True))
         ]  # fmt: skip
         charts.append(alt.hconcat(*panels, spacing=14))
-    return _figure(data, [*charts, _key(["bubble", "mean"])], title, BUBBLE_CAPTION)
+    return finished_figure(data, [*charts, _key(["bubble", "mean"])], title, BUBBLE_CAPTION)
 
 
 def difference_chart(
@@ -456,7 +458,7 @@ def difference_chart(
         The Vega-Lite specification, with ``title`` and ``caption`` under ``usermeta``.
     """
     rows = []
-    data = _Data()
+    data = FigureData()
     for measure, row in panels.items():
         differences = [_difference(first, second) for first, second, _ in row]
         top = 10 ** (max(part.shape[1] for part in differences) * _VALUES_PER_DIFFERENCE / BINS_PER_DECADE)
@@ -471,7 +473,7 @@ def difference_chart(
         ]
         rows.append(alt.hconcat(*charts, spacing=14).resolve_scale(color="independent"))
     words = "Cells: jobs of the first run minus those of the second; blue where the first has more, orange the second"
-    return _figure(data, rows, title, DIFFERENCE_CAPTION, subtitle=words)
+    return finished_figure(data, rows, title, DIFFERENCE_CAPTION, subtitle=words)
 
 
 def _difference(first: Heatmap, second: Heatmap) -> np.ndarray:
@@ -487,7 +489,7 @@ def _difference(first: Heatmap, second: Heatmap) -> np.ndarray:
 
 
 def _difference_panel(
-    data: _Data, difference: np.ndarray, y: alt.Y, extreme: float, interactive: bool, legend: int
+    data: FigureData, difference: np.ndarray, y: alt.Y, extreme: float, interactive: bool, legend: int
 ) -> alt.Chart:
     rows = []
     for place, parts in enumerate(difference):
@@ -614,7 +616,7 @@ def reservation_table_chart(
     F. Guim, J. Corbalan, J. Labarta, "Modeling the impact of resource sharing in backfilling policies using the Alvio
     simulator", MASCOTS 2007, Figures 1 to 4.
     """
-    data = _Data()
+    data = FigureData()
     length = window[1] - window[0]
     _, seconds, unit = next(row for row in _TIME_UNITS if length >= row[0])
     axis = alt.Axis(title=f"{unit} after second {window[0]:,.10g} of the log (day {window[0] / 86_400:.4g})")
@@ -625,7 +627,7 @@ def reservation_table_chart(
         _reservation_table(data, table, *parts, x, length / seconds, most, interactive)
         for table, parts in zip(tables, cut, strict=True)
     ]
-    return _figure(data, charts, title, RESERVATION_TABLE_CAPTION, f"{note}." if note else "", note)
+    return finished_figure(data, charts, title, RESERVATION_TABLE_CAPTION, f"{note}." if note else "", note)
 
 
 def _cut(table: ReservationTable, window: tuple[float, float], seconds: float) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -650,7 +652,7 @@ def _cut(table: ReservationTable, window: tuple[float, float], seconds: float) -
 
 
 def _reservation_table(
-    data: _Data,
+    data: FigureData,
     table: ReservationTable,
     places: pl.DataFrame,
     shaded: pl.DataFrame,
@@ -724,7 +726,7 @@ def _format(name: str, dtype: pl.DataType) -> dict[str, Any]:
     return {"format": ".3f" if name == "penalty" else ",.10~g"} if dtype.is_float() else {}
 
 
-def _node_lines(data: _Data, machine: Machine, y: alt.Y, height: float) -> list[alt.Chart]:
+def _node_lines(data: FigureData, machine: Machine, y: alt.Y, height: float) -> list[alt.Chart]:
     """Draw the lines between nodes, unless they would lie closer than three pixels, or each processor is a node."""
     size = machine.processors_per_node
     if size == 1 or height / machine.nodes < 3:
@@ -806,8 +808,8 @@ def _key(marks: Sequence[str]) -> Any:
     return alt.layer(*layers).properties(width=x, height=26, view=alt.ViewConfig(stroke=None))
 
 
-def _figure(
-    data: _Data, rows: Sequence[Any], title: str, caption: str, more: str = "", subtitle: str = ""
+def finished_figure(
+    data: FigureData, rows: Sequence[Any], title: str, caption: str, more: str = "", subtitle: str = ""
 ) -> dict[str, Any]:
     """Stack the rows, and note title and caption in the specification for whoever shows it."""
     chart = (

@@ -274,6 +274,42 @@ def _as_number(text: str, where: str) -> float:
         raise SwflowError(f"{where}: {text!r} is not a number") from None
 
 
+@app.command()
+def moldable(
+    workload: Input,
+    output: Output,
+    pb: Annotated[
+        float | None,
+        typer.Option(help="The probability of powers of two, 0 to 1; by default their share among the jobs' sizes."),
+    ] = None,
+    keep_recorded: Annotated[bool, typer.Option(help="Whether the recorded size is always one of a job's.")] = True,
+    seed: Seed = 1,
+) -> None:
+    """
+    Give every job the shapes (processors and run time) that it could run in, by the model of Cirne and Berman (2001).
+
+    Sizes are of the survey among users in the paper, run times follow Downey's speedup; seconds. The column
+    shapes holds them, for `swflow simulate --shapes`. The same seed, names and input give the same bytes.
+
+    Example: `swflow moldable kth.parquet -o kth+moldable.parquet --pb 0.734 --seed 1`
+    """
+    from swflow.randomness import step_generator
+    from swflow.workloads.clean import open_workload
+    from swflow.workloads.moldable import moldable as make_moldable
+
+    source = open_workload(workload)
+    molded = make_moldable(
+        source, step_generator(seed, source.name, output, "moldable"), pb=pb, keep_recorded=keep_recorded
+    )
+    _save_parquet(molded, output, "shapes")
+    entry = molded.history[-1]
+    _say(
+        f"{entry['shapes']:,} shapes; {entry['rigid']:,} jobs have one; "
+        f"powers of two with probability {entry['pb']:.3f}; "
+        f"recorded sizes below the minimum: {entry['below_minimum']:,}, above the maximum: {entry['above_maximum']:,}"
+    )
+
+
 @generate_app.command("lublin")
 def generate_lublin(
     output: Output,
@@ -385,6 +421,14 @@ def simulate(
         str, typer.Option(help="With --centre: round-robin, least-loaded or earliest-start.")
     ] = "round-robin",
     without_status: WithoutStatus = None,
+    shapes: Annotated[
+        str,
+        typer.Option(help="Processors of moldable jobs (swflow moldable): requested, or chosen at submit or start."),
+    ] = "requested",
+    shape_choice: Annotated[str, typer.Option(help="Among which shapes: fastest (all), or efficient.")] = "fastest",
+    efficiency: Annotated[
+        float, typer.Option(help="With efficient: the least processor-seconds of a job's shapes over a shape's.")
+    ] = 0.5,
     processors: Annotated[
         int | None, typer.Option(help="Processors of the machine; by default the workload's own.")
     ] = None,
@@ -424,6 +468,9 @@ def simulate(
         "centres": tuple({"processors": size} for size in centre or ()),
         "dispatch": dispatch,
         "without_status": tuple(without_status or ()),
+        "shapes": shapes,
+        "shape_choice": shape_choice,
+        "efficiency": efficiency,
     }
     if scheduler:
         _simulate_all(workload, scheduler, output, code)
@@ -517,7 +564,7 @@ def load(
 
 @app.command()
 def figure(
-    kind: Annotated[str, typer.Argument(help="heatmap, bubbles, difference or reservation-table.")],
+    kind: Annotated[str, typer.Argument(help="heatmap, bubbles, difference, reservation-table or moldable.")],
     output: Annotated[
         list[Path],
         typer.Option("--output", "-o", help="The file to write: .png, .svg, or .json (interactive); repeatable."),
@@ -545,6 +592,7 @@ def figure(
     heatmap: jobs per load and slowdown, response time and wait time (s), with contours, bubbles and means.
     bubbles: mean slowdown per tenth of the load. difference: what one run has more of than another.
     reservation-table: jobs on their processors, of runs with places, and what sharing nodes costs them.
+    moldable: what the model of moldable jobs draws, against its stated distributions.
 
     Example: `swflow figure heatmap --log KTH-SP2 --split "wide=processors >= 32" -o kth.png`
     """
@@ -637,6 +685,13 @@ def _save(workload: Any, output: Path) -> None:
     else:
         raise SwflowError(f"{output}: unknown ending; use .parquet, .swf or .swf.gz")
     _say_removed(workload)
+
+
+def _save_parquet(workload: Any, output: Path, column: str) -> None:
+    """Write a workload that has a column which SWF has no field for."""
+    if output.suffix != ".parquet":
+        raise SwflowError(f"{output}: SWF has no field for {column}; write .parquet")
+    _save(workload, output)
 
 
 def _say_removed(workload: Any) -> None:

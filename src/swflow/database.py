@@ -37,7 +37,7 @@ TABLES: dict[str, str] = {
     "removals": "workload VARCHAR, position INTEGER, stage VARCHAR, reason VARCHAR, jobs BIGINT",
     "schedulers": """scheduler VARCHAR PRIMARY KEY, "order" VARCHAR, backfill VARCHAR, lookahead BIGINT,
         backfill_order VARCHAR, estimates VARCHAR, prediction VARCHAR, allocation VARCHAR, runtime VARCHAR,
-        event_order VARCHAR, dispatch VARCHAR, without_status BIGINT[], options JSON""",
+        event_order VARCHAR, dispatch VARCHAR, without_status BIGINT[], shapes VARCHAR, options JSON""",
     "runs": """run VARCHAR PRIMARY KEY, workload VARCHAR, scheduler VARCHAR, seconds DOUBLE, processors BIGINT,
         key VARCHAR""",
     "metrics": f"""run VARCHAR PRIMARY KEY, workload VARCHAR, scheduler VARCHAR, jobs BIGINT, makespan DOUBLE,
@@ -60,7 +60,7 @@ TABLES: dict[str, str] = {
 
 _TYPES = {pl.Int64(): "BIGINT", pl.Float64(): "DOUBLE", pl.Boolean(): "BOOLEAN", pl.String(): "VARCHAR"}
 
-#: Every figure of every run, one a row.
+#: Every figure of every run, one a row; without a scheduler, those of workloads.
 FIGURES = """
     CREATE VIEW figures AS
     SELECT workload, scheduler, name AS figure, value FROM (
@@ -68,6 +68,9 @@ FIGURES = """
         ON COLUMNS(* EXCLUDE (run, workload, scheduler)))
     UNION ALL
     SELECT workload, scheduler, 'spearman_' || measure, spearman FROM correlations JOIN runs USING (run)
+    UNION ALL
+    SELECT workload, NULL, 'power_of_two_percent', 100 * avg(((processors & (processors - 1)) = 0)::INTEGER)
+    FROM jobs GROUP BY workload
 """
 
 #: The figures of every workload, of replicates the median.
@@ -83,8 +86,9 @@ REPRODUCTION = """
     CREATE VIEW reproduction AS
     SELECT paper, "table", row, "column", published.value AS published, medians.value AS ours,
         medians.value - published.value AS difference, medians.value / published.value AS ratio,
-        workload, scheduler, figure
-    FROM published JOIN medians USING (workload, scheduler, figure)
+        workload, published.scheduler, figure
+    FROM published JOIN medians USING (workload, figure)
+    WHERE published.scheduler IS NOT DISTINCT FROM medians.scheduler
     ORDER BY ALL
 """
 
@@ -241,7 +245,7 @@ def _schedulers(notes: Mapping[Path, Mapping[str, Any]]) -> dict[str, dict[str, 
 def _scheduler_row(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     columns = (
         "order", "backfill", "lookahead", "backfill_order", "estimates", "prediction", "allocation", "runtime",
-        "event_order", "dispatch", "without_status",
+        "event_order", "dispatch", "without_status", "shapes",
     )  # fmt: skip
     row = {"scheduler": name, **{column: options[column] for column in columns}, "options": json.dumps(options)}
     # What does not apply is null: no reservations without backfilling, no dispatch to a single machine.

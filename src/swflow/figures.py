@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import polars as pl
 
 from swflow.analysis.comparison import compare, worth_comparing
 from swflow.analysis.heatmap import HEATMAP_MEASURES, bubbles, heatmap, kept_by_figure_1
+from swflow.analysis.moldable import CHECKED, model_checks
 from swflow.analysis.shadows import ranges, shadows
 from swflow.charts import (
     Block,
@@ -23,6 +24,7 @@ from swflow.charts import (
     heatmap_chart,
     reservation_table_chart,
 )
+from swflow.curve_charts import MOLDABLE_CAPTION, curve_chart
 from swflow.errors import SwflowError
 from swflow.files import atomic_path
 from swflow.machine import Machine
@@ -32,7 +34,7 @@ from swflow.names import log_of
 RESERVATION_TABLE = "reservation-table"
 
 #: The kinds of figures.
-KINDS = ("heatmap", "bubbles", "difference", RESERVATION_TABLE)
+KINDS = ("heatmap", "bubbles", "difference", RESERVATION_TABLE, "moldable")
 
 #: So many runs have a reservation table in one figure.
 MOST_TABLES = 6
@@ -64,8 +66,8 @@ def draw(
 
     Parameters
     ----------
-    kind : {'heatmap', 'bubbles', 'difference', 'reservation-table'}
-        What to draw.
+    kind : {'heatmap', 'bubbles', 'difference', 'reservation-table', 'moldable'}
+        What to draw; ``moldable`` checks the model of moldable jobs.
     database : path-like
         A database that `swflow.database.load` wrote.
     log : str, optional
@@ -107,6 +109,9 @@ def draw(
         title = title or ", ".join(sorted({log_of(run["workload"]) for run in chosen}))
         if kind == RESERVATION_TABLE:
             return _reservation_tables(connection, chosen, names, window, title, interactive)
+        if kind == "moldable":
+            checks = model_checks(_molded_jobs(connection, {run["workload"] for run in chosen}))
+            return curve_chart(checks, f"{title}: the model of moldable jobs", MOLDABLE_CAPTION)
         tables = [_outcomes(connection, run["run"], split) for run in chosen]
     if kind == "bubbles":
         return bubble_chart(_bubble_rows(names, tables), f"{title}: mean slowdown by load", scale)
@@ -183,6 +188,18 @@ def _outcomes(connection: duckdb.DuckDBPyConnection, run: str, split: Sequence[s
         f"CAST({expression} AS VARCHAR) AS part_{number}" for number, (_, expression) in enumerate(parts)
     )
     return _frame(connection, f"SELECT {', '.join(_COLUMNS)}, {selected} FROM {source}", run)
+
+
+def _molded_jobs(connection: duckdb.DuckDBPyConnection, workloads: Iterable[str]) -> pl.DataFrame:
+    """Return what the model of moldable jobs drew for the jobs of some workloads."""
+    found = pl.DataFrame()
+    if _in_jobs(connection, CHECKED[0]):
+        columns = ", ".join(CHECKED)
+        sql = f"SELECT {columns} FROM jobs WHERE {CHECKED[0]} IS NOT NULL AND workload IN (SELECT unnest($names))"
+        found = pl.DataFrame(connection.execute(sql, {"names": sorted(workloads)}).fetchnumpy())
+    if found.is_empty():
+        raise SwflowError("figure: moldable: none of the runs has moldable jobs; make them with: swflow moldable")
+    return found
 
 
 def _part(text: str) -> tuple[str, str]:

@@ -7,13 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swflow.errors import SwflowError
-from swflow.scheduling import heap
 from swflow.scheduling.compiled import njit, njit_inline
 from swflow.scheduling.kernels import new_state, no_formula
-from swflow.scheduling.machine_state import CONSERVATIVE, State, advance, arrive, complete, line_up
-from swflow.scheduling.passes import serve
-from swflow.scheduling.profile import Profile, add, earliest
-from swflow.scheduling.queue_order import NOBODY, Tree
+from swflow.scheduling.machine_state import CONSERVATIVE, State, advance, arrive, complete
+from swflow.scheduling.passes import drop_plan, plan_queue, serve
+from swflow.scheduling.profile import Profile, earliest
+from swflow.scheduling.queue_order import Tree
 
 #: How a dispatcher chooses among the centres that are wide enough; ties go to the first.
 DISPATCHES = {
@@ -64,40 +63,22 @@ def _state_of(all_states: State, centre: int) -> State:
         all_states.line,
         all_states.held[centre],
         all_states.attributes,
+        all_states.shapes,
     )
 
 
 @njit_inline
 def _would_start(state: State, item: int, now: float, order: Callable[..., float]) -> float:
     """Return when a job would start if all queued jobs, in order, and then this one got reservations."""
-    options, queue, line = state.options[0], state.queue, state.line
-    waiting = line_up(state, queue, options.order, order, now, NOBODY - 1, 0, 0.0, 0.0)
-    planned = waiting
-    while waiting > 0:
-        first = line[0].job
-        waiting = heap.pop(line, waiting)
-        job = state.jobs[first]
-        line[waiting].job = -1
-        if math.isnan(job.reserved):
-            job.reserved = earliest(state.free, job.processors, job.planned, math.inf)
-            line[waiting].job = first
-            if job.reserved < math.inf:
-                add(state.free, job.reserved, -job.processors)
-                add(state.free, job.reserved + job.planned, job.processors)
+    planned = plan_queue(state, now, order)
     job = state.jobs[item]
     length = job.planned
-    if options.predict:
+    if state.options[0].predict:
         user = state.users[state.predicted[item].user]
         if user.jobs >= 2:
             length = max(1.0, min(length, (user.older + user.newer) / 2))
     time = earliest(state.free, job.processors, length, math.inf)
-    for k in range(planned):
-        if line[k].job >= 0:
-            job = state.jobs[line[k].job]
-            if job.reserved < math.inf:
-                add(state.free, job.reserved, job.processors)
-                add(state.free, job.reserved + job.planned, -job.processors)
-            job.reserved = math.nan
+    drop_plan(state, planned)
     return time
 
 
@@ -251,6 +232,7 @@ def simulate_centres(
         state, formula = new_state(
             submit, run, planned, processors, **{**defaults, **centre},
             per_event=per_event, predict=predict, users=users, attributes=attributes,
+            plans_ahead=dispatch == "earliest-start",
         )  # fmt: skip
         states.append(state)
         formulas.append(formula)

@@ -237,8 +237,13 @@ def new_state(
     users: np.ndarray | None,
     unavailable: Sequence[tuple[float, float, int]],
     attributes: np.ndarray | None,
+    plans_ahead: bool = False,
 ) -> tuple[State, tuple[Any, Any]]:
-    """Make the state of a machine before the first event, and the formulas of its two orders; see `simulate`."""
+    """
+    Make the state of a machine before the first event, and the formulas of its two orders; see `simulate`.
+
+    With ``plans_ahead`` there is room for reservations of all queued jobs, as `plan_queue` makes them.
+    """
     count = submit.size
     jobs = np.empty(count, machine_state.JOB)
     machine_state.fill(jobs, submit, run, planned, processors)
@@ -270,7 +275,7 @@ def new_state(
     options["windows"] = len(windows)
 
     running = min(machine, count) + 1
-    reservations = count if backfill == "conservative" else min(lookahead, count)
+    reservations = count if plans_ahead or backfill == "conservative" else min(lookahead, count)
     free = new_profile(machine, min(running + 2 * reservations, 2 * count) + 2 * len(windows) + 4)
     for begin, until, away in windows:
         add(free, begin, -away)
@@ -303,6 +308,7 @@ def new_state(
         line=np.empty(count, ELEMENT),
         held=np.empty(held, np.int64),
         attributes=attributes,
+        shapes=np.empty(0, machine_state.SHAPE),
     )
     return state, (formula, second_formula)
 

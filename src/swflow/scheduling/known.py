@@ -109,6 +109,10 @@ def conventions(workload: Workload, scheduler: Scheduler) -> list[str]:
     if scheduler.centres:
         sizes = ", ".join(str(centre["processors"]) for centre in scheduler.centres)
         lines.append(f"Centres of {sizes} processors; jobs are sent {CHOICES['dispatch'][scheduler.dispatch]}")
+    if scheduler.shapes != "requested":
+        lines.append(f"Shapes ({scheduler.shapes}): {CHOICES['shapes'][scheduler.shapes]}")
+        among = CHOICES["shape_choice"][scheduler.shape_choice].replace("`efficiency`", f"{scheduler.efficiency:g}")
+        lines.append(f"Shapes are chosen ({scheduler.shape_choice}) {among}")
     lines += [f"Left out: jobs of status {status}" for status in scheduler.without_status]
     for entry in workload.history:
         for reason, jobs in entry.get("removed", {}).items():

@@ -40,6 +40,21 @@ PREDICTED = np.dtype([("estimate", np.float64), ("user", np.int64), ("correction
 #: The last two completed run times of a user, and how many there were.
 USER = np.dtype([("older", np.float64), ("newer", np.float64), ("jobs", np.int64)])
 
+#: A way in which a job can run. Where the scheduler chooses among several when it starts a job, the first of these
+#: records, one a job, are the jobs' requests, which give their keys; a request knows where the job's choices are,
+#: from ``first`` to before ``end``, and the least processors and planned run time of them.
+SHAPE = np.dtype(
+    [
+        ("processors", np.int64),
+        ("run", np.float64),
+        ("planned", np.float64),
+        ("first", np.int64),
+        ("end", np.int64),
+        ("narrowest", np.int64),
+        ("shortest", np.float64),
+    ]
+)
+
 #: A bound on free processors: a job that ends after ``time`` can have at most ``free``.
 STEP = np.dtype([("time", np.float64), ("free", np.int64)])
 
@@ -55,6 +70,7 @@ OPTIONS = np.dtype(
         ("per_event", np.int64),
         ("predict", np.int64),
         ("windows", np.int64),
+        ("shapes", np.int64),  # whether a job's shape is chosen when it starts
     ]
 )
 
@@ -102,6 +118,7 @@ class State(NamedTuple):
     line: np.ndarray  # scratch: a heap of queued jobs by key
     held: np.ndarray  # scratch: the jobs with a reservation in this pass
     attributes: np.ndarray
+    shapes: np.ndarray
 
 
 @njit
@@ -151,10 +168,12 @@ def arrive(state: State, item: int) -> None:
     if options.backfill == CONSERVATIVE:
         put(state.queue.nodes, state.queue.levels, job.rank, job.processors, -np.inf)
     else:
-        put(state.queue.nodes, state.queue.levels, job.rank, job.processors, job.planned)
+        width, length = job.processors, job.planned
+        if options.shapes:
+            width, length = state.shapes[item].narrowest, state.shapes[item].shortest
+        put(state.queue.nodes, state.queue.levels, job.rank, width, length)
         if not options.one_tree:
-            tree = state.backfill_queue
-            put(tree.nodes, tree.levels, job.backfill_rank, job.processors, job.planned)
+            put(state.backfill_queue.nodes, state.backfill_queue.levels, job.backfill_rank, width, length)
     core.queued += 1
     core.demand += job.processors
     core.newcomers += 1
@@ -249,7 +268,10 @@ def line_up(
         key = float(rank)
         if order >= 0:
             attributes = state.attributes[min(item, state.attributes.shape[0] - 1)]
-            key = dynamic_key(order, formula, now, job.submit, job.planned, job.processors, attributes)
+            planned, processors = job.planned, job.processors
+            if state.options[0].shapes:
+                planned, processors = state.shapes[item].planned, state.shapes[item].processors
+            key = dynamic_key(order, formula, now, job.submit, planned, processors, attributes)
         size = heap.push(state.line, size, key, item)
         rank = following(tree.nodes, tree.levels, rank + 1, narrow, wide, base, latest)
     return size

@@ -14,7 +14,7 @@ from swflow.scheduling.machine_state import (
     correct,
     line_up,
 )
-from swflow.scheduling.profile import add, earliest, refresh
+from swflow.scheduling.profile import Profile, add, earliest, refresh
 from swflow.scheduling.queue_order import NOBODY, following, put
 
 
@@ -95,8 +95,7 @@ def _serve_heads(state: State, now: float, unfinished: int, simple: bool, order:
             if rank < 0:
                 break
             item = queue.job_at[rank]
-        job = state.jobs[item]
-        if _fits(state.steps, core.steps, job.processors, now + job.planned):
+        if _can_start(state, item, now):
             _begin_within(state, item, now)
             continue
         if may_have > 0:
@@ -115,6 +114,8 @@ def _serve_heads(state: State, now: float, unfinished: int, simple: bool, order:
 def _reserve(state: State, item: int, now: float, simple: bool) -> None:
     """Give a job that does not fit now the earliest place."""
     core, job, free = state.now[0], state.jobs[item], state.free
+    if state.options[0].shapes:
+        _take(state, item, _soonest_done(free, state.shapes, item))
     job.reserved = earliest(free, job.processors, job.planned, np.inf)
     if simple:  # one reservation, and nothing else but ends of jobs to come: the shadow and the extra processors
         state.steps[1].time = job.reserved
@@ -172,6 +173,53 @@ def _fits(steps: np.ndarray, count: int, processors: int, end: float) -> bool:
 
 
 @njit_inline
+def _can_start(state: State, item: int, now: float) -> bool:
+    """Return whether a job can start now; if its shape is still to be chosen, it takes the fastest that can."""
+    job, count = state.jobs[item], state.now[0].steps
+    if not state.options[0].shapes:
+        return _fits(state.steps, count, job.processors, now + job.planned)
+    chosen = _fastest_fitting(state.steps, count, state.shapes, item, now)
+    if chosen >= 0:
+        _take(state, item, chosen)
+    return chosen >= 0
+
+
+@njit
+def _fastest_fitting(steps: np.ndarray, count: int, shapes: np.ndarray, item: int, now: float) -> int:
+    """Return the fastest of a job's shapes that fit now, the narrowest of equals; -1 if none fits."""
+    chosen = -1
+    for k in range(shapes[item].first, shapes[item].end):
+        shape = shapes[k]
+        faster = chosen < 0 or shape.planned < shapes[chosen].planned
+        if faster and _fits(steps, count, shape.processors, now + shape.planned):
+            chosen = k
+    return chosen
+
+
+@njit
+def _soonest_done(free: Profile, shapes: np.ndarray, item: int) -> int:
+    """Return the shape with which a job ends first by the profile, the narrowest of equals."""
+    chosen = -1
+    end = np.inf
+    for k in range(shapes[item].first, shapes[item].end):
+        shape = shapes[k]
+        done = earliest(free, shape.processors, shape.planned, np.inf) + shape.planned
+        if chosen < 0 or done < end:
+            chosen = k
+            end = done
+    return chosen
+
+
+@njit_inline
+def _take(state: State, item: int, chosen: int) -> None:
+    """Let a job have a shape."""
+    job, shape = state.jobs[item], state.shapes[chosen]
+    job.processors = shape.processors
+    job.planned = shape.planned
+    job.run = shape.run
+
+
+@njit_inline
 def _begin_within(state: State, item: int, now: float) -> None:
     """Start a job and take its processors from the steps that it lives through."""
     job, steps = state.jobs[item], state.steps
@@ -207,7 +255,7 @@ def _backfill(state: State, now: float, begin_rank: int, end_rank: int, backfill
             item = state.line[0].job
             waiting = heap.pop(state.line, waiting)
         job = state.jobs[item]
-        if np.isnan(job.reserved) and _fits(steps, core.steps, job.processors, now + job.planned):
+        if np.isnan(job.reserved) and _can_start(state, item, now):
             _begin_within(state, item, now)
 
 
@@ -233,6 +281,8 @@ def _serve_conservatively(state: State, now: float, order: Callable[..., float])
             item = state.line[0].job
             waiting = heap.pop(state.line, waiting)
             job = state.jobs[item]
+            if options.shapes:
+                _take(state, item, _soonest_done(state.free, state.shapes, item))
             _move(state, item, earliest(state.free, job.processors, job.planned, np.inf))
             if np.isnan(job.promise):
                 job.promise = job.reserved
@@ -268,6 +318,11 @@ def _compress(state: State, now: float, order: Callable[..., float]) -> None:
         job = state.jobs[item]
         if np.isnan(job.reserved):
             continue
+        if options.shapes:
+            _move(state, item, np.nan)
+            _take(state, item, _soonest_done(state.free, state.shapes, item))
+            _move(state, item, earliest(state.free, job.processors, job.planned, np.inf))
+            continue
         time = earliest(state.free, job.processors, job.planned, job.reserved)
         if time < job.reserved:
             _move(state, item, time)
@@ -285,3 +340,35 @@ def _move(state: State, item: int, time: float) -> None:
         add(state.free, time + job.planned, job.processors)
     job.reserved = time
     put(queue.nodes, queue.levels, job.rank, job.processors, -np.inf if np.isnan(time) else time)
+
+
+# -- plans of the whole queue
+
+
+@njit_inline
+def plan_queue(state: State, now: float, order: Callable[..., float]) -> int:
+    """Give every queued job that has none a reservation, in order of the queue; return how many `drop_plan` undoes."""
+    options, queue, line = state.options[0], state.queue, state.line
+    waiting = line_up(state, queue, options.order, order, now, NOBODY - 1, 0, 0.0, 0.0)
+    planned = waiting
+    while waiting > 0:
+        first = line[0].job
+        waiting = heap.pop(line, waiting)
+        job = state.jobs[first]
+        line[waiting].job = -1
+        if np.isnan(job.reserved):
+            job.reserved = earliest(state.free, job.processors, job.planned, np.inf)
+            line[waiting].job = first
+            if job.reserved < np.inf:
+                add(state.free, job.reserved, -job.processors)
+                add(state.free, job.reserved + job.planned, job.processors)
+    return planned
+
+
+@njit_inline
+def drop_plan(state: State, planned: int) -> None:
+    """Take the reservations away that `plan_queue` gave."""
+    for k in range(planned):
+        if state.line[k].job >= 0:
+            _unreserve(state, state.line[k].job)
+            state.jobs[state.line[k].job].reserved = np.nan

@@ -55,6 +55,17 @@ CHOICES: dict[str, dict[str, str]] = {
         "least-loaded": "to the centre with the fewest processors asked for, of those it has",
         "earliest-start": "to the centre that would start the job first, by its own plan",
     },
+    "shapes": {
+        "requested": "every job has the processors that it asked for",
+        "submit": "when a job is submitted it gets, for good, the shape that would complete first by the plan: the "
+        "planned ends of the running jobs, then the queue in its order, each job at its earliest place",
+        "start": "a job starts in the fastest of its shapes that can start; a reservation is for the shape that would "
+        "complete first",
+    },
+    "shape_choice": {
+        "fastest": "among all shapes of a job",
+        "efficient": "among those that use their processors well enough, by `efficiency`",
+    },
 }
 
 
@@ -102,6 +113,13 @@ class Scheduler:
         Which centre a job is sent to when it is submitted.
     without_status : tuple of int
         Jobs of these statuses are left out of the run (SWF: 5 is cancelled).
+    shapes : {'requested', 'submit', 'start'}
+        Who chooses the processors of moldable jobs, and when; see `swflow.scheduling.moldable.simulate`.
+    shape_choice : {'fastest', 'efficient'}
+        Among which of a job's shapes.
+    efficiency : float
+        With ``efficient``: a shape is chosen only if its processors times its run time are at most those of
+        the job's thriftiest shape over this; above 0, up to 1.
 
     Raises
     ------
@@ -130,6 +148,9 @@ class Scheduler:
     centres: tuple[Mapping[str, Any], ...] = ()
     dispatch: str = "round-robin"
     without_status: tuple[int, ...] = ()
+    shapes: str = "requested"
+    shape_choice: str = "fastest"
+    efficiency: float = 0.5
 
     def __post_init__(self) -> None:
         for option, choices in CHOICES.items():
@@ -150,6 +171,26 @@ class Scheduler:
             _require_keys("centres", centre, ("processors",), ("order", "backfill", "lookahead", "backfill_order"))
         if self.centres and (self.allocation != "count" or self.unavailable):
             raise SwflowError("centres: several centres need allocation count and no unavailable windows")
+        if not 0 < self.efficiency <= 1:
+            raise SwflowError(f"efficiency: must be above 0 and at most 1, not {self.efficiency}")
+        if self.shapes != "requested":
+            self._require_plain("shapes")
+
+    def _require_plain(self, option: str) -> None:
+        """Raise an error if what the choice of shapes cannot work with is asked for."""
+        refused = {
+            "order": self.order == LOG,
+            "allocation": self.allocation != "count",
+            "prediction": self.prediction == "system",
+            "event_order": self.event_order != "batch",
+            "unavailable": bool(self.unavailable),
+            "centres": bool(self.centres),
+        }
+        for other, is_set in refused.items():
+            if is_set:
+                value = getattr(self, other)
+                given = f"{other} {value}" if isinstance(value, str) else other
+                raise SwflowError(f"{option}: {getattr(self, option)} does not go with {given}; leave one of them out")
 
     @property
     def shares(self) -> bool:

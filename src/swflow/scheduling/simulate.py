@@ -77,8 +77,12 @@ def simulate(workload: Workload, scheduler: Scheduler) -> pl.DataFrame:
         return _recorded(jobs)
     run, killed = _run_times(jobs, scheduler)
     schedule = prepare(workload, scheduler)()
-    if schedule.run is not None and schedule.killed is not None:
-        run, killed = schedule.run, schedule.killed
+    if schedule.run is not None:
+        run = schedule.run
+    if schedule.killed is not None:
+        killed = schedule.killed
+    if schedule.processors is not None:
+        jobs = jobs.with_columns(processors=schedule.processors)
     table = outcomes(jobs, pl.Series(schedule.start), pl.Series(run), pl.Series(killed), schedule.penalty)
     extra = {"places": schedule.places, "centre": schedule.centre}
     return table.with_columns(**{name: values for name, values in extra.items() if values is not None})
@@ -171,6 +175,8 @@ class Schedule:
         Run times and who was killed, if that came out only in the simulation; seconds.
     penalty : polars.Series, optional
         What shared resources added to the run times, seconds.
+    processors : int64 array of shape (jobs,), optional
+        The processors of each job, if they were chosen.
     """
 
     start: np.ndarray
@@ -179,6 +185,7 @@ class Schedule:
     run: np.ndarray | None = None
     killed: np.ndarray | None = None
     penalty: pl.Series | None = None
+    processors: np.ndarray | None = None
 
 
 def prepare(workload: Workload, scheduler: Scheduler) -> Callable[[], Schedule]:
@@ -206,6 +213,8 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Callable[[], Schedule]:
     from swflow.scheduling.kernels import simulate as simulate_counted
     from swflow.scheduling.placed import simulate_places
 
+    if scheduler.shapes != "requested":
+        return _prepare_moldable(workload, scheduler)
     jobs = _jobs_of(workload, scheduler)
     widest = max((centre["processors"] for centre in scheduler.centres), default=workload.machine.processors)
     _require_fit(workload.name, jobs, widest)
@@ -302,6 +311,83 @@ def _resources(workload: Workload, jobs: pl.DataFrame, scheduler: Scheduler) -> 
 
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(names) or "nothing"
+
+
+def _prepare_moldable(workload: Workload, scheduler: Scheduler) -> Callable[[], Schedule]:
+    """Return the call that simulates jobs whose shapes are chosen; as `prepare`."""
+    from swflow.scheduling.moldable import Shapes
+    from swflow.scheduling.moldable import simulate as simulate_moldable
+
+    jobs = _jobs_of(workload, scheduler)
+    table = _shapes(workload, jobs, scheduler)
+    submit, attributes = jobs["submit_time"].to_numpy(), _attributes(jobs)
+
+    def planned_of(run: np.ndarray, estimate: np.ndarray) -> np.ndarray:
+        return planned_run_times(run, np.maximum(run, estimate), scheduler.prediction)
+
+    run, _ = _run_times(table, scheduler)
+    planned, processors = planned_of(run, table["estimate"].to_numpy()), table["processors"].to_numpy()
+    first = np.append(0, np.cumsum(np.bincount(table["job"], minlength=jobs.height)))
+    shapes = Shapes(first, run, planned, processors)
+    requested = jobs["processors"].to_numpy()
+    wanted = planned_of(_run_times(jobs, scheduler)[0], jobs["estimate"].to_numpy())
+    # Orders see the shape that was chosen at the submission, or, as long as none is, the request.
+    chosen_early = scheduler.shapes == "submit"
+    job = table["job"].to_numpy() if chosen_early else np.arange(jobs.height)
+    of_keys = (planned, processors) if chosen_early else (wanted, requested)
+
+    def keys(order: str | Callable[..., float], option: str) -> Any:
+        return orders.kernel_order(order, option, submit[job], *of_keys, attributes[job], False)
+
+    order = keys(scheduler.order, "order")
+    options: dict[str, Any] = {
+        "select": scheduler.shapes,
+        "backfill": _kernel_backfill(scheduler.backfill),
+        "lookahead": 1 if scheduler.backfill == "easy" else scheduler.lookahead,
+        "order": order,
+        "backfill_order": keys(scheduler.backfill_order, "backfill_order") if scheduler.backfill_order else order,
+        "attributes": attributes,
+    }
+    machine = workload.machine.processors
+
+    def molded() -> Schedule:
+        result = simulate_moldable(submit, wanted, requested, shapes, machine, **options)
+        return Schedule(result.start, processors=result.processors, run=result.run)
+
+    return molded
+
+
+def _shapes(workload: Workload, jobs: pl.DataFrame, scheduler: Scheduler) -> pl.DataFrame:
+    """
+    Return the shapes that may be chosen: job (its row), processors, run_time and estimate; by job, then processors.
+
+    A job without shapes has the requested one. Shapes that are wider than the machine cannot be chosen.
+    """
+    if "shapes" not in jobs.columns:
+        raise SwflowError(
+            f"shapes: {scheduler.shapes}: {workload.name} has no column shapes; "
+            f"make one with: swflow moldable {workload.name}.parquet -o {workload.name}+moldable.parquet"
+        )
+    requested = pl.concat_list(pl.struct("processors", "run_time"))
+    shape = pl.when(pl.col("shapes").list.len() > 0).then("shapes").otherwise(requested)
+    longer = pl.when(pl.col("of_request") > 0).then(pl.col("run_time") / pl.col("of_request")).otherwise(1.0)
+    table = (
+        jobs.select(shape.alias("shape"), "estimate", job=pl.int_range(pl.len()), of_request="run_time")
+        .explode("shape")
+        .unnest("shape")
+        .with_columns(estimate=pl.col("estimate") * longer)
+        .filter(pl.col("processors") <= workload.machine.processors)
+    )
+    if scheduler.shape_choice == "efficient":
+        area = pl.col("processors") * pl.col("run_time")
+        table = table.filter(area.min().over("job") >= scheduler.efficiency * area)
+    missing = jobs.height - table["job"].n_unique()
+    if missing:
+        raise SwflowError(
+            f"{workload.name}: {missing:,} jobs have no shape of at most {workload.machine.processors:,} processors; "
+            "give a larger machine (--processors) or make their shapes anew with: swflow moldable"
+        )
+    return table.sort("job", "processors", maintain_order=True)
 
 
 def _kernel_backfill(backfill: str) -> str:

@@ -1,0 +1,66 @@
+"""Charts of functions: what a model states as lines, and what was drawn from it as points."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+import numpy as np
+
+from swflow.analysis.heatmap import LOAD_BINS
+from swflow.analysis.moldable import Curves
+from swflow.charts import RUN_COLOURS, FigureData, finished_figure
+
+MOLDABLE_CAPTION = (
+    "What the model of moldable jobs draws: lines are the distribution functions stated by Cirne and Berman (2001), "
+    "points those of the workload's jobs. Sigma is drawn from the part of its normal distribution that is not below 0. "
+    "The last panel is the speedup that run times follow."
+)
+
+#: Width and height of a panel, pixels.
+_SIZE = (2 * LOAD_BINS + 80, 170)
+
+
+def curve_chart(panels: Sequence[Curves], title: str, caption: str) -> dict[str, Any]:
+    """
+    Draw functions, what is stated as lines and what was found as points, two panels a row.
+
+    Parameters
+    ----------
+    panels : sequence of Curves
+        What to draw.
+    title, caption : str
+        The figure's title, and what is said of it.
+
+    Returns
+    -------
+    dict
+        The Vega-Lite specification, with ``title`` and ``caption`` under ``usermeta``.
+    """
+    data = FigureData()
+    charts = [_curve_panel(data, panel) for panel in panels]
+    rows = [alt.hconcat(*charts[place : place + 2], spacing=24) for place in range(0, len(charts), 2)]
+    return finished_figure(data, [row.resolve_scale(color="independent") for row in rows], title, caption)
+
+
+def _curve_panel(data: FigureData, panel: Curves) -> Any:
+    names = list(dict.fromkeys([*panel.lines, *panel.points]))
+    key = alt.Legend(title=None, orient="bottom-right", symbolType="stroke") if len(names) > 1 else None
+    scale = alt.Scale(domain=names, range=[RUN_COLOURS[place % len(RUN_COLOURS)] for place in range(len(names))])
+    axis = alt.Scale(type="log", base=2, nice=False) if panel.logarithmic else alt.Scale(nice=False)
+    encoding = {
+        "x": alt.X("x:Q", scale=axis, axis=alt.Axis(title=panel.x_title, format="~r", tickCount=8)),
+        "y": alt.Y("y:Q", axis=alt.Axis(title=panel.y_title)),
+        "color": alt.Color("name:N", scale=scale, legend=key),
+    }
+
+    def layer(curves: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> alt.Chart:
+        rows = [
+            {"name": name, "x": float(x), "y": round(float(y), 5)}
+            for name, values in curves.items()
+            for x, y in zip(*values, strict=True)
+        ]
+        return alt.Chart(data.add(rows))
+
+    lines = layer(panel.lines).mark_line(strokeWidth=1.4).encode(**encoding)
+    points = layer(panel.points).mark_point(size=18, filled=True, opacity=1).encode(**encoding)
+    return alt.layer(lines, points).properties(width=_SIZE[0], height=_SIZE[1], title=panel.title)

@@ -1,0 +1,363 @@
+"""Making rigid jobs moldable: the processors that a job could run on, and its run time on each (Cirne and Berman)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from swflow.errors import SwflowError
+from swflow.jobs import Workload
+from swflow.workloads.speedup import largest_useful, speedup
+
+#: The uniform-log distribution of the fewest processors of a job, ``cdf(x) = slope * log2(x) + intercept``
+#: (section 3.2).
+MINIMUM = (0.06920, 0.6279)
+
+#: The share of jobs with one request, and the uniform-log distribution of the requests of the others (section 3.3).
+ONE_REQUEST = 0.05
+REQUESTS = (0.1918, 0.1876)
+
+#: The joint uniform-log distribution of the fewest processors x and the average parallelism y (section 4.1):
+#: ``cdf(x, y) = JOINT[0] * log2(x) * log2(y) + JOINT[1] * log2(x) + JOINT[2] * log2(y) + JOINT[3]``.
+JOINT = (0.009548, -0.01877, 0.07468, -0.009198)
+
+#: Mean and standard deviation of Downey's sigma, a normal distribution (section 4.2), here of what is not below 0.
+VARIANCE = (1.209, 1.132)
+
+#: The type of the column ``shapes``: the processors that a job can have, and its run time (seconds) with them.
+SHAPES = pl.List(pl.Struct({"processors": pl.Int64(), "run_time": pl.Float64()}))
+
+
+@dataclass(frozen=True)
+class JobParameters:
+    """
+    What the model draws for each job.
+
+    Parameters
+    ----------
+    minimum : int64 array of shape (jobs,)
+        The fewest processors that the job can run on, c_min.
+    average_parallelism : float64 array of shape (jobs,)
+        Downey's A, at least ``minimum``.
+    variance : float64 array of shape (jobs,)
+        Downey's sigma, at least 0.
+    requests : int64 array of shape (jobs,)
+        How many sizes the job's user is willing to name, c_u.
+    """
+
+    minimum: np.ndarray
+    average_parallelism: np.ndarray
+    variance: np.ndarray
+    requests: np.ndarray
+
+
+def moldable(
+    workload: Workload, rng: np.random.Generator, *, pb: float | None = None, keep_recorded: bool = True
+) -> Workload:
+    """
+    Give every job the shapes that it could run in, by the model of Cirne and Berman.
+
+    A job's parameters are drawn as `draw_parameters` says. It can use from c_min to c_max processors
+    (`swflow.workloads.speedup.largest_useful`) of those that the machine has; v sizes are drawn from them without
+    repetition, ``v = min(c_max - c_min + 1, c_u)``, and each is moved to the nearest power of two among them with
+    probability ``pb`` (of two that are equally near to the smaller one; sizes that meet are one). With
+    Downey's speedup S, the run time on n' processors is ``run_time * S(n) / S(n')``, with n as recorded.
+
+    The parameters know nothing of the recorded size, as in the paper, so that it may lie outside of c_min to c_max.
+    Downey's S holds there too: it is defined from 1 processor on, and is A beyond c_max.
+
+    Parameters
+    ----------
+    workload : Workload
+        The jobs, with known processors and run times.
+    rng : numpy.random.Generator
+        Where the random numbers come from.
+    pb : float, optional
+        The probability that a size is moved to a power of two, 0 to 1; by default the share of powers of two
+        among the workload's own sizes.
+    keep_recorded : bool
+        Whether the recorded shape is one of the v, as it is, run time included. Else it is only there by
+        chance, or where the machine has fewer than c_min processors.
+
+    Returns
+    -------
+    Workload
+        With the columns ``shapes`` (of `SHAPES`, by ascending processors), ``minimum_processors``,
+        ``average_parallelism``, ``parallelism_variance`` and ``requests``. Its history's new entry has ``pb``,
+        ``power_of_two_share``, ``shapes`` (all together) and the jobs that have one (``rigid``), and whose recorded
+        size is ``below_minimum`` or ``above_maximum``.
+
+    Raises
+    ------
+    SwflowError
+        If ``pb`` is no probability, or the processors or the run time of a job are unknown or wider than the machine.
+
+    References
+    ----------
+    W. Cirne, F. Berman, "A model for moldable supercomputer jobs", IPDPS 2001.
+
+    Examples
+    --------
+    >>> from swflow.machine import Machine
+    >>> from swflow.randomness import generator
+    >>> jobs = pl.DataFrame({"job_id": [1, 2], "processors": [4, 10], "run_time": [100.0, 60.0]})
+    >>> molded = moldable(Workload(jobs, Machine.of(64), "tiny"), generator(10, "tiny", "moldable"), pb=0.5)
+    >>> for shape in molded.jobs["shapes"][1]:
+    ...     print(shape["processors"], round(shape["run_time"], 1))
+    4 112.8
+    9 63.9
+    10 60.0
+    16 46.8
+    """
+    if pb is not None and not 0 <= pb <= 1:
+        raise SwflowError(f"moldable: pb must be from 0 to 1, not {pb}")
+    jobs, machine = workload.jobs, workload.machine.processors
+    _require_rigid_jobs(workload)
+    recorded = jobs["processors"].to_numpy()
+    share = power_of_two_share(recorded)
+    pb = share if pb is None else pb
+    drawn = draw_parameters(jobs.height, rng)
+    maximum = np.floor(largest_useful(drawn.average_parallelism, drawn.variance)).astype(np.int64)
+    sizes = draw_sizes(drawn, np.minimum(maximum, machine), recorded, pb, keep_recorded, rng)
+    job, place = np.nonzero(sizes)
+    chosen = sizes[job, place]
+    parallelism, variance = drawn.average_parallelism, drawn.variance
+    slower = speedup(recorded, parallelism, variance)[job] / speedup(chosen, parallelism[job], variance[job])
+    run = slower * jobs["run_time"].to_numpy()[job]  # as recorded, to the bit, where the size is
+    per_job = np.count_nonzero(sizes, axis=1)
+    entry = {
+        "stage": "moldable",
+        "read": jobs.height,
+        "kept": jobs.height,
+        "removed": {},
+        "pb": pb,
+        "power_of_two_share": share,
+        "keep_recorded": keep_recorded,
+        "shapes": int(per_job.sum()),
+        "rigid": int((per_job == 1).sum()),
+        "below_minimum": int((recorded < drawn.minimum).sum()),
+        "above_maximum": int((recorded > maximum).sum()),
+    }
+    return workload.with_jobs(
+        jobs.with_columns(
+            shapes=_as_lists(job, chosen, run),
+            minimum_processors=pl.Series(drawn.minimum),
+            average_parallelism=pl.Series(parallelism),
+            parallelism_variance=pl.Series(variance),
+            requests=pl.Series(drawn.requests),
+        ),
+        entry,
+    )
+
+
+def power_of_two_share(processors: np.ndarray) -> float:
+    """
+    Return the share of sizes that are powers of two, 1 included: Table 1 of Cirne and Berman.
+
+    Examples
+    --------
+    >>> power_of_two_share(np.array([1, 2, 3, 100]))
+    0.5
+    """
+    return float(np.mean((processors & (processors - 1)) == 0)) if processors.size else 0.0
+
+
+def draw_parameters(jobs: int, rng: np.random.Generator) -> JobParameters:
+    """
+    Draw the parameters of jobs; each by inverting its distribution function.
+
+    Numbers of processors and of requests are whole: the smallest one that is not below the value drawn, so that
+    their distribution function is the stated one at every whole number. A c_u above 1 is at least 2.
+    Sigma is drawn from the part of its normal distribution that is not below 0.
+
+    Parameters
+    ----------
+    jobs : int
+        How many.
+    rng : numpy.random.Generator
+        Where the random numbers come from; five for each job.
+
+    Returns
+    -------
+    JobParameters
+
+    Examples
+    --------
+    >>> drawn = draw_parameters(10_000, np.random.default_rng(1))
+    >>> bool((drawn.average_parallelism >= drawn.minimum).all()), int(drawn.requests.max())
+    (True, 19)
+    """
+    from scipy.special import ndtr, ndtri
+
+    minimum = np.ceil(invert_uniform_log(rng.random(jobs), *MINIMUM)).astype(np.int64)
+    parallelism = invert_joint_uniform_log(rng.random(jobs), minimum)
+    mean, deviation = VARIANCE
+    below_zero = ndtr(-mean / deviation)
+    variance = np.maximum(mean + deviation * ndtri(below_zero + rng.random(jobs) * (1 - below_zero)), 0.0)
+    several = np.maximum(np.ceil(invert_uniform_log(rng.random(jobs), *REQUESTS)), 2).astype(np.int64)
+    return JobParameters(minimum, parallelism, variance, np.where(rng.random(jobs) < ONE_REQUEST, 1, several))
+
+
+def invert_uniform_log(shares: np.ndarray, slope: float, intercept: float) -> np.ndarray:
+    """
+    Invert the uniform-log distribution, ``cdf(x) = slope * log2(x) + intercept`` from x = 1 to where it is 1.
+
+    Parameters
+    ----------
+    shares : float64 array
+        Values of the distribution function, 0 to 1.
+    slope, intercept : float
+        The parameters; ``intercept`` is the probability of 1.
+
+    Returns
+    -------
+    float64 array
+        The smallest x with that share, at least 1.
+
+    Examples
+    --------
+    >>> invert_uniform_log(np.array([0.2, 0.6279, 0.8355]), 0.0692, 0.6279).round(2).tolist()
+    [1.0, 1.0, 8.0]
+    """
+    return np.exp2(np.maximum(shares - intercept, 0.0) / slope)
+
+
+def invert_joint_uniform_log(shares: np.ndarray, minimum: np.ndarray) -> np.ndarray:
+    """
+    Invert the distribution of the average parallelism A given the fewest processors c_min.
+
+    It is what makes the two together have the joint distribution, with the stated one of c_min. For
+    ``c_min = 1`` it is ``cdf(1, y) / P(c_min = 1)``, which reaches 1 at about 370. Above 1 it is the derivative of
+    ``cdf(x, y)`` by log2(x) over the density of c_min, ``(0.009548 log2(y) - 0.01877) / 0.06920``: this depends on
+    c_min no more, starts at about 3.9, and reaches 1 at about 594. A draw below c_min becomes c_min: that leaves
+    the joint function as stated where it has a meaning, for ``x <= y``, which drawing again would not.
+
+    Parameters
+    ----------
+    shares : float64 array of shape (jobs,)
+        Values of the conditional distribution function, 0 to 1.
+    minimum : int64 array of shape (jobs,)
+        c_min of each job.
+
+    Returns
+    -------
+    float64 array of shape (jobs,)
+        A, at least c_min.
+
+    Examples
+    --------
+    >>> invert_joint_uniform_log(np.array([0.0, 0.0, 0.5, 1.0, 1.0]), np.array([1, 2, 42, 1, 2])).round(1).tolist()
+    [1.1, 3.9, 48.2, 369.9, 593.6]
+    """
+    product, by_minimum, by_parallelism, rest = JOINT
+    density, of_one = MINIMUM
+    alone = (shares * of_one - rest) / by_parallelism
+    more = (shares * density - by_minimum) / product
+    return np.maximum(np.exp2(np.where(minimum == 1, alone, more)), minimum)
+
+
+def joint_cdf(minimum: np.ndarray, parallelism: np.ndarray) -> np.ndarray:
+    """
+    Return the stated joint distribution function of c_min and A, Figure 9 of Cirne and Berman.
+
+    It is one for ``1 <= c_min <= A``, up to where it meets the distribution function of c_min (an A of about 370),
+    but for a dip of less than 0.01 below 3.9 processors, where it falls as c_min grows.
+
+    Examples
+    --------
+    >>> joint_cdf(np.array([1, 8, 32]), np.array([32, 32, 64])).round(3).tolist()
+    [0.364, 0.451, 0.631]
+    """
+    x, y = np.log2(minimum), np.log2(parallelism)
+    return JOINT[0] * x * y + JOINT[1] * x + JOINT[2] * y + JOINT[3]
+
+
+def draw_sizes(
+    drawn: JobParameters,
+    largest: np.ndarray,
+    recorded: np.ndarray,
+    pb: float,
+    keep_recorded: bool,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """
+    Draw the sizes of jobs, all different; see `moldable`.
+
+    Parameters
+    ----------
+    drawn : JobParameters
+        c_min and c_u of each job.
+    largest : int64 array of shape (jobs,)
+        The most processors that each can use, and the machine has.
+    recorded : int64 array of shape (jobs,)
+        The recorded sizes.
+    pb : float
+        The probability that a size is moved to a power of two.
+    keep_recorded : bool
+        Whether the recorded size is one of them.
+    rng : numpy.random.Generator
+        Where the random numbers come from.
+
+    Returns
+    -------
+    int64 array of shape (jobs, sizes)
+        The sizes of each job in ascending order among zeros, which stand for none.
+    """
+    smallest = drawn.minimum
+    count = np.clip(largest - smallest + 1, 0, drawn.requests)
+    whole = np.zeros(recorded.size, bool)  # the recorded size is one of those to draw from, and is not drawn
+    if keep_recorded:
+        whole = (smallest <= recorded) & (recorded <= largest)
+        count = np.maximum(count - 1, 0)
+    sizes = np.zeros((recorded.size, int(count.max(initial=0)) + 1), np.int64)
+    # Floyd's algorithm: the k-th draw is from the first that many, and the last of these where it was drawn before.
+    candidates = np.maximum(largest - smallest + 1, 0) - whole
+    for draw in range(sizes.shape[1] - 1):
+        job = np.flatnonzero(count > draw)
+        last = candidates[job] - count[job] + draw
+        offset = np.floor(rng.random(job.size) * (last + 1)).astype(np.int64)
+        value = smallest[job] + offset
+        before = (sizes[job, :draw] == value[:, None]).any(axis=1)
+        sizes[job, draw] = np.where(before, smallest[job] + last, value)
+    drawn_at = sizes > 0
+    sizes += drawn_at & (sizes >= recorded[:, None]) & whole[:, None]
+    job, place = np.nonzero(drawn_at & (rng.random(sizes.shape) < pb))
+    sizes[job, place] = _nearest_power_of_two(sizes[job, place], smallest[job], largest[job])
+    empty = count == 0
+    sizes[:, -1] = np.where(keep_recorded | empty, recorded, 0)
+    sizes.sort(axis=1)
+    sizes[:, 1:][sizes[:, 1:] == sizes[:, :-1]] = 0
+    return sizes
+
+
+def _nearest_power_of_two(sizes: np.ndarray, smallest: np.ndarray, largest: np.ndarray) -> np.ndarray:
+    """Return the nearest power of two from ``smallest`` to ``largest``, or the size where there is none."""
+    below = np.int64(1) << (np.frexp(sizes)[1] - 1).astype(np.int64)
+    above = 2 * below
+    may_fall, may_rise = below >= smallest, above <= largest
+    falls = may_fall & (~may_rise | (sizes - below <= above - sizes))
+    return np.where(falls, below, np.where(may_rise, above, sizes))
+
+
+def _as_lists(job: np.ndarray, processors: np.ndarray, run: np.ndarray) -> pl.Series:
+    """Return shapes, in order of their jobs, as a list for each job."""
+    flat = pl.DataFrame({"job": job, "processors": processors, "run_time": run})
+    lists = flat.group_by("job", maintain_order=True).agg(shapes=pl.struct("processors", "run_time"))
+    return lists["shapes"].cast(SHAPES)
+
+
+def _require_rigid_jobs(workload: Workload) -> None:
+    jobs = workload.jobs
+    for column in ("processors", "run_time"):
+        unknown = jobs[column].null_count()
+        if unknown:
+            raise SwflowError(
+                f"moldable: {workload.name}: {unknown:,} jobs have no {column.replace('_', ' ')}; "
+                "drop them when cleaning (rules no-processors and unknown-run-time)"
+            )
+    wide = jobs.filter(pl.col("processors") > workload.machine.processors)
+    if wide.height:
+        raise SwflowError(
+            f"moldable: {workload.name}: {wide.height:,} jobs are wider than the machine, the first is job "
+            f"{wide['job_id'][0]}; drop them when cleaning (rule wider-than-machine)"
+        )

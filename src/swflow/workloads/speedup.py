@@ -1,0 +1,67 @@
+"""Downey's speedup: how much faster a parallel program is on more processors, from two parameters."""
+
+from typing import Any
+
+import numpy as np
+
+
+def speedup(processors: Any, average_parallelism: Any, variance: Any) -> np.ndarray:
+    """
+    Return the speedup of a program on some processors, ``S(n) = run time on one / run time on n``.
+
+    Parameters
+    ----------
+    processors : array_like
+        n, at least 1.
+    average_parallelism : array_like
+        A, at least 1: the speedup on as many processors as one likes.
+    variance : array_like
+        sigma, at least 0: about the coefficient of variance of the parallelism. With 0 the speedup is n up to A;
+        the larger it is, the more processors it takes to come near A.
+
+    Returns
+    -------
+    float64 array
+        The speedup, from 1 on one processor to A from `largest_useful` processors on. The arguments are broadcast.
+
+    References
+    ----------
+    A. B. Downey, "A model for speedup of parallel programs", U.C. Berkeley Technical Report CSD-97-933, 1997.
+    W. Cirne, F. Berman, "A model for moldable supercomputer jobs", IPDPS 2001, section 4, prints three of the five
+    cases with misprints; these are Downey's.
+
+    Examples
+    --------
+    >>> speedup([1, 4, 8, 15, 64], average_parallelism=8, variance=0.5).round(2).tolist()
+    [1.0, 3.66, 6.56, 8.0, 8.0]
+    >>> speedup([1, 4, 8, 22, 64], average_parallelism=8, variance=2).round(2).tolist()
+    [1.0, 3.2, 5.05, 8.0, 8.0]
+    """
+    n, a, sigma = (np.asarray(values, np.float64) for values in (processors, average_parallelism, variance))
+    low = np.where(n <= a, a + sigma * (n - 1) / 2, sigma * (a - 0.5) + n * (1 - sigma / 2))
+    high = (sigma * (n + a - 1) + a) / (sigma + 1)
+    rising = a * n / np.where(sigma <= 1, low, high)
+    return np.where(n < largest_useful(a, sigma), rising, a)
+
+
+def largest_useful(average_parallelism: Any, variance: Any) -> np.ndarray:
+    """
+    Return the processors beyond which more make a program no faster, c_max in Cirne and Berman 2001.
+
+    Parameters
+    ----------
+    average_parallelism, variance : array_like
+        A and sigma, as in `speedup`.
+
+    Returns
+    -------
+    float64 array
+        2 A - 1 with a sigma of at most 1, else A + A sigma - sigma; not rounded.
+
+    Examples
+    --------
+    >>> largest_useful([8, 8], [0.5, 2]).tolist()
+    [15.0, 22.0]
+    """
+    a, sigma = np.asarray(average_parallelism, np.float64), np.asarray(variance, np.float64)
+    return np.where(sigma <= 1, 2 * a - 1, a + a * sigma - sigma)
