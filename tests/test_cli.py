@@ -112,7 +112,7 @@ def test_lenient_cleaning_counts_malformed_lines(log, capfd):
 @pytest.mark.parametrize(
     "command",
     [
-        "", "fetch", "clean", "select", "machine", "memory", "moldable", "generate lublin", "simulate", "load",
+        "", "fetch", "clean", "select", "machine", "memory", "moldable", "model", "generate lublin", "simulate", "load",
         "figure", "report", "sql",
     ],
 )  # fmt: skip

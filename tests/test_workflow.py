@@ -219,7 +219,7 @@ def test_real_logs_from_fetch_to_report(tmp_path, traces):
         if "seeds" in study:
             study["seeds"] = 2
     project = Project(tmp_path / "archive", config)
-    project.run("--configfile", "config/archive.yaml", "--config", f"mirror={traces}", "logs=[KTH-SP2,NASA-iPSC]")
+    project.run("--config", f"mirror={traces}", "logs=[KTH-SP2,NASA-iPSC]")
     area, awwt, awrt = project.sql("SELECT squashed_area, awwt, awrt FROM metrics WHERE run = 'KTH-SP2/easy'")[0]
     assert area == 2_016_591_520
     assert awwt == pytest.approx(24_677, rel=0.02)

@@ -310,6 +310,67 @@ def moldable(
     )
 
 
+@app.command()
+def model(
+    workload: Annotated[
+        Path | None, typer.Argument(help="The workload (.parquet) or log (.swf, .swf.gz) to fit to, or compare with.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The synthetic workload: .parquet, .swf or .swf.gz.")
+    ] = None,
+    model: Annotated[str, typer.Option(help="minh-wolters, mbc-ls, lublin, song or resample.")] = "minh-wolters",
+    jobs: Annotated[int | None, typer.Option(help="How many jobs; by default as many as the workload has.")] = None,
+    arrivals: Annotated[str, typer.Option(help="log (its submit times), or daily-cycle (a fitted process).")] = "log",
+    components: Annotated[
+        int, typer.Option(help="The most Gaussians that minh-wolters and mbc-ls try for the run times.")
+    ] = 20,
+    window: Annotated[
+        int, typer.Option(help="Of minh-wolters and mbc-ls: the larger, the more alike are neighbours; 1 is off.")
+    ] = 1,
+    repeats: Annotated[
+        str, typer.Option(help="Of minh-wolters: repeat run times as often as the log (fitted), or as printed.")
+    ] = "fitted",
+    fitted: Annotated[Path | None, typer.Option(help="Take this fitted model (.json) instead of fitting one.")] = None,
+    save_fit: Annotated[Path | None, typer.Option(help="Write the fitted model to this file (.json).")] = None,
+    seed: Seed = 1,
+) -> None:
+    """
+    Fit a workload model to a workload, and generate a synthetic workload by it.
+
+    The fitted model is a readable file, by which others can generate workloads without the log. With
+    --arrivals daily-cycle it has no submit times; resample's has the log's jobs, but neither order nor users.
+    Run times are whole seconds. The same seed, source and name of the output give the same bytes.
+
+    Examples: `swflow model kth.parquet -o kth+like.parquet --model minh-wolters`,
+    `swflow model kth.parquet --save-fit kth.json --arrivals daily-cycle`,
+    `swflow model --fitted kth.json -o like-kth.parquet --jobs 100000 --seed 7`
+    """
+    from swflow.randomness import step_generator
+    from swflow.workloads.clean import open_workload
+    from swflow.workloads.model import describe_fit, fit, generate, read_model, with_measures, write_model
+
+    if output is None and save_fit is None:
+        raise SwflowError("model: nothing to write; name a workload with -o, or a fitted model with --save-fit")
+    source = open_workload(workload) if workload else None
+    if fitted:
+        fitted_model = read_model(fitted)
+    elif source:
+        fitted_model = fit(
+            source, model=model, arrivals=arrivals, components=components, window=window, repeats=repeats
+        )
+    else:
+        raise SwflowError("model: name a workload to fit to, or a fitted model with --fitted")
+    if save_fit:
+        write_model(fitted_model, save_fit)
+        _say(f"{save_fit}: {fitted_model.model}, fitted to {fitted_model.jobs:,} jobs of {fitted_model.source}")
+    if output:
+        rng = step_generator(seed, source.name if source else fitted_model.source, output, "model")
+        synthetic = generate(fitted_model, rng, jobs=jobs)
+        synthetic = with_measures(synthetic, source) if source else synthetic
+        _write(synthetic, output)
+        _say(f"{output}: {describe_fit(synthetic)}")
+
+
 @generate_app.command("lublin")
 def generate_lublin(
     output: Output,
@@ -564,7 +625,10 @@ def load(
 
 @app.command()
 def figure(
-    kind: Annotated[str, typer.Argument(help="heatmap, bubbles, difference, reservation-table or moldable.")],
+    kind: Annotated[
+        str,
+        typer.Argument(help="heatmap, bubbles, difference, reservation-table, moldable, marginals or repetitions."),
+    ],
     output: Annotated[
         list[Path],
         typer.Option("--output", "-o", help="The file to write: .png, .svg, or .json (interactive); repeatable."),
@@ -593,6 +657,7 @@ def figure(
     bubbles: mean slowdown per tenth of the load. difference: what one run has more of than another.
     reservation-table: jobs on their processors, of runs with places, and what sharing nodes costs them.
     moldable: what the model of moldable jobs draws, against its stated distributions.
+    marginals and repetitions: the run times and sizes of the runs' workloads, and how often run times repeat.
 
     Example: `swflow figure heatmap --log KTH-SP2 --split "wide=processors >= 32" -o kth.png`
     """
@@ -644,7 +709,8 @@ def sql(
     Query the database, and print a table.
 
     Tables: workloads, removals, schedulers, jobs, runs, outcomes, metrics, correlations, heatmaps, bubbles,
-    comparisons, replicates, published, trends; views: figures, medians, reproduction, trend_checks. Times are seconds.
+    comparisons, replicates, model_fit, published, trends; views: figures, medians, reproduction, trend_checks.
+    Times are seconds.
 
     Example: `swflow sql "SELECT run, jobs, mean_wait_time FROM metrics ORDER BY run"`,
     `swflow sql "SELECT * FROM outcomes" --parquet outcomes.parquet`
@@ -673,7 +739,13 @@ def sql(
 
 
 def _save(workload: Any, output: Path) -> None:
-    """Write a workload as Parquet or as SWF, and say what its last stage removed."""
+    """Write a workload, and say what its last stage removed."""
+    _write(workload, output)
+    _say_removed(workload)
+
+
+def _write(workload: Any, output: Path) -> None:
+    """Write a workload as Parquet or as SWF."""
     if output.suffix == ".parquet":
         from swflow.jobs import write_workload
 
@@ -684,7 +756,6 @@ def _save(workload: Any, output: Path) -> None:
         write_swf(output, workload.jobs, workload.header)
     else:
         raise SwflowError(f"{output}: unknown ending; use .parquet, .swf or .swf.gz")
-    _say_removed(workload)
 
 
 def _save_parquet(workload: Any, output: Path, column: str) -> None:

@@ -54,13 +54,16 @@ TABLES: dict[str, str] = {
         first_wins DOUBLE, second_wins DOUBLE, better VARCHAR""",
     "replicates": """recipe VARCHAR, log VARCHAR, scheduler VARCHAR, measure VARCHAR, replicates BIGINT, mean DOUBLE,
         median DOUBLE, deviation DOUBLE, low DOUBLE, high DOUBLE""",
+    "model_fit": """workload VARCHAR, source VARCHAR, model VARCHAR, measure VARCHAR, value DOUBLE,
+        source_value DOUBLE""",
     "published": """paper VARCHAR, "table" VARCHAR, row VARCHAR, "column" VARCHAR, value DOUBLE, workload VARCHAR,
         scheduler VARCHAR, figure VARCHAR""",
 }
 
 _TYPES = {pl.Int64(): "BIGINT", pl.Float64(): "DOUBLE", pl.Boolean(): "BOOLEAN", pl.String(): "VARCHAR"}
 
-#: Every figure of every run, one a row; without a scheduler, those of workloads.
+#: Every figure of every run, one a row. Without a scheduler, figures of workloads: the share of powers of two among the
+#: sizes, how well a synthetic workload fits its source, and the source's own values.
 FIGURES = """
     CREATE VIEW figures AS
     SELECT workload, scheduler, name AS figure, value FROM (
@@ -71,6 +74,11 @@ FIGURES = """
     UNION ALL
     SELECT workload, NULL, 'power_of_two_percent', 100 * avg(((processors & (processors - 1)) = 0)::INTEGER)
     FROM jobs GROUP BY workload
+    UNION ALL
+    SELECT workload, NULL, measure, value FROM model_fit
+    UNION ALL
+    SELECT DISTINCT source, NULL, measure, source_value FROM model_fit
+    WHERE source NOT IN (SELECT workload FROM model_fit)
 """
 
 #: The figures of every workload, of replicates the median.
@@ -264,6 +272,7 @@ def _fill_workloads(connection: duckdb.DuckDBPyConnection, workloads: Mapping[st
     for name, workload in workloads.items():
         _insert(connection, "workloads", [_workload_row(name, workload)])
         _insert(connection, "removals", _removal_rows(name, workload))
+        _insert(connection, "model_fit", _model_fit_rows(name, workload))
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "jobs.parquet"
             workload.jobs.write_parquet(file)
@@ -316,6 +325,23 @@ def _removal_rows(name: str, workload: Workload) -> list[dict[str, Any]]:
         {"workload": name, "position": position, "stage": entry["stage"], "reason": reason, "jobs": jobs}
         for position, entry in enumerate(workload.history)
         for reason, jobs in {**entry.get("removed", {}), "kept": entry["kept"]}.items()
+    ]
+
+
+def _model_fit_rows(name: str, workload: Workload) -> list[dict[str, Any]]:
+    """Return how well the last model of a workload fits its source; nothing if no model made it."""
+    fits = [entry for entry in workload.history if "fit" in entry]
+    return [
+        {
+            "workload": name,
+            "source": entry["source"],
+            "model": entry["model"],
+            "measure": measure,
+            "value": value,
+            "source_value": source_value,
+        }
+        for entry in fits[-1:]
+        for measure, (value, source_value) in entry["fit"].items()
     ]
 
 

@@ -1,4 +1,4 @@
-"""Figures: from the database to files (PNG, SVG, or interactive Vega-Lite): heatmaps, bubbles, reservation tables."""
+"""Figures: from the database to files (PNG, SVG, or interactive Vega-Lite), of runs and of workloads."""
 
 import json
 import os
@@ -28,13 +28,14 @@ from swflow.curve_charts import MOLDABLE_CAPTION, curve_chart
 from swflow.errors import SwflowError
 from swflow.files import atomic_path
 from swflow.machine import Machine
+from swflow.model_charts import marginals_chart, repetitions_chart
 from swflow.names import log_of
 
 #: The figure of jobs on their processors, for runs that record these.
 RESERVATION_TABLE = "reservation-table"
 
 #: The kinds of figures.
-KINDS = ("heatmap", "bubbles", "difference", RESERVATION_TABLE, "moldable")
+KINDS = ("heatmap", "bubbles", "difference", RESERVATION_TABLE, "moldable", "marginals", "repetitions")
 
 #: So many runs have a reservation table in one figure.
 MOST_TABLES = 6
@@ -66,8 +67,9 @@ def draw(
 
     Parameters
     ----------
-    kind : {'heatmap', 'bubbles', 'difference', 'reservation-table', 'moldable'}
-        What to draw; ``moldable`` checks the model of moldable jobs.
+    kind : {'heatmap', 'bubbles', 'difference', 'reservation-table', 'moldable', 'marginals', 'repetitions'}
+        What to draw; ``moldable`` checks the model of moldable jobs, and the last two draw the workloads of the runs,
+        whatever the scheduler.
     database : path-like
         A database that `swflow.database.load` wrote.
     log : str, optional
@@ -112,6 +114,11 @@ def draw(
         if kind == "moldable":
             checks = model_checks(_molded_jobs(connection, {run["workload"] for run in chosen}))
             return curve_chart(checks, f"{title}: the model of moldable jobs", MOLDABLE_CAPTION)
+        if kind in ("marginals", "repetitions"):
+            workloads = {run["workload"]: _attributes(connection, run["workload"]) for run in chosen}
+            if kind == "marginals":
+                return marginals_chart(workloads, f"{title}: run times and processors")
+            return repetitions_chart(workloads, f"{title}: repetitions of run times")
         tables = [_outcomes(connection, run["run"], split) for run in chosen]
     if kind == "bubbles":
         return bubble_chart(_bubble_rows(names, tables), f"{title}: mean slowdown by load", scale)
@@ -200,6 +207,16 @@ def _molded_jobs(connection: duckdb.DuckDBPyConnection, workloads: Iterable[str]
     if found.is_empty():
         raise SwflowError("figure: moldable: none of the runs has moldable jobs; make them with: swflow moldable")
     return found
+
+
+def _attributes(connection: duckdb.DuckDBPyConnection, workload: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return run times and processors of a workload's jobs, in the order of arrivals."""
+    columns = connection.execute(
+        """SELECT run_time, processors FROM jobs WHERE workload = $workload AND run_time IS NOT NULL
+        AND processors IS NOT NULL ORDER BY submit_time, job_id""",
+        {"workload": workload},
+    ).fetchnumpy()
+    return np.asarray(columns["run_time"], dtype=float), np.asarray(columns["processors"], dtype=float)
 
 
 def _part(text: str) -> tuple[str, str]:

@@ -25,7 +25,7 @@ rule figure:
     wildcard_constraints:
         study=one_of(config["studies"]),
         log=one_of({log for _, log, _ in FIGURES}),
-        figure="heatmap|bubbles|difference|reservation-table|moldable",
+        figure="heatmap|bubbles|difference|reservation-table|moldable|marginals|repetitions",
     params:
         database=rules.load.params.database,
         outputs=lambda wildcards, output: " ".join(f"-o {file}" for file in output),

@@ -6,7 +6,7 @@ import polars as pl
 
 #: The columns of every file here. ``workload``, ``scheduler`` and ``figure`` say where ours is found: a column of the
 #: table ``metrics``, or ``spearman_`` and a measure of the table ``correlations``. Without a scheduler it is a figure
-#: of the workload, such as ``power_of_two_percent`` of its jobs.
+#: of the workload: ``power_of_two_percent`` of its jobs, or a measure of the table ``model_fit``.
 COLUMNS = ("paper", "table", "row", "column", "value", "workload", "scheduler", "figure")
 
 #: The columns of the files of trends: the figure of the workload that ends with ``lower_step``, under

@@ -1,0 +1,239 @@
+"""Arrivals of synthetic workloads: those of the log, or a renewal process with the log's daily and weekly cycle."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+
+from swflow.workloads.lublin import SECONDS_A_DAY, SECONDS_A_SLOT, SLOTS_A_DAY
+
+DAYS_A_WEEK = 7
+SECONDS_A_WEEK = DAYS_A_WEEK * SECONDS_A_DAY
+SLOTS_A_WEEK = DAYS_A_WEEK * SLOTS_A_DAY
+
+#: The least weight of a half hour: the clock never stands still.
+_LEAST_WEIGHT = 1e-3
+
+#: What is added to every gap when its distribution is fitted, in seconds: logs count whole seconds, also 0.
+_HALF_A_SECOND = 0.5
+
+
+@dataclass(frozen=True)
+class LogArrivals:
+    """
+    The submit times of a log.
+
+    Parameters
+    ----------
+    submit_times : numpy.ndarray, shape (jobs,)
+        Ascending, seconds since the log's start.
+    """
+
+    submit_times: np.ndarray
+
+    kind = "log"
+
+    def sample(self, jobs: int, rng: np.random.Generator) -> np.ndarray:
+        """
+        Return the first submit times; if there are too few, they come again after whole weeks.
+
+        Examples
+        --------
+        >>> LogArrivals(np.array([0.0, 60.0])).sample(3, np.random.default_rng(1)).tolist()
+        [0.0, 60.0, 604800.0]
+        """
+        number = np.arange(jobs)
+        span = self.submit_times[-1] - self.submit_times[0]
+        again = SECONDS_A_WEEK * np.floor(span / SECONDS_A_WEEK + 1)
+        return self.submit_times[number % len(self.submit_times)] + number // len(self.submit_times) * again
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the arrivals as plain data: the first one, and the gaps between them."""
+        gaps = np.diff(self.submit_times)
+        whole = not (gaps % 1).any()
+        return {
+            "kind": self.kind,
+            "first": float(self.submit_times[0]),
+            "gaps": gaps.astype(np.int64).tolist() if whole else gaps.tolist(),
+        }
+
+
+@dataclass(frozen=True)
+class DailyCycle:
+    """
+    A renewal process on a clock that runs faster when more jobs arrive.
+
+    Parameters
+    ----------
+    first : float
+        The first submit time, in seconds since the log's start.
+    clock : float
+        The site's clock at the log's start: seconds since Monday, 0:00.
+    half_hours : numpy.ndarray, shape (48,)
+        How many jobs arrive in each half hour of a day, relative to the mean half hour.
+    days : numpy.ndarray, shape (7,)
+        How many arrive on each day of the week, from Monday on, relative to the mean day.
+    gap_shape : float
+        The shape of the Weibull distribution of the gaps on that clock; 1 is a Poisson process, below 1 arrivals
+        come in bursts.
+    gap_mean : float
+        The mean gap, in seconds.
+    """
+
+    first: float
+    clock: float
+    half_hours: np.ndarray
+    days: np.ndarray
+    gap_shape: float
+    gap_mean: float
+
+    kind = "daily-cycle"
+
+    def sample(self, jobs: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw submit times: whole seconds, ascending, shape (jobs,)."""
+        gaps = rng.weibull(self.gap_shape, jobs - 1)
+        expected = _weibull_mean(self.gap_shape)
+        points = np.concatenate([[0.0], np.cumsum(gaps * (self.gap_mean / expected / SECONDS_A_SLOT))])
+        start = _points_at(self._weights(), np.array([self.first + self.clock]))
+        return np.floor(_seconds_at(self._weights(), start + points) - self.clock)
+
+    def _weights(self) -> np.ndarray:
+        return _week(self.half_hours, self.days)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the process as plain data."""
+        return {
+            "kind": self.kind,
+            "first": self.first,
+            "clock": self.clock,
+            "half_hours": self.half_hours.tolist(),
+            "days": self.days.tolist(),
+            "gap_shape": self.gap_shape,
+            "gap_mean": self.gap_mean,
+        }
+
+
+def arrivals_from_dict(content: Mapping[str, Any]) -> LogArrivals | DailyCycle:
+    """Make arrivals of what their ``to_dict`` returned."""
+    if content["kind"] == LogArrivals.kind:
+        return LogArrivals(content["first"] + np.concatenate([[0.0], np.cumsum(content["gaps"], dtype=float)]))
+    return DailyCycle(
+        first=content["first"],
+        clock=content["clock"],
+        half_hours=np.array(content["half_hours"], dtype=float),
+        days=np.array(content["days"], dtype=float),
+        gap_shape=content["gap_shape"],
+        gap_mean=content["gap_mean"],
+    )
+
+
+def fit_daily_cycle(submit_times: np.ndarray, header: Mapping[str, list[str]]) -> DailyCycle:
+    """
+    Fit the arrival process to a log.
+
+    Parameters
+    ----------
+    submit_times : numpy.ndarray, shape (jobs,)
+        Ascending, seconds since the log's start.
+    header : mapping
+        The log's header: UnixStartTime and the time zone tell the site's clock; without them the log starts on a
+        Monday, 0:00. The zone's offset is that of the log's start: summer time is not followed.
+
+    Returns
+    -------
+    DailyCycle
+        Weights are arrivals per half hour and per day of the week, divided by how often each was in the log. On the
+        clock that they make, a Weibull distribution is fitted to the gaps by maximum likelihood, and then scaled so
+        that the mean gap is the log's.
+
+    Examples
+    --------
+    >>> working_hours = np.concatenate([day * 86400.0 + np.arange(9, 17) * 3600 for day in range(70)])
+    >>> cycle = fit_daily_cycle(working_hours, {})
+    >>> float(cycle.half_hours[18].round(1)), float(cycle.half_hours[3].round(1)), cycle.days.round(1).tolist()
+    (6.0, 0.0, [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    >>> bool(abs(cycle.sample(560, np.random.default_rng(1))[-1] / working_hours[-1] - 1) < 0.2)
+    True
+    """
+    clock = _clock_at_start(header)
+    local = np.asarray(submit_times, dtype=float) + clock
+    first_slot, last_slot = (int(time // SECONDS_A_SLOT) for time in (local[0], local[-1]))
+    seen = np.bincount(np.arange(first_slot, last_slot + 1) % SLOTS_A_WEEK, minlength=SLOTS_A_WEEK)
+    arrived = np.bincount((local // SECONDS_A_SLOT).astype(np.int64) % SLOTS_A_WEEK, minlength=SLOTS_A_WEEK)
+    by_day = (DAYS_A_WEEK, SLOTS_A_DAY)
+    half_hours = _relative(arrived.reshape(by_day).sum(axis=0), seen.reshape(by_day).sum(axis=0))
+    days = _relative(arrived.reshape(by_day).sum(axis=1), seen.reshape(by_day).sum(axis=1))
+    points = _points_at(_week(half_hours, days), local)
+    gaps = np.diff(points) * SECONDS_A_SLOT
+    return DailyCycle(
+        first=float(submit_times[0]),
+        clock=clock,
+        half_hours=half_hours,
+        days=days,
+        gap_shape=_weibull_shape(gaps + _HALF_A_SECOND),
+        gap_mean=float(gaps.mean()) if len(gaps) else float(SECONDS_A_SLOT),
+    )
+
+
+def _clock_at_start(header: Mapping[str, list[str]]) -> float:
+    """Return the seconds since Monday, 0:00, by the site's clock, at second 0 of a log."""
+    from swflow.swf import header_number, time_zone
+
+    start = header_number(header, "UnixStartTime")
+    if start is None:
+        return 0.0
+    moment = datetime.fromtimestamp(start, UTC).astimezone(time_zone(header))
+    midnight = moment.replace(hour=0, minute=0, second=0, microsecond=0)
+    return (timedelta(days=moment.weekday()) + (moment - midnight)).total_seconds()
+
+
+def _relative(arrived: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    """Return arrivals per time that something was seen, with mean 1; what was never seen is as the mean."""
+    rate = np.where(seen > 0, arrived / np.maximum(seen, 1), arrived.sum() / seen.sum())
+    weights = np.maximum(rate / rate.mean(), _LEAST_WEIGHT)
+    return weights / weights.mean()
+
+
+def _week(half_hours: np.ndarray, days: np.ndarray) -> np.ndarray:
+    """Return the weights of the half hours of a week, with mean 1: shape (336,)."""
+    weights = np.outer(days, half_hours).ravel()
+    return weights / weights.mean()
+
+
+def _points_at(weights: np.ndarray, seconds: np.ndarray) -> np.ndarray:
+    """Turn seconds since a Monday, 0:00, into the clock of the cycle, which has 336 points a week."""
+    week, rest = np.divmod(seconds, SECONDS_A_WEEK)
+    points = np.concatenate([[0.0], np.cumsum(weights)])
+    return week * points[-1] + np.interp(rest, np.arange(SLOTS_A_WEEK + 1) * float(SECONDS_A_SLOT), points)
+
+
+def _seconds_at(weights: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Turn points into seconds: the inverse of `_points_at`."""
+    passed = np.concatenate([[0.0], np.cumsum(weights)])
+    week, rest = np.divmod(points, passed[-1])
+    return week * SECONDS_A_WEEK + np.interp(rest, passed, np.arange(SLOTS_A_WEEK + 1) * float(SECONDS_A_SLOT))
+
+
+def _weibull_mean(shape: float) -> float:
+    """Return the mean of the Weibull distribution of scale 1."""
+    from math import gamma
+
+    return gamma(1 + 1 / shape)
+
+
+def _weibull_shape(gaps: np.ndarray) -> float:
+    """Return the shape of greatest likelihood, by halving the interval in which it lies."""
+    if len(gaps) < 2 or np.ptp(gaps) == 0:
+        return 1.0
+    logs = np.log(gaps)
+    logs -= logs.max()
+    low, high = 0.05, 20.0
+    for _ in range(60):
+        shape = (low + high) / 2
+        power = np.exp(shape * logs)
+        # the derivative of the log-likelihood: it falls as the shape grows
+        slope = 1 / shape + logs.mean() - float(power @ logs) / power.sum()
+        low, high = (shape, high) if slope > 0 else (low, shape)
+    return (low + high) / 2

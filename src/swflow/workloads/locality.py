@@ -1,0 +1,360 @@
+"""Temporal locality: the workload model of Minh and Wolters, and MBC-LS, which it improves."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from swflow.workloads.mixtures import COMPONENTS, Mixture, fit_mixture
+from swflow.workloads.pools import Pools, class_keys, pools_of
+from swflow.workloads.repetition import repetition_lengths, repetition_starts
+from swflow.workloads.zipf import Zipf, fit_zipf
+
+#: How single run times are repeated within the repetitions of labels: what `generate_locality` takes for ``repeats``.
+REPEATS = ("fitted", "printed")
+
+
+@dataclass(frozen=True)
+class LocalityModel:
+    """
+    What is fitted to a log.
+
+    Parameters
+    ----------
+    mixture : Mixture
+        The mixture of Gaussians of the run times; a component is a run-time label.
+    label_repetitions, value_repetitions : Zipf
+        The lengths of the repetitions of labels (Z_L of the paper) and of run times (Z_D).
+    repetition_probability : float
+        p: the share of the repetitions of labels in which a run time is repeated.
+    classes : numpy.ndarray of int, shape (classes,)
+        The classes of the job sizes, ascending.
+    transition : numpy.ndarray, shape (labels, classes)
+        Pr(class | label): the probability of a size's class, given the run time's label.
+    sizes : Pools
+        The sizes of the log's jobs of each pair "label,class".
+    """
+
+    mixture: Mixture
+    label_repetitions: Zipf
+    value_repetitions: Zipf
+    repetition_probability: float
+    classes: np.ndarray
+    transition: np.ndarray
+    sizes: Pools
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the model as plain data."""
+        return {
+            "run_times": self.mixture.to_dict(),
+            "label_repetitions": {
+                "exponent": self.label_repetitions.exponent,
+                "longest": self.label_repetitions.longest,
+            },
+            "value_repetitions": {
+                "exponent": self.value_repetitions.exponent,
+                "longest": self.value_repetitions.longest,
+            },
+            "repetition_probability": self.repetition_probability,
+            "size_classes": self.classes.tolist(),
+            "size_class_given_label": self.transition.tolist(),
+            "sizes": self.sizes.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> "LocalityModel":
+        """Make a model of what `to_dict` returned."""
+        return cls(
+            mixture=Mixture.from_dict(content["run_times"]),
+            label_repetitions=Zipf(**content["label_repetitions"]),
+            value_repetitions=Zipf(**content["value_repetitions"]),
+            repetition_probability=content["repetition_probability"],
+            classes=np.array(content["size_classes"], dtype=np.int64),
+            transition=np.array(content["size_class_given_label"], dtype=float),
+            sizes=Pools.from_dict(content["sizes"]),
+        )
+
+
+def fit_locality(
+    run_times: np.ndarray, processors: np.ndarray, *, components: int = COMPONENTS
+) -> tuple[LocalityModel, np.ndarray]:
+    """
+    Fit the model to the jobs of a log.
+
+    Parameters
+    ----------
+    run_times : numpy.ndarray, shape (jobs,)
+        Seconds, in the order of the jobs' arrivals.
+    processors : numpy.ndarray of int, shape (jobs,)
+        Their sizes.
+    components : int
+        The largest number of Gaussians that is tried.
+
+    Returns
+    -------
+    LocalityModel
+    numpy.ndarray of str, shape (jobs,)
+        The class of every job, "label,class".
+
+    References
+    ----------
+    T. N. Minh, L. Wolters, "Modeling parallel system workloads with temporal locality", JSSPP 2009: steps 1 to 4 of
+    section 3.3, Algorithm 1 and the first half of Algorithm 2.
+    """
+    mixture = fit_mixture(run_times, components=components)
+    labels = mixture.classify(run_times)
+    sizes = classify_sizes(processors)
+    classes, transition = class_given_label(labels, sizes, mixture.components)
+    keys = class_keys(labels, sizes)
+    model = LocalityModel(
+        mixture=mixture,
+        label_repetitions=fit_zipf(repetition_lengths(labels)),
+        value_repetitions=fit_zipf(repetition_lengths(run_times)),
+        repetition_probability=repetition_probability(labels, run_times),
+        classes=classes,
+        transition=transition,
+        sizes=pools_of(keys, np.asarray(processors, dtype=float)),
+    )
+    return model, keys
+
+
+def generate_locality(
+    model: LocalityModel, jobs: int, rng: np.random.Generator, *, repeats: str | None = "fitted", window: int = 1
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """
+    Generate run times and sizes.
+
+    Parameters
+    ----------
+    model : LocalityModel
+        What was fitted.
+    jobs : int
+        How many jobs.
+    rng : numpy.random.Generator
+        Where all chance comes from.
+    repeats : {"fitted", "printed"} or None
+        How single run times are repeated within the repetitions of labels, which is what the model adds to MBC-LS:
+        None gives that one.
+    window : int
+        The window of `permute_labels`: the larger, the stronger is the autocorrelation of the run times.
+
+    Returns
+    -------
+    run_times : numpy.ndarray of float, shape (jobs,)
+        Whole seconds.
+    processors : numpy.ndarray of int, shape (jobs,)
+    keys : numpy.ndarray of str, shape (jobs,)
+        The class of every job, "label,class".
+
+    References
+    ----------
+    Minh and Wolters 2009, steps 5 to 13 of section 3.3, and sections 4.2 and 4.3. MBC-LS is H. Li, M. Muskulus,
+    L. Wolters, "Modeling correlated workloads by combining model based clustering and a localized sampling
+    algorithm", ICS 2007; its sizes are here those of Minh and Wolters, so that the two differ in one thing.
+
+    Notes
+    -----
+    Step 10 of the paper as "printed": with probability p, a length r is drawn from Z_D until r < R. But Z_D, like the
+    log, has almost only lengths of 1, which repeat nothing, and a label that comes once or twice leaves no room for
+    r = 2. Repeated run times are then much rarer than p, which is the log's share of label repetitions that have one.
+    "fitted" gives p its meaning: r is at least 2, still below R, and is drawn with probability p / P(R > 2), so that
+    a share p of all label repetitions has a repeated run time (or as many as have room for one).
+    """
+    labels, lengths = _label_repetitions(model, jobs, window, rng)
+    repeated = _repeated(model, lengths, repeats, rng)
+    job_labels = repeat_labels(labels, lengths)[:jobs]
+    run_times = model.mixture.sample(job_labels, rng)[first_of_repetition(lengths, repeated)[:jobs]]
+    keys = class_keys(job_labels, _draw_classes(model, job_labels, rng))
+    return run_times, model.sizes.draw(keys, rng).astype(np.int64), keys
+
+
+def repetition_probability(labels: np.ndarray, run_times: np.ndarray) -> float:
+    """
+    Return the share of the repetitions of labels in which a run time is repeated: step 4 of section 3.3.
+
+    Parameters
+    ----------
+    labels : numpy.ndarray of int, shape (jobs,)
+        The run times' labels, in the order of the jobs' arrivals.
+    run_times : numpy.ndarray, shape (jobs,)
+        In the same order.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> repetition_probability(np.array([1, 1, 2, 2, 2, 1]), np.array([5, 6, 90, 90, 91, 5]))
+    0.3333333333333333
+    """
+    starts = repetition_starts(labels)
+    repeats = np.concatenate([np.asarray(run_times[1:]) == np.asarray(run_times[:-1]), [False]])
+    repeats[starts[1:] - 1] = False  # a value that is repeated across the border of two labels belongs to neither
+    return float(np.logical_or.reduceat(repeats, starts).mean())
+
+
+def classify_sizes(processors: np.ndarray) -> np.ndarray:
+    """
+    Classify job sizes by how many jobs have them: Algorithm 1.
+
+    Parameters
+    ----------
+    processors : numpy.ndarray of int, shape (jobs,)
+        Job sizes.
+
+    Returns
+    -------
+    numpy.ndarray of int, shape (jobs,)
+        ``round(log2(jobs of that size)) + 1``: sizes that about equally many jobs have are one class.
+
+    Examples
+    --------
+    >>> sizes = np.repeat([4, 10, 7], [250, 300, 1])
+    >>> classify_sizes(sizes)[[0, 250, 550]]
+    array([9, 9, 1])
+    """
+    _, inverse, counts = np.unique(processors, return_inverse=True, return_counts=True)
+    return (np.rint(np.log2(counts)).astype(np.int64) + 1)[inverse]
+
+
+def class_given_label(labels: np.ndarray, sizes: np.ndarray, components: int) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Tabulate the classes of the sizes by the labels of the run times: the first half of Algorithm 2.
+
+    Parameters
+    ----------
+    labels : numpy.ndarray of int, shape (jobs,)
+        The run times' labels, from 1 on.
+    sizes : numpy.ndarray of int, shape (jobs,)
+        The sizes' classes.
+    components : int
+        How many labels there are.
+
+    Returns
+    -------
+    classes : numpy.ndarray of int, shape (classes,)
+        The classes that jobs have, ascending.
+    transition : numpy.ndarray, shape (components, classes)
+        Pr(class | label). A label that no job has gets the classes of all jobs.
+
+    Examples
+    --------
+    >>> classes, transition = class_given_label(np.array([1, 1, 1, 1, 2]), np.array([9, 9, 9, 2, 2]), 2)
+    >>> classes.tolist(), transition.tolist()
+    ([2, 9], [[0.25, 0.75], [1.0, 0.0]])
+    """
+    classes, column = np.unique(sizes, return_inverse=True)
+    counts = np.zeros((components, len(classes)))
+    np.add.at(counts, (np.asarray(labels) - 1, column), 1)
+    counts[~counts.any(axis=1)] = counts.sum(axis=0)
+    return classes, counts / counts.sum(axis=1, keepdims=True)
+
+
+def permute_labels(labels: np.ndarray, window: int) -> np.ndarray:
+    """
+    Bring equal labels together within windows of a series: step 6 of section 3.3.
+
+    Parameters
+    ----------
+    labels : numpy.ndarray of int, shape (labels,)
+        The series.
+    window : int
+        How many labels a window has; the last window may have fewer. 1 leaves the series as it is.
+
+    Returns
+    -------
+    numpy.ndarray of int, shape (labels,)
+        In every window the label that comes first is followed by all that equal it, then the next one comes.
+
+    Notes
+    -----
+    The paper shows the procedure by the example below only, and refers to Li et al. 2007.
+
+    Examples
+    --------
+    >>> permute_labels([1, 2, 1, 3, 2, 2, 3, 2, 4, 1, 4], 4)
+    array([1, 1, 2, 3, 2, 2, 2, 3, 4, 4, 1])
+    """
+    labels = np.asarray(labels)
+    pairs = np.stack([np.arange(len(labels)) // window, labels], axis=1)
+    _, first, inverse = np.unique(pairs, axis=0, return_index=True, return_inverse=True)
+    return labels[np.argsort(first[inverse], kind="stable")]
+
+
+def repeat_labels(labels: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """
+    Repeat every label as often as it is to be: the series CW of section 4.2.
+
+    Examples
+    --------
+    >>> repeat_labels([1, 3, 2], [2, 1, 4])
+    array([1, 1, 3, 2, 2, 2, 2])
+    """
+    return np.repeat(labels, lengths)
+
+
+def first_of_repetition(lengths: np.ndarray, repeated: np.ndarray) -> np.ndarray:
+    """
+    Say which job's draw each job gets: steps 11 and 12 of section 3.3.
+
+    Parameters
+    ----------
+    lengths : numpy.ndarray of int, shape (repetitions,)
+        R: how often each label is repeated.
+    repeated : numpy.ndarray of int, shape (repetitions,)
+        r < R: how many of these jobs, the first ones, have one and the same run time.
+
+    Returns
+    -------
+    numpy.ndarray of int, shape (sum of lengths,)
+        Positions in the series of all jobs; most are their own.
+
+    Examples
+    --------
+    >>> first_of_repetition(np.array([4, 2]), np.array([3, 0]))
+    array([0, 0, 0, 3, 4, 5])
+    """
+    starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
+    own = np.arange(len(starts))
+    return np.where(own - starts < np.repeat(repeated, lengths), starts, own)
+
+
+def _label_repetitions(
+    model: LocalityModel, jobs: int, window: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw labels and how often each is repeated, until there are enough jobs (steps 5 to 8)."""
+    labels: list[np.ndarray] = []
+    lengths: list[np.ndarray] = []
+    missing = jobs
+    while missing > 0:
+        # whole windows, so that it does not matter where one draw ends and the next begins
+        count = -(-int(missing / model.label_repetitions.mean + 1) // window) * window
+        drawn = rng.choice(model.mixture.components, size=count, p=model.mixture.weights) + 1
+        labels.append(permute_labels(drawn, window))
+        lengths.append(model.label_repetitions.sample(count, rng))
+        missing -= int(lengths[-1].sum())
+    return np.concatenate(labels), np.concatenate(lengths)
+
+
+def _repeated(model: LocalityModel, lengths: np.ndarray, repeats: str | None, rng: np.random.Generator) -> np.ndarray:
+    """Draw how many jobs of each repetition of a label have one and the same run time (steps 9 and 10)."""
+    if repeats is None:
+        return np.zeros(len(lengths), dtype=np.int64)
+    chance = rng.random(len(lengths))
+    if repeats == "printed":
+        drawn = model.value_repetitions.sample_below(lengths, rng)
+        return np.where(chance <= model.repetition_probability, drawn, 0)
+    room = 1 - model.label_repetitions.cumulative[min(2, model.label_repetitions.longest)]
+    drawn = model.value_repetitions.sample_below(lengths, rng, least=2)
+    return np.where(chance * room <= model.repetition_probability, drawn, 0)
+
+
+def _draw_classes(model: LocalityModel, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Draw a size's class for every label: the second half of Algorithm 2."""
+    cumulative = np.cumsum(model.transition, axis=1)
+    cumulative[:, -1] = 1.0
+    chance = rng.random(len(labels))
+    return model.classes[(chance[:, None] >= cumulative[labels - 1]).sum(axis=1)]

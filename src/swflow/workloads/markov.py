@@ -1,0 +1,194 @@
+"""Markov chains over classes of sizes and run times: a workload model after Song, Ernemann and Yahyapour."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from swflow.workloads.pools import Pools, class_keys, pools_of
+
+
+@dataclass(frozen=True)
+class MarkovModel:
+    """
+    What is fitted to a log; classes are powers of two, numbered from 0 on.
+
+    Parameters
+    ----------
+    first : tuple of (int, int)
+        The classes of the first job's size and run time.
+    size_transitions : numpy.ndarray of int, shape (size classes, size classes)
+        How many jobs of one class are followed by one of another.
+    run_time_transitions : numpy.ndarray of int, shape (size classes, run-time classes, run-time classes)
+        For the class of a job's size: how many jobs of one run-time class come after one of another.
+    sizes : Pools
+        The sizes of the log's jobs of each class.
+    shortest, longest : float
+        The range of the log's run times, in seconds.
+    """
+
+    first: tuple[int, int]
+    size_transitions: np.ndarray
+    run_time_transitions: np.ndarray
+    sizes: Pools
+    shortest: float
+    longest: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the model as plain data; of the transitions those that occur."""
+        return {
+            "first": list(self.first),
+            "size_transitions": _sparse(self.size_transitions),
+            "run_time_transitions": [_sparse(table) for table in self.run_time_transitions],
+            "run_time_classes": self.run_time_transitions.shape[1],
+            "sizes": self.sizes.to_dict(),
+            "shortest": self.shortest,
+            "longest": self.longest,
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> "MarkovModel":
+        """Make a model of what `to_dict` returned."""
+        sizes, run_times = len(content["run_time_transitions"]), content["run_time_classes"]
+        return cls(
+            first=(content["first"][0], content["first"][1]),
+            size_transitions=_dense(content["size_transitions"], sizes),
+            run_time_transitions=np.stack([_dense(table, run_times) for table in content["run_time_transitions"]]),
+            sizes=Pools.from_dict(content["sizes"]),
+            shortest=content["shortest"],
+            longest=content["longest"],
+        )
+
+
+def fit_markov(run_times: np.ndarray, processors: np.ndarray) -> tuple[MarkovModel, np.ndarray]:
+    """
+    Count the transitions between the classes of consecutive jobs.
+
+    Parameters
+    ----------
+    run_times : numpy.ndarray, shape (jobs,)
+        Seconds, in the order of the jobs' arrivals.
+    processors : numpy.ndarray of int, shape (jobs,)
+        Their sizes.
+
+    Returns
+    -------
+    MarkovModel
+    numpy.ndarray of str, shape (jobs,)
+        The class of every job, "run-time class,size class".
+
+    Notes
+    -----
+    The model follows B. Song, C. Ernemann, R. Yahyapour, "Parallel computer workload modeling with Markov chains",
+    JSSPP 2004, in its classes (powers of two) and in having one chain per attribute. Their way to tie the two chains
+    together, which transforms the states of one into those of the other, is replaced by a plain condition: the class
+    of a job's run time depends on that of its size and on the class of the run time before it. Within a class of
+    run times the logarithm is uniform; within a class of sizes the log's own sizes are drawn.
+
+    Examples
+    --------
+    >>> model, keys = fit_markov(np.array([100.0, 70.0, 5.0]), np.array([4, 4, 1]))
+    >>> keys.tolist(), model.size_transitions.tolist()
+    (['6,2', '6,2', '2,0'], [[0, 0, 0], [0, 0, 0], [1, 0, 1]])
+    """
+    size, run_time = power_of_two_class(processors), power_of_two_class(run_times)
+    size_transitions = np.zeros((size.max() + 1,) * 2, dtype=np.int64)
+    np.add.at(size_transitions, (size[:-1], size[1:]), 1)
+    run_time_transitions = np.zeros((size.max() + 1, *(run_time.max() + 1,) * 2), dtype=np.int64)
+    np.add.at(run_time_transitions, (size[1:], run_time[:-1], run_time[1:]), 1)
+    model = MarkovModel(
+        first=(int(size[0]), int(run_time[0])),
+        size_transitions=size_transitions,
+        run_time_transitions=run_time_transitions,
+        sizes=pools_of(size.astype(str), np.asarray(processors, dtype=float)),
+        shortest=float(np.min(run_times)),
+        longest=float(np.max(run_times)),
+    )
+    return model, class_keys(run_time, size)
+
+
+def generate_markov(
+    model: MarkovModel, jobs: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """
+    Generate run times and sizes.
+
+    Parameters
+    ----------
+    model : MarkovModel
+        What was fitted.
+    jobs : int
+        How many jobs.
+    rng : numpy.random.Generator
+        Where all chance comes from.
+
+    Returns
+    -------
+    run_times : numpy.ndarray of float, shape (jobs,)
+        Whole seconds.
+    processors : numpy.ndarray of int, shape (jobs,)
+    keys : numpy.ndarray of str, shape (jobs,)
+        The class of every job, "run-time class,size class".
+    """
+    size = _walk(_rows(model.size_transitions)[None], np.zeros(jobs, dtype=np.int64), model.first[0], rng)
+    # Where the log never went from a run-time class to any with this size, all jobs of the size count.
+    run_time = _walk(_rows(model.run_time_transitions), size, model.first[1], rng)
+    low = np.maximum(np.where(run_time > 0, np.exp2(run_time), model.shortest), model.shortest)
+    high = np.minimum(np.exp2(run_time + 1), model.longest + 1)
+    low, high = np.maximum(low, 0.5), np.maximum(high, 0.5)
+    drawn = np.floor(np.exp(np.log(low) + rng.random(jobs) * np.log(high / low)))
+    run_times = np.clip(drawn, model.shortest, model.longest)
+    return run_times, model.sizes.draw(size.astype(str), rng).astype(np.int64), class_keys(run_time, size)
+
+
+def power_of_two_class(values: np.ndarray) -> np.ndarray:
+    """
+    Return the power of two at or below each value; 0 for what is below 1.
+
+    Examples
+    --------
+    >>> power_of_two_class(np.array([0, 1, 2, 3, 4, 100])).tolist()
+    [0, 0, 1, 1, 2, 6]
+    """
+    return np.floor(np.log2(np.maximum(values, 1))).astype(np.int64)
+
+
+def _rows(counts: np.ndarray) -> np.ndarray:
+    """Turn counts into cumulative probabilities, row by row; an empty row gets the sum of all rows of its table."""
+    counts = counts.astype(float)
+    counts = counts + ~counts.any(axis=-1, keepdims=True) * counts.sum(axis=-2, keepdims=True)
+    cumulative = np.cumsum(counts, axis=-1)
+    total = cumulative[..., -1:]
+    # a table without any count, of a class that only the first job has, keeps to its last class
+    return np.where(total > 0, cumulative / np.where(total > 0, total, 1), 0.0)
+
+
+def _walk(rows: np.ndarray, tables: np.ndarray, first: int, rng: np.random.Generator) -> np.ndarray:
+    """Walk through states: each is drawn from the row of the state before it, in the table that its place names."""
+    chance = rng.random(len(tables)).tolist()
+    states = np.empty(len(tables), dtype=np.int64)
+    last = rows.shape[-1] - 1
+    state = states[0] = first
+    for place in range(1, len(tables)):
+        drawn = rows[tables[place], state].searchsorted(chance[place], side="right")
+        state = states[place] = min(int(drawn), last)
+    return states
+
+
+def _sparse(counts: np.ndarray) -> dict[str, dict[str, int]]:
+    """Write a table of counts as class before to class after to count."""
+    return {
+        str(before): {str(after): int(row[after]) for after in np.flatnonzero(row)}
+        for before, row in enumerate(counts)
+        if row.any()
+    }
+
+
+def _dense(content: Mapping[str, Mapping[str, int]], classes: int) -> np.ndarray:
+    """Make a table of counts of what `_sparse` wrote."""
+    counts = np.zeros((classes, classes), dtype=np.int64)
+    for before, row in content.items():
+        for after, count in row.items():
+            counts[int(before), int(after)] = count
+    return counts

@@ -1,0 +1,520 @@
+"""The step `model`: fits a workload model to a workload, and generates a synthetic workload by it."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import polars as pl
+
+from swflow.errors import SwflowError, suggest
+from swflow.files import atomic_path
+from swflow.jobs import SWF_FIELDS, Workload
+from swflow.machine import Machine
+from swflow.workloads.arrivals import DailyCycle, LogArrivals, arrivals_from_dict, fit_daily_cycle
+from swflow.workloads.clean import clean
+from swflow.workloads.fit_measures import fit_measures
+from swflow.workloads.locality import REPEATS, LocalityModel, fit_locality, generate_locality
+from swflow.workloads.lublin import generate_lublin
+from swflow.workloads.markov import MarkovModel, fit_markov, generate_markov, power_of_two_class
+from swflow.workloads.mixtures import COMPONENTS
+from swflow.workloads.pools import Pools, pools_of
+
+#: The models, and what each is.
+MODELS: dict[str, str] = {
+    "minh-wolters": "run times with temporal locality, and sizes that depend on them (Minh and Wolters 2009)",
+    "mbc-ls": "its predecessor, without repetitions of single run times (Li, Muskulus and Wolters 2007)",
+    "lublin": "sizes and run times by Lublin and Feitelson (2003), for the log's machine",
+    "song": "Markov chains over classes of sizes and run times, after Song, Ernemann and Yahyapour (2004)",
+    "resample": "the log's jobs, drawn with replacement: marginals and correlation without any order",
+}
+
+#: What `fit` takes for ``arrivals``.
+ARRIVALS = (LogArrivals.kind, DailyCycle.kind)
+
+#: What tells a file of a fitted model from others, and the version of its layout.
+_FORMAT = {"swflow": "fitted workload model", "version": 1}
+
+#: The keys of the log's header that a synthetic workload keeps: where its clock starts.
+_KEPT_HEADER = ("UnixStartTime", "TimeZoneString", "TimeZone")
+
+
+class _Attributes(Protocol):
+    """The part of a model that makes run times and sizes."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fitted values as plain data."""
+
+
+@dataclass(frozen=True)
+class LublinModel:
+    """
+    The model of Lublin and Feitelson with its published parameters: of the log it takes the machine only.
+
+    Parameters
+    ----------
+    processors : int
+        Processors of the machine.
+    """
+
+    processors: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the model as plain data."""
+        return {"processors": self.processors}
+
+
+@dataclass(frozen=True)
+class ResampleModel:
+    """
+    The jobs of a log, without their order.
+
+    Parameters
+    ----------
+    run_times, processors, estimates : numpy.ndarray of float, shape (different jobs,)
+        Seconds, sizes, and seconds (NaN where unknown).
+    jobs : numpy.ndarray of int, shape (different jobs,)
+        How many jobs of the log are such.
+    """
+
+    run_times: np.ndarray
+    processors: np.ndarray
+    estimates: np.ndarray
+    jobs: np.ndarray
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the model as plain data; an unknown estimate is null."""
+        return {
+            "run_times": self.run_times.tolist(),
+            "processors": self.processors.astype(np.int64).tolist(),
+            "estimates": [None if np.isnan(estimate) else estimate for estimate in self.estimates.tolist()],
+            "jobs": self.jobs.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> "ResampleModel":
+        """Make a model of what `to_dict` returned."""
+        return cls(
+            run_times=np.array(content["run_times"], dtype=float),
+            processors=np.array(content["processors"], dtype=float),
+            estimates=np.array(content["estimates"], dtype=float),
+            jobs=np.array(content["jobs"], dtype=np.int64),
+        )
+
+
+@dataclass(frozen=True)
+class FittedModel:
+    """
+    A model fitted to a workload: all that `generate` needs.
+
+    Parameters
+    ----------
+    model : str
+        One of `MODELS`.
+    source : str
+        The name of the workload that it was fitted to.
+    jobs : int
+        How many jobs that has.
+    machine : Machine
+        The machine that it is meant for.
+    attributes : LocalityModel, MarkovModel, LublinModel or ResampleModel
+        What makes run times and sizes.
+    arrivals : LogArrivals or DailyCycle
+        What makes submit times.
+    estimates : Pools
+        The requested times of the source's jobs of each class.
+    options : dict
+        The options of the model: ``window`` and ``repeats``.
+    header : dict
+        Where the source's clock starts.
+    history : tuple of dict
+        What was done to the source.
+    """
+
+    model: str
+    source: str
+    jobs: int
+    machine: Machine
+    attributes: _Attributes
+    arrivals: LogArrivals | DailyCycle
+    estimates: Pools
+    options: Mapping[str, Any]
+    header: Mapping[str, list[str]]
+    history: tuple[dict[str, Any], ...]
+
+
+def model(
+    workload: Workload,
+    rng: np.random.Generator,
+    *,
+    model: str = "minh-wolters",
+    jobs: int | None = None,
+    arrivals: str = "log",
+    components: int = COMPONENTS,
+    window: int = 1,
+    repeats: str = "fitted",
+) -> Workload:
+    """
+    Replace a workload by a synthetic one: fit a model to it, and generate as many jobs.
+
+    Parameters
+    ----------
+    workload : Workload
+        The source.
+    rng : numpy.random.Generator
+        Where all chance comes from.
+    model, arrivals, components, window, repeats
+        As for `fit`.
+    jobs : int, optional
+        How many jobs to generate; by default as many as the source has.
+
+    Returns
+    -------
+    Workload
+        Its history's new entry has ``model``, ``source`` and ``fit``: the measures of
+        `swflow.workloads.fit_measures`, each with its value and the source's.
+
+    Raises
+    ------
+    SwflowError
+        As `fit` and `generate` do.
+    """
+    fitted = fit(workload, model=model, arrivals=arrivals, components=components, window=window, repeats=repeats)
+    return with_measures(generate(fitted, rng, jobs=jobs), workload)
+
+
+def fit(
+    workload: Workload,
+    *,
+    model: str = "minh-wolters",
+    arrivals: str = "log",
+    components: int = COMPONENTS,
+    window: int = 1,
+    repeats: str = "fitted",
+) -> FittedModel:
+    """
+    Fit a model to a workload.
+
+    Parameters
+    ----------
+    workload : Workload
+        Its run times must be known.
+    model : str
+        One of `MODELS`.
+    arrivals : {"log", "daily-cycle"}
+        Take the source's submit times, or fit a process with its daily and weekly cycle.
+    components : int
+        For minh-wolters and mbc-ls: the largest number of Gaussians that is tried.
+    window : int
+        For these two: the window of `swflow.workloads.locality.permute_labels`; 1 permutes nothing.
+    repeats : {"fitted", "printed"}
+        For minh-wolters: how single run times are repeated, see `swflow.workloads.locality.generate_locality`.
+
+    Returns
+    -------
+    FittedModel
+        The same workload gives the same model.
+
+    Raises
+    ------
+    SwflowError
+        If an option makes no sense, or a run time or a size is unknown.
+    """
+    _check_options(model, arrivals, components, window, repeats)
+    jobs = workload.jobs
+    run_times, processors = attributes_of(workload)
+    requested = jobs["requested_time"].to_numpy().astype(float)
+    attributes, keys = _fit_attributes(model, run_times, processors, requested, workload.machine, components)
+    submit_times = jobs["submit_time"].to_numpy()
+    return FittedModel(
+        model=model,
+        source=workload.name,
+        jobs=jobs.height,
+        machine=workload.machine,
+        attributes=attributes,
+        arrivals=LogArrivals(submit_times) if arrivals == "log" else fit_daily_cycle(submit_times, workload.header),
+        estimates=pools_of(keys, requested) if model != "resample" else Pools({}, {}),
+        options={"window": window, "repeats": repeats} if isinstance(attributes, LocalityModel) else {},
+        header={key: list(workload.header[key]) for key in _KEPT_HEADER if key in workload.header},
+        history=workload.history,
+    )
+
+
+def generate(fitted: FittedModel, rng: np.random.Generator, *, jobs: int | None = None) -> Workload:
+    """
+    Generate a workload by a fitted model.
+
+    Parameters
+    ----------
+    fitted : FittedModel
+        As `fit` or `read_model` give it.
+    rng : numpy.random.Generator
+        Where all chance comes from; the same state gives the same workload.
+    jobs : int, optional
+        How many; by default as many as the source has.
+
+    Returns
+    -------
+    Workload
+        Named like the source. Submit times, run times (whole seconds), sizes and requested times are known; a
+        requested time is drawn from those of the source's jobs of the same class that are at least as long as the
+        run time, and is the run time if there is none.
+
+    Raises
+    ------
+    SwflowError
+        If ``jobs`` is not positive.
+    """
+    count = fitted.jobs if jobs is None else jobs
+    if count < 1:
+        raise SwflowError(f"model: jobs must be at least 1, not {jobs}")
+    run_times, processors, requested = _generate_attributes(fitted, count, rng)
+    fields = _fields(fitted.arrivals.sample(count, rng), run_times, processors, requested)
+    header = {
+        "Version": ["2.2"],
+        "Computer": ["synthetic"],
+        "Note": [f"{count} jobs by the model {fitted.model}, fitted to the {fitted.jobs} jobs of {fitted.source}"],
+        "MaxProcs": [str(fitted.machine.processors)],
+        "MaxNodes": [str(fitted.machine.nodes)],
+        **fitted.header,
+    }
+    synthetic = clean(fields, fitted.machine, name=fitted.source, drop=(), header=header)
+    entry = {
+        "stage": "model",
+        "model": fitted.model,
+        "source": fitted.source,
+        "arrivals": fitted.arrivals.kind,
+        **fitted.options,
+        "read": fitted.jobs,
+        "kept": count,
+        "removed": {},
+    }
+    return Workload(synthetic.jobs, fitted.machine, fitted.source, header, (*fitted.history, entry))
+
+
+def with_measures(synthetic: Workload, source: Workload) -> Workload:
+    """Note in the last entry of a synthetic workload's history how well it fits its source."""
+    measures = fit_measures(*attributes_of(synthetic), *attributes_of(source))
+    entry = synthetic.history[-1] | {
+        "source": source.name,
+        "fit": {name: list(pair) for name, pair in measures.items()},
+    }
+    return Workload(
+        synthetic.jobs, synthetic.machine, synthetic.name, synthetic.header, (*synthetic.history[:-1], entry)
+    )
+
+
+def describe_fit(synthetic: Workload) -> str:
+    """Say in one line what was generated, and the most telling measures if there are any."""
+    entry = synthetic.history[-1]
+    text = f"{entry['kept']:,} jobs by {entry['model']}, fitted to {entry['read']:,} of {entry['source']}"
+    fit = entry.get("fit")
+    if not fit:
+        return text
+
+    def number(name: str, place: int, form: str) -> str:
+        return "undefined" if fit[name][place] is None else format(fit[name][place], form)
+
+    return (
+        f"{text}; squashed area {number('squashed_area_difference', 0, '+.1f')} %, correlation "
+        f"{number('correlation', 0, '.3f')} (log: {number('correlation', 1, '.3f')}), KS distance of run times "
+        f"{number('run_time_ks', 0, '.3f')}, of processors {number('processors_ks', 0, '.3f')}"
+    )
+
+
+def attributes_of(workload: Workload) -> tuple[np.ndarray, np.ndarray]:
+    """Return run times (s) and sizes of a workload's jobs, in the order of arrivals."""
+    for column in ("run_time", "processors"):
+        missing = workload.jobs[column].null_count()
+        if missing:
+            raise SwflowError(
+                f"model: {workload.name}: {missing:,} jobs have no {column.replace('_', ' ')}; "
+                "clean the log with the default rules, which leave them out"
+            )
+    return workload.jobs["run_time"].to_numpy(), workload.jobs["processors"].to_numpy()
+
+
+def write_model(fitted: FittedModel, path: str | os.PathLike[str]) -> None:
+    """
+    Write a fitted model to a JSON file, atomically; the same model gives the same bytes.
+
+    Parameters
+    ----------
+    fitted : FittedModel
+        What to write.
+    path : path-like
+        Where; its folder is made if need be.
+    """
+    content = {
+        **_FORMAT,
+        "model": fitted.model,
+        "source": fitted.source,
+        "jobs": fitted.jobs,
+        "machine": fitted.machine.to_dict(),
+        "options": dict(fitted.options),
+        "header": dict(fitted.header),
+        "history": list(fitted.history),
+        "attributes": fitted.attributes.to_dict(),
+        "arrivals": fitted.arrivals.to_dict(),
+        "estimates": fitted.estimates.to_dict(),
+    }
+    with atomic_path(path) as temporary:
+        temporary.write_text(_readable(content) + "\n", encoding="utf-8")
+
+
+def read_model(path: str | os.PathLike[str]) -> FittedModel:
+    """
+    Read a fitted model.
+
+    Parameters
+    ----------
+    path : path-like
+        A file that `write_model` wrote.
+
+    Returns
+    -------
+    FittedModel
+
+    Raises
+    ------
+    SwflowError
+        If the file is missing, or is no fitted model.
+    """
+    if not Path(path).is_file():
+        raise SwflowError(f"{path}: no such file")
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise SwflowError(f"{path}: not JSON ({error})") from None
+    if not isinstance(content, dict) or {name: content.get(name) for name in _FORMAT} != _FORMAT:
+        raise SwflowError(f"{path}: not a fitted model; make one with: swflow model WORKLOAD --save-fit {path}")
+    try:
+        return FittedModel(
+            model=content["model"],
+            source=content["source"],
+            jobs=content["jobs"],
+            machine=Machine(**content["machine"]),
+            attributes=_attributes_from(content["model"], content["attributes"]),
+            arrivals=arrivals_from_dict(content["arrivals"]),
+            estimates=Pools.from_dict(content["estimates"]),
+            options=content["options"],
+            header=content["header"],
+            history=tuple(content["history"]),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise SwflowError(f"{path}: not a whole fitted model ({type(error).__name__}: {error}); fit it again") from None
+
+
+def _check_options(model: str, arrivals: str, components: int, window: int, repeats: str) -> None:
+    """Raise an error if an option makes no sense."""
+    choices = (("model", model, MODELS), ("arrivals", arrivals, ARRIVALS), ("repeats", repeats, REPEATS))
+    for option, value, known in choices:
+        if value not in known:
+            raise SwflowError(f"model: {option}: unknown value {value!r}{suggest(value, known)}")
+    for option, number in (("components", components), ("window", window)):
+        if number < 1:
+            raise SwflowError(f"model: {option} must be at least 1, not {number}")
+
+
+def _fit_attributes(
+    model: str,
+    run_times: np.ndarray,
+    processors: np.ndarray,
+    requested: np.ndarray,
+    machine: Machine,
+    components: int,
+) -> tuple[_Attributes, np.ndarray]:
+    """Fit what makes run times and sizes; return it with every job's class, by which estimates are drawn."""
+    if len(run_times) < 2:
+        raise SwflowError("model: needs two jobs or more")
+    if model in ("minh-wolters", "mbc-ls"):
+        return fit_locality(run_times, processors, components=components)
+    if model == "song":
+        return fit_markov(run_times, processors)
+    if model == "lublin":
+        return LublinModel(machine.processors), power_of_two_class(run_times).astype(str)
+    columns = np.stack([run_times.astype(float), processors.astype(float), np.nan_to_num(requested, nan=-1)])
+    different, counts = np.unique(columns, axis=1, return_counts=True)
+    estimates = np.where(different[2] < 0, np.nan, different[2])
+    return ResampleModel(different[0], different[1], estimates, counts), np.full(len(run_times), "all")
+
+
+def _attributes_from(model: str, content: Mapping[str, Any]) -> _Attributes:
+    """Make what makes run times and sizes of plain data."""
+    if model in ("minh-wolters", "mbc-ls"):
+        return LocalityModel.from_dict(content)
+    if model == "song":
+        return MarkovModel.from_dict(content)
+    if model == "lublin":
+        return LublinModel(**content)
+    if model == "resample":
+        return ResampleModel.from_dict(content)
+    raise ValueError(f"unknown model {model!r}{suggest(model, MODELS)}")
+
+
+def _generate_attributes(
+    fitted: FittedModel, jobs: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Draw run times, sizes and requested times (NaN where unknown)."""
+    attributes = fitted.attributes
+    if isinstance(attributes, ResampleModel):
+        cumulative = np.cumsum(attributes.jobs)
+        rows = np.searchsorted(cumulative, rng.random(jobs) * cumulative[-1], side="right")
+        return attributes.run_times[rows], attributes.processors[rows], attributes.estimates[rows]
+    if isinstance(attributes, LocalityModel):
+        repeats = None if fitted.model == "mbc-ls" else fitted.options["repeats"]
+        run_times, processors, keys = generate_locality(
+            attributes, jobs, rng, repeats=repeats, window=fitted.options["window"]
+        )
+    elif isinstance(attributes, MarkovModel):
+        run_times, processors, keys = generate_markov(attributes, jobs, rng)
+    else:
+        assert isinstance(attributes, LublinModel)
+        made = generate_lublin(jobs, attributes.processors, rng, classes="combined", estimates="none")
+        run_times, processors = made["run_time"].to_numpy(), made["requested_processors"].to_numpy()
+        keys = power_of_two_class(run_times).astype(str)
+    return run_times, processors, fitted.estimates.draw(keys, rng, least=run_times)
+
+
+def _fields(
+    submit_times: np.ndarray, run_times: np.ndarray, processors: np.ndarray, requested: np.ndarray
+) -> pl.DataFrame:
+    """Make the fields of a log; what a model does not make is null."""
+    jobs = len(submit_times)
+    known = {
+        "job_id": np.arange(1, jobs + 1),
+        "submit_time": submit_times,
+        "run_time": run_times,
+        "allocated_processors": processors,
+        "requested_processors": processors,
+        "requested_time": requested,
+        "status": np.ones(jobs, dtype=np.int64),
+    }
+    nothing = pl.repeat(None, jobs, eager=True)
+    return pl.DataFrame(
+        {
+            name: pl.Series(name, known[name], nan_to_null=True).cast(dtype) if name in known else nothing.cast(dtype)
+            for name, dtype in SWF_FIELDS.items()
+        }
+    )
+
+
+def _readable(content: Any, indent: str = "") -> str:
+    """Write JSON with a line for every key, but lists of numbers and small tables on one line."""
+    if isinstance(content, Mapping) and content:
+        line = json.dumps(content, ensure_ascii=False)
+        if len(line) <= 100:
+            return line
+        inner = indent + " "
+        lines = (
+            f"{inner}{json.dumps(str(name), ensure_ascii=False)}: {_readable(value, inner)}"
+            for name, value in content.items()
+        )
+        return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
+    if isinstance(content, list) and any(isinstance(item, Mapping | list) for item in content):
+        inner = indent + " "
+        return "[\n" + ",\n".join(inner + _readable(item, inner) for item in content) + f"\n{indent}]"
+    return json.dumps(content, ensure_ascii=False)

@@ -1,0 +1,139 @@
+"""Pools: what a log's jobs of each class have in some column, to be drawn from with the log's own frequencies."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Pools:
+    """
+    For every class of jobs, the values of a column and how many jobs have each.
+
+    Parameters
+    ----------
+    groups : dict of str to (numpy.ndarray, numpy.ndarray)
+        Class to its different values, ascending, and to the number of jobs that have them. A class is named by its
+        labels, joined with commas: ``"3,9"``.
+    unknown : dict of str to int
+        Class to the number of its jobs of which the value is unknown.
+    """
+
+    groups: Mapping[str, tuple[np.ndarray, np.ndarray]]
+    unknown: Mapping[str, int]
+
+    def draw(self, keys: np.ndarray, rng: np.random.Generator, *, least: np.ndarray | None = None) -> np.ndarray:
+        """
+        Draw a value for every job, uniformly from the log's jobs of its class.
+
+        Parameters
+        ----------
+        keys : numpy.ndarray of str, shape (jobs,)
+            The jobs' classes.
+        rng : numpy.random.Generator
+            Where all chance comes from; it gives as many numbers as there are jobs.
+        least : numpy.ndarray of float, shape (jobs,), optional
+            Draw among values that are at least as large. Where the class has none, the value is ``least``.
+
+        Returns
+        -------
+        numpy.ndarray of float, shape (jobs,)
+            NaN where unknown: in the share of the jobs that it is in the log.
+
+        Examples
+        --------
+        >>> pools = pools_of(np.array(["a", "a", "b"]), np.array([10.0, 20.0, 5.0]))
+        >>> pools.draw(np.array(["a", "b", "a"]), np.random.default_rng(1), least=np.array([15.0, 7.0, 12.0]))
+        array([20.,  7., 20.])
+        """
+        chance = rng.random(len(keys))
+        drawn = np.full(len(keys), np.nan)
+        names, inverse = np.unique(keys, return_inverse=True)
+        for number, name in enumerate(names):
+            mine = np.flatnonzero(inverse == number)
+            values, counts = self.groups.get(str(name), (np.empty(0), np.empty(0, dtype=np.int64)))
+            share = self.unknown.get(str(name), 0) / max(counts.sum() + self.unknown.get(str(name), 0), 1)
+            known = mine[chance[mine] >= share]
+            if len(known):
+                floor = None if least is None else least[known]
+                drawn[known] = _draw(values, counts, (chance[known] - share) / (1 - share), floor)
+        return drawn
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the pools as plain data: class to [value, jobs] pairs, and to the unknown."""
+        return {
+            name: {"values": _plain(values), "jobs": counts.tolist(), "unknown": self.unknown.get(name, 0)}
+            for name, (values, counts) in sorted(self.groups.items())
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> "Pools":
+        """Make pools of what `to_dict` returned."""
+        return cls(
+            {
+                name: (np.array(pool["values"], dtype=float), np.array(pool["jobs"], dtype=np.int64))
+                for name, pool in content.items()
+            },
+            {name: int(pool["unknown"]) for name, pool in content.items() if pool["unknown"]},
+        )
+
+
+def pools_of(keys: np.ndarray, values: np.ndarray) -> Pools:
+    """
+    Collect the values that the jobs of each class have.
+
+    Parameters
+    ----------
+    keys : numpy.ndarray of str, shape (jobs,)
+        The jobs' classes.
+    values : numpy.ndarray of float, shape (jobs,)
+        NaN where unknown.
+
+    Returns
+    -------
+    Pools
+    """
+    groups, unknown = {}, {}
+    names, inverse = np.unique(keys, return_inverse=True)
+    order = np.argsort(inverse, kind="stable")
+    for name, mine in zip(names, np.split(values[order], np.cumsum(np.bincount(inverse))[:-1]), strict=True):
+        missing = np.isnan(mine)
+        groups[str(name)] = np.unique(mine[~missing], return_counts=True)
+        if missing.any():
+            unknown[str(name)] = int(missing.sum())
+    return Pools(groups, unknown)
+
+
+def class_keys(*labels: np.ndarray) -> np.ndarray:
+    """
+    Join the labels of each job to the name of its class.
+
+    Examples
+    --------
+    >>> class_keys(np.array([3, 1]), np.array([9, 2])).tolist()
+    ['3,9', '1,2']
+    """
+    columns = [np.asarray(label).astype(str) for label in labels]
+    keys = columns[0]
+    for column in columns[1:]:
+        keys = np.char.add(np.char.add(keys, ","), column)
+    return keys
+
+
+def _draw(values: np.ndarray, counts: np.ndarray, chance: np.ndarray, least: np.ndarray | None) -> np.ndarray:
+    """Turn numbers in [0, 1) into values, by their counts."""
+    cumulative = np.cumsum(counts)
+    if not len(cumulative):
+        return np.full(len(chance), np.nan) if least is None else least
+    first = np.zeros(len(chance), dtype=np.int64) if least is None else np.searchsorted(values, least)
+    before = np.concatenate([[0], cumulative])[first]
+    place = np.searchsorted(cumulative, before + chance * (cumulative[-1] - before), side="right")
+    drawn = values[np.minimum(place, len(values) - 1)]
+    return drawn if least is None else np.where(first < len(values), drawn, least)
+
+
+def _plain(values: np.ndarray) -> list[float]:
+    """Write whole numbers as such."""
+    return [int(value) if float(value).is_integer() else float(value) for value in values]

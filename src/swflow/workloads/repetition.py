@@ -1,0 +1,93 @@
+"""Repetitions: runs of equal neighbours in a series, their lengths, histograms and the distance of two series."""
+
+import numpy as np
+
+
+def repetition_starts(series: np.ndarray) -> np.ndarray:
+    """
+    Return where the repetitions of a series start.
+
+    Parameters
+    ----------
+    series : numpy.ndarray, shape (jobs,)
+        Labels or values.
+
+    Returns
+    -------
+    numpy.ndarray of int, shape (repetitions,)
+        Positions, from 0 on.
+    """
+    series = np.asarray(series)
+    if not len(series):
+        return np.empty(0, dtype=np.int64)
+    return np.flatnonzero(np.concatenate([[True], series[1:] != series[:-1]]))
+
+
+def repetition_lengths(series: np.ndarray) -> np.ndarray:
+    """
+    Count the lengths of the repetitions of a series.
+
+    Parameters
+    ----------
+    series : numpy.ndarray, shape (jobs,)
+        Labels or values.
+
+    Returns
+    -------
+    numpy.ndarray of int, shape (repetitions,)
+        In order; a value that is not repeated counts as 1.
+
+    References
+    ----------
+    T. N. Minh, L. Wolters, "Modeling parallel system workloads with temporal locality", JSSPP 2009, section 3.3,
+    steps 2 and 3, with this example.
+
+    Examples
+    --------
+    >>> repetition_lengths([2, 2, 2, 3, 1, 1, 4, 5, 5, 5, 5])
+    array([3, 1, 2, 1, 4])
+    """
+    return np.diff(repetition_starts(series), append=len(series))
+
+
+def repetition_histogram(series: np.ndarray) -> dict[int, int]:
+    """
+    Count the repetitions of each length.
+
+    Examples
+    --------
+    >>> repetition_histogram([2, 2, 3, 1, 1, 4])
+    {1: 2, 2: 2}
+    """
+    lengths, counts = np.unique(repetition_lengths(series), return_counts=True)
+    return {int(length): int(count) for length, count in zip(lengths, counts, strict=True)}
+
+
+def repetition_distance(first: np.ndarray, second: np.ndarray) -> float:
+    """
+    Return how far apart the repetitions of two series are.
+
+    Parameters
+    ----------
+    first, second : numpy.ndarray, shape (jobs,)
+        The run times of two workloads, in the order of their arrivals. They need not have equally many jobs.
+
+    Returns
+    -------
+    float
+        The earth mover's distance between the distributions of log2(length), where each *job* counts with the
+        length of the repetition that it is in. 0.1 means, for example, that a tenth of the jobs would have to be
+        in repetitions twice as long, or a twentieth in some four times as long.
+
+    Examples
+    --------
+    >>> repetition_distance([1, 2, 3, 4], [1, 1, 3, 4])  # two of four jobs are in a repetition of length 2
+    0.5
+    """
+    first_lengths, second_lengths = repetition_lengths(first), repetition_lengths(second)
+    longest = int(max(first_lengths.max(initial=1), second_lengths.max(initial=1)))
+    below = [
+        np.cumsum(np.bincount(lengths, lengths, longest + 1)[1:]) / max(lengths.sum(), 1)
+        for lengths in (first_lengths, second_lengths)
+    ]
+    return float(np.abs(below[0] - below[1])[:-1] @ np.diff(np.log2(np.arange(1, longest + 1))))

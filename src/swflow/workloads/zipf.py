@@ -1,0 +1,121 @@
+"""Zipf distributions of repetition lengths: maximum-likelihood fits on the observed support, and draws."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from swflow.errors import SwflowError
+
+#: The exponents between which a fit is sought; at the ends the distribution is flat, or a point.
+_SMALLEST, _LARGEST = 0.0, 60.0
+
+#: Halvings of that interval: the exponent is exact to its last digits.
+_HALVINGS = 80
+
+
+@dataclass(frozen=True)
+class Zipf:
+    """
+    A power law on 1, 2, ... ``longest``: P(x) is proportional to ``x ** -exponent``.
+
+    Parameters
+    ----------
+    exponent : float
+        0 is the uniform distribution; the larger, the rarer are long lengths.
+    longest : int
+        The largest value, at least 1.
+    """
+
+    exponent: float
+    longest: int
+
+    @cached_property
+    def cumulative(self) -> np.ndarray:
+        """P(length <= x) for x = 0, 1, ... longest: shape (longest + 1,)."""
+        mass = np.arange(1, self.longest + 1, dtype=float) ** -self.exponent
+        below = np.concatenate([[0.0], np.cumsum(mass)])
+        return below / below[-1]
+
+    @property
+    def mean(self) -> float:
+        """The expected length."""
+        return float(np.diff(self.cumulative) @ np.arange(1, self.longest + 1))
+
+    def sample(self, count: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw lengths: an integer array of shape (count,)."""
+        return self.sample_below(np.full(count, self.longest + 1), rng)
+
+    def sample_below(self, limits: np.ndarray, rng: np.random.Generator, *, least: int = 1) -> np.ndarray:
+        """
+        Draw lengths that are smaller than a limit each.
+
+        Parameters
+        ----------
+        limits : numpy.ndarray of int, shape (draws,)
+            What each length must stay below.
+        rng : numpy.random.Generator
+            Where all chance comes from; one number is taken for every draw.
+        least : int
+            What no length may be below.
+
+        Returns
+        -------
+        numpy.ndarray of int, shape (draws,)
+            Distributed as if lengths were drawn again until they are within the limits; 0 where no length is.
+
+        Examples
+        --------
+        >>> Zipf(2.0, 10).sample_below(np.array([1, 2, 2]), np.random.default_rng(1))
+        array([0, 1, 1])
+        """
+        largest = np.clip(limits - 1, 0, self.longest)
+        low = self.cumulative[min(least - 1, self.longest)]
+        share = self.cumulative[largest] - low
+        drawn = np.searchsorted(self.cumulative, low + rng.random(len(limits)) * share, side="right")
+        return np.where(largest >= least, np.minimum(drawn, largest), 0)
+
+
+def fit_zipf(lengths: np.ndarray) -> Zipf:
+    """
+    Fit a Zipf distribution to lengths by maximum likelihood.
+
+    Parameters
+    ----------
+    lengths : numpy.ndarray of int
+        At least one length; none below 1.
+
+    Returns
+    -------
+    Zipf
+        On 1 to the longest length observed. Its exponent makes the expected logarithm equal to the mean logarithm
+        of the lengths, which is where the likelihood is greatest. Lengths that are longer on average than uniform
+        ones would be get exponent 0.
+
+    Raises
+    ------
+    SwflowError
+        If there is no length, or one is below 1.
+
+    Examples
+    --------
+    >>> lengths = Zipf(2.5, 100).sample(100_000, np.random.default_rng(1))
+    >>> round(fit_zipf(lengths).exponent, 2)
+    2.5
+    >>> fit_zipf(np.ones(5, dtype=int))
+    Zipf(exponent=0.0, longest=1)
+    """
+    lengths = np.asarray(lengths)
+    if not len(lengths) or lengths.min() < 1:
+        raise SwflowError("zipf: needs lengths of at least 1, and at least one of them")
+    longest = int(lengths.max())
+    if longest == 1:
+        return Zipf(0.0, 1)
+    logs = np.log(np.arange(1, longest + 1))
+    wanted = float(np.log(lengths).mean())
+    low, high = _SMALLEST, _LARGEST
+    for _ in range(_HALVINGS):  # the expected logarithm falls as the exponent grows
+        middle = (low + high) / 2
+        mass = np.exp(-middle * logs)
+        low, high = (middle, high) if mass @ logs / mass.sum() > wanted else (low, middle)
+    return Zipf((low + high) / 2 if low > _SMALLEST else 0.0, longest)
