@@ -63,6 +63,22 @@ def test_a_log_is_simulated_without_further_ado_and_a_run_is_a_log_again(log, ca
     ]
 
 
+def test_scaling_by_hand_from_step_to_figure(log, tmp_path, capfd):
+    assert call("clean", log, "-o", "toy.parquet") == 0
+    for folder in "ab":
+        options = ("--processors", 80, "--d", 60, "--seed", 5)
+        assert call("scale", "toy.parquet", "-o", f"{folder}/toy+scaled@2.parquet", *options) == 0
+    assert (tmp_path / "a/toy+scaled@2.parquet").read_bytes() == (tmp_path / "b/toy+scaled@2.parquet").read_bytes()
+    assert "toy: factor 10; " in capfd.readouterr().err
+    assert call("sweep", "toy.parquet", "-o", "toy+d.parquet", "--processors", 80, "--d", "0:100:50", "--seeds", 2) == 0
+    assert call("adjust", "toy.parquet", "-o", "toy+fit.parquet", "--processors", 80, "--tolerance", 5) == 0
+    out, err = capfd.readouterr()
+    assert "deviation" in out and "toy, fcfs-none: factor 10: AWRT" in err
+    assert call("load", "toy+d.parquet", "toy+fit.parquet", "--database", "d.duckdb") == 0
+    assert call("figure", "sweep", "--sweep", "d", "-o", "d.svg", "--database", "d.duckdb") == 0
+    assert (tmp_path / "d.svg").read_text().startswith("<svg")
+
+
 def test_generated_logs_depend_on_seed_and_name_only(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for output, seed in (("a/x.swf.gz", 1), ("b/x.swf.gz", 1), ("c/x.swf.gz", 2)):
@@ -91,6 +107,12 @@ def test_generated_logs_depend_on_seed_and_name_only(tmp_path, monkeypatch):
         (["fetch", "TOY", "-o", "x.swf.gz", "--catalogue", "logs.yaml", "--mirror", "."], "sha256"),
         (["fetch", "NOWHERE", "-o", "x.swf.gz", "--catalogue", "logs.yaml"], "NOWHERE"),
         (["generate", "lublin", "-o", "x.swf", "--estimates", "good"], "estimates"),
+        (["scale", "toy.swf.gz", "-o", "x.parquet", "--processors", "9", "--d", "101"], "d must be from 0 to 100"),
+        (["scale", "toy.swf.gz", "-o", "x.csv", "--processors", "9"], "x.csv: unknown ending"),
+        (["sweep", "toy.swf.gz", "-o", "x.parquet", "--processors", "9", "--d", "0:x:1"], "--d: '0:x:1'"),
+        (["sweep", "toy.swf.gz", "-o", "x.swf", "--processors", "9"], "x.swf: unknown ending"),
+        (["adjust", "toy.swf.gz", "--processors", "9", "--tolerance", "0"], "tolerance must be positive"),
+        (["figure", "sweep", "-o", "x.png", "--database", "d.duckdb"], "d.duckdb: no such database"),
     ],
 )
 def test_bad_input_is_one_line_and_no_traceback(log, capfd, arguments, words):
@@ -112,8 +134,8 @@ def test_lenient_cleaning_counts_malformed_lines(log, capfd):
 @pytest.mark.parametrize(
     "command",
     [
-        "", "fetch", "clean", "select", "machine", "memory", "moldable", "model", "generate lublin", "simulate", "load",
-        "figure", "report", "sql",
+        "", "fetch", "clean", "select", "machine", "memory", "moldable", "model", "scale", "adjust", "sweep",
+        "generate lublin", "simulate", "load", "figure", "report", "sql",
     ],
 )  # fmt: skip
 def test_help_explains_and_gives_an_example(command, capfd):

@@ -14,7 +14,16 @@ from swflow.cli import app
 from swflow.errors import SwflowError
 from swflow.logs import load_catalogue
 from swflow.scheduling.scheduler import CHOICES, Scheduler
-from swflow.studies import check_schedulers, command_options, explain, planned_figures, planned_runs, step_options
+from swflow.studies import (
+    check_schedulers,
+    command_options,
+    explain,
+    planned_figures,
+    planned_runs,
+    planned_sweeps,
+    step_options,
+    sweep_options,
+)
 
 ROOT = Path(__file__).parents[1]
 SCHEMA = yaml.safe_load((ROOT / "workflow/schemas/config.schema.yaml").read_text())
@@ -85,6 +94,46 @@ def test_replicates_of_nothing_are_refused(workload, more, words):
 def test_figures_show_one_replicate():
     config = seeded("{log}+high@{seed}", seeds=3, figures=["heatmap"])
     assert planned_figures(config, ["A", "B"])["one", "A", "heatmap"]["runs"] == ["A+high@1/easy"]
+
+
+def swept(**entry):
+    """Return a config whose study has one sweep."""
+    entry = {"workloads": ["{log}+ran"], "sweeps": ["d"], "schedulers": ["easy"]} | entry
+    return changed(sweeps=[entry]) | {"sweeps": {"d": {"processors": 64, "d": ["0:100:5"]}}, "seed": 7}
+
+
+def test_sweeps_are_planned_with_their_schedulers_and_studies():
+    config = swept()
+    assert planned_sweeps(config | {"logs": ["B"]}, ["A", "B"]) == {
+        ("B+ran", "d"): {"schedulers": ["easy"], "studies": ["one"]}
+    }
+    assert sweep_options("d", config) == ("sweep", "--d 0:100:5 --processors 64 --seed 7")
+    for entry, words in (
+        ({"sweeps": ["e"]}, r"studies: one: sweeps\[0\]: sweeps: unknown sweep 'e'"),
+        ({"schedulers": ["log"]}, "no recorded schedule"),
+        ({"workloads": ["{log}+rann"]}, "unknown step 'rann'"),
+    ):
+        with pytest.raises(SwflowError, match=words):
+            planned_sweeps(swept(**entry), ["A", "B"])
+
+
+def test_the_schema_of_sweeps_and_their_commands_know_the_same_options():
+    commands = typer.main.get_command(app).commands
+    spec = SCHEMA["properties"]["sweeps"]["additionalProperties"]
+    of_search = {"processors", "d", "seeds", "tolerance"}
+    assert of_search <= {parameter.name for parameter in commands["adjust"].params}
+    names = spec["properties"].keys() - {"search", "tolerance"}
+    assert names <= {parameter.name for parameter in commands["sweep"].params}
+    checker = jsonschema.Draft202012Validator(spec | {"$defs": SCHEMA["$defs"]})
+    for content, good in (
+        ({"d": "0:100:1", "variant": ["precise"], "factor": [1, "2:3:0.5"]}, True),
+        ({"search": True, "tolerance": 0.01, "d": 40}, True),
+        ({"search": True, "d": "0:100:1"}, False),
+        ({"search": True, "factor": 3}, False),
+        ({"tolerance": 0.01}, False),
+        ({"d": "0:100"}, False),
+    ):
+        assert checker.is_valid({"processors": 64} | content) == good
 
 
 def test_schedulers_of_the_config_are_checked():

@@ -215,9 +215,16 @@ def test_a_wrong_config_is_one_line(project, arguments, words):
 @pytest.mark.archive
 def test_real_logs_from_fetch_to_report(tmp_path, traces):
     config = yaml.safe_load((ROOT / "config/archive.yaml").read_text())
+    long = ("alvio-others", "locality", "locality-arrivals", "moldable-schedulers")  # minutes each
+    config["studies"] = {name: study for name, study in config["studies"].items() if name not in long}
     for study in config["studies"].values():
         if "seeds" in study:
             study["seeds"] = 2
+    for sweep in config["sweeps"].values():  # every sweep, with few points and draws
+        sweep |= {
+            name: "0:100:50" if name == "d" else "0:10:5" for name in ("d", "excess") if ":" in str(sweep.get(name))
+        }
+        sweep["seeds"] = 2
     project = Project(tmp_path / "archive", config)
     project.run("--config", f"mirror={traces}", "logs=[KTH-SP2,NASA-iPSC]")
     area, awwt, awrt = project.sql("SELECT squashed_area, awwt, awrt FROM metrics WHERE run = 'KTH-SP2/easy'")[0]
@@ -227,3 +234,8 @@ def test_real_logs_from_fetch_to_report(tmp_path, traces):
     worst = project.sql("SELECT max(abs(difference)) FROM reproduction WHERE paper = 'Krakov 2012'")
     assert worst[0][0] < 0.015
     assert project.sql("SELECT count(*) FROM runs WHERE workload = 'NASA-iPSC'") == [(2,)]
+    scaled = project.sql(
+        "SELECT max(abs(difference) / published), count(*) FROM reproduction WHERE figure = 'awrt' "
+        "AND \"table\" IN ('Table II', 'Table III') AND scheduler = 'easy' AND starts_with(workload, 'KTH-SP2+')"
+    )
+    assert scaled == [(pytest.approx(0, abs=0.03), 6)]

@@ -36,7 +36,10 @@ _PRINT, _SCREEN = (2 * LOAD_BINS, 170), (3 * LOAD_BINS, 240)
 
 #: The lines of the contours: the inner one, the outer one.
 _LINES: tuple[dict[str, Any], ...] = ({"strokeWidth": 1.8}, {"strokeWidth": 1.2, "strokeDash": [4, 2]})
-_OVER: dict[str, Any] = {"minExtent": 38, "zindex": 1}  # columns of all rows in line; the axis drawn over the cells
+OVER_CELLS: dict[str, Any] = {
+    "minExtent": 38,
+    "zindex": 1,
+}  # columns of all rows in line; the axis drawn over the cells
 _LARGEST_BUBBLE = 700
 _LOADS_PER_DIFFERENCE, _VALUES_PER_DIFFERENCE = 2, 2
 
@@ -264,11 +267,15 @@ def _value_axis(measure: str, top: float, linear: bool, title: str = "") -> alt.
     title, field = title or MEASURE_TITLES[measure], "value_low"
     label = TIME_LABEL if times else NUMBER_LABEL
     if linear:
-        axis = alt.Axis(title=title, labelExpr=label, tickCount=5, **_OVER)
+        axis = alt.Axis(title=title, labelExpr=label, tickCount=5, **OVER_CELLS)
         return alt.Y(f"{field}:Q", scale=alt.Scale(domain=[0, top], nice=False), axis=axis)
     ticks = TIME_TICKS if times else tuple(10**power for power in range(math.ceil(math.log10(top)) + 1))
     axis = alt.Axis(
-        title=title, labelExpr=label, values=[tick for tick in ticks if tick <= top], labelOverlap="greedy", **_OVER
+        title=title,
+        labelExpr=label,
+        values=[tick for tick in ticks if tick <= top],
+        labelOverlap="greedy",
+        **OVER_CELLS,
     )
     return alt.Y(f"{field}:Q", scale=alt.Scale(type="log", domain=[1, top], nice=False), axis=axis)
 
@@ -698,7 +705,7 @@ def _processor_axis(machine: Machine) -> alt.Y:
     """Return an axis with ticks where nodes begin, about sixteen."""
     step = machine.processors_per_node * max(1, round(machine.nodes / 16))
     title = "processor" + (f", in nodes of {machine.processors_per_node}" if machine.processors_per_node > 1 else "")
-    axis = alt.Axis(title=title, values=list(range(0, machine.processors + 1, step)), format=",d", **_OVER)
+    axis = alt.Axis(title=title, values=list(range(0, machine.processors + 1, step)), format=",d", **OVER_CELLS)
     return alt.Y("y:Q", scale=alt.Scale(domain=[0, machine.processors], nice=False), axis=axis)
 
 

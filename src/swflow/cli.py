@@ -24,6 +24,15 @@ app.add_typer(generate_app, name="generate")
 Output = Annotated[Path, typer.Option("--output", "-o", help="The file to write: .parquet, .swf or .swf.gz.")]
 ParquetOutput = Annotated[Path, typer.Option("--output", "-o", help="The file to write: .parquet.")]
 Input = Annotated[Path, typer.Argument(help="A workload (.parquet) or a log (.swf, .swf.gz).")]
+Processors = Annotated[int, typer.Option(help="Processors of the new machine.")]
+CopiedShare = Annotated[
+    float, typer.Option("--d", help="0 to 100: the share of the jobs, in percent, that are copied; others get wider.")
+]
+Copies = Annotated[int | None, typer.Option(help="For precise-size: how many copies; by default the factor, rounded.")]
+NamedSchedulers = Annotated[
+    list[str] | None, typer.Option("--scheduler", help="A scheduler with its options: NAME={JSON options}; repeatable.")
+]
+Threads = Annotated[int, typer.Option(help="How many draws are simulated at a time; the result is the same.")]
 Seed = Annotated[int, typer.Option(help="The seed of every random draw.")]
 Name = Annotated[str | None, typer.Option(help="The log's name; by default the file's.")]
 WithoutStatus = Annotated[
@@ -371,6 +380,160 @@ def model(
         _say(f"{output}: {describe_fit(synthetic)}")
 
 
+@app.command()
+def scale(
+    workload: Input,
+    output: Output,
+    processors: Processors,
+    d: CopiedShare = 50.0,
+    variant: Annotated[
+        str, typer.Option(help="integer, precise-size or precise: how widths and copies follow from the factor.")
+    ] = "precise",
+    factor: Annotated[
+        float | None, typer.Option(help="The factor; by default new processors over old, for integer rounded.")
+    ] = None,
+    copies: Copies = None,
+    seed: Seed = 1,
+) -> None:
+    """
+    Scale a workload to a machine of another size (Ernemann, Song and Yahyapour 2003).
+
+    A share d of the jobs is copied, the others are made wider, by the factor. Run times (s) and submit times stay;
+    `source_job_id` says which job a copy is of. The same seed and names give the same bytes.
+
+    Example: `swflow scale kth.parquet -o kth+scaled.parquet --processors 1024 --d 50 --variant precise`
+    """
+    from swflow.randomness import step_generator
+    from swflow.workloads.clean import open_workload
+    from swflow.workloads.scale import scale as scale_jobs
+
+    opened = open_workload(workload)
+    generator = step_generator(seed, opened.name, output, "scale")
+    scaled = scale_jobs(opened, processors, d=d, variant=variant, factor=factor, copies=copies, generator=generator)
+    _save(scaled, output)
+    made = scaled.history[-1]
+    _say(
+        f"{scaled.name}: factor {made['factor']:.6g}; {made['widened']:,} jobs widened, {made['copied']:,} copied, "
+        f"{made['cut']:,} cut to the machine: {made['jobs']:,} jobs"
+    )
+
+
+@app.command()
+def adjust(
+    workload: Input,
+    processors: Processors,
+    d: CopiedShare = 50.0,
+    order: Annotated[str, typer.Option(help="The order of the queue, as in simulate.")] = "fcfs",
+    backfill: Annotated[str, typer.Option(help="none, easy, lookahead, conservative.")] = "none",
+    scheduler: NamedSchedulers = None,
+    seeds: Annotated[int, typer.Option(help="How many draws each factor gets at least.")] = 5,
+    tolerance: Annotated[float, typer.Option(help="By what share the AWRT may differ from the source's.")] = 0.02,
+    seed: Seed = 1,
+    threads: Threads = 1,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Also write every draw: .parquet (for load) or .csv.")
+    ] = None,
+) -> None:
+    """
+    Search the factor at which a scaled workload waits and responds like its source.
+
+    The precise factor makes a lighter workload, since narrow copies pack better. Prints a row per factor tried: the
+    mean over the seeds of AWRT and AWWT (s), the standard error, and the deviation from the source's AWRT.
+
+    Example: `swflow adjust kth.parquet --processors 1024 --d 50 --order fcfs --backfill easy -o curve.parquet`
+    """
+    from polars import concat
+
+    from swflow.scaling import adjust as search_factor
+    from swflow.scaling import curve, write_sweep
+    from swflow.workloads.clean import open_workload
+
+    chosen = _schedulers(scheduler, {f"{order}-{backfill}": {"order": order, "backfill": backfill}})
+    opened = open_workload(workload)
+    options: dict[str, Any] = {
+        "d": d, "tolerance": tolerance, "replicates": seeds, "seed": seed, "threads": threads
+    }  # fmt: skip
+    tables = []
+    for name, one in chosen.items():
+        with _progress(f"adjust, {name}", 40) as advance:
+            search, rows = search_factor(opened, processors, one, name=name, **options, progress=advance)
+        mean, error = search.deviation(search.factor)
+        verdict = "factor" if search.fits else "no factor fits; the nearest is"
+        _say(f"{opened.name}, {name}: {verdict} {search.factor:g}: AWRT {mean:+.2%} (standard error {error:.2%})")
+        tables.append(rows)
+    table = concat(tables)
+    if output:
+        write_sweep(table, output, opened.name, chosen)
+    columns, lines = curve(table)
+    _print_table(columns, [tuple(_number(value) for value in line) for line in lines])
+
+
+@app.command()
+def sweep(
+    workload: Input,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write: .parquet (for load) or .csv.")],
+    processors: Processors,
+    d: Annotated[list[str] | None, typer.Option(help="A number, or FROM:TO:STEP; repeatable. By default 50.")] = None,
+    variant: Annotated[
+        list[str] | None, typer.Option(help="integer, precise-size or precise; repeatable. By default precise.")
+    ] = None,
+    factor: Annotated[
+        list[str] | None, typer.Option(help="A factor, or FROM:TO:STEP; repeatable. By default that of the variant.")
+    ] = None,
+    excess: Annotated[
+        list[str] | None, typer.Option(help="The same in percent above the precise factor; repeatable.")
+    ] = None,
+    copies: Copies = None,
+    scheduler: NamedSchedulers = None,
+    seeds: Annotated[int, typer.Option(help="How many draws of each setting.")] = 5,
+    seed: Seed = 1,
+    threads: Threads = 1,
+) -> None:
+    """
+    Scale a workload in many ways, simulate each, and keep the metrics: hundreds of settings in one process.
+
+    One row per setting, draw and scheduler (by default easy and fcfs), and the source's own rows. A row names the
+    workload that `swflow scale` would make with the same options and name.
+
+    Example: `swflow sweep kth.parquet -o kth+d.parquet --processors 1024 --d 0:100:1 --variant precise --seeds 5`
+    """
+    from swflow.scaling import points, values, write_sweep
+    from swflow.scaling import sweep as run_sweep
+    from swflow.workloads.clean import open_workload
+
+    opened = open_workload(workload)
+    chosen = _schedulers(scheduler, {"easy": {"backfill": "easy"}, "fcfs": {"backfill": "none"}})
+    settings = points(
+        opened,
+        processors,
+        d=[value for text in d or ["50"] for value in values(text, "--d")],
+        variant=variant or ["precise"],
+        factor=[value for text in factor or () for value in values(text, "--factor")],
+        excess=[value for text in excess or () for value in values(text, "--excess")],
+        copies=copies,
+    )
+    with _progress("sweep", len(settings) * seeds) as advance:
+        rows = run_sweep(
+            opened,
+            settings,
+            chosen,
+            replicates=seeds,
+            seed=seed,
+            threads=threads,
+            progress=advance,
+        )
+    write_sweep(rows, output, opened.name, chosen)
+    _say(f"{output}: {len(settings):,} settings, {seeds:,} draws each, under {', '.join(chosen)}")
+
+
+def _schedulers(texts: Sequence[str] | None, default: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return the schedulers that options name, or the default ones."""
+    from swflow.scheduling.scheduler import Scheduler
+
+    named = dict(_named_options(text) for text in texts or ()) or default
+    return {name: Scheduler.of(name, options) for name, options in named.items()}
+
+
 @generate_app.command("lublin")
 def generate_lublin(
     output: Output,
@@ -599,7 +762,9 @@ def _simulate_one(
 
 @app.command()
 def load(
-    runs: Annotated[list[Path], typer.Argument(help="Folders of runs (with a manifest.json), or single run files.")],
+    runs: Annotated[
+        list[Path], typer.Argument(help="Folders of runs (with a manifest.json), single run files, or sweeps.")
+    ],
     database: Annotated[Path, typer.Option(help="The DuckDB file to write.")] = Path("results/swflow.duckdb"),
     expect: Annotated[
         str | None, typer.Option(help="Refuse other runs than those of this digest of the config.")
@@ -627,7 +792,9 @@ def load(
 def figure(
     kind: Annotated[
         str,
-        typer.Argument(help="heatmap, bubbles, difference, reservation-table, moldable, marginals or repetitions."),
+        typer.Argument(
+            help="heatmap, bubbles, difference, reservation-table, moldable, marginals, repetitions or sweep."
+        ),
     ],
     output: Annotated[
         list[Path],
@@ -641,7 +808,13 @@ def figure(
         list[str] | None,
         typer.Option(help="For heatmaps: also draw subsets of the jobs; a column, or NAME=SQL PREDICATE. Repeatable."),
     ] = None,
-    scale: Annotated[str, typer.Option(help="The value axis: log or linear.")] = "log",
+    sweep: Annotated[str | None, typer.Option(help="For sweep: its name.")] = None,
+    measure: Annotated[
+        list[str] | None, typer.Option(help="For sweep: a metric; repeatable. By default awrt and awwt.")
+    ] = None,
+    scale: Annotated[
+        str | None, typer.Option(help="The value axis: log or linear; by default linear for sweeps only.")
+    ] = None,
     since: Annotated[
         float | None,
         typer.Option("--from", help="A reservation table from here on, seconds from the log's start; a day if alone."),
@@ -658,18 +831,25 @@ def figure(
     reservation-table: jobs on their processors, of runs with places, and what sharing nodes costs them.
     moldable: what the model of moldable jobs draws, against its stated distributions.
     marginals and repetitions: the run times and sizes of the runs' workloads, and how often run times repeat.
+    sweep: metrics against the parameter that a sweep varied, with confidence intervals over its draws.
 
-    Example: `swflow figure heatmap --log KTH-SP2 --split "wide=processors >= 32" -o kth.png`
+    Example: `swflow figure heatmap --log KTH-SP2 --split "wide=processors >= 32" -o kth.png`,
+    `swflow figure sweep --log KTH-SP2 --sweep d-1024 --measure awrt -o kth-d.png`
     """
-    from swflow.figures import draw, write
+    from swflow.figures import draw, draw_sweep, write
 
-    options: dict[str, Any] = {"log": log, "runs": run or (), "split": split or (), "scale": scale, "title": title}
-    options["window"] = (since, until)
+    options: dict[str, Any] = {"log": log, "title": title}
+    if kind == "sweep":
+        options |= {"sweep": sweep or "", "measures": measure or ("awrt", "awwt"), "scale": scale or "linear"}
+    else:
+        options |= {"kind": kind, "runs": run or (), "split": split or (), "scale": scale or "log"}
+        options["window"] = (since, until)
+    picture = draw_sweep if kind == "sweep" else draw
     specs: dict[bool, Any] = {}
     for path in output:
         interactive = path.suffix == ".json"
         if interactive not in specs:
-            specs[interactive] = draw(kind, database, **options, interactive=interactive)
+            specs[interactive] = picture(database=database, **options, interactive=interactive)
         write(specs[interactive], path)
     _say(", ".join(map(str, output)))
 
@@ -709,8 +889,8 @@ def sql(
     Query the database, and print a table.
 
     Tables: workloads, removals, schedulers, jobs, runs, outcomes, metrics, correlations, heatmaps, bubbles,
-    comparisons, replicates, model_fit, published, trends; views: figures, medians, reproduction, trend_checks.
-    Times are seconds.
+    comparisons, replicates, model_fit, sweeps, published, trends; views: figures, medians, reproduction,
+    trend_checks. Times are seconds.
 
     Example: `swflow sql "SELECT run, jobs, mean_wait_time FROM metrics ORDER BY run"`,
     `swflow sql "SELECT * FROM outcomes" --parquet outcomes.parquet`

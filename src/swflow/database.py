@@ -27,6 +27,9 @@ from swflow.scheduling.simulate import OUTCOME_COLUMNS
 from swflow.workloads.clean import open_workload
 
 _SUMMARIES = ", ".join(f"{prefix}_{measure} DOUBLE" for measure in MEASURES for prefix in ("mean", "median", "p95"))
+_METRICS = f"""jobs BIGINT, makespan DOUBLE, utilization DOUBLE, {_SUMMARIES}, awrt DOUBLE, awwt DOUBLE,
+        squashed_area DOUBLE, killed BIGINT, penalized_percent DOUBLE, p95_wait_time_unkilled DOUBLE,
+        p95_bounded_slowdown_60_unkilled DOUBLE"""
 
 #: The tables, in the order in which they are filled. ``jobs`` may have more columns: what steps added.
 TABLES: dict[str, str] = {
@@ -40,9 +43,7 @@ TABLES: dict[str, str] = {
         event_order VARCHAR, dispatch VARCHAR, without_status BIGINT[], shapes VARCHAR, options JSON""",
     "runs": """run VARCHAR PRIMARY KEY, workload VARCHAR, scheduler VARCHAR, seconds DOUBLE, processors BIGINT,
         key VARCHAR""",
-    "metrics": f"""run VARCHAR PRIMARY KEY, workload VARCHAR, scheduler VARCHAR, jobs BIGINT, makespan DOUBLE,
-        utilization DOUBLE, {_SUMMARIES}, awrt DOUBLE, awwt DOUBLE, squashed_area DOUBLE, killed BIGINT,
-        penalized_percent DOUBLE, p95_wait_time_unkilled DOUBLE, p95_bounded_slowdown_60_unkilled DOUBLE""",
+    "metrics": f"run VARCHAR PRIMARY KEY, workload VARCHAR, scheduler VARCHAR, {_METRICS}",
     "trends": """paper VARCHAR, trend VARCHAR, figure VARCHAR, lower_step VARCHAR, lower_scheduler VARCHAR,
         higher_step VARCHAR, higher_scheduler VARCHAR""",
     "correlations": "run VARCHAR, measure VARCHAR, spearman DOUBLE, jobs BIGINT",
@@ -58,19 +59,34 @@ TABLES: dict[str, str] = {
         source_value DOUBLE""",
     "published": """paper VARCHAR, "table" VARCHAR, row VARCHAR, "column" VARCHAR, value DOUBLE, workload VARCHAR,
         scheduler VARCHAR, figure VARCHAR""",
+    "sweeps": f"""sweep VARCHAR, workload VARCHAR, recipe VARCHAR, replicate BIGINT, source VARCHAR, processors BIGINT,
+        d DOUBLE, variant VARCHAR, factor DOUBLE, scheduler VARCHAR, {_METRICS}""",
 }
 
 _TYPES = {pl.Int64(): "BIGINT", pl.Float64(): "DOUBLE", pl.Boolean(): "BOOLEAN", pl.String(): "VARCHAR"}
 
-#: Every figure of every run, one a row. Without a scheduler, figures of workloads: the share of powers of two among the
-#: sizes, how well a synthetic workload fits its source, and the source's own values.
+#: Every figure of every workload and run, one a row. A draw that is a run and a point of a sweep counts once; those
+#: of a search share their name over many factors, and are left out. Without a scheduler, figures of workloads: the
+#: share of powers of two among the sizes, and how well a synthetic workload fits its source, and the source's own.
 FIGURES = """
     CREATE VIEW figures AS
+    WITH measured AS (
+        SELECT * EXCLUDE (run) FROM metrics
+        UNION
+        SELECT * EXCLUDE (sweep, recipe, replicate, source, processors, d, variant, factor) FROM sweeps
+        WHERE replicate IS NULL OR starts_with(recipe, source || '+' || variant)
+    )
     SELECT workload, scheduler, name AS figure, value FROM (
-        UNPIVOT (SELECT * REPLACE (jobs::DOUBLE AS jobs, killed::DOUBLE AS killed) FROM metrics)
-        ON COLUMNS(* EXCLUDE (run, workload, scheduler)))
+        UNPIVOT (SELECT * REPLACE (jobs::DOUBLE AS jobs, killed::DOUBLE AS killed) FROM measured)
+        ON COLUMNS(* EXCLUDE (workload, scheduler)))
     UNION ALL
     SELECT workload, scheduler, 'spearman_' || measure, spearman FROM correlations JOIN runs USING (run)
+    UNION ALL
+    SELECT workload, NULL, 'log_jobs', sum(jobs) FROM removals WHERE position = 0 GROUP BY workload
+    UNION ALL
+    SELECT workload, NULL, 'processors', processors FROM workloads
+    UNION ALL
+    SELECT workload, NULL, 'widest_job', max(processors) FROM jobs GROUP BY workload
     UNION ALL
     SELECT workload, NULL, 'power_of_two_percent', 100 * avg(((processors & (processors - 1)) = 0)::INTEGER)
     FROM jobs GROUP BY workload
@@ -128,7 +144,7 @@ def load(
     Parameters
     ----------
     paths : iterable of path-like
-        Runs: manifests, the folders that have one, or single files.
+        Runs: manifests, the folders that have one, or single files; and files of sweeps.
     database : path-like
         The file to write.
     expect : str, optional
@@ -147,13 +163,14 @@ def load(
         If a run or its workload is missing, or does not fit to the others.
     """
     files = [file for path in paths for file in runs.runs_in(path)]
+    sweeps = {file: notes for file in files for notes in [read_metadata(file)] if notes.get("kind") == "sweep"}
+    notes = {file: _run_notes(file) for file in files if file not in sweeps}
     if not files:
         raise SwflowError("load: no run given; name folders such as results/runs/KTH-SP2")
-    notes = {file: _run_notes(file) for file in files}
     if expect is not None:
-        _check_expected(notes, expect)
+        _check_expected(notes, sweeps, expect)
     sources = _sources(notes)
-    schedulers = _schedulers(notes)
+    schedulers = _schedulers(notes, sweeps)
     with atomic_path(database) as temporary:
         try:
             with duckdb.connect(temporary) as connection:
@@ -168,6 +185,9 @@ def load(
                 )
                 heatmaps = _fill_runs(connection, notes, progress)
                 _insert_frame(connection, "comparisons", _comparisons(notes.values(), heatmaps))
+                for file, about in sweeps.items():
+                    frame = pl.read_parquet(file).with_columns(sweep=pl.lit(about["sweep"]))
+                    _insert_frame(connection, "sweeps", frame)
                 _insert(connection, "published", published_values().to_dicts())
                 _insert(connection, "trends", published_trends().to_dicts())
                 connection.execute(FIGURES)
@@ -182,7 +202,10 @@ def load(
     return counts
 
 
-def expected(schedulers_of: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
+def expected(
+    schedulers_of: Mapping[str, Mapping[str, Mapping[str, Any]]],
+    sweeps: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = None,
+) -> str:
     """
     Return a digest of the runs that a config asks for.
 
@@ -190,13 +213,16 @@ def expected(schedulers_of: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> st
     ----------
     schedulers_of : mapping
         Workload to scheduler to its options, defaults included.
+    sweeps : mapping, optional
+        The name of a sweep, ``workload+sweep``, to its schedulers and their options.
 
     Returns
     -------
     str
         To be compared with that of the runs found.
     """
-    return hashlib.blake2b(json.dumps(schedulers_of, sort_keys=True).encode(), digest_size=8).hexdigest()
+    content = [schedulers_of, sweeps or {}]
+    return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
 def _run_notes(file: Path) -> dict[str, Any]:
@@ -206,14 +232,17 @@ def _run_notes(file: Path) -> dict[str, Any]:
     return notes | {"run": f"{notes['workload']}/{notes['scheduler']}"}
 
 
-def _check_expected(notes: Mapping[Path, Mapping[str, Any]], expect: str) -> None:
+def _check_expected(
+    notes: Mapping[Path, Mapping[str, Any]], sweeps: Mapping[Path, Mapping[str, Any]], expect: str
+) -> None:
     found: dict[str, dict[str, Any]] = {}
     for note in notes.values():
         found.setdefault(note["workload"], {})[note["scheduler"]] = note["options"]
-    if expected(found) != expect:
+    swept = {f"{about['workload']}+{about['sweep']}": about["schedulers"] for about in sweeps.values()}
+    if expected(found, swept) != expect:
         raise SwflowError(
             "load: the runs on disk were made with other settings than the config's; "
-            "make them again with: snakemake --forcerun simulate"
+            "make them again with: snakemake --forcerun simulate sweep"
         )
 
 
@@ -240,13 +269,15 @@ def _sources(notes: Mapping[Path, Mapping[str, Any]]) -> dict[str, Workload]:
     return workloads
 
 
-def _schedulers(notes: Mapping[Path, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+def _schedulers(
+    notes: Mapping[Path, Mapping[str, Any]], sweeps: Mapping[Path, Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    named = [(file, note["scheduler"], note["options"]) for file, note in notes.items()]
+    named += [(file, *item) for file, about in sweeps.items() for item in about["schedulers"].items()]
     schedulers: dict[str, dict[str, Any]] = {}
-    for file, note in notes.items():
-        if schedulers.setdefault(note["scheduler"], note["options"]) != note["options"]:
-            raise SwflowError(
-                f"{file}: scheduler {note['scheduler']!r} has other options here than in another run; rename one"
-            )
+    for file, name, options in named:
+        if schedulers.setdefault(name, options) != options:
+            raise SwflowError(f"{file}: scheduler {name!r} has other options here than in another run; rename one")
     return schedulers
 
 
@@ -401,7 +432,10 @@ def _fill_replicates(connection: duckdb.DuckDBPyConnection) -> None:
     rows = connection.execute(
         """SELECT recipe, log, scheduler, figure AS measure, count(value) AS replicates, avg(value) AS mean,
             median(value) AS median, stddev_samp(value) AS deviation
-        FROM figures JOIN workloads USING (workload) WHERE replicate IS NOT NULL AND value IS NOT NULL
+        FROM figures JOIN (
+            SELECT workload, recipe, log, replicate FROM workloads
+            UNION SELECT workload, recipe, split_part(source, '+', 1), replicate FROM sweeps
+        ) USING (workload) WHERE replicate IS NOT NULL AND value IS NOT NULL
         GROUP BY ALL ORDER BY ALL"""
     ).fetchall()
     if not rows:

@@ -71,18 +71,29 @@ def _runs_of(
 ) -> Iterable[tuple[str, list[str]]]:
     """Give the workloads of a study, each with schedulers, all names checked."""
     for number, group in enumerate(content["runs"]):
-        where = f"studies: {study}: runs[{number}]"
-        for scheduler in group["schedulers"]:
-            _require(scheduler, {LOG, *config["schedulers"]}, f"{where}: schedulers", "scheduler")
-        for template in group["workloads"]:
-            if "{seed}" in template and not content.get("seeds"):
-                raise SwflowError(f"studies: {study}: seeds: missing, but {template!r} has {{seed}}; say how many")
-            for log in content["logs"] if "{log}" in template else [""]:
-                for workload in replicates(template.replace("{log}", log), content.get("seeds")):
-                    _require(log_of(workload), logs, f"{where}: workloads", "log")
-                    for step in steps_of(workload):
-                        _require_step(step, config["steps"], f"{where}: workloads")
-                    yield workload, group["schedulers"]
+        yield from _workloads_of(study, content, group, f"studies: {study}: runs[{number}]", config, logs)
+
+
+def _workloads_of(
+    study: str,
+    content: Mapping[str, Any],
+    group: Mapping[str, Any],
+    where: str,
+    config: Mapping[str, Any],
+    logs: set[str],
+) -> Iterable[tuple[str, list[str]]]:
+    """Give the workloads of one entry of a study, each with schedulers, all names checked."""
+    for scheduler in group["schedulers"]:
+        _require(scheduler, {LOG, *config["schedulers"]}, f"{where}: schedulers", "scheduler")
+    for template in group["workloads"]:
+        if "{seed}" in template and not content.get("seeds"):
+            raise SwflowError(f"studies: {study}: seeds: missing, but {template!r} has {{seed}}; say how many")
+        for log in content["logs"] if "{log}" in template else [""]:
+            for workload in replicates(template.replace("{log}", log), content.get("seeds")):
+                _require(log_of(workload), logs, f"{where}: workloads", "log")
+                for step in steps_of(workload):
+                    _require_step(step, config["steps"], f"{where}: workloads")
+                yield workload, group["schedulers"]
 
 
 def _require_step(step: str, steps: Mapping[str, Any], where: str) -> None:
@@ -113,6 +124,70 @@ def step_options(step: str, config: Mapping[str, Any]) -> str:
     content = config["steps"][split_step(step)[0]]
     seed = {"seed": config["seed"]} if content["kind"] in SEEDED_KINDS else {}
     return command_options({name: value for name, value in (content | seed).items() if name != "kind"})
+
+
+def planned_sweeps(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tuple[str, str], dict[str, Any]]:
+    """
+    Return the sweeps that all studies ask for.
+
+    Parameters
+    ----------
+    config : mapping
+        The config, as for `planned_runs`; ``sweeps`` and, in a study, ``sweeps``: which of these of which workloads
+        under which schedulers.
+    logs : iterable of str
+        The names of the catalogue.
+
+    Returns
+    -------
+    dict
+        (workload, sweep) to ``schedulers`` and ``studies``, sorted.
+
+    Raises
+    ------
+    SwflowError
+        If a study names an unknown log, step, sweep or scheduler.
+
+    Examples
+    --------
+    >>> entry = {"workloads": ["{log}"], "sweeps": ["d-1024"], "schedulers": ["easy"]}
+    >>> config = {
+    ...     "logs": None, "steps": {}, "schedulers": {"easy": {}}, "sweeps": {"d-1024": {"processors": 1024}},
+    ...     "studies": {"scaling": {"logs": ["KTH-SP2"], "runs": [], "sweeps": [entry]}},
+    ... }
+    >>> planned_sweeps(config, ["KTH-SP2"])
+    {('KTH-SP2', 'd-1024'): {'schedulers': ['easy'], 'studies': ['scaling']}}
+    """
+    known, limit = set(logs), config.get("logs")
+    planned: dict[tuple[str, str], dict[str, Any]] = {}
+    for study, content in config["studies"].items():
+        for number, group in enumerate(content.get("sweeps", ())):
+            where = f"studies: {study}: sweeps[{number}]"
+            for sweep in group["sweeps"]:
+                _require(sweep, config.get("sweeps", {}), f"{where}: sweeps", "sweep")
+            for workload, schedulers in _workloads_of(study, content, group, where, config, known):
+                if LOG in schedulers:
+                    raise SwflowError(f"{where}: schedulers: a scaled workload has no recorded schedule; leave out log")
+                for sweep in group["sweeps"] if limit is None or log_of(workload) in limit else ():
+                    found = planned.setdefault((workload, sweep), {"schedulers": set(), "studies": set()})
+                    found["schedulers"].update(schedulers)
+                    found["studies"].add(study)
+    return {key: {name: sorted(part) for name, part in planned[key].items()} for key in sorted(planned)}
+
+
+def sweep_options(sweep: str, config: Mapping[str, Any]) -> tuple[str, str]:
+    """
+    Return the command of a sweep, and its options.
+
+    Examples
+    --------
+    >>> config = {"seed": 1, "sweeps": {"a": {"processors": 64, "search": True, "tolerance": 0.02}}}
+    >>> sweep_options("a", config)
+    ('adjust', '--processors 64 --seed 1 --tolerance 0.02')
+    """
+    content = dict(config["sweeps"][sweep]) | {"seed": config["seed"]}
+    command = "adjust" if content.pop("search", False) else "sweep"
+    return command, command_options(content)
 
 
 def planned_figures(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tuple[str, str, str], dict[str, Any]]:

@@ -13,13 +13,23 @@ from swflow.logs import load_catalogue, source_of
 from swflow.names import log_of, split_step
 from swflow.runs import scheduler_options
 from swflow.scheduling.scheduler import Scheduler
-from swflow.studies import check_schedulers, command_options, explain, planned_figures, planned_runs, step_options
+from swflow.studies import (
+    check_schedulers,
+    command_options,
+    explain,
+    planned_figures,
+    planned_runs,
+    planned_sweeps,
+    step_options,
+    sweep_options,
+)
 
 try:
     validate(config, "../schemas/config.schema.yaml")
     check_schedulers(config)
     CATALOGUE = load_catalogue(config["catalogue"])
     RUNS = planned_runs(config, CATALOGUE)
+    SWEEPS = planned_sweeps(config, CATALOGUE)
     FIGURES = planned_figures(config, CATALOGUE)
 except WorkflowError as error:
     cause = next((part for part in error.args if hasattr(part, "absolute_path")), error.__cause__ or error.__context__)
@@ -28,7 +38,7 @@ except SwflowError as error:
     sys.exit(f"config: {error}")
 
 
-for workload in RUNS:
+for workload in [*RUNS, *(workload for workload, _ in SWEEPS)]:
     log = CATALOGUE[log_of(workload)]
     path = source_of(log, CATALOGUE).path
     if path is not None and not Path(path).is_file():
@@ -42,8 +52,17 @@ def canonical(content):
 
 def schedulers_of(workload):
     """Return the schedulers that the studies run a workload under, all options filled in."""
-    names = RUNS.get(workload, [*config["schedulers"], "log"])
+    return options_of(RUNS.get(workload, [*config["schedulers"], "log"]))
+
+
+def options_of(names):
+    """Return schedulers by name, all options filled in."""
     return {name: Scheduler.of(name, scheduler_options(name, config["schedulers"])).to_dict() for name in names}
+
+
+def named_schedulers(schedulers):
+    """Return the options of a command that name schedulers."""
+    return command_options({"scheduler": [f"{name}={canonical(spec)}" for name, spec in schedulers.items()]})
 
 
 def sources_of(log):

@@ -10,11 +10,15 @@ if SUMMARY.exists() and not DATABASE.exists():
 rule load:
     input:
         expand("results/runs/{workload}/manifest.json", workload=RUNS),
+        [f"results/sweeps/{workload}+{sweep}.parquet" for workload, sweep in SWEEPS],
     output:
         str(SUMMARY),
     params:
         database=str(DATABASE),
-        expect=expected({workload: schedulers_of(workload) for workload in RUNS}),
+        expect=expected(
+            {workload: schedulers_of(workload) for workload in RUNS},
+            {f"{workload}+{sweep}": sweep_schedulers(workload, sweep) for workload, sweep in SWEEPS},
+        ),
         code=fingerprint("load"),
     log:
         "results/log/load.log",

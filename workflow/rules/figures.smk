@@ -1,7 +1,11 @@
 # From the database to the figures of the studies: a picture, a drawing, and what the report shows.
 def figure_files(*endings):
-    """Return the files of all figures, in the order of the studies."""
-    return [f"results/figures/{study}/{log}-{kind}.{ending}" for study, log, kind in FIGURES for ending in endings]
+    """Return the files of all figures, in the order of the studies, and then those of the sweeps."""
+    names = [f"{study}/{log}-{kind}" for study, log, kind in FIGURES]
+    names += [
+        f"{study}/{workload}+{sweep}" for (workload, sweep), plan in SWEEPS.items() for study in plan["studies"]
+    ]
+    return [f"results/figures/{name}.{ending}" for name in names for ending in endings]
 
 
 def figure_options(wildcards):
@@ -37,3 +41,25 @@ rule figure:
         "figure {wildcards.figure} of {wildcards.study}, {wildcards.log}"
     shell:
         "swflow figure {wildcards.figure} --database {params.database} {params.outputs} {params.options} 2>&1 | tee {log}"
+
+
+rule sweep_figure:
+    input:
+        ancient(str(SUMMARY)),
+        "results/sweeps/{workload}+{sweep}.parquet",
+    output:
+        multiext("results/figures/{study}/{workload}+{sweep}", ".png", ".svg", ".json"),
+    wildcard_constraints:
+        study=one_of(config["studies"]),
+        sweep=one_of(config["sweeps"]),
+    params:
+        database=rules.load.params.database,
+        outputs=lambda wildcards, output: " ".join(f"-o {file}" for file in output),
+        code=fingerprint("figure"),
+    log:
+        "results/log/figure/{study}/{workload}+{sweep}.log",
+    message:
+        "figure {wildcards.workload}+{wildcards.sweep} of {wildcards.study}"
+    shell:
+        "swflow figure sweep --log {wildcards.workload} --sweep {wildcards.sweep} --database {params.database} "
+        "{params.outputs} 2>&1 | tee {log}"

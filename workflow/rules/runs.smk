@@ -1,4 +1,5 @@
-# From workloads to runs: one job simulates all schedulers of a workload, and keeps the runs that did not change.
+# From workloads to runs: one job simulates all schedulers of a workload, and keeps the runs that did not change;
+# one job scales a workload in many ways, simulates each, and keeps the metrics.
 def kept_runs(workload):
     """Return the names of the runs whose options are as they were when their files were made."""
     from swflow.jobs import read_metadata
@@ -24,9 +25,7 @@ rule simulate:
     output:
         "results/runs/{workload}/manifest.json",
     params:
-        schedulers=lambda wildcards: command_options(
-            {"scheduler": [f"{name}={canonical(spec)}" for name, spec in schedulers_of(wildcards.workload).items()]}
-        ),
+        schedulers=lambda wildcards: named_schedulers(schedulers_of(wildcards.workload)),
         folder=lambda wildcards, output: str(Path(output[0]).parent),
         code=fingerprint("simulate"),
     log:
@@ -37,3 +36,30 @@ rule simulate:
         "simulate {wildcards.workload}: {resources.runs}"
     shell:
         "swflow simulate {input} -o {params.folder} --code {params.code} {params.schedulers} 2>&1 | tee {log}"
+
+
+def sweep_schedulers(workload, sweep):
+    """Return the schedulers of a sweep, all options filled in."""
+    return options_of(SWEEPS[workload, sweep]["schedulers"])
+
+
+rule sweep:
+    input:
+        "results/workloads/{workload}.parquet",
+    output:
+        "results/sweeps/{workload}+{sweep}.parquet",
+    wildcard_constraints:
+        sweep=one_of(config["sweeps"]),
+    params:
+        command=lambda wildcards: sweep_options(wildcards.sweep, config)[0],
+        options=lambda wildcards: sweep_options(wildcards.sweep, config)[1],
+        schedulers=lambda wildcards: named_schedulers(sweep_schedulers(wildcards.workload, wildcards.sweep)),
+        code=lambda wildcards: fingerprint(sweep_options(wildcards.sweep, config)[0]),
+    log:
+        "results/log/sweep/{workload}+{sweep}.log",
+    threads: 2
+    message:
+        "{params.command} {wildcards.workload}+{wildcards.sweep}"
+    shell:
+        "swflow {params.command} {input} -o {output} --threads {threads} {params.options} {params.schedulers} "
+        "2>&1 | tee {log}"

@@ -1,0 +1,135 @@
+"""Charts of sweeps: metrics of scaled workloads against the parameter that was varied."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from swflow.analysis.heatmap import LOAD_BINS
+from swflow.charts import OVER_CELLS, RUN_COLOURS, FigureData, finished_figure
+
+SWEEP_CAPTION = (
+    "Each line is the mean over independent draws of a scaled workload, simulated on the new machine; bars, or the "
+    "band, are its 95 % confidence interval (Student's t). Dashed: the source on its own machine under the same "
+    "scheduler. Diamonds: published values, of one draw each."
+)
+
+#: Titles of the axes of a sweep; what is not here is named as its column.
+SWEEP_TITLES = {
+    "d": "d: jobs that are copied, %", "factor": "factor", "awrt": "AWRT, s", "awwt": "AWWT, s",
+    "makespan": "makespan, s", "squashed_area": "squashed area, processor-seconds",
+}  # fmt: skip
+
+#: The lines of a sweep, the same colour in all figures.
+SWEEP_LINES = {"integer": RUN_COLOURS[1], "precise-size": RUN_COLOURS[3], "precise": RUN_COLOURS[2]}
+
+#: With more places than this along the axis a band is drawn instead of bars.
+_MOST_BARS = 40
+
+#: Width and height of a panel, pixels.
+_SIZE = (3 * LOAD_BINS, 220)
+
+
+def sweep_chart(
+    rows: pl.DataFrame, x: str, measures: Sequence[str], title: str, *, scale: str = "linear", interactive: bool = False
+) -> dict[str, Any]:
+    """
+    Draw metrics against a parameter: a column per scheduler, a row per metric.
+
+    Parameters
+    ----------
+    rows : polars.DataFrame
+        ``scheduler``, ``measure``, ``line`` (of `SWEEP_LINES`), ``kind`` ('swept', 'source' or 'published'), ``x``
+        (null for the source),
+        ``mean``, ``low`` and ``high`` (the confidence interval), ``draws``.
+    x : {'d', 'factor'}
+        The parameter.
+    measures : sequence of str
+        Columns of the table ``sweeps``.
+    title : str
+        The figure's title.
+    scale : {'linear', 'log'}
+        The axis of the metrics.
+    interactive : bool
+        Add tooltips.
+
+    Returns
+    -------
+    dict
+        The Vega-Lite specification, with ``title`` and ``caption`` under ``usermeta``.
+
+    References
+    ----------
+    C. Ernemann, B. Song, R. Yahyapour, "Scaling of workload traces", JSSPP 2003, section III.
+    """
+    data = FigureData()
+    schedulers = rows["scheduler"].unique(maintain_order=True).to_list()
+    drawn = set(rows.filter(kind="swept")["line"])
+    lines = [name for name in SWEEP_LINES if name in drawn]
+    colours = [SWEEP_LINES[name] for name in lines]
+    key = alt.Legend(title=None, orient="right", symbolOpacity=1) if len(lines) > 1 else None
+    charts = []
+    for measure in measures:
+        panels = []
+        for scheduler in schedulers:
+            first, last = measure == measures[0], scheduler == schedulers[-1]
+            colour = alt.Color(
+                "line:N", scale=alt.Scale(domain=lines, range=colours), legend=key if first and last else None
+            )
+            part = rows.filter(scheduler=scheduler, measure=measure)
+            panel = alt.layer(*_sweep_layers(data, part, _sweep_axes(x, measure, scale), colour, interactive))
+            heading = {"title": scheduler} if first else {}
+            panels.append(panel.properties(width=_SIZE[0], height=_SIZE[1], **heading))
+        charts.append(alt.hconcat(*panels, spacing=14).resolve_scale(color="independent"))
+    marks = "Dashed: the source." + (" Diamonds: published." if "published" in rows["kind"] else "")
+    return finished_figure(data, charts, title, SWEEP_CAPTION, subtitle=marks)
+
+
+def _sweep_axes(x: str, measure: str, scale: str) -> tuple[alt.X, Callable[[str], alt.Y]]:
+    """Return the axis of the parameter, and what makes the axis of a metric from a column."""
+    label = {"utilization": "format(datum.value, '.3~f')", "squashed_area": "format(datum.value, '.4~s')"}
+    axis = alt.Axis(
+        title=SWEEP_TITLES.get(measure, measure.replace("_", " ")),
+        labelExpr=label.get(measure, "format(datum.value, ',.6~r')"),
+        tickCount=6,
+        **(OVER_CELLS | {"minExtent": 50}),
+    )
+    along = alt.X("x:Q", scale=alt.Scale(zero=False, nice=False, padding=6), title=SWEEP_TITLES[x])
+    values = alt.Scale(type="log" if scale == "log" else "linear", zero=False)
+    return along, lambda column: alt.Y(f"{column}:Q", scale=values, axis=axis)
+
+
+def _sweep_layers(
+    data: FigureData,
+    rows: pl.DataFrame,
+    axes: tuple[alt.X, Callable[[str], alt.Y]],
+    colour: alt.Color,
+    interactive: bool,
+) -> list[alt.Chart]:
+    """Draw a panel: intervals, means, the source and what was published."""
+    along, upright = axes
+    swept = rows.filter(kind="swept")
+    chart = alt.Chart(data.add(swept.select("x", "line", "mean", "low", "high", "draws").to_dicts()))
+    if swept["x"].n_unique() > _MOST_BARS:
+        layers = [chart.mark_area(opacity=0.25).encode(x=along, y=upright("low"), y2="high", color=colour)]
+    else:
+        layers = [
+            chart.mark_rule(strokeWidth=1.2).encode(x=along, y=upright("low"), y2="high", color=colour),
+            chart.mark_circle(size=26, opacity=1).encode(x=along, y=upright("mean"), color=colour),
+        ]
+    layers.append(chart.mark_line(strokeWidth=1.6).encode(x=along, y=upright("mean"), color=colour))
+    source = data.add(rows.filter(kind="source").select("mean").to_dicts())
+    layers.append(
+        alt.Chart(source).mark_rule(strokeDash=[5, 3], color="black", strokeWidth=1.2).encode(y=upright("mean"))
+    )
+    published = data.add(rows.filter(kind="published").select("x", "line", "mean").to_dicts())
+    diamonds = alt.Chart(published).mark_point(
+        shape="diamond", filled=True, size=60, stroke="black", strokeWidth=1, opacity=1
+    )
+    layers.append(diamonds.encode(x=along, y=upright("mean"), color=colour))
+    if interactive:
+        tips = [alt.Tooltip("line:N"), alt.Tooltip("x:Q", title=along["title"])]
+        tips += [alt.Tooltip(f"{name}:Q", format=",.4~r") for name in ("mean", "low", "high", "draws")]
+        layers.append(chart.mark_circle(size=60, opacity=0).encode(x=along, y=upright("mean"), tooltip=tips))
+    return layers
