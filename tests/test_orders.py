@@ -16,6 +16,8 @@ from swflow.scheduling.scheduler import CHOICES, Scheduler
 from swflow.scheduling.simulate import simulate
 from swflow.workloads.clean import clean, clean_log
 from swflow.workloads.lublin import generate_lublin
+from swflow.workloads.machine import with_machine
+from swflow.workloads.memory import memory
 
 TWINS = NAMED | {"lcfs": "wait"}
 
@@ -120,12 +122,41 @@ def busy_at_once(outcomes: pl.DataFrame) -> int:
     return int(np.cumsum(changes[np.argsort(times, kind="stable")]).max())
 
 
+AVOID_SHARING = ("least-shared", "threshold")
+
+
+def goes_together(allocation: str, backfill: str, more: dict) -> bool:
+    """Return whether the documentation of schedulers allows the options together."""
+    shares = allocation in AVOID_SHARING or "runtime" in more
+    return not (
+        (allocation == "count" and (backfill == "reservation-table" or "runtime" in more))
+        or (allocation in AVOID_SHARING and (backfill not in ("none", "easy") or "unavailable" in more))
+        or (shares and "event_order" in more)
+    )
+
+
 @pytest.mark.parametrize("allocation", CHOICES["allocation"])
-@pytest.mark.parametrize("backfill", ["none", "easy", "lookahead", "conservative"])
-@pytest.mark.parametrize("more", [{}, {"prediction": "system"}, {"prediction": "double"}, {"event_order": "per-event"},
-    {"unavailable": ({"from": 20_000.0, "until": 90_000.0, "processors": 20},)}], ids=str)  # fmt: skip
+@pytest.mark.parametrize("backfill", ["none", "easy", "lookahead", "conservative", "reservation-table"])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"prediction": "system"},
+        {"prediction": "double"},
+        {"event_order": "per-event"},
+        {"runtime": "shared"},
+        {"unavailable": ({"from": 20_000.0, "until": 90_000.0, "processors": 20},)},
+    ],
+    ids=str,
+)
 def test_every_combination_runs_every_job_within_the_machine(workload, allocation, backfill, more):
     options = {"allocation": allocation, "backfill": backfill, "order": "wfp3", "lookahead": 3} | more
+    if not goes_together(allocation, backfill, more):
+        with pytest.raises(SwflowError, match=r"^(allocation|backfill|event_order|runtime): "):
+            Scheduler(**options)
+        return
+    if "runtime" in more or allocation in AVOID_SHARING:
+        workload = memory(with_machine(workload, preset="alvio-node"), seed=1, step="memory")
     outcomes = simulate(workload, Scheduler(**options))
     assert outcomes.height == workload.jobs.height
     assert (outcomes["wait_time"] >= 0).all()
