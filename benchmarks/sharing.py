@@ -8,6 +8,7 @@ synthetic one is measured.
 
 import argparse
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from scheduling import ROOT, median_seconds, print_table, workloads
@@ -42,6 +43,8 @@ def main() -> None:
         workload = memory(with_machine(log, preset="alvio-node"), seed=1, step="memory-high")
         workload = select(workload, jobs=arguments.jobs or None)
         for backfill, allocation in CASES:
+            if not rows:  # compile, or load, the kernels
+                prepare(replace(workload, jobs=workload.jobs.head(50)), Scheduler(allocation="first-fit"))()
             options: dict[str, str] = {
                 "backfill": backfill,
                 "backfill_order": "sjf",
