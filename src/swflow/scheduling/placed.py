@@ -156,12 +156,6 @@ class Blockers(NamedTuple):
 
 
 @njit
-def _push(state: State, end: float, job: int) -> None:
-    """Push a job onto the heap of the running ones."""
-    _rise(state, state.numbers[_RUNNING], end, job)
-
-
-@njit
 def _rise(state: State, place: int, end: float, job: int) -> None:
     """Put a job at a place of the heap, or further up where it belongs."""
     ends, enders = state.ends, state.enders
@@ -203,13 +197,6 @@ def _sink(state: State, place: int, size: int, end: float, job: int) -> None:
 
 
 @njit
-def _pop(state: State) -> None:
-    """Remove the root of the heap."""
-    size = state.numbers[_RUNNING] - 1
-    _sink(state, 0, size, state.ends[size], state.enders[size])
-
-
-@njit
 def _share(jobs: Jobs, state: State, pool: np.ndarray, now: float, come: bool) -> None:
     """Let those who came or went change the shadows of their nodes, and the ends of their neighbours."""
     sharing, numbers = state.sharing, state.numbers
@@ -217,8 +204,8 @@ def _share(jobs: Jobs, state: State, pool: np.ndarray, now: float, come: bool) -
     count = share(sharing, pool, jobs.first_range, jobs.ranges, jobs.start, jobs.run, now, moved, come)
     numbers[_MOVED] = 0
     for index in range(count):
-        job = sharing.changed[index]
-        place, end = state.where[job], sharing.end[job]
+        job = sharing.place[index].changed
+        place, end = state.where[job], sharing.job[job].end
         if end <= state.ends[place]:
             _rise(state, place, end, job)
         else:
@@ -275,7 +262,7 @@ def _begin(
     for word in range(places.size):
         state.free[word] &= ~places[word]
     _insert_planned(state, numbers[_RUNNING], jobs.until[job], job)
-    _push(state, now + jobs.run[job], job)
+    _rise(state, numbers[_RUNNING], now + jobs.run[job], job)
     numbers[_RUNNING] += 1
     numbers[_FREE] -= jobs.processors[job]
     numbers[_STARTED] += 1
@@ -294,7 +281,8 @@ def _complete(
     """Let the first of the running jobs end; return it, and its processors in ``places``."""
     numbers = state.numbers
     job = state.enders[0]
-    _pop(state)
+    last = numbers[_RUNNING] - 1
+    _sink(state, 0, last, state.ends[last], state.enders[last])
     _remove_planned(state, numbers[_RUNNING], job)
     numbers[_RUNNING] -= 1
     numbers[_FREE] += jobs.processors[job]
@@ -388,7 +376,7 @@ def _choose_now(
     if allocation == LONGEST_IDLE:
         _choose_idle(state, eligible, width, machine, chosen)
     elif allocation >= LEAST_SHARED:
-        limit = state.sharing.limit[job]
+        limit = state.sharing.job[job].limit
         return choose_least_shared(state.sharing, state.sharing.usage, eligible, width, job, limit, machine, chosen)
     else:
         choose(eligible, width, allocation, state.numbers[_POINTER], machine, chosen)
@@ -615,7 +603,7 @@ def _reserve_for_head(
         if size < width or (contiguous and longest < width):
             continue
         if allocation >= LEAST_SHARED:
-            limit = state.sharing.limit[head]
+            limit = state.sharing.job[head].limit
             if not choose_least_shared(state.sharing, usage, eligible, width, head, limit, machine, chosen):
                 continue
             if allocation == THRESHOLD:
@@ -1213,8 +1201,8 @@ def simulate_kernel(
             gone = state.moved[: numbers[_MOVED]].copy()
             _share(jobs, state, pool, now, False)
             for job in gone:
-                if slows and state.sharing.killed[job]:
-                    spent[job] = state.sharing.progress[job]
+                if slows and state.sharing.job[job].killed:
+                    spent[job] = state.sharing.job[job].progress
         while may_open and window < window_ends.size and window_ends[window] <= now:
             window += 1
             may_open = not per_event
@@ -1340,7 +1328,10 @@ def simulate_kernel(
     for job in range(count):
         for index in range(jobs.ranges[job]):
             ranges[offsets[job] + index] = pool[jobs.first_range[job] + index]
-    return jobs.start, offsets, ranges, end, spent, state.sharing.killed
+    killed = np.zeros(state.sharing.job.size, np.bool_)
+    for job in range(killed.size):
+        killed[job] = state.sharing.job[job].killed != 0
+    return jobs.start, offsets, ranges, end, spent, killed
 
 
 class Places(NamedTuple):

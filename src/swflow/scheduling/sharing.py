@@ -98,11 +98,33 @@ def penalty_of(penalty: str | Callable[..., float]) -> tuple[int, Any]:
 NOTHING_SHARED = Resources(0, np.zeros((0, 1)), np.zeros(1), slows=False)
 
 
+#: What is known of a job: the penalty beyond which it rather waits, the run time at which it is killed, the part of its
+#: run time without penalties that is done, its end (seconds), whether it is killed then, and the round in which it was
+#: last looked at.
+JOB = np.dtype(
+    [
+        ("limit", np.float64),
+        ("allowed", np.float64),
+        ("progress", np.float64),
+        ("end", np.float64),
+        ("killed", np.int64),
+        ("mark", np.int64),
+    ]
+)
+
+#: What is known of a processor: its job (-1 if idle), and what its node has added to that job's run time, seconds.
+#: ``changed`` is a list of its own: the jobs whose ends move.
+PLACE = np.dtype([("job", np.int64), ("added", np.float64), ("changed", np.int64)])
+
+#: What is known of a node: its penalty now, and whether its shadow ends. ``touched`` is the list of such nodes.
+NODE = np.dtype([("penalty", np.float64), ("is_touched", np.int64), ("touched", np.int64)])
+
+
 class Sharing(NamedTuple):
     """
-    Who shares which node, what that costs, and how far the jobs have come.
+    Who shares which node, what that costs, and how far the jobs have come; if ``per_node`` is 0, all is empty.
 
-    Shapes are (jobs,), (processors,), (nodes,) or as said; with ``per_node`` 0 nothing is shared and all are empty.
+    The fewer arrays there are, the sooner this is handed to a function: hence the records.
     """
 
     per_node: int  # processors of a node
@@ -111,19 +133,10 @@ class Sharing(NamedTuple):
     formula: Any
     demands: np.ndarray  # (jobs, resources), of each process
     capacities: np.ndarray  # (resources,), of each node
-    limit: np.ndarray  # the penalty beyond which a job rather waits
-    allowed: np.ndarray  # the run time at which a job is killed, seconds
-    occupant: np.ndarray  # the job of every processor, -1 if idle
-    added: np.ndarray  # what the node has added so far to the run time of a processor's job, seconds
-    penalty: np.ndarray  # of every node, now
     usage: np.ndarray  # (nodes, resources), now
-    progress: np.ndarray  # the part of the run time without penalties that is done, seconds
-    killed: np.ndarray
-    end: np.ndarray
-    mark: np.ndarray  # the round in which a job was last looked at
-    touched: np.ndarray  # nodes whose shadow ends
-    is_touched: np.ndarray
-    changed: np.ndarray  # jobs on these nodes
+    job: np.ndarray
+    place: np.ndarray
+    node: np.ndarray
     numbers: np.ndarray  # the round, and how many nodes are touched
 
 
@@ -151,28 +164,25 @@ def new_sharing(
         formula,
         demands,
         capacities,
-        np.full(count, limit),
-        allowed,
-        np.full(places, -1, np.int64),
-        np.zeros(places),
-        np.zeros(nodes),
         np.zeros((nodes, capacities.size)),
-        np.zeros(count),
-        np.zeros(count, np.bool_),
-        np.full(count, np.nan),
-        np.zeros(count, np.int64),
-        np.empty(nodes, np.int64),
-        np.zeros(nodes, np.bool_),
-        np.empty(places, np.int64),
+        np.zeros(count, JOB),
+        np.zeros(places, PLACE),
+        np.zeros(nodes, NODE),
         np.zeros(2, np.int64),
     )
+    for job in range(count):
+        sharing.job[job].limit = limit
+        sharing.job[job].allowed = allowed[job]
+        sharing.job[job].end = np.nan
+    for place in range(places):
+        sharing.place[place].job = -1
     nothing = np.zeros(capacities.size)
     for job in range(count if limit < np.inf else 0):
         together = 0
         while together < per_node and penalty_with(sharing, nothing, job, together + 1) <= limit:
             together += 1
         if together * nodes < processors[job]:
-            sharing.limit[job] = np.inf
+            sharing.job[job].limit = np.inf
     return sharing
 
 
@@ -329,9 +339,9 @@ def _settle(sharing: Sharing, pool: np.ndarray, first: int, ranges: int, job: in
     for index in range(first, first + ranges):
         place = pool[index, 0]
         while place <= pool[index, 1]:
-            most = max(most, sharing.added[place])
+            most = max(most, sharing.place[place].added)
             place = (place // per_node + 1) * per_node
-    time = now - (start + sharing.progress[job] + most)
+    time = now - (start + sharing.job[job].progress + most)
     if time <= 0.0:
         return
     ahead = np.inf
@@ -339,41 +349,41 @@ def _settle(sharing: Sharing, pool: np.ndarray, first: int, ranges: int, job: in
         place = pool[index, 0]
         while place <= pool[index, 1]:
             node = place // per_node
-            ahead = min(ahead, (time + most - sharing.added[place]) / (1.0 + sharing.penalty[node]))
+            ahead = min(ahead, (time + most - sharing.place[place].added) / (1.0 + sharing.node[node].penalty))
             place = (node + 1) * per_node
-    sharing.progress[job] += ahead
+    sharing.job[job].progress += ahead
     for index in range(first, first + ranges):
         for place in range(pool[index, 0], pool[index, 1] + 1):
-            sharing.added[place] += sharing.penalty[place // per_node] * ahead
+            sharing.place[place].added += sharing.node[place // per_node].penalty * ahead
 
 
 @njit
 def _end_of(sharing: Sharing, pool: np.ndarray, first: int, ranges: int, job: int, start: float, run: float) -> float:
     """Return when a job ends if its nodes stay as they are, and note whether it is killed then."""
     per_node = sharing.per_node
-    left = max(run - sharing.progress[job], 0.0)
+    left = max(run - sharing.job[job].progress, 0.0)
     worst = 0.0
     for index in range(first, first + ranges):
         place = pool[index, 0]
         while place <= pool[index, 1]:
             node = place // per_node
-            worst = max(worst, sharing.added[place] + sharing.penalty[node] * left)
+            worst = max(worst, sharing.place[place].added + sharing.node[node].penalty * left)
             place = (node + 1) * per_node
     end = start + run
     if worst > 0.0:
         end = np.round((end + worst) * TICKS) / TICKS
-    sharing.killed[job] = end > start + sharing.allowed[job]
-    return min(end, start + sharing.allowed[job])
+    sharing.job[job].killed = end > start + sharing.job[job].allowed
+    return min(end, start + sharing.job[job].allowed)
 
 
 @njit
 def _look_at(sharing: Sharing, node: int, count: int) -> int:
     """Add the jobs of a node that were not looked at in this round to the ``count`` changed ones."""
     for place in range(node * sharing.per_node, (node + 1) * sharing.per_node):
-        job = sharing.occupant[place]
-        if job >= 0 and sharing.mark[job] != sharing.numbers[0]:
-            sharing.mark[job] = sharing.numbers[0]
-            sharing.changed[count] = job
+        job = sharing.place[place].job
+        if job >= 0 and sharing.job[job].mark != sharing.numbers[0]:
+            sharing.job[job].mark = sharing.numbers[0]
+            sharing.place[count].changed = job
             count += 1
     return count
 
@@ -411,51 +421,51 @@ def share(
     Returns
     -------
     int
-        How many jobs have a new end; these are the first in ``sharing.changed``.
+        How many jobs have a new end; these are the first ``changed`` of ``sharing.place``.
     """
     per_node = sharing.per_node
     nodes = sharing.numbers[1]
     for job in jobs:
         for index in range(first_range[job], first_range[job] + ranges[job]):
             for node in range(pool[index, 0] // per_node, pool[index, 1] // per_node + 1):
-                if not sharing.is_touched[node]:
-                    sharing.is_touched[node] = True
-                    sharing.touched[nodes] = node
+                if not sharing.node[node].is_touched:
+                    sharing.node[node].is_touched = True
+                    sharing.node[nodes].touched = node
                     nodes += 1
     if sharing.slows:
         sharing.numbers[0] += 1
         count = 0
         for index in range(nodes):
-            count = _look_at(sharing, sharing.touched[index], count)
+            count = _look_at(sharing, sharing.node[index].touched, count)
         for index in range(count):
-            job = sharing.changed[index]
+            job = sharing.place[index].changed
             _settle(sharing, pool, first_range[job], ranges[job], job, start[job], now)
     for job in jobs:
         for index in range(first_range[job], first_range[job] + ranges[job]):
             for place in range(pool[index, 0], pool[index, 1] + 1):
-                sharing.occupant[place] = job if come else -1
-                sharing.added[place] = 0.0
+                sharing.place[place].job = job if come else -1
+                sharing.place[place].added = 0.0
     # A shadow that costs a second begins when all who go at an instant are gone and all who come have come.
     charge = sharing.penalty_kind == PRINTED and come
     sharing.numbers[1] = nodes if sharing.penalty_kind == PRINTED and not come else 0
     sharing.numbers[0] += 1
     count = 0
     for index in range(nodes):
-        node = sharing.touched[index]
-        sharing.is_touched[node] = sharing.numbers[1] > 0
+        node = sharing.node[index].touched
+        sharing.node[node].is_touched = sharing.numbers[1] > 0
         usage = sharing.usage[node]
         usage[:] = 0.0
         for place in range(node * per_node, (node + 1) * per_node):
-            if sharing.occupant[place] >= 0:
-                usage += sharing.demands[sharing.occupant[place]]
-        sharing.penalty[node] = penalty_with(sharing, usage, 0, 0)
-        if charge and sharing.penalty[node] > 0.0:
+            if sharing.place[place].job >= 0:
+                usage += sharing.demands[sharing.place[place].job]
+        sharing.node[node].penalty = penalty_with(sharing, usage, 0, 0)
+        if charge and sharing.node[node].penalty > 0.0:
             for place in range(node * per_node, (node + 1) * per_node):
-                sharing.added[place] += 1.0
+                sharing.place[place].added += 1.0
         count = _look_at(sharing, node, count)
     if not sharing.slows:
         return 0
     for index in range(count):
-        job = sharing.changed[index]
-        sharing.end[job] = _end_of(sharing, pool, first_range[job], ranges[job], job, start[job], run[job])
+        job = sharing.place[index].changed
+        sharing.job[job].end = _end_of(sharing, pool, first_range[job], ranges[job], job, start[job], run[job])
     return count
