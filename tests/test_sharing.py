@@ -217,6 +217,23 @@ def test_what_does_not_go_together_is_refused(options: dict[str, Any], words: st
         simulate_places(ones, ones, ones, np.ones(1, np.int64), 1, **options)
 
 
+def require_sound(outcomes: pl.DataFrame, jobs: pl.DataFrame, processors: int) -> None:
+    """Require that no processor has two jobs at once, no job starts early, and none passes its estimate."""
+    assert (outcomes["start_time"] >= outcomes["submit_time"]).all()
+    limits = outcomes.join(jobs.select("job_id", "estimate"), on="job_id")
+    assert limits.filter(pl.col("end_time") > pl.col("start_time") + pl.col("estimate")).is_empty()
+    assert limits.filter("killed").select((pl.col("run_time") == pl.col("estimate")).all()).item()
+    free_at = np.full(processors, -np.inf)
+    for start, end, places, width in outcomes.sort("start_time", "end_time").select(
+        "start_time", "end_time", "places", "processors"
+    ).iter_rows():  # fmt: skip
+        bounds = [part.partition("-") for part in places.split(",")]
+        held = np.concatenate([np.arange(int(first), int(last or first) + 1) for first, _, last in bounds])
+        assert held.size == width
+        assert (free_at[held] <= start).all()
+        free_at[held] = end
+
+
 @pytest.mark.archive
 def test_the_tables_of_guim_2007(traces: Path) -> None:
     """Table I within 5 %, and the trends of Table II, on the first 10,000 completed jobs of SDSC-SP2."""
@@ -244,6 +261,7 @@ def test_the_tables_of_guim_2007(traces: Path) -> None:
         # What shadows of the finished schedule add up to: never more than the jobs lost, since a shadow lasts as
         # long as the prolonged run, and a job whose nodes take turns at being the worst loses less than their sum.
         outcomes = found[-1].outcomes
+        require_sound(outcomes, drawn.jobs, drawn.machine.processors)
         lost = outcomes.join(penalty_times(outcomes, shadows(outcomes, drawn.jobs, drawn.machine)), on="job_id")
         unharmed = lost.filter(pl.col("penalty_time_right") == 0)
         assert unharmed["penalty_time"].max() == 0
