@@ -14,14 +14,14 @@ def fingerprint(command: str) -> str:
     """
     Return a hash of everything that a command of ``swflow`` runs.
 
-    That is the command's function in ``cli.py``, the functions there that it calls, and every module of the
+    That is the command's function in ``cli/``, the functions there that it calls, and every module of the
     package that these import, directly or through others, with the data files beside them. Comments and
     docstrings do not count.
 
     Parameters
     ----------
     command : str
-        The name of the function in ``cli.py``, such as ``clean``.
+        The name of the function in ``cli/``, such as ``clean``.
 
     Returns
     -------
@@ -38,8 +38,7 @@ def fingerprint(command: str) -> str:
     >>> fingerprint("clean") == fingerprint("simulate")
     False
     """
-    tree = _without_docstrings(ast.parse((PACKAGE / "cli.py").read_text()))
-    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    functions = _command_functions()
     reached = _reached_functions(command, functions)
     digest = hashlib.blake2b(digest_size=8)
     modules: set[str] = set()
@@ -53,10 +52,16 @@ def fingerprint(command: str) -> str:
 
 def modules_behind(command: str) -> list[str]:
     """Return the modules of the package that count for `fingerprint`, sorted."""
-    tree = ast.parse((PACKAGE / "cli.py").read_text())
-    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    functions = _command_functions()
     reached = _reached_functions(command, functions)
     return sorted(_closure({module for name in reached for module in _imported(functions[name])}))
+
+
+@cache
+def _command_functions() -> dict[str, ast.FunctionDef]:
+    """Return the functions of the command line by name, whichever file they stand in."""
+    trees = [_without_docstrings(ast.parse(path.read_text())) for path in sorted((PACKAGE / "cli").glob("*.py"))]
+    return {node.name: node for tree in trees for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
 def _reached_functions(command: str, functions: dict[str, ast.FunctionDef]) -> set[str]:

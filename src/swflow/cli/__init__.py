@@ -1,0 +1,35 @@
+"""The command line: one short function per command; each imports only what it runs."""
+
+import sys
+from collections.abc import Sequence
+
+from swflow.cli import logs, results, simulation, steps
+from swflow.cli.app import app
+from swflow.errors import SwflowError
+
+__all__ = ["app", "logs", "main", "results", "simulation", "steps"]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; what a user did wrong is one line on standard error and exit status 1 or 2."""
+    try:
+        status = app(args=arguments, prog_name="swflow", standalone_mode=False)
+    except SwflowError as error:
+        _fail(str(error), 1)
+    except BrokenPipeError:
+        sys.stderr.close()
+        raise SystemExit(1) from None
+    except Exception as error:
+        # typer's errors about the arguments: their classes moved between its versions
+        if not hasattr(error, "format_message"):
+            raise
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context else "swflow"
+        _fail(f"{error.format_message()} (see: {command} --help)".replace("\n", " "), 2)
+    else:
+        raise SystemExit(status if isinstance(status, int) else 0)
+
+
+def _fail(message: str, status: int) -> None:
+    print(f"swflow: {message}", file=sys.stderr)
+    raise SystemExit(status)

@@ -1,0 +1,306 @@
+"""Commands that simulate: simulate, adjust, sweep."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from swflow.cli.app import app
+from swflow.cli.options import CopiedShare, Copies, Input, NamedSchedulers, Processors, Seed, Threads, WithoutStatus
+from swflow.cli.terminal import (
+    Sequence,
+    format_number,
+    named_options,
+    print_table,
+    progress_bar,
+    read_schedulers,
+    say,
+    say_removed,
+)
+from swflow.errors import SwflowError
+
+
+@app.command()
+def adjust(
+    workload: Input,
+    processors: Processors,
+    d: CopiedShare = 50.0,
+    order: Annotated[str, typer.Option(help="The order of the queue, as in simulate.")] = "fcfs",
+    backfill: Annotated[str, typer.Option(help="none, easy, lookahead, conservative.")] = "none",
+    scheduler: NamedSchedulers = None,
+    seeds: Annotated[int, typer.Option(help="How many draws each factor gets at least.")] = 5,
+    tolerance: Annotated[float, typer.Option(help="By what share the AWRT may differ from the source's.")] = 0.02,
+    seed: Seed = 1,
+    threads: Threads = 1,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Also write every draw: .parquet (for load) or .csv.")
+    ] = None,
+) -> None:
+    """
+    Search the factor at which a scaled workload waits and responds like its source.
+
+    The precise factor makes a lighter workload, since narrow copies pack better. Prints a row per factor tried: the
+    mean over the seeds of AWRT and AWWT (s), the standard error, and the deviation from the source's AWRT.
+
+    Example: `swflow adjust kth.parquet --processors 1024 --d 50 --order fcfs --backfill easy -o curve.parquet`
+    """
+    from polars import concat
+
+    from swflow.scaling import adjust as search_factor
+    from swflow.scaling import curve, write_sweep
+    from swflow.workloads.clean import open_workload
+
+    chosen = read_schedulers(scheduler, {f"{order}-{backfill}": {"order": order, "backfill": backfill}})
+    opened = open_workload(workload)
+    options: dict[str, Any] = {
+        "d": d, "tolerance": tolerance, "replicates": seeds, "seed": seed, "threads": threads
+    }  # fmt: skip
+    tables = []
+    for name, one in chosen.items():
+        with progress_bar(f"adjust, {name}", 40) as advance:
+            search, rows = search_factor(opened, processors, one, name=name, **options, progress=advance)
+        mean, error = search.deviation(search.factor)
+        verdict = "factor" if search.fits else "no factor fits; the nearest is"
+        say(f"{opened.name}, {name}: {verdict} {search.factor:g}: AWRT {mean:+.2%} (standard error {error:.2%})")
+        tables.append(rows)
+    table = concat(tables)
+    if output:
+        write_sweep(table, output, opened.name, chosen)
+    columns, lines = curve(table)
+    print_table(columns, [tuple(format_number(value) for value in line) for line in lines])
+
+
+@app.command()
+def sweep(
+    workload: Input,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write: .parquet (for load) or .csv.")],
+    processors: Processors,
+    d: Annotated[list[str] | None, typer.Option(help="A number, or FROM:TO:STEP; repeatable. By default 50.")] = None,
+    variant: Annotated[
+        list[str] | None, typer.Option(help="integer, precise-size or precise; repeatable. By default precise.")
+    ] = None,
+    factor: Annotated[
+        list[str] | None, typer.Option(help="A factor, or FROM:TO:STEP; repeatable. By default that of the variant.")
+    ] = None,
+    excess: Annotated[
+        list[str] | None, typer.Option(help="The same in percent above the precise factor; repeatable.")
+    ] = None,
+    copies: Copies = None,
+    scheduler: NamedSchedulers = None,
+    seeds: Annotated[int, typer.Option(help="How many draws of each setting.")] = 5,
+    seed: Seed = 1,
+    threads: Threads = 1,
+) -> None:
+    """
+    Scale a workload in many ways, simulate each, and keep the metrics: hundreds of settings in one process.
+
+    One row per setting, draw and scheduler (by default easy and fcfs), and the source's own rows. A row names the
+    workload that `swflow scale` would make with the same options and name.
+
+    Example: `swflow sweep kth.parquet -o kth+d.parquet --processors 1024 --d 0:100:1 --variant precise --seeds 5`
+    """
+    from swflow.scaling import points, values, write_sweep
+    from swflow.scaling import sweep as run_sweep
+    from swflow.workloads.clean import open_workload
+
+    opened = open_workload(workload)
+    chosen = read_schedulers(scheduler, {"easy": {"backfill": "easy"}, "fcfs": {"backfill": "none"}})
+    settings = points(
+        opened,
+        processors,
+        d=[value for text in d or ["50"] for value in values(text, "--d")],
+        variant=variant or ["precise"],
+        factor=[value for text in factor or () for value in values(text, "--factor")],
+        excess=[value for text in excess or () for value in values(text, "--excess")],
+        copies=copies,
+    )
+    with progress_bar("sweep", len(settings) * seeds) as advance:
+        rows = run_sweep(
+            opened,
+            settings,
+            chosen,
+            replicates=seeds,
+            seed=seed,
+            threads=threads,
+            progress=advance,
+        )
+    write_sweep(rows, output, opened.name, chosen)
+    say(f"{output}: {len(settings):,} settings, {seeds:,} draws each, under {', '.join(chosen)}")
+
+
+@app.command()
+def simulate(
+    workload: Input,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Where to write the outcomes: .parquet, .swf, .swf.gz; with --scheduler a folder.",
+        ),
+    ] = None,
+    order: Annotated[
+        str,
+        typer.Option(
+            help="fcfs, lcfs, sjf, ljf, smallest-first, largest-first, saf, wfp3, unicef, expansion-factor; log (the "
+            "recorded start times); or a formula, smallest value first: '-(wait / estimate) ** 3 * processors'."
+        ),
+    ] = "fcfs",
+    backfill: Annotated[
+        str,
+        typer.Option(
+            help="none, easy, lookahead (or selective), conservative, reservation-table (with an allocation)."
+        ),
+    ] = "none",
+    lookahead: Annotated[int, typer.Option(help="How many jobs have a reservation under lookahead.")] = 1,
+    backfill_order: Annotated[
+        str | None, typer.Option(help="The order of backfilling, as in --order; by default that of the queue.")
+    ] = None,
+    estimates: Annotated[
+        str, typer.Option(help="Jobs that outrun their estimate: raise the estimate, or kill the job.")
+    ] = "raise",
+    prediction: Annotated[
+        str, typer.Option(help="What is planned with: user (estimates), perfect, double, system (last two run times).")
+    ] = "user",
+    allocation: Annotated[
+        str,
+        typer.Option(
+            help="count, first-fit, longest-idle, first-contiguous, best-contiguous, next-fit, least-shared, threshold."
+        ),
+    ] = "count",
+    places: Annotated[bool, typer.Option(help="Record the processors of each job; not with count.")] = False,
+    runtime: Annotated[
+        str, typer.Option(help="trace (as the log says), or shared (jobs on an overloaded node hold each other up).")
+    ] = "trace",
+    penalty: Annotated[
+        str,
+        typer.Option(help="What an overload costs: linear, printed, or a formula: 'max(usage / capacity, 1) - 1'."),
+    ] = "linear",
+    sharing_limit: Annotated[
+        float, typer.Option(help="With allocation threshold: the penalty beyond which a job rather waits.")
+    ] = 0.0,
+    event_order: Annotated[
+        str, typer.Option(help="batch (a pass per instant), or per-event (arrivals first, a pass after each event).")
+    ] = "batch",
+    unavailable: Annotated[
+        list[str] | None,
+        typer.Option(help="A window without processors: FROM/UNTIL/PROCESSORS, seconds from the log's start or days."),
+    ] = None,
+    centre: Annotated[list[int] | None, typer.Option(help="Processors of one of several machines; repeatable.")] = None,
+    dispatch: Annotated[
+        str, typer.Option(help="With --centre: round-robin, least-loaded or earliest-start.")
+    ] = "round-robin",
+    without_status: WithoutStatus = None,
+    shapes: Annotated[
+        str,
+        typer.Option(help="Processors of moldable jobs (swflow moldable): requested, or chosen at submit or start."),
+    ] = "requested",
+    shape_choice: Annotated[str, typer.Option(help="Among which shapes: fastest (all), or efficient.")] = "fastest",
+    efficiency: Annotated[
+        float, typer.Option(help="With efficient: the least processor-seconds of a job's shapes over a shape's.")
+    ] = 0.5,
+    processors: Annotated[
+        int | None, typer.Option(help="Processors of the machine; by default the workload's own.")
+    ] = None,
+    scheduler: Annotated[
+        list[str] | None,
+        typer.Option(help="A named scheduler, NAME={JSON options}; repeatable. All run in one process."),
+    ] = None,
+    known_schedule: Annotated[
+        Path | None,
+        typer.Option(help="Also write the schedule as SWF with a header that states every convention."),
+    ] = None,
+    code: Annotated[str, typer.Option(help="With --scheduler: remake runs that were not made under this mark.")] = "",
+) -> None:
+    """
+    Simulate a workload under a scheduler, and print the metrics.
+
+    Times are seconds; awrt and awwt are response and wait time weighted by processors times run time;
+    the squashed area is processor-seconds; the bounded slowdown counts run times below 10 s as 10 s.
+
+    Examples: `swflow simulate kth.swf.gz --order fcfs --backfill easy -o run.parquet`,
+    `swflow simulate kth.swf.gz --order "-(wait / estimate) ** 3 * processors" --backfill easy`
+    """
+    options = {
+        "order": order,
+        "backfill": backfill,
+        "lookahead": lookahead,
+        "backfill_order": backfill_order,
+        "estimates": estimates,
+        "prediction": prediction,
+        "allocation": allocation,
+        "places": places,
+        "runtime": runtime,
+        "penalty": penalty,
+        "sharing_limit": sharing_limit,
+        "event_order": event_order,
+        "unavailable": tuple(_window(text) for text in unavailable or ()),
+        "centres": tuple({"processors": size} for size in centre or ()),
+        "dispatch": dispatch,
+        "without_status": tuple(without_status or ()),
+        "shapes": shapes,
+        "shape_choice": shape_choice,
+        "efficiency": efficiency,
+    }
+    if scheduler:
+        _simulate_all(workload, scheduler, output, code)
+    else:
+        _simulate_one(workload, options, processors, output, known_schedule)
+
+
+def _window(text: str) -> dict[str, Any]:
+    """Read FROM/UNTIL/PROCESSORS."""
+    try:
+        since, until, processors = text.split("/")
+        ends = [float(end) if end.replace(".", "", 1).isdigit() else end for end in (since, until)]
+        return {"from": ends[0], "until": ends[1], "processors": int(processors)}
+    except ValueError:
+        raise SwflowError(
+            f"--unavailable: {text!r} is not FROM/UNTIL/PROCESSORS, such as 0/3600/16 or 1996-12-24/1996-12-27/100"
+        ) from None
+
+
+def _simulate_all(workload: Path, schedulers: Sequence[str], folder: Path | None, code: str) -> None:
+    """Simulate named schedulers into a folder, keeping the runs that are as they would be."""
+    from swflow.runs import simulate_all
+
+    if folder is None:
+        raise SwflowError("simulate: --scheduler needs a folder for the runs: -o results/runs/WORKLOAD")
+    options = dict(named_options(text) for text in schedulers)
+    with progress_bar("simulate", len(options)) as advance:
+
+        def report(name: str, kept: bool) -> None:
+            advance()
+            say(f"{workload.stem}/{name}: {'kept' if kept else 'simulated'}")
+
+        simulate_all(workload, options, folder, code=code, report=report)
+
+
+def _simulate_one(
+    workload: Path, options: dict[str, Any], processors: int | None, output: Path | None, known_schedule: Path | None
+) -> None:
+    """Simulate one scheduler, print its metrics, and write its outcomes if asked to."""
+    from swflow.runs import describe_run, run, write_run
+    from swflow.scheduling.scheduler import Scheduler
+    from swflow.workloads.clean import open_workload
+
+    chosen = Scheduler(**options)
+    opened = open_workload(workload, processors)
+    say_removed(opened)
+    result = run(opened, chosen)
+    missing = opened.jobs.height - result.outcomes.height
+    if missing:
+        say(f"{opened.name}: {missing:,} of {opened.jobs.height:,} jobs left out (by status, or without a wait time)")
+    name = output.name.partition(".")[0] if output else f"{options['order']}-{options['backfill']}"
+    if output and output.suffix == ".parquet":
+        write_run(result, output, describe_run(workload, opened, name, chosen))
+    elif output:
+        from swflow.swf import run_as_swf, write_swf
+
+        write_swf(output, run_as_swf(opened.jobs, result.outcomes), opened.header)
+    if known_schedule:
+        from swflow.scheduling.known import write_known_schedule
+
+        write_known_schedule(known_schedule, opened, result.outcomes, chosen)
+        say(f"{known_schedule}: {result.outcomes.height:,} jobs with the conventions of their schedule")
+    print_table(["metric", opened.name], [(metric, format_number(value)) for metric, value in result.metrics.items()])
