@@ -1,6 +1,6 @@
 """How fast the kernels are: per log and scheduler, as multiples of a sort, with memory and growth.
 
-    python benchmarks/scheduling.py [--traces FOLDER] [--logs KTH-SP2 HPC2N] [--markdown]
+    python benchmarks/scheduling.py [--traces FOLDER] [--logs KTH-SP2 HPC2N] [--no-growth]
 
 The unit is `np.argsort(kind="stable")` of the run's 2n event times in the same process: a ratio travels between
 machines better than seconds do. Without a folder of logs, a synthetic one is measured.

@@ -3,10 +3,24 @@
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from numbers import Real
+from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 from swflow.errors import SwflowError
+
+#: No machine may have more processors: kernels number them by 32 bits.
+MOST_PROCESSORS = 2**31
+
+
+def require_machine(processors: Any, what: str = "processors") -> None:
+    """Raise an error unless a machine can have so many processors."""
+    if isinstance(processors, bool) or not isinstance(processors, Integral):
+        raise SwflowError(f"machine: {what} must be a whole number, not {processors!r}")
+    if processors < 1:
+        raise SwflowError(f"machine: {what} must be at least 1, not {processors}")
+    if processors > MOST_PROCESSORS:
+        raise SwflowError(f"machine: {what} must be at most {MOST_PROCESSORS:,} (2^31), not {processors:,}")
 
 
 @dataclass(frozen=True)
@@ -43,8 +57,10 @@ class Machine:
     capacities: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        if self.processors < 1:
-            raise SwflowError(f"machine: processors must be at least 1, not {self.processors}")
+        require_machine(self.processors)
+        require_machine(self.nodes, "nodes")
+        if not isinstance(self.capacities, Mapping):
+            raise SwflowError(f"machine: capacities must be a mapping of names to numbers, not {self.capacities!r}")
         if not 1 <= self.nodes <= self.processors or self.processors % self.nodes:
             raise SwflowError(f"machine: {self.processors} processors do not divide into {self.nodes} equal nodes")
         for name, capacity in self.capacities.items():
@@ -63,6 +79,7 @@ class Machine:
     @classmethod
     def of(cls, processors: int, nodes: int | None = None) -> "Machine":
         """Make a machine; without ``nodes``, or with a number that does not divide, each processor is a node."""
+        require_machine(processors)
         if nodes is None or nodes < 1 or processors % nodes:
             nodes = processors
         return cls(processors, nodes)
@@ -93,6 +110,16 @@ class Machine:
     def to_dict(self) -> dict[str, Any]:
         """Return the machine as plain data, for Parquet metadata."""
         return asdict(self)
+
+
+def free_memory() -> int | None:
+    """Return the bytes of memory that are free for a program, where the system (Linux) says so."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return None
+    found = [line.split() for line in lines if line.startswith("MemAvailable:")]
+    return 1024 * int(found[0][1]) if found else None
 
 
 @dataclass(frozen=True)

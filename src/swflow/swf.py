@@ -2,8 +2,10 @@
 
 import gzip
 import io
+import math
 import os
 import re
+import stat
 import zlib
 import zoneinfo
 from collections.abc import Callable, Mapping
@@ -52,6 +54,13 @@ HEADER_KEYS = (
     "Note",
 )
 
+#: The largest file that is read, and the longest text that is decompressed, bytes: ten times the archive's largest.
+LARGEST_FILE = 2**30
+LARGEST_TEXT = 2**32
+
+#: Logs are packed ten to one. Beyond this, a text above the size is no log but made to fill the memory.
+MOST_PACKED, PACKED_SIZE = 100, 2**26
+
 _GZIP_MAGIC = b"\x1f\x8b"
 _OTHER_MAGIC = {
     b"BZh": "compressed with bzip2",
@@ -62,6 +71,7 @@ _OTHER_MAGIC = {
 }
 _BOM = b"\xef\xbb\xbf"
 _KEY = re.compile(r"([A-Za-z][\w-]*)\s*:(?!//)(.*)")
+_NUMBER = re.compile(r"[-+]?\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][-+]?\d{1,9})?(?![\d_])")
 _SPELLING = {key.lower(): key for key in HEADER_KEYS}
 
 # Why a line is malformed, as the kernel says it.
@@ -133,11 +143,21 @@ def read_swf(path: str | os.PathLike[str], *, lenient: bool = False) -> SwfLog:
     >>> log.header, log.fields["run_time"].to_list()
     ({'MaxProcs': ['8']}, [60.0])
     """
+    return parse_swf(read_content(path), str(path), lenient=lenient)
+
+
+def read_content(path: str | os.PathLike[str]) -> bytes:
+    """Return a log file's bytes; `SwflowError` if it cannot be read, is a device, or is above `LARGEST_FILE`."""
     try:
-        content = Path(path).read_bytes()
+        with Path(path).open("rb") as file:
+            if stat.S_ISCHR(os.fstat(file.fileno()).st_mode):
+                raise SwflowError(f"{path}: a device, not a log file")
+            content = file.read(LARGEST_FILE + 1)
     except OSError as error:
         raise SwflowError(f"{path}: {_os_reason(error)}") from None
-    return parse_swf(content, str(path), lenient=lenient)
+    if len(content) > LARGEST_FILE:
+        raise SwflowError(f"{path}: more than {LARGEST_FILE:,} bytes; no log is as large, split it by period")
+    return content
 
 
 def parse_swf(content: bytes, where: str, *, lenient: bool = False) -> SwfLog:
@@ -182,12 +202,12 @@ def plain_text(content: bytes, where: str) -> bytes:
     Raises
     ------
     SwflowError
-        If the gzip data is damaged, or the content is no text.
+        If the gzip data is damaged or expands beyond `LARGEST_TEXT`, or the content is no text.
     """
     text = content
     if content.startswith(_GZIP_MAGIC):
         try:
-            text = gzip.decompress(content)
+            text = _decompress(content, where)
         except EOFError:
             raise SwflowError(f"{where}: the gzip file is truncated; fetch or copy it again") from None
         except (OSError, zlib.error) as error:
@@ -197,6 +217,21 @@ def plain_text(content: bytes, where: str) -> bytes:
         kind = kinds[0] if kinds else "a binary file"
         raise SwflowError(f"{where}: {kind}, no log in the Standard Workload Format; give plain or gzipped text")
     return text
+
+
+def _decompress(content: bytes, where: str) -> bytes:
+    """Decompress bit by bit, so that a file made to fill the memory is left in time."""
+    most = min(LARGEST_TEXT, max(PACKED_SIZE, MOST_PACKED * len(content)))
+    text = bytearray()
+    with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+        while block := file.read(1 << 22):
+            text += block
+            if len(text) > most:
+                raise SwflowError(
+                    f"{where}: {len(content):,} bytes decompress to more than {most:,}; that is no log, but would fill "
+                    "the memory; get the right file"
+                )
+    return bytes(text)
 
 
 def _os_reason(error: OSError) -> str:
@@ -506,11 +541,15 @@ def header_number(header: Mapping[str, list[str]], key: str) -> int | None:
     --------
     >>> header_number({"MaxProcs": ["1,152 (144 nodes of 8)"]}, "MaxProcs")
     1152
+    >>> header_number({"MaxProcs": ["1e12"]}, "MaxProcs")
+    1000000000000
     """
     for value in header.get(key, []):
-        match = re.search(r"[-+]?\d+(?:,\d{3})*", value)
+        match = _NUMBER.search(value)
         if match:
-            return int(match[0].replace(",", ""))
+            number = Decimal(match[0].replace(",", ""))
+            # No number of a header is of more digits, and Python would spell all of them out.
+            return int(number) if number.adjusted() < 30 else int(math.copysign(10**30, number))
     return None
 
 

@@ -50,8 +50,8 @@ def clean(
     drop: Annotated[
         list[str] | None,
         typer.Option(
-            help="A rule to apply; repeatable. no-processors, wider-than-machine, unknown-run-time, "
-            "zero-run-time (all by default), or none."
+            help="A rule to apply; repeatable. unknown-submit-time, no-processors, wider-than-machine, "
+            "unknown-run-time, zero-run-time (all by default), or none."
         ),
     ] = None,
     without_status: WithoutStatus = None,
@@ -121,6 +121,7 @@ def generate_lublin(
 
     Example: `swflow generate lublin -o jobs.swf.gz --jobs 5000 --processors 128 --load 0.7 --seed 1`
     """
+    from swflow.machine import require_machine
     from swflow.randomness import generator
     from swflow.workloads.clean import clean as clean_fields
     from swflow.workloads.clean import log_name
@@ -128,6 +129,7 @@ def generate_lublin(
     from swflow.workloads.lublin import lublin_header
 
     name = name or log_name(output.with_suffix("") if output.suffix == ".parquet" else output)
+    require_machine(processors)
     model: Any = {"classes": classes, "load": load, "estimates": estimates, "users": users}
     fields = generate(jobs, processors, generator(seed, name, "lublin"), **model)
     header = lublin_header(jobs, processors, seed=seed, **model)

@@ -83,6 +83,8 @@ def say_removed(workload: Any) -> None:
         f"machine: {workload.machine.describe()}"
         + (f", by {entry['machine_from']}" if entry.get("machine_from", "given") != "given" else "")
     )
+    for warning in entry.get("warnings", ()):
+        say(f"{workload.name}: warning: {warning}")
 
 
 def named_options(text: str) -> tuple[str, dict[str, Any]]:

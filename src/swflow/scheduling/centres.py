@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swflow.errors import SwflowError
+from swflow.jobs import check_arrays
 from swflow.scheduling.compiled import njit, njit_inline
 from swflow.scheduling.kernels import new_state, no_formula
 from swflow.scheduling.machine_state import CONSERVATIVE, State, advance, arrive, complete
@@ -224,8 +225,8 @@ def simulate_centres(
     if dispatch not in DISPATCHES:
         raise SwflowError(f"dispatch: unknown value {dispatch!r}; known are {', '.join(DISPATCHES)}")
     widest = max(centre["machine"] for centre in centres)
-    if (processors > widest).any():
-        raise SwflowError(f"dispatch: a job of {processors.max():,} processors is too wide for all centres")
+    times = {"submit_time": submit, "run_time": run, "planned_run_time": planned}
+    check_arrays(times, processors, widest, name="dispatch", others={"users": users, "attributes": attributes})
     defaults = {"order": "fcfs", "backfill": "none", "lookahead": 1, "backfill_order": "fcfs", "unavailable": ()}
     states, formulas = [], []
     for centre in centres:

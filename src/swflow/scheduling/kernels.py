@@ -9,6 +9,7 @@ import numpy as np
 
 from swflow.compilation import njit
 from swflow.errors import SwflowError
+from swflow.jobs import check_arrays
 from swflow.scheduling import machine_state, queue_order
 from swflow.scheduling.compiled import njit as njit_step
 from swflow.scheduling.easy import easy
@@ -196,6 +197,8 @@ def simulate(
     """
     if backfill not in BACKFILLS:
         raise SwflowError(f"backfill: unknown value {backfill!r}; known are {', '.join(BACKFILLS)}")
+    times = {"submit_time": submit, "run_time": run, "planned_run_time": planned}
+    check_arrays(times, processors, machine, others={"users": users, "attributes": attributes})
     if backfill == "lookahead" and lookahead < 1:
         raise SwflowError(f"lookahead: must be at least 1, not {lookahead}")
     if isinstance(order, str) and order == "fcfs" and backfill == "none" and not predict and not len(unavailable):

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from swflow.errors import SwflowError
+from swflow.jobs import check_arrays
+from swflow.machine import MOST_PROCESSORS
 from swflow.scheduling import kernels, machine_state
 from swflow.scheduling.compiled import njit, njit_inline
 from swflow.scheduling.kernels import Order
@@ -177,6 +179,12 @@ def simulate(
     """
     if select not in SELECTIONS:
         raise SwflowError(f"shapes: unknown value {select!r}; known are {', '.join(SELECTIONS)}")
+    check_arrays({"submit_time": submit, "planned_run_time": planned}, processors, MOST_PROCESSORS)
+    check_arrays({"run_time": shapes.run, "planned_run_time": shapes.planned}, shapes.processors, machine,
+                 name="shapes")  # fmt: skip
+    first = shapes.first
+    if first.shape != (submit.size + 1,) or first[0] != 0 or first[-1] != shapes.run.size or (np.diff(first) < 1).any():
+        raise SwflowError(f"shapes: first must lead to the shapes of {submit.size:,} jobs, at least one each")
     job = np.arange(submit.size)
     items, run = shapes.first, shapes.run
     if select == "submit":  # every shape is an item that may arrive, once

@@ -8,6 +8,7 @@ from numba import cfunc
 
 from swflow.compilation import njit
 from swflow.errors import SwflowError
+from swflow.jobs import check_arrays
 from swflow.scheduling.allocation import (
     ALLOCATIONS,
     BEST_CONTIGUOUS,
@@ -34,6 +35,7 @@ from swflow.scheduling.sharing import (
     choose_least_shared,
     enter_in_plan,
     leave_in_plan,
+    longest_stretch,
     new_sharing,
     penalty_of,
     share,
@@ -1461,6 +1463,11 @@ def simulate_places(
     if attributes is None:
         attributes = np.zeros((count if FORMULA in (code, backfill_code) else 0, 5))
     shares = resources or NOTHING_SHARED
+    times = {"submit_time": submit, "run_time": run, "planned_run_time": planned}
+    check_arrays(
+        times, processors, machine, stretch=longest_stretch(resources, count, machine) if resources else 1.0,
+        others={"users": users, "attributes": attributes},
+    )  # fmt: skip
     _check_together(ALLOCATIONS[allocation], resources, per_event, backfill, lookahead, len(unavailable))
     reservations = {
         "none": 0,

@@ -8,6 +8,7 @@ import numpy as np
 from numba import cfunc
 
 from swflow.compilation import njit
+from swflow.errors import SwflowError
 from swflow.scheduling.allocation import fill, next_in
 
 #: What a node's overload costs, as the kernels number it: linear in the overload; the same and a second for every
@@ -85,6 +86,30 @@ class Resources:
     slows: bool = True
     allowed: np.ndarray | None = None
     limit: float = np.inf
+
+
+def longest_stretch(resources: Resources, count: int, machine: int) -> float:
+    """
+    Require arrays that fit together, and return how many times its length a run may take with a linear penalty.
+
+    Raises
+    ------
+    SwflowError
+        If nodes do not divide the machine, demands or capacities are not finite, or demands are negative.
+    """
+    demands = np.asarray(resources.demands, np.float64).reshape(-1, len(resources.capacities))
+    if resources.per_node < 1 or machine % resources.per_node:
+        raise SwflowError(f"resources: nodes of {resources.per_node} processors do not divide a machine of {machine:,}")
+    if len(demands) != count:
+        raise SwflowError(f"resources: demands are needed of {count:,} jobs, not of {len(demands):,}")
+    if not (np.isfinite(demands).all() and (demands >= 0).all()):
+        raise SwflowError("resources: demands must be finite and not negative")
+    if not (np.isfinite(resources.capacities).all() and (np.asarray(resources.capacities) > 0).all()):
+        raise SwflowError("resources: capacities must be finite and above 0")
+    if resources.allowed is not None and not (len(resources.allowed) == count and (resources.allowed >= 0).all()):
+        raise SwflowError(f"resources: allowed run times are needed of {count:,} jobs, none below 0")
+    most = demands.max(axis=0, initial=0.0) * resources.per_node / resources.capacities
+    return 1.0 + float(np.maximum(most - 1.0, 0.0).sum()) if resources.slows else 1.0
 
 
 def penalty_of(penalty: str | Callable[..., float]) -> tuple[int, Any]:

@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.jobs import Workload
+from swflow.jobs import NEEDED_COLUMNS, Workload, check_arrays, check_columns, check_workload
+from swflow.machine import MOST_PROCESSORS, free_memory
 from swflow.scheduling import orders
 from swflow.scheduling.scheduler import CHOICES, LOG, Scheduler, require_choice
 
@@ -57,7 +58,7 @@ def simulate(workload: Workload, scheduler: Scheduler) -> pl.DataFrame:
     Raises
     ------
     SwflowError
-        If a job is wider than the machine, or its processors or run time are unknown.
+        If the workload is not what `swflow.jobs.check_workload` demands, or does not fit into the memory.
 
     Examples
     --------
@@ -72,11 +73,18 @@ def simulate(workload: Workload, scheduler: Scheduler) -> pl.DataFrame:
     >>> simulate(tiny, Scheduler(backfill="easy"))["start_time"].to_list()
     [0.0, 10.0, 2.0]
     """
-    jobs = _jobs_of(workload, scheduler)
     if scheduler.order == LOG:
-        return _recorded(jobs)
+        return _recorded(workload.name, _jobs_of(workload, scheduler))
+    simulation = prepare(workload, scheduler)
+    jobs = _jobs_of(workload, scheduler)
     run, killed = _run_times(jobs, scheduler)
-    schedule = prepare(workload, scheduler)()
+    try:
+        schedule = simulation()
+    except MemoryError:
+        raise SwflowError(
+            f"{workload.name}: its schedule does not fit into the memory; give fewer jobs, a smaller machine, or "
+            "allocation count"
+        ) from None
     if schedule.run is not None:
         run = schedule.run
     if schedule.killed is not None:
@@ -89,11 +97,11 @@ def simulate(workload: Workload, scheduler: Scheduler) -> pl.DataFrame:
 
 
 def _jobs_of(workload: Workload, scheduler: Scheduler) -> pl.DataFrame:
-    """Return the jobs that take part, if they can be simulated."""
-    jobs = workload.jobs
+    """Return the jobs that take part, in the types of the job table."""
+    needed = ("status",) if scheduler.without_status else ()
+    jobs = check_columns(workload.jobs, workload.name, needed)
     if scheduler.without_status:
         jobs = jobs.filter(~pl.col("status").is_in(list(scheduler.without_status)).fill_null(False))
-    _require_known(workload.name, jobs)
     return jobs
 
 
@@ -215,9 +223,9 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Callable[[], Schedule]:
 
     if scheduler.shapes != "requested":
         return _prepare_moldable(workload, scheduler)
-    jobs = _jobs_of(workload, scheduler)
     widest = max((centre["processors"] for centre in scheduler.centres), default=workload.machine.processors)
-    _require_fit(workload.name, jobs, widest)
+    jobs = check_workload(_jobs_of(workload, scheduler), widest, workload.name)
+    _require_memory(workload, scheduler)
     submit, processors = jobs["submit_time"].to_numpy(), jobs["processors"].to_numpy()
     run, _ = _run_times(jobs, scheduler)
     planned = planned_run_times(run, np.maximum(run, jobs["estimate"].to_numpy()), scheduler.prediction)
@@ -295,6 +303,15 @@ def _resources(workload: Workload, jobs: pl.DataFrame, scheduler: Scheduler) -> 
             f"{workload.name}: nothing is shared: its machine has capacities for {_listed(machine.capacities)}; give "
             "it some with a step of kind machine, and the jobs a demand for them with a step of kind memory"
         )
+    for name in names:
+        if not jobs.schema[name].is_numeric():
+            raise SwflowError(f"{workload.name}: column {name} holds {jobs.schema[name]}, not numbers; make it anew")
+        wrong = jobs.filter(~(pl.col(name).is_finite() & (pl.col(name) >= 0)))  # null is none
+        if wrong.height:
+            raise SwflowError(
+                f"{workload.name}: job {wrong['job_id'][0]}: the demand for {name} is {wrong[name][0]}; it must be "
+                "finite and not negative"
+            )
     allowed = None
     if scheduler.estimates == "kill":
         allowed = jobs["estimate"].to_numpy()
@@ -318,7 +335,8 @@ def _prepare_moldable(workload: Workload, scheduler: Scheduler) -> Callable[[], 
     from swflow.scheduling.moldable import Shapes
     from swflow.scheduling.moldable import simulate as simulate_moldable
 
-    jobs = _jobs_of(workload, scheduler)
+    # Requests may be wider than the machine, as long as a shape fits.
+    jobs = check_workload(_jobs_of(workload, scheduler), MOST_PROCESSORS, workload.name)
     table = _shapes(workload, jobs, scheduler)
     submit, attributes = jobs["submit_time"].to_numpy(), _attributes(jobs)
 
@@ -375,9 +393,14 @@ def _shapes(workload: Workload, jobs: pl.DataFrame, scheduler: Scheduler) -> pl.
         jobs.select(shape.alias("shape"), "estimate", job=pl.int_range(pl.len()), of_request="run_time")
         .explode("shape")
         .unnest("shape")
-        .with_columns(estimate=pl.col("estimate") * longer)
-        .filter(pl.col("processors") <= workload.machine.processors)
+        .with_columns(
+            pl.col("processors").cast(pl.Int64),
+            pl.col("run_time").cast(pl.Float64),
+            estimate=pl.col("estimate") * longer,
+        )
     )
+    _require_shapes(workload.name, jobs, table)
+    table = table.filter(pl.col("processors") <= workload.machine.processors)
     if scheduler.shape_choice == "efficient":
         area = pl.col("processors") * pl.col("run_time")
         table = table.filter(area.min().over("job") >= scheduler.efficiency * area)
@@ -457,27 +480,46 @@ def _as_text(result: Any) -> pl.Series:
     return ranges.group_by("job", maintain_order=True).agg(pl.col("text").str.join(","))["text"]
 
 
-def _recorded(jobs: pl.DataFrame) -> pl.DataFrame:
-    jobs = jobs.filter(pl.col("wait_time").is_not_null())
+def _recorded(name: str, jobs: pl.DataFrame) -> pl.DataFrame:
+    """Return the outcomes of the recorded schedule; who was wider than the machine says is so in the log."""
+    jobs = check_columns(jobs, name, ("wait_time",)).filter(pl.col("wait_time").is_not_null())
+    known = [column for column in NEEDED_COLUMNS if column != "estimate"]
+    jobs = check_workload(jobs, MOST_PROCESSORS, name, needed=known)
+    start = jobs["submit_time"] + jobs["wait_time"]
+    check_arrays({"wait_time": np.abs(jobs["wait_time"].to_numpy())}, jobs["processors"].to_numpy(), MOST_PROCESSORS,
+                 name=name, ids=jobs["job_id"].to_numpy())  # fmt: skip
     none = pl.repeat(False, jobs.height, eager=True)
-    return outcomes(jobs, jobs["submit_time"] + jobs["wait_time"], jobs["run_time"], none)
+    return outcomes(jobs, start, jobs["run_time"], none)
 
 
-def _require_known(name: str, jobs: pl.DataFrame) -> None:
-    for column in ("processors", "run_time", "submit_time"):
-        unknown = jobs[column].null_count()
-        if unknown:
-            raise SwflowError(
-                f"{name}: {unknown:,} jobs have no {column.replace('_', ' ')}; "
-                "drop them when cleaning (rules no-processors and unknown-run-time)"
-            )
-
-
-def _require_fit(name: str, jobs: pl.DataFrame, machine: int) -> None:
-    wide = jobs.filter(pl.col("processors") > machine)
-    if wide.height:
+def _require_shapes(name: str, jobs: pl.DataFrame, table: pl.DataFrame) -> None:
+    """Require that shapes can be simulated; those wider than the machine are left out later."""
+    unknown = table.filter(pl.any_horizontal(pl.col("processors", "run_time").is_null()))
+    if unknown.height:
+        job = jobs["job_id"][unknown["job"][0]]
         raise SwflowError(
-            f"{name}: job {wide['job_id'][0]} needs {wide['processors'][0]:,} of {machine:,} processors, "
-            f"and {wide.height - 1:,} more jobs are too wide; give a larger machine (--processors) "
-            "or drop them when cleaning (rule wider-than-machine)"
+            f"{name}: job {job} has a shape without processors or run time; make it with: swflow moldable"
+        )
+    ids = jobs["job_id"].to_numpy()[table["job"].to_numpy()]
+    lengths = {"run_time": table["run_time"].to_numpy(), "estimate": table["estimate"].to_numpy()}
+    check_arrays(lengths, table["processors"].to_numpy(), MOST_PROCESSORS, name=f"{name}: shapes", ids=ids)
+
+
+#: Bytes that a numbered processor takes at least: its place in lists of ranges and in sets; since when it is idle;
+#: and whom it shares its node with.
+_BYTES, _BYTES_IDLE, _BYTES_SHARED = 12, 24, 48
+
+
+def _require_memory(workload: Workload, scheduler: Scheduler) -> None:
+    """Say beforehand if a machine has more numbered processors than the memory holds."""
+    if scheduler.allocation == "count":
+        return
+    idle = _BYTES_IDLE if scheduler.allocation == "longest-idle" else 0
+    needed = workload.machine.processors * (_BYTES + idle + (_BYTES_SHARED if scheduler.shares else 0))
+    free = free_memory()
+    if free is not None and needed > free:
+        raise SwflowError(
+            f"{workload.name}: allocation {scheduler.allocation}: {workload.machine.processors:,} numbered processors "
+            f"take at least {needed / 1e9:,.1f} GB, and {free / 1e9:,.1f} GB are free; use allocation count, or a "
+            "smaller machine"
         )

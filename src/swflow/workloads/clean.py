@@ -6,15 +6,17 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
 from swflow.expressions import condition
-from swflow.jobs import SWF_FIELDS, Workload, read_workload, sort_jobs
-from swflow.machine import Machine
+from swflow.jobs import LONGEST_TIME, SWF_FIELDS, Workload, read_workload, sort_jobs
+from swflow.machine import MOST_PROCESSORS, Machine
 
 #: The rules of `clean`, in the order in which they are applied; a job counts under the first that it meets.
 RULES: dict[str, str] = {
+    "unknown-submit-time": "the submit time is unknown",
     "no-processors": "neither allocated nor requested processors are known",
     "wider-than-machine": "more processors than the machine has",
     "unknown-run-time": "the run time is unknown",
@@ -67,7 +69,8 @@ def clean(
     Raises
     ------
     SwflowError
-        If a rule or a condition is unknown, a submit time or job id is missing, or no job is left.
+        If a rule or a condition is unknown, a job id is missing or repeats, a time or a number of processors is
+        beyond all limits, a submit time is missing and its rule is not applied, or no job is left.
 
     Examples
     --------
@@ -82,6 +85,7 @@ def clean(
     unknown = [rule for rule in drop if rule not in RULES]
     if unknown:
         raise SwflowError(f"clean: unknown rule {unknown[0]!r} in drop; known are {', '.join(RULES)}")
+    _require_limits(fields, name)
     jobs = _derive(_with_nulls(fields))
     _require_identity(jobs, name)
     removed: dict[str, int] = {}
@@ -90,6 +94,7 @@ def clean(
         if kept.height < jobs.height:
             removed[reason] = jobs.height - kept.height
         jobs = kept
+    _require_column(jobs, "submit_time", name)
     if jobs.is_empty():
         raise SwflowError(f"clean: {name}: no job is left of {fields.height}; removed: {describe(removed)}")
     entry = {"stage": "clean", "read": fields.height, "kept": jobs.height, "removed": removed}
@@ -121,16 +126,62 @@ def _derive(jobs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _require_identity(jobs: pl.DataFrame, name: str) -> None:
-    for column in ("job_id", "submit_time"):
-        missing = jobs[column].null_count()
-        if missing:
-            raise SwflowError(f"clean: {name}: {missing} jobs have no {column.replace('_', ' ')}; it must be known")
+    _require_column(jobs, "job_id", name)
     duplicates = jobs.height - jobs["job_id"].n_unique()
     if duplicates:
         job = jobs.filter(pl.col("job_id").is_duplicated())["job_id"][0]
         raise SwflowError(
             f"clean: {name}: job ids must be unique, but {duplicates:,} lines repeat one (the first is {job})"
         )
+
+
+def _require_column(jobs: pl.DataFrame, column: str, name: str) -> None:
+    missing = jobs[column].null_count()
+    if missing:
+        raise SwflowError(f"clean: {name}: {missing} jobs have no {column.replace('_', ' ')}; it must be known")
+
+
+#: Fields that are times or processors, and how large they may be, whatever the sign.
+_LIMITS: dict[str, float] = {
+    "submit_time": LONGEST_TIME,
+    "wait_time": LONGEST_TIME,
+    "run_time": LONGEST_TIME,
+    "average_cpu_time": LONGEST_TIME,
+    "requested_time": LONGEST_TIME,
+    "think_time": LONGEST_TIME,
+    "allocated_processors": MOST_PROCESSORS,
+    "requested_processors": MOST_PROCESSORS,
+}
+
+
+def _within_limits() -> pl.Expr:
+    """Say of a line whether its times and processors can be some."""
+    return pl.all_horizontal(
+        # not a number is neither above nor below
+        pl.col(column).is_null() | ((pl.col(column) >= -limit) & (pl.col(column) <= limit) & ~_is_nan(column))
+        for column, limit in _LIMITS.items()
+    )
+
+
+def _is_nan(column: str) -> pl.Expr:
+    return pl.col(column).is_nan() if SWF_FIELDS[column].is_float() else pl.lit(False)
+
+
+def _require_limits(fields: pl.DataFrame, name: str) -> None:
+    """Raise an error that names the first job with a time or a number of processors that cannot be one."""
+    wrong = fields.filter(~_within_limits())
+    if wrong.is_empty():
+        return
+    row = wrong.row(0, named=True)
+    column = next(
+        column for column, limit in _LIMITS.items() if row[column] is not None and not abs(row[column]) <= limit
+    )
+    unit = " s" if SWF_FIELDS[column].is_float() else ""
+    raise SwflowError(
+        f"clean: {name}: job {row['job_id']}: {column} is {row[column]:g}{unit}, beyond the limit of "
+        f"{_LIMITS[column]:g}{unit} ({wrong.height:,} such jobs); correct the log, or skip such lines and count them "
+        "with --lenient"
+    )
 
 
 def _filters(
@@ -151,6 +202,7 @@ def _filters(
     for status in without_status:
         yield f"status-{status}", pl.col("status") == status
     rules = {
+        "unknown-submit-time": pl.col("submit_time").is_null(),
         "no-processors": pl.col("processors").is_null(),
         "wider-than-machine": pl.col("processors") > machine.processors,
         "unknown-run-time": pl.col("run_time").is_null() | (pl.col("run_time") < 0),
@@ -185,7 +237,7 @@ def clean_log(
         The log's name; by default the file's.
     processors, nodes : int, optional
         The machine; by default MaxProcs and MaxNodes of the header and, where there are none, as many
-        processors as the widest job has.
+        processors as the recorded schedule used at its peak, or the widest job has. That is a guess, and a warning.
     since, until : datetime.date or datetime.datetime, optional
         Only jobs submitted on or after the first and before the second, by the clock of the log's site.
     lenient : bool
@@ -196,7 +248,8 @@ def clean_log(
     Returns
     -------
     Workload
-        Its history's entry also counts ``malformed`` lines among the removed.
+        Its history's entry also counts ``malformed`` lines among the removed, and has ``machine_from``,
+        ``recorded_peak`` and, if something is doubtful, ``warnings``.
 
     Raises
     ------
@@ -206,11 +259,17 @@ def clean_log(
     from swflow.swf import header_number, read_swf, seconds_since_start
 
     log = read_swf(path, lenient=lenient)
-    machine, source = _machine_of(log.fields, log.header, header_number, processors, nodes)
+    name = name or log_name(path)
+    fields = log.fields.filter(_within_limits()) if lenient else log.fields
+    _require_limits(fields, name)
+    skipped = len(log.skipped) + log.fields.height - fields.height
+    if fields.is_empty():
+        raise SwflowError(f"clean: {name}: no job is within the limits of times and processors")
+    machine, source = _machine_of(fields, log.header, header_number, processors, nodes)
     workload = clean(
-        log.fields,
+        fields,
         machine,
-        name=name or log_name(path),
+        name=name,
         drop=drop,
         without_status=without_status,
         flurries=flurries,
@@ -221,9 +280,72 @@ def clean_log(
         header=log.header,
     )
     entry = workload.history[0] | {"machine_from": source, "read": log.fields.height + len(log.skipped)}
-    if log.skipped:
-        entry["removed"] = {"malformed": len(log.skipped)} | entry["removed"]
+    if skipped:
+        entry["removed"] = {"malformed": skipped} | entry["removed"]
+    peak, beyond = recorded_use(workload.jobs, machine.processors)
+    entry["recorded_peak"] = peak
+    warnings = _warnings(machine, source, peak, beyond)
+    if warnings:
+        entry["warnings"] = warnings
     return replace(workload, history=(entry,))
+
+
+def recorded_use(jobs: pl.DataFrame, machine: int) -> tuple[int, float]:
+    """
+    Return how many processors the recorded schedule used at its peak, and for how long more than a machine has.
+
+    Parameters
+    ----------
+    jobs : polars.DataFrame
+        With ``submit_time``, ``wait_time``, ``run_time`` and, as `clean` makes it, ``processors``. Jobs of which one is
+        unknown do not count; in a log that knows no wait time at all the submit times are the starts.
+    machine : int
+        Processors of the machine.
+
+    Returns
+    -------
+    peak : int
+        The most processors that were busy at once, 0 if no start is known. Who ends at an instant has left before
+        others start.
+    beyond : float
+        The share of the time from the first start to the last end in which more than ``machine`` were busy.
+
+    Examples
+    --------
+    >>> jobs = pl.DataFrame({"submit_time": [0.0, 5.0], "wait_time": [0.0, 1.0], "run_time": [10.0, 4.0],
+    ...                      "processors": [3, 2]})
+    >>> recorded_use(jobs, 4)
+    (5, 0.4)
+    """
+    if jobs["wait_time"].null_count() == jobs.height:
+        jobs = jobs.with_columns(wait_time=pl.lit(0.0))
+    jobs = jobs.filter(pl.col("run_time") > 0, pl.col("processors") > 0).drop_nulls(["submit_time", "wait_time"])
+    if jobs.is_empty():
+        return 0, 0.0
+    start = (jobs["submit_time"] + jobs["wait_time"]).to_numpy()
+    processors = jobs["processors"].to_numpy()
+    times = np.concatenate([start + jobs["run_time"].to_numpy(), start])
+    order = np.argsort(times, kind="stable")
+    busy = np.cumsum(np.concatenate([-processors, processors])[order])
+    lengths = np.diff(times[order])
+    whole = lengths.sum()
+    return int(busy.max()), float(lengths[busy[:-1] > machine].sum() / whole) if whole > 0 else 0.0
+
+
+def _warnings(machine: Machine, source: str, peak: int, beyond: float) -> list[str]:
+    """Say what is doubtful about a machine."""
+    warnings = []
+    if source in ("widest job", "recorded peak"):
+        warnings.append(
+            f"the header has no MaxProcs: {machine.processors:,} processors are a guess, by the {source}; "
+            "give the machine's: --machine-processors"
+        )
+    if peak > machine.processors:
+        warnings.append(
+            f"the recorded schedule has up to {peak:,} processors busy, more than the machine's "
+            f"{machine.processors:,} in {beyond:.2%} of its time; its utilization and load cannot be trusted there"
+        )
+    return warnings
 
 
 def open_workload(path: str | os.PathLike[str], processors: int | None = None) -> Workload:
@@ -275,5 +397,6 @@ def _machine_of(
         stated = header_number(header, key)
         if stated is not None and stated > 0:
             return Machine.of(stated, nodes or header_number(header, "MaxNodes")), f"header ({key})"
-    widest = fields.select(pl.max_horizontal("allocated_processors", "requested_processors").max()).item()
-    return Machine.of(max(1, int(widest)), nodes), "widest job"
+    widest = max(1, fields.select(pl.max_horizontal("allocated_processors", "requested_processors").max()).item())
+    peak, _ = recorded_use(_derive(_with_nulls(fields)), widest)
+    return Machine.of(max(widest, peak), nodes), "recorded peak" if peak > widest else "widest job"
