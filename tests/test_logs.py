@@ -1,5 +1,6 @@
 """The catalogue of logs, and fetching from folders, servers that fail, and nowhere."""
 
+import contextlib
 import gzip
 import hashlib
 import re
@@ -13,7 +14,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from swflow import logs
+from swflow import logs, swf
 from swflow.errors import SwflowError
 from swflow.expressions import condition
 from swflow.jobs import JOB_COLUMNS
@@ -227,6 +228,93 @@ def test_a_progress_bar_on_a_terminal(server: Server, tmp_path: Path, monkeypatc
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     assert fetch(the_log(server.base), tmp_path / "a.gz", progress=True).jobs == 2
     assert capsys.readouterr().out == ""
+
+
+ALMOST = b"; MaxRecords: 2\n1 0" + REST
+
+
+@pytest.mark.parametrize(
+    ("content", "part"),
+    [
+        (b"Not Found", "1: 2 fields instead of 18"),
+        (b"Not Found\n" * 30, "1: 2 fields instead of 18"),
+        (TEXT[:-10], "4: 15 fields instead of 18"),
+        (TEXT + b"<html>", "5: 1 fields instead of 18"),
+        (ALMOST, "1 job lines, but its header says 2, so it is cut or changed"),
+        (b"; MaxJobs: 9\n; Note: x\n;   a (6 jobs removed)\n1 0" + REST, "1 job lines, but its header says 3"),
+        (b'{"error": 404}', "1: 2 fields instead of 18"),
+    ],
+)
+def test_without_a_checksum_what_is_fetched_must_be_the_log_that_its_header_describes(
+    server: Server, tmp_path: Path, content: bytes, part: str
+):
+    server.files["/l_tiny/T-1.swf.gz"] = content
+    with pytest.raises(SwflowError) as caught:
+        fetch(the_log(server.base), tmp_path / "out" / "a.gz")
+    assert part in str(caught.value) and "\n" not in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "head",
+    [b"; MaxRecords: 1\n", b"; MaxJobs: 1\n; MaxRecords: 7\n", b"; MaxJobs: 4\n; Note: a (3 jobs removed)\n", b""],
+)
+def test_headers_that_fit_their_logs(server: Server, tmp_path: Path, head: bytes):
+    server.files["/l_tiny/T-1.swf.gz"] = head + b"1 0" + REST
+    assert fetch(the_log(server.base), tmp_path / "a.gz").jobs == 1
+
+
+def test_a_log_of_ones_own_may_be_shorter_than_its_header_says(tmp_path: Path):
+    (tmp_path / "t.swf").write_bytes(ALMOST)
+    assert fetch(Log("TINY", path=str(tmp_path / "t.swf")), tmp_path / "a.gz").jobs == 1
+    (tmp_path / "t.swf").write_bytes(ALMOST + b"bad line\n")
+    assert fetch(Log("TINY", path=str(tmp_path / "t.swf"), clean={"lenient": True}), tmp_path / "a.gz").jobs == 2
+    with pytest.raises(SwflowError, match="3: 2 fields"):
+        fetch(Log("TINY", path=str(tmp_path / "t.swf")), tmp_path / "a.gz")
+
+
+def test_a_file_made_to_fill_the_memory_is_left_in_time(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(swf, "PACKED_SIZE", 1 << 20)
+    server.files["/l_tiny/T-1.swf.gz"] = gzip.compress(TEXT + b" " * (1 << 24))
+    with pytest.raises(SwflowError, match="bytes decompress to more than"):
+        fetch(the_log(server.base), tmp_path / "a.gz")
+    monkeypatch.setattr(logs, "LARGEST_FILE", 1000)
+    server.files["/l_tiny/T-1.swf.gz"] = TEXT * 100
+    with pytest.raises(SwflowError, match="sends more than 1,000 bytes"):
+        fetch(the_log(server.base), tmp_path / "a.gz")
+    with pytest.raises(SwflowError, match=r"/dev/zero \(a device, not a log file\)"):
+        fetch(Log("TINY", path="/dev/zero"), tmp_path / "a.gz")
+
+
+@pytest.mark.parametrize("head", ["HTTP/1.0 200 OK\r\n\r\n", "HTTP/1.0 200 OK\r\nX-Slow: "])
+def test_a_server_that_trickles_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, head: str):
+    """It sends a byte now and then, of the content or of its header, so that no single wait is long."""
+    monkeypatch.setattr(logs, "LONGEST_DOWNLOAD", 0.4)
+    stop = threading.Event()
+
+    def trickle(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection, contextlib.suppress(OSError):
+            connection.recv(4096)
+            connection.sendall(head.encode())
+            while not stop.wait(0.02):
+                connection.sendall(b"1")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=trickle, args=(listener,), daemon=True).start()
+        with pytest.raises(SwflowError, match="took too long"):
+            fetch(the_log(f"http://127.0.0.1:{listener.getsockname()[1]}"), tmp_path / "a.gz")
+        stop.set()
+
+
+@pytest.mark.archive
+def test_the_headers_of_the_archive_fit_their_logs_without_the_catalogue(traces: Path, tmp_path: Path):
+    for name in ("KTH-SP2", "NASA-iPSC", "LLNL-Atlas"):
+        log = load_catalogue(CATALOGUE)[name]
+        bare = Log(name, file=log.file, url=log.url)
+        assert fetch(bare, tmp_path / "log.swf.gz", mirror=traces).jobs == log.jobs
 
 
 # --- the catalogue ----------------------------------------------------------------------------------------

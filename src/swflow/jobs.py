@@ -202,7 +202,7 @@ def check_columns(jobs: pl.DataFrame, name: str, needed: Iterable[str] = NEEDED_
         if column not in jobs.columns:
             raise SwflowError(f"{name}: no column {column}; a workload needs {', '.join(needed)}")
     schema = jobs.schema
-    wider = {}
+    wider: dict[str, Any] = {}
     for column, wanted in JOB_COLUMNS.items():
         if column not in schema or schema[column] == wanted:
             continue

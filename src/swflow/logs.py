@@ -7,10 +7,11 @@ import io
 import os
 import re
 import sys
+import threading
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -20,10 +21,13 @@ import yaml
 
 from swflow.errors import SwflowError, suggest
 from swflow.files import atomic_path
-from swflow.swf import compress, parse_moment, plain_text
+from swflow.swf import LARGEST_FILE, compress, header_number, parse_moment, parse_swf, plain_text, read_content
 
 #: Seconds to wait for a connection, and for the next bytes of an answer.
 TIMEOUT = (4.0, 30.0)
+
+#: Seconds that one address may take for a whole file, however it trickles.
+LONGEST_DOWNLOAD = 1800.0
 
 #: Seconds before the first repetition of a request; doubled for every further one.
 BACK_OFF = 0.3
@@ -339,7 +343,8 @@ def fetch(
     Raises
     ------
     SwflowError
-        If no address has the file, or checksum or number of jobs differ from the catalogue's.
+        If no address has the file, it is larger or slower than any log, it is no log in the Standard Workload Format,
+        or checksum or number of jobs differ from the catalogue's (without a checksum there: from the file's header).
     """
     if log.of is not None:
         raise SwflowError(f"{log.name}: a period of {log.of} has no file of its own; fetch {log.of}")
@@ -406,11 +411,9 @@ def _read(address: str, retries: int, progress: bool) -> bytes:
     if path is None:
         return _download(address, retries, progress)
     try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise _NotThere("no such file") from None
-    except OSError as error:
-        raise _NotThere(error.strerror or str(error)) from None
+        return read_content(path)
+    except SwflowError as error:
+        raise _NotThere(str(error).removeprefix(f"{path}: ")) from None
 
 
 def _download(url: str, retries: int, progress: bool) -> bytes:
@@ -418,14 +421,15 @@ def _download(url: str, retries: int, progress: bool) -> bytes:
     import pooch
     import requests
 
+    until = time.monotonic() + LONGEST_DOWNLOAD
     for attempt in range(retries + 1):
         if attempt:
             time.sleep(BACK_OFF * 2 ** (attempt - 1))
-        content = io.BytesIO()
+        content = _Limited(url, until)
         try:
             with _bar(url, progress) as bar:
                 download = pooch.HTTPDownloader(progressbar=bar, chunk_size=1 << 16, timeout=TIMEOUT)
-                download(url, content, None)
+                _until(until, lambda to=content, get=download: get(url, to, None))
             return content.getvalue()
         except requests.HTTPError as error:
             status = error.response.status_code if error.response is not None else 0
@@ -444,6 +448,46 @@ def _download(url: str, retries: int, progress: bool) -> bytes:
             reason = _network_reason(error)
             break
     raise _Unreachable(reason)
+
+
+class _Limited(io.BytesIO):
+    """What is downloaded: no larger than a log may be, and no later than its time is up."""
+
+    def __init__(self, url: str, until: float) -> None:
+        super().__init__()
+        self._url, self._until = url, until
+
+    def write(self, block: Any) -> int:
+        """Take the next bytes, or raise an error."""
+        if self.tell() + len(block) > LARGEST_FILE:
+            raise SwflowError(
+                f"{self._url}: sends more than {LARGEST_FILE:,} bytes; no log is as large; correct the url"
+            )
+        if time.monotonic() > self._until:
+            raise _Unreachable(_TOO_LONG)
+        return super().write(block)
+
+
+_TOO_LONG = "the transfer took too long"
+
+
+def _until(moment: float, function: Callable[[], None]) -> None:
+    """Call a function, and leave it alone if it is not done in time: a server may trickle even its header."""
+    errors: list[BaseException] = []
+
+    def call() -> None:
+        try:
+            function()
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    thread.join(max(0.0, moment - time.monotonic()))
+    if errors:
+        raise errors[0]
+    if thread.is_alive():
+        raise _Unreachable(_TOO_LONG)
 
 
 def _network_reason(error: Exception) -> str:
@@ -525,7 +569,31 @@ def _check(log: Log, text: bytes, source: str) -> tuple[int, str]:
         raise SwflowError(f"{where}: the text has sha256 {checksum}, the catalogue says {log.sha256}; {advice}")
     if log.jobs is not None and jobs != log.jobs:
         raise SwflowError(f"{where}: {jobs} job lines, but the catalogue says {log.jobs}; {advice}")
+    if log.sha256 is None:
+        _require_log(log, text, where, advice)
     return jobs, checksum
+
+
+def _require_log(log: Log, text: bytes, where: str, advice: str) -> None:
+    """
+    Require of a file without a checksum that all lines are jobs and that it is as long as its header says.
+
+    The header of a log that the archive cleaned has the jobs of the raw one, and says in its notes how many were
+    removed. A local file is the user's own, who may have shortened it; and with ``clean: {lenient: true}`` lines may be
+    malformed.
+    """
+    parsed = parse_swf(text, where, lenient=bool(log.clean.get("lenient")))
+    if log.path is not None or log.jobs is not None:
+        return
+    stated = [number for key in ("MaxRecords", "MaxJobs") if (number := header_number(parsed.header, key)) is not None]
+    notes = " ".join(parsed.header.get("Note", []))
+    removed = sum(int(count) for count in re.findall(r"\((\d{1,12}) jobs removed\)", notes))
+    found = parsed.fields.height + len(parsed.skipped)
+    if stated and found not in (*stated, *(number - removed for number in stated)):
+        said = stated[0] - removed
+        raise SwflowError(
+            f"{where}: {found:,} job lines, but its header says {said:,}, so it is cut or changed; {advice}"
+        )
 
 
 def _job_lines(text: bytes) -> tuple[bytes, int]:

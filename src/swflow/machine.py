@@ -17,10 +17,11 @@ def require_machine(processors: Any, what: str = "processors") -> None:
     """Raise an error unless a machine can have so many processors."""
     if isinstance(processors, bool) or not isinstance(processors, Integral):
         raise SwflowError(f"machine: {what} must be a whole number, not {processors!r}")
-    if processors < 1:
-        raise SwflowError(f"machine: {what} must be at least 1, not {processors}")
-    if processors > MOST_PROCESSORS:
-        raise SwflowError(f"machine: {what} must be at most {MOST_PROCESSORS:,} (2^31), not {processors:,}")
+    count = int(processors)
+    if count < 1:
+        raise SwflowError(f"machine: {what} must be at least 1, not {count}")
+    if count > MOST_PROCESSORS:
+        raise SwflowError(f"machine: {what} must be at most {MOST_PROCESSORS:,} (2^31), not {count:,}")
 
 
 @dataclass(frozen=True)
