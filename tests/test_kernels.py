@@ -281,7 +281,7 @@ def test_bad_centres_are_named():
     formulas = [key_function(lambda now, a, b, c, d, e, f, g, job: -job) for _ in range(2)]
     for centres, dispatch, message in [
         ([{"machine": 4}], "random", "dispatch: unknown value 'random'"),
-        ([{"machine": 2}, {"machine": 1}], "round-robin", "3 processors is too wide"),
+        ([{"machine": 2}, {"machine": 1}], "round-robin", "dispatch: job 0 needs 3 of 2 processors"),
         ([{"machine": 4, "order": formula} for formula in formulas], "round-robin", "different formulas"),
     ]:
         with pytest.raises(SwflowError, match=message):

@@ -3,6 +3,10 @@
 import numpy as np
 import polars as pl
 
+from swflow.errors import SwflowError
+from swflow.jobs import END_OF_TIME
+from swflow.machine import require_machine
+
 
 def load_experienced(
     submit: np.ndarray, start: np.ndarray, end: np.ndarray, processors: np.ndarray, machine: int
@@ -81,6 +85,7 @@ def _average_over_stay(
     submit: np.ndarray, end: np.ndarray, counted_from: np.ndarray, processors: np.ndarray, machine: int
 ) -> np.ndarray:
     """Average over each stay the share of the machine taken by jobs that count from some time to their end."""
+    _require_schedule({"submit time": submit, "end": end, "start": counted_from}, processors, machine)
     if submit.size == 0:
         return np.empty(0)
     times = np.concatenate([counted_from, end])
@@ -103,6 +108,19 @@ def _average_over_stay(
     return np.where(stay > 0, (at_end - at_submit) / np.where(stay > 0, stay, 1.0), now)
 
 
+def _require_schedule(times: dict[str, np.ndarray], processors: np.ndarray, machine: int) -> None:
+    """Require times that are finite, one a job, and a machine; schedules may reach further than jobs."""
+    require_machine(machine)
+    for name, values in times.items():
+        if values.shape != processors.shape or values.dtype.kind not in "fiu":
+            raise SwflowError(f"load: the {name} must be a number a job, not {values.dtype} of {values.shape}")
+        if values.size and not (values.min() >= -END_OF_TIME and values.max() <= END_OF_TIME):
+            place = int(np.argmax(~(np.abs(values) <= END_OF_TIME)))
+            raise SwflowError(
+                f"load: job {place}: the {name} is {values[place]:g}; it must be at most {END_OF_TIME:.3g}"
+            )
+
+
 def with_load(outcomes: pl.DataFrame, machine: int) -> pl.DataFrame:
     """
     Fill the columns ``load`` and ``backlog_load`` of an outcomes table.
@@ -119,6 +137,9 @@ def with_load(outcomes: pl.DataFrame, machine: int) -> pl.DataFrame:
     polars.DataFrame
         The same rows with `load_experienced` and `load_with_backlog`.
     """
+    for name in ("submit_time", "start_time", "end_time", "processors"):
+        if name in outcomes.columns and not outcomes.schema[name].is_numeric():
+            raise SwflowError(f"outcomes: column {name} holds {outcomes.schema[name]}, not numbers")
     submit, start, end, processors = (
         outcomes[name].to_numpy() for name in ("submit_time", "start_time", "end_time", "processors")
     )

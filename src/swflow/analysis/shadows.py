@@ -5,6 +5,9 @@ import polars as pl
 from swflow.errors import SwflowError
 from swflow.machine import Machine
 
+#: Ranges of processors, such as ``0-3,8``.
+_PLACES = r"^\d{1,10}(-\d{1,10})?(,\d{1,10}(-\d{1,10})?)*$"
+
 
 def shadows(outcomes: pl.DataFrame, demands: pl.DataFrame, machine: Machine) -> pl.DataFrame:
     """
@@ -169,6 +172,16 @@ def _parts(outcomes: pl.DataFrame, demands: pl.DataFrame, machine: Machine) -> t
             raise SwflowError(f"shadows: the {what} lack {', '.join(missing)}")
     resources = [name for name in machine.capacities if name in demands.columns]
     size = machine.processors_per_node
+    endless = outcomes.filter(~(pl.col("start_time").is_finite() & pl.col("end_time").is_finite()).fill_null(False))
+    if endless.height:
+        raise SwflowError(f"shadows: job {endless['job_id'][0]} has no finite start and end")
+    odd = outcomes.filter(
+        ~pl.col("places").cast(pl.String).str.contains(r"^\d{1,10}(-\d{1,10})?(,\d{1,10}(-\d{1,10})?)*$")
+    )
+    if odd.height:
+        raise SwflowError(
+            f"shadows: job {odd['job_id'][0]} has places {odd['places'][0]!r}; they are ranges such as 0-3,8"
+        )
     timed = outcomes.filter(pl.col("end_time") > pl.col("start_time"))
     placed = ranges(timed.select("job_id", "start_time", "end_time", "places"))
     wrong = placed.filter((pl.col("first") < 0) | (pl.col("last") >= machine.processors))

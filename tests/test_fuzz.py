@@ -1,0 +1,12 @@
+"""A short run of the fuzz target, without bounds checks; `python tests/fuzz.py --minutes 20` is the long one."""
+
+import pytest
+
+import fuzz
+
+
+@pytest.mark.parametrize("kind", ["ordinary", "table", "log"])
+def test_drawn_cases_are_equal_or_refused(kind: str):
+    verdicts = [fuzz.run_case(1, number, [kind])[1:] for number in range(300)]
+    assert [text for verdict, text in verdicts if verdict == fuzz.FAILURE] == []
+    assert len({verdict for verdict, _ in verdicts}) == (1 if kind in ("ordinary", "table") else 2)
