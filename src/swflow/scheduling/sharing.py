@@ -20,6 +20,9 @@ PENALTY_SIGNATURE = "float64(float64, float64)"
 #: Ends of penalized jobs are rounded to this fraction of a second, so that rounding errors decide no tie.
 TICKS = 2.0**20
 
+#: A job a million times as long as it would be is no job any more: formulas may not give more.
+MOST_PENALTY = 1e6
+
 _NONE = np.uint64(0)
 
 
@@ -137,7 +140,7 @@ class Sharing(NamedTuple):
     job: np.ndarray
     place: np.ndarray
     node: np.ndarray
-    numbers: np.ndarray  # the round, and how many nodes are touched
+    numbers: np.ndarray  # the round, how many nodes are touched, and whether a formula gave what is no penalty
 
 
 @njit
@@ -168,7 +171,7 @@ def new_sharing(
         np.zeros(count, JOB),
         np.zeros(places, PLACE),
         np.zeros(nodes, NODE),
-        np.zeros(2, np.int64),
+        np.zeros(3, np.int64),
     )
     for job in range(count):
         sharing.job[job].limit = limit
@@ -196,7 +199,11 @@ def penalty_with(sharing: Sharing, usage: np.ndarray, job: int, processes: int) 
             asked += processes * sharing.demands[job, resource]
         capacity = sharing.capacities[resource]
         if sharing.penalty_kind == FORMULA:
-            penalty += max(sharing.formula(asked, capacity), 0.0)
+            value = sharing.formula(asked, capacity)
+            if value >= 0.0 and value <= MOST_PENALTY:
+                penalty += value
+            else:  # the caller refuses the run
+                sharing.numbers[2] = 1
         else:
             penalty += max(asked / capacity, 1.0) - 1.0
     return penalty
