@@ -11,12 +11,15 @@ import pytest
 import naive
 from swflow.analysis.shadows import penalty_times, shadows
 from swflow.errors import SwflowError
+from swflow.jobs import Workload
+from swflow.machine import Machine
 from swflow.runs import run
 from swflow.scheduling.allocation import ALLOCATIONS
 from swflow.scheduling.orders import compile_penalty
 from swflow.scheduling.placed import ORDERS, Places, simulate_places
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.sharing import Resources
+from swflow.scheduling.simulate import simulate
 from swflow.workloads.clean import clean_log
 from swflow.workloads.machine import with_machine
 from swflow.workloads.memory import memory
@@ -271,3 +274,20 @@ def test_the_tables_of_guim_2007(traces: Path) -> None:
 def test_orders_and_allocations_are_all_drawn() -> None:
     assert set(SHARED_ALLOCATIONS) < set(ALLOCATIONS)
     assert len(ORDERS) >= 9
+
+
+@pytest.mark.parametrize("allocation", ["first-fit", "least-shared"])
+@pytest.mark.parametrize(
+    "penalty", ["1/0", "0/0", "-5", "exp(usage)", "usage / capacity - 1", "log(usage - capacity)", "sqrt(-1 - usage)"]
+)
+def test_a_formula_that_gives_no_penalty_is_refused_when_it_is_evaluated(allocation, penalty) -> None:
+    jobs = pl.DataFrame({
+        "job_id": [1, 2], "submit_time": [0.0, 1.0], "run_time": [10.0, 5.0], "estimate": [10.0, 5.0],
+        "processors": [1, 1], "user_id": [1, 1], "memory_bandwidth": [2000.0, 3000.0],
+    })  # fmt: skip
+    tiny = Workload(jobs, Machine(8, 2, {"memory_bandwidth": 6000.0}), "tiny")
+    options = {"backfill": "easy", "allocation": allocation, "runtime": "shared", "penalty": penalty}
+    with pytest.raises(SwflowError, match=r"^penalty: the formula is negative, undefined or above 1e\+09[^\n]*$"):
+        simulate(tiny, Scheduler(**options))
+    kept = simulate(tiny, Scheduler(**options | {"penalty": f"0 * usage if usage < 9000 else {penalty}"}))
+    assert kept["penalty_time"].to_list() == [0, 0]

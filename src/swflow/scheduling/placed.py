@@ -1076,7 +1076,7 @@ def simulate_kernel(
     capacities: np.ndarray,
     limit: float,
     allowed: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]:
     """Simulate; see `simulate_places`, which prepares the arguments."""
     count = submit.size
     words = (machine + 63) >> 6

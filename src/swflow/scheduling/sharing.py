@@ -20,8 +20,8 @@ PENALTY_SIGNATURE = "float64(float64, float64)"
 #: Ends of penalized jobs are rounded to this fraction of a second, so that rounding errors decide no tie.
 TICKS = 2.0**20
 
-#: A job a million times as long as it would be is no job any more: formulas may not give more.
-MOST_PENALTY = 1e6
+#: A job that takes a thousand million times as long does not end: formulas may not give more.
+MOST_PENALTY = 1e9
 
 _NONE = np.uint64(0)
 
