@@ -21,6 +21,7 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError, suggest
+from swflow.jobs import JOB_COLUMNS
 
 #: So deep may an expression be nested, and so many parts may a formula have: compilers give up beyond.
 MOST_LEVELS = 100
@@ -108,8 +109,9 @@ def parse_expression(
         position = f"at position {getattr(node, 'col_offset', 0) + 1}"
         if id(node) in listed:
             continue
-        if id(node) in called and (not isinstance(node, ast.Name) or node.id not in callable_names):
-            name = ast.unparse(node)
+        function = node.func if isinstance(node, ast.Call) else None
+        if function and (not isinstance(function, ast.Name) or function.id not in callable_names):
+            name = ast.unparse(function)
             can = (
                 f"; known functions are {', '.join(callable_names)}"
                 if callable_names
@@ -337,8 +339,8 @@ def check_condition(text: str, where: str, names: Iterable[str] | Mapping[str, A
         flags = {name for name, dtype in names.items() if dtype == pl.Boolean}
         names = [name for name, dtype in names.items() if name in flags or dtype.is_numeric()]
     tree = parse_expression(text, names, where, conditions=True)
-    if names is None:  # `killed` alone may be a condition, if there is such a column
-        flags = {node.id for node in _alone(tree)}
+    if names is None:  # of the columns that runs and steps add, one may be a condition, such as `killed`
+        flags = {node.id for node in _alone(tree)} - JOB_COLUMNS.keys()
     _require_kinds(tree, flags, f"{where}: {_short(text)}")
     return tree
 
