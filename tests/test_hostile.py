@@ -720,6 +720,7 @@ def database(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("queries") / "d.duckdb"
     with duckdb.connect(path) as connection:
         connection.execute("CREATE TABLE t AS SELECT 1 AS a, 'x' AS b")
+        connection.execute("CREATE TABLE runs (run VARCHAR)")
         connection.execute("CREATE VIEW evil AS SELECT * FROM read_text('/etc/hostname')")
     return path
 

@@ -69,7 +69,7 @@ def reason_of(error: BaseException) -> str | None:
         return "not enough memory"
     if not isinstance(error, OSError) and type(error).__module__.partition(".")[0] not in _LIBRARIES:
         return None
-    number = _number_of(error)
+    number = number_of(error)
     if number is not None:
         return _REMEDIES.get(number) or os.strerror(number)
     return " ".join(str(error).split())[:300] or type(error).__name__
@@ -77,12 +77,12 @@ def reason_of(error: BaseException) -> str | None:
 
 def reason_of_writing(error: BaseException) -> str | None:
     """Say in one line why a file could not be written; None if that is not what the error is about."""
-    number = _number_of(error)
+    number = number_of(error)
     return None if number in (None, errno.ENOENT) else reason_of(error)
 
 
-def _number_of(error: BaseException) -> int | None:
-    """Return the system's number of an error, also where a library hides it in its words."""
+def number_of(error: BaseException) -> int | None:
+    """Return the system's number of an error, also where a library hides it in its words; None if it has none."""
     if isinstance(error, IsADirectoryError):
         return errno.EISDIR
     text = str(error).lower()

@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 
-from swflow.errors import SwflowError
+from swflow.errors import SwflowError, number_of
 
 #: What a query may be unless it is allowed to write.
 _READING = ("SELECT", "EXPLAIN", "PRAGMA", "MULTI")  # DuckDB calls a PIVOT several statements
@@ -106,10 +106,22 @@ def query(
             target = str(output).replace("'", "''")
             connection.execute(f"COPY (\n{statement}\n) TO '{target}' (FORMAT {format}, USE_TMP_FILE false)")
             return [], []
+        except duckdb.CatalogException as error:
+            if _has_runs(connection):
+                raise SwflowError(f"sql: {one_line(error)}") from None
+            raise
         except duckdb.PermissionException:
             raise SwflowError("sql: a query only reads the database; to read or write files, add --write") from None
         except duckdb.Error as error:
+            number = number_of(error)
+            if output is not None and number is not None:
+                raise OSError(number, os.strerror(number)) from None  # for who writes the file
             raise SwflowError(f"sql: {one_line(error)}") from None
+
+
+def _has_runs(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Return whether a database is one of swflow's."""
+    return bool(connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'runs'").fetchall())
 
 
 def _reading_statement(connection: duckdb.DuckDBPyConnection, sql: str) -> str:

@@ -56,7 +56,9 @@ def figure(
     ] = None,
     split: Annotated[
         list[str] | None,
-        typer.Option(help="For heatmaps: also draw subsets of the jobs; a column, or NAME=SQL PREDICATE. Repeatable."),
+        typer.Option(
+            help="For heatmaps: also draw subsets of the jobs; a column, or NAME=CONDITION as in select. Repeatable."
+        ),
     ] = None,
     sweep: Annotated[str | None, typer.Option(help="For sweep: its name.")] = None,
     measure: Annotated[

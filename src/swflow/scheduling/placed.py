@@ -1505,8 +1505,8 @@ def simulate_places(
     )
     if is_wrong:
         raise SwflowError(
-            f"penalty: the formula is negative, undefined or above {MOST_PENALTY:g} for a usage that occurs; "
-            "let it be 0 where nothing is overloaded, as in: max(usage / capacity, 1) - 1"
+            f"penalty: the formula is undefined, above {MOST_PENALTY:g}, or of an overload negative for a usage that "
+            "occurs; write one that never is, such as: max(usage / capacity, 1) - 1"
         )
     lost = np.where(end > start + spent, end - start - spent, 0.0)
     return Places(start, offsets, ranges, end, lost, killed)

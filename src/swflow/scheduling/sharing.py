@@ -202,8 +202,8 @@ def penalty_with(sharing: Sharing, usage: np.ndarray, job: int, processes: int) 
             value = sharing.formula(asked, capacity)
             if value >= 0.0 and value <= MOST_PENALTY:
                 penalty += value
-            else:  # the caller refuses the run
-                sharing.numbers[2] = 1
+            elif not (value < 0.0 and asked <= capacity):  # below the capacity, negative is none
+                sharing.numbers[2] = 1  # the caller refuses the run
         else:
             penalty += max(asked / capacity, 1.0) - 1.0
     return penalty
