@@ -287,9 +287,7 @@ def test_a_formula_that_gives_no_penalty_is_refused_when_it_is_evaluated(allocat
     })  # fmt: skip
     tiny = Workload(jobs, Machine(8, 2, {"memory_bandwidth": 6000.0}), "tiny")
     options = {"backfill": "easy", "allocation": allocation, "runtime": "shared", "penalty": penalty}
-    with pytest.raises(
-        SwflowError, match=r"^penalty: the formula is undefined, above 1e\+09, or of an overload neg[^\n]+$"
-    ):
+    with pytest.raises(SwflowError, match=r"^penalty: the formula is undefined, above 1e\+09[^\n]+$"):
         simulate(tiny, Scheduler(**options))
     rare = simulate(tiny, Scheduler(**options | {"penalty": f"0 if usage <= 16000 else {penalty}"}))
     assert rare["penalty_time"].to_list() == [0, 0]  # at most 4 * 3000 and 2 * 2000 + 2 * 3000 are asked of a node
