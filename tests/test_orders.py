@@ -71,7 +71,7 @@ def test_formulas_know_users_and_queues(workload, prediction):
         ("run_time", "unknown"),
         ("min(wait, default=1)", "give arguments by position"),
         ("log(1, 2, 3)", "wrong number of arguments"),
-        ("'estimate'", "'estimate' at position 1 is not a number"),
+        ("'estimate'", "at position 1 is not a number"),
         ("[wait]", "List at position 1 is not allowed"),
     ],
 )

@@ -11,12 +11,15 @@ import pytest
 import naive
 from swflow.analysis.shadows import penalty_times, shadows
 from swflow.errors import SwflowError
+from swflow.jobs import Workload
+from swflow.machine import Machine
 from swflow.runs import run
 from swflow.scheduling.allocation import ALLOCATIONS
 from swflow.scheduling.orders import compile_penalty
 from swflow.scheduling.placed import ORDERS, Places, simulate_places
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.sharing import Resources
+from swflow.scheduling.simulate import simulate
 from swflow.workloads.clean import clean_log
 from swflow.workloads.machine import with_machine
 from swflow.workloads.memory import memory
@@ -271,3 +274,26 @@ def test_the_tables_of_guim_2007(traces: Path) -> None:
 def test_orders_and_allocations_are_all_drawn() -> None:
     assert set(SHARED_ALLOCATIONS) < set(ALLOCATIONS)
     assert len(ORDERS) >= 9
+
+
+@pytest.mark.parametrize("allocation", ["first-fit", "least-shared"])
+@pytest.mark.parametrize(
+    "penalty", ["1/0", "0/0", "-5", "exp(usage)", "1 - usage / capacity", "log(capacity - usage)", "sqrt(-1 - usage)"]
+)
+def test_a_formula_that_gives_no_penalty_is_refused_when_it_is_evaluated(allocation, penalty) -> None:
+    jobs = pl.DataFrame({
+        "job_id": [1, 2], "submit_time": [0.0, 1.0], "run_time": [10.0, 5.0], "estimate": [10.0, 5.0],
+        "processors": [4, 4], "user_id": [1, 1], "memory_bandwidth": [2000.0, 3000.0],
+    })  # fmt: skip
+    tiny = Workload(jobs, Machine(8, 2, {"memory_bandwidth": 6000.0}), "tiny")
+    options = {"backfill": "easy", "allocation": allocation, "runtime": "shared", "penalty": penalty}
+    with pytest.raises(SwflowError, match=r"^penalty: the formula is undefined, above 1e\+09[^\n]+$"):
+        simulate(tiny, Scheduler(**options))
+    rare = simulate(tiny, Scheduler(**options | {"penalty": f"0 if usage <= 16000 else {penalty}"}))
+    assert rare["penalty_time"].to_list() == [0, 0]  # at most 4 * 3000 and 2 * 2000 + 2 * 3000 are asked of a node
+
+
+def test_of_a_node_that_is_not_overloaded_a_negative_penalty_is_none() -> None:
+    shared = Resources(2, np.array([[1.0]]), np.array([6.0]), penalty=compile_penalty("usage / capacity - 1"))
+    one = (np.array([0.0]), np.array([9.0]), np.array([9.0]), np.array([2]))
+    assert simulate_places(*one, 2, backfill="lookahead", resources=shared).penalty.tolist() == [0]

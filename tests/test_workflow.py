@@ -84,6 +84,8 @@ def project(tmp_path_factory):
         {"workloads": ["lost"], "schedulers": ["log"]}]}}}  # fmt: skip
     (project.folder / "config/lost.yaml").write_text(yaml.safe_dump(lost))
     (project.folder / "config/logs-lost.yaml").write_text("lost: {path: lost.swf}\n")
+    (project.folder / "config/evil.yaml").write_text("evil: {generate: 'lublin; touch x', processors: 8}\n")
+    (project.folder / "config/worse.yaml").write_text("evil: {path: x.swf, clean: {output: x}}\n")
     project.run()
     return project
 
@@ -200,6 +202,13 @@ def test_a_killed_load_is_completed_by_the_next_call(edited):
         (["--configfile", "config/lost.yaml"], "config: catalogue: lost: path: lost.swf: no such file"),
         (["--configfile", "config/toys.yaml"], "config: "),
         (["--config", "sede=2"], "config: unknown key 'sede'; did you mean 'seed'?"),
+        (
+            ["--config", "catalogue=[config/evil.yaml]"],
+            "config: config/evil.yaml: evil: generate: unknown model 'lublin;",
+        ),
+        (["--config", "catalogue=[config/worse.yaml]"], "config: config/worse.yaml: evil: clean: unknown key 'output'"),
+        (["--config", "steps={late: {kind: select, where: not user_id}}"], "config: steps: late: where: 'not user_id'"),
+        (["--config", 'schedulers={"fcfs2\\n": {}}'], "config: schedulers: "),
     ],
 )
 def test_a_wrong_config_is_one_line(project, arguments, words):

@@ -18,7 +18,7 @@ from swflow import runs
 from swflow.analysis.comparison import compare, worth_comparing
 from swflow.analysis.heatmap import HEATMAP_MEASURES, Heatmap, summarize
 from swflow.analysis.metrics import CORRELATED, MEASURES
-from swflow.errors import SwflowError
+from swflow.errors import SwflowError, reason_of
 from swflow.files import atomic_path
 from swflow.jobs import JOB_COLUMNS, Workload, read_metadata
 from swflow.names import log_of, recipe_of, replicate_of
@@ -196,7 +196,7 @@ def load(
                     connection.execute(view)
                 counts = _verify(connection, notes)
         except duckdb.Error as error:
-            raise SwflowError(f"load: {database}: {str(error).splitlines()[0]}") from error
+            raise SwflowError(f"load: {database}: {reason_of(error)}") from error
         finally:
             Path(f"{temporary}.wal").unlink(missing_ok=True)
     return counts

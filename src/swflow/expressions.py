@@ -1,29 +1,51 @@
-"""Expressions in the config, such as ``user_id == 50``: parsed by a whitelist of syntax, never run as code."""
+"""
+Conditions and formulas of the config: parsed by a whitelist of syntax, never run as code, never pasted into a query.
+
+One language serves all conditions: `where` of a step, `flurries` of the cleaning, `split` of a figure. It is Python's
+arithmetic and comparisons on the columns of a table, and ``x in (1, 2)``, ``x not in (1, 2)``, ``x is null`` and
+``x is not null``; words like AND may be in capitals. Numbers are computed as Python computes floats; whole numbers
+that are compared as they are, without arithmetic, are compared exactly. What is unknown (null) makes unknown what
+depends on it, and so does what has no value, such as a division by zero: a row of which it is unknown whether it
+fulfils the condition does not fulfil it.
+"""
 
 import ast
-from collections.abc import Iterable
+import math
+import operator
+import re
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
+import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError, suggest
+from swflow.jobs import JOB_COLUMNS
 
-_BINARY = {
-    ast.Add: lambda a, b: a + b,
-    ast.Sub: lambda a, b: a - b,
-    ast.Mult: lambda a, b: a * b,
-    ast.Div: lambda a, b: a / b,
-    ast.FloorDiv: lambda a, b: a // b,
-    ast.Mod: lambda a, b: a % b,
-    ast.Pow: lambda a, b: a**b,
+#: So deep may an expression be nested, and so many parts may a formula have: compilers give up beyond.
+MOST_LEVELS = 100
+MOST_PARTS = 1000
+
+_BINARY: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
 }
-_COMPARISONS = {
-    ast.Eq: lambda a, b: a == b,
-    ast.NotEq: lambda a, b: a != b,
-    ast.Lt: lambda a, b: a < b,
-    ast.LtE: lambda a, b: a <= b,
-    ast.Gt: lambda a, b: a > b,
-    ast.GtE: lambda a, b: a >= b,
+_COMPARISONS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
 }
+_MEMBERSHIP = (ast.In, ast.NotIn, ast.Is, ast.IsNot)
+_LISTS = (ast.Tuple, ast.List, ast.Set)
 _UNARY = (ast.Not, ast.USub, ast.UAdd)
 _NODES = (
     ast.Expression,
@@ -37,9 +59,13 @@ _NODES = (
     ast.Load,
     ast.Constant,
 )
+_WORDS = re.compile(r"\b(AND|OR|NOT|IN|IS|NULL)\b", re.IGNORECASE)
+_SINGLE_EQUALS = re.compile(r"(?<![=!<>:])=(?!=)")
 
 
-def parse_expression(text: str, names: Iterable[str], where: str, functions: Iterable[str] = ()) -> ast.expr:
+def parse_expression(
+    text: str, names: Iterable[str] | None, where: str, functions: Iterable[str] = (), conditions: bool = False
+) -> ast.expr:
     """
     Parse an expression of numbers, names, arithmetic, comparisons, ``and``, ``or`` and ``not``.
 
@@ -47,12 +73,14 @@ def parse_expression(text: str, names: Iterable[str], where: str, functions: Ite
     ----------
     text : str
         The expression.
-    names : iterable of str
-        The names that it may use.
+    names : iterable of str or None
+        The names that it may use; with None any.
     where : str
         The config key or option that it comes from, for the error.
     functions : iterable of str
         The functions that it may call, by position; with any, ``a if condition else b`` is allowed too.
+    conditions : bool
+        Whether ``in``, ``not in``, ``is null`` and ``is not null`` are allowed.
 
     Returns
     -------
@@ -64,80 +92,294 @@ def parse_expression(text: str, names: Iterable[str], where: str, functions: Ite
     SwflowError
         If the text is no such expression; the message has the position of the fault.
     """
-    try:
-        tree = ast.parse(text.strip(), mode="eval")
-    except SyntaxError as error:
-        raise SwflowError(f"{where}: {text!r}: {error.msg} at position {error.offset}") from None
-    known, callable_names = sorted(names), sorted(functions)
+    if not isinstance(text, str):
+        raise SwflowError(f"{where}: must be text, not {text!r}")
+    where = f"{where}: {_short(text)}"
+    tree = _parse(_WORDS.sub(lambda word: word[0].lower(), text) if conditions else text, where)
+    levels, parts = _size(tree)
+    if levels > MOST_LEVELS or (functions and parts > MOST_PARTS):
+        limit = f"{MOST_LEVELS} levels deep" if levels > MOST_LEVELS else f"of {MOST_PARTS} parts"
+        raise SwflowError(f"{where}: too long or too deeply nested; write it simpler, at most {limit}")
+    known, callable_names = None if names is None else sorted(names), sorted(functions)
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    listed = _check_membership(tree, where) if conditions else set()
     more_nodes = (ast.Call, ast.IfExp) if callable_names else ()
+    allowed = (*_NODES, *_BINARY, *_COMPARISONS, *_UNARY, *more_nodes, *(_MEMBERSHIP if conditions else ()))
     for node in ast.walk(tree):
         position = f"at position {getattr(node, 'col_offset', 0) + 1}"
-        if id(node) in called and (not isinstance(node, ast.Name) or node.id not in callable_names):
-            name = ast.unparse(node)
+        if id(node) in listed:
+            continue
+        function = node.func if isinstance(node, ast.Call) else None
+        if function and (not isinstance(function, ast.Name) or function.id not in callable_names):
+            name = ast.unparse(function)
             can = (
                 f"; known functions are {', '.join(callable_names)}"
                 if callable_names
                 else "; functions are not allowed"
             )
-            raise SwflowError(f"{where}: {text!r}: cannot call {name!r} {position}{can}")
+            raise SwflowError(f"{where}: cannot call {_short(name)} {position}{can}")
         if isinstance(node, ast.Call) and node.keywords:
-            raise SwflowError(f"{where}: {text!r}: give arguments by position {position}")
-        if isinstance(node, ast.Name) and id(node) not in called and node.id not in known:
-            raise SwflowError(f"{where}: {text!r}: unknown name {node.id!r} {position}{suggest(node.id, known)}")
-        if isinstance(node, ast.Constant) and (isinstance(node.value, bool) or not isinstance(node.value, int | float)):
-            raise SwflowError(f"{where}: {text!r}: {node.value!r} {position} is not a number")
-        allowed = (*_NODES, *_BINARY, *_COMPARISONS, *_UNARY, *more_nodes)
+            raise SwflowError(f"{where}: give arguments by position {position}")
+        if isinstance(node, ast.Name) and id(node) not in called and known is not None and node.id not in known:
+            raise SwflowError(f"{where}: unknown name {node.id!r} {position}{suggest(node.id, known)}")
+        if isinstance(node, ast.Constant):
+            _check_number(node.value, f"{where}: ", position)
         if not isinstance(node, allowed):
             raise SwflowError(
-                f"{where}: {text!r}: {type(node).__name__} {position} is not allowed; use numbers, names, "
-                "+ - * / // % **, comparisons, and, or, not"
+                f"{where}: {type(node).__name__} {position} is not allowed; use numbers, names, "
+                "+ - * / // % **, comparisons, and, or, not" + (", in (1, 2), is null" if conditions else "")
             )
     return tree.body
 
 
-def to_polars(tree: ast.expr) -> pl.Expr:
-    """Turn a parsed expression into a Polars expression over columns of the same names."""
+def _short(text: str) -> str:
+    """Quote a text, in one line and not too long."""
+    return repr(_cut(text))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:200]}…"
+
+
+def _parse(text: str, where: str) -> ast.Expression:
+    """Parse by Python's grammar, whatever the text."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text.strip(), mode="eval")
+    except SyntaxError as error:
+        equals = "; compare with ==" if _SINGLE_EQUALS.search(text) else ""
+        raise SwflowError(f"{where}: {str(error.msg).splitlines()[0]} at position {error.offset}{equals}") from None
+    except (RecursionError, MemoryError):
+        raise SwflowError(f"{where}: too deeply nested; write it simpler") from None
+    except ValueError as error:
+        raise SwflowError(f"{where}: {str(error).splitlines()[0]}") from None
+
+
+def _size(tree: ast.AST) -> tuple[int, int]:
+    """Return how many levels a tree has, and how many nodes, without recursion; lists count as one."""
+    levels = parts = 0
+    below: list[ast.AST] = [tree]
+    while below:
+        levels += 1
+        parts += len(below)
+        below = [child for node in below for child in ast.iter_child_nodes(node) if not isinstance(node, _LISTS)]
+    return levels, parts
+
+
+def _check_number(value: Any, where: str, position: str) -> None:
+    """Raise an error unless a constant is a number that a float can be."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise SwflowError(
+            f"{where}{_short(value) if isinstance(value, str) else _cut(repr(value))} {position} is not a number"
+        )
+    try:
+        finite = math.isfinite(float(value))
+    except OverflowError:
+        finite = False
+    if not finite:
+        raise SwflowError(f"{where}the number {position} is too large; use numbers below 1e308")
+
+
+def _check_membership(tree: ast.AST, where: str) -> set[int]:
+    """Check ``in`` and ``is`` comparisons; return the ids of the nodes that only stand to the right of one."""
+    listed: set[int] = set()
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Compare) or not any(isinstance(op, _MEMBERSHIP) for op in node.ops):
+            continue
+        position = f"at position {node.col_offset + 1}"
+        right = node.comparators[0]
+        if len(node.ops) > 1:
+            raise SwflowError(f"{where}: in and is cannot be chained {position}; join two comparisons by and")
+        if isinstance(node.ops[0], ast.In | ast.NotIn):
+            for item in right.elts if isinstance(right, _LISTS) else [right]:
+                number = item.operand if isinstance(item, ast.UnaryOp) and isinstance(item.op, ast.USub) else item
+                if not isinstance(number, ast.Constant):
+                    raise SwflowError(f"{where}: write numbers after in, as in: status in (0, 5) {position}")
+                _check_number(number.value, f"{where}: ", position)
+        elif not (isinstance(right, ast.Name) and right.id == "null"):
+            raise SwflowError(f"{where}: only null can follow is {position}; compare numbers with == and !=")
+        listed.update(id(part) for part in ast.walk(right))
+    return listed
+
+
+#: The values of an expression, and in which rows they are known; both may be of one row that stands for all.
+_Values = tuple[Any, Any]
+
+
+def _evaluate(tree: ast.expr, columns: Mapping[str, _Values]) -> _Values:
+    """Evaluate a parsed condition, or a part of one."""
     match tree:
         case ast.Constant(value=value):
-            return pl.lit(value)
+            number: Any = value
+            return np.array([number], dtype=None if abs(number) < 2**63 else float), np.array([True])
         case ast.Name(id=name):
-            return pl.col(name)
+            return columns[name]
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return ~to_polars(operand)
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -to_polars(operand)
-        case ast.UnaryOp(operand=operand):
-            return to_polars(operand)
+            value, known = _evaluate(operand, columns)
+            return ~value, known
+        case ast.UnaryOp(op=op, operand=operand):
+            value, known = _evaluate(operand, columns)
+            return (-_floats(value) if isinstance(op, ast.USub) else value), known
         case ast.BinOp(left=left, op=op, right=right):
-            return _BINARY[type(op)](to_polars(left), to_polars(right))
+            return _arithmetic(op, _evaluate(left, columns), _evaluate(right, columns))
         case ast.BoolOp(op=op, values=values):
-            parts = [to_polars(value) for value in values]
-            return pl.all_horizontal(parts) if isinstance(op, ast.And) else pl.any_horizontal(parts)
+            return _joined([_evaluate(value, columns) for value in values], isinstance(op, ast.And))
+        case ast.Compare(ops=[ast.Is() | ast.IsNot() as op], left=left):
+            known = _evaluate(left, columns)[1]
+            return (known if isinstance(op, ast.IsNot) else ~known), np.ones_like(known)
+        case ast.Compare(ops=[ast.In() | ast.NotIn() as op], left=left, comparators=[right]):
+            items = right.elts if isinstance(right, _LISTS) else [right]
+            value, known = _evaluate(left, columns)
+            found = np.zeros(value.shape, bool)
+            for number in [ast.literal_eval(item) for item in items]:
+                found |= value == number
+            return (found if isinstance(op, ast.In) else ~found), known
         case ast.Compare(left=left, ops=ops, comparators=comparators):
-            terms = [to_polars(term) for term in (left, *comparators)]
-            links = [_COMPARISONS[type(op)](a, b) for op, a, b in zip(ops, terms, terms[1:], strict=False)]
-            return pl.all_horizontal(links)
+            terms = [_evaluate(term, columns) for term in (left, *comparators)]
+            links = [
+                (_COMPARISONS[type(op)](a[0], b[0]), a[1] & b[1])
+                for op, a, b in zip(ops, terms, terms[1:], strict=False)
+            ]
+            return _joined(links, True)
     raise AssertionError(f"unparsed node {tree!r}")
 
 
-def condition(text: str, names: Iterable[str], where: str) -> pl.Expr:
+def _floats(value: Any) -> Any:
+    return value.astype(np.float64)
+
+
+def _arithmetic(op: ast.operator, left: _Values, right: _Values) -> _Values:
+    """Compute with floats; a result that is no finite number is unknown."""
+    a, b = np.broadcast_arrays(_floats(left[0]), _floats(right[0]))
+    known = np.broadcast_to(left[1] & right[1], a.shape)
+    if isinstance(op, ast.Pow):
+        value = np.fromiter(map(_power, a.tolist(), b.tolist()), np.float64, a.size)
+    else:
+        with np.errstate(all="ignore"):
+            value = _BINARY[type(op)](a, b)
+    return value, known & np.isfinite(value)
+
+
+def _power(base: float, exponent: float) -> float:
+    """Return Python's own power: NumPy's may differ in the last bit."""
+    try:
+        return math.pow(base, exponent)
+    except (OverflowError, ValueError):
+        return math.nan
+
+
+def _joined(parts: list[_Values], every: bool) -> _Values:
+    """Join conditions by ``and`` (else by ``or``): one that decides the outcome does so whatever is unknown."""
+    value, known = parts[0]
+    for other, other_known in parts[1:]:
+        decided = (known & (value != every)) | (other_known & (other != every))
+        value, known = (value & other) if every else (value | other), decided | (known & other_known)
+        value = np.where(decided, not every, value)
+    return value, known
+
+
+def _require_kinds(tree: ast.expr, flags: set[str], where: str) -> None:
+    """Raise an error where a number stands for a condition, or a condition for a number."""
+
+    def check(node: ast.expr, wanted: bool) -> None:
+        match node:
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                inner, is_condition = [(operand, True)], True
+            case ast.BoolOp(values=values):
+                inner, is_condition = [(value, True) for value in values], True
+            case ast.Compare(ops=[ast.Is() | ast.IsNot()], left=ast.Name()):
+                inner, is_condition = [], True
+            case ast.Compare(ops=[op, *_], left=left, comparators=comparators):
+                right = [] if isinstance(op, _MEMBERSHIP) else comparators
+                inner, is_condition = [(term, False) for term in (left, *right)], True
+            case ast.UnaryOp(operand=operand):
+                inner, is_condition = [(operand, False)], False
+            case ast.BinOp(left=left, right=right):
+                inner, is_condition = [(left, False), (right, False)], False
+            case _:
+                inner, is_condition = [], isinstance(node, ast.Name) and node.id in flags
+        if is_condition != wanted:
+            number = "a number, not a condition; compare it, as in: user_id == 50"
+            part = "a condition, not a number; join conditions by and, or, not"
+            found = f"{_cut(ast.unparse(node))} at position {node.col_offset + 1}"
+            raise SwflowError(f"{where}: {found} is {number if wanted else part}")
+        for part_of, kind in inner:
+            check(part_of, kind)
+
+    check(tree, True)
+
+
+def check_condition(text: str, where: str, names: Iterable[str] | Mapping[str, Any] | None = None) -> ast.expr:
+    """
+    Parse a condition without a table.
+
+    Parameters
+    ----------
+    text : str
+        The condition; see `condition`.
+    where : str
+        The config key or option that it comes from, for the error.
+    names : mapping of str to polars.DataType, or iterable of str, optional
+        The columns that it may use. With their types, boolean columns are conditions themselves, and what is neither
+        a number nor boolean is refused. By default any name may stand for a number.
+
+    Returns
+    -------
+    ast.expr
+        A tree of whitelisted nodes only.
+
+    Raises
+    ------
+    SwflowError
+        If the text is not a condition.
+    """
+    flags = set()
+    if isinstance(names, Mapping):
+        flags = {name for name, dtype in names.items() if dtype == pl.Boolean}
+        names = [name for name, dtype in names.items() if name in flags or dtype.is_numeric()]
+    tree = parse_expression(text, names, where, conditions=True)
+    if names is None:  # of the columns that runs and steps add, one may be a condition, such as `killed`
+        flags = {node.id for node in _alone(tree)} - JOB_COLUMNS.keys()
+    _require_kinds(tree, flags, f"{where}: {_short(text)}")
+    return tree
+
+
+def _alone(tree: ast.expr) -> Iterable[ast.Name]:
+    """Give the names that stand where a condition belongs."""
+    match tree:
+        case ast.Name():
+            yield tree
+        case ast.BoolOp(values=values):
+            for value in values:
+                yield from _alone(value)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            yield from _alone(operand)
+
+
+def names_in(tree: ast.expr) -> set[str]:
+    """Return the columns that a parsed condition uses."""
+    found = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return found - {"null"}
+
+
+def condition(text: str, names: Iterable[str] | Mapping[str, Any], where: str) -> pl.Expr:
     """
     Parse a condition on columns; rows in which it is unknown (null) do not fulfil it.
 
     Parameters
     ----------
     text : str
-        For example ``user_id == 50 and 24439 <= job_id <= 64542``.
-    names : iterable of str
-        The columns that it may use.
+        For example ``user_id == 50 and 24439 <= job_id <= 64542``; the module's first lines say what it may be.
+    names : mapping of str to polars.DataType, or iterable of str
+        The columns that it may use; see `check_condition`.
     where : str
         The config key or option that it comes from, for the error.
 
     Returns
     -------
     polars.Expr
-        A boolean expression.
+        A boolean expression without nulls.
 
     Raises
     ------
@@ -147,12 +389,25 @@ def condition(text: str, names: Iterable[str], where: str) -> pl.Expr:
     Examples
     --------
     >>> jobs = pl.DataFrame({"user_id": [50, 50, None], "job_id": [1, 9, 2]})
-    >>> jobs.filter(condition("user_id == 50 and job_id <= 5", jobs.columns, "--drop")).height
+    >>> jobs.filter(condition("user_id == 50 and job_id <= 5", jobs.schema, "--drop")).height
     1
     """
-    tree = parse_expression(text, names, where)
-    if not isinstance(tree, ast.Compare | ast.BoolOp) and not (
-        isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Not)
-    ):
-        raise SwflowError(f"{where}: {text!r} is not a condition; compare something, as in: user_id == 50")
-    return to_polars(tree).fill_null(False)
+    tree = check_condition(text, where, names)
+    used = sorted(names_in(tree))
+    if not used:
+        value, known = _evaluate(tree, {})
+        return pl.lit(bool(value[0] and known[0]))
+    return pl.struct(used).map_batches(lambda rows: fulfilled(tree, rows.struct.unnest()), return_dtype=pl.Boolean())
+
+
+def fulfilled(tree: ast.expr, table: pl.DataFrame) -> pl.Series:
+    """Return which rows of a table fulfil a condition that `check_condition` parsed."""
+    value, known = _evaluate(tree, {name: _column(table[name]) for name in names_in(tree)})
+    return pl.Series(np.broadcast_to(value & known, (table.height,)))
+
+
+def _column(values: pl.Series) -> _Values:
+    """Return a column's values, and where they are known; NaN is not."""
+    known = values.is_not_null().to_numpy()
+    filled = values.fill_null(False if values.dtype == pl.Boolean else 0).to_numpy()
+    return filled, known & np.isfinite(filled) if filled.dtype.kind == "f" else known

@@ -27,10 +27,12 @@ from swflow.charts import (
 )
 from swflow.curve_charts import MOLDABLE_CAPTION, curve_chart
 from swflow.errors import SwflowError, suggest
+from swflow.expressions import check_condition, fulfilled, names_in
 from swflow.files import atomic_path
 from swflow.machine import Machine
 from swflow.model_charts import marginals_chart, repetitions_chart
 from swflow.names import log_of
+from swflow.query import connect
 from swflow.sweep_charts import sweep_chart
 
 #: The figure of jobs on their processors, for runs that record these.
@@ -83,7 +85,7 @@ def draw(
         Or these runs, ``workload/scheduler``, one a column, in this order.
     split : sequence of str
         For heatmaps: subsets of the jobs, each in panels of its own below those of all jobs. Either a column of the
-        tables ``outcomes`` or ``jobs``, such as ``queue_id``, or ``NAME=PREDICATE`` with an SQL predicate on them.
+        tables ``outcomes`` or ``jobs``, such as ``queue_id``, or ``NAME=CONDITION`` on them (`swflow.expressions`).
         Where both have a column, such as ``wait_time``, that of ``outcomes`` is meant.
     scale : {'log', 'linear'}
         The value axis of heatmaps.
@@ -107,10 +109,7 @@ def draw(
     """
     if kind not in KINDS:
         raise SwflowError(f"figure: unknown kind {kind!r}; use {', '.join(KINDS)}, sweep")
-    if not Path(database).is_file():
-        raise SwflowError(f"{database}: no such database; make it with: swflow load RUNS --database {database}")
-    with duckdb.connect(Path(database), read_only=True) as connection:
-        connection.execute("SET enable_progress_bar = false")
+    with connect(database) as connection:
         chosen = _runs(connection, log, runs)
         names = [f"{run['workload']}, {run['scheduler']}" for run in chosen]
         title = title or ", ".join(sorted({log_of(run["workload"]) for run in chosen}))
@@ -173,12 +172,9 @@ def draw_sweep(
     SwflowError
         If there is no such sweep or metric.
     """
-    if not Path(database).is_file():
-        raise SwflowError(f"{database}: no such database; make it with: swflow load RUNS --database {database}")
     if scale not in ("linear", "log"):
         raise SwflowError(f"figure: unknown scale {scale!r}; use linear or log")
-    with duckdb.connect(Path(database), read_only=True) as connection:
-        connection.execute("SET enable_progress_bar = false")
+    with connect(database) as connection:
         known = connection.execute("SELECT DISTINCT sweep, source FROM sweeps ORDER BY ALL").fetchall()
         sources = [source for name, source in known if name == sweep and log in (None, source)]
         if len(sources) != 1:
@@ -320,20 +316,32 @@ def _outcomes(connection: duckdb.DuckDBPyConnection, run: str, split: Sequence[s
     parts = [_part(text) for text in split]
     if not parts:
         return _frame(connection, f"SELECT {', '.join(_COLUMNS)} FROM outcomes WHERE run = $run", run)
-    shared = "workload, " + ", ".join(
-        name for name, *_ in _describe(connection, "outcomes") if _in_jobs(connection, name)
+    tables = {table: {row[0]: row[1] for row in _describe(connection, table)} for table in ("jobs", "outcomes")}
+    kinds = {name: _kind(kind) for kind_of in tables.values() for name, kind in kind_of.items()}
+    owner = {name: "o" if name in tables["outcomes"] else "j" for name in kinds}
+    conditions, columns = {}, {}
+    for number, (name, predicate) in enumerate(parts):
+        if predicate is None:
+            if name not in kinds:
+                raise SwflowError(f"figure: split: {name}: no such column{suggest(name, kinds)}")
+            columns[f"part_{number}"] = name
+        else:
+            conditions[f"part_{number}"] = check_condition(predicate, f"figure: split: {name}", kinds)
+    needed = sorted(set().union(*map(names_in, conditions.values())))
+    drawn = [f'o."{name}"' for name in _COLUMNS]
+    drawn += [f'{owner[name]}."{name}" AS "of_{name}"' for name in needed]
+    drawn += [f'CAST({owner[name]}."{name}" AS VARCHAR) AS {part}' for part, name in columns.items()]
+    sql = f"SELECT {', '.join(drawn)} FROM outcomes o JOIN jobs j USING (workload, job_id) WHERE o.run = $run"
+    table = _frame(connection, sql, run)
+    values = table.select(pl.col(f"of_{name}").alias(name) for name in needed)
+    return table.drop(f"of_{name}" for name in needed).with_columns(
+        fulfilled(tree, values).alias(part) for part, tree in conditions.items()
     )
-    source = f"""(SELECT o.*, j.* EXCLUDE ({shared}) FROM outcomes o JOIN jobs j USING (workload, job_id)
-        WHERE o.run = $run)"""
-    for name, expression in parts:
-        try:
-            _frame(connection, f"SELECT {expression} AS part FROM {source} LIMIT 0", run)
-        except duckdb.Error as error:
-            raise SwflowError(f"figure: split: {name}: {str(error).splitlines()[0]}") from None
-    selected = ", ".join(
-        f"CAST({expression} AS VARCHAR) AS part_{number}" for number, (_, expression) in enumerate(parts)
-    )
-    return _frame(connection, f"SELECT {', '.join(_COLUMNS)}, {selected} FROM {source}", run)
+
+
+def _kind(name: str) -> pl.DataType:
+    """Return the type that a condition takes a column of the database for."""
+    return {"BIGINT": pl.Int64(), "DOUBLE": pl.Float64(), "BOOLEAN": pl.Boolean()}.get(name, pl.Object())
 
 
 def _molded_jobs(connection: duckdb.DuckDBPyConnection, workloads: Iterable[str]) -> pl.DataFrame:
@@ -358,10 +366,12 @@ def _attributes(connection: duckdb.DuckDBPyConnection, workload: str) -> tuple[n
     return np.asarray(columns["run_time"], dtype=float), np.asarray(columns["processors"], dtype=float)
 
 
-def _part(text: str) -> tuple[str, str]:
-    """Return name and expression of a part of the split: ``NAME=PREDICATE``, or a column."""
+def _part(text: str) -> tuple[str, str | None]:
+    """Return name and condition of a part of the split: ``NAME=CONDITION``, or a column and None."""
     name, equals, predicate = text.partition("=")
-    return (name, f"coalesce(CAST(({predicate}) AS BOOLEAN), false)") if equals else (text, f'"{text}"')
+    if not name.strip():
+        raise SwflowError(f"figure: split: {text!r} is neither a column nor NAME=CONDITION")
+    return name, predicate if equals else None
 
 
 def _describe(connection: duckdb.DuckDBPyConnection, table: str) -> list[tuple[Any, ...]]:
@@ -377,15 +387,20 @@ def _in_jobs(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
 
 
 def _frame(connection: duckdb.DuckDBPyConnection, sql: str, run: str) -> pl.DataFrame:
+    """Return the rows of a query; null is NaN in columns of fractions."""
     columns = connection.execute(sql, {"run": run}).fetchnumpy()
-    filled = {
-        name: values.filled(np.nan) if isinstance(values, np.ma.MaskedArray) and values.dtype.kind == "f" else values
-        for name, values in columns.items()
-    }
-    return pl.DataFrame({
-        name: [None if value is np.ma.masked else value for value in values] if values.dtype.kind == "O" else values
-        for name, values in filled.items()
-    }, schema_overrides={name: pl.String() for name in filled if name.startswith("part_")})  # fmt: skip
+    return pl.DataFrame([_series(name, values) for name, values in columns.items()])
+
+
+def _series(name: str, values: np.ndarray) -> pl.Series:
+    missing = np.ma.getmaskarray(values)
+    if values.dtype.kind == "f":
+        return pl.Series(name, np.ma.filled(values, np.nan))
+    if values.dtype.kind == "O":
+        kind = pl.String() if name.startswith("part_") else None
+        cells = zip(np.ma.getdata(values), missing, strict=True)
+        return pl.Series(name, [None if is_missing else value for value, is_missing in cells], dtype=kind)
+    return pl.Series(name, np.ma.getdata(values)).set(pl.Series(missing), None)
 
 
 def _subsets(tables: Sequence[pl.DataFrame], split: Sequence[str]) -> list[tuple[str, list[pl.DataFrame]]]:
@@ -394,7 +409,7 @@ def _subsets(tables: Sequence[pl.DataFrame], split: Sequence[str]) -> list[tuple
     for number, text in enumerate(split):
         name, column = _part(text)[0], f"part_{number}"
         if "=" in text:
-            subsets.append((name, [table.filter(pl.col(column) == "true") for table in tables]))
+            subsets.append((name, [table.filter(pl.col(column)) for table in tables]))
             continue
         counts = tables[0][column].drop_nulls().value_counts(sort=True)
         values = counts[column].head(MOST_SUBSETS).sort().to_list()
@@ -504,6 +519,8 @@ def _some(runs: Sequence[str]) -> str:
 def _window(window: tuple[float | None, float | None]) -> tuple[float | None, float | None]:
     """Return both ends, a day apart if one is given, or none."""
     since, until = window
+    if not all(end is None or np.isfinite(end) for end in window):
+        raise SwflowError(f"figure: reservation-table: from {since} until {until} is no time; give seconds, in order")
     if since is None and until is not None:
         return until - DAY, until
     return since, since + DAY if since is not None and until is None else until

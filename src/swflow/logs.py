@@ -22,6 +22,7 @@ import yaml
 from swflow.errors import SwflowError, suggest
 from swflow.files import atomic_path
 from swflow.swf import LARGEST_FILE, compress, header_number, parse_moment, parse_swf, plain_text, read_content
+from swflow.workloads.settings import check_clean, check_generator
 
 #: Seconds to wait for a connection, and for the next bytes of an answer.
 TIMEOUT = (4.0, 30.0)
@@ -240,9 +241,10 @@ def _checked(name: Any, entry: Any, where: str) -> Log:
     values: dict[str, Any] = {key: _text(entry[key], f"{where}: {key}") for key in _TEXTS if key in entry}
     values |= {key: _count(entry[key], f"{where}: {key}") for key in _NUMBERS if key in entry}
     values |= {name: parse_moment(entry[key], f"{where}: {key}") for key, name in _DATES.items() if key in entry}
-    if "clean" in entry and not isinstance(entry["clean"], Mapping):
-        raise SwflowError(f"{where}: clean: must be a mapping such as {{flurries: [...]}}, not {entry['clean']!r}")
-    log = Log(name=name, **values, parameters=unknown, clean=dict(entry.get("clean", {})))
+    clean = check_clean(entry.get("clean", {}), f"{where}: clean")
+    if "generate" in values:
+        check_generator(values["generate"], unknown, where)
+    log = Log(name=name, **values, parameters=unknown, clean=clean)
     _check_machine(log, where)
     _check_period(log, where)
     if log.sha256 is not None and not re.fullmatch(r"[0-9a-f]{64}", log.sha256):
@@ -287,6 +289,8 @@ def _check_parent(log: Log, logs: Mapping[str, Log], where: str) -> None:
 def _text(value: Any, where: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise SwflowError(f"{where}: must be text, not {value!r}")
+    if any((ord(letter) < 32 and letter != "\n") or ord(letter) == 127 for letter in value.strip()):
+        raise SwflowError(f"{where}: has characters that are no text: {value!r}")
     return value.strip()
 
 

@@ -3,7 +3,40 @@
 import re
 from collections.abc import Iterator
 
-_REPLICATE = re.compile(r"@([1-9][0-9]*)(?=\+|$)")
+from swflow.errors import SwflowError
+
+_REPLICATE = re.compile(r"@([1-9][0-9]*)(?=\+|\Z)")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+#: File systems take names of 255 bytes; endings, and marks of files in the making, need some of them.
+LONGEST_NAME = 200
+
+
+def check_name(name: str, where: str) -> str:
+    """
+    Return a name that becomes a part of files' names, if it can be one.
+
+    Raises
+    ------
+    SwflowError
+        If it has other characters than letters, digits, ``.``, ``_`` and ``-``, or is too long.
+
+    Examples
+    --------
+    >>> check_name("../easy", "--scheduler")
+    Traceback (most recent call last):
+    swflow.errors.SwflowError: --scheduler: a name is letters, digits, '.', '_' and '-', not '../easy'
+    """
+    if not _NAME.fullmatch(name):
+        raise SwflowError(f"{where}: a name is letters, digits, '.', '_' and '-', not {name[:200]!r}")
+    return check_length(name, where)
+
+
+def check_length(name: str, where: str) -> str:
+    """Return a name that is short enough for a file's."""
+    if len(name.encode()) > LONGEST_NAME:
+        raise SwflowError(f"{where}: {name[:60]}… is {len(name)} characters long; use at most {LONGEST_NAME}")
+    return name
 
 
 def log_of(workload: str) -> str:

@@ -14,7 +14,7 @@ import polars as pl
 from swflow.analysis.load import with_load
 from swflow.analysis.metrics import correlations, metrics
 from swflow.errors import SwflowError
-from swflow.files import atomic_path
+from swflow.files import atomic_path, is_in_the_making
 from swflow.jobs import Workload, read_metadata, write_table
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.scheduling.simulate import simulate
@@ -203,7 +203,7 @@ def runs_in(path: str | os.PathLike[str]) -> list[Path]:
     path = Path(path)
     if path.is_dir() and not (path / MANIFEST).is_file():
         inside = [*sorted(path.glob("*.parquet")), *sorted(part for part in path.iterdir() if part.is_dir())]
-        files = [file for part in inside for file in runs_in(part)]
+        files = [file for part in inside if not is_in_the_making(part) for file in runs_in(part)]
         if not files:
             raise SwflowError(f"{path}: no run in it; make one with: swflow simulate WORKLOAD -o {path}/RUN.parquet")
         return files

@@ -8,7 +8,9 @@ from typing import Any
 
 from swflow.analysis.comparison import worth_comparing
 from swflow.errors import SwflowError, suggest
-from swflow.names import log_of, replicate_of, replicates, split_step, steps_of
+from swflow.expressions import check_condition
+from swflow.jobs import JOB_COLUMNS
+from swflow.names import check_length, log_of, replicate_of, replicates, split_step, steps_of
 from swflow.scheduling.scheduler import LOG, Scheduler
 
 #: The kinds of steps that draw random numbers: their commands take a seed.
@@ -93,6 +95,7 @@ def _workloads_of(
                 _require(log_of(workload), logs, f"{where}: workloads", "log")
                 for step in steps_of(workload):
                     _require_step(step, config["steps"], f"{where}: workloads")
+                check_length(workload, f"{where}: workloads")
                 yield workload, group["schedulers"]
 
 
@@ -198,7 +201,7 @@ def planned_figures(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tupl
     ----------
     config : mapping
         The config, as for `planned_runs`; a study may have ``figures`` (kinds) and ``split`` (a column, or names
-        to SQL predicates).
+        to conditions).
     logs : iterable of str
         The names of the catalogue.
 
@@ -261,6 +264,30 @@ def check_schedulers(config: Mapping[str, Any]) -> None:
         if name == LOG:
             raise SwflowError("schedulers: log: the name is taken: it replays the recorded start times")
         Scheduler.of(name, options)
+
+
+def check_conditions(config: Mapping[str, Any]) -> None:
+    """
+    Raise an error that names the key, if a condition of the config is none.
+
+    Which columns there are is known only when the table is there: a step may give jobs any resource.
+
+    Examples
+    --------
+    >>> config = {"steps": {"late": {"kind": "select", "where": "wait_time >> 60"}}, "studies": {}}
+    >>> check_conditions(config)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    swflow.errors.SwflowError: steps: late: where: 'wait_time >> 60': RShift at position 1 is not allowed; ...
+    """
+    for flurry in config.get("clean", {}).get("flurries", ()):
+        check_condition(flurry, "clean: flurries", JOB_COLUMNS)
+    for name, step in config["steps"].items():
+        if step.get("where") is not None:
+            check_condition(step["where"], f"steps: {name}: where")
+    for study, content in config["studies"].items():
+        split = content.get("split")
+        for name, predicate in split.items() if isinstance(split, Mapping) else ():
+            check_condition(predicate, f"studies: {study}: split: {name}")
 
 
 def command_options(options: Mapping[str, Any]) -> str:

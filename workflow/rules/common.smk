@@ -14,6 +14,7 @@ from swflow.names import log_of, split_step
 from swflow.runs import scheduler_options
 from swflow.scheduling.scheduler import Scheduler
 from swflow.studies import (
+    check_conditions,
     check_schedulers,
     command_options,
     explain,
@@ -27,6 +28,7 @@ from swflow.studies import (
 try:
     validate(config, "../schemas/config.schema.yaml")
     check_schedulers(config)
+    check_conditions(config)
     CATALOGUE = load_catalogue(config["catalogue"])
     RUNS = planned_runs(config, CATALOGUE)
     SWEEPS = planned_sweeps(config, CATALOGUE)

@@ -32,7 +32,7 @@ rule figure:
         figure="heatmap|bubbles|difference|reservation-table|moldable|marginals|repetitions",
     params:
         database=rules.load.params.database,
-        outputs=lambda wildcards, output: " ".join(f"-o {file}" for file in output),
+        outputs=lambda wildcards, output: command_options({"output": list(output)}),
         options=figure_options,
         code=fingerprint("figure"),
     log:
@@ -54,7 +54,7 @@ rule sweep_figure:
         sweep=one_of(config["sweeps"]),
     params:
         database=rules.load.params.database,
-        outputs=lambda wildcards, output: " ".join(f"-o {file}" for file in output),
+        outputs=lambda wildcards, output: command_options({"output": list(output)}),
         code=fingerprint("figure"),
     log:
         "results/log/figure/{study}/{workload}+{sweep}.log",

@@ -39,7 +39,7 @@ rule fetch:
     message:
         "fetch {wildcards.log}"
     shell:
-        "swflow fetch {wildcards.log} -o {output} {resources.mirror} {params.catalogue} 2>&1 | tee {log}"
+        "swflow fetch {wildcards.log:q} -o {output:q} {resources.mirror} {params.catalogue} 2>&1 | tee {log}"
 
 
 rule generate:
@@ -56,4 +56,4 @@ rule generate:
     message:
         "generate {wildcards.log} by {params.model}"
     shell:
-        "swflow generate {params.model} -o {output} --name {wildcards.log} {params.options} 2>&1 | tee {log}"
+        "swflow generate {params.model:q} -o {output:q} --name {wildcards.log:q} {params.options} 2>&1 | tee {log}"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from swflow.cli import logs, results, simulation, steps
 from swflow.cli.app import app
-from swflow.errors import SwflowError
+from swflow.errors import SwflowError, describe
 
 __all__ = ["app", "logs", "main", "results", "simulation", "steps"]
 
@@ -19,7 +19,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:
         sys.stderr.close()
         raise SystemExit(1) from None
+    except KeyboardInterrupt:
+        _fail("interrupted", 130)
     except Exception as error:
+        described = describe(error)
+        if described is not None:
+            _fail(described, 1)
+        if type(error).__name__ == "Abort":  # what typer makes of an interrupt
+            _fail("interrupted", 130)
         # typer's errors about the arguments: their classes moved between its versions
         if not hasattr(error, "format_message"):
             raise

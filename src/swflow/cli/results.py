@@ -56,7 +56,9 @@ def figure(
     ] = None,
     split: Annotated[
         list[str] | None,
-        typer.Option(help="For heatmaps: also draw subsets of the jobs; a column, or NAME=SQL PREDICATE. Repeatable."),
+        typer.Option(
+            help="For heatmaps: also draw subsets of the jobs; a column, or NAME=CONDITION as in select. Repeatable."
+        ),
     ] = None,
     sweep: Annotated[str | None, typer.Option(help="For sweep: its name.")] = None,
     measure: Annotated[
@@ -134,9 +136,14 @@ def sql(
     csv: Annotated[bool, typer.Option("--csv", help="Write CSV, to the file or to standard output.")] = False,
     parquet: Annotated[bool, typer.Option("--parquet", help="Write Parquet to the file.")] = False,
     limit: Annotated[int, typer.Option(help="Print at most so many rows of a table.")] = 200,
+    write: Annotated[
+        bool, typer.Option("--write", help="Allow statements that change the database, or read and write files.")
+    ] = False,
 ) -> None:
     """
     Query the database, and print a table.
+
+    A query only reads: one statement, on the database alone, unless --write is given.
 
     Tables: workloads, removals, schedulers, jobs, runs, outcomes, metrics, correlations, heatmaps, bubbles,
     comparisons, replicates, model_fit, sweeps, published, trends; views: figures, medians, reproduction,
@@ -157,12 +164,27 @@ def sql(
         from swflow.files import atomic_path
 
         with atomic_path(output) as temporary:
-            run_query(database, query, temporary, "parquet" if parquet else "csv")
+            run_query(database, query, temporary, "parquet" if parquet else "csv", write=write)
         say(f"{output}: written")
     elif csv:
-        run_query(database, query, "/dev/stdout", "csv")
+        _print_csv(database, query, write)
     else:
-        columns, rows = run_query(database, query)
+        columns, rows = run_query(database, query, write=write)
         print_table(columns, [tuple(format_number(value) for value in row) for row in rows[:limit]])
         if len(rows) > limit:
             say(f"{limit:,} of {len(rows):,} rows; more with --limit, all with --csv or --parquet")
+
+
+def _print_csv(database: Path, query: str, write: bool) -> None:
+    """Print the result of a query as CSV."""
+    import shutil
+    import sys
+    import tempfile
+
+    from swflow.query import query as run_query
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "rows.csv"
+        run_query(database, query, file, "csv", write=write)
+        with file.open(encoding="utf-8", newline="") as rows:
+            shutil.copyfileobj(rows, sys.stdout)

@@ -10,7 +10,7 @@ from swflow.cli.options import CopiedShare, Copies, Input, NamedSchedulers, Proc
 from swflow.cli.terminal import (
     Sequence,
     format_number,
-    named_options,
+    named_schedulers,
     print_table,
     progress_bar,
     read_schedulers,
@@ -266,7 +266,7 @@ def _simulate_all(workload: Path, schedulers: Sequence[str], folder: Path | None
 
     if folder is None:
         raise SwflowError("simulate: --scheduler needs a folder for the runs: -o results/runs/WORKLOAD")
-    options = dict(named_options(text) for text in schedulers)
+    options = named_schedulers(schedulers)
     with progress_bar("simulate", len(options)) as advance:
 
         def report(name: str, kept: bool) -> None:

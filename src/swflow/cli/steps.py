@@ -26,7 +26,8 @@ def select(
     """
     Select a part of a workload's jobs.
 
-    Times in conditions are seconds; the names are the columns of the job table.
+    Times in conditions are seconds; the names are the columns of the job table. A condition has + - * / // % **,
+    == != < <= > >=, and, or, not, `status in (0, 5)`, `user_id is null`; what is unknown does not fulfil it.
 
     Example: `swflow select kth.parquet -o kth+first-10000.parquet --jobs 10000 --without-status 5`
     """

@@ -40,7 +40,7 @@ def read_schedulers(texts: Sequence[str] | None, default: dict[str, dict[str, An
     """Return the schedulers that options name, or the default ones."""
     from swflow.scheduling.scheduler import Scheduler
 
-    named = dict(named_options(text) for text in texts or ()) or default
+    named = named_schedulers(texts or ()) or default
     return {name: Scheduler.of(name, options) for name, options in named.items()}
 
 
@@ -94,9 +94,25 @@ def named_options(text: str) -> tuple[str, dict[str, Any]]:
         content = json.loads(options)
     except json.JSONDecodeError as error:
         raise SwflowError(f"--scheduler {text!r}: {error.msg} at position {error.pos}") from None
+    except (RecursionError, ValueError):
+        raise SwflowError(f"--scheduler {text[:200]!r}: too deeply nested, or a number too long") from None
     if not name or not equals or not isinstance(content, dict):
         raise SwflowError(f'--scheduler {text!r}: write NAME={{"order": "fcfs", "backfill": "easy"}}')
     return name, content
+
+
+def named_schedulers(texts: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Read the options --scheduler: each name once, and such as the config may have."""
+    from swflow.names import check_name
+
+    schedulers: dict[str, dict[str, Any]] = {}
+    for text in texts:
+        name, options = named_options(text)
+        check_name(name, "--scheduler")
+        if name in schedulers:
+            raise SwflowError(f"--scheduler: {name} is given twice")
+        schedulers[name] = options
+    return schedulers
 
 
 def format_number(value: Any) -> str:

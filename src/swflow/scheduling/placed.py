@@ -29,6 +29,7 @@ from swflow.scheduling.allocation import (
 )
 from swflow.scheduling.queue_order import KEY_SIGNATURE
 from swflow.scheduling.sharing import (
+    MOST_PENALTY,
     NOTHING_SHARED,
     Resources,
     Sharing,
@@ -1077,7 +1078,7 @@ def simulate_kernel(
     capacities: np.ndarray,
     limit: float,
     allowed: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]:
     """Simulate; see `simulate_places`, which prepares the arguments."""
     count = submit.size
     words = (machine + 63) >> 6
@@ -1333,7 +1334,7 @@ def simulate_kernel(
     killed = np.zeros(state.sharing.job.size, np.bool_)
     for job in range(killed.size):
         killed[job] = state.sharing.job[job].killed != 0
-    return jobs.start, offsets, ranges, end, spent, killed
+    return jobs.start, offsets, ranges, end, spent, killed, state.sharing.numbers[2] > 0
 
 
 class Places(NamedTuple):
@@ -1479,7 +1480,7 @@ def simulate_places(
     allowed = np.full(count, np.inf) if shares.allowed is None else shares.allowed
     kind, penalty = penalty_of(shares.penalty)
     binding = allowed if shares.slows else np.maximum(planned, 1.0)
-    start, offsets, ranges, end, spent, killed = simulate_kernel(
+    start, offsets, ranges, end, spent, killed, is_wrong = simulate_kernel(
         _plain(submit, np.float64),
         _plain(run, np.float64),
         _plain(np.maximum(planned, 1.0), np.float64),
@@ -1509,6 +1510,11 @@ def simulate_places(
         float(shares.limit) if allocation == "threshold" else np.inf,
         _plain(allowed, np.float64),
     )
+    if is_wrong:
+        raise SwflowError(
+            f"penalty: the formula is undefined, above {MOST_PENALTY:g}, or of an overload negative for a usage that "
+            "occurs; write one that never is, such as: max(usage / capacity, 1) - 1"
+        )
     lost = np.where(end > start + spent, end - start - spent, 0.0)
     return Places(start, offsets, ranges, end, lost, killed)
 

@@ -21,6 +21,9 @@ PENALTY_SIGNATURE = "float64(float64, float64)"
 #: Ends of penalized jobs are rounded to this fraction of a second, so that rounding errors decide no tie.
 TICKS = 2.0**20
 
+#: A job that takes a thousand million times as long does not end: formulas may not give more.
+MOST_PENALTY = 1e9
+
 _NONE = np.uint64(0)
 
 
@@ -162,7 +165,7 @@ class Sharing(NamedTuple):
     job: np.ndarray
     place: np.ndarray
     node: np.ndarray
-    numbers: np.ndarray  # the round, and how many nodes are touched
+    numbers: np.ndarray  # the round, how many nodes are touched, and whether a formula gave what is no penalty
 
 
 @njit
@@ -193,7 +196,7 @@ def new_sharing(
         np.zeros(count, JOB),
         np.zeros(places, PLACE),
         np.zeros(nodes, NODE),
-        np.zeros(2, np.int64),
+        np.zeros(3, np.int64),
     )
     for job in range(count):
         sharing.job[job].limit = limit
@@ -221,7 +224,11 @@ def penalty_with(sharing: Sharing, usage: np.ndarray, job: int, processes: int) 
             asked += processes * sharing.demands[job, resource]
         capacity = sharing.capacities[resource]
         if sharing.penalty_kind == FORMULA:
-            penalty += max(sharing.formula(asked, capacity), 0.0)
+            value = sharing.formula(asked, capacity)
+            if value >= 0.0 and value <= MOST_PENALTY:
+                penalty += value
+            elif not (value < 0.0 and asked <= capacity):  # below the capacity, negative is none
+                sharing.numbers[2] = 1  # the caller refuses the run
         else:
             penalty += max(asked / capacity, 1.0) - 1.0
     return penalty

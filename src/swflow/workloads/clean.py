@@ -11,7 +11,7 @@ import polars as pl
 
 from swflow.errors import SwflowError
 from swflow.expressions import condition
-from swflow.jobs import LONGEST_TIME, SWF_FIELDS, Workload, read_workload, sort_jobs
+from swflow.jobs import JOB_COLUMNS, LONGEST_TIME, SWF_FIELDS, Workload, read_workload, sort_jobs
 from swflow.machine import MOST_PROCESSORS, Machine
 
 #: The rules of `clean`, in the order in which they are applied; a job counts under the first that it meets.
@@ -198,7 +198,7 @@ def _filters(
     if until is not None:
         yield "after-period", pl.col("submit_time") >= until
     for text in flurries:
-        yield text, condition(text, [*SWF_FIELDS, "processors", "estimate"], "clean: flurries")
+        yield text, condition(text, JOB_COLUMNS, "clean: flurries")
     for status in without_status:
         yield f"status-{status}", pl.col("status") == status
     rules = {

@@ -61,7 +61,7 @@ def select(
         filters.append((f"status-not-{'-'.join(map(str, status))}", ~pl.col("status").is_in(status)))
     filters += [(f"status-{one}", pl.col("status") == one) for one in without_status]
     if where is not None:
-        filters.append((f"not ({where})", ~condition(where, table.columns, "select: where")))
+        filters.append((f"not ({where})", ~condition(where, table.schema, "select: where")))
     for reason, unwanted in filters:
         kept = table.filter(~unwanted.fill_null(reason.startswith("status-not")))
         if kept.height < table.height:
