@@ -202,7 +202,7 @@ def check_columns(jobs: pl.DataFrame, name: str, needed: Iterable[str] = NEEDED_
         if column not in jobs.columns:
             raise SwflowError(f"{name}: no column {column}; a workload needs {', '.join(needed)}")
     schema = jobs.schema
-    wider: dict[str, Any] = {}
+    wider: dict[str, pl.DataType] = {}
     for column, wanted in JOB_COLUMNS.items():
         if column not in schema or schema[column] == wanted:
             continue
@@ -213,7 +213,7 @@ def check_columns(jobs: pl.DataFrame, name: str, needed: Iterable[str] = NEEDED_
         wider[column] = wanted
     if "shapes" in schema:
         check_shapes(schema["shapes"], name)
-    return jobs.cast(wider) if wider else jobs
+    return jobs.with_columns(pl.col(column).cast(wanted) for column, wanted in wider.items())
 
 
 def check_shapes(found: pl.DataType, name: str) -> None:

@@ -14,6 +14,7 @@ import urllib.request
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -433,7 +434,7 @@ def _download(url: str, retries: int, progress: bool) -> bytes:
         try:
             with _bar(url, progress) as bar:
                 download = pooch.HTTPDownloader(progressbar=bar, chunk_size=1 << 16, timeout=TIMEOUT)
-                _until(until, lambda to=content, get=download: get(url, to, None))
+                _until(until, partial(download, url, content, None))
             return content.getvalue()
         except requests.HTTPError as error:
             status = error.response.status_code if error.response is not None else 0
