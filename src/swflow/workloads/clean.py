@@ -1,7 +1,7 @@
 """Cleaning: from the lines of a log to the job table, with every removed job counted under its reason."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -82,7 +82,7 @@ def clean(
     unknown = [rule for rule in drop if rule not in RULES]
     if unknown:
         raise SwflowError(f"clean: unknown rule {unknown[0]!r} in drop; known are {', '.join(RULES)}")
-    jobs = _derive(_with_nulls(fields))
+    jobs = prepared(fields)
     _require_identity(jobs, name)
     removed: dict[str, int] = {}
     for reason, expression in _filters(machine, drop, without_status, flurries, period):
@@ -101,11 +101,19 @@ def describe(removed: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {reason}" for reason, count in removed.items()) or "none"
 
 
+def prepared(fields: pl.DataFrame) -> pl.DataFrame:
+    """Return the fields of a log as jobs: unknown values null, processors and estimates derived, nothing removed."""
+    return _derive(_with_nulls(fields))
+
+
 def _with_nulls(fields: pl.DataFrame) -> pl.DataFrame:
-    """Turn -1 into null."""
+    """Turn -1 into null; columns that the standard does not have stay as they are."""
     return fields.select(
-        pl.when(pl.col(column) == -1).then(None).otherwise(pl.col(column)).cast(dtype).alias(column)
-        for column, dtype in SWF_FIELDS.items()
+        *(
+            pl.when(pl.col(column) == -1).then(None).otherwise(pl.col(column)).cast(dtype).alias(column)
+            for column, dtype in SWF_FIELDS.items()
+        ),
+        *(column for column in fields.columns if column not in SWF_FIELDS),
     )
 
 
@@ -180,7 +188,7 @@ def clean_log(
     Parameters
     ----------
     path : path-like
-        A file in the Standard Workload Format, plain or gzipped.
+        A file in the Standard Workload Format, plain or gzipped, or a log that was imported to Parquet.
     name : str, optional
         The log's name; by default the file's.
     processors, nodes : int, optional
@@ -203,10 +211,11 @@ def clean_log(
     SwflowError
         As `swflow.swf.read_swf` and `clean` do.
     """
-    from swflow.swf import header_number, read_swf, seconds_since_start
+    from swflow.log_table import read_log
+    from swflow.swf import seconds_since_start
 
-    log = read_swf(path, lenient=lenient)
-    machine, source = _machine_of(log.fields, log.header, header_number, processors, nodes)
+    log, imported = read_log(path, lenient=lenient)
+    machine, source = machine_of(log.fields, log.header, processors, nodes)
     workload = clean(
         log.fields,
         machine,
@@ -223,7 +232,7 @@ def clean_log(
     entry = workload.history[0] | {"machine_from": source, "read": log.fields.height + len(log.skipped)}
     if log.skipped:
         entry["removed"] = {"malformed": len(log.skipped)} | entry["removed"]
-    return replace(workload, history=(entry,))
+    return replace(workload, history=(*imported, entry))
 
 
 def open_workload(path: str | os.PathLike[str], processors: int | None = None) -> Workload:
@@ -233,7 +242,7 @@ def open_workload(path: str | os.PathLike[str], processors: int | None = None) -
     Parameters
     ----------
     path : path-like
-        ``.parquet``, ``.swf`` or ``.swf.gz``.
+        ``.parquet`` (a workload, or an imported log), ``.swf`` or ``.swf.gz``.
     processors : int, optional
         The machine's processors, instead of the workload's own.
 
@@ -246,7 +255,9 @@ def open_workload(path: str | os.PathLike[str], processors: int | None = None) -
     SwflowError
         If the file cannot be read.
     """
-    if Path(path).suffix == ".parquet":
+    from swflow.log_table import is_log_table
+
+    if Path(path).suffix == ".parquet" and not is_log_table(path):
         workload = read_workload(path)
         return (
             workload if processors is None else replace(workload, machine=workload.machine.with_processors(processors))
@@ -258,17 +269,15 @@ def open_workload(path: str | os.PathLike[str], processors: int | None = None) -
 
 def log_name(path: str | os.PathLike[str]) -> str:
     """Return the name of a log's file without its folder and endings: ``kth`` for ``logs/kth.swf.gz``."""
-    return Path(path).name.removesuffix(".gz").removesuffix(".swf")
+    return Path(path).name.removesuffix(".gz").removesuffix(".swf").removesuffix(".parquet")
 
 
-def _machine_of(
-    fields: pl.DataFrame,
-    header: Mapping[str, list[str]],
-    header_number: Callable[[Mapping[str, list[str]], str], int | None],
-    processors: int | None,
-    nodes: int | None,
+def machine_of(
+    fields: pl.DataFrame, header: Mapping[str, list[str]], processors: int | None, nodes: int | None
 ) -> tuple[Machine, str]:
-    """Return the machine, and where its size comes from."""
+    """Return the machine of a log, and where its size comes from: given, the header, or the widest job."""
+    from swflow.swf import header_number
+
     if processors is not None:
         return Machine.of(processors, nodes), "given"
     for key in ("MaxProcs", "MaxNodes"):
