@@ -4,12 +4,12 @@ import json
 
 import polars as pl
 import pytest
-from test_cli import call
 
 from swflow.errors import SwflowError
 from swflow.importers.records import Site
 from swflow.importers.sacct import import_sacct
 from swflow.log_table import names_of, read_log
+from test_cli import call
 
 COLUMNS = (
     "JobID|Cluster|User|Group|Account|Partition|QOS|JobName|State|Submit|Start|End|Elapsed|Suspended|Timelimit|"
