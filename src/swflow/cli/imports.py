@@ -175,3 +175,30 @@ def import_csv(
     from swflow.importers.table import import_table
 
     _write(import_table(str(file), _site(processors, nodes, timezone, anonymize, key), columns), file, output)
+
+
+@app.command()
+def export(
+    source: Annotated[Path, typer.Argument(help="A workload (.parquet), a log (.swf, .swf.gz) or a run (.parquet).")],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="The file to write: .swf, .swf.gz, .csv, .parquet, .json (Batsim)."),
+    ],
+    workload: Annotated[
+        Path | None, typer.Option(help="Of a run: its workload, if that is no longer where it was.")
+    ] = None,
+    estimates: Annotated[
+        str, typer.Option(help="For Batsim, which kills at the wall time: raise it to the run time, or kill.")
+    ] = "raise",
+) -> None:
+    """
+    Write a workload or a schedule for other programs: SWF, CSV, Parquet, or JSON for Batsim.
+
+    Times are seconds, memory is KB per processor.
+
+    Example: `swflow export results/runs/KTH-SP2/easy.parquet -o easy.csv`,
+    `swflow export kth.parquet -o kth.json`
+    """
+    from swflow.export import export as write_export
+
+    say(f"{output}: {write_export(source, output, workload=workload, estimates=estimates):,} jobs of {source}")
