@@ -248,3 +248,33 @@ def test_real_logs_from_fetch_to_report(tmp_path, traces):
         "AND \"table\" IN ('Table II', 'Table III') AND scheduler = 'easy' AND starts_with(workload, 'KTH-SP2+')"
     )
     assert scaled == [(pytest.approx(0, abs=0.03), 6)]
+
+
+def test_logs_of_ones_own_in_the_config(tmp_path):
+    """An imported log and a text, both named in the config: nothing of the project is edited."""
+    runs = [{"workloads": ["{log}"], "schedulers": ["easy", "log"]}]
+    config = {
+        "logs": {"MINE": {"path": "my.parquet", "processors": 8}, "TEXT": {"path": "my.swf"}},
+        "schedulers": {"easy": {"backfill": "easy"}},
+        "studies": {"one": {"logs": ["MINE", "TEXT"], "runs": runs}},
+    }
+    project = Project(tmp_path / "own", config)
+    header = "JobID|User|State|Submit|Start|End|AllocCPUS|Timelimit"
+    times = "2024-01-08T08:00:00|2024-01-08T08:10:00|2024-01-08T09:10:00"
+    lines = [f"{job}|{user}|COMPLETED|{times}|8|02:00:00" for job, user in ((1, "ada"), (2, "bob"))]
+    (project.folder / "sacct.txt").write_text("\n".join([header, *lines]) + "\n")
+    for output in ("my.parquet", "my.swf"):
+        command = [sys.executable, "-c", "from swflow.cli import main; main()", "import", "sacct", "sacct.txt"]
+        subprocess.run([*command, "-o", output, "--processors", "8"], cwd=project.folder, check=True)
+    printed = project.run("results/swflow.json")
+    assert "use-beyond-machine" in printed  # both ran at once on all processors
+    named = 'SELECT workload, "column", id, name FROM names WHERE "column" = '
+    assert project.sql(named + "'user_id' ORDER BY ALL") == [
+        ("MINE", "user_id", 1, "ada"), ("MINE", "user_id", 2, "bob"),
+        ("TEXT", "user_id", 1, "ada"), ("TEXT", "user_id", 2, "bob"),
+    ]  # fmt: skip
+    assert project.sql("SELECT workload, jobs, severity FROM checks ORDER BY ALL") == [
+        ("MINE", 2, "error"), ("TEXT", 2, "error"),
+    ]  # fmt: skip
+    assert project.sql("SELECT DISTINCT site_job_id FROM jobs WHERE workload = 'MINE' ORDER BY ALL") == [("1",), ("2",)]
+    assert "Nothing to be done" in project.run("results/swflow.json")

@@ -18,9 +18,11 @@ from swflow import runs
 from swflow.analysis.comparison import compare, worth_comparing
 from swflow.analysis.heatmap import HEATMAP_MEASURES, Heatmap, summarize
 from swflow.analysis.metrics import CORRELATED, MEASURES
+from swflow.analysis.plausibility import check_workload
 from swflow.errors import SwflowError, reason_of
 from swflow.files import atomic_path
 from swflow.jobs import JOB_COLUMNS, Workload, read_metadata
+from swflow.log_table import names_of_jobs
 from swflow.names import log_of, recipe_of, replicate_of
 from swflow.published import published_trends, published_values
 from swflow.scheduling.simulate import OUTCOME_COLUMNS
@@ -38,6 +40,9 @@ TABLES: dict[str, str] = {
         nodes BIGINT, processors_per_node BIGINT, capacities JSON, first_submit_time DOUBLE, last_submit_time DOUBLE,
         unix_start_time BIGINT, time_zone VARCHAR, computer VARCHAR, installation VARCHAR, acknowledge VARCHAR""",
     "removals": "workload VARCHAR, position INTEGER, stage VARCHAR, reason VARCHAR, jobs BIGINT",
+    "names": 'workload VARCHAR, "column" VARCHAR, id BIGINT, name VARCHAR',
+    "checks": """workload VARCHAR, "check" VARCHAR, severity VARCHAR, message VARCHAR, jobs BIGINT,
+        first_job_id BIGINT, moment TIMESTAMP""",
     "schedulers": """scheduler VARCHAR PRIMARY KEY, "order" VARCHAR, backfill VARCHAR, lookahead BIGINT,
         backfill_order VARCHAR, estimates VARCHAR, prediction VARCHAR, allocation VARCHAR, runtime VARCHAR,
         event_order VARCHAR, dispatch VARCHAR, without_status BIGINT[], shapes VARCHAR, options JSON""",
@@ -304,6 +309,8 @@ def _fill_workloads(connection: duckdb.DuckDBPyConnection, workloads: Mapping[st
         _insert(connection, "workloads", [_workload_row(name, workload)])
         _insert(connection, "removals", _removal_rows(name, workload))
         _insert(connection, "model_fit", _model_fit_rows(name, workload))
+        _insert_frame(connection, "names", names_of_jobs(workload).with_columns(workload=pl.lit(name)))
+        _insert(connection, "checks", [{"workload": name, **asdict(finding)} for finding in check_workload(workload)])
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "jobs.parquet"
             workload.jobs.write_parquet(file)

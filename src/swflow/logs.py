@@ -254,6 +254,8 @@ def _checked(name: Any, entry: Any, where: str) -> Log:
         raise SwflowError(f"{where}: url: must start with http://, https:// or file://; use path for a local file")
     if log.url is not None and log.file is None:
         log = dataclasses.replace(log, file=urllib.parse.unquote(urllib.parse.urlsplit(log.url).path).split("/")[-1])
+    if log.path is not None and log.path.endswith(".parquet") and (log.sha256 or log.jobs):
+        raise SwflowError(f"{where}: sha256 and jobs are those of a text; leave them out for an imported log")
     if log.file is not None and (not log.file or "/" in log.file):
         raise SwflowError(f"{where}: file: must be a file's name without a folder, not {log.file!r}")
     return log
@@ -353,6 +355,8 @@ def fetch(
     """
     if log.of is not None:
         raise SwflowError(f"{log.name}: a period of {log.of} has no file of its own; fetch {log.of}")
+    if log.path is not None and log.path.endswith(".parquet"):
+        raise SwflowError(f"{log.name}: {log.path} needs no fetching; clean it as it is: swflow clean {log.path}")
     if log.generate is not None:
         raise SwflowError(f"{log.name}: a synthetic log is not fetched; make it with: swflow generate {log.generate}")
     content, source, tried = _get(log, mirror, retries, progress and sys.stderr.isatty())

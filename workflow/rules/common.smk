@@ -29,7 +29,10 @@ try:
     validate(config, "../schemas/config.schema.yaml")
     check_schedulers(config)
     check_conditions(config)
-    CATALOGUE = load_catalogue(config["catalogue"])
+    OWN_LOGS = config["logs"] if isinstance(config["logs"], dict) else {}
+    if OWN_LOGS:
+        config["logs"] = None # entries of one's own, which limit nothing
+    CATALOGUE = load_catalogue([*config["catalogue"], OWN_LOGS])
     RUNS = planned_runs(config, CATALOGUE)
     SWEEPS = planned_sweeps(config, CATALOGUE)
     FIGURES = planned_figures(config, CATALOGUE)
@@ -70,6 +73,16 @@ def named_schedulers(schedulers):
 def sources_of(log):
     """Return the log whose file a log is cut from: itself, unless it is a period of another one."""
     return source_of(CATALOGUE[log], CATALOGUE)
+
+
+def is_imported(log):
+    """Return whether a log of the catalogue is one that swflow import wrote: it is cleaned as it lies."""
+    return log.path is not None and log.path.endswith(".parquet")
+
+
+def log_file(log):
+    """Return the file that is cleaned."""
+    return log.path if is_imported(log) else f"results/logs/{log.name}.swf.gz"
 
 
 wildcard_constraints:

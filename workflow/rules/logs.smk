@@ -1,5 +1,7 @@
 # From the catalogue to results/logs: recorded logs are fetched, synthetic ones generated.
-RECORDED = [name for name, log in CATALOGUE.items() if log.of is None and log.generate is None]
+RECORDED = [
+    name for name, log in CATALOGUE.items() if log.of is None and log.generate is None and not is_imported(log)
+]
 SYNTHETIC = [name for name, log in CATALOGUE.items() if log.generate is not None]
 
 
@@ -12,6 +14,11 @@ def origin(log):
     """Return what the catalogue says of a log's file: with another file it is another log."""
     entry = CATALOGUE[log]
     return {key: getattr(entry, key) for key in ("file", "url", "path", "jobs", "sha256")}
+
+
+def where_described(log):
+    """Return the options that tell fetch where a log is: its entry in the config, else the catalogues."""
+    return {"entry": canonical(OWN_LOGS[log])} if log in OWN_LOGS else {"catalogue": config["catalogue"]}
 
 
 def generation(log):
@@ -28,7 +35,7 @@ rule fetch:
     wildcard_constraints:
         log=one_of(RECORDED),
     params:
-        catalogue=lambda wildcards: command_options({"catalogue": config["catalogue"]}),
+        catalogue=lambda wildcards: command_options(where_described(wildcards.log)),
         entry=lambda wildcards: canonical(origin(wildcards.log)),
         code=fingerprint("fetch"),
     log:

@@ -23,7 +23,7 @@ def kind_of(step):
 
 rule clean:
     input:
-        lambda wildcards: f"results/logs/{sources_of(wildcards.log).name}.swf.gz",
+        lambda wildcards: log_file(sources_of(wildcards.log)),
     output:
         "results/workloads/{log}.parquet",
     wildcard_constraints:

@@ -3,11 +3,11 @@
 import sys
 from collections.abc import Sequence
 
-from swflow.cli import logs, results, simulation, steps
+from swflow.cli import imports, logs, questions, results, simulation, steps
 from swflow.cli.app import app
 from swflow.errors import SwflowError, describe
 
-__all__ = ["app", "logs", "main", "results", "simulation", "steps"]
+__all__ = ["app", "imports", "logs", "main", "questions", "results", "simulation", "steps"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -7,7 +7,8 @@ import typer
 
 from swflow.cli.app import app, generate_app
 from swflow.cli.options import Name, Output, Seed, WithoutStatus
-from swflow.cli.terminal import save, say
+from swflow.cli.terminal import read_object, save, say, say_doubts
+from swflow.errors import SwflowError
 
 
 @app.command()
@@ -20,6 +21,9 @@ def fetch(
     catalogue: Annotated[
         list[Path] | None, typer.Option(help="A catalogue of logs (YAML); repeatable, later entries win.")
     ] = None,
+    entry: Annotated[
+        str | None, typer.Option(help='Instead of a catalogue, the log\'s entry as JSON: {"path": "my.swf"}.')
+    ] = None,
 ) -> None:
     """
     Get a log of the catalogue: from the mirror, else from the Parallel Workloads Archive.
@@ -31,7 +35,10 @@ def fetch(
     from swflow.logs import default_catalogue, find_log, load_catalogue
     from swflow.logs import fetch as fetch_log
 
-    logs = load_catalogue(list(catalogue or [default_catalogue()]))
+    if entry is not None and catalogue:
+        raise SwflowError("fetch: --entry or --catalogue, not both")
+    sources = [{log: read_object(entry, "--entry")}] if entry is not None else catalogue or [default_catalogue()]
+    logs = load_catalogue(sources)
     report = fetch_log(find_log(log, logs), output, mirror, progress=True)
     say(f"{report.name}: {report.jobs:,} jobs from {report.source}, sha256 {report.sha256}")
 
@@ -92,6 +99,7 @@ def clean(
         flurries=flurries or (),
     )
     save(workload, output)
+    say_doubts(workload)
 
 
 @generate_app.command("lublin")

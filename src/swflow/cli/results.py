@@ -36,6 +36,11 @@ def load(
     if summary:
         write_summary(counts, database, summary)
     say(f"{database}: " + ", ".join(f"{count:,} {table}" for table, count in counts.items()))
+    from swflow.query import query
+
+    _, impossible = query(database, "SELECT workload, message FROM checks WHERE severity = 'error' ORDER BY ALL")
+    for workload, message in impossible:
+        say(f"{workload}: error: {message}")
 
 
 @app.command()
@@ -145,8 +150,8 @@ def sql(
 
     A query only reads: one statement, on the database alone, unless --write is given.
 
-    Tables: workloads, removals, schedulers, jobs, runs, outcomes, metrics, correlations, heatmaps, bubbles,
-    comparisons, replicates, model_fit, sweeps, published, trends; views: figures, medians, reproduction,
+    Tables: workloads, removals, names, checks, schedulers, jobs, runs, outcomes, metrics, correlations, heatmaps,
+    bubbles, comparisons, replicates, model_fit, sweeps, published, trends; views: figures, medians, reproduction,
     trend_checks. Times are seconds.
 
     Example: `swflow sql "SELECT run, jobs, mean_wait_time FROM metrics ORDER BY run"`,

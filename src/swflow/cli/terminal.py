@@ -36,6 +36,17 @@ def read_number(text: str, where: str) -> float:
         raise SwflowError(f"{where}: {text!r} is not a number") from None
 
 
+def read_object(text: str, option: str) -> dict[str, Any]:
+    """Read a JSON object, or raise an error that names the option."""
+    try:
+        content = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise SwflowError(f"{option} {text!r}: {error.msg} at position {error.pos}") from None
+    if not isinstance(content, dict):
+        raise SwflowError(f'{option} {text!r}: write an object such as {{"path": "my.swf"}}')
+    return content
+
+
 def read_schedulers(texts: Sequence[str] | None, default: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Return the schedulers that options name, or the default ones."""
     from swflow.scheduling.scheduler import Scheduler
@@ -85,6 +96,15 @@ def say_removed(workload: Any) -> None:
     )
     for warning in entry.get("warnings", ()):
         say(f"{workload.name}: warning: {warning}")
+
+
+def say_doubts(workload: Any) -> None:
+    """Say what makes a workload doubtful: the errors and warnings of its checks."""
+    from swflow.analysis.plausibility import check_workload
+
+    for finding in check_workload(workload):
+        if finding.severity != "note":
+            say(f"{workload.name}: {finding.severity}: {finding.check}: {finding.message}")
 
 
 def named_options(text: str) -> tuple[str, dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Cleaning: from the lines of a log to the job table, with every removed job counted under its reason."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -86,7 +86,7 @@ def clean(
     if unknown:
         raise SwflowError(f"clean: unknown rule {unknown[0]!r} in drop; known are {', '.join(RULES)}")
     _require_limits(fields, name)
-    jobs = _derive(_with_nulls(fields))
+    jobs = prepared(fields)
     _require_identity(jobs, name)
     removed: dict[str, int] = {}
     for reason, expression in _filters(machine, drop, without_status, flurries, period):
@@ -106,11 +106,19 @@ def describe(removed: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {reason}" for reason, count in removed.items()) or "none"
 
 
+def prepared(fields: pl.DataFrame) -> pl.DataFrame:
+    """Return the fields of a log as jobs: unknown values null, processors and estimates derived, nothing removed."""
+    return _derive(_with_nulls(fields))
+
+
 def _with_nulls(fields: pl.DataFrame) -> pl.DataFrame:
-    """Turn -1 into null."""
+    """Turn -1 into null; columns that the standard does not have stay as they are."""
     return fields.select(
-        pl.when(pl.col(column) == -1).then(None).otherwise(pl.col(column)).cast(dtype).alias(column)
-        for column, dtype in SWF_FIELDS.items()
+        *(
+            pl.when(pl.col(column) == -1).then(None).otherwise(pl.col(column)).cast(dtype).alias(column)
+            for column, dtype in SWF_FIELDS.items()
+        ),
+        *(column for column in fields.columns if column not in SWF_FIELDS),
     )
 
 
@@ -140,6 +148,9 @@ def _require_column(jobs: pl.DataFrame, column: str, name: str) -> None:
     if missing:
         raise SwflowError(f"clean: {name}: {missing} jobs have no {column.replace('_', ' ')}; it must be known")
 
+
+#: Where the size of a machine comes from if nobody states it.
+GUESSED = ("widest job", "recorded peak")
 
 #: Fields that are times or processors, and how large they may be, whatever the sign.
 _LIMITS: dict[str, float] = {
@@ -232,7 +243,7 @@ def clean_log(
     Parameters
     ----------
     path : path-like
-        A file in the Standard Workload Format, plain or gzipped.
+        A file in the Standard Workload Format, plain or gzipped, or a log that was imported to Parquet.
     name : str, optional
         The log's name; by default the file's.
     processors, nodes : int, optional
@@ -256,16 +267,17 @@ def clean_log(
     SwflowError
         As `swflow.swf.read_swf` and `clean` do.
     """
-    from swflow.swf import header_number, read_swf, seconds_since_start
+    from swflow.log_table import read_log
+    from swflow.swf import seconds_since_start
 
-    log = read_swf(path, lenient=lenient)
+    log, imported = read_log(path, lenient=lenient)
     name = name or log_name(path)
     fields = log.fields.filter(_within_limits()) if lenient else log.fields
     _require_limits(fields, name)
     skipped = len(log.skipped) + log.fields.height - fields.height
     if fields.is_empty():
         raise SwflowError(f"clean: {name}: no job is within the limits of times and processors")
-    machine, source = _machine_of(fields, log.header, header_number, processors, nodes)
+    machine, source = machine_of(fields, log.header, processors, nodes)
     workload = clean(
         fields,
         machine,
@@ -287,7 +299,7 @@ def clean_log(
     warnings = _warnings(machine, source, peak, beyond)
     if warnings:
         entry["warnings"] = warnings
-    return replace(workload, history=(entry,))
+    return replace(workload, history=(*imported, entry))
 
 
 def recorded_use(jobs: pl.DataFrame, machine: int) -> tuple[int, float]:
@@ -335,7 +347,7 @@ def recorded_use(jobs: pl.DataFrame, machine: int) -> tuple[int, float]:
 def _warnings(machine: Machine, source: str, peak: int, beyond: float) -> list[str]:
     """Say what is doubtful about a machine."""
     warnings = []
-    if source in ("widest job", "recorded peak"):
+    if source in GUESSED:
         warnings.append(
             f"the header has no MaxProcs: {machine.processors:,} processors are a guess, by the {source}; "
             "give the machine's: --machine-processors"
@@ -355,7 +367,7 @@ def open_workload(path: str | os.PathLike[str], processors: int | None = None) -
     Parameters
     ----------
     path : path-like
-        ``.parquet``, ``.swf`` or ``.swf.gz``.
+        ``.parquet`` (a workload, or an imported log), ``.swf`` or ``.swf.gz``.
     processors : int, optional
         The machine's processors, instead of the workload's own.
 
@@ -368,7 +380,9 @@ def open_workload(path: str | os.PathLike[str], processors: int | None = None) -
     SwflowError
         If the file cannot be read.
     """
-    if Path(path).suffix == ".parquet":
+    from swflow.log_table import is_log_table
+
+    if Path(path).suffix == ".parquet" and not is_log_table(path):
         workload = read_workload(path)
         return (
             workload if processors is None else replace(workload, machine=workload.machine.with_processors(processors))
@@ -380,17 +394,15 @@ def open_workload(path: str | os.PathLike[str], processors: int | None = None) -
 
 def log_name(path: str | os.PathLike[str]) -> str:
     """Return the name of a log's file without its folder and endings: ``kth`` for ``logs/kth.swf.gz``."""
-    return Path(path).name.removesuffix(".gz").removesuffix(".swf")
+    return Path(path).name.removesuffix(".gz").removesuffix(".swf").removesuffix(".parquet")
 
 
-def _machine_of(
-    fields: pl.DataFrame,
-    header: Mapping[str, list[str]],
-    header_number: Callable[[Mapping[str, list[str]], str], int | None],
-    processors: int | None,
-    nodes: int | None,
+def machine_of(
+    fields: pl.DataFrame, header: Mapping[str, list[str]], processors: int | None, nodes: int | None
 ) -> tuple[Machine, str]:
-    """Return the machine, and where its size comes from."""
+    """Return the machine of a log, and where its size comes from: given, the header, or one of `GUESSED`."""
+    from swflow.swf import header_number
+
     if processors is not None:
         return Machine.of(processors, nodes), "given"
     for key in ("MaxProcs", "MaxNodes"):
@@ -398,5 +410,5 @@ def _machine_of(
         if stated is not None and stated > 0:
             return Machine.of(stated, nodes or header_number(header, "MaxNodes")), f"header ({key})"
     widest = max(1, fields.select(pl.max_horizontal("allocated_processors", "requested_processors").max()).item())
-    peak, _ = recorded_use(_derive(_with_nulls(fields)), widest)
+    peak, _ = recorded_use(prepared(fields), widest)
     return Machine.of(max(widest, peak), nodes), "recorded peak" if peak > widest else "widest job"

@@ -1,0 +1,72 @@
+"""How long importing a million lines of sacct takes, and how much memory."""
+
+import argparse
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+
+HEADER = (
+    "JobID|Cluster|User|Group|Account|Partition|QOS|JobName|State|Submit|Start|End|Elapsed|Suspended|Timelimit|"
+    "ReqCPUS|AllocCPUS|NNodes|ReqMem|AllocTRES|TotalCPU|MaxRSS|NTasks|SubmitLine"
+)
+
+
+def write(path: Path, lines: int, odd: float) -> None:
+    """Write jobs with a batch step each; a share of them has separators or line breaks in its texts."""
+    draw = np.random.default_rng(1)
+    jobs = lines // 2
+    submit = np.cumsum(draw.exponential(60, jobs)).astype(int)
+    wait, run = draw.exponential(3600, jobs).astype(int), draw.lognormal(7, 2, jobs).astype(int) % 172800
+    cpus, user, strange = 2 ** draw.integers(0, 8, jobs), draw.integers(0, 500, jobs), draw.random(jobs) < odd
+    start = datetime(2024, 1, 1, tzinfo=UTC)
+
+    def clock(seconds: int) -> str:
+        return (start + timedelta(seconds=int(seconds))).strftime("%Y-%m-%dT%H:%M:%S")
+
+    def span(seconds: int) -> str:
+        days, rest = divmod(int(seconds), 86400)
+        text = f"{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"
+        return f"{days}-{text}" if days else text
+
+    with path.open("w") as file:
+        file.write(HEADER + "\n")
+        for number in range(jobs):
+            began, ended = submit[number] + wait[number], submit[number] + wait[number] + run[number]
+            times = f"{clock(submit[number])}|{clock(began)}|{clock(ended)}|{span(run[number])}|00:00:00"
+            name = "a|b\nc" if strange[number] else f"job{number % 1000}"
+            who = f"u{user[number]}|staff|acc{user[number] % 40}|main|normal"
+            size = f"{cpus[number]}|{cpus[number]}|1|4000M|billing=1,cpu={cpus[number]},mem=4000M,node=1"
+            rest = f"2-00:00:00|{size}|{span(run[number])}|||sbatch x"
+            file.write(f"{number}|alpha|{who}|{name}|COMPLETED|{times}|{rest}\n")
+            file.write(
+                f"{number}.batch|alpha||||||batch|COMPLETED|{times}||{cpus[number]}|{cpus[number]}|1||"
+                f"cpu={cpus[number]}|{span(run[number])}|1024K|1|\n"
+            )
+
+
+def main() -> None:
+    """Import a generated file in a process of its own, and print seconds and memory."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--lines", type=int, default=1_000_000)
+    parser.add_argument("--odd", type=float, default=0.001, help="the share of jobs with separators in their texts")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "sacct.txt"
+        write(source, options.lines, options.odd)
+        command = [sys.executable, "-c", "from swflow.cli import main; main()", "import", "sacct", str(source)]
+        began = time.perf_counter()
+        subprocess.run([*command, "-o", f"{folder}/out.parquet"], check=True)
+        seconds = time.perf_counter() - began
+        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+        size = source.stat().st_size / 1e6
+        print(f"{options.lines:,} lines, {size:,.0f} MB: {seconds:.1f} s, {peak:,.0f} MB of memory at most")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,381 @@
+"""Is the input plausible? Checks of a log against its machine and against itself."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from swflow.jobs import Workload
+from swflow.log_table import names_of
+from swflow.machine import Machine
+from swflow.swf import header_number
+
+#: From grave to slight: what cannot have been, what makes results doubtful, what is good to know.
+SEVERITIES = ("error", "warning", "note")
+
+#: A user is bursting in a week with at least so many jobs, and so many times what all users submit in the median week.
+FLURRY_JOBS, FLURRY_WEEKS = 500, 5.0
+
+#: Without any submission for so many days, and so many times the mean interval, a log has a gap.
+GAP_DAYS, GAP_INTERVALS = 3.0, 100.0
+
+DAY, WEEK = 86400.0, 604800.0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """
+    What a check found.
+
+    Parameters
+    ----------
+    check : str
+        Its name.
+    severity : {'error', 'warning', 'note'}
+        As of `SEVERITIES`.
+    message : str
+        What was found, and likely causes.
+    jobs : int, optional
+        How many jobs it is about.
+    first_job_id : int, optional
+        The first of them.
+    moment : datetime, optional
+        When, UTC; only if the log says when it starts.
+    """
+
+    check: str
+    severity: str
+    message: str
+    jobs: int | None = None
+    first_job_id: int | None = None
+    moment: datetime | None = None
+
+
+@dataclass(frozen=True)
+class _Log:
+    """What the checks look at: jobs as `swflow.workloads.clean.prepared` gives them, and what belongs to them."""
+
+    jobs: pl.DataFrame
+    machine: Machine
+    header: Mapping[str, list[str]]
+    whole: bool
+
+    def moment(self, seconds: float | None) -> datetime | None:
+        """Return a time of the log as a date."""
+        start = header_number(self.header, "UnixStartTime")
+        if start is None or seconds is None or not -(10**11) < start + seconds < 10**11:
+            return None
+        return datetime.fromtimestamp(round(start + seconds), UTC).replace(tzinfo=None)
+
+    def when(self, seconds: float) -> str:
+        """Say when something was."""
+        moment = self.moment(seconds)
+        return f"{moment:%Y-%m-%d %H:%M} UTC" if moment else f"{seconds:,.0f} s"
+
+    def name(self, column: str, number: int) -> str:
+        """Return the name of a user and the like, with the number."""
+        name = names_of(self.header, column).get(number)
+        return f"{name} ({number})" if name else str(number)
+
+    def finding(self, check: str, severity: str, message: str, chosen: pl.DataFrame | None = None) -> Finding:
+        """Make a finding about some jobs."""
+        if chosen is None or chosen.is_empty():
+            return Finding(check, severity, message)
+        first = chosen.row(0, named=True)
+        return Finding(check, severity, message, chosen.height, first["job_id"], self.moment(first["submit_time"]))
+
+
+def check_log(path: str | os.PathLike[str], processors: int | None = None) -> tuple[list[Finding], Machine, int]:
+    """
+    Check a file: a log, before anything is removed from it, or a workload.
+
+    Parameters
+    ----------
+    path : path-like
+        ``.parquet``, ``.swf`` or ``.swf.gz``.
+    processors : int, optional
+        The machine's, instead of what the file says.
+
+    Returns
+    -------
+    list of Finding
+        From grave to slight.
+    Machine
+        What was checked against.
+    int
+        Jobs.
+
+    Raises
+    ------
+    SwflowError
+        If the file cannot be read.
+    """
+    from swflow.log_table import is_log_table, read_log
+    from swflow.workloads.clean import GUESSED, machine_of, open_workload, prepared
+
+    if Path(path).suffix == ".parquet" and not is_log_table(path):
+        workload = open_workload(path, processors)
+        return check_workload(workload), workload.machine, workload.jobs.height
+    log, _ = read_log(path, lenient=True)
+    machine, source = machine_of(log.fields, log.header, processors, None)
+    findings = _check(_Log(prepared(log.fields), machine, log.header, True))
+    if log.skipped:
+        line, reason = log.skipped[0]
+        text = f"{len(log.skipped):,} malformed lines; the first is {line}: {reason}"
+        findings.append(Finding("malformed-lines", "error", text))
+    if source in GUESSED:
+        text = (
+            f"the size of the machine is not known; by the {source} it has {machine.processors:,} processors; "
+            "give --processors (clean: --machine-processors)"
+        )
+        findings.append(Finding("unknown-machine", "warning", text))
+    return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)), machine, log.fields.height
+
+
+def check_workload(workload: Workload) -> list[Finding]:
+    """
+    Check a workload; its recorded schedule only as long as jobs and machine are the log's.
+
+    Examples
+    --------
+    >>> jobs = pl.DataFrame({"job_id": [1, 2], "submit_time": [0.0, 0.0], "wait_time": [0.0, 0.0],
+    ...     "run_time": [60.0, 60.0], "processors": [4, 8], "requested_time": [90.0, 90.0]})
+    >>> [(finding.check, finding.severity) for finding in check_workload(Workload(jobs, Machine.of(8), "tiny"))]
+    [('use-beyond-machine', 'error')]
+    """
+    as_recorded = all(entry.get("stage") in {"import", "clean", "select"} for entry in workload.history)
+    return _check(_Log(workload.jobs, workload.machine, workload.header, as_recorded))
+
+
+def _check(log: _Log) -> list[Finding]:
+    missing = [
+        pl.lit(None, dtype).alias(name)
+        for name, dtype in {
+            "wait_time": pl.Float64, "run_time": pl.Float64, "requested_time": pl.Float64, "user_id": pl.Int64,
+            "partition_id": pl.Int64, "processors": pl.Int64, "submit_time": pl.Float64,
+        }.items()
+        if name not in log.jobs.columns
+    ]  # fmt: skip
+    jobs = log.jobs.with_columns(missing).with_row_index("row")
+    log = _Log(jobs, log.machine, log.header, log.whole)
+    checks: list[Callable[[_Log], Iterator[Finding]]] = [_identity, _width, _estimates, _gaps, _flurries]
+    if log.whole:
+        checks += [_use, _waits, _clock]
+    found = [finding for check in checks for finding in check(log)]
+    return sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))
+
+
+def _percent(part: int, whole: int) -> str:
+    share = 100 * part / max(whole, 1)
+    return f"{share:.0f} %" if share >= 1 else "less than 1 %"
+
+
+def _highest(values: pl.Series) -> float:
+    return float(values.to_numpy().max())
+
+
+def _identity(log: _Log) -> Iterator[Finding]:
+    """Jobs without a submit time or run time, and ids that repeat."""
+    jobs = log.jobs
+    lost = jobs.filter(pl.col("submit_time").is_null())
+    if lost.height:
+        yield log.finding("unknown-submit-time", "error", f"{lost.height:,} jobs have no submit time", lost)
+    repeated = jobs.filter(pl.col("job_id").is_duplicated())
+    if repeated.height:
+        ids = repeated["job_id"].n_unique()
+        text = f"{ids:,} job ids are on {repeated.height:,} lines"
+        pairs = repeated.with_columns(start=pl.col("submit_time") + pl.col("wait_time")).sort("job_id", "start")
+        end = pl.col("start") + pl.col("run_time")
+        overlap = pairs.filter((pl.col("start") < end.shift(1).over("job_id")).fill_null(False))
+        if overlap.height:
+            text += f"; {overlap.height:,} ran at the same time as another of their id: steps were taken for jobs"
+            yield log.finding("overlapping-steps", "error", text, overlap)
+        else:
+            text += "; none overlaps: runs of requeued jobs? Number them anew (swflow import does)"
+            yield log.finding("repeated-job-ids", "error", text, repeated)
+    never = jobs.filter(pl.col("run_time").is_null() | (pl.col("run_time") <= 0))
+    if never.height:
+        text = f"{never.height:,} jobs ({_percent(never.height, jobs.height)}) have no run time; cleaning removes them"
+        yield log.finding("no-run-time", "note", text, never)
+
+
+def _width(log: _Log) -> Iterator[Finding]:
+    wide = log.jobs.filter(pl.col("processors") > log.machine.processors)
+    if wide.height:
+        text = (
+            f"{wide.height:,} jobs are wider than the machine of {log.machine.processors:,} processors, the widest by "
+            f"{_highest(wide['processors']):,.0f}; cleaning removes them unless the machine is corrected"
+        )
+        yield log.finding("wider-than-machine", "error", text, wide)
+
+
+def _use(log: _Log) -> Iterator[Finding]:
+    """Find recorded use beyond the machine."""
+    start = pl.col("submit_time") + pl.col("wait_time")
+    ran = log.jobs.select("row", "job_id", "submit_time", "processors", "partition_id", start=start, run="run_time")
+    ran = ran.filter((pl.col("run") > 0) & (pl.col("processors") > 0) & pl.col("start").is_not_null())
+    if ran.is_empty():
+        text = "no wait times are recorded: the log's own schedule cannot be replayed or compared"
+        yield log.finding("no-wait-times", "warning", text)
+        return
+    times, busy = _busy(ran)
+    machine = log.machine.processors
+    peak = int(busy.max())
+    if peak <= machine:
+        if peak < machine / 2:
+            text = f"never more than {peak:,} of {machine:,} processors were busy: is the machine that large?"
+            yield log.finding("never-full", "note", text)
+        return
+    moment = float(times[busy.argmax()])
+    span = np.diff(times)
+    beyond = float(span[busy[:-1] > machine].sum())
+    total = float(times[-1] - times[0])
+    used = float((busy[:-1] * span).sum()) / (machine * total) if total else 0.0
+    running = ran.filter((pl.col("start") <= moment) & (pl.col("start") + pl.col("run") > moment))
+    widest = running.sort("processors", descending=True).head(3)["job_id"].to_list()
+    text = (
+        f"by the recorded times {peak:,} of {machine:,} processors were busy on {log.when(moment)}, by "
+        f"{running.height:,} jobs (the widest: {', '.join(map(str, widest))}); beyond the machine for "
+        f"{100 * beyond / max(total, 1):.3g} % of the time; recorded utilization {used:.3g}. "
+        f"Likely: {_likely_causes(log, ran, peak, beyond / max(total, 1))}"
+    )
+    slight = peak < 1.02 * machine or beyond < 0.001 * total
+    grave = used > 1 or (peak >= 1.2 * machine and beyond > 0.05 * total)
+    severity = "error" if grave else "note" if slight else "warning"
+    yield Finding("use-beyond-machine", severity, text, running.height, running["job_id"][0], log.moment(moment))
+
+
+def _busy(ran: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Return the times at which the number of busy processors changes, and what it is from then on."""
+    start, run, processors = (ran[name].to_numpy() for name in ("start", "run", "processors"))
+    times = np.concatenate([start, start + run])
+    changes = np.concatenate([processors, -processors])
+    order = np.lexsort((changes, times))
+    times, busy = times[order], np.cumsum(changes[order])
+    last = np.append(times[1:] != times[:-1], True)
+    return times[last], busy[last]
+
+
+def _likely_causes(log: _Log, ran: pl.DataFrame, peak: int, share: float) -> str:
+    machine = log.machine.processors
+    causes = []
+    parts = ran.filter(pl.col("partition_id").is_not_null()).partition_by("partition_id")
+    if len(parts) > 1:
+        peaks = [int(_busy(part)[1].max()) for part in parts]
+        if max(peaks) <= machine < sum(peaks):
+            causes.append(
+                f"{len(parts)} partitions, none of which alone goes beyond: are they machines of their own, and the "
+                "size that of one?"
+            )
+    nodes = header_number(log.header, "MaxNodes")
+    if nodes == machine and header_number(log.header, "MaxProcs") is None:
+        causes.append(
+            "the machine's size may be in nodes, the jobs' in processors (MaxProcs is missing or is MaxNodes)"
+        )
+    ratio = peak / machine
+    if any(abs(ratio - factor) < 0.03 * factor for factor in (2, 4, 8)):
+        causes.append(f"hardware threads counted as processors (the peak is {ratio:.2g} times the machine)")
+    if share > 0.2:
+        causes.append(f"the machine is larger ({peak:,} or more: --processors, clean: --machine-processors)")
+        if ratio > 2:
+            causes.append("jobs took turns on the same processors (gang scheduling, suspension)")
+    elif ratio < 1.1:
+        causes.append("times rounded to seconds or minutes, or jobs that shared processors while one ended")
+    return "; ".join(causes) or "wrong times or sizes of some of these jobs, suspended jobs, or a machine that changed"
+
+
+def _waits(log: _Log) -> Iterator[Finding]:
+    negative = log.jobs.filter(pl.col("wait_time") < 0)
+    if negative.height:
+        text = (
+            f"{negative.height:,} jobs started before they were submitted, by up to "
+            f"{_highest(-negative['wait_time']):,.0f} s: clocks that differ, or times of another time zone"
+        )
+        yield log.finding("negative-waits", "warning", text, negative)
+    unknown = log.jobs.filter(pl.col("wait_time").is_null())
+    if 0 < unknown.height < log.jobs.height:
+        text = (
+            f"{unknown.height:,} jobs ({_percent(unknown.height, log.jobs.height)}) have no wait time; "
+            "the recorded schedule leaves them out"
+        )
+        yield log.finding("unknown-waits", "note", text, unknown)
+
+
+def _clock(log: _Log) -> Iterator[Finding]:
+    """Submit times that go back while job ids go on."""
+    jobs = log.jobs.filter(pl.col("submit_time").is_not_null()).sort("job_id", "row")
+    back = pl.col("submit_time").cum_max().shift(1) - pl.col("submit_time")
+    jumps = jobs.with_columns(back=back).filter(pl.col("back") > 3600)
+    if jumps.height:
+        text = (
+            f"{jumps.height:,} jobs were submitted more than an hour before a job of a lower id, by up to "
+            f"{_highest(jumps['back']) / 3600:,.1f} hours: a clock that was set back, or ids that do not follow time"
+        )
+        yield log.finding("clock-jumps", "warning" if jumps.height < 0.01 * jobs.height else "note", text, jumps)
+
+
+def _estimates(log: _Log) -> Iterator[Finding]:
+    jobs = log.jobs
+    missing = jobs.filter(pl.col("requested_time").is_null() | (pl.col("requested_time") <= 0))
+    if missing.height:
+        text = (
+            f"{missing.height:,} jobs ({_percent(missing.height, jobs.height)}) have no estimate; their run time "
+            "stands for it, so that backfilling knows more than it could"
+        )
+        severity = "warning" if missing.height > 0.05 * jobs.height else "note"
+        yield log.finding("missing-estimates", severity, text, missing)
+    beyond = jobs.filter((pl.col("requested_time") > 0) & (pl.col("run_time") > pl.col("requested_time") * 1.05 + 120))
+    if beyond.height > 0.01 * jobs.height:
+        text = (
+            f"{beyond.height:,} jobs ({_percent(beyond.height, jobs.height)}) ran past their estimate by more than "
+            "5 % and two minutes: limits that were extended or not enforced, or times in another unit"
+        )
+        yield log.finding("past-estimates", "warning" if beyond.height > 0.2 * jobs.height else "note", text, beyond)
+
+
+def _gaps(log: _Log) -> Iterator[Finding]:
+    jobs = log.jobs.filter(pl.col("submit_time").is_not_null()).sort("submit_time", "job_id")
+    if jobs.height < 3:
+        return
+    span = float(jobs["submit_time"][-1] - jobs["submit_time"][0])
+    least = max(GAP_DAYS * DAY, GAP_INTERVALS * span / jobs.height)
+    gaps = jobs.with_columns(gap=pl.col("submit_time").diff()).filter(pl.col("gap") > least)
+    if gaps.height:
+        total = float(gaps["gap"].sum())
+        longest = gaps.sort("gap").row(-1, named=True)
+        text = (
+            f"{gaps.height:,} gaps without submissions, {total / DAY:,.1f} days in all; the longest, "
+            f"{longest['gap'] / DAY:,.1f} days, ends on {log.when(longest['submit_time'])}: downtime, or a part of the "
+            "log is missing"
+        )
+        yield log.finding("gaps", "warning" if total > 0.1 * span else "note", text, gaps)
+
+
+def _flurries(log: _Log) -> Iterator[Finding]:
+    """Users with bursts (Tsafrir and Feitelson, "Instability in parallel job scheduling simulation", IPDPS 2006)."""
+    jobs = log.jobs.filter(pl.col("submit_time").is_not_null() & pl.col("user_id").is_not_null())
+    if jobs.is_empty() or jobs["user_id"].n_unique() < 2:
+        return
+    jobs = jobs.with_columns(week=((pl.col("submit_time") - jobs["submit_time"].min()) / WEEK).floor().cast(pl.Int64))
+    weekly = jobs.group_by("week").len()["len"]
+    median = float(np.median(weekly.to_numpy()))
+    least = max(FLURRY_JOBS, FLURRY_WEEKS * median)
+    bursts = jobs.with_columns(burst=pl.len().over("user_id", "week")).filter(pl.col("burst") >= least)
+    for part in bursts.partition_by("user_id", maintain_order=True):
+        user = int(part["user_id"][0])
+        low, high = int(part["job_id"].to_numpy().min()), int(part["job_id"].to_numpy().max())
+        text = (
+            f"user {log.name('user_id', user)} submitted {part.height:,} jobs in {part['week'].n_unique()} weeks, in "
+            f"one {_highest(part['burst']):,.0f}, when the median week of all users has {median:,.0f}; a flurry can "
+            f'decide the outcome. To remove it: --flurries "user_id == {user} and {low} <= job_id <= {high}"'
+        )
+        yield log.finding("flurries", "warning", text, part)
+
+
+def worst(findings: list[Finding]) -> str | None:
+    """Return the gravest severity among findings."""
+    return next((severity for severity in SEVERITIES if any(each.severity == severity for each in findings)), None)

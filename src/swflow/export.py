@@ -1,0 +1,169 @@
+"""Exporting workloads and schedules: SWF, CSV, Parquet, and the JSON that Batsim reads."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from swflow.errors import SwflowError
+from swflow.files import atomic_path
+from swflow.jobs import Workload, read_metadata, write_workload
+from swflow.swf import run_as_swf, write_swf
+from swflow.workloads.clean import open_workload
+
+#: The endings that `export` knows.
+ENDINGS = (".swf", ".swf.gz", ".csv", ".parquet", ".json")
+
+
+def export(
+    source: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    workload: str | os.PathLike[str] | None = None,
+    estimates: str = "raise",
+) -> int:
+    """
+    Write a workload or a schedule in the format that the output's ending names.
+
+    A schedule becomes, as SWF, a log whose wait times are those of the run; as CSV and Parquet the outcomes with what
+    is known of the jobs; as JSON the jobs with the processors and run times that they had.
+
+    Parameters
+    ----------
+    source : path-like
+        A workload, a log, or a run.
+    output : path-like
+        One of `ENDINGS`; ``.json`` is the input of Batsim.
+    workload : path-like, optional
+        Of a run: the workload that was simulated, if it is no longer where it was.
+    estimates : {'raise', 'kill'}
+        In JSON, where Batsim kills a job at its wall time: whether the wall time is at least the run time.
+
+    Returns
+    -------
+    int
+        Jobs written.
+
+    Raises
+    ------
+    SwflowError
+        If a file cannot be read, or the ending is unknown.
+    """
+    path = Path(output)
+    ending = next((ending for ending in reversed(ENDINGS) if path.name.endswith(ending)), None)
+    if ending is None:
+        raise SwflowError(f"{output}: unknown ending; use {', '.join(ENDINGS)}")
+    if estimates not in ("raise", "kill"):
+        raise SwflowError(f"--estimates: unknown value {estimates!r}; known are raise, kill")
+    about = read_metadata(source) if Path(source).suffix == ".parquet" else {}
+    if about.get("kind") == "run":
+        opened, table = _schedule(source, about, workload)
+    elif workload is not None:
+        raise SwflowError(f"--workload: is for a run, which {source} is not")
+    else:
+        opened = open_workload(source)
+        table = opened.jobs
+    if ending.startswith(".swf"):
+        if about.get("kind") == "run":
+            write_swf(path, run_as_swf(opened.jobs, table), opened.header)
+        else:
+            write_swf(path, table, opened.header)
+    elif ending == ".parquet" and about.get("kind") != "run":
+        write_workload(opened, path)
+    elif ending == ".json":
+        _write_json(path, as_batsim(replace(opened, jobs=table), estimates))
+    else:
+        _write_table(path, table, ending)
+    return table.height
+
+
+def _schedule(
+    source: str | os.PathLike[str], about: Mapping[str, Any], workload: str | os.PathLike[str] | None
+) -> tuple[Workload, pl.DataFrame]:
+    """Return a run's workload, and its outcomes with what is known of the jobs."""
+    path = Path(workload or about["source"])
+    if not path.is_file():
+        raise SwflowError(f"{source}: its workload {path} is not there; say where it is: --workload FILE")
+    opened = open_workload(path)
+    outcomes = pl.read_parquet(Path(source))
+    known = [name for name in opened.jobs.columns if name not in outcomes.columns]
+    table = outcomes.join(opened.jobs.select("job_id", *known), on="job_id", how="inner", maintain_order="left")
+    if table.height < outcomes.height:
+        raise SwflowError(f"{source}: {outcomes.height - table.height} jobs are not in {path}; give its own workload")
+    return opened, table
+
+
+def _write_table(path: Path, table: pl.DataFrame, ending: str) -> None:
+    with atomic_path(path) as temporary:
+        if ending == ".parquet":
+            table.write_parquet(temporary, compression="zstd")
+            return
+        nested = [name for name, dtype in table.schema.items() if isinstance(dtype, pl.List | pl.Struct)]
+        texts = [
+            pl.Series(name, [json.dumps(value) if value is not None else None for value in table[name].to_list()])
+            for name in nested
+        ]
+        table.with_columns(texts).write_csv(temporary)
+
+
+def _write_json(path: Path, content: Mapping[str, Any]) -> None:
+    with atomic_path(path) as temporary:
+        temporary.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def as_batsim(workload: Workload, estimates: str = "raise") -> dict[str, Any]:
+    """
+    Return a workload as Batsim reads it: rigid jobs whose profiles are delays.
+
+    Parameters
+    ----------
+    workload : Workload
+        Its jobs need processors and run times.
+    estimates : {'raise', 'kill'}
+        Whether a wall time below the run time is raised to it.
+
+    Returns
+    -------
+    dict
+        ``nb_res`` (processors), ``jobs`` (``id``, ``subtime``, ``walltime``, ``res``, ``profile``) and ``profiles``
+        (``type`` delay, ``delay`` in seconds), one a run time.
+
+    Raises
+    ------
+    SwflowError
+        If processors or run times are unknown.
+
+    Examples
+    --------
+    >>> from swflow.machine import Machine
+    >>> jobs = pl.DataFrame({"job_id": [1], "submit_time": [5.0], "run_time": [60.0], "processors": [4],
+    ...                      "estimate": [90.0]})
+    >>> as_batsim(Workload(jobs, Machine.of(8), "tiny"))["jobs"]
+    [{'id': '1', 'subtime': 5.0, 'walltime': 90.0, 'res': 4, 'profile': 'delay-60'}]
+    """
+    jobs = workload.jobs
+    for column in ("processors", "run_time"):
+        if jobs[column].null_count():
+            raise SwflowError(f"export: {workload.name}: {column} of some jobs is unknown; clean the log first")
+    estimate = pl.col("estimate").fill_null(pl.col("run_time")) if "estimate" in jobs.columns else pl.col("run_time")
+    if estimates == "raise":
+        estimate = pl.max_horizontal(estimate, "run_time")
+    rows = jobs.select("job_id", "submit_time", "run_time", "processors", walltime=estimate).iter_rows(named=True)
+    content: dict[str, Any] = {"nb_res": workload.machine.processors, "jobs": [], "profiles": {}}
+    for row in rows:
+        name = f"delay-{row['run_time']:.10g}"
+        content["profiles"][name] = {"type": "delay", "delay": row["run_time"]}
+        content["jobs"].append(
+            {
+                "id": str(row["job_id"]),
+                "subtime": row["submit_time"],
+                "walltime": row["walltime"],
+                "res": row["processors"],
+                "profile": name,
+            }
+        )
+    return content

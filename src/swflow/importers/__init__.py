@@ -1,0 +1,1 @@
+"""Importers: accounting records of batch systems, grids and open data sets become logs."""

@@ -1,0 +1,95 @@
+"""The Grid Workloads Format of the Grid Workloads Archive: 29 fields a line, of which the first 11 are those of SWF."""
+
+import polars as pl
+
+from swflow.errors import SwflowError
+from swflow.importers.lines import read_text
+from swflow.importers.records import ImportedLog, Site, Tally, make_log
+
+#: The fields, in order (Iosup et al., "The Grid Workloads Archive", Future Generation Computer Systems 24(7), 2008).
+FIELDS = (
+    "JobID", "SubmitTime", "WaitTime", "RunTime", "NProcs", "AverageCPUTimeUsed", "UsedMemory", "ReqNProcs", "ReqTime",
+    "ReqMemory", "Status", "UserID", "GroupID", "ExecutableID", "QueueID", "PartitionID", "OrigSiteID", "LastRunSiteID",
+    "JobStructure", "JobStructureParams", "UsedNetwork", "UsedLocalDiskSpace", "UsedResources", "ReqPlatform",
+    "ReqNetwork", "ReqLocalDiskSpace", "ReqResources", "VOID", "ProjectID",
+)  # fmt: skip
+
+_NUMBERS = FIELDS[1:11]
+
+
+def import_gwf(path: str, site: Site, *, of_site: str | None = None) -> ImportedLog:
+    """
+    Import a log of the Grid Workloads Archive.
+
+    Users, groups, queues and partitions may be numbers or names; a job's partition is, where it has none, the site
+    that ran it. Submit times that are seconds since 1970 say when the log began.
+
+    Parameters
+    ----------
+    path : str
+        The file, plain or gzipped.
+    site : Site
+        What the user says of the machine.
+    of_site : str, optional
+        Only the jobs that this site of the grid ran (``LastRunSiteID``).
+
+    Raises
+    ------
+    SwflowError
+        If the file cannot be read, or no line is a job.
+    """
+    tally = Tally()
+    rows = []
+    for number, line in enumerate(read_text(path).decode("utf-8", "replace").split("\n"), 1):
+        if not line.strip() or line.lstrip().startswith(("#", ";")):
+            continue
+        fields = line.split("\t") if line.count("\t") >= 10 else line.split()
+        if len(fields) < 11:
+            tally.add(f"fewer than 11 fields of {len(FIELDS)}", 1, number, removed=True)
+            continue
+        padded = [*(field.strip() for field in fields[: len(FIELDS)]), *["-1"] * (len(FIELDS) - len(fields))]
+        rows.append((number, *padded))
+    if not rows:
+        raise SwflowError(f"{path}: no line of the Grid Workloads Format, which has {len(FIELDS)} fields from JobID on")
+    table = pl.DataFrame(rows, {"line": pl.Int64, **dict.fromkeys(FIELDS, pl.String)}, orient="row")
+    numbers = [pl.col(name).cast(pl.Float64, strict=False).alias(f"{name}_") for name in _NUMBERS]
+    table = table.with_columns(numbers)
+    for name in ("SubmitTime", "RunTime", "NProcs"):
+        wrong = pl.col(f"{name}_").is_null() | ~pl.col(f"{name}_").is_finite()
+        table = tally.drop(table, f"{name} that is no number", wrong)
+    if of_site is not None:
+        ran = table["LastRunSiteID"].unique().to_list()
+        if of_site not in ran:
+            raise SwflowError(f"{path}: no job ran at site {of_site!r}; there are {', '.join(sorted(ran)[:20])}")
+        table = tally.drop(table, "ran at another site", pl.col("LastRunSiteID") != of_site)
+    sites = table["LastRunSiteID"].n_unique()
+    if sites > 1:
+        tally.add(f"jobs of {sites} sites taken as one machine (choose one: --site)", table.height, 1)
+
+    def known(name: str) -> pl.Expr:
+        value = pl.col(f"{name}_")
+        return pl.when(value.is_finite() & (value >= 0)).then(value)
+
+    def named(*names: str) -> pl.Expr:
+        return pl.coalesce(pl.when(~pl.col(name).is_in(["-1", ""])).then(pl.col(name)) for name in names)
+
+    records = table.select(
+        "line",
+        site_job_id=pl.col("JobID"),
+        submit=pl.col("SubmitTime_"),
+        start=pl.col("SubmitTime_") + known("WaitTime"),
+        run_time=known("RunTime"),
+        allocated_processors=known("NProcs").cast(pl.Int64),
+        average_cpu_time=known("AverageCPUTimeUsed"),
+        used_memory=known("UsedMemory"),
+        requested_processors=known("ReqNProcs").cast(pl.Int64),
+        requested_time=known("ReqTime"),
+        requested_memory=known("ReqMemory"),
+        status=known("Status").cast(pl.Int64),
+        user=named("UserID"),
+        group=named("GroupID", "VOID"),
+        queue=named("QueueID"),
+        partition=named("PartitionID", "LastRunSiteID"),
+        executable=named("ExecutableID"),
+    )
+    return make_log(records, tally, site, source=path, form="gwf")

@@ -1,0 +1,210 @@
+"""Records of a line each, with separators that nothing escapes: mended where a text holds such or line breaks."""
+
+import itertools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from swflow.errors import SwflowError
+from swflow.importers.records import Tally
+from swflow.swf import plain_text
+
+#: At most so many ways to place the separators of a broken record are tried.
+MOST_WAYS = 2000
+
+Check = Callable[[str], object]
+
+
+def read_text(path: str) -> bytes:
+    """Return a file's text, decompressed if it is gzipped, with plain line ends."""
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        reason = {"FileNotFoundError": "no such file", "IsADirectoryError": "a folder, not a file"}
+        raise SwflowError(f"{path}: {reason.get(type(error).__name__, f'cannot be read ({error.strerror})')}") from None
+    text = plain_text(content, path).removeprefix(b"\xef\xbb\xbf")
+    return text.replace(b"\r\n", b"\n") if b"\r" in text else text
+
+
+def read_records(
+    text: bytes,
+    columns: Sequence[str],
+    wanted: Sequence[str],
+    separator: str,
+    checks: Mapping[str, Check],
+    free: Sequence[str],
+    tally: Tally,
+    first_line: int,
+) -> pl.DataFrame:
+    """
+    Split lines into columns of text.
+
+    A record whose number of separators is wrong is put together from its lines, and every way to give the
+    superfluous separators to the columns of free text is tried; it is used if the others then hold what they must, and
+    all such ways agree on them.
+
+    Parameters
+    ----------
+    text : bytes
+        The lines, without the header.
+    columns : sequence of str
+        What the fields of a line are.
+    wanted : sequence of str
+        Which to return.
+    separator : str
+        One character.
+    checks : mapping
+        Column to a test of its text; others may hold anything but separators, unless they are free.
+    free : sequence of str
+        The columns of free text.
+    tally : Tally
+        Mended records are noted, others dropped.
+    first_line : int
+        The number of the first line in the file.
+
+    Returns
+    -------
+    polars.DataFrame
+        ``line`` and the wanted columns, as text.
+    """
+    if not text.endswith(b"\n"):
+        text += b"\n"
+    data = np.frombuffer(text, np.uint8)
+    ends = np.flatnonzero(data == 10)
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    filled = ends > starts
+    counts = np.diff(np.searchsorted(np.flatnonzero(data == ord(separator)), ends), prepend=0)
+    begins = np.ones(len(ends), bool)
+    if columns[0] in checks:
+        begins = (data[starts] >= 48) & (data[starts] <= 57)
+    odd = filled & ((counts != len(columns) - 1) | ~begins)
+    # A line break in the last column leaves a line that looks whole before the rest of it.
+    odd |= np.append(odd[1:], False) & filled
+    whole = filled & ~odd
+    table = _plain(text, starts, ends, whole, columns, wanted, separator, first_line)
+    if not odd.any():
+        return table
+    lines = [
+        (int(place) + first_line, text[starts[place] : ends[place]].decode("utf-8", "replace"))
+        for place in np.flatnonzero(odd)
+    ]
+    rows = list(_mended(lines, columns, separator, checks, free, tally))
+    chosen = [columns.index(name) for name in wanted]
+    content = [(line, *(fields[place] for place in chosen)) for line, fields in rows]
+    schema = {"line": pl.Int64, **dict.fromkeys(wanted, pl.String)}
+    return pl.concat([table, pl.DataFrame(content, schema, orient="row")]).sort("line")
+
+
+def _plain(
+    text: bytes,
+    starts: np.ndarray,
+    ends: np.ndarray,
+    whole: np.ndarray,
+    columns: Sequence[str],
+    wanted: Sequence[str],
+    separator: str,
+    first_line: int,
+) -> pl.DataFrame:
+    """Read the lines that have every column, all at once."""
+    schema = {"line": pl.Int64, **dict.fromkeys(wanted, pl.String)}
+    if not whole.any():
+        return pl.DataFrame(schema=schema)
+    if not whole.all():
+        changes = np.flatnonzero(np.diff(np.concatenate([[False], whole, [False]]).astype(np.int8)))
+        spans = zip(changes[::2], changes[1::2], strict=True)
+        text = b"".join(text[starts[first] : ends[last - 1] + 1] for first, last in spans)
+    table = pl.read_csv(
+        text,
+        has_header=False,
+        separator=separator,
+        quote_char=None,
+        infer_schema=False,
+        encoding="utf8-lossy",
+        columns=sorted(columns.index(name) for name in wanted),
+    )
+    table = table.rename(dict(zip(table.columns, sorted(wanted, key=columns.index), strict=True)))
+    lines = pl.Series("line", np.flatnonzero(whole) + first_line, dtype=pl.Int64)
+    return table.select(lines, *(pl.col(name).fill_null("") for name in wanted))
+
+
+def _mended(
+    lines: list[tuple[int, str]],
+    columns: Sequence[str],
+    separator: str,
+    checks: Mapping[str, Check],
+    free: Sequence[str],
+    tally: Tally,
+) -> list[tuple[int, list[str]]]:
+    """Put records together from lines, and give each column its text."""
+    leading = next((place for place, name in enumerate(columns) if name in free), len(columns))
+    records: list[tuple[int, str]] = []
+    previous = -1
+    for number, line in lines:
+        joins = records and number == previous + 1
+        if _begins(line, columns[:leading], separator, checks):
+            records.append((number, line))
+        elif joins:
+            records[-1] = (records[-1][0], f"{records[-1][1]}\n{line}")
+        else:
+            tally.add("malformed line", 1, number, removed=True)
+            continue
+        previous = number
+    found = []
+    for number, record in records:
+        fields = record.split(separator)
+        broken = len(fields) != len(columns) or "\n" in record
+        if broken:
+            mended = _placed(fields, columns, separator, checks, free)
+            if mended is None:
+                reason = "too few fields" if len(fields) < len(columns) else "fields that cannot be told apart"
+                tally.add(reason, 1, number, removed=True)
+                continue
+            tally.add("mended: separators or line breaks in a text", 1, number)
+            fields = mended
+        found.append((number, fields))
+    return found
+
+
+def _begins(line: str, leading: Sequence[str], separator: str, checks: Mapping[str, Check]) -> bool:
+    """Return whether a line can be the beginning of a record: its first columns hold what they must."""
+    if not leading:
+        return line.count(separator) > 0
+    parts = line.split(separator, len(leading))
+    if len(parts) < 2:
+        return False
+    return all(name not in checks or checks[name](part) for name, part in zip(leading, parts, strict=False))
+
+
+def _placed(
+    fields: Sequence[str], columns: Sequence[str], separator: str, checks: Mapping[str, Check], free: Sequence[str]
+) -> list[str] | None:
+    """Give superfluous fields to columns of free text; None if no way fits, or several that differ elsewhere."""
+    extra = len(fields) - len(columns)
+    places = [place for place, name in enumerate(columns) if name in free]
+    if extra < 0 or (extra and not places):
+        return None
+    fitting: list[list[str]] = []
+    ways = itertools.combinations_with_replacement(places, extra)
+    for way in itertools.islice(ways, MOST_WAYS):
+        candidate, position = [], 0
+        for place in range(len(columns)):
+            width = 1 + way.count(place)
+            candidate.append(separator.join(fields[position : position + width]))
+            position += width
+        if all(
+            ("\n" not in part and (name not in checks or checks[name](part))) or name in free
+            for name, part in zip(columns, candidate, strict=True)
+        ):
+            fitting.append(candidate)
+    firm = [place for place, name in enumerate(columns) if name not in free]
+    if len({tuple(candidate[place] for place in firm) for candidate in fitting}) != 1:
+        return None
+    return fitting[0]
+
+
+def matches(pattern: str) -> Check:
+    """Return a test of a whole text."""
+    return re.compile(pattern).fullmatch

@@ -1,0 +1,203 @@
+"""PBS and Torque: accounting files, whose E records say what a job was when it ended."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import polars as pl
+
+from swflow.errors import SwflowError
+from swflow.importers.lines import read_text
+from swflow.importers.records import RECORD_COLUMNS, ImportedLog, Site, Tally, make_log, unix_seconds
+from swflow.importers.slurm import kilobytes, seconds
+
+#: What the letters of records stand for; only E is a job that ended.
+RECORDS: dict[str, str] = {
+    "A": "aborted by the server", "B": "reservation began", "C": "checkpointed", "c": "shrunk",
+    "D": "deletion asked for", "E": "ended", "F": "reservation finished", "K": "reservation removed",
+    "k": "reservation removed", "L": "licence", "l": "licence", "M": "moved", "P": "provisioning", "p": "provisioning",
+    "Q": "queued", "R": "rerun", "r": "resumed", "S": "started", "s": "started", "T": "restarted", "U": "reservation",
+    "u": "updated", "Y": "reservation confirmed", "z": "suspended", "e": "phase ended",
+}  # fmt: skip
+
+_LINE = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d)(?:\.\d+)?;(\w);([^;]*);(.*)", re.DOTALL)
+_KEY = re.compile(r"(?:^|\s)([A-Za-z_][\w.]*)=")
+_PLACE = re.compile(r"[^/+]+/(?P<place>[\d,\-]+)(?:\*(?P<times>\d+))?")
+
+
+def import_pbs(path: str, site: Site) -> ImportedLog:
+    """
+    Import accounting files of PBS Professional, OpenPBS or Torque, put one after another.
+
+    Every E record is one job of the log, also when a job was rerun. Processors are those of ``exec_host``, else
+    ``resources_used.ncpus``; the request is ``Resource_List.ncpus``, ``select`` or ``nodes``. Exit status 0 is
+    completed, 271 and negative ones are cancelled, others failed.
+
+    Parameters
+    ----------
+    path : str
+        The file, plain or gzipped.
+    site : Site
+        What the user says of the machine.
+
+    Raises
+    ------
+    SwflowError
+        If the file cannot be read, or has no E record that can be used.
+    """
+    text, tally = read_text(path).decode("utf-8", "replace"), Tally()
+    rows, servers = [], set()
+    for number, line in _records(text, tally):
+        match = _LINE.match(line)
+        assert match is not None
+        _, letter, name, message = match.groups()
+        if letter != "E":
+            tally.add(f"{letter} records ({RECORDS.get(letter, 'unknown')})", 1, number)
+            continue
+        values = _values(message)
+        rows.append({"line": number, "site_job_id": name.partition(".")[0], **_raw(values)})
+        servers.add(name.partition(".")[2])
+    if not rows:
+        found = ", ".join(f"{count:,} {what}" for what, (count, _) in (tally.notes | tally.removed).items())
+        raise SwflowError(f"{path}: no E record, which a job that ended has ({found or 'the file is empty'})")
+    schema: dict[str, Any] = {"line": pl.Int64, "site_job_id": pl.String, **_RAW}
+    table = pl.DataFrame(rows, schema, orient="row")
+    computer = servers.pop() if len(servers) == 1 else None
+    return make_log(_typed(table, site, tally), tally, site, source=path, form="pbs", computer=computer or None)
+
+
+def _records(text: str, tally: Tally) -> Iterator[tuple[int, str]]:
+    """Give records with the numbers of their lines; a line that begins no record continues the one before it."""
+    record, first = "", 0
+    for number, line in enumerate(text.split("\n"), 1):
+        if _LINE.match(line):
+            if record:
+                yield first, record
+            record, first = line, number
+        elif line.strip() and record:
+            tally.add("mended: line breaks in a value", 1, number)
+            record += " " + line
+        elif line.strip():
+            tally.add("malformed line", 1, number, removed=True)
+    if record:
+        yield first, record
+
+
+def _values(message: str) -> dict[str, str]:
+    """Split ``key=value key=value``; values may hold spaces."""
+    found = list(_KEY.finditer(message))
+    ends = [match.start() for match in found[1:]] + [len(message)]
+    return {match[1]: message[match.end() : end].strip().strip('"') for match, end in zip(found, ends, strict=True)}
+
+
+_RAW: dict[str, Any] = {
+    **dict.fromkeys(("submit", "start", "end"), pl.String()),
+    **dict.fromkeys(("walltime", "limit", "cput", "mem", "asked_mem"), pl.String()),
+    **dict.fromkeys(("allocated_processors", "requested_processors", "nodes", "exit", "gpus"), pl.Int64()),
+    **dict.fromkeys(("user", "group", "unix_group", "queue", "partition", "executable"), pl.String()),
+}
+
+
+def _raw(values: Mapping[str, str]) -> dict[str, str | int | None]:
+    """Return what is used of one record."""
+    hosts = values.get("exec_host", "")
+    places = [_count_places(match) for match in _PLACE.finditer(hosts)]
+    used = _whole(values.get("resources_used.ncpus"))
+    account = values.get("account") or values.get("project")
+    if account in {"_pbs_project_default", "null"}:
+        account = None
+    return {
+        "submit": values.get("ctime") or values.get("qtime") or values.get("etime"),
+        "start": values.get("start"),
+        "end": values.get("end"),
+        "walltime": values.get("resources_used.walltime"),
+        "limit": values.get("Resource_List.walltime"),
+        "cput": values.get("resources_used.cput"),
+        "mem": values.get("resources_used.mem"),
+        "asked_mem": values.get("Resource_List.mem"),
+        "allocated_processors": sum(places) or used,
+        "requested_processors": _requested(values),
+        "nodes": len({match[0].partition("/")[0] for match in _PLACE.finditer(hosts)}) or None,
+        "exit": _whole(values.get("Exit_status")),
+        "gpus": _whole(values.get("Resource_List.ngpus")),
+        "user": values.get("user"),
+        "group": account or values.get("group"),
+        "unix_group": values.get("group") if account else None,
+        "queue": values.get("queue"),
+        "partition": values.get("partition"),
+        "executable": values.get("jobname"),
+    }
+
+
+def _whole(text: str | None) -> int | None:
+    return int(text) if text is not None and re.fullmatch(r"-?\d{1,15}", text) else None
+
+
+def _count_places(match: re.Match[str]) -> int:
+    """Count processors of ``node/0``, ``node/0-7``, ``node/1,3`` (Torque) and ``node/0*8`` (PBS)."""
+    if match["times"]:
+        return int(match["times"])
+    count = 0
+    for part in match["place"].split(","):
+        low, _, high = part.partition("-")
+        count += int(high) - int(low) + 1 if low and high else 1
+    return count
+
+
+def _requested(values: Mapping[str, str]) -> int | None:
+    """Return the processors of ``select=2:ncpus=8+1:ncpus=4``, ``ncpus=4`` or ``nodes=2:ppn=8``."""
+    select, nodes = values.get("Resource_List.select"), values.get("Resource_List.nodes")
+    if select:
+        return sum(_chunk(chunk, "ncpus") for chunk in select.split("+"))
+    if nodes and not nodes.isdigit():
+        return sum(_chunk(chunk, "ppn") for chunk in nodes.split("+"))
+    return _whole(values.get("Resource_List.ncpus")) or _whole(nodes)
+
+
+def _chunk(text: str, key: str) -> int:
+    first, *options = text.split(":")
+    each = next((_whole(option.partition("=")[2]) for option in options if option.startswith(f"{key}=")), None)
+    return (int(first) if first.isdigit() else 1) * (each or 1)
+
+
+def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
+    """Turn text into numbers, and leave out what has no times."""
+    for name in ("submit", "start", "end"):
+        text = table[name]
+        clock = text.str.to_datetime("%m/%d/%Y %H:%M:%S", strict=False, time_unit="ms")
+        first, _ = unix_seconds(clock, site.time_zone)
+        plain = text.cast(pl.Float64, strict=False)
+        table = table.with_columns(plain.zip_with(plain.is_not_null(), first).alias(name))
+    table = tally.drop(table, "no start or no end", pl.col("start").is_null() | pl.col("end").is_null())
+    table = tally.drop(table, "ended before it started", pl.col("end") < pl.col("start"))
+    repeated = table.select(pl.struct("site_job_id", "start", "end").is_first_distinct().not_()).to_series()
+    table = tally.drop(table.with_columns(repeated=repeated), "the same record again", pl.col("repeated"))
+    again = table.sort("start").select("line", again=pl.col("line").cum_count().over("site_job_id") > 1)
+    table = table.join(again, on="line", maintain_order="left")
+    before = pl.col("end").shift(1).over("site_job_id", order_by="start")
+    table = table.with_columns(
+        submit=pl.when(pl.col("again") & (before > pl.col("submit"))).then(before).otherwise(pl.col("submit"))
+    )
+    tally.note(table, "further runs of jobs that were rerun", pl.col("again"))
+    tally.note(table, "tasks of arrays", pl.col("site_job_id").str.contains(r"\[|-"))
+    tally.note(table, "jobs with GPUs", pl.col("gpus") > 0)
+    processors = pl.coalesce("allocated_processors", "requested_processors")
+    exit_status = pl.col("exit")
+    table = table.with_columns(
+        run_time=pl.coalesce(seconds(pl.col("walltime")), pl.col("end") - pl.col("start")),
+        requested_time=seconds(pl.col("limit")),
+        average_cpu_time=seconds(pl.col("cput")) / processors,
+        used_memory=kilobytes(pl.col("mem"), unit="") / processors,
+        requested_memory=kilobytes(pl.col("asked_mem"), unit="") / processors,
+        status=pl.when(exit_status == 0)
+        .then(1)
+        .when((exit_status == 271) | (exit_status < 0))
+        .then(5)
+        .when(exit_status.is_not_null())
+        .then(0),
+    )
+    span = pl.col("end") - pl.col("start")
+    tally.note(table, "end - start differs from the wall time used", (span - pl.col("run_time")).abs() > 60)
+    # Wall time is what the job's first process used; the processors were taken from start to end.
+    table = table.with_columns(run_time=span)
+    return table.select(name for name in RECORD_COLUMNS if name in table.columns)

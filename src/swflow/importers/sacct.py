@@ -1,0 +1,606 @@
+"""Slurm's accounting: the text of ``sacct -P`` with any columns, and ``sacct --json``."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from swflow.errors import SwflowError
+from swflow.importers.lines import Check, matches, read_records, read_text
+from swflow.importers.records import ImportedLog, Site, Tally, make_log, unix_seconds
+from swflow.importers.slurm import STATES, kilobytes, resource, seconds, state
+
+#: The columns that the documentation recommends.
+RECOMMENDED = (
+    "JobID,Cluster,User,Group,Account,Partition,QOS,JobName,State,Submit,Start,End,Elapsed,Suspended,Timelimit,"
+    "ReqCPUS,AllocCPUS,NNodes,ReqMem,AllocTRES,TotalCPU,MaxRSS,NTasks"
+)
+
+#: What is used of sacct's columns, in lower case, and other names of the same.
+_USED: dict[str, tuple[str, ...]] = {
+    "jobid": (),
+    "cluster": (),
+    "user": (),
+    "uid": (),
+    "group": (),
+    "gid": (),
+    "account": (),
+    "partition": (),
+    "qos": (),
+    "jobname": (),
+    "state": (),
+    "submit": (),
+    "start": (),
+    "end": (),
+    "elapsed": (),
+    "elapsedraw": (),
+    "suspended": (),
+    "timelimit": (),
+    "timelimitraw": (),
+    "reqcpus": (),
+    "alloccpus": ("ncpus",),
+    "allocnodes": ("nnodes",),
+    "reqmem": (),
+    "alloctres": (),
+    "reqtres": (),
+    "totalcpu": (),
+    "maxrss": (),
+    "averss": (),
+    "ntasks": (),
+}
+
+#: Columns that hold what users typed: separators and line breaks may be in them.
+_FREE = (
+    "jobname", "submitline", "comment", "admincomment", "systemcomment", "workdir", "constraints", "reason",
+    "container", "extra", "stdin", "stdout", "stderr", "licenses", "reservation",
+)  # fmt: skip
+
+_JOB_ID = r"(\d+)(?:_(\d+|\[[^\]|]*\]))?(?:\+(\d+))?"
+_STEP = r"\.(.+)"
+_DURATION = r"(\d+-)?\d+(:\d+)*(\.\d+)?"
+_MOMENT = r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?|\d+"
+_NOTHING = r"|Unknown|None|N/A|INVALID"
+_CHECKS: dict[str, Check] = {
+    "jobid": matches(rf"{_JOB_ID}({_STEP})?"),
+    "jobidraw": matches(r"\d+(\.\w+)?"),
+    **dict.fromkeys(("submit", "start", "end", "eligible"), matches(rf"{_MOMENT}{_NOTHING}")),
+    **dict.fromkeys(
+        ("elapsed", "suspended", "totalcpu", "cputime", "systemcpu", "usercpu", "planned", "reserved"),
+        matches(rf"{_DURATION}{_NOTHING}"),
+    ),
+    "timelimit": matches(rf"{_DURATION}|UNLIMITED|Partition_Limit{_NOTHING}"),
+    **dict.fromkeys(
+        ("elapsedraw", "reqcpus", "alloccpus", "ncpus", "allocnodes", "nnodes", "ntasks", "uid", "gid", "cputimeraw",
+         "priority", "timelimitraw"),
+        matches(rf"\d*|UNLIMITED|Partition_Limit{_NOTHING}"),
+    ),
+    "state": matches(r"[A-Za-z_]+\+?( by \S+)?"),
+    "reqmem": matches(r"(\d+(\.\d+)?[KMGTPE]?[Bcn]?|\d*\?)?"),
+    "exitcode": matches(r"(\d+:\d+)?"),
+    "derivedexitcode": matches(r"(\d+:\d+)?"),
+    **dict.fromkeys(("alloctres", "reqtres"), matches(r"[^\s]*")),
+    **dict.fromkeys(("user", "group", "account", "qos", "cluster", "partition"), matches(r"[^\n]*")),
+}  # fmt: skip
+
+
+def import_sacct(
+    path: str,
+    site: Site,
+    *,
+    columns: str | None = None,
+    delimiter: str = "|",
+    partition_limits: Mapping[str, str] | None = None,
+    cpus_per_processor: int = 1,
+) -> ImportedLog:
+    """
+    Import what ``sacct -P`` or ``sacct --json`` printed.
+
+    One row of the log is one run of a job: steps are not jobs, tasks of an array are, the components of a
+    heterogeneous job are one job, and every run of a requeued job (``sacct -D``) is one, submitted again when the run
+    before it ended. Jobs that never started have a run time of 0; jobs that have not ended are left out.
+
+    Parameters
+    ----------
+    path : str
+        The file, plain or gzipped.
+    site : Site
+        What the user says of the machine.
+    columns : str, optional
+        The columns, separated by commas, if the file has no header.
+    delimiter : str
+        As given to ``sacct --delimiter``: one character.
+    partition_limits : mapping, optional
+        Partition to the time limit of its jobs whose limit is the partition's.
+    cpus_per_processor : int
+        Slurm's CPUs that are one processor of the log: 2 where each core counts as two threads.
+
+    Returns
+    -------
+    ImportedLog
+
+    Raises
+    ------
+    SwflowError
+        If the file cannot be read, or no job of it can be used.
+    """
+    if cpus_per_processor < 1:
+        raise SwflowError(f"--cpus-per-processor: must be at least 1, not {cpus_per_processor}")
+    limits = {name: _limit(text, name) for name, text in (partition_limits or {}).items()}
+    text, tally = read_text(path), Tally()
+    if text.lstrip()[:1] == b"{":
+        jobs = _json_jobs(text, path, tally)
+        form = "sacct --json"
+    else:
+        jobs = _text_jobs(text, path, site, columns, delimiter, tally)
+        form = "sacct"
+    jobs = _of_one_cluster(jobs, site, path, tally)
+    names = jobs["cluster"].drop_nulls().unique()
+    records = _records(jobs, tally, limits, cpus_per_processor)
+    return make_log(
+        records, tally, site, source=path, form=form, computer=names[0] if len(names) == 1 else site.cluster
+    )
+
+
+def _limit(text: str, name: str) -> float:
+    value = pl.DataFrame({"text": [text]}).select(seconds(pl.col("text"))).item()
+    if value is None:
+        raise SwflowError(f"--partition-limit: {name}={text!r} is no time limit, such as main=2-00:00:00")
+    return value
+
+
+# --- text -------------------------------------------------------------------------------------------------
+
+
+def _text_jobs(text: bytes, path: str, site: Site, columns: str | None, delimiter: str, tally: Tally) -> pl.DataFrame:
+    """Read the text of ``sacct -P``; return allocations, with what their steps used."""
+    if len(delimiter) != 1:
+        raise SwflowError(f"--delimiter: must be one character, not {delimiter!r}")
+    names, body, first_line = _header_of(text, path, columns, delimiter)
+    header_line = None if columns else text[: text.find(b"\n")]
+    if header_line:
+        body = _without_headers(body, header_line, first_line, tally)
+    wanted = {used: _present(used, others, names) for used, others in _USED.items()}
+    _require(path, names, wanted)
+    chosen = list(dict.fromkeys(name for name in wanted.values() if name))
+    table = read_records(body, names, chosen, delimiter, _CHECKS, _FREE, tally, first_line)
+    if table.is_empty():
+        raise SwflowError(f"{path}: no record after the header; nothing to import")
+    table = table.select("line", *(pl.col(name).alias(used) for used, name in wanted.items() if name))
+    table = table.with_columns(pl.lit("").alias(used) for used, name in wanted.items() if not name)
+    table = _identified(table, tally)
+    steps = table.filter(pl.col("step").is_not_null())
+    tally.note(steps, "steps, which are not jobs", pl.lit(True))
+    table = _typed(table.filter(pl.col("step").is_null()), site, tally)
+    return table.join(_used_by_steps(steps), on=["cluster", "jobid"], how="left", maintain_order="left")
+
+
+def _header_of(text: bytes, path: str, columns: str | None, delimiter: str) -> tuple[list[str], bytes, int]:
+    """Return the columns in lower case, the text after the header, and the number of its first line."""
+    if columns:
+        return [re.sub(r"%-?\d+$", "", name.strip()).lower() for name in columns.split(",")], text, 1
+    line, _, body = text.partition(b"\n")
+    names = [name.strip().lower() for name in line.decode("utf-8", "replace").split(delimiter)]
+    if "jobid" in names:
+        return names, body, 2
+    if b"JobID" in line and (not body or set(body.split(b"\n", 1)[0].strip()) <= set(b"- ")):
+        raise SwflowError(f"{path}:1: columns of fixed width, which cut their content; print it with: sacct -P")
+    if not text.strip():
+        raise SwflowError(f"{path}: empty; print it with: sacct -a -P --format={RECOMMENDED}")
+    raise SwflowError(
+        f"{path}:1: no header of sacct with JobID between {delimiter!r}; run sacct -P without -n, "
+        "or give the columns: --format JobID,User,… (another separator: --delimiter)"
+    )
+
+
+def _without_headers(body: bytes, header: bytes, first_line: int, tally: Tally) -> bytes:
+    """Blank out headers within the text: files were put one after another."""
+    if b"\n" + header + b"\n" not in b"\n" + body:
+        return body
+    lines = body.split(b"\n")
+    repeated = [place for place, line in enumerate(lines) if line == header]
+    tally.add("repeated headers", len(repeated), first_line + repeated[0])
+    for place in repeated:
+        lines[place] = b""
+    return b"\n".join(lines)
+
+
+def _present(used: str, others: Sequence[str], names: Sequence[str]) -> str | None:
+    return next((name for name in (used, *others) if name in names), None)
+
+
+def _require(path: str, names: Sequence[str], wanted: Mapping[str, str | None]) -> None:
+    sufficient = {
+        "Submit": ("submit",),
+        "Start": ("start",),
+        "State": ("state",),
+        "End or Elapsed": ("end", "elapsed", "elapsedraw"),
+        "AllocCPUS": ("alloccpus", "alloctres", "reqcpus"),
+    }
+    missing = [what for what, options in sufficient.items() if not any(wanted[name] for name in options)]
+    if missing:
+        raise SwflowError(f"{path}:1: no column {', '.join(missing)}; run sacct -P --format={RECOMMENDED}")
+    twice = {name for name in names if name and names.count(name) > 1}
+    if twice:
+        raise SwflowError(f"{path}:1: column {sorted(twice)[0]!r} is there twice; name each column once")
+
+
+def _identified(table: pl.DataFrame, tally: Tally) -> pl.DataFrame:
+    """Split ids into job, task of an array, component, and step."""
+    shape = rf"^{_JOB_ID}(?:{_STEP})?$"
+    table = tally.drop(table, "no job id", ~pl.col("jobid").str.contains(shape))
+    parts = pl.col("jobid").str.extract_groups(shape)
+    return table.with_columns(
+        step=parts.struct.field("4"),
+        component=parts.struct.field("3").cast(pl.Int64),
+        task=parts.struct.field("2"),
+        jobid=pl.col("jobid").str.extract(r"^([^.]*)", 1),
+        cluster=_filled("cluster"),
+    )
+
+
+def _filled(name: str) -> pl.Expr:
+    """Return a text, null where it says nothing."""
+    text = pl.col(name).str.strip_chars()
+    return pl.when(~text.is_in(["", "Unknown", "None", "N/A", "INVALID", "(null)"])).then(text).alias(name)
+
+
+def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
+    """Turn the text of allocations into numbers: times, spans, processors, memory."""
+    processors = {
+        name: pl.coalesce(
+            pl.col(column).cast(pl.Int64, strict=False),
+            resource(pl.col(tres), "cpu").cast(pl.Int64, strict=False),
+        )
+        for name, column, tres in (("allocated", "alloccpus", "alloctres"), ("requested", "reqcpus", "reqtres"))
+    }
+    limit = pl.coalesce(_filled("timelimit"), _filled("timelimitraw"))
+    gpus = [resource(pl.col(name), "gres/gpu").cast(pl.Int64, strict=False) for name in ("alloctres", "reqtres")]
+    table = table.with_columns(
+        **{name: pl.when(value > 0).then(value) for name, value in processors.items()},
+        nodes=pl.col("allocnodes").cast(pl.Int64, strict=False),
+        gpus=pl.coalesce(*gpus),
+        state=state(pl.col("state")),
+        elapsed=pl.coalesce(pl.col("elapsedraw").cast(pl.Float64, strict=False), seconds(pl.col("elapsed"))),
+        suspended_time=seconds(pl.col("suspended")),
+        limit=pl.when(_filled("timelimit").is_not_null()).then(seconds(limit)).otherwise(seconds(limit)),
+        limit_kind=limit.str.to_lowercase().replace_strict(
+            {"unlimited": "unlimited", "partition_limit": "partition"}, default=None, return_dtype=pl.String
+        ),
+        cpu_time=seconds(pl.col("totalcpu")),
+        user_name=pl.coalesce(_filled("user"), _filled("uid")),
+        unix_group=pl.coalesce(_filled("group"), _filled("gid")),
+        account=_filled("account"),
+        queue=_filled("qos"),
+        partition=_filled("partition"),
+        executable=_filled("jobname"),
+    )
+    memory = pl.col("reqmem").str.strip_chars()
+    processors_of = pl.coalesce("allocated", "requested")
+    amount = kilobytes(memory, unit="M")
+    per_processor = (
+        pl.when(memory.str.ends_with("c"))
+        .then(amount)
+        .when(memory.str.ends_with("n"))
+        .then(amount * pl.col("nodes") / processors_of)
+        .otherwise(amount / processors_of)
+    )
+    table = table.with_columns(requested_memory=pl.when(per_processor > 0).then(per_processor))
+    return _timed(table, site, tally)
+
+
+def _timed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
+    """Turn the clock's times into Unix seconds; of an hour that the clock showed twice, the one that fits Elapsed."""
+    times: dict[str, pl.Series] = {}
+    for name in ("submit", "start", "end"):
+        text = table.select(_filled(name)).to_series()
+        clock = text.str.to_datetime("%Y-%m-%dT%H:%M:%S", strict=False, time_unit="ms")
+        if clock.null_count() > text.null_count():
+            clock = clock.zip_with(
+                clock.is_not_null(), text.str.to_datetime("%Y-%m-%dT%H:%M", strict=False, time_unit="ms")
+            )
+        first, second = unix_seconds(clock, site.time_zone)
+        plain = text.cast(pl.Float64, strict=False)
+        times[f"{name}_0"] = first.zip_with(clock.is_not_null(), plain).alias(f"{name}_0")
+        times[f"{name}_1"] = second.zip_with(clock.is_not_null(), plain).alias(f"{name}_1")
+        times[f"{name}_odd"] = (text.is_not_null() & times[f"{name}_0"].is_null()).alias(f"{name}_odd")
+    table = table.drop("submit", "start", "end").with_columns(list(times.values()))
+    for name in ("submit", "start", "end"):
+        table = tally.drop(table, f"{name} that is no time of {site.time_zone}", pl.col(f"{name}_odd"))
+    twofold = pl.any_horizontal(pl.col(f"{name}_0") != pl.col(f"{name}_1") for name in ("submit", "start", "end"))
+    tally.note(table, "times of an hour that the clock showed twice", twofold)
+    span = pl.col("elapsed").fill_null(0) + pl.col("suspended_time").fill_null(0)
+    misfits = {
+        (a, b): (pl.col(f"end_{b}") - pl.col(f"start_{a}") - span).abs() for a, b in ((0, 0), (1, 1), (0, 1), (1, 0))
+    }
+    best = pl.min_horizontal(*misfits.values())
+    start, end = pl.col("start_0"), pl.col("end_0")
+    for (a, b), misfit in reversed(misfits.items()):
+        start = pl.when(misfit == best).then(pl.col(f"start_{a}")).otherwise(start)
+        end = pl.when(misfit == best).then(pl.col(f"end_{b}")).otherwise(end)
+    table = table.with_columns(start=start, end=end)
+    submit = pl.when(pl.col("submit_1") <= pl.col("start")).then(pl.col("submit_1")).otherwise(pl.col("submit_0"))
+    return table.with_columns(submit=submit)
+
+
+def _used_by_steps(steps: pl.DataFrame) -> pl.DataFrame:
+    """Return the most memory that a step of each job used in all its tasks, in KB."""
+    each = pl.coalesce(kilobytes(pl.col("averss"), unit=""), kilobytes(pl.col("maxrss"), unit=""))
+    tasks = pl.col("ntasks").cast(pl.Int64, strict=False).fill_null(1)
+    return (
+        steps.select("cluster", "jobid", memory=each * tasks)
+        .group_by("cluster", "jobid")
+        .agg(pl.col("memory").max().alias("step_memory"))
+    )
+
+
+# --- JSON -------------------------------------------------------------------------------------------------
+
+
+def _json_jobs(text: bytes, path: str, tally: Tally) -> pl.DataFrame:
+    """Read the jobs of ``sacct --json``, whatever the version of its data parser."""
+    try:
+        content = json.loads(text)
+    except ValueError as error:
+        where = f":{error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
+        raise SwflowError(f"{path}{where}: no valid JSON ({error}); run sacct --json again") from None
+    jobs = content.get("jobs") if isinstance(content, dict) else None
+    if not isinstance(jobs, list):
+        raise SwflowError(f"{path}: JSON without a list 'jobs'; it must be what sacct --json printed")
+    rows = []
+    for place, job in enumerate(jobs, 1):
+        try:
+            rows.append(_json_job(job, place))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            tally.add(
+                f"job without {error}" if isinstance(error, KeyError) else "malformed job", 1, place, removed=True
+            )
+    if not rows:
+        raise SwflowError(f"{path}: no job in it that can be read of {len(jobs)}; nothing to import")
+    table = pl.DataFrame(rows, _JSON_COLUMNS, orient="row")
+    tally.add("steps, which are not jobs", int(table["steps"].sum()), 1)
+    return table
+
+
+_JSON_COLUMNS: dict[str, Any] = {
+    "line": pl.Int64, "jobid": pl.String, "task": pl.String, "component": pl.Int64, "cluster": pl.String,
+    "user_name": pl.String, "unix_group": pl.String, "account": pl.String, "queue": pl.String, "partition": pl.String,
+    "executable": pl.String, "state": pl.String, "submit": pl.Float64, "start": pl.Float64, "end": pl.Float64,
+    "elapsed": pl.Float64, "suspended_time": pl.Float64, "limit": pl.Float64, "limit_kind": pl.String,
+    "allocated": pl.Int64, "requested": pl.Int64, "nodes": pl.Int64, "requested_memory": pl.Float64,
+    "step_memory": pl.Float64, "cpu_time": pl.Float64, "gpus": pl.Int64, "steps": pl.Int64,
+}  # fmt: skip
+
+
+def _json_job(job: Mapping[str, Any], place: int) -> dict[str, Any]:
+    """Return one job of the JSON as a row."""
+    number, array, het = job["job_id"], job.get("array") or {}, job.get("het") or {}
+    leader, component = _number(het.get("job_id")), _number(het.get("job_offset"))
+    task = _number(array.get("task_id"))
+    name = f"{number}" if not leader else f"{leader}+{component or 0}"
+    if _number(array.get("job_id")) and task is not None:
+        name = f"{_number(array['job_id'])}_{task}"
+    association, time = job.get("association") or {}, job["time"]
+    limit = time.get("limit")
+    minutes = _number(limit)
+    tres = job.get("tres") or {}
+    allocated, requested = _tres(tres.get("allocated")), _tres(tres.get("requested"))
+    required = job.get("required") or {}
+    cpus = allocated.get("cpu") or requested.get("cpu") or _number(required.get("CPUs"))
+    nodes = _number(job.get("allocation_nodes"))
+    status = job["state"]
+    status = status.get("current", status) if isinstance(status, Mapping) else status
+    steps = job.get("steps") or []
+    per_processor = _real(required.get("memory_per_cpu"))
+    per_node = _number(required.get("memory_per_node")) or _number(required.get("memory"))
+    if not per_processor and per_node and nodes and cpus:
+        per_processor = per_node * nodes / cpus
+    return {
+        "line": place,
+        "jobid": name,
+        "task": None if task is None else str(task),
+        "component": component if leader else None,
+        "cluster": job.get("cluster") or association.get("cluster") or None,
+        "user_name": job.get("user") or association.get("user") or None,
+        "unix_group": job.get("group") or None,
+        "account": job.get("account") or association.get("account") or None,
+        "queue": job.get("qos") or None,
+        "partition": job.get("partition") or association.get("partition") or None,
+        "executable": job.get("name") or None,
+        "state": (status[0] if isinstance(status, list) and status else status) or None,
+        "submit": _moment(time["submission"]),
+        "start": _moment(time["start"]),
+        "end": _moment(time["end"]),
+        "elapsed": _real(time.get("elapsed")),
+        "suspended_time": _real(time.get("suspended")),
+        "limit": None if minutes is None else 60.0 * minutes,
+        "limit_kind": "unlimited" if isinstance(limit, Mapping) and limit.get("infinite") else None,
+        "allocated": allocated.get("cpu"),
+        "requested": requested.get("cpu") or _number(required.get("CPUs")),
+        "nodes": nodes,
+        "requested_memory": None if not per_processor else float(per_processor) * 1024,
+        "step_memory": max((memory for step in steps for memory in [_step_memory(step)] if memory), default=None),
+        "cpu_time": _cpu_time(time.get("total")),
+        "gpus": allocated.get("gres/gpu", requested.get("gres/gpu")),
+        "steps": len(steps),
+    }
+
+
+def _number(value: Any) -> int | None:
+    """Return a number that may come as {set, infinite, number}; None if it is not set."""
+    if isinstance(value, Mapping):
+        value = value.get("number") if value.get("set") and not value.get("infinite") else None
+    return None if value is None or isinstance(value, str) else int(value)
+
+
+def _real(value: Any) -> float | None:
+    number = _number(value)
+    return None if number is None else float(number)
+
+
+def _moment(value: Any) -> float | None:
+    """Return a Unix time; 0 is how Slurm says that it is not known."""
+    return _real(value) or None
+
+
+def _tres(entries: Any) -> dict[str, int]:
+    """Return trackable resources by name, GPUs of all kinds as ``gres/gpu``."""
+    found: dict[str, int] = {}
+    for entry in entries or ():
+        name = entry["type"] + (f"/{entry['name'].partition(':')[0]}" if entry.get("name") else "")
+        exact = ":" not in (entry.get("name") or "")
+        count = _number(entry.get("count"))
+        if count is not None and (exact or name not in found):
+            found[name] = count
+    return {name: count for name, count in found.items() if count > 0}
+
+
+def _cpu_time(value: Any) -> float | None:
+    if isinstance(value, Mapping) and "seconds" in value:
+        return float(value["seconds"]) + float(value.get("microseconds") or 0) / 1e6
+    return _real(value)
+
+
+def _step_memory(step: Mapping[str, Any]) -> float | None:
+    """Return the memory of all tasks of a step, KB."""
+    requested = ((step.get("tres") or {}).get("requested") or {}) if isinstance(step, Mapping) else {}
+    total = [_tres(requested.get("total")).get("mem"), _tres(requested.get("max")).get("mem")]
+    bytes_used = next((value for value in total if value), None)
+    return None if bytes_used is None else bytes_used / 1024
+
+
+# --- both -------------------------------------------------------------------------------------------------
+
+
+def _of_one_cluster(jobs: pl.DataFrame, site: Site, path: str, tally: Tally) -> pl.DataFrame:
+    counts = jobs["cluster"].drop_nulls().value_counts(sort=True).rows()
+    shown = ", ".join(f"{name} ({count:,})" for name, count in sorted(counts))
+    if site.cluster is None:
+        if len(counts) > 1:
+            raise SwflowError(f"{path}: jobs of {len(counts)} clusters: {shown}; choose one: --cluster {counts[0][0]}")
+        return jobs
+    if site.cluster not in {name for name, _ in counts}:
+        raise SwflowError(f"{path}: no job of cluster {site.cluster!r}; there are {shown or 'no names of clusters'}")
+    return tally.drop(jobs, "another cluster", pl.col("cluster") != site.cluster)
+
+
+def _records(jobs: pl.DataFrame, tally: Tally, limits: Mapping[str, float], cpus: int) -> pl.DataFrame:
+    """Turn allocations into records: those that ended, each run once, components together."""
+    jobs = _once(_ended(jobs, tally), tally)
+    jobs = _components_together(jobs, tally)
+    jobs = _limited(jobs, tally, limits)
+    tally.note(jobs, "tasks of arrays", pl.col("task").is_not_null())
+    tally.note(jobs, "jobs with GPUs", pl.col("gpus") > 0)
+    tally.note(jobs, "suspended for a while", pl.col("suspended_time") > 0)
+    span = pl.col("end") - pl.col("start") - pl.col("suspended_time").fill_null(0)
+    differs = (span - pl.col("elapsed")).abs() > 2
+    by_an_hour = ((span - pl.col("elapsed")).abs() - 3600).abs() <= 2
+    tally.note(jobs, "End - Start differs from Elapsed by an hour (give --timezone)", differs & by_an_hour)
+    tally.note(jobs, "End - Start differs from Elapsed", differs & ~by_an_hour)
+    started = pl.col("start").is_not_null() & ~(
+        (pl.col("state") == "CANCELLED") & (pl.col("elapsed") == 0) & pl.col("allocated").is_null()
+    )
+    tally.note(jobs, "never started (kept, with a run time of 0)", ~started)
+    jobs = jobs.with_columns(
+        run_time=pl.when(started).then(pl.coalesce("elapsed", span)).otherwise(0.0),
+        start=pl.coalesce("start", "end"),
+    )
+    jobs = jobs.with_columns(
+        end=pl.coalesce("end", pl.col("start") + pl.col("run_time") + pl.col("suspended_time").fill_null(0))
+    )
+    jobs = _requeued(jobs, tally)
+    processors = pl.coalesce("allocated", "requested")
+    count = {
+        name: (pl.col(name) / cpus).ceil().cast(pl.Int64) if cpus > 1 else pl.col(name)
+        for name in ("allocated", "requested")
+    }
+    unknown = [name for name in jobs["state"].drop_nulls().unique(maintain_order=True) if name not in STATES]
+    for name in unknown:
+        tally.note(jobs, f"state {name!r}, which Slurm does not know", pl.col("state") == name)
+    return jobs.select(
+        "line", "submit", "start", "end", "run_time", "suspended_time", "unix_group", "queue", "partition",
+        "executable", "nodes", "gpus",
+        site_job_id=pl.col("jobid"),
+        allocated_processors=count["allocated"],
+        requested_processors=count["requested"],
+        average_cpu_time=pl.col("cpu_time") / processors * cpus,
+        used_memory=pl.col("step_memory") / processors * cpus,
+        requested_time=pl.col("limit"),
+        requested_memory=pl.col("requested_memory") * cpus,
+        status=pl.col("state").replace_strict(STATES, default=None, return_dtype=pl.Int64),
+        user=pl.col("user_name"),
+        group=pl.coalesce("account", "unix_group"),
+    ).with_columns(unix_group=pl.when(jobs["account"].null_count() < jobs.height).then("unix_group"))  # fmt: skip
+
+
+def _ended(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
+    """Leave out what has not ended, and what another cluster of a federation ran."""
+    going_on = [name for name, status in STATES.items() if status is None]
+    for name in sorted(jobs.filter(pl.col("state").is_in(going_on))["state"].unique()):
+        jobs = tally.drop(jobs, f"not ended: {name}", pl.col("state") == name)
+    jobs = tally.drop(jobs, "revoked: another cluster ran it", pl.col("state") == "REVOKED")
+    endless = pl.col("end").is_null() & (pl.col("elapsed").is_null() | pl.col("start").is_null())
+    jobs = tally.drop(jobs, "no end time", endless)
+    return tally.drop(jobs, "ended before it started", pl.col("end") < pl.col("start"))
+
+
+def _once(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
+    """Leave out records that are there twice: exports overlapped."""
+    identity = ["cluster", "jobid", "submit", "start", "end"]
+    repeated = jobs.select(pl.struct(identity).is_first_distinct().not_()).to_series()
+    return tally.drop(jobs.with_columns(repeated=repeated), "the same record again", pl.col("repeated"))
+
+
+def _components_together(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
+    """Make one job of the components of each run of a heterogeneous job."""
+    parts = jobs.filter(pl.col("component").is_not_null())
+    if parts.is_empty():
+        return jobs
+    tally.note(parts, "components of heterogeneous jobs, put together", pl.lit(True))
+    parts = parts.with_columns(leader=pl.col("jobid").str.extract(r"^(\d+)", 1)).sort("line")
+    sums = ("allocated", "requested", "nodes", "gpus", "cpu_time", "step_memory")
+    processors = pl.coalesce("allocated", "requested")
+    together = parts.group_by("cluster", "leader", "submit", "start", maintain_order=True).agg(
+        *(pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name) for name in sums),
+        pl.col("end").max(),
+        pl.col("elapsed").max(),
+        ((pl.col("requested_memory") * processors).sum() / processors.sum()).alias("requested_memory"),
+        *(
+            pl.col(name).first()
+            for name in jobs.columns
+            if name not in {*sums, "cluster", "submit", "start", "end", "elapsed", "requested_memory", "jobid"}
+        ),
+    )
+    together = together.with_columns(jobid=pl.col("leader")).select(
+        pl.col(name).cast(dtype) for name, dtype in jobs.schema.items()
+    )
+    return pl.concat([jobs.filter(pl.col("component").is_null()), together]).sort("line")
+
+
+def _limited(jobs: pl.DataFrame, tally: Tally, limits: Mapping[str, float]) -> pl.DataFrame:
+    """Give jobs whose limit is their partition's that limit, where it is known."""
+    of_partition = pl.col("limit_kind") == "partition"
+    known = (
+        pl.col("partition").replace_strict(limits, default=None, return_dtype=pl.Float64) if limits else pl.lit(None)
+    )
+    jobs = jobs.with_columns(limit=pl.when(of_partition).then(known).otherwise(pl.col("limit")).cast(pl.Float64))
+    tally.note(jobs, "time limit UNLIMITED: the estimate is unknown", pl.col("limit_kind") == "unlimited")
+    tally.note(
+        jobs,
+        "time limit Partition_Limit: the estimate is unknown (give --partition-limit)",
+        of_partition & pl.col("limit").is_null(),
+    )
+    return jobs
+
+
+def _requeued(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
+    """Let every further run of a job be submitted when the one before it ended, at the earliest."""
+    jobs = jobs.sort("start", "line", maintain_order=True)
+    before = pl.col("end").shift(1).over("cluster", "jobid")
+    again = pl.col("line").cum_count().over("cluster", "jobid") > 1
+    jobs = jobs.with_columns(
+        again=again, submit=pl.when(again & (before > pl.col("submit"))).then(before).otherwise(pl.col("submit"))
+    )
+    tally.note(jobs, "further runs of requeued jobs", pl.col("again"))
+    return jobs.sort("line")

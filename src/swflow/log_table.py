@@ -1,0 +1,117 @@
+"""Imported logs: the fields of a log in Parquet, and the names of users, groups and queues in its header."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from swflow.errors import SwflowError
+from swflow.jobs import Workload, read_metadata, write_table
+from swflow.swf import SwfLog, read_swf
+
+#: The columns whose numbers stand for names, and the key of the header whose values are ``NUMBER NAME``. Queue and
+#: Partition are keys of the standard; User, Group and UnixGroup are read and written alike.
+NAME_KEYS: dict[str, str] = {
+    "user_id": "User",
+    "group_id": "Group",
+    "unix_group_id": "UnixGroup",
+    "queue_id": "Queue",
+    "partition_id": "Partition",
+}
+
+_NAMED = re.compile(r"(-?\d+)[ \t:.=]+(\S.*)", re.DOTALL)
+
+
+def is_log_table(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file is a log that ``swflow import`` wrote as Parquet."""
+    return Path(path).suffix == ".parquet" and read_metadata(path).get("kind") == "log"
+
+
+def read_log(path: str | os.PathLike[str], *, lenient: bool = False) -> tuple[SwfLog, tuple[dict[str, Any], ...]]:
+    """
+    Read a log: one that was imported to Parquet, or a file in the Standard Workload Format.
+
+    Parameters
+    ----------
+    path : path-like
+        ``.parquet``, or a plain or gzipped text.
+    lenient : bool
+        Of a text: skip malformed lines.
+
+    Returns
+    -------
+    SwfLog
+        Its fields may have more columns than `swflow.jobs.SWF_FIELDS`; null is unknown.
+    tuple of dict
+        What importing it counted; empty for a text.
+
+    Raises
+    ------
+    SwflowError
+        If the file cannot be read, or is a Parquet file of another kind.
+    """
+    if Path(path).suffix != ".parquet":
+        return read_swf(path, lenient=lenient), ()
+    about = read_metadata(path)
+    if about.get("kind") != "log":
+        raise SwflowError(f"{path}: not a log of swflow; make one with: swflow import sacct FILE -o {path}")
+    return SwfLog(pl.read_parquet(Path(path)), about["header"], []), tuple(about["history"])
+
+
+def write_log(
+    path: str | os.PathLike[str],
+    fields: pl.DataFrame,
+    header: Mapping[str, list[str]],
+    history: Iterable[Mapping[str, Any]],
+) -> None:
+    """Write an imported log to a Parquet file, atomically; the same log gives the same bytes."""
+    write_table(fields, path, {"kind": "log", "header": dict(header), "history": list(history)})
+
+
+def names_in(header: Mapping[str, list[str]]) -> pl.DataFrame:
+    """
+    Return the names that a header gives to numbers.
+
+    Parameters
+    ----------
+    header : mapping
+        As of `swflow.jobs.Workload`: lines such as ``Queue: 1 batch``.
+
+    Returns
+    -------
+    polars.DataFrame
+        ``column`` (of the job table), ``id`` and ``name``; of a number that is named twice the first.
+
+    Examples
+    --------
+    >>> names_in({"Queue": ["0 interactive", "1  [fque:1]"], "User": ["7 alice"]}).rows()
+    [('user_id', 7, 'alice'), ('queue_id', 0, 'interactive'), ('queue_id', 1, '[fque:1]')]
+    """
+    found: dict[tuple[str, int], str] = {}
+    for column, key in NAME_KEYS.items():
+        for value in header.get(key, ()):
+            match = _NAMED.fullmatch(value.strip())
+            if match:
+                found.setdefault((column, int(match[1])), " ".join(match[2].split()))
+    rows = [(column, number, name) for (column, number), name in found.items()]
+    return pl.DataFrame(rows, {"column": pl.String, "id": pl.Int64, "name": pl.String}, orient="row")
+
+
+def names_of_jobs(workload: Workload) -> pl.DataFrame:
+    """Return the names of the numbers that occur in a workload's jobs: ``column``, ``id``, ``name``."""
+    names = names_in(workload.header)
+    parts = [
+        names.filter((pl.col("column") == column) & pl.col("id").is_in(workload.jobs[column].unique().implode()))
+        for column in NAME_KEYS
+        if column in workload.jobs.columns
+    ]
+    return pl.concat(parts) if parts else names.clear()
+
+
+def names_of(header: Mapping[str, list[str]], column: str) -> dict[int, str]:
+    """Return number to name for one column of the job table."""
+    table = names_in(header).filter(pl.col("column") == column)
+    return dict(zip(table["id"], table["name"], strict=True))
