@@ -21,7 +21,8 @@ SMP = Machine(16, 4, {"memory_bandwidth": 6000, "memory": 1024.0})
 
 
 def tiny(machine=None):
-    jobs = pl.DataFrame({"job_id": [1, 2, 3, 4], "submit_time": [0.0] * 4, "processors": [1, 10, 13, None]})
+    times = {name: [0.0] * 4 for name in ("submit_time", "run_time", "estimate")}
+    jobs = pl.DataFrame({"job_id": [1, 2, 3, 4], **times, "processors": [1, 10, 13, None]})
     return Workload(jobs, machine or Machine.of(10), "tiny")
 
 
