@@ -186,9 +186,10 @@ def test_shapes_of_a_table_are_checked():
         ({"processors": 0, "run_time": 5.0}, "shapes: job 1: 0 processors"),
         ({"processors": None, "run_time": 5.0}, "job 1 has a shape without processors"),
         ({"processors": 2, "run_time": math.nan}, "shapes: job 1: the run time is nan"),
-        ({"width": 2}, "column shapes holds"),
     ]:
-        assert part in message(simulate, workload(shapes=[[shape]] * 3), start)
+        both = [shape, {"processors": 4, "run_time": 1.0}]
+        assert part in message(simulate, workload(shapes=[both] * 3), start)
+    assert "column shapes holds" in message(simulate, workload(shapes=[[{"width": 2}]] * 3), start)
     assert "column shapes holds" in message(simulate, workload(shapes=["2", "3", "4"]), start)
 
 
