@@ -201,9 +201,10 @@ def test_published_values_without_ours_stay_with_the_reason(tmp_path):
     for *_, published, compared, one, five, ten, further, missing in rows:
         assert published == compared + missing
         assert one <= five <= ten == compared - further
-    assert query(tmp_path / "d.duckdb", "SELECT sum(published), sum(compared) FROM coverage")[1] == query(
-        tmp_path / "d.duckdb", "SELECT count(*), count(*) FILTER (reason IS NULL) FROM reproduction"
-    )[1]
+    assert (
+        query(tmp_path / "d.duckdb", "SELECT sum(published), sum(compared) FROM coverage")[1]
+        == query(tmp_path / "d.duckdb", "SELECT count(*), count(*) FILTER (reason IS NULL) FROM reproduction")[1]
+    )
 
 
 @pytest.mark.parametrize(
