@@ -199,7 +199,7 @@ def model(
         int, typer.Option(help="Of minh-wolters and mbc-ls: the larger, the more alike are neighbours; 1 is off.")
     ] = 1,
     repeats: Annotated[
-        str, typer.Option(help="Of minh-wolters: repeat run times as often as the log (fitted), or as printed.")
+        str, typer.Option(help="Of minh-wolters: how run times repeat: fitted (as in the log), at-least-two, printed.")
     ] = "fitted",
     fitted: Annotated[Path | None, typer.Option(help="Take this fitted model (.json) instead of fitting one.")] = None,
     save_fit: Annotated[Path | None, typer.Option(help="Write the fitted model to this file (.json).")] = None,
