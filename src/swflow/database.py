@@ -31,8 +31,8 @@ from swflow.workloads.clean import open_workload
 
 _SUMMARIES = ", ".join(f"{prefix}_{measure} DOUBLE" for measure in MEASURES for prefix in ("mean", "median", "p95"))
 _METRICS = f"""jobs BIGINT, makespan DOUBLE, utilization DOUBLE, {_SUMMARIES}, awrt DOUBLE, awwt DOUBLE,
-        squashed_area DOUBLE, killed BIGINT, penalized_percent DOUBLE, p95_wait_time_unkilled DOUBLE,
-        p95_bounded_slowdown_60_unkilled DOUBLE"""
+        squashed_area DOUBLE, killed BIGINT, penalized_percent DOUBLE, penalized_share_percent DOUBLE,
+        p95_wait_time_unkilled DOUBLE, p95_bounded_slowdown_60_unkilled DOUBLE"""
 
 #: The tables, in the order in which they are filled. ``jobs`` may have more columns: what steps added.
 TABLES: dict[str, str] = {

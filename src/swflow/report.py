@@ -83,8 +83,8 @@ SECTIONS: tuple[tuple[str, str, str, str], ...] = (
     (
         "coverage",
         "How much of the papers' tables is met",
-        "Cells published, compared, within 1, 5 and 10 percent (5 includes 1), further off, and missing: not legible in "
-        "our copy, of a log that is not here, or not run. Of correlations differences of 0.015, 0.03 and 0.05 count "
+        "Cells published, compared, within 1, 5 and 10 percent (5 includes 1), further off, and missing: not legible "
+        "in our copy, of a log that is not here, or not run. Of correlations differences of 0.015, 0.03 and 0.05 count "
         "instead of percents. The view reproduction has the reason of every missing cell.",
         "FROM coverage WHERE compared > 0 ORDER BY ALL",
     ),

@@ -105,6 +105,10 @@ def memory(
     from_log: Annotated[
         str | None, typer.Option(help="Instead: the memory that the log records, used or requested, in MB.")
     ] = None,
+    file: Annotated[
+        Path | None, typer.Option(help="Instead: a text file with a line per job, its id and the demand of a process.")
+    ] = None,
+    column: Annotated[int, typer.Option(help="With --file: which column is the demand; the id is column 1.")] = 2,
     resource: Annotated[
         str | None, typer.Option(help="The resource, and the new column: memory_bandwidth; with --from-log memory.")
     ] = None,
@@ -137,6 +141,8 @@ def memory(
             for demand, share in read_pairs(demands, "--demand", "4000=0.25").items()
         },
         from_log=from_log,
+        file=file,
+        column=column,
         resource=resource,
         seed=seed,
         step=step_name(output, "memory"),
