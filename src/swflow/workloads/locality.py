@@ -163,7 +163,8 @@ def generate_locality(
     than in the log; section 5.1 says that a larger p was tried and given up, since it overfitted.
     "fitted", which is not the paper's, gives p its meaning: r is at least 2, still below R, and is drawn with
     probability p / P(R > 2), so that a share p of all label repetitions has a repeated run time (or as many as have
-    room for one). """
+    room for one).
+    """
     labels, lengths = _label_repetitions(model, jobs, window, rng)
     repeated = _repeated(model, lengths, repeats, rng)
     job_labels = repeat_labels(labels, lengths)[:jobs]
