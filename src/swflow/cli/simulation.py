@@ -215,7 +215,10 @@ def simulate(
     ] = "trace",
     penalty: Annotated[
         str,
-        typer.Option(help="What an overload costs: linear, printed, or a formula: 'max(usage / capacity, 1) - 1'."),
+        typer.Option(
+            help="What an overload costs: linear, printed, forgets-shadows, or a formula: "
+            "'max(usage / capacity, 1) - 1'."
+        ),
     ] = "linear",
     sharing_limit: Annotated[
         float, typer.Option(help="With allocation threshold: the penalty beyond which a job rather waits.")
