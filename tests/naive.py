@@ -56,6 +56,7 @@ class Resources:
     second: int = 0  # what every overloaded shadow costs besides
     limit: float = math.inf  # the penalty beyond which a job rather waits
     slows: bool = True
+    forgets: bool = False  # whether the rest of a shadow in which a job comes and goes costs nothing
 
     def cost(self, usage: list[int]) -> Fraction:
         """Return the penalty of a node: the sum over its resources."""
@@ -124,6 +125,12 @@ class Machine:
         self.ends: dict[int, float] = {}
         self.spent: dict[int, Fraction | float] = {}
         self.shadows: dict[int, set[int]] = {}
+        # With forgotten shadows: since when a shadow lasts, who lies within one, and where its rest is forgotten.
+        self.since: dict[int, float] = {}
+        self.inside: set[tuple[int, int]] = set()
+        self.forgotten: set[int] = set()
+        self.gone: list[int] = []
+        self.fresh: list[int] = []
 
     # -- what is free
 
@@ -256,7 +263,7 @@ class Machine:
     def cost_of(self, node: int) -> Fraction:
         """Return the penalty of a node as it is now."""
         shared = self.policy.resources
-        if shared is None or not shared.slows:
+        if shared is None or not shared.slows or node in self.forgotten:
             return Fraction(0)
         return shared.cost(shared.usage(self.processes_of(node)))
 
@@ -291,6 +298,37 @@ class Machine:
                 for job in there:
                     self.added[job][node] += shared.second
             self.shadows[node] = there
+
+    def nodes_by_job(self, jobs: list[int]) -> dict[int, list[int]]:
+        """Return the jobs that are, or were, on each node."""
+        per_node = self.policy.resources.per_node if self.policy.resources else 1
+        nodes: dict[int, list[int]] = {}
+        for job in jobs:
+            for node in {place // per_node for place in self.places[job]}:
+                nodes.setdefault(node, []).append(job)
+        return nodes
+
+    def forget_shadows(self, now: float) -> None:
+        """Forget the rest of the shadows within which the jobs lay that have just gone."""
+        for node, jobs in self.nodes_by_job(self.gone).items() if self.policy.resources else ():
+            self.since[node] = now
+            self.forgotten.discard(node)
+            if self.policy.resources.forgets and all((job, node) in self.inside for job in jobs):
+                self.forgotten.add(node)
+        self.gone = []
+
+    def interrupt_shadows(self, now: float) -> None:
+        """Find out which of the jobs that have just come lie within a shadow."""
+        newcomers = self.nodes_by_job(self.fresh) if self.policy.resources else {}
+        self.forgotten -= newcomers.keys()
+        for node, jobs in newcomers.items():
+            others = {job for job in self.processes_of(node) if job not in jobs}
+            end = {number: self.end_of(job) for number, (job, _) in self.running.items()}
+            interrupts = len(jobs) == 1 and bool(others) and self.since.get(node, -math.inf) < now
+            if interrupts and end[jobs[0]] < min(end[other] for other in others):
+                self.inside.add((jobs[0], node))
+            self.since[node] = now
+        self.fresh = []
 
     def unlimited_end(self, job: Job) -> float:
         """Return when a running job would end, if its nodes stayed as they are and nobody killed it."""
@@ -350,6 +388,7 @@ class Machine:
         self.ends[job.number] = now
         self.spent.setdefault(job.number, job.run)
         _, occupation = self.running.pop(job.number)
+        self.gone.append(job.number)
         for place in occupation.places:
             self.released[place] = now
         slows = self.policy.resources is not None and self.policy.resources.slows
@@ -383,6 +422,7 @@ class Machine:
         self.progress[job.number] = Fraction(0)
         self.added[job.number] = dict.fromkeys(self.nodes_of(job), Fraction(0))
         self.pointer = (places[-1] + 1) % self.processors
+        self.fresh.append(job.number)
 
     def serve(self, now: float) -> None:
         """Make one scheduling pass."""
@@ -503,8 +543,10 @@ def simulate(jobs: list[Job], processors: int, policy: Policy) -> Machine:
                 machine.complete(job, now)
             while coming and coming[0].submit <= now:
                 machine.arrive(coming.pop(0))
+        machine.forget_shadows(now)
         machine.serve(now)
         machine.begin_shadows()
+        machine.interrupt_shadows(now)
     return machine
 
 

@@ -74,7 +74,11 @@ def test_scaling_by_hand_from_step_to_figure(log, tmp_path, capfd):
     assert call("adjust", "toy.parquet", "-o", "toy+fit.parquet", "--processors", 80, "--tolerance", 5) == 0
     out, err = capfd.readouterr()
     assert "deviation" in out and "toy, fcfs-none: factor 10: AWRT" in err
-    assert call("load", "toy+d.parquet", "toy+fit.parquet", "--database", "d.duckdb") == 0
+    options = ("--first-crossing", "--step", 1, "--seeds", 3, "-o", "toy+first.parquet")
+    assert call("adjust", "toy.parquet", "--processors", 80, *options) == 0
+    out = capfd.readouterr().out
+    assert all(word in out for word in ("searches", "factor_5 ", "factor_50", "factor_95", "without_end", "fcfs-none"))
+    assert call("load", "toy+d.parquet", "toy+fit.parquet", "toy+first.parquet", "--database", "d.duckdb") == 0
     assert call("figure", "sweep", "--sweep", "d", "-o", "d.svg", "--database", "d.duckdb") == 0
     assert (tmp_path / "d.svg").read_text().startswith("<svg")
 

@@ -174,3 +174,36 @@ def test_a_real_log_knows_the_memory_of_its_jobs(traces):
     given = memory(cm5, from_log="requested")
     assert given.jobs["memory"].drop_nulls().sort().tail(1).item() == cm5.jobs["requested_memory"].max() / 1024
     assert given.history[-1]["unknown"] == cm5.jobs["requested_memory"].null_count() < 0.5 * cm5.jobs.height
+
+
+# -- demands of a file
+
+
+def test_a_file_gives_demands_by_job_and_copies_share_their_originals(tmp_path):
+    file = tmp_path / "demands.reqs"
+    file.write_text("; id, bandwidth, memory\n1 500 0\n\n2,1000,7\n99 2000 0\n")
+    given = memory(workload(4, source_job_id=pl.Series([1, 1, 2, 3])), file=file)
+    assert given.jobs["memory_bandwidth"].to_list() == [500.0, 500.0, 1000.0, None]
+    entry = given.history[-1]
+    assert (entry["file"], entry["unknown"], entry["unused"]) == ("demands.reqs", 1, 1)
+    assert describe_demands(entry).startswith("memory_bandwidth: by demands.reqs; unknown of 1 jobs; 1 lines")
+    other = memory(workload(4), file=file, column=3, resource="memory").jobs["memory"]
+    assert other.to_list() == [0.0, 7.0, None, None]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "words"),
+    [
+        ("1 x", {}, "line 1: '1 x' has no job id and demand"), ("1 5\n1 6", {}, "line 2: job 1 is there twice"),
+        ("1 -5", {}, "line 1: a process cannot demand -5"), ("1 5", {"column": 3}, "no job id and demand .column 3"),
+        ("; nothing", {}, "has no job"), ("77 5", {}, "has no job of A.ran"), ("1 5", {"column": 1}, "2 or more"),
+        ("1 5", {"high": 1.0}, "leave out the shares"), ("1 5", {"from_log": "used"}, "demands and from_log"),
+    ],
+)  # fmt: skip
+def test_a_bad_file_of_demands_is_one_line(tmp_path, text, options, words):
+    (tmp_path / "demands.txt").write_text(text)
+    with pytest.raises(SwflowError, match=words) as error:
+        memory(workload(4), file=tmp_path / "demands.txt", **options)
+    assert "\n" not in str(error.value)
+    with pytest.raises(SwflowError, match="No such file or directory"):
+        memory(workload(4), file=tmp_path / "no.txt")

@@ -176,6 +176,74 @@ def test_published_values_stand_beside_ours(tmp_path):
     assert rows == [(28482, 300, 300 - 28482)]
 
 
+def test_published_values_without_ours_stay_with_the_reason(tmp_path):
+    (source,) = write_workloads(tmp_path)
+    kth = source.with_name("KTH-SP2.parquet")
+    source.rename(kth)
+    simulate_all(kth, {"easy": {"backfill": "easy"}}, tmp_path / "runs")
+    load([tmp_path / "runs"], tmp_path / "d.duckdb")
+    reasons = {
+        "KTH ref EASY": None,
+        "KTH ref FCFS": "scheduler not run",
+        "KTH f=10.71 EASY": "workload not run",
+        "SDSC00 ref EASY": "log not here",
+    }
+    _, rows = query(
+        tmp_path / "d.duckdb",
+        f"""SELECT DISTINCT row, reason FROM reproduction WHERE "table" = 'Table IV' AND row IN {tuple(reasons)}""",
+    )
+    assert dict(rows) == reasons
+    _, rows = query(tmp_path / "d.duckdb", "SELECT count(*), count(ours) FROM reproduction WHERE published IS NULL")
+    assert rows == [(query(tmp_path / "d.duckdb", "SELECT count(*) FROM published WHERE value IS NULL")[1][0][0], 0)]
+    columns, rows = query(tmp_path / "d.duckdb", "FROM coverage ORDER BY ALL")
+    assert columns == ["paper", "table", "published", "compared", "within_1", "within_5", "within_10", "further_off",
+                       "missing"]  # fmt: skip
+    for *_, published, compared, one, five, ten, further, missing in rows:
+        assert published == compared + missing
+        assert one <= five <= ten == compared - further
+    assert (
+        query(tmp_path / "d.duckdb", "SELECT sum(published), sum(compared) FROM coverage")[1]
+        == query(tmp_path / "d.duckdb", "SELECT count(*), count(*) FILTER (reason IS NULL) FROM reproduction")[1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("figure", "published", "ours", "within"),
+    [
+        ("correlation", 0.0, 0.015, 1), ("spearman_slowdown", 0.5, 0.531, 10), ("correlation", 0.5, 0.56, None),
+        ("awrt", 1000.0, 990.0, 1), ("awrt", -1000.0, -1050.0, 5), ("awrt", 1000.0, 1101.0, None), ("killed", 0, 0, 1),
+    ],
+)  # fmt: skip
+def test_cells_are_met_within_percents_and_correlations_within_differences(figure, published, ours, within):
+    from swflow.published.views import REPRODUCTION
+
+    with duckdb.connect() as connection:
+        connection.execute(
+            """CREATE TABLE published (paper VARCHAR, "table" VARCHAR, row VARCHAR, "column" VARCHAR, value DOUBLE,
+                workload VARCHAR, scheduler VARCHAR, figure VARCHAR);
+            CREATE TABLE medians (workload VARCHAR, scheduler VARCHAR, figure VARCHAR, value DOUBLE)"""
+        )
+        connection.execute("INSERT INTO published VALUES ('P', 'T', 'r', 'c', $1, 'A', NULL, $2)", [published, figure])
+        connection.execute("INSERT INTO medians VALUES ('A', NULL, $1, $2)", [figure, ours])
+        connection.execute(REPRODUCTION)
+        assert connection.execute("SELECT within_percent, reason FROM reproduction").fetchall() == [(within, None)]
+
+
+def test_a_paper_may_be_read_in_several_ways(tmp_path):
+    (source,) = write_workloads(tmp_path)
+    kth = source.with_name("KTH-SP2.parquet")
+    source.rename(kth)
+    both = {"easy": {"backfill": "easy"}, "easy-per-event": {"backfill": "easy", "event_order": "per-event"}}
+    simulate_all(kth, both, tmp_path / "runs")
+    load([tmp_path / "runs"], tmp_path / "d.duckdb")
+    _, rows = query(
+        tmp_path / "d.duckdb",
+        """SELECT reading, scheduler, ours = (SELECT awrt FROM metrics WHERE scheduler = 'easy-per-event')
+        FROM readings WHERE row = 'KTH ref EASY' AND "column" = 'AWRT'""",
+    )
+    assert rows == [("pass after every event", "easy-per-event", True)]
+
+
 def test_query_is_read_only_and_wrong_sql_is_one_line(tmp_path, runs):
     database = tmp_path / "d.duckdb"
     load(runs, database)

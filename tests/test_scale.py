@@ -13,7 +13,18 @@ from swflow.jobs import Workload, read_workload, write_workload
 from swflow.machine import Machine
 from swflow.query import query
 from swflow.randomness import generator, step_generator
-from swflow.scaling import Point, adjust, evaluate, find_factor, points, sweep, values, write_sweep
+from swflow.scaling import (
+    Point,
+    adjust,
+    crossing_quantiles,
+    evaluate,
+    find_factor,
+    first_crossing,
+    points,
+    sweep,
+    values,
+    write_sweep,
+)
 from swflow.scheduling.scheduler import Scheduler
 from swflow.swf import write_swf
 from swflow.workloads.clean import clean, clean_log
@@ -298,6 +309,25 @@ def test_kth_scaled_to_1024_meets_tables_ii_and_iii(kth):
     fcfs = {"fcfs": Scheduler()}
     assert median(Point(1024, 99), "awrt", schedulers=fcfs) == pytest.approx(64_013, rel=0.02)
     assert median(Point(1024, 50), "awrt", schedulers=fcfs) == pytest.approx(93_097, rel=0.15)
+
+
+def test_a_first_crossing_is_the_first_single_draw_that_reaches_the_source():
+    source = synthetic(400)
+    factors, table = first_crossing(source, 320, EASY["easy"], step=0.05, replicates=3, name="easy", threads=2)
+    target, walks = table["awrt"][0], table[1:]
+    assert len(set(factors)) > 1
+    for replicate, factor in enumerate(factors, 1):
+        walk = walks.filter(replicate=replicate)
+        assert walk["factor"][0] == pytest.approx(320 / source.machine.processors, abs=0.05)
+        assert walk["factor"].diff().drop_nulls().to_list() == pytest.approx([0.05] * (walk.height - 1))
+        assert (walk["awrt"][:-1] < target).all()
+        assert walk["factor"][-1] == factor and walk["awrt"][-1] >= target
+    settings = points(source, 320, factor=walks.filter(replicate=2)["factor"].to_list())
+    swept = sweep(source, settings, EASY, replicates=2, seed=1).filter(replicate=2)
+    assert swept["awrt"].to_list() == walks.filter(replicate=2)["awrt"].to_list()
+    assert crossing_quantiles([*factors, None])[2] is None
+    with pytest.raises(SwflowError, match="step must be positive"):
+        first_crossing(source, 320, EASY["easy"], step=0.0)
 
 
 @pytest.mark.archive

@@ -30,6 +30,7 @@ SHARED_ALLOCATIONS = ("least-shared", "threshold")
 PENALTIES: dict[str, Any] = {
     "linear": naive.Resources.penalty,
     "printed": naive.Resources.penalty,
+    "forgets-shadows": naive.Resources.penalty,
     "usage / capacity": lambda usage, capacity: usage / capacity,
     "max(usage - capacity, 0) ** 2": lambda usage, capacity: max(usage - capacity, 0) ** 2,
 }
@@ -80,6 +81,24 @@ def test_the_printed_penalty_costs_a_second_for_every_overloaded_shadow() -> Non
     second = 10 + 20 * 4 / 3 + 1
     left = 100 - (30 + 50 - second)
     assert found.end[:2] == pytest.approx([50 + left * 4 / 3 + 1, second], abs=1e-6)
+
+
+def test_of_a_shadow_in_which_a_job_comes_and_goes_the_rest_may_be_forgotten() -> None:
+    """Jobs 0 and 1 overload their node by a third; job 2 comes at 30 and, a half slower, goes at 45."""
+    submit, run = np.array([0.0, 0.0, 30.0]), np.array([90.0, 200.0, 10.0])
+    demands, processors = np.array([[4.0], [4.0], [1.0]]), np.ones(3, np.int64)
+    found = {
+        penalty: simulate_places(
+            submit, run, run * 9, processors, 3, resources=Resources(3, demands, np.array([6.0]), penalty=penalty)
+        )
+        for penalty in ("linear", "forgets-shadows")
+    }
+    assert found["linear"].end[2] == found["forgets-shadows"].end[2] == 45
+    done = 30 / (4 / 3) + 10  # of jobs 0 and 1 when job 2 goes
+    assert found["linear"].end[0] == pytest.approx(45 + (90 - done) * 4 / 3, abs=1e-6)
+    assert found["forgets-shadows"].end[0] == pytest.approx(45 + 90 - done, abs=1e-6)
+    # Job 1 is alone from then on, and is not overloaded: both end as much later as they lost until job 0 went.
+    assert found["forgets-shadows"].penalty[:2] == pytest.approx([45 - done] * 2, abs=1e-6)
 
 
 def resources_for(random: random.Random, rows: list[Row], machine: int, **fixed: Any) -> naive.Resources:
@@ -147,6 +166,7 @@ def test_equals_the_slow_simulator(allocation: str, penalty: str) -> None:
             policy.backfill, policy.unavailable = generator.choice(["none", "lookahead"]), []
             policy.lookahead = 1
         fixed = {"second": int(penalty == "printed"), "penalty": PENALTIES[penalty]}
+        fixed["forgets"] = penalty == "forgets-shadows"
         if allocation == "threshold":
             fixed["limit"] = generator.choice([0, 0.25, 1])
         policy.resources = resources_for(generator, rows, machine, **fixed)

@@ -120,9 +120,9 @@ def test_sweeps_are_planned_with_their_schedulers_and_studies():
 def test_the_schema_of_sweeps_and_their_commands_know_the_same_options():
     commands = typer.main.get_command(app).commands
     spec = SCHEMA["properties"]["sweeps"]["additionalProperties"]
-    of_search = {"processors", "d", "seeds", "tolerance"}
+    of_search = {"processors", "d", "seeds", "tolerance", "first_crossing", "step"}
     assert of_search <= {parameter.name for parameter in commands["adjust"].params}
-    names = spec["properties"].keys() - {"search", "tolerance"}
+    names = spec["properties"].keys() - {"search", "tolerance", "first_crossing", "step"}
     assert names <= {parameter.name for parameter in commands["sweep"].params}
     checker = jsonschema.Draft202012Validator(spec | {"$defs": SCHEMA["$defs"]})
     for content, good in (

@@ -24,14 +24,15 @@ from swflow.files import atomic_path
 from swflow.jobs import JOB_COLUMNS, Workload, read_metadata
 from swflow.log_table import names_of_jobs
 from swflow.names import log_of, recipe_of, replicate_of
-from swflow.published import published_trends, published_values
+from swflow.published import published_readings, published_trends, published_values
+from swflow.published.views import COVERAGE, READINGS, REPRODUCTION, TREND_CHECKS
 from swflow.scheduling.simulate import OUTCOME_COLUMNS
 from swflow.workloads.clean import open_workload
 
 _SUMMARIES = ", ".join(f"{prefix}_{measure} DOUBLE" for measure in MEASURES for prefix in ("mean", "median", "p95"))
 _METRICS = f"""jobs BIGINT, makespan DOUBLE, utilization DOUBLE, {_SUMMARIES}, awrt DOUBLE, awwt DOUBLE,
-        squashed_area DOUBLE, killed BIGINT, penalized_percent DOUBLE, p95_wait_time_unkilled DOUBLE,
-        p95_bounded_slowdown_60_unkilled DOUBLE"""
+        squashed_area DOUBLE, killed BIGINT, penalized_percent DOUBLE, penalized_share_percent DOUBLE,
+        p95_wait_time_unkilled DOUBLE, p95_bounded_slowdown_60_unkilled DOUBLE"""
 
 #: The tables, in the order in which they are filled. ``jobs`` may have more columns: what steps added.
 TABLES: dict[str, str] = {
@@ -64,6 +65,9 @@ TABLES: dict[str, str] = {
         source_value DOUBLE""",
     "published": """paper VARCHAR, "table" VARCHAR, row VARCHAR, "column" VARCHAR, value DOUBLE, workload VARCHAR,
         scheduler VARCHAR, figure VARCHAR""",
+    "coverage": """paper VARCHAR, "table" VARCHAR, published BIGINT, compared BIGINT, within_1 BIGINT, within_5 BIGINT,
+        within_10 BIGINT, further_off BIGINT, missing BIGINT""",
+    "reading_parts": "paper VARCHAR, reading VARCHAR, part VARCHAR, published VARCHAR, ours VARCHAR",
     "sweeps": f"""sweep VARCHAR, workload VARCHAR, recipe VARCHAR, replicate BIGINT, source VARCHAR, processors BIGINT,
         d DOUBLE, variant VARCHAR, factor DOUBLE, scheduler VARCHAR, {_METRICS}""",
 }
@@ -108,31 +112,6 @@ MEDIANS = """
     SELECT workload, scheduler, figure, value FROM figures
     UNION ALL
     SELECT recipe, scheduler, measure, median FROM replicates
-"""
-
-#: The published figures beside ours.
-REPRODUCTION = """
-    CREATE VIEW reproduction AS
-    SELECT paper, "table", row, "column", published.value AS published, medians.value AS ours,
-        medians.value - published.value AS difference, medians.value / published.value AS ratio,
-        workload, published.scheduler, figure
-    FROM published JOIN medians USING (workload, figure)
-    WHERE published.scheduler IS NOT DISTINCT FROM medians.scheduler
-    ORDER BY ALL
-"""
-
-#: Which of two figures should be the lower one by what a paper found, and whether it is, wherever there are both.
-TREND_CHECKS = """
-    CREATE VIEW trend_checks AS
-    SELECT paper, trend, left(l.workload, len(l.workload) - len(lower_step) - 1) AS workload, trends.figure,
-        lower_step || '/' || lower_scheduler AS lower, higher_step || '/' || higher_scheduler AS higher,
-        l.value AS lower_value, h.value AS higher_value, l.value < h.value AS holds
-    FROM trends
-    JOIN medians l ON l.figure = trends.figure AND l.scheduler = lower_scheduler
-        AND ends_with(l.workload, '+' || lower_step)
-    JOIN medians h ON h.figure = trends.figure AND h.scheduler = higher_scheduler
-        AND h.workload = left(l.workload, len(l.workload) - len(lower_step)) || higher_step
-    ORDER BY ALL
 """
 
 
@@ -195,10 +174,11 @@ def load(
                     _insert_frame(connection, "sweeps", frame)
                 _insert(connection, "published", published_values().to_dicts())
                 _insert(connection, "trends", published_trends().to_dicts())
+                _insert(connection, "reading_parts", published_readings().to_dicts())
                 connection.execute(FIGURES)
                 _fill_replicates(connection)
-                for view in (MEDIANS, REPRODUCTION, TREND_CHECKS):
-                    connection.execute(view)
+                for statement in (MEDIANS, REPRODUCTION, COVERAGE, READINGS, TREND_CHECKS):
+                    connection.execute(statement)
                 counts = _verify(connection, notes)
         except duckdb.Error as error:
             raise SwflowError(f"load: {database}: {reason_of(error)}") from error

@@ -217,7 +217,8 @@ def _published_rows(
 ) -> list[tuple[Any, ...]]:
     """Return variant, processors, d, factor, scheduler, measure and value of the published scalings of a source."""
     rows = connection.execute(
-        "SELECT workload, scheduler, figure, value FROM published WHERE starts_with(workload, $start)",
+        "SELECT workload, scheduler, figure, value FROM published WHERE starts_with(workload, $start) "
+        "AND value IS NOT NULL",
         {"start": f"{source}+"},
     ).fetchall()
     found = []

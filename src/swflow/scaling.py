@@ -486,6 +486,93 @@ def adjust(
     return search, _table(rows)
 
 
+def first_crossing(
+    workload: Workload,
+    processors: int,
+    scheduler: Scheduler,
+    *,
+    d: float = 50.0,
+    step: float = 0.01,
+    replicates: int = 20,
+    seed: int = 1,
+    name: str = "adjusted",
+    threads: int = 1,
+    progress: Callable[[], None] = lambda: None,
+) -> tuple[list[float | None], pl.DataFrame]:
+    """
+    Find the factor as someone does who tries one after the other, with one draw each, and stops at the first that fits.
+
+    From the precise factor on, every multiple of the step gets one draw, until the AWRT is the source's or more. As
+    single draws scatter, this ends below the factor at which the mean is the source's (`adjust`), and elsewhere with
+    every replicate: the distribution is the answer.
+
+    Parameters
+    ----------
+    workload, processors, scheduler, d, seed, name, threads, progress
+        As of `adjust`.
+    step : float
+        The distance between two factors.
+    replicates : int
+        How many such searches, with draws of their own at every factor: those of a sweep over these factors.
+
+    Returns
+    -------
+    list of (float or None)
+        The factor of every search, in the order of the replicates; None if no factor up to `FURTHEST` crossed.
+    polars.DataFrame
+        Every draw, as rows of `sweep`; the last factor of a replicate is the one that crossed.
+
+    Raises
+    ------
+    SwflowError
+        If an option is out of its range.
+
+    References
+    ----------
+    C. Ernemann, B. Song, R. Yahyapour, "Scaling of workload traces", JSSPP 2003, section III-C and Table V, whose
+    factors are 0.01 or 0.02 apart and have one draw each.
+    """
+    if not step > 0 or replicates < 1:
+        raise SwflowError(f"adjust: step must be positive and seeds at least 1, not {step} and {replicates}")
+    schedulers = {name: scheduler}
+    rows = reference(workload, schedulers)
+    target = rows[0]["awrt"]
+    if not target:
+        raise SwflowError(f"adjust: {workload.name}: no job has a run time, so that there is nothing to fit")
+    precise = processors / workload.machine.processors
+    first, last = math.ceil(precise / step - 1e-9), math.floor(precise * (1 + FURTHEST) / step)
+
+    def one(replicate: int) -> list[dict[str, Any]]:
+        found = []
+        for place in range(first, last + 1):
+            point = Point(processors, d, "precise", float(f"{place * step:.10g}"))
+            found += evaluate(workload, point, schedulers, replicate, seed)
+            progress()
+            if found[-1]["awrt"] >= target:
+                break
+        return found
+
+    with ThreadPoolExecutor(max_workers=max(1, threads)) as pool:
+        walks = list(pool.map(one, range(1, replicates + 1)))
+    factors = [walk[-1]["factor"] if walk[-1]["awrt"] >= target else None for walk in walks]
+    return factors, _table([*rows, *(row for walk in walks for row in walk)])
+
+
+def crossing_quantiles(factors: Sequence[float | None]) -> tuple[float | None, float | None, float | None]:
+    """
+    Return the 5th, 50th and 95th percentile of the factors of `first_crossing`; None where that is beyond the last.
+
+    Examples
+    --------
+    >>> crossing_quantiles([10.7, 10.8, None])
+    (10.7, 10.8, None)
+    """
+    ordered = sorted(math.inf if factor is None else factor for factor in factors)
+    found = [ordered[round(part * (len(ordered) - 1))] for part in (0.05, 0.5, 0.95)]
+    low, middle, high = (None if math.isinf(factor) else factor for factor in found)
+    return low, middle, high
+
+
 def curve(table: pl.DataFrame) -> tuple[list[str], list[tuple[Any, ...]]]:
     """
     Summarize the rows of a search, one line a scheduler and factor.

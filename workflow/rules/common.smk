@@ -10,8 +10,8 @@ from swflow.database import expected
 from swflow.errors import SwflowError
 from swflow.fingerprint import fingerprint
 from swflow.logs import load_catalogue, source_of
-from swflow.names import log_of, split_step
-from swflow.runs import scheduler_options
+from swflow.names import log_of, split_step, steps_of
+from swflow.runs import file_digest, scheduler_options
 from swflow.scheduling.scheduler import Scheduler
 from swflow.studies import (
     check_conditions,
@@ -48,6 +48,10 @@ for workload in [*RUNS, *(workload for workload, _ in SWEEPS)]:
     path = source_of(log, CATALOGUE).path
     if path is not None and not Path(path).is_file():
         sys.exit(f"config: catalogue: {log.name}: path: {path}: no such file")
+    for step in steps_of(workload):
+        file = config["steps"][split_step(step)[0]].get("file")
+        if file is not None and not Path(file).is_file():
+            sys.exit(f"config: steps: {split_step(step)[0]}: file: {file}: no such file")
 
 
 def canonical(content):

@@ -39,9 +39,16 @@ rule clean:
         "swflow clean {input} -o {output} {params.options} 2>&1 | tee {log}"
 
 
+def step_files(step):
+    """Return the files that a step reads beside its workload."""
+    file = config["steps"][split_step(step)[0]].get("file")
+    return [] if file is None else [file]
+
+
 rule step:
     input:
-        "results/workloads/{workload}.parquet",
+        workload="results/workloads/{workload}.parquet",
+        files=lambda wildcards: step_files(wildcards.step),
     output:
         "results/workloads/{workload}+{step}.parquet",
     wildcard_constraints:
@@ -49,10 +56,11 @@ rule step:
     params:
         kind=lambda wildcards: kind_of(wildcards.step),
         options=lambda wildcards: step_options(wildcards.step, config),
+        content=lambda wildcards: [file_digest(file) for file in step_files(wildcards.step)],
         code=lambda wildcards: fingerprint(kind_of(wildcards.step)),
     log:
         "results/log/step/{workload}+{step}.log",
     message:
         "{params.kind} {wildcards.workload}+{wildcards.step}"
     shell:
-        "swflow {params.kind} {input} -o {output} {params.options} 2>&1 | tee {log}"
+        "swflow {params.kind} {input.workload} -o {output} {params.options} 2>&1 | tee {log}"

@@ -32,7 +32,8 @@ def metrics(outcomes: pl.DataFrame, machine: int) -> dict[str, Any]:
         times makespan); ``mean_``, ``median_`` and ``p95_`` (linearly interpolated) of `MEASURES`; ``awrt``
         and ``awwt`` (response and wait time weighted by processors times run time, s); ``squashed_area``
         (processor-seconds); ``killed`` (jobs); ``penalized_percent`` (mean over jobs of penalty time in
-        percent of the run time without it). Where there is nothing to average, None.
+        percent of the run time without it); ``penalized_share_percent`` (the same in percent of the prolonged run
+        time). Where there is nothing to average, None.
 
     References
     ----------
@@ -58,6 +59,7 @@ def metrics(outcomes: pl.DataFrame, machine: int) -> dict[str, Any]:
     makespan = pl.col("end_time").max() - pl.col("submit_time").min()
     without_penalty = pl.col("run_time") - pl.col("penalty_time")
     penalized = (100 * pl.col("penalty_time") / without_penalty).filter(without_penalty > 0)
+    share = (100 * pl.col("penalty_time") / pl.col("run_time")).filter(pl.col("run_time") > 0)
     alive = ~pl.col("killed")
     bounded = (pl.col("response_time") / pl.col("run_time").clip(lower_bound=GUIM_BOUND)).clip(lower_bound=1.0)
     summaries = [
@@ -79,6 +81,7 @@ def metrics(outcomes: pl.DataFrame, machine: int) -> dict[str, Any]:
         area.sum().alias("squashed_area"),
         pl.col("killed").sum().cast(pl.Int64).alias("killed"),
         penalized.mean().alias("penalized_percent"),
+        share.mean().alias("penalized_share_percent"),
         _upper_tail(pl.col("wait_time").filter(alive)).alias("p95_wait_time_unkilled"),
         _upper_tail(bounded.filter(alive)).alias("p95_bounded_slowdown_60_unkilled"),
     ).row(0, named=True)

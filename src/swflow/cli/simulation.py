@@ -1,7 +1,7 @@
 """Commands that simulate: simulate, adjust, sweep."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,6 +19,10 @@ from swflow.cli.terminal import (
 )
 from swflow.errors import SwflowError
 
+if TYPE_CHECKING:
+    from swflow.jobs import Workload
+    from swflow.scheduling.scheduler import Scheduler
+
 
 @app.command()
 def adjust(
@@ -30,6 +34,13 @@ def adjust(
     scheduler: NamedSchedulers = None,
     seeds: Annotated[int, typer.Option(help="How many draws each factor gets at least.")] = 5,
     tolerance: Annotated[float, typer.Option(help="By what share the AWRT may differ from the source's.")] = 0.02,
+    first_crossing: Annotated[
+        bool,
+        typer.Option(
+            help="Instead: where single draws, one a factor, first reach the source's AWRT; one search a seed."
+        ),
+    ] = False,
+    step: Annotated[float, typer.Option(help="With --first-crossing: the distance between two factors.")] = 0.01,
     seed: Seed = 1,
     threads: Threads = 1,
     output: Annotated[
@@ -40,7 +51,8 @@ def adjust(
     Search the factor at which a scaled workload waits and responds like its source.
 
     The precise factor makes a lighter workload, since narrow copies pack better. Prints a row per factor tried: the
-    mean over the seeds of AWRT and AWWT (s), the standard error, and the deviation from the source's AWRT.
+    mean over the seeds of AWRT and AWWT (s), the standard error, and the deviation from the source's AWRT. With
+    --first-crossing, a row per scheduler: the factors at which 5, 50 and 95 percent of the searches had ended.
 
     Example: `swflow adjust kth.parquet --processors 1024 --d 50 --order fcfs --backfill easy -o curve.parquet`
     """
@@ -52,6 +64,10 @@ def adjust(
 
     chosen = read_schedulers(scheduler, {f"{order}-{backfill}": {"order": order, "backfill": backfill}})
     opened = open_workload(workload)
+    if first_crossing:
+        shared = {"d": d, "step": step, "replicates": seeds, "seed": seed, "threads": threads}
+        _first_crossings(opened, processors, chosen, shared, output)
+        return
     options: dict[str, Any] = {
         "d": d, "tolerance": tolerance, "replicates": seeds, "seed": seed, "threads": threads
     }  # fmt: skip
@@ -67,6 +83,31 @@ def adjust(
     if output:
         write_sweep(table, output, opened.name, chosen)
     columns, lines = curve(table)
+    print_table(columns, [tuple(format_number(value) for value in line) for line in lines])
+
+
+def _first_crossings(
+    workload: "Workload",
+    processors: int,
+    schedulers: "dict[str, Scheduler]",
+    options: dict[str, Any],
+    output: Path | None,
+) -> None:
+    """Search with single draws under every scheduler, and print where the searches ended."""
+    from polars import concat
+
+    from swflow.scaling import crossing_quantiles, write_sweep
+    from swflow.scaling import first_crossing as search
+
+    tables, lines = [], []
+    for name, one in schedulers.items():
+        with progress_bar(f"adjust, {name}", 40) as advance:
+            factors, rows = search(workload, processors, one, name=name, **options, progress=advance)
+        tables.append(rows)
+        lines.append((name, len(factors), *crossing_quantiles(factors), factors.count(None)))
+    if output:
+        write_sweep(concat(tables), output, workload.name, schedulers)
+    columns = ["scheduler", "searches", "factor_5", "factor_50", "factor_95", "without_end"]
     print_table(columns, [tuple(format_number(value) for value in line) for line in lines])
 
 
@@ -174,7 +215,10 @@ def simulate(
     ] = "trace",
     penalty: Annotated[
         str,
-        typer.Option(help="What an overload costs: linear, printed, or a formula: 'max(usage / capacity, 1) - 1'."),
+        typer.Option(
+            help="What an overload costs: linear, printed, forgets-shadows, or a formula: "
+            "'max(usage / capacity, 1) - 1'."
+        ),
     ] = "linear",
     sharing_limit: Annotated[
         float, typer.Option(help="With allocation threshold: the penalty beyond which a job rather waits.")

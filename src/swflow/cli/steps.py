@@ -105,6 +105,10 @@ def memory(
     from_log: Annotated[
         str | None, typer.Option(help="Instead: the memory that the log records, used or requested, in MB.")
     ] = None,
+    file: Annotated[
+        Path | None, typer.Option(help="Instead: a text file with a line per job, its id and the demand of a process.")
+    ] = None,
+    column: Annotated[int, typer.Option(help="With --file: which column is the demand; the id is column 1.")] = 2,
     resource: Annotated[
         str | None, typer.Option(help="The resource, and the new column: memory_bandwidth; with --from-log memory.")
     ] = None,
@@ -137,6 +141,8 @@ def memory(
             for demand, share in read_pairs(demands, "--demand", "4000=0.25").items()
         },
         from_log=from_log,
+        file=file,
+        column=column,
         resource=resource,
         seed=seed,
         step=step_name(output, "memory"),
@@ -199,7 +205,7 @@ def model(
         int, typer.Option(help="Of minh-wolters and mbc-ls: the larger, the more alike are neighbours; 1 is off.")
     ] = 1,
     repeats: Annotated[
-        str, typer.Option(help="Of minh-wolters: repeat run times as often as the log (fitted), or as printed.")
+        str, typer.Option(help="Of minh-wolters: how run times repeat: fitted (as in the log), at-least-two, printed.")
     ] = "fitted",
     fitted: Annotated[Path | None, typer.Option(help="Take this fitted model (.json) instead of fitting one.")] = None,
     save_fit: Annotated[Path | None, typer.Option(help="Write the fitted model to this file (.json).")] = None,

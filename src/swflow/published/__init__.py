@@ -21,10 +21,14 @@ TREND_COLUMNS = (
     "higher_scheduler",
 )
 
+#: The columns of the file of readings: in a paper's rows, what ``published`` names is replaced by ``ours``. ``part`` is
+#: what is replaced: ``step`` (the last of the workload), ``scheduler`` or ``figure``.
+READING_COLUMNS = ("paper", "reading", "part", "published", "ours")
+
 
 def published_values() -> pl.DataFrame:
     """
-    Return the published values of all papers.
+    Return the published values of all papers; what our copy of a paper does not let us read is null.
 
     Returns
     -------
@@ -54,6 +58,23 @@ def published_trends() -> pl.DataFrame:
     'bounded slowdown grows LOW < MED under First Fit'
     """
     return _read("*_trends.csv", {name: pl.String() for name in TREND_COLUMNS})
+
+
+def published_readings() -> pl.DataFrame:
+    """
+    Return what else the papers' rows may mean: other schedulers, steps or figures to compare them with.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row a replacement, with the columns of `READING_COLUMNS`.
+
+    Examples
+    --------
+    >>> published_readings().filter(reading="pass after every event")["ours"].to_list()
+    ['easy-per-event', 'fcfs-per-event']
+    """
+    return _read("readings.csv", {name: pl.String() for name in READING_COLUMNS})
 
 
 def _read(pattern: str, types: dict[str, pl.DataType]) -> pl.DataFrame:

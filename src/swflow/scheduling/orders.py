@@ -184,7 +184,7 @@ def _compiled(
 
 
 #: The named penalties of an overloaded node; ``printed`` charges a second for every overloaded shadow besides.
-PENALTIES = {"linear": "max(usage / capacity, 1) - 1", "printed": "max(usage / capacity, 1) - 1"}
+PENALTIES = dict.fromkeys(("linear", "printed", "forgets-shadows"), "max(usage / capacity, 1) - 1")
 
 
 def check_penalty(penalty: str) -> None:

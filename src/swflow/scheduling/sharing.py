@@ -12,8 +12,8 @@ from swflow.errors import SwflowError
 from swflow.scheduling.allocation import fill, next_in
 
 #: What a node's overload costs, as the kernels number it: linear in the overload; the same and a second for every
-#: overloaded shadow, as the paper prints it; or a formula.
-LINEAR, PRINTED, FORMULA = range(3)
+#: overloaded shadow, as the paper prints it; a formula; or linear by a computation that forgets parts of shadows.
+LINEAR, PRINTED, FORMULA, FORGETS_SHADOWS = range(4)
 
 #: A formula takes what the processes of a node ask of a resource and what the node has of it.
 PENALTY_SIGNATURE = "float64(float64, float64)"
@@ -65,10 +65,14 @@ class Resources:
         What each process of a job asks for.
     capacities : float64 array of shape (resources,)
         What a node has.
-    penalty : {'linear', 'printed'} or numba cfunc
+    penalty : {'linear', 'printed', 'forgets-shadows'} or numba cfunc
         By how much a node's demand prolongs its jobs, as a fraction of the time that they would take: linear is
         ``max(usage / capacity, 1) - 1`` for each resource, printed adds a second for every overloaded shadow, and a
-        function has `PENALTY_SIGNATURE`; a negative value counts as 0.
+        function has `PENALTY_SIGNATURE`; a negative value counts as 0. forgets-shadows is linear with a fault of the
+        Alvio simulator's released code: of a shadow in which another job comes and goes, the rest costs nothing. By the
+        ends that are known when a job comes, it lies within a shadow if it comes to a node where nothing else begins
+        or ends at that time, and ends before all that are there; when it has gone, the node costs nothing until the
+        next job comes or goes.
     slows : bool
         Whether penalties move the ends of jobs; otherwise they only guide the allocation.
     allowed : float64 array of shape (jobs,), optional
@@ -118,7 +122,7 @@ def longest_stretch(resources: Resources, count: int, machine: int) -> float:
 def penalty_of(penalty: str | Callable[..., float]) -> tuple[int, Any]:
     """Return a penalty as the kernel takes it: its number and its formula."""
     if isinstance(penalty, str):
-        return {"linear": LINEAR, "printed": PRINTED}[penalty], no_formula
+        return {"linear": LINEAR, "printed": PRINTED, "forgets-shadows": FORGETS_SHADOWS}[penalty], no_formula
     return FORMULA, penalty
 
 
@@ -140,12 +144,21 @@ JOB = np.dtype(
     ]
 )
 
-#: What is known of a processor: its job (-1 if idle), and what its node has added to that job's run time, seconds.
-#: ``changed`` is a list of its own: the jobs whose ends move.
-PLACE = np.dtype([("job", np.int64), ("added", np.float64), ("changed", np.int64)])
+#: What is known of a processor: its job (-1 if idle), what its node has added to that job's run time (seconds), and
+#: whether that job lies within a shadow of the node. ``changed`` is a list of its own: the jobs whose ends move.
+PLACE = np.dtype([("job", np.int64), ("added", np.float64), ("is_inside", np.int64), ("changed", np.int64)])
 
-#: What is known of a node: its penalty now, and whether its shadow ends. ``touched`` is the list of such nodes.
-NODE = np.dtype([("penalty", np.float64), ("is_touched", np.int64), ("touched", np.int64)])
+#: What is known of a node: its penalty now, whether its shadow ends, since when it has lasted, and whether the rest of
+#: it is forgotten. ``touched`` is the list of the nodes whose shadows end.
+NODE = np.dtype(
+    [
+        ("penalty", np.float64),
+        ("is_touched", np.int64),
+        ("since", np.float64),
+        ("is_forgotten", np.int64),
+        ("touched", np.int64),
+    ]
+)
 
 
 class Sharing(NamedTuple):
@@ -204,6 +217,8 @@ def new_sharing(
         sharing.job[job].end = np.nan
     for place in range(places):
         sharing.place[place].job = -1
+    for node in range(nodes):
+        sharing.node[node].since = -np.inf
     nothing = np.zeros(capacities.size)
     for job in range(count if limit < np.inf else 0):
         together = 0
@@ -472,11 +487,17 @@ def share(
         for index in range(count):
             job = sharing.place[index].changed
             _settle(sharing, pool, first_range[job], ranges[job], job, start[job], now)
+    forgets = sharing.penalty_kind == FORGETS_SHADOWS
+    for index in range(nodes if forgets else 0):
+        sharing.node[sharing.node[index].touched].is_forgotten = not come
     for job in jobs:
         for index in range(first_range[job], first_range[job] + ranges[job]):
             for place in range(pool[index, 0], pool[index, 1] + 1):
+                if not sharing.place[place].is_inside:
+                    sharing.node[place // per_node].is_forgotten = False
                 sharing.place[place].job = job if come else -1
                 sharing.place[place].added = 0.0
+                sharing.place[place].is_inside = False
     # A shadow that costs a second begins when all who go at an instant are gone and all who come have come.
     charge = sharing.penalty_kind == PRINTED and come
     sharing.numbers[1] = nodes if sharing.penalty_kind == PRINTED and not come else 0
@@ -490,7 +511,7 @@ def share(
         for place in range(node * per_node, (node + 1) * per_node):
             if sharing.place[place].job >= 0:
                 usage += sharing.demands[sharing.place[place].job]
-        sharing.node[node].penalty = penalty_with(sharing, usage, 0, 0)
+        sharing.node[node].penalty = 0.0 if sharing.node[node].is_forgotten else penalty_with(sharing, usage, 0, 0)
         if charge and sharing.node[node].penalty > 0.0:
             for place in range(node * per_node, (node + 1) * per_node):
                 sharing.place[place].added += 1.0
@@ -500,4 +521,26 @@ def share(
     for index in range(count):
         job = sharing.place[index].changed
         sharing.job[job].end = _end_of(sharing, pool, first_range[job], ranges[job], job, start[job], run[job])
+    for index in range(nodes if forgets else 0):
+        _begin_shadow(sharing, sharing.node[index].touched, start, now, come)
     return count
+
+
+@njit
+def _begin_shadow(sharing: Sharing, node: int, start: np.ndarray, now: float, come: bool) -> None:
+    """Note when a node's shadow begins, and whether a job that comes lies within the one that it interrupts."""
+    places = range(node * sharing.per_node, (node + 1) * sharing.per_node)
+    newcomer, alone, first_end = -1, come and sharing.node[node].since < now, np.inf
+    for place in places:
+        job = sharing.place[place].job
+        if job >= 0 and start[job] == now:
+            alone &= newcomer < 0 or newcomer == job
+            newcomer = job
+        elif job >= 0:
+            first_end = min(first_end, sharing.job[job].end)
+    sharing.node[node].since = now
+    if not alone or newcomer < 0 or first_end == np.inf or sharing.job[newcomer].end >= first_end:
+        return
+    for place in places:
+        if sharing.place[place].job == newcomer:
+            sharing.place[place].is_inside = True

@@ -1,8 +1,10 @@
-"""Giving jobs demands for a shared resource, such as memory bandwidth: drawn by a scenario, or taken from the log."""
+"""Giving jobs demands for a shared resource, such as memory bandwidth: drawn by a scenario, or from log or file."""
 
 import math
+import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -43,6 +45,8 @@ def memory(
     low_level: float = LEVELS["low"],
     demands: Mapping[float, float] | None = None,
     from_log: str | None = None,
+    file: str | os.PathLike[str] | None = None,
+    column: int = 2,
     resource: str | None = None,
     seed: int = 1,
     step: str = "memory",
@@ -64,6 +68,11 @@ def memory(
     from_log : {'used', 'requested'}, optional
         Instead of a draw: the memory that the log records (KB per processor), in MB. Null where it is not known; such
         a job counts as one that demands nothing.
+    file : path-like, optional
+        Instead of a draw: a text file with a line per job, its id first; columns are separated by blanks or commas.
+        Null for a job that the file does not have; it counts as one that demands nothing.
+    column : int
+        Which column of the file is the demand of one process; the job's id is column 1.
     resource : str, optional
         The name of the resource, and of the new column; by default ``memory_bandwidth``, or ``memory`` with
         ``from_log``.
@@ -77,12 +86,13 @@ def memory(
     -------
     Workload
         With the new column, demand per process. Its history's new entry has ``resource``, and either ``levels`` (what
-        was asked for and the share of the jobs that came out) or ``from_log`` and ``unknown`` (jobs without a record).
+        was asked for and the share of the jobs that came out), or ``from_log`` or ``file``, and ``unknown`` (jobs
+        without a record); of a file ``unused``, too (jobs of the file that are not here).
 
     Raises
     ------
     SwflowError
-        If shares or levels are none, or the column is there or is another's.
+        If shares or levels are none, the column is there or is another's, or the file is none (`read_demands`).
 
     References
     ----------
@@ -104,31 +114,96 @@ def memory(
     resource = resource or ("memory" if from_log else "memory_bandwidth")
     _require_free(resource, workload)
     shares = {"high": high, "medium": medium, "low": low}
-    if from_log and (demands or any(share is not None for share in shares.values())):
+    drawn_too = demands or any(share is not None for share in shares.values())
+    if from_log and drawn_too:
         raise SwflowError("memory: from_log takes the demands from the log; leave out the shares and demands")
+    if file is not None and (drawn_too or from_log):
+        raise SwflowError("memory: file says where the demands are; leave out the shares, demands and from_log")
     entry = {"stage": "memory", "read": workload.jobs.height, "kept": workload.jobs.height, "removed": {}}
     entry |= {"resource": resource}
     if from_log:
-        column = workload.jobs[RECORDS[from_log]] / 1024.0
-        if column.null_count() == workload.jobs.height:
+        given = workload.jobs[RECORDS[from_log]] / 1024.0
+        if given.null_count() == workload.jobs.height:
             raise SwflowError(f"memory: {workload.name}: no job has a {RECORDS[from_log].replace('_', ' ')}")
-        entry |= {"from_log": from_log, "unknown": column.null_count()}
+        entry |= {"from_log": from_log, "unknown": given.null_count()}
+    elif file is not None:
+        listed = read_demands(file, column)
+        given = _original_ids(workload).replace_strict(listed, default=None, return_dtype=pl.Float64())
+        if given.null_count() == workload.jobs.height:
+            raise SwflowError(f"{file}: has no job of {workload.name}; its first column must be job ids")
+        unused = len(listed.keys() - set(_original_ids(workload).to_list()))
+        entry |= {"file": Path(file).name, "unknown": given.null_count(), "unused": unused}
     else:
         levels = _levels(shares, {"high": high_level, "medium": medium_level, "low": low_level}, demands)
         drawn = _draw(workload, [share for _, _, share in levels], seed, step)
-        column = pl.Series([demand for _, demand, _ in levels], dtype=pl.Float64())[drawn]
+        given = pl.Series([demand for _, demand, _ in levels], dtype=pl.Float64())[drawn]
         realised = np.bincount(drawn, minlength=len(levels)) / max(1, len(drawn))
         entry["levels"] = [
             {"level": name, "demand": demand, "share": share, "realised": round(float(part), 6)}
             for (name, demand, share), part in zip(levels, realised, strict=True)
         ]
-    return workload.with_jobs(workload.jobs.with_columns(column.alias(resource)), entry)
+    return workload.with_jobs(workload.jobs.with_columns(given.alias(resource)), entry)
+
+
+def read_demands(file: str | os.PathLike[str], column: int = 2) -> dict[int, float]:
+    """
+    Read the demands of jobs from a text file.
+
+    Parameters
+    ----------
+    file : path-like
+        A line per job; columns are separated by blanks or commas. Empty lines, and those that begin with ; or #, do
+        not count.
+    column : int
+        Which column is the demand, from 2 on; column 1 is the job's id.
+
+    Returns
+    -------
+    dict
+        Job id to the demand of one of its processes.
+
+    Raises
+    ------
+    SwflowError
+        If the file cannot be read, has no job, has a job twice, or a demand is none.
+    """
+    if column < 2:
+        raise SwflowError(f"memory: column: must be 2 or more, not {column}: column 1 is the job's id")
+    try:
+        lines = Path(file).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "no text file"
+        raise SwflowError(f"{file}: {reason}; it must have lines such as: 17 500") from None
+    demands: dict[int, float] = {}
+    for number, line in enumerate(lines, 1):
+        fields = line.replace(",", " ").split()
+        if not fields or fields[0].startswith((";", "#")):
+            continue
+        try:
+            job, demand = int(fields[0]), float(fields[column - 1])
+        except (ValueError, IndexError):
+            raise SwflowError(f"{file}: line {number}: {line!r} has no job id and demand (column {column})") from None
+        if not (math.isfinite(demand) and demand >= 0):
+            raise SwflowError(
+                f"{file}: line {number}: a process cannot demand {fields[column - 1]}; it must be 0 or more"
+            )
+        if job in demands:
+            raise SwflowError(f"{file}: line {number}: job {job} is there twice")
+        demands[job] = demand
+    if not demands:
+        raise SwflowError(f"{file}: has no job; it must have lines such as: 17 500")
+    return demands
 
 
 def describe_demands(entry: Mapping[str, object]) -> str:
     """Say in words what a history entry of `memory` notes."""
     if "from_log" in entry:
         return f"{entry['resource']}: {entry['from_log']} memory of the log; unknown of {entry['unknown']:,} jobs"
+    if "file" in entry:
+        return (
+            f"{entry['resource']}: by {entry['file']}; unknown of {entry['unknown']:,} jobs; "
+            f"{entry['unused']:,} lines of jobs that are not here"
+        )
     levels = entry["levels"]
     assert isinstance(levels, list)
     parts = [f"{level['realised']:.1%} {level['level']} ({level['demand']:,.10g} a process)" for level in levels]
@@ -170,10 +245,14 @@ def _levels(
     return levels
 
 
+def _original_ids(workload: Workload) -> pl.Series:
+    """Return the ids that demands go by: of copies that of their original."""
+    original = [name for name in ("source_job_id", "job_id") if name in workload.jobs.columns]
+    return workload.jobs.select(pl.coalesce(original)).to_series()
+
+
 def _draw(workload: Workload, shares: list[float], seed: int, step: str) -> np.ndarray:
     """Return the place of each job's level."""
-    original = [name for name in ("source_job_id", "job_id") if name in workload.jobs.columns]
-    ids = workload.jobs.select(pl.coalesce(original)).to_series().to_numpy()
-    uniform = uniform_per_job(seed, [workload.log, step], ids)
+    uniform = uniform_per_job(seed, [workload.log, step], _original_ids(workload).to_numpy())
     bounds = np.cumsum(shares)  # nearly 1 in the end; what is missing is shared out
     return np.searchsorted(bounds[:-1] / bounds[-1], uniform, side="right")

@@ -210,7 +210,7 @@ def fit(
         For minh-wolters and mbc-ls: the largest number of Gaussians that is tried.
     window : int
         For these two: the window of `swflow.workloads.locality.permute_labels`; 1 permutes nothing.
-    repeats : {"fitted", "printed"}
+    repeats : {"fitted", "at-least-two", "printed"}
         For minh-wolters: how single run times are repeated, see `swflow.workloads.locality.generate_locality`.
 
     Returns
