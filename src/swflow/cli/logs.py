@@ -7,7 +7,7 @@ import typer
 
 from swflow.cli.app import app, generate_app
 from swflow.cli.options import Name, Output, Seed, WithoutStatus
-from swflow.cli.terminal import save, say
+from swflow.cli.terminal import check_ending, save, say
 
 
 @app.command()
@@ -31,6 +31,7 @@ def fetch(
     from swflow.logs import default_catalogue, find_log, load_catalogue
     from swflow.logs import fetch as fetch_log
 
+    check_ending(output, ".swf.gz")
     logs = load_catalogue(list(catalogue or [default_catalogue()]))
     report = fetch_log(find_log(log, logs), output, mirror, progress=True)
     say(f"{report.name}: {report.jobs:,} jobs from {report.source}, sha256 {report.sha256}")
@@ -127,6 +128,7 @@ def generate_lublin(
     from swflow.workloads.lublin import generate_lublin as generate
     from swflow.workloads.lublin import lublin_header
 
+    check_ending(output, ".parquet", ".swf", ".swf.gz")
     name = name or log_name(output.with_suffix("") if output.suffix == ".parquet" else output)
     model: Any = {"classes": classes, "load": load, "estimates": estimates, "users": users}
     fields = generate(jobs, processors, generator(seed, name, "lublin"), **model)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from swflow.cli.app import app
-from swflow.cli.terminal import format_number, print_table, say, tracked
+from swflow.cli.terminal import format_number, print_table, quiet_pipe, say, tracked
 from swflow.errors import SwflowError
 
 
@@ -122,6 +122,10 @@ def report(
     """
     from swflow.report import draw_figures, read_figures, write_report
 
+    if output.suffix:
+        raise SwflowError(
+            f"{output}: a report is a folder of files; name one without an ending, such as results/report"
+        )
     shown = read_figures(figures or ()) if figures or not draw else draw_figures(database)
     say(f"{write_report(database, output, shown)}")
 
@@ -160,9 +164,11 @@ def sql(
             run_query(database, query, temporary, "parquet" if parquet else "csv")
         say(f"{output}: written")
     elif csv:
-        run_query(database, query, "/dev/stdout", "csv")
+        with quiet_pipe():
+            run_query(database, query, "/dev/stdout", "csv")
     else:
         columns, rows = run_query(database, query)
-        print_table(columns, [tuple(format_number(value) for value in row) for row in rows[:limit]])
+        with quiet_pipe():
+            print_table(columns, [tuple(format_number(value) for value in row) for row in rows[:limit]])
         if len(rows) > limit:
             say(f"{limit:,} of {len(rows):,} rows; more with --limit, all with --csv or --parquet")
