@@ -4,12 +4,12 @@ import os
 import sys
 from collections.abc import Sequence
 
-from swflow.cli import logs, results, simulation, steps
+from swflow.cli import logs, project, results, simulation, steps
 from swflow.cli.app import app
 from swflow.cli.terminal import finish_progress, stage
 from swflow.errors import SwflowError
 
-__all__ = ["app", "logs", "main", "results", "simulation", "steps"]
+__all__ = ["app", "logs", "main", "project", "results", "simulation", "steps"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

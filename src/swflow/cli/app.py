@@ -17,12 +17,13 @@ def _colons_as_they_are() -> Iterator[None]:
 
     from typer import rich_utils
 
-    before = rich_utils.Emoji
-    rich_utils.Emoji = SimpleNamespace(replace=lambda text: text)
+    module: Any = rich_utils
+    before = module.Emoji
+    module.Emoji = SimpleNamespace(replace=lambda text: text)
     try:
         yield
     finally:
-        rich_utils.Emoji = before
+        module.Emoji = before
 
 
 class Command(TyperCommand):
