@@ -2,6 +2,7 @@
 
 import re
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,7 @@ def test_what_is_not_run_says_why():
 
 def test_twenty_questions_have_answers():
     blocks = examples.blocks(ROOT / "docs/how-to/twenty-questions.md")
-    answers = [after for block, after in zip(blocks, blocks[1:], strict=False) if block.kind == "sql"]
+    answers = [after for block, after in pairwise(blocks) if block.kind == "sql"]
     assert len(answers) == 20
     assert all(answer.kind == "text" and len(answer.lines) > 2 for answer in answers)
 
