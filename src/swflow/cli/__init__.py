@@ -1,23 +1,29 @@
 """The command line: one short function per command; each imports only what it runs."""
 
+import os
 import sys
 from collections.abc import Sequence
 
-from swflow.cli import imports, logs, questions, results, simulation, steps
+from swflow.cli import imports, logs, project, questions, results, simulation, steps
 from swflow.cli.app import app
+from swflow.cli.terminal import finish_progress, stage
 from swflow.errors import SwflowError, describe
 
-__all__ = ["app", "imports", "logs", "main", "questions", "results", "simulation", "steps"]
+__all__ = ["app", "imports", "logs", "main", "project", "questions", "results", "simulation", "steps"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; what a user did wrong is one line on standard error and exit status 1 or 2."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    stage(" ".join(_short(word) for word in words[:2] if not word.startswith("-")) or "swflow")
     try:
         status = app(args=arguments, prog_name="swflow", standalone_mode=False)
+        sys.stdout.flush()
     except SwflowError as error:
         _fail(str(error), 1)
     except BrokenPipeError:
-        sys.stderr.close()
+        # who read our output, such as head, has seen enough; nothing must be written at the end, either
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from None
     except KeyboardInterrupt:
         _fail("interrupted", 130)
@@ -35,8 +41,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _fail(f"{error.format_message()} (see: {command} --help)".replace("\n", " "), 2)
     else:
         raise SystemExit(status if isinstance(status, int) else 0)
+    finally:
+        finish_progress()
+
+
+def _short(word: str) -> str:
+    """Return a word of the command line for the line of progress: of a path the file, of a query its begin."""
+    name = " ".join(word.rpartition("/")[2].split())
+    return name if len(name) <= 40 else f"{name[:39]}…"
 
 
 def _fail(message: str, status: int) -> None:
+    finish_progress()
     print(f"swflow: {message}", file=sys.stderr)
     raise SystemExit(status)

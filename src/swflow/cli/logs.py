@@ -7,7 +7,7 @@ import typer
 
 from swflow.cli.app import app, generate_app
 from swflow.cli.options import Name, Output, Seed, WithoutStatus
-from swflow.cli.terminal import read_object, save, say, say_doubts
+from swflow.cli.terminal import check_ending, read_object, save, say, say_doubts
 from swflow.errors import SwflowError
 
 
@@ -35,6 +35,7 @@ def fetch(
     from swflow.logs import default_catalogue, find_log, load_catalogue
     from swflow.logs import fetch as fetch_log
 
+    check_ending(output, ".swf.gz")
     if entry is not None and catalogue:
         raise SwflowError("fetch: --entry or --catalogue, not both")
     sources = [{log: read_object(entry, "--entry")}] if entry is not None else catalogue or [default_catalogue()]
@@ -136,6 +137,7 @@ def generate_lublin(
     from swflow.workloads.lublin import generate_lublin as generate
     from swflow.workloads.lublin import lublin_header
 
+    check_ending(output, ".parquet", ".swf", ".swf.gz")
     name = name or log_name(output.with_suffix("") if output.suffix == ".parquet" else output)
     require_machine(processors)
     model: Any = {"classes": classes, "load": load, "estimates": estimates, "users": users}

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from swflow.cli.app import app
-from swflow.cli.terminal import format_number, print_table, say, tracked
+from swflow.cli.terminal import format_number, print_table, quiet_pipe, say, tracked
 from swflow.errors import SwflowError
 
 
@@ -129,6 +129,10 @@ def report(
     """
     from swflow.report import draw_figures, read_figures, write_report
 
+    if output.suffix:
+        raise SwflowError(
+            f"{output}: a report is a folder of files; name one without an ending, such as results/report"
+        )
     shown = read_figures(figures or ()) if figures or not draw else draw_figures(database)
     say(f"{write_report(database, output, shown)}")
 
@@ -172,10 +176,12 @@ def sql(
             run_query(database, query, temporary, "parquet" if parquet else "csv", write=write)
         say(f"{output}: written")
     elif csv:
-        _print_csv(database, query, write)
+        with quiet_pipe():
+            _print_csv(database, query, write)
     else:
         columns, rows = run_query(database, query, write=write)
-        print_table(columns, [tuple(format_number(value) for value in row) for row in rows[:limit]])
+        with quiet_pipe():
+            print_table(columns, [tuple(format_number(value) for value in row) for row in rows[:limit]])
         if len(rows) > limit:
             say(f"{limit:,} of {len(rows):,} rows; more with --limit, all with --csv or --parquet")
 

@@ -9,6 +9,7 @@ from swflow.cli.app import app
 from swflow.cli.options import CopiedShare, Copies, Input, NamedSchedulers, Processors, Seed, Threads, WithoutStatus
 from swflow.cli.terminal import (
     Sequence,
+    check_ending,
     format_number,
     named_schedulers,
     print_table,
@@ -177,7 +178,7 @@ def simulate(
         typer.Option(
             "--output",
             "-o",
-            help="Where to write the outcomes: .parquet, .swf, .swf.gz; with --scheduler a folder.",
+            help="Where to write the outcomes: .parquet, .csv, .swf, .swf.gz; with --scheduler a folder.",
         ),
     ] = None,
     order: Annotated[
@@ -308,7 +309,7 @@ def _simulate_all(workload: Path, schedulers: Sequence[str], folder: Path | None
     """Simulate named schedulers into a folder, keeping the runs that are as they would be."""
     from swflow.runs import simulate_all
 
-    if folder is None:
+    if folder is None or folder.suffix in (".parquet", ".csv", ".swf", ".gz"):
         raise SwflowError("simulate: --scheduler needs a folder for the runs: -o results/runs/WORKLOAD")
     options = named_schedulers(schedulers)
     with progress_bar("simulate", len(options)) as advance:
@@ -328,6 +329,10 @@ def _simulate_one(
     from swflow.scheduling.scheduler import Scheduler
     from swflow.workloads.clean import open_workload
 
+    if output:
+        check_ending(output, ".parquet", ".csv", ".swf", ".swf.gz")
+    if known_schedule:
+        check_ending(known_schedule, ".swf", ".swf.gz")
     chosen = Scheduler(**options)
     opened = open_workload(workload, processors)
     say_removed(opened)
@@ -338,6 +343,11 @@ def _simulate_one(
     name = output.name.partition(".")[0] if output else f"{options['order']}-{options['backfill']}"
     if output and output.suffix == ".parquet":
         write_run(result, output, describe_run(workload, opened, name, chosen))
+    elif output and output.suffix == ".csv":
+        from swflow.files import atomic_path
+
+        with atomic_path(output) as temporary:
+            result.outcomes.write_csv(temporary)
     elif output:
         from swflow.swf import run_as_swf, write_swf
 

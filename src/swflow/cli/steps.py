@@ -7,7 +7,7 @@ import typer
 
 from swflow.cli.app import app
 from swflow.cli.options import CopiedShare, Copies, Input, Output, ParquetOutput, Processors, Seed, WithoutStatus
-from swflow.cli.terminal import read_number, read_pairs, require_parquet, save, save_parquet, say, write
+from swflow.cli.terminal import check_ending, read_number, read_pairs, require_parquet, save, save_parquet, say, write
 from swflow.errors import SwflowError
 
 
@@ -228,6 +228,10 @@ def model(
 
     if output is None and save_fit is None:
         raise SwflowError("model: nothing to write; name a workload with -o, or a fitted model with --save-fit")
+    if output:
+        check_ending(output, ".parquet", ".swf", ".swf.gz")
+    if save_fit:
+        check_ending(save_fit, ".json")
     source = open_workload(workload) if workload else None
     if fitted:
         fitted_model = read_model(fitted)

@@ -1,10 +1,14 @@
 """What the commands share: reading what an option says, writing files, and speaking on the terminal."""
 
+import contextlib
 import json
+import shutil
+import signal
 import sys
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from swflow.errors import SwflowError
 
@@ -150,28 +154,112 @@ def format_number(value: Any) -> str:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table: as wide as it needs to be in a pipe, as wide as the terminal on one."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    """
+    Print a table, a row a line: as wide as it needs to be in a pipe, as wide as the terminal on one.
 
-    rows = list(rows)
+    Where a terminal is too narrow, a single row is printed downwards; of several rows the last columns are left
+    out, and a note says which.
+    """
+    finish_progress()
+    shown: Sequence[Sequence[str]] = [[_printable(value) for value in row] for row in rows]
+    notes: list[str] = []
+    if sys.stdout.isatty():
+        columns, shown, notes = fitted(columns, shown, shutil.get_terminal_size().columns)
+    print("\n".join(_lines(columns, shown)))
+    for note in notes:
+        say(note)
+
+
+def _lines(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Give the lines of a table: numbers to the right, everything else to the left, no white space at the end."""
     numeric = [all(_is_number(row[place]) for row in rows) for place in range(len(columns))]
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column, right in zip(columns, numeric, strict=True):
-        table.add_column(Text(column), justify="right" if right else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(value) for value in row))
-    console = Console(width=None if sys.stdout.isatty() else 10_000)
-    console.print(table) if sys.stdout.isatty() else print(_plain(console, table))
+    widths = _widths(columns, rows)
+    for line in (columns, None, *rows):
+        if line is None:
+            yield " " + "─" * (sum(widths) + _BETWEEN * (len(widths) - 1))
+            continue
+        cells = [
+            value.rjust(width) if right else value.ljust(width)
+            for value, width, right in zip(line, widths, numeric, strict=True)
+        ]
+        yield f" {(' ' * _BETWEEN).join(cells)}".rstrip()
 
 
-def _plain(console: Any, table: Any) -> str:
-    """Return a table as text without trailing white space."""
-    with console.capture() as capture:
-        console.print(table)
-    return "\n".join(line.rstrip() for line in capture.get().strip("\n").splitlines())
+def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
+
+
+def _printable(text: str) -> str:
+    """Return a text that stays on its line and moves no cursor."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def fitted(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], width: int
+) -> tuple[Sequence[str], Sequence[Sequence[str]], list[str]]:
+    """
+    Return a table that is no wider than a terminal, and notes on what is not shown of it.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        The names.
+    rows : sequence of sequence of str
+        The values.
+    width : int
+        Characters of a line.
+
+    Returns
+    -------
+    columns, rows
+        What fits; of a single row that does not, names and values as two columns.
+    notes : list of str
+        What is left out, or cut; empty if everything is there.
+
+    Examples
+    --------
+    >>> columns, rows, notes = fitted(["run", "jobs", "mean_wait_time"], [["a", "1", "2"], ["b", "3", "4"]], 24)
+    >>> columns, rows
+    (['run', 'jobs'], [['a', '1'], ['b', '3']])
+    """
+    widths = _widths(columns, rows)
+    if _table_width(widths) <= width:
+        return columns, rows, []
+    if len(rows) == 1 and len(columns) > 1:
+        names = max(map(len, columns))
+        values = [_cut(value, width - names - _BETWEEN - _MARGINS) for value in rows[0]]
+        cut = [column for column, value, short in zip(columns, rows[0], values, strict=True) if value != short]
+        notes = [f"cut, for the terminal is too narrow: {', '.join(cut)}; --csv has all"] if cut else []
+        return ["column", "value"], [list(pair) for pair in zip(columns, values, strict=True)], notes
+    fit = max((count for count in range(1, len(widths)) if _table_width(widths[:count]) <= width), default=1)
+    left_out = list(columns[fit:])
+    notes = []
+    if left_out:
+        number = "1 column is" if len(left_out) == 1 else f"{len(left_out)} columns are"
+        pronoun = "it does" if len(left_out) == 1 else "they do"
+        notes.append(
+            f"{number} left out, for {pronoun} not fit: {', '.join(left_out)}; "
+            "use a wider terminal, name the columns, or --csv"
+        )
+    kept = [[_cut(value, width - _MARGINS) for value in row[:fit]] for row in rows]
+    if kept != [list(row[:fit]) for row in rows]:
+        notes.append(f"cut, for the terminal is too narrow: {columns[0]}; --csv has all")
+    return list(columns[:fit]), kept, notes
+
+
+#: Characters between two columns of a table.
+_BETWEEN = 3
+
+#: Characters before the first and behind the last one.
+_MARGINS = 2
+
+
+def _table_width(widths: Sequence[int]) -> int:
+    return sum(widths) + _BETWEEN * (len(widths) - 1) + _MARGINS
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: max(width - 1, 1)] + "…"
 
 
 def _is_number(text: str) -> bool:
@@ -182,15 +270,106 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def progress_bar(what: str, total: int) -> Any:
-    """Return a context whose value advances a progress bar on a terminal, and does nothing in a pipe."""
-    from contextlib import contextmanager
+class Watch:
+    """
+    Tell a person that a command is at work, and on what.
 
-    @contextmanager
+    On a terminal, a line with the time that has passed is shown after a second, and taken away before anything else
+    is printed. Elsewhere every stage that takes longer than two seconds is named once.
+    """
+
+    #: Seconds until a stage is shown on a terminal, or named elsewhere.
+    PATIENCE: ClassVar[dict[bool, float]] = {True: 1.0, False: 2.0}
+
+    def __init__(self) -> None:
+        self._what: str | None = None
+        self._named = False
+        self._timer: threading.Timer | None = None
+        self._live: Any = None
+        self._lock = threading.RLock()
+
+    def begin(self, what: str) -> None:
+        """Begin a stage; the one before, if any, has ended."""
+        self.end()
+        self._what, self._named = what, False
+        self._wait()
+
+    def _wait(self) -> None:
+        assert self._what is not None
+        terminal = sys.stderr.isatty()
+        self._timer = threading.Timer(self.PATIENCE[terminal], self._show, [self._what, terminal])
+        self._timer.daemon = True
+        self._timer.start()
+
+    def end(self) -> None:
+        """End the stage, and take away what is shown of it."""
+        self._hide()
+        self._what = None
+
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[None]:
+        """Make place for something that is printed while the stage goes on."""
+        self._hide()
+        yield
+        if self._what is not None and not self._named:
+            self._wait()
+
+    def _hide(self) -> None:
+        with self._lock:
+            if self._timer:
+                self._timer.cancel()
+            self._timer = None
+            if self._live:
+                self._live.stop()
+            self._live = None
+
+    def _show(self, what: str, terminal: bool) -> None:
+        with self._lock:
+            if self._timer is None:
+                return  # ended in between
+            if not terminal:
+                self._named = True
+                print(f"{what} …", file=sys.stderr, flush=True)
+                return
+            from rich.console import Console
+            from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+            progress = Progress(
+                SpinnerColumn(),
+                TextColumn("{task.description}", markup=False),
+                TimeElapsedColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            progress.add_task(what, total=None)
+            progress.start()
+            self._live = progress
+
+
+_WATCH = Watch()
+
+
+def stage(what: str) -> None:
+    """Say what a command does from now on, if that takes long."""
+    _WATCH.begin(what)
+
+
+def finish_progress() -> None:
+    """Take the line of progress away: what follows is a result."""
+    _WATCH.end()
+
+
+def progress_bar(what: str, total: int) -> Any:
+    """Return a context whose value advances a progress bar on a terminal; elsewhere a long stage is named once."""
+
+    @contextlib.contextmanager
     def bar() -> Any:
         if not sys.stderr.isatty():
+            stage(f"{what}: {total:,} to do")
             yield lambda: None
+            finish_progress()
             return
+        finish_progress()
         from rich.console import Console
         from rich.progress import Progress
 
@@ -215,4 +394,26 @@ def tracked(what: str) -> Any:
 
 def say(text: str) -> None:
     """Print a note for people, apart from what a command prints as its result."""
-    print(text, file=sys.stderr)
+    with _WATCH.aside():
+        print(text, file=sys.stderr)
+
+
+def check_ending(output: Path, *endings: str) -> None:
+    """Raise an error, before any work, if a command does not write files of this ending."""
+    if not output.name.endswith(endings):
+        known = f"{', '.join(endings[:-1])} or {endings[-1]}" if len(endings) > 1 else endings[0]
+        raise SwflowError(f"{output}: unknown ending; use {known}")
+
+
+@contextlib.contextmanager
+def quiet_pipe() -> Iterator[None]:
+    """End at once and quietly if who reads our standard output stops reading, as head does."""
+    if not hasattr(signal, "SIGPIPE") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    try:
+        yield
+        sys.stdout.flush()
+    finally:
+        signal.signal(signal.SIGPIPE, before)

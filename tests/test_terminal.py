@@ -1,0 +1,211 @@
+"""What the commands look like on a terminal: tables that fit, help in panels, progress, and files by their endings."""
+
+import fcntl
+import gzip
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+import typer
+
+from swflow.cli import app, main
+from swflow.cli.panels import OPTIONS
+from swflow.cli.terminal import Watch, fitted
+
+SWFLOW = [sys.executable, "-c", "from swflow.cli import main; main()"]
+HEADER = "; MaxProcs: 8\n; UnixStartTime: 0\n"
+LINES = [f"{job} {job} 0 10 4 -1 -1 4 20 -1 1 7 1 1 1 1 -1 -1" for job in range(1, 2001)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Make a folder with a small log, and a database of a run of it."""
+    folder = tmp_path_factory.mktemp("terminal")
+    (folder / "toy.swf.gz").write_bytes(gzip.compress((HEADER + "\n".join(LINES) + "\n").encode()))
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        for arguments in (
+            ["clean", "toy.swf.gz", "-o", "toy.parquet"],
+            ["simulate", "toy.parquet", "--backfill", "easy", "-o", "easy.parquet"],
+            ["simulate", "toy.parquet", "-o", "fcfs.parquet"],
+            ["load", "easy.parquet", "fcfs.parquet", "--database", "results/swflow.duckdb"],
+        ):
+            assert call(*arguments) == 0
+    finally:
+        os.chdir(before)
+    return folder
+
+
+def call(*arguments) -> int:
+    with pytest.raises(SystemExit) as exit_:
+        main([str(argument) for argument in arguments])
+    return exit_.value.code or 0
+
+
+def on_a_terminal(folder, width, *arguments) -> str:
+    """Run a command on a pseudo-terminal and return what it shows."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    environment |= {"TERM": "xterm", "NO_COLOR": "1"}
+    child = subprocess.Popen([*SWFLOW, *arguments], cwd=folder, stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            read = os.read(ours, 65536)
+        except OSError:
+            break
+        if not read:
+            break
+        shown += read
+    assert child.wait() == 0, shown
+    os.close(ours)
+    return shown.decode().replace("\r\n", "\n")
+
+
+def test_a_wide_table_keeps_whole_columns_and_says_which_are_left_out(folder):
+    shown = on_a_terminal(folder, 80, "sql", "SELECT * FROM metrics ORDER BY run")
+    table, note = shown.split("columns are left out, for they do not fit: ")
+    assert "toy/easy" in table and "toy/fcfs" in table
+    assert all(len(line) <= 80 for line in table.splitlines())
+    assert "awrt" in note and "awrt" not in table
+
+
+def test_a_single_row_is_printed_downwards(folder):
+    shown = on_a_terminal(folder, 80, "sql", "SELECT * FROM metrics WHERE run = 'toy/easy'")
+    rows = {line.split()[0]: line.split()[-1] for line in shown.splitlines() if line.strip()}
+    assert rows["run"] == "toy/easy"
+    assert rows["jobs"] == "2,000"
+    assert {"column", "awrt", "penalized_percent", "p95_bounded_slowdown_60_unkilled"} <= rows.keys()
+
+
+def test_a_pipe_gets_every_column(folder, monkeypatch, capfd):
+    monkeypatch.chdir(folder)
+    assert call("sql", "SELECT * FROM metrics ORDER BY run") == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert len({len(line.split()) for line in (lines[0], lines[2], lines[3])}) == 1
+    assert lines[0].split()[-1] == "p95_bounded_slowdown_60_unkilled"
+
+
+@pytest.mark.parametrize("options", [["--csv"], ["--limit", "100000"]])
+def test_a_closed_pipe_ends_quietly(folder, options):
+    query = "SELECT * FROM outcomes CROSS JOIN range(20)"  # more than a pipe holds
+    child = subprocess.Popen(
+        [*SWFLOW, "sql", query, *options], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    child.stdout.readline()
+    child.stdout.close()
+    assert child.wait(timeout=60) != 0
+    assert [line for line in child.stderr.read().decode().splitlines() if not line.endswith("…")] == []
+    child.stderr.close()
+
+
+@pytest.mark.parametrize("width", range(8, 60, 7))
+def test_tables_are_no_wider_than_the_terminal(width):
+    columns, values = ["a", "long_name", "b"], ["x" * 30, "1", "y" * 12]
+    for rows in ([values], [values, values]):
+        shown, kept, notes = fitted(columns, rows, width)
+        widths = [max(map(len, column)) for column in zip(shown, *kept, strict=True)]
+        assert sum(widths) + 3 * (len(widths) - 1) + 2 <= max(width, len("long_name") + 10)
+        assert (len(shown) == 3 and kept == rows) or notes or "column" in shown
+
+
+def test_help_shows_colons_as_they_are(capfd):
+    assert call("sweep", "--help") == 0
+    assert "0:100:1" in " ".join(capfd.readouterr().out.replace("│", " ").split())
+
+
+def test_every_command_and_every_option_of_simulate_has_its_panel():
+    root = typer.main.get_command(app)
+    commands = dict(root.commands) | {
+        f"generate_{name}": one for name, one in root.commands["generate"].commands.items()
+    }
+    assert all(command.rich_help_panel for command in commands.values())
+    for name, panels in OPTIONS.items():
+        options = {parameter.name: parameter for parameter in commands[name].params}
+        for panel, names in panels.items():
+            assert [options[option].rich_help_panel for option in names] == [panel] * len(names)
+    bare = [parameter.name for parameter in commands["simulate"].params if not parameter.rich_help_panel]
+    assert len(bare) <= 7
+
+
+def test_version_and_completion(capfd):
+    assert call("--version") == 0
+    assert capfd.readouterr().out.startswith("swflow ")
+    environment = os.environ | {"_SWFLOW_COMPLETE": "complete_bash", "COMP_WORDS": "swflow sim", "COMP_CWORD": "1"}
+    shown = subprocess.run(SWFLOW, env=environment, capture_output=True, text=True, check=True).stdout
+    assert shown.split() == ["simulate"]
+
+
+def test_a_long_stage_is_named_once_where_there_is_no_terminal(capfd, monkeypatch):
+    monkeypatch.setattr(Watch, "PATIENCE", {True: 0.01, False: 0.01})
+    watch = Watch()
+    watch.begin("fit the model")
+    time.sleep(0.1)
+    with watch.aside():
+        print("a note", file=sys.stderr)
+    time.sleep(0.1)
+    watch.begin("write")
+    watch.end()
+    time.sleep(0.1)
+    assert capfd.readouterr().err.splitlines() == ["fit the model …", "a note"]
+
+
+def test_a_run_is_written_as_csv(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    assert call("simulate", "toy.parquet", "--backfill", "easy", "-o", "easy.csv") == 0
+    written, run = pl.read_csv("easy.csv"), pl.read_parquet("easy.parquet")
+    assert written.columns == run.columns
+    assert written["start_time"].to_list() == run["start_time"].to_list()
+
+
+#: What each command with -o does with x.csv: write CSV, or say what it writes instead.
+CSV = {
+    "fetch KTH-SP2": "use .swf.gz",
+    "clean toy.swf.gz": "use .parquet, .swf or .swf.gz",
+    "generate lublin --jobs 10": "use .parquet, .swf or .swf.gz",
+    "select toy.parquet": "use .parquet, .swf or .swf.gz",
+    "machine toy.parquet": "only .parquet",
+    "memory toy.parquet": "only .parquet",
+    "moldable toy.parquet": ".parquet",
+    "model toy.parquet": "use .parquet, .swf or .swf.gz",
+    "scale toy.parquet --processors 16": "use .parquet, .swf or .swf.gz",
+    "adjust toy.parquet --processors 16 --tolerance 9 --seeds 1": None,
+    "sweep toy.parquet --processors 16 --seeds 1": None,
+    "simulate toy.parquet": None,
+    "simulate toy.parquet --scheduler a={}": "folder",
+    "figure heatmap --log toy": "use .png, .svg, .json",
+    "report": "folder",
+}
+
+
+@pytest.mark.parametrize("command", CSV)
+def test_a_file_called_csv_is_csv_or_refused(folder, monkeypatch, capfd, command):
+    monkeypatch.chdir(folder)
+    (folder / "x.csv").unlink(missing_ok=True)
+    status = call(*command.split(), "-o", "x.csv")
+    if CSV[command] is None:
+        assert status == 0
+        assert pl.read_csv("x.csv").height > 0
+    else:
+        assert status == 1
+        assert CSV[command] in capfd.readouterr().err.splitlines()[-1]
+        assert not (folder / "x.csv").exists()
+
+
+def test_every_command_that_writes_is_asked_for_csv():
+    root = typer.main.get_command(app)
+    commands = dict(root.commands)
+    commands |= {f"generate {name}": one for name, one in commands.pop("generate").commands.items()}
+    writing = {name for name, one in commands.items() if any("-o" in option.opts for option in one.params)}
+    asked = {name for name in commands for command in CSV if f"{command} ".startswith(f"{name} ")}
+    assert writing <= asked
