@@ -517,10 +517,11 @@ def simulate(jobs: list[Job], processors: int, policy: Policy) -> Machine:
     machine = Machine(processors, policy)
     coming = sorted(jobs, key=lambda job: (job.submit, job.number))
     window_ends = sorted(one.end for one in machine.windows)
+    now = -math.inf
     while coming or machine.running or machine.queue:
         ends = [machine.end_of(job) for job, _ in machine.running.values()]
         promised = [one.start for one in machine.reserved.values()]
-        now = min([job.submit for job in coming[:1]] + ends + window_ends[:1] + promised)
+        now = max(now, min([job.submit for job in coming[:1]] + ends + window_ends[:1] + promised))
         done = sorted(
             (job for job, _ in machine.running.values() if machine.end_of(job) <= now),
             key=lambda job: job.number,

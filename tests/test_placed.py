@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from numba import cfunc
 
 import naive
+from swflow.errors import SwflowError
 from swflow.scheduling.allocation import ALLOCATIONS, LEAST_SHARED
-from swflow.scheduling.placed import ORDERS, Places, simulate_places
+from swflow.scheduling.placed import Places, simulate_places
 from swflow.scheduling.queue_order import KEY_SIGNATURE
 
 Row = tuple[float, float, float, int, int]  # submit, run, planned, processors, user
@@ -67,10 +68,10 @@ def random_rows(random: random.Random, machine: int) -> list[Row]:
 def random_policy(random: random.Random, machine: int, **fixed: Any) -> naive.Policy:
     """Draw a policy, with a maintenance window or two now and then."""
     policy = naive.Policy(
-        order=random.choice(list(ORDERS)),
+        order=random.choice(list(naive.ORDERS)),
         backfill=random.choice(["none", "lookahead", "lookahead", "conservative", "reservation-table"]),
         lookahead=random.choice([1, 1, 1, 2, 3, 30]),
-        backfill_order=random.choice(list(ORDERS)),
+        backfill_order=random.choice(list(naive.ORDERS)),
         event_order=random.choice(["batch", "per-event"]),
         allocation=random.choice(ALLOCATION_NAMES),
         predict=random.random() < 0.3,
@@ -120,10 +121,10 @@ def workloads(draw: st.DrawFn) -> tuple[list[Row], int, naive.Policy]:
         planned = max(1.0, run + draw(st.integers(0, 80)))
         rows.append((submit, run, planned, draw(st.integers(1, machine)), draw(st.integers(0, 1))))
     policy = naive.Policy(
-        order=draw(st.sampled_from(list(ORDERS))),
+        order=draw(st.sampled_from(list(naive.ORDERS))),
         backfill=draw(st.sampled_from(["none", "lookahead", "conservative", "reservation-table"])),
         lookahead=draw(st.integers(1, 4)),
-        backfill_order=draw(st.sampled_from(list(ORDERS))),
+        backfill_order=draw(st.sampled_from(list(naive.ORDERS))),
         event_order=draw(st.sampled_from(["batch", "per-event"])),
         allocation=draw(st.sampled_from(ALLOCATION_NAMES)),
         predict=draw(st.booleans()),
@@ -215,13 +216,12 @@ def test_a_key_that_is_not_a_number_comes_last() -> None:
     assert found.start.tolist() == [2, 1, 0]
 
 
-def test_a_job_that_never_fits_is_not_started() -> None:
+def test_a_job_that_never_fits_is_named() -> None:
     ones = np.ones(2)
-    found = simulate_places(
-        np.zeros(2), ones, ones, np.array([2, 1]), 2, backfill="lookahead", unavailable=[(0, np.inf, 1)]
-    )
-    assert np.isnan(found.start[0]) and found.start[1] == 0
-    assert found.of(0).size == 0
+    with pytest.raises(SwflowError, match="unavailable: 1 jobs never start, the first with 2 processors"):
+        simulate_places(
+            np.zeros(2), ones, ones, np.array([2, 1]), 2, backfill="lookahead", unavailable=[(0, np.inf, 1)]
+        )
 
 
 def require_sound(found: Places, run: np.ndarray, processors: np.ndarray, machine: int, contiguous: bool) -> None:

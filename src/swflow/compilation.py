@@ -8,6 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from swflow.errors import SwflowError
+from swflow.files import atomic_path
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: How many sets of compiled kernels are kept before the oldest is removed.
@@ -59,3 +62,30 @@ from numba import njit as _njit  # noqa: E402  the cache folder has to be set fi
 def njit(function: Function) -> Function:
     """Compile a kernel with numba, without the interpreter's lock and with the compiled code kept on disk."""
     return cast(Function, _njit(function, cache=True, nogil=True))
+
+
+def source_file(source: str) -> Path | None:
+    """
+    Keep the source of a generated function beside the compiled kernels, so that numba keeps what it compiles of it.
+
+    Parameters
+    ----------
+    source : str
+        A module.
+
+    Returns
+    -------
+    pathlib.Path, optional
+        The file; None where none can be written.
+    """
+    name = hashlib.blake2b(source.encode(), digest_size=12).hexdigest()
+    path = Path(os.environ.get("NUMBA_CACHE_DIR", "")) / "generated" / f"formula_{name}.py"
+    if "NUMBA_CACHE_DIR" not in os.environ:
+        return None
+    try:
+        if not path.is_file() or path.read_text() != source:
+            with atomic_path(path) as temporary:
+                temporary.write_text(source)
+    except (OSError, SwflowError):
+        return None
+    return path

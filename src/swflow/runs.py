@@ -5,7 +5,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from swflow.errors import SwflowError
 from swflow.files import atomic_path, is_in_the_making
 from swflow.jobs import Workload, read_metadata, write_table
 from swflow.scheduling.scheduler import LOG, Scheduler
-from swflow.scheduling.simulate import simulate
+from swflow.scheduling.simulate import simulate, warm_up
 from swflow.workloads.clean import open_workload
 
 #: The file beside the runs of a workload that lists them; the workflow's declared output.
@@ -70,7 +70,7 @@ def run(workload: Workload, scheduler: Scheduler) -> Run:
     SwflowError
         As `swflow.scheduling.simulate.simulate` does.
     """
-    simulate(replace(workload, jobs=workload.jobs.head(2)), scheduler)  # loads or compiles the kernels
+    warm_up(workload, scheduler)
     began = time.perf_counter()
     outcomes = simulate(workload, scheduler)
     seconds = time.perf_counter() - began

@@ -19,6 +19,7 @@ from swflow.cli.terminal import (
     say_removed,
 )
 from swflow.errors import SwflowError
+from swflow.scheduling.options import help_of
 
 if TYPE_CHECKING:
     from swflow.jobs import Workload
@@ -181,69 +182,37 @@ def simulate(
             help="Where to write the outcomes: .parquet, .csv, .swf, .swf.gz; with --scheduler a folder.",
         ),
     ] = None,
-    order: Annotated[
-        str,
-        typer.Option(
-            help="fcfs, lcfs, sjf, ljf, smallest-first, largest-first, saf, wfp3, unicef, expansion-factor; log (the "
-            "recorded start times); or a formula, smallest value first: '-(wait / estimate) ** 3 * processors'."
-        ),
-    ] = "fcfs",
-    backfill: Annotated[
-        str,
-        typer.Option(
-            help="none, easy, lookahead (or selective), conservative, reservation-table (with an allocation)."
-        ),
-    ] = "none",
-    lookahead: Annotated[int, typer.Option(help="How many jobs have a reservation under lookahead.")] = 1,
-    backfill_order: Annotated[
-        str | None, typer.Option(help="The order of backfilling, as in --order; by default that of the queue.")
-    ] = None,
-    estimates: Annotated[
-        str, typer.Option(help="Jobs that outrun their estimate: raise the estimate, or kill the job.")
-    ] = "raise",
-    prediction: Annotated[
-        str, typer.Option(help="What is planned with: user (estimates), perfect, double, system (last two run times).")
-    ] = "user",
-    allocation: Annotated[
-        str,
-        typer.Option(
-            help="count, first-fit, longest-idle, first-contiguous, best-contiguous, next-fit, least-shared, threshold."
-        ),
-    ] = "count",
-    places: Annotated[bool, typer.Option(help="Record the processors of each job; not with count.")] = False,
-    runtime: Annotated[
-        str, typer.Option(help="trace (as the log says), or shared (jobs on an overloaded node hold each other up).")
-    ] = "trace",
+    order: Annotated[str, typer.Option(help=help_of("order"))] = "fcfs",
+    backfill: Annotated[str, typer.Option(help=help_of("backfill"))] = "none",
+    lookahead: Annotated[int, typer.Option(help=help_of("lookahead"))] = 1,
+    backfill_order: Annotated[str | None, typer.Option(help=help_of("backfill_order"))] = None,
+    estimates: Annotated[str, typer.Option(help=help_of("estimates"))] = "raise",
+    prediction: Annotated[str, typer.Option(help=help_of("prediction"))] = "user",
+    allocation: Annotated[str, typer.Option(help=help_of("allocation"))] = "count",
+    places: Annotated[bool, typer.Option(help=help_of("places"))] = False,
+    runtime: Annotated[str, typer.Option(help=help_of("runtime"))] = "trace",
     penalty: Annotated[
         str,
-        typer.Option(
-            help="What an overload costs: linear, printed, forgets-shadows, or a formula: "
-            "'max(usage / capacity, 1) - 1'."
-        ),
+        typer.Option(help=help_of("penalty")),
     ] = "linear",
-    sharing_limit: Annotated[
-        float, typer.Option(help="With allocation threshold: the penalty beyond which a job rather waits.")
-    ] = 0.0,
-    event_order: Annotated[
-        str, typer.Option(help="batch (a pass per instant), or per-event (arrivals first, a pass after each event).")
-    ] = "batch",
+    sharing_limit: Annotated[float, typer.Option(help=help_of("sharing_limit"))] = 0.0,
+    event_order: Annotated[str, typer.Option(help=help_of("event_order"))] = "batch",
     unavailable: Annotated[
         list[str] | None,
-        typer.Option(help="A window without processors: FROM/UNTIL/PROCESSORS, seconds from the log's start or days."),
+        typer.Option(
+            help="A window without processors: FROM/UNTIL/PROCESSORS, seconds from the log's start, or "
+            "days; UNTIL never is for ever."
+        ),
     ] = None,
     centre: Annotated[list[int] | None, typer.Option(help="Processors of one of several machines; repeatable.")] = None,
-    dispatch: Annotated[
-        str, typer.Option(help="With --centre: round-robin, least-loaded or earliest-start.")
-    ] = "round-robin",
+    dispatch: Annotated[str, typer.Option(help=help_of("dispatch"))] = "round-robin",
     without_status: WithoutStatus = None,
     shapes: Annotated[
         str,
-        typer.Option(help="Processors of moldable jobs (swflow moldable): requested, or chosen at submit or start."),
+        typer.Option(help=help_of("shapes")),
     ] = "requested",
-    shape_choice: Annotated[str, typer.Option(help="Among which shapes: fastest (all), or efficient.")] = "fastest",
-    efficiency: Annotated[
-        float, typer.Option(help="With efficient: the least processor-seconds of a job's shapes over a shape's.")
-    ] = 0.5,
+    shape_choice: Annotated[str, typer.Option(help=help_of("shape_choice"))] = "fastest",
+    efficiency: Annotated[float, typer.Option(help=help_of("efficiency"))] = 0.5,
     processors: Annotated[
         int | None, typer.Option(help="Processors of the machine; by default the workload's own.")
     ] = None,
@@ -297,12 +266,21 @@ def _window(text: str) -> dict[str, Any]:
     """Read FROM/UNTIL/PROCESSORS."""
     try:
         since, until, processors = text.split("/")
-        ends = [float(end) if end.replace(".", "", 1).isdigit() else end for end in (since, until)]
-        return {"from": ends[0], "until": ends[1], "processors": int(processors)}
+        ends = [_moment(end) for end in (since, until)]
+        return {"from": ends[0], "until": None if until == "never" else ends[1], "processors": int(processors)}
     except ValueError:
         raise SwflowError(
-            f"--unavailable: {text!r} is not FROM/UNTIL/PROCESSORS, such as 0/3600/16 or 1996-12-24/1996-12-27/100"
+            f"--unavailable: {text!r} is not FROM/UNTIL/PROCESSORS, such as 0/3600/16, 0/never/16 or "
+            "1996-12-24/1996-12-27/100"
         ) from None
+
+
+def _moment(text: str) -> float | str:
+    """Read seconds, or leave a day as it is."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _simulate_all(workload: Path, schedulers: Sequence[str], folder: Path | None, code: str) -> None:

@@ -1,7 +1,7 @@
 """Simulating several machines, to which a dispatcher sends every job on its arrival."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from swflow.errors import SwflowError
 from swflow.jobs import check_arrays
 from swflow.scheduling.compiled import njit, njit_inline
-from swflow.scheduling.kernels import new_state, no_formula
+from swflow.scheduling.kernels import new_state
 from swflow.scheduling.machine_state import CONSERVATIVE, State, advance, arrive, complete
 from swflow.scheduling.passes import drop_plan, plan_queue, serve
 from swflow.scheduling.profile import Profile, earliest
@@ -69,9 +69,9 @@ def _state_of(all_states: State, centre: int) -> State:
 
 
 @njit_inline
-def _would_start(state: State, item: int, now: float, order: Callable[..., float]) -> float:
+def _would_start(state: State, item: int, now: float) -> float:
     """Return when a job would start if all queued jobs, in order, and then this one got reservations."""
-    planned = plan_queue(state, now, order)
+    planned = plan_queue(state, now)
     job = state.jobs[item]
     length = job.planned
     if state.options[0].predict:
@@ -91,8 +91,6 @@ def _run(
     centre_of: np.ndarray,
     due: np.ndarray,
     dispatch: int,
-    order: Callable[..., float],
-    backfill_order: Callable[..., float],
 ) -> None:
     """Run all machines from the first event to the last; ``due`` is scratch, an element a machine."""
     jobs = all_states.jobs
@@ -159,7 +157,7 @@ def _run(
                 if dispatch == _LEAST_LOADED:
                     value = all_states.now[centre, 0].demand / machine
                 elif dispatch == _EARLIEST_START:
-                    value = _would_start(_state_of(all_states, centre), arrived, now, order)
+                    value = _would_start(_state_of(all_states, centre), arrived, now)
                 if chosen < 0 or value < best:
                     chosen = centre
                     best = value
@@ -174,7 +172,7 @@ def _run(
 
         for centre in range(centres):
             if due[centre]:
-                serve(_state_of(all_states, centre), now, order, backfill_order)
+                serve(_state_of(all_states, centre), now)
 
 
 def simulate_centres(
@@ -213,7 +211,7 @@ def simulate_centres(
     Raises
     ------
     SwflowError
-        If an option is unknown, a job is too wide for all, or two centres have different formulas.
+        If an option is unknown, or a job is too wide for all.
 
     Examples
     --------
@@ -228,15 +226,14 @@ def simulate_centres(
     times = {"submit_time": submit, "run_time": run, "planned_run_time": planned}
     check_arrays(times, processors, widest, name="dispatch", others={"users": users, "attributes": attributes})
     defaults = {"order": "fcfs", "backfill": "none", "lookahead": 1, "backfill_order": "fcfs", "unavailable": ()}
-    states, formulas = [], []
+    states = []
     for centre in centres:
-        state, formula = new_state(
+        state = new_state(
             submit, run, planned, processors, **{**defaults, **centre},
             per_event=per_event, predict=predict, users=users, attributes=attributes,
             plans_ahead=dispatch == "earliest-start",
         )  # fmt: skip
         states.append(state)
-        formulas.append(formula)
     all_states = _stack(states)
     centre_of = np.zeros(submit.size, np.int64)
     _run(
@@ -246,21 +243,11 @@ def simulate_centres(
         centre_of,
         np.zeros(len(states), np.bool_),
         list(DISPATCHES).index(dispatch),
-        _common([pair[0] for pair in formulas]),
-        _common([pair[1] for pair in formulas]),
     )
     start = all_states.jobs["start"].copy()
     if np.isnan(start).any():
         raise SwflowError(f"unavailable: {np.isnan(start).sum():,} jobs never start; end the windows")
     return CentreSchedule(start, centre_of, all_states.jobs["promise"].copy())
-
-
-def _common(formulas: Sequence[Any]) -> Any:
-    """Return the one formula of all centres that have one."""
-    own = [formula for formula in formulas if formula is not no_formula()]
-    if any(formula is not own[0] for formula in own):
-        raise SwflowError("dispatch: the centres have different formulas; give all the same, or an order with a name")
-    return own[0] if own else formulas[0]
 
 
 def _stack(states: Sequence[State]) -> State:
@@ -271,6 +258,7 @@ def _stack(states: Sequence[State]) -> State:
             state.jobs["backfill_rank"] = state.jobs["rank"]
     first = states[0]
     return first._replace(
+        attributes=max((state.attributes for state in states), key=len),
         options=_padded([state.options for state in states]),
         now=_padded([state.now for state in states]),
         running=_padded([state.running for state in states]),

@@ -2,39 +2,25 @@
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from swflow.compilation import njit
 from swflow.errors import SwflowError
 from swflow.jobs import check_arrays
-from swflow.scheduling import machine_state, queue_order
+from swflow.scheduling import machine_state
 from swflow.scheduling.compiled import njit as njit_step
 from swflow.scheduling.easy import easy
 from swflow.scheduling.heap import ELEMENT, pop, push
 from swflow.scheduling.machine_state import CONSERVATIVE, LOOKAHEAD, NONE, State, advance, arrive, complete
+from swflow.scheduling.orders import kernel_order
 from swflow.scheduling.passes import serve
 from swflow.scheduling.profile import add, new_profile
-from swflow.scheduling.queue_order import key_function, new_tree
+from swflow.scheduling.queue_order import new_tree
 
-#: An order of the queue: a name of `ORDERS`, static keys (the smallest first), or a compiled key function.
+#: An order of the queue: a name or a formula, static keys (the smallest first), or a compiled key function.
 Order = str | np.ndarray | Callable[..., float]
-
-#: The orders that have names: the static keys from planned run times and processors, and the number of the
-#: order where its keys depend on the instant, or on predictions.
-ORDERS: dict[str, tuple[Callable[[np.ndarray, np.ndarray], np.ndarray | None] | None, int]] = {
-    "fcfs": (lambda planned, processors: None, -1),
-    "sjf": (lambda planned, processors: planned, queue_order.PLANNED),
-    "ljf": (lambda planned, processors: -planned, queue_order.LONGEST),
-    "smallest-first": (lambda planned, processors: processors.astype(np.float64), -1),
-    "largest-first": (lambda planned, processors: -processors.astype(np.float64), -1),
-    "saf": (lambda planned, processors: planned * processors, queue_order.AREA),
-    "wfp3": (None, queue_order.WFP3),
-    "unicef": (None, queue_order.UNICEF),
-    "expansion-factor": (None, queue_order.EXPANSION_FACTOR),
-}
 
 BACKFILLS = {"none": NONE, "lookahead": LOOKAHEAD, "conservative": CONSERVATIVE}
 
@@ -93,7 +79,7 @@ def fcfs(submit: np.ndarray, run: np.ndarray, processors: np.ndarray, machine: i
 
 
 @njit_step
-def _simulate(state: State, order: Callable[..., float], backfill_order: Callable[..., float]) -> None:
+def _simulate(state: State) -> None:
     """Run a machine from the first event to the last."""
     options, core, jobs, queue = state.options[0], state.now[0], state.jobs, state.queue
     arrived = 0
@@ -124,7 +110,7 @@ def _simulate(state: State, order: Callable[..., float], backfill_order: Callabl
             while arrived < jobs.size and jobs[arrived].submit <= now:
                 arrive(state, arrived)
                 arrived += 1
-        serve(state, now, order, backfill_order)
+        serve(state, now)
 
 
 def simulate(
@@ -143,6 +129,7 @@ def simulate(
     users: np.ndarray | None = None,
     unavailable: Sequence[tuple[float, float, int]] = (),
     attributes: np.ndarray | None = None,
+    short_queues: bool = True,
 ) -> Schedule:
     """
     Simulate one machine whose processors are only counted.
@@ -157,7 +144,7 @@ def simulate(
     machine : int
         Processors of the machine.
     order : str, array or callable
-        The order of the queue, smallest key first, ties by index: a name of `ORDERS`; static keys, one a job;
+        The order of the queue, smallest key first, ties by index: a name or a formula; static keys, one a job;
         or, where the keys depend on the instant, a function made by `swflow.scheduling.queue_order.key_function`.
     backfill : {'none', 'lookahead', 'conservative'}
         Whether and how later jobs may overtake.
@@ -178,6 +165,8 @@ def simulate(
         Windows in which processors are away.
     attributes : float64 array of shape (jobs, 5), optional
         User, group, queue, executable and job id for a key function, NaN where unknown.
+    short_queues : bool
+        Whether the kernels for short queues may be tried first; the schedule is the same.
 
     Returns
     -------
@@ -203,17 +192,19 @@ def simulate(
         raise SwflowError(f"lookahead: must be at least 1, not {lookahead}")
     if isinstance(order, str) and order == "fcfs" and backfill == "none" and not predict and not len(unavailable):
         return Schedule(fcfs(submit, run, processors, machine), np.full(submit.size, np.nan))
-    plain_easy = backfill == "lookahead" and lookahead == 1 and not (per_event or predict or len(unavailable))
+    plain_easy = (
+        short_queues and backfill == "lookahead" and lookahead == 1 and not (per_event or predict or len(unavailable))
+    )
     if plain_easy and isinstance(order, str) and isinstance(backfill_order, str) and order == backfill_order == "fcfs":
         start, finished = easy(submit, run, planned, processors, machine)
         if finished:
             return Schedule(start, np.full(submit.size, np.nan))
-    state, formulas = new_state(
+    state = new_state(
         submit, run, planned, processors, machine,
         order=order, backfill=backfill, lookahead=lookahead, backfill_order=backfill_order,
         per_event=per_event, predict=predict, users=users, unavailable=unavailable, attributes=attributes,
     )  # fmt: skip
-    _simulate(state, *formulas)
+    _simulate(state)
     start = state.jobs["start"].copy()
     never = np.flatnonzero(np.isnan(start))
     if never.size:
@@ -241,9 +232,9 @@ def new_state(
     unavailable: Sequence[tuple[float, float, int]],
     attributes: np.ndarray | None,
     plans_ahead: bool = False,
-) -> tuple[State, tuple[Any, Any]]:
+) -> State:
     """
-    Make the state of a machine before the first event, and the formulas of its two orders; see `simulate`.
+    Make the state of a machine before the first event; see `simulate`.
 
     With ``plans_ahead`` there is room for reservations of all queued jobs, as `plan_queue` makes them.
     """
@@ -251,29 +242,32 @@ def new_state(
     jobs = np.empty(count, machine_state.JOB)
     machine_state.fill(jobs, submit, run, planned, processors)
 
-    windows = _checked_windows(unavailable, machine)
+    windows = checked_windows(unavailable, machine)
     if backfill != "lookahead":
         backfill_order = order
-    keys, dynamic, formula = _keys(order, planned, processors, predict, "order")
+    about_jobs = (submit, planned, processors, attributes, predict)
+    keys, formula = order_of(order, "order", *about_jobs)
     queue, rank = new_tree(keys, count)
     if keys is not None:
         jobs["rank"] = rank
-    second_keys, second_dynamic, second_formula = _keys(backfill_order, planned, processors, predict, "backfill_order")
-    one_tree = second_keys is keys or (
+    one_tree = backfill_order is order or (
         isinstance(order, str) and isinstance(backfill_order, str) and order == backfill_order
     )
+    second_keys, second_formula = keys, formula
+    if not one_tree:
+        second_keys, second_formula = order_of(backfill_order, "backfill_order", *about_jobs)
+        one_tree = second_keys is None and keys is None
     backfill_queue = queue
     if not one_tree:
         backfill_queue, jobs["backfill_rank"] = new_tree(second_keys, count)
-    needs_attributes = callable(order) or callable(backfill_order)
-    if attributes is None or not needs_attributes:
+    if attributes is None or not (formula or second_formula):
         attributes = np.full((1, 5), np.nan)
 
     options = np.zeros(1, machine_state.OPTIONS)
     options["machine"] = machine
     options["backfill"] = BACKFILLS[backfill]
     options["lookahead"] = lookahead if backfill == "lookahead" else 0
-    options["order"], options["backfill_order"] = dynamic, second_dynamic
+    options["formula"], options["backfill_formula"] = formula, second_formula
     options["one_tree"], options["per_event"], options["predict"] = one_tree, per_event, predict
     options["windows"] = len(windows)
 
@@ -294,7 +288,7 @@ def new_state(
     now = np.zeros(1, machine_state.NOW)
     now["full"] = 1
     held = int(options["lookahead"][0]) + 1
-    state = State(
+    return State(
         options=options,
         now=now,
         jobs=jobs,
@@ -313,40 +307,28 @@ def new_state(
         attributes=attributes,
         shapes=np.empty(0, machine_state.SHAPE),
     )
-    return state, (formula, second_formula)
 
 
-@cache
-def no_formula() -> Any:
-    """Return the key function that stands in where an order is no formula."""
-
-    def key(
-        now: float, submit: float, planned: float, processors: float,
-        user: float, group: float, queue: float, executable: float, job: float,
-    ) -> float:  # fmt: skip
-        return submit
-
-    return key_function(key)
-
-
-def _keys(
-    order: Order, planned: np.ndarray, processors: np.ndarray, predict: bool, option: str
-) -> tuple[np.ndarray | None, int, Any]:
-    """Return the static keys, the number of the dynamic order or -1, and the formula."""
-    formula = no_formula()
+def order_of(
+    order: Order,
+    option: str,
+    submit: np.ndarray,
+    planned: np.ndarray,
+    processors: np.ndarray,
+    attributes: np.ndarray | None,
+    predict: bool,
+) -> tuple[np.ndarray | None, int]:
+    """Return the static keys of an order (None: that of arrival), or the address of its formula, else 0."""
+    if isinstance(order, str):
+        known = np.full((submit.size, 5), np.nan) if attributes is None else attributes
+        order = kernel_order(order, option, submit, planned, processors, known, predict)
     if isinstance(order, np.ndarray):
-        return order, -1, formula
-    if not isinstance(order, str):
-        return None, queue_order.FORMULA, order
-    if order not in ORDERS:
-        raise SwflowError(f"{option}: unknown value {order!r}; known are {', '.join(ORDERS)}")
-    static, dynamic = ORDERS[order]
-    if static is None or (predict and dynamic >= 0):
-        return None, dynamic, formula
-    return static(planned, processors), -1, formula
+        return order, 0
+    return None, 0 if isinstance(order, str) else order.address  # type: ignore[attr-defined]
 
 
-def _checked_windows(unavailable: Sequence[tuple[float, float, int]], machine: int) -> list[tuple[float, float, int]]:
+def checked_windows(unavailable: Sequence[tuple[float, float, int]], machine: int) -> list[tuple[float, float, int]]:
+    """Return the windows, or raise an error if one is empty or takes more than there is."""
     for begin, until, away in unavailable:
         if not until > begin:
             raise SwflowError(f"unavailable: the window from {begin:g} until {until:g} is empty")

@@ -7,8 +7,9 @@ import polars as pl
 
 from swflow import __version__
 from swflow.jobs import Workload
+from swflow.scheduling.options import CHOICES
 from swflow.scheduling.orders import NAMED, PENALTIES
-from swflow.scheduling.scheduler import CHOICES, Scheduler
+from swflow.scheduling.scheduler import Scheduler
 from swflow.swf import run_as_swf, write_swf
 
 

@@ -1,6 +1,5 @@
 """What the simulation of one machine knows at an instant, and how arrivals, completions and starts change it."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -64,8 +63,8 @@ OPTIONS = np.dtype(
         ("machine", np.int64),
         ("backfill", np.int64),
         ("lookahead", np.int64),
-        ("order", np.int64),  # a dynamic order, or -1: by rank
-        ("backfill_order", np.int64),
+        ("formula", np.int64),  # the address of the order's formula, if keys change with time; 0: it is by rank
+        ("backfill_formula", np.int64),
         ("one_tree", np.int64),
         ("per_event", np.int64),
         ("predict", np.int64),
@@ -251,8 +250,7 @@ def begin(state: State, item: int, now: float) -> None:
 def line_up(
     state: State,
     tree: Tree,
-    order: int,
-    formula: Callable[..., float],
+    formula: int,
     now: float,
     narrow: int,
     wide: int,
@@ -266,12 +264,12 @@ def line_up(
         item = tree.job_at[rank]
         job = state.jobs[item]
         key = float(rank)
-        if order >= 0:
+        if formula:
             attributes = state.attributes[min(item, state.attributes.shape[0] - 1)]
             planned, processors = job.planned, job.processors
             if state.options[0].shapes:
                 planned, processors = state.shapes[item].planned, state.shapes[item].processors
-            key = dynamic_key(order, formula, now, job.submit, planned, processors, attributes)
+            key = dynamic_key(formula, now, job.submit, planned, processors, attributes)
         size = heap.push(state.line, size, key, item)
         rank = following(tree.nodes, tree.levels, rank + 1, narrow, wide, base, latest)
     return size

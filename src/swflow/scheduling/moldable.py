@@ -1,7 +1,6 @@
 """Simulating moldable jobs on one machine: the shape of each is chosen when it is submitted, or when it starts."""
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -64,9 +63,9 @@ class MoldedSchedule(NamedTuple):
 
 
 @njit_inline
-def _choose(state: State, begin: int, end: int, now: float, order: Callable[..., float]) -> int:
+def _choose(state: State, begin: int, end: int, now: float) -> int:
     """Return the item from ``begin`` to before ``end`` that would complete first if it were planned after the queue."""
-    planned = plan_queue(state, now, order)
+    planned = plan_queue(state, now)
     chosen = begin
     soonest = math.inf
     for item in range(begin, end):
@@ -80,13 +79,7 @@ def _choose(state: State, begin: int, end: int, now: float, order: Callable[...,
 
 
 @njit
-def _simulate(
-    state: State,
-    items: np.ndarray,
-    chosen: np.ndarray,
-    order: Callable[..., float],
-    backfill_order: Callable[..., float],
-) -> None:
+def _simulate(state: State, items: np.ndarray, chosen: np.ndarray) -> None:
     """Run a machine from the first event to the last; of each job's items one is chosen on its arrival."""
     core, jobs, queue = state.now[0], state.jobs, state.queue
     arrived = 0
@@ -102,11 +95,11 @@ def _simulate(
         while arrived < chosen.size and jobs[items[arrived]].submit <= now:
             item = items[arrived]
             if items[arrived + 1] > item + 1:
-                item = _choose(state, item, items[arrived + 1], now, order)
+                item = _choose(state, item, items[arrived + 1], now)
             arrive(state, item)
             chosen[arrived] = item
             arrived += 1
-        serve(state, now, order, backfill_order)
+        serve(state, now)
 
 
 def simulate(
@@ -192,7 +185,7 @@ def simulate(
         planned, processors = shapes.planned, shapes.processors
     else:
         items, run = np.arange(submit.size + 1), planned
-    state, formulas = kernels.new_state(
+    state = kernels.new_state(
         submit[job], run, planned, processors, machine,
         order=order, backfill=backfill, lookahead=lookahead, backfill_order=backfill_order,
         per_event=False, predict=False, users=None, unavailable=(),
@@ -202,7 +195,7 @@ def simulate(
         state.options["shapes"] = 1
         state = state._replace(shapes=_with_requests(planned, processors, shapes))
     chosen = np.empty(submit.size, np.int64)
-    _simulate(state, items, chosen, *formulas)
+    _simulate(state, items, chosen)
     done = state.jobs[chosen]
     return MoldedSchedule(done["start"].copy(), done["processors"].copy(), done["run"].copy())
 

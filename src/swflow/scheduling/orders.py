@@ -2,7 +2,7 @@
 
 import ast
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -11,20 +11,10 @@ import numpy as np
 
 from swflow.errors import SwflowError, suggest
 from swflow.expressions import parse_expression
+from swflow.scheduling.options import ORDERS
 
-#: The named orders and the formula that each is, smallest value first, ties by (submit time, job id).
-NAMED: dict[str, str] = {
-    "fcfs": "submit_time",
-    "lcfs": "-submit_time",
-    "sjf": "estimate",
-    "ljf": "-estimate",
-    "smallest-first": "processors",
-    "largest-first": "-processors",
-    "saf": "estimate * processors",
-    "wfp3": "-(wait / estimate) ** 3 * processors",
-    "unicef": "-wait / (log2(max(processors, 2)) * estimate)",
-    "expansion-factor": "-(wait + estimate) / estimate",
-}
+#: The formulas of the orders that have names.
+NAMED: dict[str, str] = {name: order.formula for name, order in ORDERS.items()}
 
 #: What a formula may use: seconds, processors, and numbers of the log (NaN where it does not know them).
 VARIABLES = (
@@ -32,10 +22,14 @@ VARIABLES = (
     "user_id", "group_id", "queue_id", "executable_id", "job_id",
 )  # fmt: skip
 
-#: The functions that a formula may call.
+#: The functions that a formula may call; `min` and `max` take two arguments or more, the others one.
 FUNCTIONS: dict[str, Callable[..., float]] = {
-    "min": min, "max": max, "abs": abs, "log": math.log, "log2": math.log2, "sqrt": math.sqrt, "exp": math.exp,
+    "min": min, "max": max, "abs": abs, "log": math.log, "log2": math.log2, "log10": math.log10, "sqrt": math.sqrt,
+    "exp": math.exp,
 }  # fmt: skip
+
+#: Those of them that change while a job waits.
+CHANGING = ("now", "wait")
 
 # The arguments of a key function, as the kernels pass them; `wait` follows from the first two.
 _PARAMETERS = (
@@ -74,7 +68,7 @@ class Formula:
     @property
     def changes(self) -> bool:
         """Whether its value changes while a job waits."""
-        return not self.names.isdisjoint({"now", "wait"})
+        return not self.names.isdisjoint(CHANGING)
 
 
 class _WithFloats(ast.NodeTransformer):
@@ -124,10 +118,29 @@ def check_order(order: str, option: str) -> None:
 
 
 def _parse(text: str, option: str) -> ast.expr:
-    if text.replace("-", "").isalpha() and text not in VARIABLES and not text.startswith("-"):
+    if text.replace("-", "").isalnum() and text[:1].isalpha() and text not in VARIABLES:
         known = [*NAMED, *VARIABLES] if text.isidentifier() else list(NAMED)
         raise SwflowError(f"{option}: unknown order {text!r}{suggest(text, known)}; or write a formula")
-    return parse_expression(text, VARIABLES, option, FUNCTIONS)
+    return _parse_formula(text, VARIABLES, option)
+
+
+def _parse_formula(text: str, variables: Sequence[str], option: str) -> ast.expr:
+    """Parse an expression whose functions have as many arguments as they take."""
+    tree = parse_expression(text, variables, option, FUNCTIONS)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            if len(node.args) < 2 if name in ("min", "max") else len(node.args) != 1:
+                raise SwflowError(
+                    f"{option}: {text!r}: {name} has a wrong number of arguments at position {node.col_offset + 1}"
+                )
+    return tree
+
+
+def parsed(text: str, option: str) -> tuple[ast.expr, frozenset[str]]:
+    """Return the tree of a formula, or of a named order, and the variables that it mentions."""
+    tree = _parse(NAMED.get(text, text), option)
+    return tree, frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in VARIABLES)
 
 
 @cache
@@ -160,8 +173,7 @@ def compile_formula(text: str, option: str = "order") -> Formula:
     """
     from swflow.scheduling.queue_order import key_function
 
-    tree = _parse(NAMED.get(text, text), option)
-    names = frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in VARIABLES)
+    tree, names = parsed(text, option)
     function = _compiled(text, tree, option, _PARAMETERS, "    wait = now - submit_time\n", key_function)
     return Formula(text, function, names)
 
@@ -170,17 +182,15 @@ def _compiled(
     text: str, tree: ast.expr, option: str, parameters: Sequence[str], first: str, compiler: Callable[..., Any]
 ) -> Any:
     """Make a function of a formula and compile it; ``first`` is what its body begins with."""
-    import numba
-
     body = ast.unparse(_WithFloats().visit(tree))
     # The text is built of whitelisted nodes only, so that there is nothing in it but arithmetic.
-    source = f"def formula({', '.join(parameters)}):\n{first}    return float({body})\n"
-    scope: dict[str, Any] = dict(FUNCTIONS)
-    exec(compile(source, f"<{option}: {text}>", "exec"), scope)
-    try:
-        return compiler(scope["formula"])
-    except numba.core.errors.NumbaError:
-        raise SwflowError(f"{option}: {text!r}: a function has a wrong number of arguments") from None
+    source = f"from math import *\n\n\ndef formula({', '.join(parameters)}):\n{first}    return float({body})\n"
+    from swflow.compilation import source_file  # which imports numba
+
+    file = source_file(source)
+    scope: dict[str, Any] = {"__name__": "math"}  # the module whose names it uses, where numba looks for them
+    exec(compile(source, str(file or f"<{option}: {text}>"), "exec"), scope)
+    return compiler(scope["formula"], file is not None)
 
 
 #: The named penalties of an overloaded node; ``printed`` charges a second for every overloaded shadow besides.
@@ -198,7 +208,7 @@ def check_penalty(penalty: str) -> None:
     swflow.errors.SwflowError: penalty: 'used / 2': unknown name 'used' at position 1; did you mean 'usage'?
     """
     if penalty not in PENALTIES:
-        parse_expression(penalty, ("usage", "capacity"), "penalty", FUNCTIONS)
+        _parse_formula(penalty, ("usage", "capacity"), "penalty")
 
 
 @cache
@@ -230,7 +240,7 @@ def compile_penalty(penalty: str) -> Any:
         return penalty
     from swflow.scheduling.sharing import penalty_function
 
-    tree = parse_expression(penalty, ("usage", "capacity"), "penalty", FUNCTIONS)
+    tree = _parse_formula(penalty, ("usage", "capacity"), "penalty")
     return _compiled(penalty, tree, "penalty", ("usage", "capacity"), "", penalty_function)
 
 
@@ -266,13 +276,45 @@ def kernel_order(
     str, array or numba cfunc
         ``fcfs``; the keys, where they do not change; else the function.
     """
-    from swflow.scheduling.queue_order import key_function, keys_of
-
     if order == "fcfs":
         return order
     if not isinstance(order, str):
+        from swflow.scheduling.queue_order import key_function
+
         return key_function(getattr(order, "py_func", order))
-    formula = compile_formula(order, option)
-    if formula.changes or (predict and "estimate" in formula.names):
-        return order if order in NAMED else formula.function
-    return keys_of(formula.function, submit, planned, processors.astype(np.float64), attributes)
+    tree, names = parsed(order, option)
+    if not (names.isdisjoint(CHANGING) and (not predict or "estimate" not in names)):
+        return compile_formula(order, option).function
+    columns: dict[str, Any] = {"submit_time": submit, "estimate": planned, "processors": processors.astype(np.float64)}
+    if names <= columns.keys():
+        try:
+            return np.broadcast_to(_arithmetic(tree, columns), submit.shape).astype(np.float64)
+        except _NotPlainError:
+            pass
+    from swflow.scheduling.queue_order import keys_of
+
+    return keys_of(compile_formula(order, option).function, submit, planned, columns["processors"], attributes)
+
+
+class _NotPlainError(Exception):
+    """There is more in a formula than the four basic operations, on which all machines agree to the last bit."""
+
+
+def _arithmetic(tree: ast.expr, columns: Mapping[str, Any]) -> Any:
+    """Return the value of a formula for all jobs at once, without compiling it."""
+    match tree:
+        case ast.Constant(value=value):
+            return np.float64(value)  # type: ignore[arg-type]
+        case ast.Name(id=name):
+            return columns[name]
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_arithmetic(operand, columns)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATIONS:
+            with np.errstate(all="ignore"):
+                return _OPERATIONS[type(op)](_arithmetic(left, columns), _arithmetic(right, columns))
+    raise _NotPlainError
+
+
+_OPERATIONS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.divide,
+}  # fmt: skip

@@ -1,7 +1,5 @@
 """The scheduling pass: who of the queue starts now, without backfilling, with lookahead (EASY), or conservatively."""
 
-from collections.abc import Callable
-
 import numpy as np
 
 from swflow.scheduling import heap
@@ -19,16 +17,16 @@ from swflow.scheduling.queue_order import NOBODY, following, put
 
 
 @njit_inline
-def serve(state: State, now: float, order: Callable[..., float], backfill_order: Callable[..., float]) -> None:
-    """Make one scheduling pass; the two functions are the formulas, where the orders are formulas."""
+def serve(state: State, now: float) -> None:
+    """Make one scheduling pass."""
     options, core = state.options[0], state.now[0]
     if options.predict:
         correct(state, now)
     if core.queued > 0:
         if options.backfill == CONSERVATIVE:
-            _serve_conservatively(state, now, order)
+            _serve_conservatively(state, now)
         else:
-            _serve_ahead(state, now, order, backfill_order)
+            _serve_ahead(state, now)
     core.newcomers = 0
     core.corrected = 0
 
@@ -37,7 +35,7 @@ def serve(state: State, now: float, order: Callable[..., float], backfill_order:
 
 
 @njit_inline
-def _serve_ahead(state: State, now: float, order: Callable[..., float], backfill_order: Callable[..., float]) -> None:
+def _serve_ahead(state: State, now: float) -> None:
     """Start the head while it fits; reserve for the first that do not; let others start if they delay none."""
     options, core, steps = state.options[0], state.now[0], state.steps
     free = options.machine - core.busy - core.closed
@@ -46,7 +44,7 @@ def _serve_ahead(state: State, now: float, order: Callable[..., float], backfill
     # Time alone makes a start no likelier: after arrivals only the newcomers are looked at, unless one is
     # served before the head, or the end of a window, the order or the plan depend on more than completions.
     simple = options.lookahead <= 1 and not options.windows and not options.per_event
-    if not simple or options.order >= 0:
+    if not simple or options.formula:
         core.full = 1
     steps[0].time = now
     steps[0].free = free
@@ -58,14 +56,14 @@ def _serve_ahead(state: State, now: float, order: Callable[..., float], backfill
         unfinished = state.free.head[0].level - free
         if options.windows:
             _find_steps(state, unfinished)
-        held = _serve_heads(state, now, unfinished, simple, order)
+        held = _serve_heads(state, now, unfinished, simple)
         core.full = 0
-    elif core.newcomers == 1 and options.backfill_order < 0:
+    elif core.newcomers == 1 and not options.backfill_formula:
         newcomer = state.jobs[core.newcomer]
         begin_rank = newcomer.rank if options.one_tree else newcomer.backfill_rank
         end_rank = begin_rank + 1
     if options.backfill == LOOKAHEAD and core.queued > held:
-        _backfill(state, now, begin_rank, end_rank, backfill_order)
+        _backfill(state, now, begin_rank, end_rank)
     if not simple:
         for k in range(held):
             _unreserve(state, state.held[k])
@@ -74,18 +72,18 @@ def _serve_ahead(state: State, now: float, order: Callable[..., float], backfill
 
 
 @njit_inline
-def _serve_heads(state: State, now: float, unfinished: int, simple: bool, order: Callable[..., float]) -> int:
+def _serve_heads(state: State, now: float, unfinished: int, simple: bool) -> int:
     """Serve the queue in its order until as many jobs as may have a reservation; return how many have."""
     options, core, queue = state.options[0], state.now[0], state.queue
     may_have = options.lookahead if options.backfill == LOOKAHEAD else 0
     held = 0
     waiting = 0
     rank = -1
-    if options.order >= 0:
-        waiting = line_up(state, queue, options.order, order, now, NOBODY - 1, 0, 0.0, 0.0)
+    if options.formula:
+        waiting = line_up(state, queue, options.formula, now, NOBODY - 1, 0, 0.0, 0.0)
     core.reserved_rank = state.jobs.size
     while True:
-        if options.order >= 0:
+        if options.formula:
             if waiting == 0:
                 break
             item = state.line[0].job
@@ -231,7 +229,7 @@ def _begin_within(state: State, item: int, now: float) -> None:
 
 
 @njit_inline
-def _backfill(state: State, now: float, begin_rank: int, end_rank: int, backfill_order: Callable[..., float]) -> None:
+def _backfill(state: State, now: float, begin_rank: int, end_rank: int) -> None:
     """Start, in the backfill order, who delays no reservation; ranks are of that order."""
     options, core, steps, tree = state.options[0], state.now[0], state.steps, state.backfill_queue
     waiting = 0
@@ -241,14 +239,14 @@ def _backfill(state: State, now: float, begin_rank: int, end_rank: int, backfill
         latest = steps[1].time if core.steps > 1 else np.inf
         wide = steps[0].free
         narrow = min(wide, steps[1].free) if core.steps > 1 else wide
-        if options.backfill_order < 0:
+        if not options.backfill_formula:
             rank = following(tree.nodes, tree.levels, rank + 1, narrow, wide, now, latest)
             if rank < 0 or rank >= end_rank:
                 break
             item = tree.job_at[rank]
         else:
             if rank < 0:
-                waiting = line_up(state, tree, options.backfill_order, backfill_order, now, narrow, wide, now, latest)
+                waiting = line_up(state, tree, options.backfill_formula, now, narrow, wide, now, latest)
                 rank = 0
             if waiting == 0:
                 break
@@ -263,7 +261,7 @@ def _backfill(state: State, now: float, begin_rank: int, end_rank: int, backfill
 
 
 @njit_inline
-def _serve_conservatively(state: State, now: float, order: Callable[..., float]) -> None:
+def _serve_conservatively(state: State, now: float) -> None:
     """Give reservations to all; when a job ended early, move them forward, in order of the queue."""
     options, core, queue = state.options[0], state.now[0], state.queue
     if core.corrected:  # promises that rested on the prediction cannot be kept
@@ -272,11 +270,11 @@ def _serve_conservatively(state: State, now: float, order: Callable[..., float])
             _move(state, queue.job_at[rank], np.nan)
             rank = following(queue.nodes, queue.levels, rank + 1, NOBODY - 1, 0, 0.0, 0.0)
     elif core.ended_early:
-        _compress(state, now, order)
+        _compress(state, now)
     core.ended_early = 0
 
     if queue.nodes[queue.nodes.size - 1].length == -np.inf:
-        waiting = line_up(state, queue, options.order, order, now, -1, NOBODY - 1, 0.0, -np.inf)
+        waiting = line_up(state, queue, options.formula, now, -1, NOBODY - 1, 0.0, -np.inf)
         while waiting > 0:
             item = state.line[0].job
             waiting = heap.pop(state.line, waiting)
@@ -288,7 +286,7 @@ def _serve_conservatively(state: State, now: float, order: Callable[..., float])
                 job.promise = job.reserved
 
     if queue.nodes[queue.nodes.size - 1].length <= now:
-        waiting = line_up(state, queue, options.order, order, now, -1, NOBODY - 1, 0.0, now)
+        waiting = line_up(state, queue, options.formula, now, -1, NOBODY - 1, 0.0, now)
         while waiting > 0:
             item = state.line[0].job
             waiting = heap.pop(state.line, waiting)
@@ -297,15 +295,15 @@ def _serve_conservatively(state: State, now: float, order: Callable[..., float])
 
 
 @njit_inline
-def _compress(state: State, now: float, order: Callable[..., float]) -> None:
+def _compress(state: State, now: float) -> None:
     """Move every reservation to its earliest place, in order of the queue."""
     options, queue = state.options[0], state.queue
     waiting = 0
     rank = -1
-    if options.order >= 0:
-        waiting = line_up(state, queue, options.order, order, now, NOBODY - 1, 0, 0.0, 0.0)
+    if options.formula:
+        waiting = line_up(state, queue, options.formula, now, NOBODY - 1, 0, 0.0, 0.0)
     while True:
-        if options.order >= 0:
+        if options.formula:
             if waiting == 0:
                 break
             item = state.line[0].job
@@ -346,10 +344,10 @@ def _move(state: State, item: int, time: float) -> None:
 
 
 @njit_inline
-def plan_queue(state: State, now: float, order: Callable[..., float]) -> int:
+def plan_queue(state: State, now: float) -> int:
     """Give every queued job that has none a reservation, in order of the queue; return how many `drop_plan` undoes."""
     options, queue, line = state.options[0], state.queue, state.line
-    waiting = line_up(state, queue, options.order, order, now, NOBODY - 1, 0, 0.0, 0.0)
+    waiting = line_up(state, queue, options.formula, now, NOBODY - 1, 0, 0.0, 0.0)
     planned = waiting
     while waiting > 0:
         first = line[0].job

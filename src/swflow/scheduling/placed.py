@@ -1,10 +1,9 @@
 """Simulation kernel for machines whose processors are numbered: who runs when, and where."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numba import cfunc
 
 from swflow.compilation import njit
 from swflow.errors import SwflowError
@@ -27,7 +26,8 @@ from swflow.scheduling.allocation import (
     sort_by_key,
     take_lowest,
 )
-from swflow.scheduling.queue_order import KEY_SIGNATURE
+from swflow.scheduling.kernels import checked_windows, order_of
+from swflow.scheduling.queue_order import dynamic_key
 from swflow.scheduling.sharing import (
     MOST_PENALTY,
     NOTHING_SHARED,
@@ -55,21 +55,8 @@ from swflow.scheduling.timetable import (
     with_room,
 )
 
-#: The orders of the queue, as the kernel numbers them; those from WFP3 on change with time.
-FCFS, SJF, LJF, SMALLEST_FIRST, LARGEST_FIRST, SAF, GIVEN, WFP3, UNICEF, EXPANSION_FACTOR, FORMULA = range(11)
-
-#: The orders that have names.
-ORDERS = {
-    "fcfs": FCFS,
-    "sjf": SJF,
-    "ljf": LJF,
-    "smallest-first": SMALLEST_FIRST,
-    "largest-first": LARGEST_FIRST,
-    "saf": SAF,
-    "wfp3": WFP3,
-    "unicef": UNICEF,
-    "expansion-factor": EXPANSION_FACTOR,
-}
+#: The orders of the queue, as the kernel numbers them: by arrival, by given keys, or by a formula that changes.
+FCFS, GIVEN, FORMULA = range(3)
 
 #: The kernel's numbers for backfilling with many reservations; otherwise it is told how many jobs have one.
 CONSERVATIVE, RESERVATION_TABLE = -1, -2
@@ -81,22 +68,6 @@ _NONE = np.uint64(0)
 
 # Places in State.numbers.
 _FREE, _RUNNING, _QUEUED, _POINTER, _RANGES, _HEAD, _STARTED, _ROWS, _LEAVING, _MOVED = range(10)
-
-
-@cfunc(KEY_SIGNATURE)
-def no_formula(
-    now: float,
-    submit: float,
-    planned: float,
-    processors: float,
-    user: float,
-    group: float,
-    queue: float,
-    executable: float,
-    job_id: float,
-) -> float:
-    """Stand in where no order is a formula."""
-    return submit
 
 
 class Jobs(NamedTuple):
@@ -391,41 +362,14 @@ def _choose_now(
 
 @njit
 def _key(
-    order: int, now: float, job: int, jobs: Jobs, given: np.ndarray, formula: Any, attributes: np.ndarray
+    order: int, now: float, job: int, jobs: Jobs, given: np.ndarray, formula: int, attributes: np.ndarray
 ) -> float:
     """Return the key of a job in an order of the queue; what is not a number comes last."""
-    submit, planned, processors = jobs.submit[job], jobs.planned[job], jobs.processors[job]
-    key = submit
-    if order == SJF:
-        key = planned
-    elif order == LJF:
-        key = -planned
-    elif order == SMALLEST_FIRST:
-        key = np.float64(processors)
-    elif order == LARGEST_FIRST:
-        key = -np.float64(processors)
-    elif order == SAF:
-        key = planned * processors
-    elif order == GIVEN:
+    key = jobs.submit[job]
+    if order == GIVEN:
         key = given[job]
-    elif order == WFP3:
-        key = -(((now - submit) / planned) ** 3.0) * processors
-    elif order == UNICEF:
-        key = -(now - submit) / (np.log2(np.float64(max(processors, 2))) * planned)
-    elif order == EXPANSION_FACTOR:
-        key = -(now - submit + planned) / planned
     elif order == FORMULA:
-        key = formula(
-            now,
-            submit,
-            planned,
-            np.float64(processors),
-            attributes[job, 0],
-            attributes[job, 1],
-            attributes[job, 2],
-            attributes[job, 3],
-            attributes[job, 4],
-        )
+        key = dynamic_key(formula, now, key, jobs.planned[job], jobs.processors[job], attributes[job])
     return np.inf if np.isnan(key) else key
 
 
@@ -1065,15 +1009,15 @@ def simulate_kernel(
     users: np.ndarray,
     given: np.ndarray,
     backfill_given: np.ndarray,
-    formula: Any,
-    backfill_formula: Any,
+    formula: int,
+    backfill_formula: int,
     attributes: np.ndarray,
     increments: np.ndarray,
     binding: np.ndarray,
     per_node: int,
     slows: bool,
     penalty_kind: int,
-    penalty: Any,
+    penalty: int,
     demands: np.ndarray,
     capacities: np.ndarray,
     limit: float,
@@ -1154,8 +1098,8 @@ def simulate_kernel(
     completed_of = np.zeros(user_count, np.int64)
     increased = np.zeros(count if predict or slows else 0, np.int64)
 
-    dynamic = order >= WFP3
-    backfill_dynamic = overtaking and backfill_order >= WFP3
+    dynamic = order == FORMULA
+    backfill_dynamic = overtaking and backfill_order == FORMULA
     window_ends = np.sort(windows[:, 1].copy())
     window = 0  # the first whose end is to come, as an event
     ended = 0  # the first whose end is to come, for the processors
@@ -1166,6 +1110,7 @@ def simulate_kernel(
     while arrived < count or numbers[_RUNNING] > 0 or numbers[_QUEUED] > 0:
         if numbers[_MOVED] > 0 or state.sharing.numbers[1] > 0:
             _share(jobs, state, pool, now, True)
+        before = now
         now = promised
         if arrived < count:
             now = min(now, submit[arrived])
@@ -1175,6 +1120,7 @@ def simulate_kernel(
             now = min(now, window_ends[window])
         if now == np.inf:
             break  # the rest of the queue never fits
+        now = max(now, before)  # ends of penalized jobs are rounded, maybe to before an arrival
 
         may_arrive, may_complete, may_open = True, True, True
         if per_event:
@@ -1184,7 +1130,7 @@ def simulate_kernel(
         if backfill < 0:
             advance(table, now)
         while may_complete and numbers[_RUNNING] > 0 and state.ends[0] <= now:
-            end[state.enders[0]] = state.ends[0]
+            end[state.enders[0]] = now
             job = _complete(jobs, state, pool, now, allocation, machine, work[3])
             if backfill != RESERVATION_TABLE:
                 numbers[_HEAD] = -1
@@ -1344,7 +1290,7 @@ class Places(NamedTuple):
     Parameters
     ----------
     start : float64 array of shape (jobs,)
-        Start times in seconds; NaN for a job that can never start, as all later windows take too much.
+        Start times in seconds.
     offsets : int64 array of shape (jobs + 1,)
         Job ``i`` has the ranges ``offsets[i]`` to ``offsets[i + 1]``, the latter not included.
     ranges : int32 array of shape (ranges, 2)
@@ -1409,7 +1355,7 @@ def simulate_places(
     allocation : str
         One of `allocation.ALLOCATIONS`.
     order, backfill_order : str, float64 array of shape (jobs,), or numba cfunc
-        In what order the queue is served and backfilled: a name of `ORDERS`, keys, or a function of
+        In what order the queue is served and backfilled: a name or a formula, keys, or a function of
         `swflow.scheduling.queue_order.KEY_SIGNATURE`. The smallest key is first, ties by index, NaN last.
     backfill : {'none', 'lookahead', 'conservative', 'reservation-table'}
         Who may overtake. In the reservation table (Guim et al.) the head has a reservation, and jobs get one in the
@@ -1428,7 +1374,7 @@ def simulate_places(
     attributes : float64 array of shape (jobs, 5), optional
         User, group, queue, executable and job id, NaN where unknown, needed for formulas.
     unavailable : sequence of (from, until, processors)
-        Maintenance windows, seconds; they take the highest-numbered processors. All of them must end.
+        Maintenance windows, seconds; they take the highest-numbered processors.
     resources : Resources, optional
         What the processes of a node share, and what it costs to ask for more than there is. The scheduler plans
         with ``planned`` whatever the penalties; a job that outruns its plan has it extended step by step. Needs
@@ -1456,8 +1402,15 @@ def simulate_places(
     [[0, 1, 2], [0, 1, 2, 3], [3]]
     """
     count = len(submit)
-    code, given, formula = _order(order)
-    backfill_code, backfill_given, backfill_formula = _order(backfill_order)
+    windows = checked_windows(unavailable, machine)
+    about_jobs = (submit, planned, processors, attributes, predict)
+    code, given, formula = _order(*order_of(order, "order", *about_jobs))
+    if backfill == "none" or backfill == "conservative":
+        backfill_order = order
+    backfill_code, backfill_given, backfill_formula = code, given, formula
+    if backfill_order is not order:
+        second = order_of(backfill_order, "backfill_order", *about_jobs)
+        backfill_code, backfill_given, backfill_formula = _order(*second)
     user_index = np.zeros(0, np.int64)
     if predict:
         user_index = np.unique(np.zeros(count) if users is None else users, return_inverse=True)[1].astype(np.int64)
@@ -1492,7 +1445,7 @@ def simulate_places(
         backfill_code,
         bool(per_event),
         bool(predict),
-        np.array(unavailable, np.float64).reshape(-1, 3),
+        np.array(windows, np.float64).reshape(-1, 3),
         user_index,
         given,
         backfill_given,
@@ -1515,6 +1468,12 @@ def simulate_places(
             f"penalty: the formula is undefined, above {MOST_PENALTY:g}, or of an overload negative for a usage that "
             "occurs; write one that never is, such as: max(usage / capacity, 1) - 1"
         )
+    never = np.flatnonzero(np.isnan(start))
+    if never.size:
+        raise SwflowError(
+            f"unavailable: {never.size:,} jobs never start, the first with {processors[never[0]]:,} processors; "
+            "end the window or take fewer processors"
+        )
     lost = np.where(end > start + spent, end - start - spent, 0.0)
     return Places(start, offsets, ranges, end, lost, killed)
 
@@ -1533,13 +1492,13 @@ def _check_together(
         raise SwflowError("allocation: least-shared and threshold need backfill none or easy, and no windows")
 
 
-def _order(order: str | np.ndarray | Callable[..., float]) -> tuple[int, np.ndarray, Any]:
+def _order(keys: np.ndarray | None, formula: int) -> tuple[int, np.ndarray, int]:
     """Return an order as the kernel takes it: its number, keys and formula."""
-    if isinstance(order, str):
-        return ORDERS[order], np.zeros(0), no_formula
-    if isinstance(order, np.ndarray):
-        return GIVEN, _plain(order, np.float64), no_formula
-    return FORMULA, np.zeros(0), order
+    if formula:
+        return FORMULA, np.zeros(0), formula
+    if keys is None:
+        return FCFS, np.zeros(0), formula
+    return GIVEN, _plain(keys, np.float64), formula
 
 
 def _plain(values: np.ndarray, dtype: type) -> np.ndarray:

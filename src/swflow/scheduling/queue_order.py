@@ -2,19 +2,16 @@
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import cfunc, types
 
-from swflow.scheduling.compiled import njit
+from swflow.scheduling.compiled import caller, njit
 
 #: What a key function takes: now, submit time, planned run time, processors, user, group, queue, executable and
 #: job id, all float64, NaN where unknown.
 KEY_SIGNATURE = types.float64(*[types.float64] * 9)
-
-#: The dynamic orders: their keys depend on the instant, or on predictions that are made at arrival.
-FORMULA, PLANNED, LONGEST, AREA, WFP3, UNICEF, EXPANSION_FACTOR = range(7)
 
 #: A node of the tree: the least processors and the least length (of the planned run time, or the start of
 #: the reservation) of the queued jobs below it.
@@ -35,7 +32,7 @@ class Tree(NamedTuple):
     job_at: np.ndarray
 
 
-def key_function(function: Callable[..., float]) -> Callable[..., float]:
+def key_function(function: Callable[..., float], cache: bool = False) -> Callable[..., float]:
     """
     Compile a user's formula so that the kernels can call it without being compiled again.
 
@@ -44,6 +41,8 @@ def key_function(function: Callable[..., float]) -> Callable[..., float]:
     function : callable
         A plain Python function that numba can compile, of nine floats: now, submit time, planned run time,
         processors, user, group, queue, executable, job id. Its value is the key; NaN counts as infinity.
+    cache : bool
+        Whether to keep what is compiled; the function is then one of a file.
 
     Returns
     -------
@@ -56,8 +55,11 @@ def key_function(function: Callable[..., float]) -> Callable[..., float]:
     >>> key.ctypes(0, 0, 60, 1, 0, 0, 0, 0, 0)
     -60.0
     """
-    compiled: Callable[..., float] = cfunc(KEY_SIGNATURE, error_model="numpy")(function)
+    compiled: Callable[..., float] = cfunc(KEY_SIGNATURE, error_model="numpy", cache=cache)(function)
     return compiled
+
+
+_call = caller(9)
 
 
 def new_tree(keys: np.ndarray | None, jobs: int) -> tuple[Tree, np.ndarray]:
@@ -159,37 +161,16 @@ def following(
 
 @njit
 def dynamic_key(
-    order: int,
-    formula: Callable[..., float],
-    now: float,
-    submit: float,
-    planned: float,
-    processors: int,
-    attributes: np.ndarray,
+    formula: int, now: float, submit: float, planned: float, processors: int, attributes: np.ndarray
 ) -> float:
-    """Return the key of a job under a dynamic order; ``attributes`` are user, group, queue, executable, job id."""
-    if order == PLANNED:
-        return planned
-    if order == LONGEST:
-        return -planned
-    if order == AREA:
-        return planned * processors
-    wait = now - submit
-    if order == WFP3:
-        return -((wait / planned) ** 3.0) * processors
-    if order == UNICEF:
-        return -wait / (math.log2(max(processors, 2)) * planned)
-    if order == EXPANSION_FACTOR:
-        return -(wait + planned) / planned
-    key = formula(
-        now, submit, planned, float(processors),
-        attributes[0], attributes[1], attributes[2], attributes[3], attributes[4],
-    )  # fmt: skip
+    """Return the key of a job by a formula's address; ``attributes`` are user, group, queue, executable, job id."""
+    known = (attributes[0], attributes[1], attributes[2], attributes[3], attributes[4])
+    key = _call(formula, (now, submit, planned, float(processors), *known))
     return math.inf if math.isnan(key) else key
 
 
 def keys_of(
-    function: Callable[..., float],
+    function: Any,
     submit: np.ndarray,
     planned: np.ndarray,
     processors: np.ndarray,
@@ -213,13 +194,13 @@ def keys_of(
         The smallest is served first.
     """
     keys = np.empty(submit.size)
-    _fill_keys(function, submit, planned, processors, attributes, keys)
+    _fill_keys(function.address, submit, planned, processors, attributes, keys)
     return keys
 
 
 @njit
 def _fill_keys(
-    function: Callable[..., float],
+    formula: int,
     submit: np.ndarray,
     planned: np.ndarray,
     processors: np.ndarray,
@@ -227,7 +208,6 @@ def _fill_keys(
     keys: np.ndarray,
 ) -> None:
     for job in range(submit.size):
-        known = attributes[job]
-        keys[job] = function(
-            submit[job], submit[job], planned[job], processors[job], known[0], known[1], known[2], known[3], known[4]
-        )
+        at = attributes[job]
+        known = (at[0], at[1], at[2], at[3], at[4])
+        keys[job] = _call(formula, (submit[job], submit[job], planned[job], processors[job], *known))

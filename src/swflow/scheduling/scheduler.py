@@ -1,72 +1,16 @@
 """A scheduler: a named combination of an order of the queue, a backfill and their options."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, asdict, dataclass, fields
 from datetime import date
 from typing import Any
 
 from swflow.errors import SwflowError, suggest
-from swflow.scheduling.orders import check_order, check_penalty
+from swflow.scheduling.options import CHOICES, LOG, OPTIONS, check_together, checked, require_choice
+from swflow.scheduling.orders import check_penalty
 
-#: The pseudo-scheduler that replays the start times that the log recorded.
-LOG = "log"
-
-#: What each option may be.
-CHOICES: dict[str, dict[str, str]] = {
-    "backfill": {
-        "none": "the head of the queue is started as soon as it fits; nobody overtakes it",
-        "easy": "the head has a reservation, and a later job may start if it does not delay the head",
-        "lookahead": "the same with reservations for the first `lookahead` jobs that do not fit",
-        "selective": "another word for lookahead",
-        "conservative": "every job gets a reservation when it is submitted; they move forward when jobs end early",
-        "reservation-table": "as easy, but jobs wait in the plan, too, if their turn comes before the head's (Alvio)",
-    },
-    "estimates": {
-        "raise": "an estimate below the run time is raised to it",
-        "kill": "a job is killed when it reaches its estimate",
-    },
-    "prediction": {
-        "user": "the scheduler plans with the users' estimates",
-        "perfect": "it plans with the run times themselves",
-        "double": "it plans with twice the estimates (Mu'alem & Feitelson 2001)",
-        "system": "it plans with the mean of the user's last two run times (Tsafrir, Etsion & Feitelson 2007)",
-    },
-    "allocation": {
-        "count": "processors have no place",
-        "first-fit": "the free processors of the lowest numbers",
-        "longest-idle": "the free processors that were idle longest, then the lowest numbers (First Fit in Alvio)",
-        "first-contiguous": "the first run of consecutive free processors that is long enough",
-        "best-contiguous": "the shortest run of consecutive free processors that is long enough",
-        "next-fit": "the free processors of the next numbers after those that were taken last",
-        "least-shared": "process by process, the node whose shared resources it would overload least",
-        "threshold": "the same, but a job waits while it would push a node's penalty beyond `sharing_limit`",
-    },
-    "runtime": {
-        "trace": "jobs run as long as the log says",
-        "shared": "jobs that ask a node for more than it has hold each other up (Guim, Corbalan & Labarta 2007)",
-    },
-    "event_order": {
-        "batch": "at one instant completions, then arrivals, then one scheduling pass",
-        "per-event": "at one instant arrivals, then completions, with a scheduling pass after each",
-    },
-    "dispatch": {
-        "round-robin": "to one centre after the other",
-        "least-loaded": "to the centre with the fewest processors asked for, of those it has",
-        "earliest-start": "to the centre that would start the job first, by its own plan",
-    },
-    "shapes": {
-        "requested": "every job has the processors that it asked for",
-        "submit": "when a job is submitted it gets, for good, the shape that would complete first by the plan: the "
-        "planned ends of the running jobs, then the queue in its order, each job at its earliest place",
-        "start": "a job starts in the fastest of its shapes that can start; a reservation is for the shape that would "
-        "complete first",
-    },
-    "shape_choice": {
-        "fastest": "among all shapes of a job",
-        "efficient": "among those that use their processors well enough, by `efficiency`",
-    },
-}
+__all__ = ["CHOICES", "LOG", "Scheduler", "require_choice"]
 
 
 @dataclass(frozen=True)
@@ -153,73 +97,24 @@ class Scheduler:
     efficiency: float = 0.5
 
     def __post_init__(self) -> None:
-        for option, choices in CHOICES.items():
-            require_choice(option, getattr(self, option), choices)
-        for option in ("order", "backfill_order"):
-            order = getattr(self, option)
-            if isinstance(order, str) and not (option == "order" and order == LOG):
-                check_order(order, option)
-        if self.lookahead < 1:
-            raise SwflowError(f"lookahead: must be at least 1, not {self.lookahead}")
-        if self.places and self.allocation == "count":
-            raise SwflowError("places: processors have no place with allocation count; choose another allocation")
+        for name in OPTIONS:
+            object.__setattr__(self, name, checked(name, getattr(self, name)))
         check_penalty(self.penalty)
-        self._check_sharing()
-        for window in self.unavailable:
-            _require_keys("unavailable", window, ("from", "until", "processors"))
-        for centre in self.centres:
-            _require_keys("centres", centre, ("processors",), ("order", "backfill", "lookahead", "backfill_order"))
-        if self.centres and (self.allocation != "count" or self.unavailable):
-            raise SwflowError("centres: several centres need allocation count and no unavailable windows")
-        if not 0 < self.efficiency <= 1:
-            raise SwflowError(f"efficiency: must be above 0 and at most 1, not {self.efficiency}")
-        if self.shapes != "requested":
-            self._require_plain("shapes")
-
-    def _require_plain(self, option: str) -> None:
-        """Raise an error if what the choice of shapes cannot work with is asked for."""
-        refused = {
-            "order": self.order == LOG,
-            "allocation": self.allocation != "count",
-            "prediction": self.prediction == "system",
-            "event_order": self.event_order != "batch",
-            "unavailable": bool(self.unavailable),
-            "centres": bool(self.centres),
-        }
-        for other, is_set in refused.items():
-            if is_set:
-                value = getattr(self, other)
-                given = f"{other} {value}" if isinstance(value, str) else other
-                raise SwflowError(f"{option}: {getattr(self, option)} does not go with {given}; leave one of them out")
+        check_together(self, _DEFAULTS)
 
     @property
     def shares(self) -> bool:
         """Whether it matters what the processes of a node share."""
         return self.runtime == "shared" or self.allocation in ("least-shared", "threshold")
 
-    def _check_sharing(self) -> None:
-        """Raise an error about options that need places, or passes per instant."""
-        if self.allocation == "count":
-            if self.runtime == "shared":
-                raise SwflowError("runtime: shared needs to know who is on which node; choose another allocation")
-            if self.backfill == "reservation-table":
-                raise SwflowError("backfill: a reservation-table has numbered processors; choose another allocation")
-        if self.shares and self.event_order != "batch":
-            raise SwflowError("event_order: shared resources need batch, as their shadows last for some time")
-        if self.allocation in ("least-shared", "threshold") and (
-            self.backfill not in ("none", "easy") or self.unavailable
-        ):
-            raise SwflowError(f"allocation: {self.allocation} needs backfill none or easy, and no unavailable windows")
-        if not self.sharing_limit >= 0:
-            raise SwflowError(f"sharing_limit: must be at least 0, not {self.sharing_limit}")
-
     @classmethod
     def of(cls, name: str, options: Mapping[str, Any]) -> "Scheduler":
         """Make the scheduler that the config calls ``name``, with an error that names it."""
-        known = [field.name for field in fields(cls)]
+        if not isinstance(options, Mapping):
+            raise SwflowError(f"schedulers: {name}: must be options with their values, not {options!r}")
         for option in options:
-            if option not in known:
-                raise SwflowError(f"schedulers: {name}: unknown key {option!r}{suggest(option, known)}")
+            if option not in OPTIONS:
+                raise SwflowError(f"schedulers: {name}: unknown key {option!r}{suggest(str(option), OPTIONS)}")
         values = {option: _plain(value) for option, value in options.items() if value is not None}
         try:
             return cls(**values)
@@ -231,24 +126,12 @@ class Scheduler:
         return json.loads(json.dumps(asdict(self), default=_name_of))
 
 
-def require_choice(option: str, value: Any, choices: Iterable[str]) -> None:
-    """Raise an error that says what is known, unless ``value`` is one of the choices."""
-    if value not in list(choices):
-        raise SwflowError(f"{option}: unknown value {value!r}{suggest(value, choices)}")
-
-
-def _require_keys(option: str, content: Mapping[str, Any], needed: Iterable[str], more: Iterable[str] = ()) -> None:
-    needed = tuple(needed)
-    for key in content:
-        if key not in (*needed, *more):
-            raise SwflowError(f"{option}: unknown key {key!r}{suggest(key, (*needed, *more))}")
-    for key in needed:
-        if key not in content:
-            raise SwflowError(f"{option}: {dict(content)} lacks {key!r}")
+#: What an option is where nothing is said.
+_DEFAULTS = {field.name: field.default for field in fields(Scheduler) if field.default is not MISSING}
 
 
 def _plain(value: Any) -> Any:
-    """Return a value of the config with lists as tuples and days as text, so that it can be compared and kept."""
+    """Return a value of the config with days as text, so that it can be compared and kept."""
     if isinstance(value, list | tuple):
         return tuple(_plain(item) for item in value)
     if isinstance(value, Mapping):

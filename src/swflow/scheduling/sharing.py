@@ -2,21 +2,22 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numba import cfunc
+from numba import cfunc, types
 
 from swflow.compilation import njit
 from swflow.errors import SwflowError
 from swflow.scheduling.allocation import fill, next_in
+from swflow.scheduling.compiled import caller
 
 #: What a node's overload costs, as the kernels number it: linear in the overload; the same and a second for every
 #: overloaded shadow, as the paper prints it; a formula; or linear by a computation that forgets parts of shadows.
 LINEAR, PRINTED, FORMULA, FORGETS_SHADOWS = range(4)
 
 #: A formula takes what the processes of a node ask of a resource and what the node has of it.
-PENALTY_SIGNATURE = "float64(float64, float64)"
+PENALTY_SIGNATURE = types.float64(types.float64, types.float64)
 
 #: Ends of penalized jobs are rounded to this fraction of a second, so that rounding errors decide no tie.
 TICKS = 2.0**20
@@ -26,14 +27,10 @@ MOST_PENALTY = 1e9
 
 _NONE = np.uint64(0)
 
-
-@cfunc(PENALTY_SIGNATURE)
-def no_formula(usage: float, capacity: float) -> float:
-    """Stand in where the penalty is no formula."""
-    return 0.0
+_call = caller(2)
 
 
-def penalty_function(function: Callable[..., float]) -> Callable[..., float]:
+def penalty_function(function: Callable[..., float], cache: bool = False) -> Callable[..., float]:
     """
     Compile a penalty so that the kernels can call it without being compiled again.
 
@@ -42,13 +39,15 @@ def penalty_function(function: Callable[..., float]) -> Callable[..., float]:
     function : callable
         A plain Python function that numba can compile, of what the processes of a node ask of a resource and what
         the node has of it.
+    cache : bool
+        Whether to keep what is compiled; the function is then one of a file.
 
     Returns
     -------
     callable
         A C callback, for `Resources`.
     """
-    compiled: Callable[..., float] = cfunc(PENALTY_SIGNATURE, error_model="numpy")(function)
+    compiled: Callable[..., float] = cfunc(PENALTY_SIGNATURE, error_model="numpy", cache=cache)(function)
     return compiled
 
 
@@ -119,11 +118,11 @@ def longest_stretch(resources: Resources, count: int, machine: int) -> float:
     return 1.0 + float(np.maximum(most - 1.0, 0.0).sum()) if resources.slows else 1.0
 
 
-def penalty_of(penalty: str | Callable[..., float]) -> tuple[int, Any]:
-    """Return a penalty as the kernel takes it: its number and its formula."""
+def penalty_of(penalty: str | Callable[..., float]) -> tuple[int, int]:
+    """Return a penalty as the kernel takes it: its number and the address of its formula."""
     if isinstance(penalty, str):
-        return {"linear": LINEAR, "printed": PRINTED, "forgets-shadows": FORGETS_SHADOWS}[penalty], no_formula
-    return FORMULA, penalty
+        return {"linear": LINEAR, "printed": PRINTED, "forgets-shadows": FORGETS_SHADOWS}[penalty], 0
+    return FORMULA, penalty.address  # type: ignore[attr-defined]
 
 
 #: A machine whose processors have nothing in common.
@@ -171,7 +170,7 @@ class Sharing(NamedTuple):
     per_node: int  # processors of a node
     slows: bool  # whether penalties move the ends; otherwise they only guide the allocation
     penalty_kind: int
-    formula: Any
+    formula: int
     demands: np.ndarray  # (jobs, resources), of each process
     capacities: np.ndarray  # (resources,), of each node
     usage: np.ndarray  # (nodes, resources), now
@@ -186,7 +185,7 @@ def new_sharing(
     per_node: int,
     slows: bool,
     penalty_kind: int,
-    formula: Any,
+    formula: int,
     demands: np.ndarray,
     capacities: np.ndarray,
     limit: float,
@@ -239,7 +238,7 @@ def penalty_with(sharing: Sharing, usage: np.ndarray, job: int, processes: int) 
             asked += processes * sharing.demands[job, resource]
         capacity = sharing.capacities[resource]
         if sharing.penalty_kind == FORMULA:
-            value = sharing.formula(asked, capacity)
+            value = _call(sharing.formula, (asked, capacity))
             if value >= 0.0 and value <= MOST_PENALTY:
                 penalty += value
             elif not (value < 0.0 and asked <= capacity):  # below the capacity, negative is none

@@ -1,7 +1,8 @@
 """Simulating: a workload under a scheduler, to the outcome of every job."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from swflow.errors import SwflowError
 from swflow.jobs import NEEDED_COLUMNS, Workload, check_arrays, check_columns, check_workload
 from swflow.machine import MOST_PROCESSORS, free_memory
 from swflow.scheduling import orders
-from swflow.scheduling.scheduler import CHOICES, LOG, Scheduler, require_choice
+from swflow.scheduling.options import require_moment, require_window
+from swflow.scheduling.scheduler import LOG, Scheduler
 
 #: The columns of an outcomes table, in order. Times are seconds; ``load`` is filled by the analysis, ``places`` (the
 #: processors, as ranges such as 0-3,8) and ``centre`` (from 1) by schedulers that are asked for them.
@@ -196,7 +198,27 @@ class Schedule:
     processors: np.ndarray | None = None
 
 
-def prepare(workload: Workload, scheduler: Scheduler) -> Callable[[], Schedule]:
+def warm_up(workload: Workload, scheduler: Scheduler) -> None:
+    """
+    Load or compile every kernel that a simulation may need, so that its time afterwards is its own.
+
+    Parameters
+    ----------
+    workload, scheduler
+        As of `simulate`.
+
+    Raises
+    ------
+    SwflowError
+        As `simulate` does.
+    """
+    few = replace(workload, jobs=workload.jobs.head(2))
+    simulate(few, scheduler)
+    if scheduler.order != LOG and scheduler.shapes == "requested":
+        prepare(few, scheduler, short_queues=False)()  # which a few jobs have
+
+
+def prepare(workload: Workload, scheduler: Scheduler, *, short_queues: bool = True) -> Callable[[], Schedule]:
     """
     Make everything ready that the kernel needs, and return the call that simulates.
 
@@ -206,6 +228,8 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Callable[[], Schedule]:
         The jobs and the machine.
     scheduler : Scheduler
         Any but the recorded schedule.
+    short_queues : bool
+        Whether kernels for short queues may be tried first; the schedule is the same.
 
     Returns
     -------
@@ -217,10 +241,6 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Callable[[], Schedule]:
     SwflowError
         As `simulate` does.
     """
-    from swflow.scheduling.centres import simulate_centres  # numba takes half a second to import
-    from swflow.scheduling.kernels import simulate as simulate_counted
-    from swflow.scheduling.placed import simulate_places
-
     if scheduler.shapes != "requested":
         return _prepare_moldable(workload, scheduler)
     widest = max((centre["processors"] for centre in scheduler.centres), default=workload.machine.processors)
@@ -244,23 +264,31 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Callable[[], Schedule]:
     }
     options: dict[str, Any] = {
         "backfill": _kernel_backfill(scheduler.backfill),
-        "lookahead": 1 if scheduler.backfill == "easy" else scheduler.lookahead,
+        "lookahead": 1 if scheduler.backfill == "easy" else min(scheduler.lookahead, max(jobs.height, 1)),
         "order": order,
         "backfill_order": keys(scheduler.backfill_order, "backfill_order") if scheduler.backfill_order else order,
     }
+    # Kernels are imported, and compiled, only where they are needed.
     if scheduler.centres:
-        centres = [_centre_options(centre, options, keys) for centre in scheduler.centres]
+        from swflow.scheduling.centres import simulate_centres
+
+        centres = [_centre_options(centre, options, keys, jobs.height) for centre in scheduler.centres]
 
         def over_centres() -> Schedule:
             result = simulate_centres(submit, run, planned, processors, centres, dispatch=scheduler.dispatch, **shared)
             return Schedule(result.start, centre=pl.Series(result.centre, dtype=pl.Int64()) + 1)
 
         return over_centres
-    options |= shared | {"unavailable": _windows(scheduler.unavailable, workload.header)}
+    options |= shared | {"unavailable": _windows(scheduler.unavailable, workload.header, workload.machine.processors)}
     machine = workload.machine.processors
 
-    def counted() -> Schedule:
-        return Schedule(simulate_counted(submit, run, planned, processors, machine, **options).start)
+    if scheduler.allocation == "count":
+        from swflow.scheduling.kernels import simulate as simulate_counted
+
+        options["short_queues"] = short_queues
+        return lambda: Schedule(simulate_counted(submit, run, planned, processors, machine, **options).start)
+
+    from swflow.scheduling.placed import simulate_places
 
     def in_places() -> Schedule:
         result = simulate_places(submit, run, planned, processors, machine, allocation=scheduler.allocation, **options)
@@ -286,8 +314,7 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Callable[[], Schedule]:
         return sharing
     if resources is not None:
         options["resources"] = resources
-
-    return counted if scheduler.allocation == "count" else in_places
+    return in_places
 
 
 def _resources(workload: Workload, jobs: pl.DataFrame, scheduler: Scheduler) -> Any:
@@ -361,7 +388,7 @@ def _prepare_moldable(workload: Workload, scheduler: Scheduler) -> Callable[[], 
     options: dict[str, Any] = {
         "select": scheduler.shapes,
         "backfill": _kernel_backfill(scheduler.backfill),
-        "lookahead": 1 if scheduler.backfill == "easy" else scheduler.lookahead,
+        "lookahead": 1 if scheduler.backfill == "easy" else min(scheduler.lookahead, max(jobs.height, 1)),
         "order": order,
         "backfill_order": keys(scheduler.backfill_order, "backfill_order") if scheduler.backfill_order else order,
         "attributes": attributes,
@@ -417,14 +444,15 @@ def _kernel_backfill(backfill: str) -> str:
     return "lookahead" if backfill in ("easy", "selective") else backfill
 
 
-def _centre_options(centre: Mapping[str, Any], shared: Mapping[str, Any], keys: Callable[..., Any]) -> dict[str, Any]:
+def _centre_options(
+    centre: Mapping[str, Any], shared: Mapping[str, Any], keys: Callable[..., Any], jobs: int
+) -> dict[str, Any]:
     """Return the options of one centre: its own, else those that all share."""
     options = dict(shared) | {"machine": centre["processors"]}
     if "backfill" in centre:
-        counted = [choice for choice in CHOICES["backfill"] if choice != "reservation-table"]
-        require_choice("centres: backfill", centre["backfill"], counted)
         options["backfill"] = _kernel_backfill(centre["backfill"])
-        options["lookahead"] = 1 if centre["backfill"] == "easy" else centre.get("lookahead", shared["lookahead"])
+        lookahead = 1 if centre["backfill"] == "easy" else centre.get("lookahead", shared["lookahead"])
+        options["lookahead"] = min(lookahead, max(jobs, 1))
     if "order" in centre:
         options["order"] = options["backfill_order"] = keys(centre["order"], "centres: order")
     if "backfill_order" in centre:
@@ -452,20 +480,26 @@ def _attributes(jobs: pl.DataFrame) -> np.ndarray:
 
 
 def _windows(
-    unavailable: Iterable[Mapping[str, Any]], header: Mapping[str, list[str]]
+    unavailable: Iterable[Mapping[str, Any]], header: Mapping[str, list[str]], machine: int
 ) -> list[tuple[float, float, int]]:
-    """Return the windows in seconds from the log's start."""
+    """Return the windows in seconds from the log's start; one without an end lasts for ever."""
     from swflow.swf import parse_moment, seconds_since_start
 
     def seconds(value: Any, key: str) -> float:
         if isinstance(value, int | float):
             return float(value)
-        return seconds_since_start(header, parse_moment(value, f"unavailable: {key}"))
+        where = f"unavailable: {key}"
+        return require_moment(seconds_since_start(header, parse_moment(value, where)), where)
 
-    return [
-        (seconds(window["from"], "from"), seconds(window["until"], "until"), int(window["processors"]))
-        for window in unavailable
-    ]
+    windows = []
+    for window in unavailable:
+        begin = seconds(window["from"], "from")
+        until = math.inf if window["until"] is None else seconds(window["until"], "until")
+        require_window(begin, until, window)
+        if window["processors"] > machine:
+            raise SwflowError(f"unavailable: {window['processors']:,} processors are not 1 to {machine:,}")
+        windows.append((begin, until, int(window["processors"])))
+    return windows
 
 
 def _as_text(result: Any) -> pl.Series:

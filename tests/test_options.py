@@ -1,0 +1,246 @@
+"""The table of options: what a scheduler refuses, and that schema, help and docs say the same."""
+
+import json
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import typer
+import yaml
+
+from swflow.cli import app
+from swflow.errors import SwflowError
+from swflow.jobs import Workload
+from swflow.machine import Machine
+from swflow.runs import run
+from swflow.scheduling import options
+from swflow.scheduling.options import CHOICES, OPTIONS, ORDERS, NamedOrder, help_of, schema_of
+from swflow.scheduling.orders import NAMED
+from swflow.scheduling.scheduler import Scheduler
+from swflow.scheduling.simulate import simulate
+
+ROOT = Path(__file__).parents[1]
+
+
+def window(begin: Any = 0, until: Any = 10, processors: Any = 1) -> dict[str, Any]:
+    return {"unavailable": [{"from": begin, "until": until, "processors": processors}]}
+
+
+#: Options, and what is said of them; the first word is the option to blame.
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"order": 5}, "order: must be the name of an order or a formula, not 5"),
+    ({"order": ["fcfs"]}, "order: must be the name of an order"),
+    ({"order": "nope"}, "order: unknown order 'nope'"),
+    ({"order": "log10(1, 2)"}, "log10 has a wrong number of arguments at position 1"),
+    ({"backfill": "xx"}, "backfill: unknown value 'xx'"),
+    ({"backfill": ["easy"]}, "backfill: unknown value ('easy',)"),
+    ({"backfill_order": "log"}, "backfill_order: unknown order 'log'"),
+    ({"lookahead": "3"}, "lookahead: must be a whole number, not '3'"),
+    ({"lookahead": 2.5}, "lookahead: must be a whole number, not 2.5"),
+    ({"lookahead": True}, "lookahead: must be a whole number, not True"),
+    ({"lookahead": 0}, "lookahead: must be at least 1, not 0"),
+    ({"places": "yes", "allocation": "first-fit"}, "places: must be true or false, not 'yes'"),
+    ({"penalty": 3}, "penalty: must be a text, not 3"),
+    ({"penalty": "log(1, 2)"}, "log has a wrong number of arguments"),
+    ({"sharing_limit": "much"}, "sharing_limit: must be a number, not 'much'"),
+    ({"sharing_limit": -1}, "sharing_limit: must be at least 0"),
+    ({"sharing_limit": math.nan}, "sharing_limit: must be at least 0"),
+    ({"efficiency": 0}, "efficiency: must be above 0 and at most 1"),
+    ({"efficiency": 2}, "efficiency: must be at most 1"),
+    ({"without_status": 5}, "without_status: must be a list of whole numbers, not 5"),
+    ({"without_status": ["x"]}, "without_status: must be a whole number, not 'x'"),
+    ({"unavailable": {"from": 1}}, "unavailable: must be a list of windows"),
+    ({"unavailable": [5]}, "unavailable: each must have the keys from, until, processors, not be 5"),
+    ({"unavailable": [{"from": 1, "until": 2}]}, "unavailable: {'from': 1, 'until': 2} lacks 'processors'"),
+    (window(processors=-2), "unavailable: processors: must be at least 1, not -2"),
+    (window(processors=0), "unavailable: processors: must be at least 1, not 0"),
+    (window(processors=1.5), "unavailable: processors: must be a whole number"),
+    (window(begin="abc"), "unavailable: from: must be a date such as 1996-01-01, not 'abc'"),
+    (window(begin=10, until=10), "unavailable: the window from 10 until 10 is empty"),
+    (window(begin=100, until=10), "unavailable: the window from 100 until 10 is empty"),
+    (window("1996-01-02", "1996-01-01"), "unavailable: the window from 1996-01-02 until 1996-01-01 is empty"),
+    (window(until=1e18), "unavailable: until: 1e+18 is not a time between"),
+    (window(begin=math.nan), "unavailable: from: nan is not a time between"),
+    (window(begin=-math.inf), "unavailable: from: -inf is not a time between"),
+    (window(begin=None), "unavailable: from: must be seconds from the log's start or a day, not None"),
+    ({"centres": [5]}, "centres: each must have the keys processors, not be 5"),
+    ({"centres": 5}, "centres: must be a list of centres"),
+    ({"centres": [{"processors": 0}]}, "centres: processors: must be at least 1, not 0"),
+    ({"centres": [{"processors": 4, "order": "nope"}]}, "centres: order: unknown order 'nope'"),
+    ({"centres": [{"processors": 4, "backfill": "xx"}]}, "centres: backfill: unknown value 'xx'"),
+    ({"centres": [{"processors": 4, "lookahead": 0}]}, "centres: lookahead: must be at least 1, not 0"),
+    ({"centres": [{"processors": 4, "size": 0}]}, "centres: unknown key 'size'"),
+    ({"order": "log", "prediction": "system"}, "prediction: the recorded schedule (order log) is not planned"),
+    ({"order": "log", "backfill": "easy"}, "backfill: the recorded schedule (order log) is not planned"),
+    ({"places": True}, "places: processors have no place with allocation count"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "words"), WRONG, ids=str)
+def test_what_is_wrong_is_refused_when_the_config_is_read(wrong: dict[str, Any], words: str) -> None:
+    with pytest.raises(SwflowError) as caught:
+        Scheduler.of("mine", wrong)
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith("schedulers: mine: ")
+    assert words in str(caught.value)
+    with pytest.raises(SwflowError):
+        Scheduler(**wrong)
+
+
+def test_options_that_are_no_options_are_refused() -> None:
+    for content in (None, 5, ["fcfs"], "easy"):
+        with pytest.raises(SwflowError, match="schedulers: mine: must be options"):
+            Scheduler.of("mine", content)  # type: ignore[arg-type]
+
+
+def tiny(machine: int = 4) -> Workload:
+    jobs = pl.DataFrame({
+        "job_id": [1, 2, 3, 4], "submit_time": [0.0, 1.0, 2.0, 3.0], "run_time": [10.0, 10.0, 3.0, 5.0],
+        "processors": [3, 4, 1, 2], "estimate": [10.0, 10.0, 5.0, 5.0], "user_id": [1, 1, 1, 2],
+    })  # fmt: skip
+    return Workload(jobs, Machine.of(machine), "tiny")
+
+
+@pytest.mark.parametrize("allocation", ["count", "first-fit", "longest-idle", "first-contiguous"])
+@pytest.mark.parametrize("backfill", ["none", "easy", "lookahead", "conservative"])
+def test_windows_without_an_end_and_beyond_the_machine(allocation: str, backfill: str) -> None:
+    narrow = Workload(tiny().jobs.filter(pl.col("processors") < 4), Machine.of(4), "narrow")
+    for_ever = Scheduler(allocation=allocation, backfill=backfill, **window(20.0, None, 1))
+    long = Scheduler(allocation=allocation, backfill=backfill, **window(20.0, 1e9, 1))
+    assert simulate(narrow, for_ever)["start_time"].equals(simulate(narrow, long)["start_time"])
+    with pytest.raises(SwflowError, match="jobs never start, the first with 4 processors"):
+        simulate(tiny(), Scheduler(allocation=allocation, backfill=backfill, **window(0.0, None, 1)))
+    with pytest.raises(SwflowError, match="9,999 processors are not 1 to 4"):
+        simulate(tiny(), Scheduler(allocation=allocation, backfill=backfill, **window(0, 100000, 9999)))
+
+
+@pytest.mark.parametrize("allocation", ["count", "first-fit"])
+def test_a_lookahead_beyond_the_jobs_is_their_number(allocation: str) -> None:
+    far, near = (
+        simulate(tiny(), Scheduler(backfill="lookahead", lookahead=ahead, allocation=allocation))["start_time"]
+        for ahead in (10**15, 4)
+    )
+    assert far.equals(near)
+
+
+@pytest.mark.parametrize("prediction", ["user", "system"])
+@pytest.mark.parametrize("allocation", ["count", "first-fit"])
+def test_a_new_name_of_an_order_needs_nothing_else(monkeypatch, allocation: str, prediction: str) -> None:
+    for formula in ("estimate - processors", "-wait / estimate"):
+        monkeypatch.setitem(ORDERS, "brand-new", NamedOrder(formula, ""))
+        monkeypatch.setitem(NAMED, "brand-new", formula)
+        for where in ("order", "backfill_order"):
+            named, written = (
+                simulate(
+                    tiny(),
+                    Scheduler(backfill="easy", allocation=allocation, prediction=prediction, **{where: order}),
+                )
+                for order in ("brand-new", formula)
+            )
+            assert named.equals(written)
+
+
+def test_the_time_of_a_run_is_without_compiling(monkeypatch, tmp_path: Path) -> None:
+    """Two jobs take the short path, a long queue another one: both have to be compiled before the clock starts."""
+    from swflow.scheduling import kernels
+
+    count = 3_000
+    jobs = pl.DataFrame({
+        "job_id": np.arange(count), "submit_time": np.zeros(count), "run_time": np.full(count, 10.0),
+        "processors": np.full(count, 5), "estimate": np.full(count, 20.0),
+    })  # fmt: skip
+    events: list[str] = []
+    general = kernels._simulate
+
+    def counted(*arguments: Any) -> None:
+        events.append("general")
+        general(*arguments)
+
+    monkeypatch.setattr(kernels, "_simulate", counted)
+    clock = time.perf_counter
+
+    def looked_at() -> float:
+        events.append("clock")
+        return clock()
+
+    monkeypatch.setattr("swflow.runs.time.perf_counter", looked_at)
+    run(Workload(jobs, Machine.of(8), "long"), Scheduler(backfill="easy"))
+    assert events == ["general", "clock", "general", "clock"]
+
+
+# -- one table
+
+
+def test_the_schema_is_the_table() -> None:
+    schema = yaml.safe_load((ROOT / "workflow/schemas/config.schema.yaml").read_text())
+    known = schema["properties"]["schedulers"]["additionalProperties"]["properties"]
+    assert list(known) == list(OPTIONS)
+    for name in OPTIONS:
+        assert {key: value for key, value in known[name].items() if key != "description"} == schema_of(name), name
+    for name in ORDERS:
+        assert name in known["order"]["description"]
+
+
+def test_the_command_has_the_options_of_the_table() -> None:
+    help_texts = {
+        parameter.name: parameter.help for parameter in typer.main.get_command(app).commands["simulate"].params
+    }
+    for name in OPTIONS.keys() - {"unavailable", "centres", "without_status"}:
+        assert help_texts[name] == help_of(name)
+    assert {"unavailable", "centre", "without_status"} <= help_texts.keys()
+
+
+def test_a_scheduler_has_the_options_of_the_table() -> None:
+    assert list(Scheduler().to_dict()) == list(OPTIONS)
+    documented = Scheduler.__doc__ or ""
+    for name in OPTIONS:
+        assert f"\n    {name} : " in documented
+    assert json.dumps(Scheduler().to_dict())
+
+
+def test_the_documentation_has_every_choice_and_every_order() -> None:
+    text = (ROOT / "docs/schedulers.md").read_text() + (ROOT / "docs/resource-sharing.md").read_text()
+    for name, choices in CHOICES.items():
+        for choice in choices:
+            assert any(f"{mark}{choice}`" in text for mark in ("`", f"{name}: ")), (name, choice)
+    for name, order in ORDERS.items():
+        assert f"`{name}`" in text
+        assert order.formula in text, name
+    assert options.LATEST == 1e12
+
+
+def test_the_policies_of_the_literature_are_the_named_orders() -> None:
+    policies = yaml.safe_load((ROOT / "config/policies.yaml").read_text())["schedulers"]
+    formulas = {name: content["order"] for name, content in policies.items()}
+    assert formulas
+    for name, formula in formulas.items():
+        assert formula == NAMED[name]
+    assert {"f1", "f2", "f3", "f4", "wfp3", "unicef", "saf", "expansion-factor"} <= formulas.keys()
+    for name, content in policies.items():
+        Scheduler.of(name, content)
+
+
+@pytest.mark.parametrize(
+    ("name", "now", "submit", "estimate", "processors", "expected"),
+    [
+        # by hand, from the papers' definitions: r the estimate, n the processors, s the submit time, w the wait
+        ("f1", 1000.0, 100.0, 1000.0, 4, 3 * 4 + 870 * 2),
+        ("f2", 1000.0, 100.0, 900.0, 4, 30 * 4 + 25_600 * 2),
+        ("f3", 1000.0, 100.0, 1000.0, 4, 1000 * 4 + 6_860_000 * 2),
+        ("f4", 1000.0, 100.0, 1000.0, 4, 1000 * 2 + 530_000 * 2),
+        ("wfp3", 700.0, 100.0, 300.0, 4, -(2**3) * 4),
+        ("unicef", 700.0, 100.0, 300.0, 4, -600 / (2 * 300)),
+        ("unicef", 700.0, 100.0, 300.0, 1, -600 / (1 * 300)),
+        ("saf", 700.0, 100.0, 300.0, 4, 1200),
+        ("expansion-factor", 700.0, 100.0, 300.0, 4, -3),
+    ],
+)
+def test_published_policies_are_as_their_papers_define_them(name, now, submit, estimate, processors, expected) -> None:
+    from swflow.scheduling.orders import compile_formula
+
+    value = compile_formula(name).function.ctypes(now, submit, estimate, processors, 0, 0, 0, 0, 0)
+    assert value == pytest.approx(expected, rel=1e-12)
