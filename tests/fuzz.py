@@ -123,15 +123,30 @@ def draw_options(rng: random.Random, drawn: Drawn, unit: float) -> dict[str, Any
             options |= {"backfill": rng.choice(["none", "easy"]), "sharing_limit": rng.choice([0.0, 0.5, 2.0])}
         drawn.machine = replace(drawn.machine, capacities={"memory": rng.choice([2.0, 3.0, 1000.0])})
         drawn.table["memory"] = [float(rng.choice([0, 1, 2, 3])) for _ in drawn.table["job_id"]]
-    if kind == "centres":
-        options["dispatch"] = rng.choice(list(CHOICES["dispatch"]))
-        sizes = [drawn.machine.processors, rng.randint(1, drawn.machine.processors)]
-        options["centres"] = tuple({"processors": size} for size in sizes[: rng.randint(1, 2)])
     if kind == "shapes":
-        options |= {"shapes": rng.choice(["submit", "start"]), "event_order": "batch"}
+        options["shapes"] = rng.choice(["submit", "start"])
         options["prediction"] = rng.choice(["user", "perfect", "double"])
         draw_shapes(rng, drawn)
+    if kind == "centres" or (kind == "shapes" and rng.random() < 0.3):
+        options["dispatch"] = rng.choice(list(CHOICES["dispatch"]))
+        sizes = [drawn.machine.processors, rng.randint(1, drawn.machine.processors)]
+        options["centres"] = tuple(draw_centre(rng, size, orders) for size in sizes[: rng.randint(1, 2)])
+    if kind == "shapes" and "centres" not in options:
+        options["unavailable"] = tuple(draw_window(rng, drawn, unit) for _ in range(rng.choice([0, 0, 1, 2])))
     return options
+
+
+def draw_centre(rng: random.Random, processors: int, orders: list[str]) -> dict[str, Any]:
+    """Draw a centre, with a queue that is served in a way of its own now and then."""
+    centre: dict[str, Any] = {"processors": processors}
+    if rng.random() < 0.3:
+        centre["order"] = rng.choice(orders)
+    if rng.random() < 0.3:
+        centre |= {
+            "backfill": rng.choice(["none", "easy", "lookahead", "conservative"]),
+            "lookahead": rng.randint(1, 3),
+        }
+    return centre
 
 
 def draw_window(rng: random.Random, drawn: Drawn, unit: float) -> dict[str, Any]:
@@ -204,12 +219,24 @@ def slow_policy(drawn: Drawn) -> naive.Policy:
     )
 
 
+def centre_policy(policy: naive.Policy, centre: dict[str, Any]) -> naive.Policy:
+    """Return the policy of a centre: its own, else that which all share."""
+    changes: dict[str, Any] = {}
+    if "order" in centre:
+        changes |= {"order": centre["order"], "backfill_order": centre["order"]}
+    if "backfill" in centre:
+        easy = centre["backfill"] == "easy"
+        changes |= {"backfill": "lookahead" if easy else centre["backfill"]}
+        changes |= {"lookahead": 1 if easy else centre["lookahead"]}
+    return replace(policy, **changes)
+
+
 def differences(drawn: Drawn, outcomes: pl.DataFrame) -> str:
     """Return what the kernels and the slow simulator disagree about, or nothing."""
     jobs, policy = slow_jobs(drawn), slow_policy(drawn)
-    centres = [one["processors"] for one in drawn.options.get("centres", ())]
+    centres = drawn.options.get("centres", ())
     if centres:
-        machines = [naive.Machine(size, policy) for size in centres]
+        machines = [naive.Machine(one["processors"], centre_policy(policy, one)) for one in centres]
         done = naive.simulate_centres(jobs, machines, drawn.options["dispatch"])
     else:
         done = [naive.simulate(jobs, drawn.machine.processors, policy)]

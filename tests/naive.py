@@ -350,7 +350,15 @@ class Machine:
 
     def shapes_of(self, job: Job) -> list[Job]:
         """Return the forms in which a queued job may start."""
-        return job.molded() if self.policy.shapes == "start" else [job]
+        return self.forms_of(job) if self.policy.shapes == "start" else [job]
+
+    def forms_of(self, job: Job) -> list[Job]:
+        """Return the forms of a job that the machine has room for."""
+        return [form for form in job.molded() if form.processors <= self.processors]
+
+    def takes(self, job: Job) -> bool:
+        """Return whether the machine has room for a job, in one of its forms if these are chosen."""
+        return bool(self.forms_of(job)) if self.policy.shapes != "requested" else job.processors <= self.processors
 
     def fastest_now(self, job: Job, now: float, reservations: list[Occupation]) -> tuple[Job, list[int]] | None:
         """Return the fastest form of the job that can start at once, and its processors."""
@@ -368,7 +376,8 @@ class Machine:
         reserved = dict(self.reserved)
         for queued in self.ordered(self.policy.order, now):
             if queued.number not in reserved:
-                reserved[queued.number] = self.earliest(queued, now, list(reserved.values()))
+                forms = self.shapes_of(queued)
+                reserved[queued.number] = self.soonest(forms, now, list(reserved.values()))[1]
         return list(reserved.values())
 
     # -- events
@@ -380,7 +389,7 @@ class Machine:
             if len(last) == 2:
                 job.planned = max(1.0, min(job.planned, sum(last) / 2))
         if self.policy.shapes == "submit":
-            job, _ = self.soonest(job.molded(), job.submit, self.planned_queue(job.submit))
+            job, _ = self.soonest(self.forms_of(job), job.submit, self.planned_queue(job.submit))
         self.queue.append(job)
         self.newcomers.append(job)
 
@@ -561,7 +570,7 @@ class Dispatcher:
 
     def choose(self, job: Job, now: float) -> int:
         """Return the index of the machine for the job; ties go to the lowest."""
-        wide = [index for index, machine in enumerate(self.machines) if machine.processors >= job.processors]
+        wide = [index for index, machine in enumerate(self.machines) if machine.takes(job)]
         if self.rule == "round-robin":
             chosen = min(wide, key=lambda index: (index < self.turn, index))
             self.turn = (chosen + 1) % len(self.machines)
@@ -581,7 +590,8 @@ class Dispatcher:
         last = machine.history.get(job.user, [])[-2:]
         if machine.policy.predict and len(last) == 2:
             job = replace(job, planned=max(1.0, min(job.planned, sum(last) / 2)))
-        return machine.earliest(job, now, planned).start
+        forms = machine.forms_of(job) if machine.policy.shapes != "requested" else [job]
+        return machine.soonest(forms, now, planned)[1].start
 
 
 def simulate_centres(jobs: list[Job], machines: list[Machine], rule: str) -> list[Machine]:

@@ -22,11 +22,10 @@ from swflow.jobs import (
     write_workload,
 )
 from swflow.machine import Machine
-from swflow.scheduling import kernels, moldable
-from swflow.scheduling.centres import simulate_centres
-from swflow.scheduling.placed import simulate_places
+from swflow.scheduling.engine import simulation as kernels
+from swflow.scheduling.machine.placed import simulate_places
+from swflow.scheduling.machine.shared import Resources
 from swflow.scheduling.scheduler import Scheduler
-from swflow.scheduling.sharing import Resources
 from swflow.scheduling.simulate import simulate
 from swflow.workloads.clean import clean, clean_log, open_workload, recorded_use
 
@@ -139,7 +138,7 @@ ARRAYS: dict[str, Any] = {
     [
         lambda **arrays: kernels.simulate(**arrays, machine=4, backfill="lookahead"),
         lambda **arrays: simulate_places(**arrays, machine=4, backfill="lookahead"),
-        lambda **arrays: simulate_centres(**arrays, centres=[{"machine": 4}], dispatch="least-loaded"),
+        lambda **arrays: kernels.simulate(**arrays, machine=4, centres=[{"machine": 4}], dispatch="least-loaded"),
     ],
 )
 @pytest.mark.parametrize(
@@ -161,15 +160,15 @@ def test_arrays_are_checked_whoever_calls(kernel: Any, name: str, values: list[A
 
 def test_shapes_and_resources_are_checked():
     run = np.array([5.0, 2.0, 5.0])
-    request = (ARRAYS["submit"], ARRAYS["planned"], ARRAYS["processors"])
+    request = (ARRAYS["submit"], ARRAYS["planned"], ARRAYS["planned"], ARRAYS["processors"])
     for first, widths, part in [
         ([0, 1, 3], [1, 2, 0], "shapes: job 2: 0 processors"),
         ([0, 1, 3], [1, 2, 9], "shapes: job 2 needs 9 of 4"),
         ([0, 1, 4], [1, 2, 1], "first must lead to the shapes of 2 jobs"),
         ([0, 3, 3], [1, 2, 1], "at least one each"),
     ]:
-        shapes = moldable.Shapes(np.array(first), run, run, np.array(widths))
-        assert part in message(moldable.simulate, *request, shapes, 4, select="submit")
+        shapes = kernels.Shapes(np.array(first), run, run, np.array(widths))
+        assert part in message(kernels.simulate, *request, 4, shapes=shapes, select="submit")
     for changes, part in [
         ({"demands": np.array([[1.0], [math.nan]])}, "demands must be finite and not negative"),
         ({"demands": np.array([[1.0]])}, "demands are needed of 2 jobs"),
@@ -240,7 +239,7 @@ def test_a_memory_that_is_full_is_one_line(monkeypatch: pytest.MonkeyPatch):
     def full(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("swflow.scheduling.kernels.simulate", full)
+    monkeypatch.setattr("swflow.scheduling.engine.simulation.simulate", full)
     assert "does not fit into the memory" in message(simulate, workload(), Scheduler())
 
 

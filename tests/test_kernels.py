@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 import naive
 from swflow.errors import SwflowError
-from swflow.scheduling import kernels, profile
-from swflow.scheduling.centres import DISPATCHES, simulate_centres
-from swflow.scheduling.queue_order import key_function
+from swflow.scheduling.engine import loop
+from swflow.scheduling.engine import simulation as kernels
+from swflow.scheduling.engine.queue import key_function
+from swflow.scheduling.machine import counted as profile
+from swflow.scheduling.options import CHOICES
 
 Jobs = list[tuple[float, float, float, int, int]]  # submit, run, planned, processors, user
 
@@ -165,9 +167,9 @@ def test_a_formula_orders_the_queue(monkeypatch: pytest.MonkeyPatch):
         ours = {"order": compiled, "backfill": backfill, "backfill_order": compiled if second == "formula" else second}
         slowly = {"order": "formula", "backfill": backfill, "backfill_order": second}
         assert by_kernel(jobs, machine, **ours) == by_naive(jobs, machine, **slowly), (case, jobs, machine, slowly)
-        before = before or len(kernels._simulate.signatures)
+        before = before or len(loop.run_events.signatures)
     by_kernel(jobs, machine, order=key_function(lambda now, a, b, c, d, e, f, g, job: -job))
-    assert len(kernels._simulate.signatures) == before == 1  # a new formula compiles nothing but itself
+    assert len(loop.run_events.signatures) == before == 1  # a new formula compiles nothing but itself
 
 
 def test_static_keys_order_the_queue_and_unknown_ones_come_last():
@@ -227,7 +229,12 @@ def test_the_head_is_tried_before_its_reservation():
 # -- several centres
 
 
-@pytest.mark.parametrize("dispatch", DISPATCHES)
+def simulate_centres(columns: dict[str, np.ndarray], centres: list[dict[str, Any]], **options: Any) -> kernels.Schedule:
+    widest = max(centre["machine"] for centre in centres)
+    return kernels.simulate(**columns, machine=widest, centres=centres, **options)
+
+
+@pytest.mark.parametrize("dispatch", CHOICES["dispatch"])
 def test_centres_have_the_schedule_of_the_slow_simulator(dispatch: str):
     rng = random.Random(dispatch)
     for case in range(500):
@@ -259,7 +266,7 @@ def test_centres_have_the_schedule_of_the_slow_simulator(dispatch: str):
             number: (start, index) for index, machine in enumerate(machines) for number, start in machine.starts.items()
         }
         columns = arrays(jobs)
-        found = simulate_centres(**columns, centres=centres, dispatch=dispatch, per_event=per_event, predict=predict)
+        found = simulate_centres(columns, centres=centres, dispatch=dispatch, per_event=per_event, predict=predict)
         pairs = dict(enumerate(zip(found.start.tolist(), found.centre.tolist(), strict=True)))
         assert pairs == expected, (case, jobs, centres, predict, per_event)
 
@@ -271,8 +278,8 @@ def test_a_plan_of_a_long_queue_finds_room():
     ]
     columns = arrays(jobs)
     options = {"machine": 8, "backfill": "lookahead", "lookahead": 1, "order": "fcfs", "backfill_order": "fcfs"}
-    alone = simulate_centres(**columns, centres=[options], dispatch="round-robin")
-    planned = simulate_centres(**columns, centres=[options], dispatch="earliest-start")
+    alone = simulate_centres(columns, centres=[options], dispatch="round-robin")
+    planned = simulate_centres(columns, centres=[options], dispatch="earliest-start")
     assert planned.start.tolist() == alone.start.tolist()
 
 
@@ -283,7 +290,7 @@ def test_bad_centres_are_named():
         ([{"machine": 2}, {"machine": 1}], "round-robin", "dispatch: job 0 needs 3 of 2 processors"),
     ]:
         with pytest.raises(SwflowError, match=message):
-            simulate_centres(**columns, centres=centres, dispatch=dispatch)
+            simulate_centres(columns, centres=centres, dispatch=dispatch)
 
 
 # -- the availability profile
@@ -382,7 +389,7 @@ def log(request: pytest.FixtureRequest, traces: Path) -> tuple[dict[str, np.ndar
 @pytest.mark.parametrize("policy", POLICIES)
 def test_real_logs_keep_within_the_machine(log: tuple[dict[str, np.ndarray], int], policy: str):
     jobs, machine = log
-    start, promise = kernels.simulate(**jobs, machine=machine, **POLICIES[policy])
+    start, promise, *_ = kernels.simulate(**jobs, machine=machine, **POLICIES[policy])
     assert (start >= jobs["submit"]).all()
     times = np.concatenate([start + jobs["run"], start])
     change = np.concatenate([-jobs["processors"], jobs["processors"]])

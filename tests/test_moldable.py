@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
-from swflow.scheduling import kernels
-from swflow.scheduling.moldable import SELECTIONS, Shapes, simulate
-from swflow.scheduling.queue_order import key_function
+from swflow.scheduling.engine import simulation as kernels
+from swflow.scheduling.engine.queue import key_function
+from swflow.scheduling.engine.simulation import Shapes, simulate
 from test_kernels import random_jobs
 
 Moldable = list[naive.Job]
+SELECTIONS = ("submit", "start")
 
 
 def mold(rng: random.Random, jobs: list[tuple[float, float, float, int, int]], machine: int) -> Moldable:
@@ -43,7 +44,9 @@ def by_kernel(jobs: Moldable, machine: int, select: str, **options: Any) -> list
     attributes[:, 0] = [job.user for job in jobs]
     submit, request = (np.array([getattr(job, name) for job in jobs]) for name in ("submit", "planned"))
     widths = np.array([job.processors for job in jobs])
-    found = simulate(submit, request, widths, shapes, machine, select=select, attributes=attributes, **options)
+    found = simulate(
+        submit, request, request, widths, machine, shapes=shapes, select=select, attributes=attributes, **options
+    )
     return list(zip(found.start.tolist(), found.processors.tolist(), found.run.tolist(), strict=True))
 
 

@@ -2,6 +2,8 @@
 
 import json
 import math
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 import typer
 import yaml
 
+import swflow
 from swflow.cli import app
 from swflow.errors import SwflowError
 from swflow.jobs import Workload
@@ -146,7 +149,7 @@ def test_a_new_name_of_an_order_needs_nothing_else(monkeypatch, allocation: str,
 
 def test_the_time_of_a_run_is_without_compiling(monkeypatch, tmp_path: Path) -> None:
     """Two jobs take the short path, a long queue another one: both have to be compiled before the clock starts."""
-    from swflow.scheduling import kernels
+    from swflow.scheduling.engine import simulation
 
     count = 3_000
     jobs = pl.DataFrame({
@@ -154,13 +157,13 @@ def test_the_time_of_a_run_is_without_compiling(monkeypatch, tmp_path: Path) -> 
         "processors": np.full(count, 5), "estimate": np.full(count, 20.0),
     })  # fmt: skip
     events: list[str] = []
-    general = kernels._simulate
+    general = simulation.run_events
 
     def counted(*arguments: Any) -> None:
         events.append("general")
         general(*arguments)
 
-    monkeypatch.setattr(kernels, "_simulate", counted)
+    monkeypatch.setattr(simulation, "run_events", counted)
     clock = time.perf_counter
 
     def looked_at() -> float:
@@ -244,3 +247,15 @@ def test_published_policies_are_as_their_papers_define_them(name, now, submit, e
 
     value = compile_formula(name).function.ctypes(now, submit, estimate, processors, 0, 0, 0, 0, 0)
     assert value == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_package_offers_its_names_without_importing_them() -> None:
+    code = (
+        "import sys, swflow; heavy = {'numba', 'polars', 'numpy'} & set(sys.modules); assert not heavy, heavy; "
+        "assert all(callable(getattr(swflow, name)) for name in swflow.__all__); assert 'simulate' in dir(swflow); "
+        "assert 'numba' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        swflow.nothing  # noqa: B018

@@ -13,9 +13,9 @@ from numba import cfunc
 
 import naive
 from swflow.errors import SwflowError
-from swflow.scheduling.allocation import ALLOCATIONS, LEAST_SHARED
-from swflow.scheduling.placed import Places, simulate_places
-from swflow.scheduling.queue_order import KEY_SIGNATURE
+from swflow.scheduling.engine.queue import KEY_SIGNATURE
+from swflow.scheduling.machine.placed import Places, simulate_places
+from swflow.scheduling.machine.places import ALLOCATIONS, LEAST_SHARED
 
 Row = tuple[float, float, float, int, int]  # submit, run, planned, processors, user
 

@@ -14,11 +14,11 @@ from swflow.errors import SwflowError
 from swflow.jobs import Workload
 from swflow.machine import Machine
 from swflow.runs import run
-from swflow.scheduling.allocation import ALLOCATIONS
+from swflow.scheduling.machine.placed import Places, simulate_places
+from swflow.scheduling.machine.places import ALLOCATIONS
+from swflow.scheduling.machine.shared import Resources
 from swflow.scheduling.orders import compile_penalty
-from swflow.scheduling.placed import Places, simulate_places
 from swflow.scheduling.scheduler import Scheduler
-from swflow.scheduling.sharing import Resources
 from swflow.scheduling.simulate import simulate
 from swflow.workloads.clean import clean_log
 from swflow.workloads.machine import with_machine

@@ -211,11 +211,11 @@ def test_a_fingerprint_counts_what_a_command_runs(tmp_path, monkeypatch):
         (package / file).write_text(text)
         return {command for command in commands if before[command] != after[command]}
 
-    first_line = ast.get_docstring(ast.parse((package / "scheduling/kernels.py").read_text()))
-    assert changed_by("scheduling/kernels.py", first_line, "Other words.") == set()
-    assert "simulate" in changed_by("scheduling/kernels.py", "free = machine", "free = machine + 0")
+    first_line = ast.get_docstring(ast.parse((package / "scheduling/engine/short_queues.py").read_text()))
+    assert changed_by("scheduling/engine/short_queues.py", first_line, "Other words.") == set()
+    assert "simulate" in changed_by("scheduling/engine/short_queues.py", "free = machine", "free = machine + 0")
     assert not {"fetch", "clean", "select", "report"} & changed_by(
-        "scheduling/kernels.py", "free = machine", "free = machine + 0"
+        "scheduling/engine/short_queues.py", "free = machine", "free = machine + 0"
     )
     assert changed_by("report.html", "swflow report", "our report") == {"report"}
     assert changed_by("logs.py", "BACK_OFF = 0.3", "BACK_OFF = 0.4") == {"fetch"}

@@ -17,6 +17,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 KEPT_CACHES = 4
 
 
+#: What the source of a kernel has in it: the decorator, or where it is taken from.
+_MARKS = (b"njit", b"numba", b"engine.compiled")
+
+
 def _cache_folder() -> Path:
     """
     Return a folder named by the sources of all kernels.
@@ -28,7 +32,7 @@ def _cache_folder() -> Path:
     digest = hashlib.blake2b(sys.version.encode(), digest_size=8)
     for path in sorted(package.rglob("*.py")):
         source = path.read_bytes()
-        if b"njit" in source:
+        if any(mark in source for mark in _MARKS):
             digest.update(source)
     home = os.environ.get("SWFLOW_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "swflow"
     return Path(home) / f"kernels-{digest.hexdigest()}"

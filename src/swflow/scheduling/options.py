@@ -534,16 +534,17 @@ REFUSALS: tuple[Refusal, ...] = (
         lambda one: any(centre.get("backfill") == "reservation-table" for centre in one.centres),
         "a reservation-table has numbered processors; choose another backfill",
     ),
+    Refusal(
+        "shapes",
+        lambda one: one.shapes != "requested" and one.allocation != "count",
+        "the choice of shapes needs allocation count; leave one of them out",
+    ),
+    Refusal(
+        "shapes",
+        lambda one: one.shapes != "requested" and one.prediction == "system",
+        "what a user's last run times say of other shapes is not known; choose another prediction",
+    ),
 )
-
-#: What the choice of shapes works with alone, for now.
-_PLAIN = {
-    "allocation": "count",
-    "prediction": ("user", "perfect", "double"),
-    "event_order": "batch",
-    "unavailable": (),
-    "centres": (),
-}
 
 
 def check_together(scheduler: Any, defaults: Mapping[str, Any]) -> None:
@@ -569,9 +570,3 @@ def check_together(scheduler: Any, defaults: Mapping[str, Any]) -> None:
         for name, default in defaults.items():
             if name not in ("order", "without_status") and getattr(scheduler, name) != default:
                 raise SwflowError(f"{name}: the recorded schedule (order log) is not planned; leave {name} out")
-    if scheduler.shapes != "requested":
-        for name, fine in _PLAIN.items():
-            value = getattr(scheduler, name)
-            if value != fine and not (isinstance(fine, tuple) and value in fine):
-                given = f"{name} {value}" if isinstance(value, str) else name
-                raise SwflowError(f"shapes: {scheduler.shapes} does not go with {given}; leave one of them out")

@@ -171,7 +171,7 @@ def compile_formula(text: str, option: str = "order") -> Formula:
     >>> formula.changes, formula.function.ctypes(30, 10, 20, 4, 0, 0, 0, 0, 0)
     (True, -4.0)
     """
-    from swflow.scheduling.queue_order import key_function
+    from swflow.scheduling.engine.queue import key_function
 
     tree, names = parsed(text, option)
     function = _compiled(text, tree, option, _PARAMETERS, "    wait = now - submit_time\n", key_function)
@@ -238,7 +238,7 @@ def compile_penalty(penalty: str) -> Any:
     """
     if penalty in PENALTIES:
         return penalty
-    from swflow.scheduling.sharing import penalty_function
+    from swflow.scheduling.machine.shared import penalty_function
 
     tree = _parse_formula(penalty, ("usage", "capacity"), "penalty")
     return _compiled(penalty, tree, "penalty", ("usage", "capacity"), "", penalty_function)
@@ -279,7 +279,7 @@ def kernel_order(
     if order == "fcfs":
         return order
     if not isinstance(order, str):
-        from swflow.scheduling.queue_order import key_function
+        from swflow.scheduling.engine.queue import key_function
 
         return key_function(getattr(order, "py_func", order))
     tree, names = parsed(order, option)
@@ -291,7 +291,7 @@ def kernel_order(
             return np.broadcast_to(_arithmetic(tree, columns), submit.shape).astype(np.float64)
         except _NotPlainError:
             pass
-    from swflow.scheduling.queue_order import keys_of
+    from swflow.scheduling.engine.queue import keys_of
 
     return keys_of(compile_formula(order, option).function, submit, planned, columns["processors"], attributes)
 

@@ -23,7 +23,7 @@ class Scheduler:
     order : str
         The order of the queue: a name of `swflow.scheduling.orders.NAMED`, a formula, or ``log``, which
         replays the recorded start times. Python users may give a plain or jitted function of nine floats
-        instead; see `swflow.scheduling.queue_order.key_function`.
+        instead; see `swflow.scheduling.engine.queue.key_function`.
     backfill : {'none', 'easy', 'lookahead', 'selective', 'conservative'}
         Whether and how later jobs may overtake.
     lookahead : int
@@ -58,7 +58,7 @@ class Scheduler:
     without_status : tuple of int
         Jobs of these statuses are left out of the run (SWF: 5 is cancelled).
     shapes : {'requested', 'submit', 'start'}
-        Who chooses the processors of moldable jobs, and when; see `swflow.scheduling.moldable.simulate`.
+        Who chooses the processors of moldable jobs, and when; see `swflow.scheduling.engine.simulation.simulate`.
     shape_choice : {'fastest', 'efficient'}
         Among which of a job's shapes.
     efficiency : float

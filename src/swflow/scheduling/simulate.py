@@ -214,7 +214,7 @@ def warm_up(workload: Workload, scheduler: Scheduler) -> None:
     """
     few = replace(workload, jobs=workload.jobs.head(2))
     simulate(few, scheduler)
-    if scheduler.order != LOG and scheduler.shapes == "requested":
+    if scheduler.order != LOG:
         prepare(few, scheduler, short_queues=False)()  # which a few jobs have
 
 
@@ -241,54 +241,70 @@ def prepare(workload: Workload, scheduler: Scheduler, *, short_queues: bool = Tr
     SwflowError
         As `simulate` does.
     """
-    if scheduler.shapes != "requested":
-        return _prepare_moldable(workload, scheduler)
+    moldable = scheduler.shapes != "requested"
     widest = max((centre["processors"] for centre in scheduler.centres), default=workload.machine.processors)
-    jobs = check_workload(_jobs_of(workload, scheduler), widest, workload.name)
+    # Requests may be wider than the machine, as long as a shape fits.
+    jobs = check_workload(_jobs_of(workload, scheduler), MOST_PROCESSORS if moldable else widest, workload.name)
     _require_memory(workload, scheduler)
     submit, processors = jobs["submit_time"].to_numpy(), jobs["processors"].to_numpy()
     run, _ = _run_times(jobs, scheduler)
     planned = planned_run_times(run, np.maximum(run, jobs["estimate"].to_numpy()), scheduler.prediction)
     predict = scheduler.prediction == "system"
     attributes = _attributes(jobs)
-
-    def keys(order: str | Callable[..., float], option: str) -> Any:
-        return orders.kernel_order(order, option, submit, planned, processors, attributes, predict)
-
-    order = keys(scheduler.order, "order")
-    shared: dict[str, Any] = {
+    options: dict[str, Any] = {
         "per_event": scheduler.event_order == "per-event",
         "predict": predict,
         "users": _users(jobs) if predict else None,
         "attributes": attributes,
     }
-    options: dict[str, Any] = {
+    # Orders see the shape that was chosen at the submission, or, as long as none is, the request.
+    seen: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] = (submit, planned, processors, attributes)
+    if moldable:
+        from swflow.scheduling.engine.simulation import Shapes
+
+        table = _shapes(workload, jobs, scheduler, widest)
+        shapes_run, _ = _run_times(table, scheduler)
+        shapes_planned = np.maximum(shapes_run, table["estimate"].to_numpy())
+        shapes_planned = planned_run_times(shapes_run, shapes_planned, scheduler.prediction)
+        job = table["job"].to_numpy()
+        first = np.append(0, np.cumsum(np.bincount(job, minlength=jobs.height)))
+        options |= {
+            "shapes": Shapes(first, shapes_run, shapes_planned, table["processors"].to_numpy()),
+            "select": scheduler.shapes,
+        }
+        if scheduler.shapes == "submit":
+            seen = (submit[job], shapes_planned, table["processors"].to_numpy(), attributes[job])
+
+    def keys(order: str | Callable[..., float], option: str) -> Any:
+        return orders.kernel_order(order, option, *seen, predict)
+
+    order = keys(scheduler.order, "order")
+    queue = {
         "backfill": _kernel_backfill(scheduler.backfill),
         "lookahead": 1 if scheduler.backfill == "easy" else min(scheduler.lookahead, max(jobs.height, 1)),
         "order": order,
         "backfill_order": keys(scheduler.backfill_order, "backfill_order") if scheduler.backfill_order else order,
     }
-    # Kernels are imported, and compiled, only where they are needed.
-    if scheduler.centres:
-        from swflow.scheduling.centres import simulate_centres
-
-        centres = [_centre_options(centre, options, keys, jobs.height) for centre in scheduler.centres]
-
-        def over_centres() -> Schedule:
-            result = simulate_centres(submit, run, planned, processors, centres, dispatch=scheduler.dispatch, **shared)
-            return Schedule(result.start, centre=pl.Series(result.centre, dtype=pl.Int64()) + 1)
-
-        return over_centres
-    options |= shared | {"unavailable": _windows(scheduler.unavailable, workload.header, workload.machine.processors)}
     machine = workload.machine.processors
-
+    options |= queue | {"unavailable": _windows(scheduler.unavailable, workload.header, machine)}
     if scheduler.allocation == "count":
-        from swflow.scheduling.kernels import simulate as simulate_counted
+        from swflow.scheduling.engine import simulation
 
-        options["short_queues"] = short_queues
-        return lambda: Schedule(simulate_counted(submit, run, planned, processors, machine, **options).start)
+        centres = [_centre_options(centre, queue, keys, jobs.height) for centre in scheduler.centres]
+        options |= {"centres": centres, "dispatch": scheduler.dispatch, "short_queues": short_queues}
 
-    from swflow.scheduling.placed import simulate_places
+        def counted() -> Schedule:
+            found = simulation.simulate(submit, run, planned, processors, machine, **options)
+            return Schedule(
+                found.start,
+                centre=pl.Series(found.centre, dtype=pl.Int64()) + 1 if centres else None,
+                processors=found.processors if moldable else None,
+                run=found.run if moldable else None,
+            )
+
+        return counted
+
+    from swflow.scheduling.machine.placed import simulate_places
 
     def in_places() -> Schedule:
         result = simulate_places(submit, run, planned, processors, machine, allocation=scheduler.allocation, **options)
@@ -321,7 +337,7 @@ def _resources(workload: Workload, jobs: pl.DataFrame, scheduler: Scheduler) -> 
     """Return what the kernel is to know of shared resources: those of the machine that the jobs ask for."""
     if not scheduler.shares:
         return None
-    from swflow.scheduling.sharing import Resources
+    from swflow.scheduling.machine.shared import Resources
 
     machine = workload.machine
     names = [name for name in machine.capacities if name in jobs.columns]
@@ -357,52 +373,7 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(names) or "nothing"
 
 
-def _prepare_moldable(workload: Workload, scheduler: Scheduler) -> Callable[[], Schedule]:
-    """Return the call that simulates jobs whose shapes are chosen; as `prepare`."""
-    from swflow.scheduling.moldable import Shapes
-    from swflow.scheduling.moldable import simulate as simulate_moldable
-
-    # Requests may be wider than the machine, as long as a shape fits.
-    jobs = check_workload(_jobs_of(workload, scheduler), MOST_PROCESSORS, workload.name)
-    table = _shapes(workload, jobs, scheduler)
-    submit, attributes = jobs["submit_time"].to_numpy(), _attributes(jobs)
-
-    def planned_of(run: np.ndarray, estimate: np.ndarray) -> np.ndarray:
-        return planned_run_times(run, np.maximum(run, estimate), scheduler.prediction)
-
-    run, _ = _run_times(table, scheduler)
-    planned, processors = planned_of(run, table["estimate"].to_numpy()), table["processors"].to_numpy()
-    first = np.append(0, np.cumsum(np.bincount(table["job"], minlength=jobs.height)))
-    shapes = Shapes(first, run, planned, processors)
-    requested = jobs["processors"].to_numpy()
-    wanted = planned_of(_run_times(jobs, scheduler)[0], jobs["estimate"].to_numpy())
-    # Orders see the shape that was chosen at the submission, or, as long as none is, the request.
-    chosen_early = scheduler.shapes == "submit"
-    job = table["job"].to_numpy() if chosen_early else np.arange(jobs.height)
-    of_keys = (planned, processors) if chosen_early else (wanted, requested)
-
-    def keys(order: str | Callable[..., float], option: str) -> Any:
-        return orders.kernel_order(order, option, submit[job], *of_keys, attributes[job], False)
-
-    order = keys(scheduler.order, "order")
-    options: dict[str, Any] = {
-        "select": scheduler.shapes,
-        "backfill": _kernel_backfill(scheduler.backfill),
-        "lookahead": 1 if scheduler.backfill == "easy" else min(scheduler.lookahead, max(jobs.height, 1)),
-        "order": order,
-        "backfill_order": keys(scheduler.backfill_order, "backfill_order") if scheduler.backfill_order else order,
-        "attributes": attributes,
-    }
-    machine = workload.machine.processors
-
-    def molded() -> Schedule:
-        result = simulate_moldable(submit, wanted, requested, shapes, machine, **options)
-        return Schedule(result.start, processors=result.processors, run=result.run)
-
-    return molded
-
-
-def _shapes(workload: Workload, jobs: pl.DataFrame, scheduler: Scheduler) -> pl.DataFrame:
+def _shapes(workload: Workload, jobs: pl.DataFrame, scheduler: Scheduler, widest: int) -> pl.DataFrame:
     """
     Return the shapes that may be chosen: job (its row), processors, run_time and estimate; by job, then processors.
 
@@ -427,14 +398,14 @@ def _shapes(workload: Workload, jobs: pl.DataFrame, scheduler: Scheduler) -> pl.
         )
     )
     _require_shapes(workload.name, jobs, table)
-    table = table.filter(pl.col("processors") <= workload.machine.processors)
+    table = table.filter(pl.col("processors") <= widest)
     if scheduler.shape_choice == "efficient":
         area = pl.col("processors") * pl.col("run_time")
         table = table.filter(area.min().over("job") >= scheduler.efficiency * area)
     missing = jobs.height - table["job"].n_unique()
     if missing:
         raise SwflowError(
-            f"{workload.name}: {missing:,} jobs have no shape of at most {workload.machine.processors:,} processors; "
+            f"{workload.name}: {missing:,} jobs have no shape of at most {widest:,} processors; "
             "give a larger machine (--processors) or make their shapes anew with: swflow moldable"
         )
     return table.sort("job", "processors", maintain_order=True)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from swflow.compilation import njit
-from swflow.scheduling.allocation import (
+from swflow.scheduling.machine.places import (
     BEST_CONTIGUOUS,
     FIRST_CONTIGUOUS,
     LONGEST_IDLE,

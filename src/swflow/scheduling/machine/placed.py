@@ -8,7 +8,9 @@ import numpy as np
 from swflow.compilation import njit
 from swflow.errors import SwflowError
 from swflow.jobs import check_arrays
-from swflow.scheduling.allocation import (
+from swflow.scheduling.engine.queue import dynamic_key
+from swflow.scheduling.engine.simulation import checked_windows, order_of
+from swflow.scheduling.machine.places import (
     ALLOCATIONS,
     BEST_CONTIGUOUS,
     FIRST_CONTIGUOUS,
@@ -26,9 +28,7 @@ from swflow.scheduling.allocation import (
     sort_by_key,
     take_lowest,
 )
-from swflow.scheduling.kernels import checked_windows, order_of
-from swflow.scheduling.queue_order import dynamic_key
-from swflow.scheduling.sharing import (
+from swflow.scheduling.machine.shared import (
     MOST_PENALTY,
     NOTHING_SHARED,
     Resources,
@@ -42,7 +42,7 @@ from swflow.scheduling.sharing import (
     share,
     whole_nodes,
 )
-from swflow.scheduling.timetable import (
+from swflow.scheduling.machine.timetable import (
     Timetable,
     advance,
     choose_later,
@@ -1356,7 +1356,7 @@ def simulate_places(
         One of `allocation.ALLOCATIONS`.
     order, backfill_order : str, float64 array of shape (jobs,), or numba cfunc
         In what order the queue is served and backfilled: a name or a formula, keys, or a function of
-        `swflow.scheduling.queue_order.KEY_SIGNATURE`. The smallest key is first, ties by index, NaN last.
+        `swflow.scheduling.engine.queue.KEY_SIGNATURE`. The smallest key is first, ties by index, NaN last.
     backfill : {'none', 'lookahead', 'conservative', 'reservation-table'}
         Who may overtake. In the reservation table (Guim et al.) the head has a reservation, and jobs get one in the
         order of backfilling if its start is not after the head's, they are not wider than what is free now, and

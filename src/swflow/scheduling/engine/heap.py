@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from swflow.scheduling.compiled import njit
+from swflow.scheduling.engine.compiled import lean
 
 #: An element; equal times are served by the lower job.
 ELEMENT = np.dtype([("time", np.float64), ("job", np.int64)])
 
 
-@njit
+@lean
 def push(heap: np.ndarray, size: int, time: float, job: int) -> int:
     """Push onto a heap of ``size`` elements; return its new size."""
     place = size
@@ -25,7 +25,7 @@ def push(heap: np.ndarray, size: int, time: float, job: int) -> int:
     return size + 1
 
 
-@njit
+@lean
 def pop(heap: np.ndarray, size: int) -> int:
     """Remove the first of a heap of ``size`` elements; return its new size."""
     size -= 1

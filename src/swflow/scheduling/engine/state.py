@@ -4,10 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swflow.scheduling import heap, profile
-from swflow.scheduling.compiled import njit, njit_inline
-from swflow.scheduling.profile import Profile, add
-from swflow.scheduling.queue_order import NOBODY, Tree, dynamic_key, following, put
+from swflow.scheduling.engine import heap
+from swflow.scheduling.engine.compiled import inlined, lean
+from swflow.scheduling.engine.queue import NOBODY, Tree, dynamic_key, following, put
+from swflow.scheduling.machine import counted
+from swflow.scheduling.machine.counted import Profile, add
 
 #: Seconds by which a system-generated prediction grows, one after the other, each time that a job outruns it
 #: (D. Tsafrir, Y. Etsion, D. G. Feitelson, "Backfilling using system-generated predictions rather than user
@@ -120,7 +121,7 @@ class State(NamedTuple):
     shapes: np.ndarray
 
 
-@njit
+@lean
 def fill(jobs: np.ndarray, submit: np.ndarray, run: np.ndarray, planned: np.ndarray, processors: np.ndarray) -> None:
     """Write the data of all jobs into their records; ranks are those of arrival."""
     for item in range(jobs.size):
@@ -137,13 +138,13 @@ def fill(jobs: np.ndarray, submit: np.ndarray, run: np.ndarray, planned: np.ndar
         job.backfill_rank = item
 
 
-@njit_inline
+@inlined
 def advance(state: State, now: float) -> None:
     """Let the time be ``now``."""
     head = state.free.head[0]
     head.now = now
     if head.blocks > 0 and state.free.blocks[0].first <= now:
-        profile.advance(state.free, now)
+        counted.advance(state.free, now)
     if state.options[0].windows:
         core = state.now[0]
         while core.windows_begun < state.window_starts.size and state.window_starts[core.windows_begun].time <= now:
@@ -154,7 +155,7 @@ def advance(state: State, now: float) -> None:
             core.windows_ended += 1
 
 
-@njit_inline
+@inlined
 def arrive(state: State, item: int) -> None:
     """Put a job into the queue."""
     core, options, job = state.now[0], state.options[0], state.jobs[item]
@@ -174,14 +175,14 @@ def arrive(state: State, item: int) -> None:
         if not options.one_tree:
             put(state.backfill_queue.nodes, state.backfill_queue.levels, job.backfill_rank, width, length)
     core.queued += 1
-    core.demand += job.processors
+    core.demand += state.shapes[item].processors if options.shapes else job.processors
     core.newcomers += 1
     core.newcomer = item
     if job.rank < core.reserved_rank:
         core.full = 1
 
 
-@njit_inline
+@inlined
 def complete(state: State, now: float) -> None:
     """Take the job that ends first, which is now, off the machine."""
     core, options = state.now[0], state.options[0]
@@ -202,7 +203,7 @@ def complete(state: State, now: float) -> None:
         user.jobs += 1
 
 
-@njit_inline
+@inlined
 def correct(state: State, now: float) -> None:
     """Give every job that outran its prediction the next increment, up to the user's estimate."""
     core = state.now[0]
@@ -224,12 +225,14 @@ def correct(state: State, now: float) -> None:
         core.corrected = 1
 
 
-@njit_inline
+@inlined
 def begin(state: State, item: int, now: float) -> None:
     """Start a queued job."""
     core, options, job = state.now[0], state.options[0], state.jobs[item]
     job.start = now
     job.planned_end = now + job.planned
+    if options.shapes:
+        core.demand += job.processors - state.shapes[item].processors  # until now it was the request
     if job.reserved != now:  # else its place in the profile is that of its reservation
         if options.backfill == CONSERVATIVE:
             add(state.free, job.reserved, job.processors)
@@ -246,7 +249,7 @@ def begin(state: State, item: int, now: float) -> None:
         put(state.backfill_queue.nodes, state.backfill_queue.levels, job.backfill_rank, NOBODY, np.inf)
 
 
-@njit
+@lean
 def line_up(
     state: State,
     tree: Tree,

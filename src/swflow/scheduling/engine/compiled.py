@@ -18,12 +18,12 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
 
 
-def njit(function: Function) -> Function:
+def lean(function: Function) -> Function:
     """Compile a kernel that makes no array; its compiled code is kept on disk."""
     return cast(Function, numba.njit(function, **_OPTIONS))
 
 
-def njit_inline(function: Function) -> Function:
+def inlined(function: Function) -> Function:
     """
     Compile a function as a part of each of its callers.
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swflow.scheduling.compiled import njit
+from swflow.scheduling.engine.compiled import lean
 
 #: Changes in a block.
 SIZE = 64
@@ -53,7 +53,7 @@ def new_profile(processors: int, changes: int) -> Profile:
     return Profile(head, np.empty(rows, BLOCK), np.empty((rows, SIZE), CHANGE), np.arange(rows)[::-1].copy())
 
 
-@njit
+@lean
 def _shift(blocks: np.ndarray, begin: int, end: int, step: int) -> None:
     """Move the blocks ``begin`` to ``end`` by one place, forward or back."""
     count = end - begin
@@ -62,7 +62,7 @@ def _shift(blocks: np.ndarray, begin: int, end: int, step: int) -> None:
         blocks[place + step] = blocks[place]
 
 
-@njit
+@lean
 def _remove_block(profile: Profile, place: int) -> None:
     head = profile.head[0]
     profile.spare_rows[head.spare] = profile.blocks[place].row
@@ -71,7 +71,7 @@ def _remove_block(profile: Profile, place: int) -> None:
     head.blocks -= 1
 
 
-@njit
+@lean
 def _split(profile: Profile, place: int) -> None:
     """Move the later half of a full block into a new one."""
     head = profile.head[0]
@@ -95,7 +95,7 @@ def _split(profile: Profile, place: int) -> None:
     old.stale = 1
 
 
-@njit
+@lean
 def _merge(profile: Profile, place: int) -> None:
     """Append the next block to this one."""
     left, right = profile.blocks[place], profile.blocks[place + 1]
@@ -107,7 +107,7 @@ def _merge(profile: Profile, place: int) -> None:
     _remove_block(profile, place + 1)
 
 
-@njit
+@lean
 def add(profile: Profile, time: float, change: int) -> None:
     """Let ``change`` more processors be free from ``time`` on; fewer, if it is negative."""
     head = profile.head[0]
@@ -171,7 +171,7 @@ def add(profile: Profile, time: float, change: int) -> None:
         _merge(profile, low - 1)
 
 
-@njit
+@lean
 def advance(profile: Profile, now: float) -> None:
     """Let the time be ``now``: what changes until then has changed."""
     head = profile.head[0]
@@ -199,7 +199,7 @@ def advance(profile: Profile, now: float) -> None:
             _merge(profile, 0)
 
 
-@njit
+@lean
 def refresh(profile: Profile, place: int) -> None:
     """Find the least and greatest sum of the first changes of a block."""
     block = profile.blocks[place]
@@ -218,7 +218,7 @@ def refresh(profile: Profile, place: int) -> None:
     block.stale = 0
 
 
-@njit
+@lean
 def earliest(profile: Profile, width: int, length: float, before: float) -> float:
     """
     Return the earliest time at which so many processors are free for so long.

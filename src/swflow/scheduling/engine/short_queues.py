@@ -1,12 +1,49 @@
-"""EASY backfilling in order of arrival while queues are short: a list is faster than a tree then."""
+"""Short queues in order of arrival, without backfilling or with EASY: a list is faster than a tree then."""
 
 import numpy as np
 
 from swflow.compilation import njit
-from swflow.scheduling.heap import ELEMENT, pop, push
+from swflow.scheduling.engine.heap import ELEMENT, pop, push
 
 #: How many steps over queued or running jobs the kernel may take for each job before it gives up.
 STEPS_PER_JOB = 64
+
+
+@njit
+def fcfs(submit: np.ndarray, run: np.ndarray, processors: np.ndarray, machine: int) -> np.ndarray:
+    """
+    First come, first served, without backfilling.
+
+    Parameters
+    ----------
+    submit, run : float64 array of shape (jobs,)
+        Submit times, ascending, and run times, in seconds.
+    processors : int64 array of shape (jobs,)
+        Processors of each job, at most ``machine``.
+    machine : int
+        Processors of the machine.
+
+    Returns
+    -------
+    float64 array of shape (jobs,)
+        Start times.
+    """
+    jobs = submit.size
+    start = np.empty(jobs)
+    running = np.empty(min(machine, jobs) + 1, ELEMENT)  # the items are numbers of processors
+    size = 0
+    free = machine
+    now = -np.inf
+    for job in range(jobs):
+        now = max(now, submit[job])
+        while size > 0 and (running[0].time <= now or free < processors[job]):
+            now = max(now, running[0].time)
+            free += running[0].job
+            size = pop(running, size)
+        start[job] = now
+        free -= processors[job]
+        size = push(running, size, now + run[job], processors[job])
+    return start
 
 
 @njit

@@ -9,8 +9,8 @@ from numba import cfunc, types
 
 from swflow.compilation import njit
 from swflow.errors import SwflowError
-from swflow.scheduling.allocation import fill, next_in
-from swflow.scheduling.compiled import caller
+from swflow.scheduling.engine.compiled import caller
+from swflow.scheduling.machine.places import fill, next_in
 
 #: What a node's overload costs, as the kernels number it: linear in the overload; the same and a second for every
 #: overloaded shadow, as the paper prints it; a formula; or linear by a computation that forgets parts of shadows.

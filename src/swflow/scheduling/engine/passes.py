@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from swflow.scheduling import heap
-from swflow.scheduling.compiled import njit, njit_inline
-from swflow.scheduling.machine_state import (
+from swflow.scheduling.engine import heap
+from swflow.scheduling.engine.compiled import inlined, lean
+from swflow.scheduling.engine.queue import NOBODY, following, put
+from swflow.scheduling.engine.state import (
     CONSERVATIVE,
     LOOKAHEAD,
     State,
@@ -12,11 +13,10 @@ from swflow.scheduling.machine_state import (
     correct,
     line_up,
 )
-from swflow.scheduling.profile import Profile, add, earliest, refresh
-from swflow.scheduling.queue_order import NOBODY, following, put
+from swflow.scheduling.machine.counted import Profile, add, earliest, refresh
 
 
-@njit_inline
+@inlined
 def serve(state: State, now: float) -> None:
     """Make one scheduling pass."""
     options, core = state.options[0], state.now[0]
@@ -34,7 +34,7 @@ def serve(state: State, now: float) -> None:
 # -- no backfilling, and lookahead
 
 
-@njit_inline
+@inlined
 def _serve_ahead(state: State, now: float) -> None:
     """Start the head while it fits; reserve for the first that do not; let others start if they delay none."""
     options, core, steps = state.options[0], state.now[0], state.steps
@@ -71,7 +71,7 @@ def _serve_ahead(state: State, now: float) -> None:
         state.jobs[state.held[k]].reserved = np.nan
 
 
-@njit_inline
+@inlined
 def _serve_heads(state: State, now: float, unfinished: int, simple: bool) -> int:
     """Serve the queue in its order until as many jobs as may have a reservation; return how many have."""
     options, core, queue = state.options[0], state.now[0], state.queue
@@ -108,12 +108,12 @@ def _serve_heads(state: State, now: float, unfinished: int, simple: bool) -> int
     return held
 
 
-@njit_inline
+@inlined
 def _reserve(state: State, item: int, now: float, simple: bool) -> None:
     """Give a job that does not fit now the earliest place."""
     core, job, free = state.now[0], state.jobs[item], state.free
     if state.options[0].shapes:
-        _take(state, item, _soonest_done(free, state.shapes, item))
+        _take(state, item, soonest_done(free, state.shapes, item))
     job.reserved = earliest(free, job.processors, job.planned, np.inf)
     if simple:  # one reservation, and nothing else but ends of jobs to come: the shadow and the extra processors
         state.steps[1].time = job.reserved
@@ -124,7 +124,7 @@ def _reserve(state: State, item: int, now: float, simple: bool) -> None:
         add(free, job.reserved + job.planned, job.processors)
 
 
-@njit
+@lean
 def _unreserve(state: State, item: int) -> None:
     job = state.jobs[item]
     if job.reserved < np.inf:
@@ -132,7 +132,7 @@ def _unreserve(state: State, item: int) -> None:
         add(state.free, job.reserved + job.planned, -job.processors)
 
 
-@njit
+@lean
 def _find_steps(state: State, unfinished: int) -> None:
     """Read from the profile what is free now, and after every loss of processors to come."""
     head, steps = state.free.head[0], state.steps
@@ -157,7 +157,7 @@ def _find_steps(state: State, unfinished: int) -> None:
     state.now[0].steps = count
 
 
-@njit
+@lean
 def _fits(steps: np.ndarray, count: int, processors: int, end: float) -> bool:
     """Return whether so many processors are free from now to an end."""
     if processors > steps[0].free:
@@ -170,7 +170,7 @@ def _fits(steps: np.ndarray, count: int, processors: int, end: float) -> bool:
     return True
 
 
-@njit_inline
+@inlined
 def _can_start(state: State, item: int, now: float) -> bool:
     """Return whether a job can start now; if its shape is still to be chosen, it takes the fastest that can."""
     job, count = state.jobs[item], state.now[0].steps
@@ -182,7 +182,7 @@ def _can_start(state: State, item: int, now: float) -> bool:
     return chosen >= 0
 
 
-@njit
+@lean
 def _fastest_fitting(steps: np.ndarray, count: int, shapes: np.ndarray, item: int, now: float) -> int:
     """Return the fastest of a job's shapes that fit now, the narrowest of equals; -1 if none fits."""
     chosen = -1
@@ -194,8 +194,8 @@ def _fastest_fitting(steps: np.ndarray, count: int, shapes: np.ndarray, item: in
     return chosen
 
 
-@njit
-def _soonest_done(free: Profile, shapes: np.ndarray, item: int) -> int:
+@lean
+def soonest_done(free: Profile, shapes: np.ndarray, item: int) -> int:
     """Return the shape with which a job ends first by the profile, the narrowest of equals."""
     chosen = -1
     end = np.inf
@@ -208,7 +208,7 @@ def _soonest_done(free: Profile, shapes: np.ndarray, item: int) -> int:
     return chosen
 
 
-@njit_inline
+@inlined
 def _take(state: State, item: int, chosen: int) -> None:
     """Let a job have a shape."""
     job, shape = state.jobs[item], state.shapes[chosen]
@@ -217,7 +217,7 @@ def _take(state: State, item: int, chosen: int) -> None:
     job.run = shape.run
 
 
-@njit_inline
+@inlined
 def _begin_within(state: State, item: int, now: float) -> None:
     """Start a job and take its processors from the steps that it lives through."""
     job, steps = state.jobs[item], state.steps
@@ -228,7 +228,7 @@ def _begin_within(state: State, item: int, now: float) -> None:
         steps[k].free -= job.processors
 
 
-@njit_inline
+@inlined
 def _backfill(state: State, now: float, begin_rank: int, end_rank: int) -> None:
     """Start, in the backfill order, who delays no reservation; ranks are of that order."""
     options, core, steps, tree = state.options[0], state.now[0], state.steps, state.backfill_queue
@@ -260,7 +260,7 @@ def _backfill(state: State, now: float, begin_rank: int, end_rank: int) -> None:
 # -- conservative
 
 
-@njit_inline
+@inlined
 def _serve_conservatively(state: State, now: float) -> None:
     """Give reservations to all; when a job ended early, move them forward, in order of the queue."""
     options, core, queue = state.options[0], state.now[0], state.queue
@@ -280,7 +280,7 @@ def _serve_conservatively(state: State, now: float) -> None:
             waiting = heap.pop(state.line, waiting)
             job = state.jobs[item]
             if options.shapes:
-                _take(state, item, _soonest_done(state.free, state.shapes, item))
+                _take(state, item, soonest_done(state.free, state.shapes, item))
             _move(state, item, earliest(state.free, job.processors, job.planned, np.inf))
             if np.isnan(job.promise):
                 job.promise = job.reserved
@@ -294,7 +294,7 @@ def _serve_conservatively(state: State, now: float) -> None:
                 begin(state, item, now)
 
 
-@njit_inline
+@inlined
 def _compress(state: State, now: float) -> None:
     """Move every reservation to its earliest place, in order of the queue."""
     options, queue = state.options[0], state.queue
@@ -318,7 +318,7 @@ def _compress(state: State, now: float) -> None:
             continue
         if options.shapes:
             _move(state, item, np.nan)
-            _take(state, item, _soonest_done(state.free, state.shapes, item))
+            _take(state, item, soonest_done(state.free, state.shapes, item))
             _move(state, item, earliest(state.free, job.processors, job.planned, np.inf))
             continue
         time = earliest(state.free, job.processors, job.planned, job.reserved)
@@ -326,7 +326,7 @@ def _compress(state: State, now: float) -> None:
             _move(state, item, time)
 
 
-@njit
+@lean
 def _move(state: State, item: int, time: float) -> None:
     """Let the reservation of a queued job start at a time; NaN takes it away."""
     job, queue = state.jobs[item], state.queue
@@ -343,7 +343,7 @@ def _move(state: State, item: int, time: float) -> None:
 # -- plans of the whole queue
 
 
-@njit_inline
+@inlined
 def plan_queue(state: State, now: float) -> int:
     """Give every queued job that has none a reservation, in order of the queue; return how many `drop_plan` undoes."""
     options, queue, line = state.options[0], state.queue, state.line
@@ -355,6 +355,8 @@ def plan_queue(state: State, now: float) -> int:
         job = state.jobs[first]
         line[waiting].job = -1
         if np.isnan(job.reserved):
+            if options.shapes:
+                _take(state, first, soonest_done(state.free, state.shapes, first))
             job.reserved = earliest(state.free, job.processors, job.planned, np.inf)
             line[waiting].job = first
             if job.reserved < np.inf:
@@ -363,7 +365,7 @@ def plan_queue(state: State, now: float) -> int:
     return planned
 
 
-@njit_inline
+@inlined
 def drop_plan(state: State, planned: int) -> None:
     """Take the reservations away that `plan_queue` gave."""
     for k in range(planned):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import cfunc, types
 
-from swflow.scheduling.compiled import caller, njit
+from swflow.scheduling.engine.compiled import caller, lean
 
 #: What a key function takes: now, submit time, planned run time, processors, user, group, queue, executable and
 #: job id, all float64, NaN where unknown.
@@ -47,7 +47,7 @@ def key_function(function: Callable[..., float], cache: bool = False) -> Callabl
     Returns
     -------
     callable
-        A C callback, to be given to `swflow.scheduling.kernels.simulate`. A division by zero gives infinity or NaN.
+        A C callback, for `swflow.scheduling.engine.simulation.simulate`. A division by zero gives infinity or NaN.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def new_tree(keys: np.ndarray | None, jobs: int) -> tuple[Tree, np.ndarray]:
     return Tree(nodes, np.array(levels), job_at), rank
 
 
-@njit
+@lean
 def put(nodes: np.ndarray, levels: np.ndarray, rank: int, width: int, length: float) -> None:
     """Put a job into the tree, or change it there; ``NOBODY`` and infinity take it out."""
     lower = width <= nodes[rank].width and length <= nodes[rank].length
@@ -128,7 +128,7 @@ def put(nodes: np.ndarray, levels: np.ndarray, rank: int, width: int, length: fl
         node.length = shortest
 
 
-@njit
+@lean
 def following(
     nodes: np.ndarray, levels: np.ndarray, begin: int, narrow: int, wide: int, now: float, latest: float
 ) -> int:
@@ -159,7 +159,7 @@ def following(
     return -1
 
 
-@njit
+@lean
 def dynamic_key(
     formula: int, now: float, submit: float, planned: float, processors: int, attributes: np.ndarray
 ) -> float:
@@ -198,7 +198,7 @@ def keys_of(
     return keys
 
 
-@njit
+@lean
 def _fill_keys(
     formula: int,
     submit: np.ndarray,

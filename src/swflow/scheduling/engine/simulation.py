@@ -1,0 +1,442 @@
+"""Simulating machines whose processors are counted: plain arrays in, start times out."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from swflow.errors import SwflowError
+from swflow.jobs import check_arrays
+from swflow.machine import MOST_PROCESSORS
+from swflow.scheduling.engine import state as records
+from swflow.scheduling.engine.centres import stack
+from swflow.scheduling.engine.heap import ELEMENT
+from swflow.scheduling.engine.loop import Arrivals, run_events
+from swflow.scheduling.engine.queue import new_tree
+from swflow.scheduling.engine.short_queues import easy, fcfs
+from swflow.scheduling.engine.state import CONSERVATIVE, LOOKAHEAD, NONE, State
+from swflow.scheduling.machine.counted import add, new_profile
+from swflow.scheduling.options import CHOICES
+from swflow.scheduling.orders import kernel_order
+
+#: An order of the queue: a name or a formula, static keys (the smallest first), or a compiled key function.
+Order = str | np.ndarray | Callable[..., float]
+
+#: The backfills that the engine knows; others are these by another name.
+BACKFILLS = {"none": NONE, "lookahead": LOOKAHEAD, "conservative": CONSERVATIVE}
+
+
+class Shapes(NamedTuple):
+    """
+    The ways in which jobs can run.
+
+    Parameters
+    ----------
+    first : int64 array of shape (jobs + 1,)
+        The shapes of job j are those from ``first[j]`` to before ``first[j + 1]``, at least one, by ascending
+        processors.
+    run, planned : float64 array of shape (shapes,)
+        Run times, and what the scheduler takes for them, at least 1 and not below ``run``. Seconds.
+    processors : int64 array of shape (shapes,)
+        Processors, 1 to the machine's.
+    """
+
+    first: np.ndarray
+    run: np.ndarray
+    planned: np.ndarray
+    processors: np.ndarray
+
+
+class Schedule(NamedTuple):
+    """
+    What a simulation gives.
+
+    Parameters
+    ----------
+    start : float64 array of shape (jobs,)
+        Start times, seconds.
+    promise : float64 array of shape (jobs,)
+        The start of the reservation that each job got at its submission under conservative backfilling; else NaN.
+    centre : int64 array of shape (jobs,)
+        The index of the machine of each job.
+    processors : int64 array of shape (jobs,)
+        The processors of each job, as they were chosen.
+    run : float64 array of shape (jobs,)
+        Its run time on these, seconds.
+    """
+
+    start: np.ndarray
+    promise: np.ndarray
+    centre: np.ndarray
+    processors: np.ndarray
+    run: np.ndarray
+
+
+def simulate(
+    submit: np.ndarray,
+    run: np.ndarray,
+    planned: np.ndarray,
+    processors: np.ndarray,
+    machine: int,
+    *,
+    order: Order = "fcfs",
+    backfill: str = "none",
+    lookahead: int = 1,
+    backfill_order: Order = "fcfs",
+    per_event: bool = False,
+    predict: bool = False,
+    users: np.ndarray | None = None,
+    unavailable: Sequence[tuple[float, float, int]] = (),
+    attributes: np.ndarray | None = None,
+    centres: Sequence[Mapping[str, Any]] = (),
+    dispatch: str = "round-robin",
+    shapes: Shapes | None = None,
+    select: str = "requested",
+    short_queues: bool = True,
+) -> Schedule:
+    """
+    Simulate machines whose processors are only counted.
+
+    With ``select="submit"`` the availability profile is asked when a job arrives: the planned ends of the running
+    jobs, and the queue planned ahead, one job after the other in its order, each at its earliest place; under
+    conservative backfilling queued jobs have their reservations. For each shape, the job's earliest place after
+    all of these and its planned run time give a completion; the earliest wins, of equals the narrowest. From then
+    on the job is rigid (W. Cirne, F. Berman, "Adaptive selection of partition size for supercomputer requests",
+    JSSPP 2000).
+
+    With ``select="start"`` a job that is looked at, as the head or for backfilling, starts if any of its shapes
+    can start by the rules: in the one with the shortest planned run time, of equals the narrowest. A job that gets
+    a reservation gets it for the shape that would complete first by the profile, of equals the narrowest; this
+    is chosen anew in every pass (without and with lookahead), or whenever reservations move forward
+    (conservative). A queued job's place in the queue is that of its request.
+
+    Parameters
+    ----------
+    submit, run, planned : float64 array of shape (jobs,)
+        Submit times, ascending; run times; what the scheduler takes for the run time, at least 1 and not below
+        ``run``. Seconds. Of moldable jobs: those of the request, which matter to orders with ``select="start"``.
+    processors : int64 array of shape (jobs,)
+        Processors of each job, 1 to ``machine``; of a moldable job those of its request.
+    machine : int
+        Processors of the machine; with several those of the widest.
+    order : str, array or callable
+        The order of the queue, smallest key first, ties by index: a name or a formula; static keys, one a job (with
+        ``select="submit"`` one a shape); or, where the keys depend on the instant, a function made by
+        `swflow.scheduling.engine.queue.key_function`.
+    backfill : {'none', 'lookahead', 'conservative'}
+        Whether and how later jobs may overtake.
+    lookahead : int
+        How many jobs have a reservation with ``backfill='lookahead'``; 1 is EASY (D. Lifka, "The ANL/IBM SP
+        scheduling system", JSSPP 1995).
+    backfill_order : str, array or callable
+        The order in which jobs are tried for backfilling with ``backfill='lookahead'``.
+    per_event : bool
+        One event at a time, arrivals before completions, and a pass after each; else all events of an
+        instant, then one pass.
+    predict : bool
+        Plan with the mean of the user's last two run times, within the estimate, and correct it when it is
+        outrun (Tsafrir, Etsion, Feitelson, IEEE TPDS 2007). ``planned`` are the estimates. Predictions know what
+        ended on the same machine.
+    users : int64 array of shape (jobs,), optional
+        The user of each job, needed by ``predict``.
+    unavailable : sequence of (from, until, processors)
+        Windows in which processors are away.
+    attributes : float64 array of shape (jobs, 5), optional
+        User, group, queue, executable and job id for a key function, NaN where unknown.
+    centres : sequence of mappings
+        Several machines instead of one: each with ``machine``, its processors, and any of ``order``, ``backfill``,
+        ``lookahead``, ``backfill_order`` and ``unavailable`` of its own. A job stays where it is sent.
+    dispatch : str
+        How a job is sent, on its arrival, to one of them that has room for its narrowest shape; see the table of
+        options. ``earliest-start`` asks for the shape that would complete first there.
+    shapes : Shapes, optional
+        The shapes of moldable jobs, with a ``select``; the request need not be one of them.
+    select : {'requested', 'submit', 'start'}
+        When shapes are chosen.
+    short_queues : bool
+        Whether the kernels for short queues may be tried first; the schedule is the same.
+
+    Returns
+    -------
+    Schedule
+
+    Raises
+    ------
+    SwflowError
+        If an option is unknown or does not fit the others, or a job can never start because of a window without end.
+
+    Examples
+    --------
+    >>> submit, run = np.array([0.0, 1.0, 2.0]), np.array([10.0, 10.0, 3.0])
+    >>> processors = np.array([3, 4, 1])
+    >>> simulate(submit, run, run, processors, 4, backfill="lookahead").start
+    array([ 0., 10.,  2.])
+    >>> two = [{"machine": 4}, {"machine": 2}]
+    >>> simulate(submit, run, run, processors, 4, centres=two, dispatch="least-loaded").centre
+    array([0, 0, 1])
+
+    The second job can wait 10 s for 4 processors, or take 1 at once and run for 30 s.
+
+    >>> submit, run, processors = np.array([0.0, 1.0]), np.array([10.0, 9.0]), np.array([3, 4])
+    >>> lengths = np.array([10.0, 30.0, 9.0])
+    >>> shapes = Shapes(np.array([0, 1, 3]), lengths, lengths, np.array([3, 1, 4]))
+    >>> for select in ("submit", "start"):
+    ...     result = simulate(submit, run, run, processors, 4, shapes=shapes, select=select)
+    ...     print(result.start, result.processors)
+    [ 0. 10.] [3 4]
+    [0. 1.] [3 1]
+    """
+    machines = [dict(centre) for centre in centres] or [{"machine": machine, "unavailable": unavailable}]
+    widest = max(one["machine"] for one in machines)
+    common = {"order": order, "backfill": backfill, "lookahead": lookahead, "backfill_order": backfill_order}
+    machines = [common | {"unavailable": ()} | one for one in machines]
+    _check_options(machines, dispatch, select)
+    _check_given(submit, run, planned, processors, widest, shapes, users, attributes, "dispatch" if centres else "jobs")
+    plain = short_queues and not (per_event or predict or len(unavailable) or centres or shapes)
+    if plain and isinstance(order, str) and order == "fcfs":
+        start = _short(submit, run, planned, processors, machine, backfill, lookahead, backfill_order)
+        if start is not None:
+            none = np.full(submit.size, np.nan)
+            return Schedule(start, none, np.zeros(submit.size, np.int64), processors, run)
+
+    first, job = np.empty(0, np.int64), np.arange(submit.size)
+    if shapes and select == "submit":  # every shape is an item that may arrive, once
+        first, job = shapes.first, np.repeat(job, np.diff(shapes.first))
+        run, planned, processors = shapes.run, shapes.planned, shapes.processors
+        users = users if users is None else users[job]
+        attributes = attributes if attributes is None else attributes[job]
+    states = [
+        new_state(
+            submit[job], run, planned, processors, **one, per_event=per_event, predict=predict, users=users,
+            attributes=attributes, plans_ahead=select != "requested" or dispatch == "earliest-start",
+        )
+        for one in machines
+    ]  # fmt: skip
+    if shapes and select == "start":
+        known = _with_requests(planned, processors, shapes)
+        for one in states:
+            one.options["shapes"] = 1
+        states = [one._replace(shapes=known) for one in states]
+    together = stack(states) if len(states) > 1 else states[0]
+    arrivals = _arrivals(first, submit.size, states)
+    run_events(together, arrivals, list(CHOICES["dispatch"]).index(dispatch))
+    jobs = states[0].jobs
+    done = jobs[arrivals.chosen] if first.size else jobs
+    never = np.flatnonzero(np.isnan(done["start"]))
+    if never.size:
+        raise SwflowError(
+            f"unavailable: {never.size:,} jobs never start, the first with {done['processors'][never[0]]:,} "
+            "processors; end the window or take fewer processors"
+        )
+    centre = arrivals.centre if len(states) > 1 else np.zeros(submit.size, np.int64)
+    return Schedule(done["start"].copy(), done["promise"].copy(), centre, done["processors"].copy(), done["run"].copy())
+
+
+def _check_options(machines: Sequence[Mapping[str, Any]], dispatch: str, select: str) -> None:
+    """Raise an error about an option that the engine does not know."""
+    for one in machines:
+        if one["backfill"] not in BACKFILLS:
+            raise SwflowError(f"backfill: unknown value {one['backfill']!r}; known are {', '.join(BACKFILLS)}")
+        if one["backfill"] == "lookahead" and one["lookahead"] < 1:
+            raise SwflowError(f"lookahead: must be at least 1, not {one['lookahead']}")
+    for option, value in (("dispatch", dispatch), ("shapes", select)):
+        if value not in CHOICES[option]:
+            raise SwflowError(f"{option}: unknown value {value!r}; known are {', '.join(CHOICES[option])}")
+
+
+def _check_given(
+    submit: np.ndarray,
+    run: np.ndarray,
+    planned: np.ndarray,
+    processors: np.ndarray,
+    machine: int,
+    shapes: Shapes | None,
+    users: np.ndarray | None,
+    attributes: np.ndarray | None,
+    name: str,
+) -> None:
+    """Raise an error about arrays that no kernel may see; requests may be wider than the machine if shapes are not."""
+    times = {"submit_time": submit, "run_time": run, "planned_run_time": planned}
+    others = {"users": users, "attributes": attributes}
+    check_arrays(times, processors, MOST_PROCESSORS if shapes else machine, name=name, others=others)
+    if shapes is None:
+        return
+    lengths = {"run_time": shapes.run, "planned_run_time": shapes.planned}
+    check_arrays(lengths, shapes.processors, machine, name="shapes")
+    first = shapes.first
+    if first.shape != (submit.size + 1,) or first[0] != 0 or first[-1] != shapes.run.size or (np.diff(first) < 1).any():
+        raise SwflowError(f"shapes: first must lead to the shapes of {submit.size:,} jobs, at least one each")
+
+
+def _short(
+    submit: np.ndarray,
+    run: np.ndarray,
+    planned: np.ndarray,
+    processors: np.ndarray,
+    machine: int,
+    backfill: str,
+    lookahead: int,
+    backfill_order: Order,
+) -> np.ndarray | None:
+    """Return the start times if queues are short enough for the kernels that are made for that."""
+    if backfill == "none":
+        return fcfs(submit, run, processors, machine)
+    if backfill == "lookahead" and lookahead == 1 and isinstance(backfill_order, str) and backfill_order == "fcfs":
+        start, finished = easy(submit, run, planned, processors, machine)
+        return start if finished else None
+    return None
+
+
+def _arrivals(first: np.ndarray, count: int, states: Sequence[State]) -> Arrivals:
+    """Return what is to arrive."""
+    several = len(states) > 1
+    ranks = [np.stack([one.jobs[name] for one in states]) for name in ("rank", "backfill_rank") if several]
+    nothing = np.empty((0, 0), np.int64)
+    return Arrivals(
+        first=first,
+        chosen=np.empty(count if first.size else 0, np.int64),
+        centre=np.zeros(count if several else 0, np.int64),
+        ranks=ranks[0] if several else nothing,
+        backfill_ranks=ranks[1] if several else nothing,
+        due=np.zeros(len(states), np.bool_),
+    )
+
+
+def _with_requests(planned: np.ndarray, processors: np.ndarray, shapes: Shapes) -> np.ndarray:
+    """Return the requests and then the shapes, as the state of a machine holds them."""
+    begin, count = shapes.first[:-1], planned.size
+    both = np.zeros(count + shapes.run.size, records.SHAPE)
+    requests, choices = both[:count], both[count:]
+    requests["planned"], requests["processors"] = planned, processors
+    requests["first"], requests["end"] = count + begin, count + shapes.first[1:]
+    requests["narrowest"] = np.minimum.reduceat(shapes.processors, begin) if count else 0
+    requests["shortest"] = np.minimum.reduceat(shapes.planned, begin) if count else 0
+    choices["run"], choices["planned"], choices["processors"] = shapes.run, shapes.planned, shapes.processors
+    return both
+
+
+def new_state(
+    submit: np.ndarray,
+    run: np.ndarray,
+    planned: np.ndarray,
+    processors: np.ndarray,
+    machine: int,
+    *,
+    order: Order,
+    backfill: str,
+    lookahead: int,
+    backfill_order: Order,
+    per_event: bool,
+    predict: bool,
+    users: np.ndarray | None,
+    unavailable: Sequence[tuple[float, float, int]],
+    attributes: np.ndarray | None,
+    plans_ahead: bool = False,
+) -> State:
+    """
+    Make the state of a machine before the first event; see `simulate`.
+
+    With ``plans_ahead`` there is room for reservations of all queued jobs, as `plan_queue` makes them.
+    """
+    count = submit.size
+    jobs = np.empty(count, records.JOB)
+    records.fill(jobs, submit, run, planned, processors)
+
+    windows = checked_windows(unavailable, machine)
+    if backfill != "lookahead":
+        backfill_order = order
+    about_jobs = (submit, planned, processors, attributes, predict)
+    keys, formula = order_of(order, "order", *about_jobs)
+    queue, rank = new_tree(keys, count)
+    if keys is not None:
+        jobs["rank"] = rank
+    one_tree = backfill_order is order or (
+        isinstance(order, str) and isinstance(backfill_order, str) and order == backfill_order
+    )
+    second_keys, second_formula = keys, formula
+    if not one_tree:
+        second_keys, second_formula = order_of(backfill_order, "backfill_order", *about_jobs)
+        one_tree = second_keys is None and keys is None
+    backfill_queue = queue
+    if not one_tree:
+        backfill_queue, jobs["backfill_rank"] = new_tree(second_keys, count)
+    if attributes is None or not (formula or second_formula):
+        attributes = np.full((1, 5), np.nan)
+
+    options = np.zeros(1, records.OPTIONS)
+    options["machine"] = machine
+    options["backfill"] = BACKFILLS[backfill]
+    options["lookahead"] = lookahead if backfill == "lookahead" else 0
+    options["formula"], options["backfill_formula"] = formula, second_formula
+    options["one_tree"], options["per_event"], options["predict"] = one_tree, per_event, predict
+    options["windows"] = len(windows)
+
+    running = min(machine, count) + 1
+    reservations = count if plans_ahead or backfill == "conservative" else min(lookahead, count)
+    free = new_profile(machine, min(running + 2 * reservations, 2 * count) + 2 * len(windows) + 4)
+    for begin, until, away in windows:
+        add(free, begin, -away)
+        add(free, until, away)
+
+    predicted = np.zeros(count if predict else 0, records.PREDICTED)
+    people = 0
+    if predict:
+        if users is None:
+            raise SwflowError("predict: the users of the jobs are needed")
+        names, predicted["user"] = np.unique(users, return_inverse=True)
+        people = names.size
+    now = np.zeros(1, records.NOW)
+    now["full"] = 1
+    held = int(options["lookahead"][0]) + 1
+    return State(
+        options=options,
+        now=now,
+        jobs=jobs,
+        running=np.empty(running, ELEMENT),
+        predictions=np.empty(count if predict else 0, ELEMENT),
+        predicted=predicted,
+        users=np.zeros(people, records.USER),
+        free=free,
+        queue=queue,
+        backfill_queue=backfill_queue,
+        window_starts=_moments([(begin, away) for begin, _, away in windows]),
+        window_ends=_moments([(until, away) for _, until, away in windows]),
+        steps=np.zeros(held + len(windows) + 3, records.STEP),
+        line=np.empty(count, ELEMENT),
+        held=np.empty(held, np.int64),
+        attributes=attributes,
+        shapes=np.empty(0, records.SHAPE),
+    )
+
+
+def order_of(
+    order: Order,
+    option: str,
+    submit: np.ndarray,
+    planned: np.ndarray,
+    processors: np.ndarray,
+    attributes: np.ndarray | None,
+    predict: bool,
+) -> tuple[np.ndarray | None, int]:
+    """Return the static keys of an order (None: that of arrival), or the address of its formula, else 0."""
+    if isinstance(order, str):
+        known = np.full((submit.size, 5), np.nan) if attributes is None else attributes
+        order = kernel_order(order, option, submit, planned, processors, known, predict)
+    if isinstance(order, np.ndarray):
+        return order, 0
+    return None, 0 if isinstance(order, str) else order.address  # type: ignore[attr-defined]
+
+
+def checked_windows(unavailable: Sequence[tuple[float, float, int]], machine: int) -> list[tuple[float, float, int]]:
+    """Return the windows, or raise an error if one is empty or takes more than there is."""
+    for begin, until, away in unavailable:
+        if not until > begin:
+            raise SwflowError(f"unavailable: the window from {begin:g} until {until:g} is empty")
+        if not 1 <= away <= machine:
+            raise SwflowError(f"unavailable: {away} processors are not 1 to {machine}")
+    return [(float(begin), float(until), int(away)) for begin, until, away in unavailable]
+
+
+def _moments(pairs: list[tuple[float, int]]) -> np.ndarray:
+    """Return times and processors as elements in order of time."""
+    return np.array(sorted(pairs), ELEMENT)
