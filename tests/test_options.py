@@ -206,7 +206,9 @@ def test_a_scheduler_has_the_options_of_the_table() -> None:
 
 
 def test_the_documentation_has_every_choice_and_every_order() -> None:
-    text = (ROOT / "docs/schedulers.md").read_text() + (ROOT / "docs/resource-sharing.md").read_text()
+    text = "".join(
+        (ROOT / "docs" / file).read_text() for file in ("reference/schedulers.md", "explanation/resource-sharing.md")
+    )
     for name, choices in CHOICES.items():
         for choice in choices:
             assert any(f"{mark}{choice}`" in text for mark in ("`", f"{name}: ")), (name, choice)

@@ -76,7 +76,7 @@ SECTIONS: tuple[tuple[str, str, str, str], ...] = (
         "Published values beside ours",
         "Rows of the papers' tables whose runs are in the database; of replicates, the median. A published value may "
         "rest on another version of the log. Guim 2007: the simulator behind Table II forgot part of the shadows, "
-        "which is about half of the factor between its penalties and ours; see docs/resource-sharing.md.",
+        "which is about half of the factor between its penalties and ours; see docs/explanation/resource-sharing.md.",
         """SELECT paper, "table", row, "column", published, ours, difference, ratio, workload, scheduler
         FROM reproduction WHERE reason IS NULL""",
     ),

@@ -10,7 +10,6 @@ from swflow.scheduling.engine.queue import Tree
 from swflow.scheduling.engine.state import State
 from swflow.scheduling.machine.counted import Profile
 
-
 # As of `swflow.scheduling.engine.compiled.lean`: no arrays are made.
 _OPTIONS: Any = {"_nrt": False}
 
