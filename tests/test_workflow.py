@@ -204,7 +204,7 @@ def test_a_killed_load_is_completed_by_the_next_call(edited):
         (["--config", "sede=2"], "config: unknown key 'sede'; did you mean 'seed'?"),
         (
             ["--config", "catalogue=[config/evil.yaml]"],
-            "config: config/evil.yaml: evil: generate: unknown model 'lublin;",
+            "config: config/evil.yaml: evil: generate: unknown model",
         ),
         (["--config", "catalogue=[config/worse.yaml]"], "config: config/worse.yaml: evil: clean: unknown key 'output'"),
         (["--config", "steps={late: {kind: select, where: not user_id}}"], "config: steps: late: where: 'not user_id'"),
