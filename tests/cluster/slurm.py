@@ -150,19 +150,16 @@ class Slurm:
             self.run("sacctmgr", "-i", "add", "user", "root", "Account=physics", check=False)
         self._daemon("slurmctld", "-D", "-i")
         self._daemon("slurmd", "-D")
-        self._wait("a node that is idle", lambda: "idle" in self.run("sinfo", "-h", "-o", "%t", check=False), 60)
+        self.wait_for("a node that is idle", lambda: "idle" in self.run("sinfo", "-h", "-o", "%t", check=False), 60)
 
     def _start_munge(self) -> None:
         key = self.folder / "munge.key"
         key.write_bytes(os.urandom(1024))
         key.chmod(0o400)
-        files = {"key": "key", "socket": "socket", "pid": "pid", "log": "log", "seed": "seed"}
-        options = [
-            f"--{name}-file={self.folder}/munge.{ending}" if name != "socket" else f"--socket={self.folder}/munge.socket"
-            for name, ending in files.items()
-        ]
+        options = [f"--{name}-file={self.folder}/munge.{name}" for name in ("key", "pid", "log", "seed")]
+        options.append(f"--socket={self.folder}/munge.socket")
         self._daemon("munged", "--foreground", "--force", *options)
-        self._wait("munge", lambda: (self.folder / "munge.socket").exists(), 20)
+        self.wait_for("munge", lambda: (self.folder / "munge.socket").exists(), 20)
 
     def _start_accounting(self) -> None:
         """Start MariaDB and slurmdbd; without them there is no sacct, and the rest works."""
@@ -176,7 +173,7 @@ class Slurm:
         )  # fmt: skip
         client = ["mariadb", "--no-defaults", socket, "-u", "root", "-e"]
         ready = lambda: subprocess.run([*client, "SELECT 1"], capture_output=True, env=_environment()).returncode == 0  # noqa: E731
-        self._wait("MariaDB", ready, 60)
+        self.wait_for("MariaDB", ready, 60)
         grant = "CREATE USER slurm@'%' IDENTIFIED BY 'slurm'; CREATE USER slurm@localhost IDENTIFIED BY 'slurm'; "
         grant += "GRANT ALL ON *.* TO slurm@'%'; GRANT ALL ON *.* TO slurm@localhost"
         subprocess.run([*client, grant], check=True, capture_output=True, env=_environment())
@@ -193,7 +190,7 @@ class Slurm:
             "SlurmUser=root\nNodeName=localhost CPUs=1\n",
         )
         self._daemon("slurmdbd", "-D")
-        self._wait("slurmdbd", lambda: self.run("sacctmgr", "-n", "list", "cluster", check=None) is not None, 60)
+        self.wait_for("slurmdbd", lambda: self.run("sacctmgr", "-n", "list", "cluster", check=None) is not None, 60)
         self.has_accounting = True
 
     def stop(self) -> None:
@@ -235,7 +232,7 @@ class Slurm:
 
     def wait_until_empty(self, seconds: float = 120) -> None:
         """Wait until no job is queued or running."""
-        self._wait("an empty queue", lambda: not self.run("squeue", "-h", "-o", "%i %t").strip(), seconds)
+        self.wait_for("an empty queue", lambda: not self.run("squeue", "-h", "-o", "%i %t").strip(), seconds)
 
     def _daemon(self, program: str, *options: str) -> None:
         path = shutil.which(program, path=_PATH)
@@ -251,7 +248,8 @@ class Slurm:
         if done.returncode:
             raise Unavailable(f"{command[0]}: {done.stderr.strip().splitlines()[-1:]}")
 
-    def _wait(self, what: str, ready: object, seconds: float) -> None:
+    def wait_for(self, what: str, ready: object, seconds: float) -> None:
+        """Wait until something is so; `Unavailable` if it takes longer, or a daemon ended."""
         end = time.monotonic() + seconds
         while not ready():  # type: ignore[operator]
             ended = [process for process in self._processes if process.poll() is not None]
