@@ -344,8 +344,8 @@ def likeness_in_words(found: Mapping[str, float | None] | None, base: str) -> st
     order = found["start_order"]
     return (
         f"{base} against the recorded schedule: mean wait {found['simulated_mean_wait_time']:,.0f} s against "
-        f"{found['recorded_mean_wait_time']:,.0f} s, {100 * (found['started_alike'] or 0):.0f} % of the jobs start within "
-        f"a minute of the record, distance of the waits' distributions {found['wait_distance']:.2f} (0 to 1)"
+        f"{found['recorded_mean_wait_time']:,.0f} s, {100 * (found['started_alike'] or 0):.0f} % of the jobs start "
+        f"within a minute of the record, distance of the waits' distributions {found['wait_distance']:.2f} (0 to 1)"
         + (f", {100 * order:.0f} % of neighbours in the queue start in the recorded order" if order is not None else "")
         + ". The less alike they are, the less an absolute value says; differences between policies say more."
     )

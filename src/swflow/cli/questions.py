@@ -103,7 +103,7 @@ def whatif(
     columns, rows = summary(answer)
     print_table(columns, rows)
     notes = [
-        f"{workload.name}: {answer.table['jobs'].max():,} jobs. The base is {chosen[0].name}; after each value its "
+        f"{workload.name}: {answer.table['jobs'][0]:,} jobs. The base is {chosen[0].name}; after each value its "
         "difference to the base, with the 95 % confidence interval over the log's weeks (paired block bootstrap); "
         "~: the interval holds 0, so that the difference may be chance.",
         likeness_in_words(answer.fidelity, chosen[0].name),
@@ -127,7 +127,7 @@ def compare_with_record(
     machine: Annotated[int | None, typer.Option("--machine-processors", help="The processors of the machine.")] = None,
 ) -> None:
     """
-    Compare the recorded schedule of a log with simulated ones: which policy resembles what the site has?
+    Compare the recorded schedule of a log with simulated ones, to see which policy resembles what the site has.
 
     Mean wait times (s); wait_distance: of the distributions of the waits (0 to 1); wait_difference: of waits of equal
     rank (s); started_alike: jobs that start within a minute of the record; start_order: neighbours in the queue that
