@@ -139,8 +139,8 @@ def test_lenient_cleaning_counts_malformed_lines(log, capfd):
     "command",
     [
         "", "fetch", "clean", "select", "machine", "memory", "moldable", "model", "scale", "adjust", "sweep",
-        "generate lublin", "import sacct", "import pbs", "import gwf", "import csv", "check", "export", "simulate",
-        "load", "figure", "report", "sql",
+        "generate lublin", "import sacct", "import pbs", "import gwf", "import csv", "check", "whatif",
+        "fidelity", "export", "simulate", "load", "figure", "report", "sql",
     ],
 )  # fmt: skip
 def test_help_explains_and_gives_an_example(command, capfd):

@@ -16,23 +16,28 @@ import polars as pl
 
 from swflow import runs
 from swflow.analysis.comparison import compare, worth_comparing
+from swflow.analysis.fairness import KINDS, fairness_table
+from swflow.analysis.fidelity import MEASURES as FIDELITY
+from swflow.analysis.fidelity import fidelity
 from swflow.analysis.heatmap import HEATMAP_MEASURES, Heatmap, summarize
 from swflow.analysis.metrics import CORRELATED, MEASURES
 from swflow.analysis.plausibility import check_workload
 from swflow.errors import SwflowError, reason_of
 from swflow.files import atomic_path
 from swflow.jobs import JOB_COLUMNS, Workload, read_metadata
-from swflow.log_table import names_of_jobs
+from swflow.log_table import names_in, names_of_jobs
 from swflow.names import log_of, recipe_of, replicate_of
 from swflow.published import published_readings, published_trends, published_values
 from swflow.published.views import COVERAGE, READINGS, REPRODUCTION, TREND_CHECKS
+from swflow.scheduling.scheduler import LOG
 from swflow.scheduling.simulate import OUTCOME_COLUMNS
 from swflow.workloads.clean import open_workload
 
 _SUMMARIES = ", ".join(f"{prefix}_{measure} DOUBLE" for measure in MEASURES for prefix in ("mean", "median", "p95"))
 _METRICS = f"""jobs BIGINT, makespan DOUBLE, utilization DOUBLE, {_SUMMARIES}, awrt DOUBLE, awwt DOUBLE,
         squashed_area DOUBLE, killed BIGINT, penalized_percent DOUBLE, penalized_share_percent DOUBLE,
-        p95_wait_time_unkilled DOUBLE, p95_bounded_slowdown_60_unkilled DOUBLE"""
+        p95_wait_time_unkilled DOUBLE, p95_bounded_slowdown_60_unkilled DOUBLE, jain_wait_time DOUBLE,
+        gini_wait_time DOUBLE"""
 
 #: The tables, in the order in which they are filled. ``jobs`` may have more columns: what steps added.
 TABLES: dict[str, str] = {
@@ -61,6 +66,11 @@ TABLES: dict[str, str] = {
         first_wins DOUBLE, second_wins DOUBLE, better VARCHAR""",
     "replicates": """recipe VARCHAR, log VARCHAR, scheduler VARCHAR, measure VARCHAR, replicates BIGINT, mean DOUBLE,
         median DOUBLE, deviation DOUBLE, low DOUBLE, high DOUBLE""",
+    "fairness": """run VARCHAR, workload VARCHAR, scheduler VARCHAR, kind VARCHAR, id BIGINT, name VARCHAR, jobs BIGINT,
+        mean_wait_time DOUBLE, p95_wait_time DOUBLE, mean_bounded_slowdown DOUBLE, p95_bounded_slowdown DOUBLE,
+        use_share DOUBLE""",
+    "fidelity": "run VARCHAR, workload VARCHAR, scheduler VARCHAR, jobs BIGINT, "
+    + ", ".join(f"{measure} DOUBLE" for measure in FIDELITY),
     "model_fit": """workload VARCHAR, source VARCHAR, model VARCHAR, measure VARCHAR, value DOUBLE,
         source_value DOUBLE""",
     "published": """paper VARCHAR, "table" VARCHAR, row VARCHAR, "column" VARCHAR, value DOUBLE, workload VARCHAR,
@@ -168,6 +178,8 @@ def load(
                     [_scheduler_row(name, schedulers[name]) for name in sorted(schedulers)],
                 )
                 heatmaps = _fill_runs(connection, notes, progress)
+                _fill_fairness(connection, notes, sources)
+                _fill_fidelity(connection, notes)
                 _insert_frame(connection, "comparisons", _comparisons(notes.values(), heatmaps))
                 for file, about in sweeps.items():
                     frame = pl.read_parquet(file).with_columns(sweep=pl.lit(about["sweep"]))
@@ -412,6 +424,39 @@ def _fill_runs(
         for table, frame in (("heatmaps", summary["cells"]), ("bubbles", summary["bubbles"])):
             _insert_frame(connection, table, frame.with_columns(run=pl.lit(note["run"])))
     return heatmaps
+
+
+def _fill_fairness(
+    connection: duckdb.DuckDBPyConnection, notes: Mapping[Path, Mapping[str, Any]], sources: Mapping[str, Workload]
+) -> None:
+    """Insert what every user and group got in every run."""
+    columns = ["job_id", "wait_time", "bounded_slowdown", "processors", "run_time"]
+    for file in sorted(notes, key=lambda file: str(notes[file]["run"])):
+        note = notes[file]
+        workload = sources[note["workload"]]
+        table = fairness_table(pl.read_parquet(file, columns=columns), workload.jobs)
+        if table.height:
+            names = names_in(workload.header).with_columns(
+                kind=pl.col("column").replace_strict({column: kind for kind, column in KINDS.items()}, default=None)
+            )
+            table = table.join(names.select("kind", "id", "name"), on=["kind", "id"], how="left", maintain_order="left")
+            run = {name: pl.lit(note[name]) for name in ("run", "workload", "scheduler")}
+            _insert_frame(connection, "fairness", table.with_columns(**run))
+
+
+def _fill_fidelity(connection: duckdb.DuckDBPyConnection, notes: Mapping[Path, Mapping[str, Any]]) -> None:
+    """Insert how much each run is like the recorded schedule of its workload, where that is among the runs."""
+    columns = ["job_id", "submit_time", "start_time", "run_time", "processors", "wait_time", "load"]
+    recorded = {note["workload"]: file for file, note in notes.items() if note["options"]["order"] == LOG}
+    rows = []
+    for file, note in sorted(notes.items(), key=lambda item: str(item[1]["run"])):
+        reference = recorded.get(note["workload"])
+        if reference is None or reference == file:
+            continue
+        first, second = (pl.read_parquet(part, columns=columns) for part in (reference, file))
+        found = fidelity(first, second, note["machine"]["processors"])
+        rows.append({name: note[name] for name in ("run", "workload", "scheduler")} | found)
+    _insert(connection, "fidelity", rows)
 
 
 def _fill_replicates(connection: duckdb.DuckDBPyConnection) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from swflow.analysis.fairness import fairness_indices
 from swflow.analysis.load import with_load
 from swflow.analysis.metrics import correlations, metrics
 from swflow.errors import SwflowError
@@ -37,7 +38,7 @@ class Run:
     outcomes : polars.DataFrame
         One row a job, with its load.
     metrics : dict
-        As `swflow.analysis.metrics.metrics` returns them.
+        As `swflow.analysis.metrics.metrics` and `swflow.analysis.fairness.fairness_indices` return them.
     correlations : dict
         As `swflow.analysis.metrics.correlations` returns them.
     seconds : float
@@ -76,7 +77,8 @@ def run(workload: Workload, scheduler: Scheduler) -> Run:
     seconds = time.perf_counter() - began
     machine = workload.machine.processors
     outcomes = with_load(outcomes, machine)
-    return Run(outcomes, metrics(outcomes, machine), correlations(outcomes), seconds)
+    figures = metrics(outcomes, machine) | fairness_indices(outcomes, workload.jobs)
+    return Run(outcomes, figures, correlations(outcomes), seconds)
 
 
 def write_run(result: Run, path: str | os.PathLike[str], about: Mapping[str, Any]) -> None:

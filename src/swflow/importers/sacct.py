@@ -1,4 +1,4 @@
-"""Slurm's accounting: the text of ``sacct -P`` with any columns, and ``sacct --json``."""
+"""Slurm's accounting: the text of ``sacct -P`` with any columns, ``sacct --json``, and jobcomp/filetxt."""
 
 import json
 import re
@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from swflow.errors import SwflowError
+from swflow.importers.jobcomp import is_jobcomp, read_jobcomp
 from swflow.importers.lines import Check, matches, read_records, read_text
 from swflow.importers.records import ImportedLog, Site, Tally, make_log, unix_seconds
 from swflow.importers.slurm import STATES, kilobytes, resource, seconds, state
@@ -95,7 +96,7 @@ def import_sacct(
     cpus_per_processor: int = 1,
 ) -> ImportedLog:
     """
-    Import what ``sacct -P`` or ``sacct --json`` printed.
+    Import what ``sacct -P`` or ``sacct --json`` printed, or jobcomp/filetxt wrote.
 
     One row of the log is one run of a job: steps are not jobs, tasks of an array are, the components of a
     heterogeneous job are one job, and every run of a requeued job (``sacct -D``) is one, submitted again when the run
@@ -132,6 +133,9 @@ def import_sacct(
     if text.lstrip()[:1] == b"{":
         jobs = _json_jobs(text, path, tally)
         form = "sacct --json"
+    elif is_jobcomp(text):
+        jobs = _jobs_of(read_jobcomp(text, path, tally), site, tally)
+        form = "jobcomp"
     else:
         jobs = _text_jobs(text, path, site, columns, delimiter, tally)
         form = "sacct"
@@ -168,7 +172,12 @@ def _text_jobs(text: bytes, path: str, site: Site, columns: str | None, delimite
     if table.is_empty():
         raise SwflowError(f"{path}: no record after the header; nothing to import")
     table = table.select("line", *(pl.col(name).alias(used) for used, name in wanted.items() if name))
-    table = table.with_columns(pl.lit("").alias(used) for used, name in wanted.items() if not name)
+    return _jobs_of(table, site, tally)
+
+
+def _jobs_of(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
+    """Return the allocations among records of text, typed, with what their steps used."""
+    table = table.with_columns(pl.lit("").alias(used) for used in _USED if used not in table.columns)
     table = _identified(table, tally)
     steps = table.filter(pl.col("step").is_not_null())
     tally.note(steps, "steps, which are not jobs", pl.lit(True))
@@ -264,7 +273,7 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
         state=state(pl.col("state")),
         elapsed=pl.coalesce(pl.col("elapsedraw").cast(pl.Float64, strict=False), seconds(pl.col("elapsed"))),
         suspended_time=seconds(pl.col("suspended")),
-        limit=pl.when(_filled("timelimit").is_not_null()).then(seconds(limit)).otherwise(seconds(limit)),
+        limit=seconds(limit),
         limit_kind=limit.str.to_lowercase().replace_strict(
             {"unlimited": "unlimited", "partition_limit": "partition"}, default=None, return_dtype=pl.String
         ),
@@ -498,13 +507,14 @@ def _records(jobs: pl.DataFrame, tally: Tally, limits: Mapping[str, float], cpus
     by_an_hour = ((span - pl.col("elapsed")).abs() - 3600).abs() <= 2
     tally.note(jobs, "End - Start differs from Elapsed by an hour (give --timezone)", differs & by_an_hour)
     tally.note(jobs, "End - Start differs from Elapsed", differs & ~by_an_hour)
-    started = pl.col("start").is_not_null() & ~(
-        (pl.col("state") == "CANCELLED") & (pl.col("elapsed") == 0) & pl.col("allocated").is_null()
-    )
+    # A job that was cancelled while it waited has the time of that as its start, and CPUs that it never had.
+    at_once = (pl.col("state") == "CANCELLED") & (pl.coalesce("elapsed", span) == 0)
+    started = pl.col("start").is_not_null() & ~at_once
     tally.note(jobs, "never started (kept, with a run time of 0)", ~started)
     jobs = jobs.with_columns(
         run_time=pl.when(started).then(pl.coalesce("elapsed", span)).otherwise(0.0),
         start=pl.coalesce("start", "end"),
+        allocated=pl.when(started).then("allocated"),
     )
     jobs = jobs.with_columns(
         end=pl.coalesce("end", pl.col("start") + pl.col("run_time") + pl.col("suspended_time").fill_null(0))

@@ -1,0 +1,134 @@
+"""Fairness: how evenly users and groups wait, and what each of them gets."""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+#: Whose jobs are looked at together, and the column that says whose a job is.
+KINDS: dict[str, str] = {"user": "user_id", "group": "group_id"}
+
+
+def jain_index(values: np.ndarray) -> float | None:
+    """
+    Compute Jain's index of fairness, ``(sum x)^2 / (n sum x^2)``.
+
+    Parameters
+    ----------
+    values : float64 array of shape (users,)
+        What each got, not negative.
+
+    Returns
+    -------
+    float or None
+        1 if all are equal, 1 / n if one has it all; None without values, 1 if all are 0.
+
+    References
+    ----------
+    R. Jain, D.-M. Chiu, W. Hawe, "A quantitative measure of fairness and discrimination for resource allocation in
+    shared computer systems", DEC-TR-301, 1984.
+
+    Examples
+    --------
+    >>> jain_index(np.array([1.0, 1.0, 1.0])), jain_index(np.array([3.0, 0.0, 0.0])) == 1 / 3
+    (1.0, True)
+    """
+    if not values.size:
+        return None
+    squares = float(values @ values)
+    return float(values.sum()) ** 2 / (values.size * squares) if squares > 0 else 1.0
+
+
+def gini_coefficient(values: np.ndarray) -> float | None:
+    """
+    Compute the Gini coefficient: half the mean absolute difference of two values over their mean.
+
+    Parameters
+    ----------
+    values : float64 array of shape (users,)
+        What each got, not negative.
+
+    Returns
+    -------
+    float or None
+        0 if all are equal, near 1 if one has it all; None without values, 0 if all are 0.
+
+    Examples
+    --------
+    >>> gini_coefficient(np.array([2.0, 2.0])), gini_coefficient(np.array([0.0, 4.0]))
+    (0.0, 0.5)
+    """
+    if not values.size:
+        return None
+    total = float(values.sum())
+    if total <= 0:
+        return 0.0
+    ranks = np.arange(1, values.size + 1)
+    return float(2 * (ranks @ np.sort(values)) / (values.size * total) - (values.size + 1) / values.size)
+
+
+def fairness_indices(outcomes: pl.DataFrame, jobs: pl.DataFrame) -> dict[str, float | None]:
+    """
+    Compute Jain's index and the Gini coefficient of the users' mean wait times.
+
+    Parameters
+    ----------
+    outcomes : polars.DataFrame
+        One row a job: ``job_id``, ``wait_time`` (s).
+    jobs : polars.DataFrame
+        Whose the jobs are: ``job_id``, ``user_id``.
+
+    Returns
+    -------
+    dict
+        ``jain_wait_time`` and ``gini_wait_time``; None where no user is known.
+    """
+    if "user_id" not in jobs.columns:
+        return {"jain_wait_time": None, "gini_wait_time": None}
+    waits = _with_owner(outcomes, jobs, "user_id").group_by("owner").agg(pl.col("wait_time").mean())["wait_time"]
+    values = np.sort(np.maximum(waits.to_numpy(), 0.0))
+    return {"jain_wait_time": jain_index(values), "gini_wait_time": gini_coefficient(values)}
+
+
+def fairness_table(outcomes: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
+    """
+    Say for every user and group what they got.
+
+    Parameters
+    ----------
+    outcomes : polars.DataFrame
+        One row a job: ``job_id``, ``wait_time``, ``bounded_slowdown``, ``processors``, ``run_time``.
+    jobs : polars.DataFrame
+        Whose the jobs are: ``job_id``, ``user_id``, ``group_id``.
+
+    Returns
+    -------
+    polars.DataFrame
+        ``kind`` (user or group), ``id``, ``jobs``, ``mean_wait_time``, ``p95_wait_time`` (s),
+        ``mean_bounded_slowdown``, ``p95_bounded_slowdown``, ``use_share`` (of all processor-seconds, 0 to 1); by kind
+        and id.
+    """
+    tables = []
+    for kind, column in KINDS.items():
+        if column not in jobs.columns:
+            continue
+        owned = _with_owner(outcomes, jobs, column).with_columns(area=pl.col("processors") * pl.col("run_time"))
+        total = float((outcomes["processors"] * outcomes["run_time"]).sum()) or 1.0
+        summaries: dict[str, Any] = {
+            f"{prefix}_{measure}": expression
+            for measure in ("wait_time", "bounded_slowdown")
+            for prefix, expression in (
+                ("mean", pl.col(measure).mean()),
+                ("p95", pl.col(measure).quantile(0.95, "linear")),
+            )
+        }
+        found = owned.group_by("owner").agg(
+            pl.len().cast(pl.Int64).alias("jobs"), **summaries, use_share=pl.col("area").sum() / total
+        )
+        tables.append(found.rename({"owner": "id"}).sort("id").select(pl.lit(kind).alias("kind"), pl.all()))
+    return pl.concat(tables) if tables else pl.DataFrame()
+
+
+def _with_owner(outcomes: pl.DataFrame, jobs: pl.DataFrame, column: str) -> pl.DataFrame:
+    owner = jobs.select("job_id", owner=pl.col(column)).drop_nulls()
+    return outcomes.join(owner, on="job_id", how="inner", maintain_order="left")

@@ -1,0 +1,106 @@
+"""What Slurm's plugin jobcomp/filetxt writes: a line a job, for sites without an accounting database."""
+
+import re
+from collections.abc import Iterator
+
+import polars as pl
+
+from swflow.errors import SwflowError
+from swflow.importers.records import Tally
+
+#: The keys, in the order of the file; names and paths may hold anything, spaces and other keys included.
+_KEYS = (
+    "JobId", "ArrayJobId", "ArrayTaskId", "HetJobId", "HetJobOffset", "UserId", "GroupId", "Name", "JobState",
+    "Partition", "TimeLimit", "StartTime", "EndTime", "NodeList", "NodeCnt", "ProcCnt", "WorkDir", "ReservationName",
+    "Tres", "Account", "QOS", "WcKey", "Cluster", "SubmitTime", "EligibleTime", "DerivedExitCode", "ExitCode",
+)  # fmt: skip
+
+_KEY = re.compile(rf"(?:^|\s)({'|'.join(_KEYS)})=")
+
+#: The columns of sacct that the keys stand for.
+_COLUMNS = {
+    "UserId": "user", "GroupId": "group", "Name": "jobname", "JobState": "state", "Partition": "partition",
+    "TimeLimit": "timelimit", "StartTime": "start", "EndTime": "end", "NodeCnt": "allocnodes", "ProcCnt": "alloccpus",
+    "Tres": "alloctres", "Account": "account", "QOS": "qos", "Cluster": "cluster", "SubmitTime": "submit",
+}  # fmt: skip
+
+
+def is_jobcomp(text: bytes) -> bool:
+    """Return whether a text is of jobcomp/filetxt."""
+    return text.lstrip().startswith(b"JobId=")
+
+
+def read_jobcomp(text: bytes, path: str, tally: Tally) -> pl.DataFrame:
+    """
+    Read a file of jobcomp/filetxt as if it were sacct's text.
+
+    Parameters
+    ----------
+    text : bytes
+        The file's content.
+    path : str
+        Its name, for errors.
+    tally : Tally
+        Lines that are no record are counted.
+
+    Returns
+    -------
+    polars.DataFrame
+        ``line``, ``jobid`` and sacct's columns, as text.
+
+    Raises
+    ------
+    SwflowError
+        If no line can be used.
+    """
+    rows = []
+    for number, record in _records(text.decode("utf-8", "replace")):
+        values = _values(record)
+        if not {"JobId", "StartTime", "EndTime", "JobState"} <= values.keys():
+            tally.add("malformed line", 1, number, removed=True)
+            continue
+        row = {column: values.get(key, "") for key, column in _COLUMNS.items()}
+        for key in ("user", "group"):
+            row[key] = re.sub(r"\(\d+\)$", "", row[key])
+        if row["submit"] == "":
+            row["submit"] = "Unknown"
+        rows.append({"line": number, "jobid": _job_id(values), **row})
+    if not rows:
+        raise SwflowError(f"{path}: no job of jobcomp/filetxt that can be read; nothing to import")
+    table = pl.DataFrame(rows, {"line": pl.Int64, "jobid": pl.String, **dict.fromkeys(_COLUMNS.values(), pl.String)})
+    return table.with_columns(reqcpus="alloccpus")
+
+
+def _records(text: str) -> Iterator[tuple[int, str]]:
+    """Give records with the numbers of their first lines; names may hold line breaks."""
+    record, first = "", 0
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.startswith("JobId=") or not record:
+            if record.strip():
+                yield first, record
+            record, first = line, number
+        else:
+            record += f"\n{line}"
+    if record.strip():
+        yield first, record
+
+
+def _values(record: str) -> dict[str, str]:
+    """Split a record at its keys, each taken once and in their order; others are part of a value."""
+    found: list[re.Match[str]] = []
+    place = -1
+    for match in _KEY.finditer(record):
+        if _KEYS.index(match[1]) > place:
+            found.append(match)
+            place = _KEYS.index(match[1])
+    ends = [match.start() for match in found[1:]] + [len(record)]
+    return {match[1]: record[match.end() : end].strip() for match, end in zip(found, ends, strict=True)}
+
+
+def _job_id(values: dict[str, str]) -> str:
+    """Write a job's id as sacct does."""
+    if values.get("ArrayJobId") and values.get("ArrayTaskId"):
+        return f"{values['ArrayJobId']}_{values['ArrayTaskId']}"
+    if values.get("HetJobId") and values.get("HetJobOffset"):
+        return f"{values['HetJobId']}+{values['HetJobOffset']}"
+    return values["JobId"]

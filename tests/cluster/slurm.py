@@ -1,0 +1,293 @@
+"""A Slurm of one node on this machine, with accounting: start it, use it, stop it; for tests.
+
+As a script: ``python tests/cluster/slurm.py`` starts it, says so, and stops it at the end of its input.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+#: The line that marks configurations written here: others are never touched.
+MARK = "# made by tests/cluster/slurm.py; removed when its Slurm stops"
+CONFIG = Path("/etc/slurm")
+PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "sinfo", "scancel")
+ACCOUNTING_PROGRAMS = ("slurmdbd", "sacctmgr", "sacct", "mariadbd", "mariadb-install-db", "mariadb")
+
+SLURM_CONF = """{mark}
+ClusterName=swflowtest
+SlurmctldHost=localhost(127.0.0.1)
+SlurmUser=root
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+CryptoType=crypto/munge
+SlurmctldPort=36817
+SlurmdPort=36818
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.log
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+MpiDefault=none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+SchedulerType=sched/backfill
+SchedulerParameters=bf_interval=2,sched_interval=2
+ReturnToService=2
+SlurmdParameters=config_overrides
+MinJobAge=300
+JobCompType=jobcomp/filetxt
+JobCompLoc={folder}/jobcomp.txt
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType={storage}
+{accounting}
+NodeName=localhost NodeHostname={host} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory=2000 State=UNKNOWN
+PartitionName=main Nodes=localhost Default=YES MaxTime=60 State=UP OverSubscribe=NO
+PartitionName=quick Nodes=localhost MaxTime=5 State=UP OverSubscribe=NO
+"""
+
+SLURMDBD_CONF = """{mark}
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+DbdHost=localhost
+DbdPort=36819
+SlurmUser=root
+LogFile={folder}/slurmdbd.log
+PidFile={folder}/slurmdbd.pid
+StorageType=accounting_storage/mysql
+StorageHost=127.0.0.1
+StoragePort=36820
+StorageUser=slurm
+StoragePass=slurm
+StorageLoc=slurm_acct_db
+"""
+
+
+class Unavailable(Exception):
+    """Why no Slurm can be started here."""
+
+
+class Slurm:
+    """
+    A Slurm of one node.
+
+    Parameters
+    ----------
+    folder : path-like, optional
+        For state and logs; by default a temporary one.
+    accounting : bool
+        Whether to start slurmdbd with MariaDB where they are installed, so that ``sacct`` works.
+
+    Attributes
+    ----------
+    has_accounting : bool
+        Whether ``sacct`` works.
+    job_completions : pathlib.Path
+        What the plugin jobcomp/filetxt writes.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str] | None = None, *, accounting: bool = True, cpus: int = 4) -> None:
+        self._own = tempfile.mkdtemp(prefix="slurm-", dir="/tmp") if folder is None else None
+        self.folder = Path(folder or self._own or "")
+        self.cpus = cpus
+        self.has_accounting = False
+        self._wants_accounting = accounting
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._written: list[Path] = []
+        self.job_completions = self.folder / "jobcomp.txt"
+
+    def __enter__(self) -> "Slurm":
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start every daemon, and wait until the node is idle; `Unavailable` with the reason if that fails."""
+        missing = [name for name in PROGRAMS if shutil.which(name, path=_PATH) is None]
+        if missing:
+            raise Unavailable(f"{', '.join(missing)} not installed (Debian: slurm-wlm, munge)")
+        if os.geteuid() != 0:
+            raise Unavailable("slurmd runs jobs of other users and the configuration is in /etc/slurm: needs root")
+        conf = CONFIG / "slurm.conf"
+        if conf.exists() and MARK not in conf.read_text():
+            raise Unavailable(f"{conf} is somebody's; it is left alone")
+        for name in ("state", "spool"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        self.folder.chmod(0o755)
+        self._start_munge()
+        if self._wants_accounting and all(shutil.which(name, path=_PATH) for name in ACCOUNTING_PROGRAMS):
+            self._start_accounting()
+        accounting = f"AccountingStoragePass={self.folder}/munge.socket\n"  # of slurmdbd's munge, for all that ask it
+        accounting += "AccountingStorageHost=localhost\nAccountingStoragePort=36819\nJobAcctGatherFrequency=0"
+        self._write(
+            conf,
+            SLURM_CONF.format(
+                mark=MARK,
+                folder=self.folder,
+                host=os.uname().nodename.split(".")[0],
+                cpus=self.cpus,
+                storage="accounting_storage/slurmdbd" if self.has_accounting else "accounting_storage/none",
+                accounting=accounting if self.has_accounting else "",
+            ),
+        )
+        self.job_completions.touch()
+        if self.has_accounting:
+            self.run("sacctmgr", "-i", "add", "cluster", "swflowtest", check=False)
+            self.run("sacctmgr", "-i", "add", "account", "physics", "Description=physics", "Organization=test")
+            self.run("sacctmgr", "-i", "add", "user", "root", "Account=physics", check=False)
+        self._daemon("slurmctld", "-D", "-i")
+        self._daemon("slurmd", "-D")
+        self.wait_for("a node that is idle", lambda: "idle" in self.run("sinfo", "-h", "-o", "%t", check=False), 60)
+
+    def _start_munge(self) -> None:
+        key = self.folder / "munge.key"
+        key.write_bytes(os.urandom(1024))
+        key.chmod(0o400)
+        options = [f"--{name}-file={self.folder}/munge.{name}" for name in ("key", "pid", "log", "seed")]
+        options.append(f"--socket={self.folder}/munge.socket")
+        self._daemon("munged", "--foreground", "--force", *options)
+        self.wait_for("munge", lambda: (self.folder / "munge.socket").exists(), 20)
+
+    def _start_accounting(self) -> None:
+        """Start MariaDB and slurmdbd; without them there is no sacct, and the rest works."""
+        data = self.folder / "database"
+        base = ["--no-defaults", f"--datadir={data}", "--user=root"]
+        self._run_quietly("mariadb-install-db", *base, "--auth-root-authentication-method=normal", "--skip-test-db")
+        socket = f"--socket={self.folder}/mariadb.socket"
+        self._daemon(
+            "mariadbd", *base, socket, "--bind-address=127.0.0.1", "--port=36820", "--innodb-buffer-pool-size=64M",
+            "--innodb-lock-wait-timeout=900", f"--pid-file={self.folder}/mariadb.pid",
+        )  # fmt: skip
+        client = ["mariadb", "--no-defaults", socket, "-u", "root", "-e"]
+        ready = lambda: subprocess.run([*client, "SELECT 1"], capture_output=True, env=_environment()).returncode == 0  # noqa: E731
+        self.wait_for("MariaDB", ready, 60)
+        grant = "CREATE USER slurm@'%' IDENTIFIED BY 'slurm'; CREATE USER slurm@localhost IDENTIFIED BY 'slurm'; "
+        grant += "GRANT ALL ON *.* TO slurm@'%'; GRANT ALL ON *.* TO slurm@localhost"
+        subprocess.run([*client, grant], check=True, capture_output=True, env=_environment())
+        conf = CONFIG / "slurmdbd.conf"
+        if conf.exists() and MARK not in conf.read_text():
+            raise Unavailable(f"{conf} is somebody's; it is left alone")
+        self._write(conf, SLURMDBD_CONF.format(mark=MARK, folder=self.folder))
+        # sacctmgr needs a slurm.conf that says where slurmdbd is.
+        self._write(
+            CONFIG / "slurm.conf",
+            f"{MARK}\nClusterName=swflowtest\nSlurmctldHost=localhost\nAuthInfo=socket={self.folder}/munge.socket\n"
+            "AccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageHost=localhost\n"
+            f"AccountingStoragePort=36819\nAccountingStoragePass={self.folder}/munge.socket\n"
+            "SlurmUser=root\nNodeName=localhost CPUs=1\n",
+        )
+        self._daemon("slurmdbd", "-D")
+        self.wait_for("slurmdbd", lambda: self.run("sacctmgr", "-n", "list", "cluster", check=None) is not None, 60)
+        self.has_accounting = True
+
+    def stop(self) -> None:
+        """Stop every daemon that was started here, in reverse order, and remove what was written."""
+        if any(process.args[0].endswith("slurmctld") for process in self._processes):  # type: ignore[index,union-attr]
+            self.run("scancel", "--user=root", check=False)
+        for process in reversed(self._processes):
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self._processes.clear()
+        for path in self._written:
+            path.unlink(missing_ok=True)
+        self._written.clear()
+        if self._own:
+            shutil.rmtree(self._own, ignore_errors=True)
+
+    def run(self, *command: str, check: bool | None = True) -> str:
+        """Run a command of Slurm; return what it printed. With ``check=None`` None stands for a failure."""
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=_environment())
+        except subprocess.TimeoutExpired:
+            if check:
+                raise
+            return None if check is None else ""  # type: ignore[return-value]
+        if check and done.returncode:
+            raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}{self._ends_of_logs()}")
+        if check is None and done.returncode:
+            return None  # type: ignore[return-value]
+        return done.stdout
+
+    def submit(self, *options: str, wrap: str) -> int:
+        """Submit a job with sbatch; return its id."""
+        printed = self.run("sbatch", "--parsable", "--output=/dev/null", *options, f"--wrap={wrap}")
+        return int(printed.strip().split(";")[0])
+
+    def wait_until_empty(self, seconds: float = 120) -> None:
+        """Wait until no job is queued or running."""
+        self.wait_for("an empty queue", lambda: not self.run("squeue", "-h", "-o", "%i %t").strip(), seconds)
+
+    def _daemon(self, program: str, *options: str) -> None:
+        path = shutil.which(program, path=_PATH)
+        assert path is not None
+        log = (self.folder / f"{program}.out").open("wb")
+        self._processes.append(
+            subprocess.Popen([path, *options], stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=_environment())
+        )
+        log.close()
+
+    def _run_quietly(self, *command: str) -> None:
+        done = subprocess.run(command, capture_output=True, text=True, env=_environment())
+        if done.returncode:
+            raise Unavailable(f"{command[0]}: {done.stderr.strip().splitlines()[-1:]}")
+
+    def wait_for(self, what: str, ready: object, seconds: float) -> None:
+        """Wait until something is so; `Unavailable` if it takes longer, or a daemon ended."""
+        end = time.monotonic() + seconds
+        while not ready():  # type: ignore[operator]
+            ended = [process for process in self._processes if process.poll() is not None]
+            if time.monotonic() > end or ended:
+                names = ", ".join(Path(process.args[0]).name for process in ended)  # type: ignore[index]
+                reason = f"{names} ended" if names else f"not there after {seconds:.0f} s"
+                raise Unavailable(f"{what}: {reason}{self._ends_of_logs()}")
+            time.sleep(0.25)
+
+    def _ends_of_logs(self) -> str:
+        files = [*self.folder.glob("*.log"), *self.folder.glob("*.out")]
+        ends = [(file.name, file.read_text(errors="replace").strip().splitlines()[-2:]) for file in files]
+        return "".join(f"; {name}: {' / '.join(lines)}" for name, lines in ends if lines)
+
+    def _write(self, path: Path, text: str) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o600 if path.name == "slurmdbd.conf" else 0o644)
+        if path not in self._written:
+            self._written.append(path)
+
+
+_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin:/usr/local/sbin"
+
+
+def _environment() -> dict[str, str]:
+    return os.environ | {"PATH": _PATH, "TZ": "UTC"}
+
+
+def main() -> None:
+    """Start, say what there is, wait for the end of the input, stop."""
+    try:
+        with Slurm() as slurm:
+            print(json.dumps({"folder": str(slurm.folder), "accounting": slurm.has_accounting}), flush=True)
+            sys.stdin.read()
+    except Unavailable as reason:
+        raise SystemExit(f"no Slurm: {reason}") from None
+
+
+if __name__ == "__main__":
+    main()

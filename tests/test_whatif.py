@@ -1,0 +1,142 @@
+"""What if: combinations, what they change, differences that are right by hand, and bad input."""
+
+import polars as pl
+import pytest
+
+from swflow.errors import SwflowError
+from swflow.jobs import Workload
+from swflow.machine import Machine
+from swflow.whatif import applied, ask, machine_of, read_scheduler, summary, variants
+from test_cli import call
+
+WEEK = 604800.0
+
+
+def workload(weeks: int = 8) -> Workload:
+    """Two jobs a week on four processors: the second waits an hour for the first."""
+    rows = [
+        {"job_id": 2 * week + place + 1, "submit_time": week * WEEK, "run_time": 3600.0, "processors": 4,
+         "estimate": 7200.0, "requested_time": 7200.0, "wait_time": 3600.0 * place, "user_id": place}
+        for week in range(weeks) for place in (0, 1)
+    ]  # fmt: skip
+    return Workload(pl.DataFrame(rows), Machine.of(4), "log")
+
+
+def found(answer, variant: str, measure: str) -> dict:
+    """Return one row of an answer."""
+    return answer.table.filter((pl.col("variant") == variant) & (pl.col("measure") == measure)).row(0, named=True)
+
+
+def test_differences_by_hand():
+    chosen = variants({"fcfs": {}}, processors=["+100%"], run_times=[2.0])
+    answer = ask(workload(), chosen)
+    base = found(answer, "fcfs", "mean_wait_time")
+    assert (base["value"], base["difference"], base["verdict"]) == (1800, 0, "base")
+    more = found(answer, "fcfs, processors +100%", "mean_wait_time")
+    assert (more["processors"], more["value"], more["low"], more["high"]) == (8, 0, -1800, -1800)
+    assert more["verdict"] == "lower"
+    longer = found(answer, "fcfs, run times × 2", "mean_wait_time")
+    assert (longer["difference"], longer["verdict"]) == (1800, "higher")
+    assert found(answer, "fcfs, run times × 2", "p95_wait_time")["value"] == 7200
+    assert answer.fidelity["wait_distance"] == 0
+    columns, rows = summary(answer)
+    assert rows[0][:2] == ["fcfs", "4"]
+    assert "-30.0 [-30.0, -30.0]" in rows[2][3]
+    assert len(columns) == len(rows[0])
+
+
+def test_few_weeks_give_no_interval_and_equal_schedulers_noise():
+    answer = ask(workload(2), variants({"fcfs": {}, "easy": {"backfill": "easy"}}))
+    assert found(answer, "easy", "mean_wait_time")["verdict"] == "too few weeks"
+    answer = ask(workload(), variants({"fcfs": {}, "easy": {"backfill": "easy"}}))
+    assert found(answer, "easy", "mean_wait_time")["verdict"] == "noise"
+
+
+def test_what_a_variant_changes():
+    log = workload()
+    for options, column, expected in (
+        ({"arrivals": [2.0]}, "submit_time", WEEK / 2),
+        ({"run_times": [0.5]}, "run_time", 1800),
+        ({"estimates": ["perfect"]}, "estimate", 3600),
+        ({"estimates": ["3"]}, "estimate", 10800),
+    ):
+        changed = applied(log, variants({"fcfs": {}}, **options)[1])
+        assert changed.jobs[column][2] == expected
+        assert changed.jobs["job_id"].to_list() == log.jobs["job_id"].to_list()
+
+
+def test_jobs_too_wide_for_a_smaller_machine_are_in_no_variant():
+    log = workload()
+    narrow = log.jobs.with_columns(processors=pl.when(pl.col("job_id") == 1).then(4).otherwise(2))
+    answer = ask(Workload(narrow, log.machine, "log"), variants({"fcfs": {}}, processors=["-50%"]))
+    assert answer.left_out == 1
+    assert set(answer.table["jobs"]) == {15}
+
+
+def test_machines_keep_their_nodes():
+    machine = Machine(100, 25, {"memory": 5.0})
+    assert machine_of(machine, "+20%") == Machine(120, 30, {"memory": 5.0})
+    assert machine_of(machine, "104").nodes == 26
+
+
+def test_combinations_and_names():
+    chosen = variants({"a": {}, "b": {}}, ["+10%"], ["perfect"], [1.1], [0.9])
+    assert len(chosen) == 32
+    assert len({variant.name for variant in chosen}) == 32
+    assert read_scheduler("sjf")[1] == {"order": "sjf"}
+    with pytest.raises(SwflowError, match="did you mean 'easy'"):
+        read_scheduler("eazy")
+
+
+@pytest.fixture
+def log(tmp_path, monkeypatch):
+    """Write a log of eight weeks into the current folder."""
+    monkeypatch.chdir(tmp_path)
+    lines = [
+        f"{2 * week + place + 1} {int(week * WEEK)} {3600 * place} 3600 4 -1 -1 4 7200 -1 1 {place} 1 1 1 1 -1 -1"
+        for week in range(8) for place in (0, 1)
+    ]  # fmt: skip
+    (tmp_path / "log.swf").write_text("; MaxProcs: 4\n" + "\n".join(lines) + "\n")
+    return tmp_path
+
+
+def test_the_commands(log, capfd):
+    outputs = [part for name in ("a.html", "a.csv", "a.parquet") for part in ("-o", name)]
+    options = ["--scheduler", "fcfs", "--scheduler", "<b>: {order: sjf}", "--processors", "+100%"]
+    assert call("whatif", "log.swf", *options, *outputs) == 0
+    out, err = capfd.readouterr()
+    assert "fcfs, processors +100%" in out
+    assert "fcfs against the recorded schedule: mean wait 1,800 s against 1,800 s, 100 % of the jobs" in err
+    page = (log / "a.html").read_text()
+    assert "&lt;b&gt;, processors +100%" in page
+    assert "<b>" not in page
+    assert pl.read_csv(log / "a.csv").height == pl.read_parquet(log / "a.parquet").height == 16
+    assert call("fidelity", "log.swf", "--scheduler", "fcfs", "--scheduler", "sjf") == 0
+    out, err = capfd.readouterr()
+    assert out.split().count("1800") == 4
+    assert "16 jobs with a recorded wait" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["whatif", "log.swf", "--scheduler", "eazy"], "--scheduler 'eazy': "),
+        (["whatif", "log.swf", "--scheduler", "a: {ordr: sjf}"], "ordr"),
+        (["whatif", "log.swf", "--scheduler", "easy", "--scheduler", "easy"], "easy is given twice"),
+        (["whatif", "log.swf", "--scheduler", "easy", "--processors", "many"], "--processors: 'many'"),
+        (["whatif", "log.swf", "--scheduler", "easy", "--processors", "-100%"], "nothing is left"),
+        (["whatif", "log.swf", "--scheduler", "easy", "--processors", "2"], "every job is wider than 2 processors"),
+        (["whatif", "log.swf", "--scheduler", "easy", "--estimates", "good"], "--estimates: 'good'"),
+        (["whatif", "log.swf", "--scheduler", "easy", "--arrivals", "0"], "--arrivals: must be a factor"),
+        (["whatif", "log.swf", "--scheduler", "easy", "--run-times", "nan"], "--run-times: must be a factor"),
+        (["whatif", "log.swf", "--scheduler", "easy", "-o", "a.txt"], "a.txt: unknown ending"),
+        (["whatif", "nothing.swf", "--scheduler", "easy"], "nothing.swf: no such file"),
+        (["fidelity", "silent.swf"], "silent.swf: no wait times are recorded"),
+    ],
+)
+def test_bad_input_is_one_line(log, capfd, arguments, words):
+    (log / "silent.swf").write_text("; MaxProcs: 4\n1 0 -1 60 4 -1 -1 4 90 -1 1 1 1 1 1 1 -1 -1\n")
+    assert call(*arguments) == 1
+    error = capfd.readouterr().err.strip().splitlines()[-1]
+    assert error.startswith("swflow: ")
+    assert words in error
