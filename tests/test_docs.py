@@ -16,14 +16,6 @@ import examples  # noqa: E402  its folder is on no path before
 PAGES = {str(page.relative_to(ROOT)): page for page in examples.pages()}
 
 
-@pytest.fixture(scope="session")
-def project(tmp_path_factory):
-    """Make the project that `swflow init` begins, once."""
-    folder = tmp_path_factory.mktemp("docs") / "demo"
-    examples.make_project(folder)
-    return folder
-
-
 @pytest.mark.parametrize("name", [name for name, page in PAGES.items() if examples.blocks(page)])
 def test_examples_run_and_print_what_the_page_says(name, request, tmp_path):
     page = PAGES[name]
