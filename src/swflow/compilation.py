@@ -58,7 +58,25 @@ def _use_cache() -> None:
         numba.config.reload_config()
 
 
+def _leave_out_linear_algebra() -> None:
+    """
+    Keep numba from importing SciPy, which takes a quarter of a second, for matrix products that no kernel has.
+
+    In the commands alone: whoever imports the package may have kernels of his own.
+    """
+    if "swflow.cli" not in sys.modules or "numba" in sys.modules:
+        return
+    name = "scipy.linalg.cython_blas"
+    if name not in sys.modules:
+        sys.modules[name] = None  # type: ignore[assignment]  # an import of it fails
+        try:
+            import numba.np.arraymath  # noqa: F401
+        finally:
+            del sys.modules[name]
+
+
 _use_cache()
+_leave_out_linear_algebra()
 
 from numba import njit as _njit  # noqa: E402  the cache folder has to be set first
 
