@@ -199,15 +199,15 @@ def simulate(
             none = np.full(submit.size, np.nan)
             return Schedule(start, none, np.zeros(submit.size, np.int64), processors, run)
 
-    first, job = np.empty(0, np.int64), np.arange(submit.size)
+    count, first = submit.size, np.empty(0, np.int64)
     if shapes and select == "submit":  # every shape is an item that may arrive, once
-        first, job = shapes.first, np.repeat(job, np.diff(shapes.first))
-        run, planned, processors = shapes.run, shapes.planned, shapes.processors
+        first, job = shapes.first, np.repeat(np.arange(count), np.diff(shapes.first))
+        submit, run, planned, processors = submit[job], shapes.run, shapes.planned, shapes.processors
         users = users if users is None else users[job]
         attributes = attributes if attributes is None else attributes[job]
     states = [
         new_state(
-            submit[job], run, planned, processors, **one, per_event=per_event, predict=predict, users=users,
+            submit, run, planned, processors, **one, per_event=per_event, predict=predict, users=users,
             attributes=attributes, plans_ahead=select != "requested" or dispatch == "earliest-start",
         )
         for one in machines
@@ -218,7 +218,7 @@ def simulate(
             one.options["shapes"] = 1
         states = [one._replace(shapes=known) for one in states]
     together = stack(states) if len(states) > 1 else states[0]
-    arrivals = _arrivals(first, submit.size, states)
+    arrivals = _arrivals(first, count, states)
     run_events(together, arrivals, list(CHOICES["dispatch"]).index(dispatch))
     jobs = states[0].jobs
     done = jobs[arrivals.chosen] if first.size else jobs
@@ -228,8 +228,10 @@ def simulate(
             f"unavailable: {never.size:,} jobs never start, the first with {done['processors'][never[0]]:,} "
             "processors; end the window or take fewer processors"
         )
-    centre = arrivals.centre if len(states) > 1 else np.zeros(submit.size, np.int64)
-    return Schedule(done["start"].copy(), done["promise"].copy(), centre, done["processors"].copy(), done["run"].copy())
+    centre = arrivals.centre if len(states) > 1 else np.zeros(count, np.int64)
+    if shapes:
+        processors, run = done["processors"].copy(), done["run"].copy()
+    return Schedule(done["start"].copy(), done["promise"].copy(), centre, processors, run)
 
 
 def _check_options(machines: Sequence[Mapping[str, Any]], dispatch: str, select: str) -> None:
