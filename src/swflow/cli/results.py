@@ -164,8 +164,8 @@ def sql(
     A query only reads: one statement, on the database alone, unless --write is given.
 
     Tables: workloads, removals, names, checks, schedulers, jobs, runs, outcomes, metrics, fairness, fidelity,
-    correlations, heatmaps, bubbles, comparisons, replicates, model_fit, sweeps, published, coverage, trends; views:
-    figures, medians, reproduction, readings, trend_checks. Times are seconds.
+    correlations, heatmaps, bubbles, comparisons, replicates, model_fit, fits, sweeps, published, coverage, trends,
+    left_out, contents; views: figures, medians, reproduction, readings, trend_checks. Times are seconds.
 
     Example: `swflow sql "SELECT run, jobs, mean_wait_time FROM metrics ORDER BY run"`,
     `swflow sql "SELECT * FROM outcomes" --parquet outcomes.parquet`
