@@ -42,13 +42,14 @@ try:
 except SwflowError as error:
     sys.exit(f"config: {error}")
 REACHED = Path("results/logs/reached.json")
+ENDED = [] # not empty when all jobs are done
 
 
 def missing_logs():
     """Return the logs that cannot be fetched, each with the reason; a dry run hopes for those that were never tried."""
     if not UNSURE or (workflow.dryrun and not REACHED.is_file()):
         return {}
-    if not workflow.dryrun:
+    if not workflow.dryrun and not ENDED:
         checkpoints.reach.get()
     missing = json.loads(REACHED.read_text())["missing"]
     return {log: missing[log] for log in UNSURE if log in missing}
@@ -88,6 +89,9 @@ def left_out_options(wildcards):
 
 def say_left_out():
     """Name what was left out, for whoever looks at the end of the run."""
+    if not UNSURE or not REACHED.is_file():
+        return
+    ENDED.append(True)
     rows, missing = left_out(), missing_logs()
     for log in dict.fromkeys(log for log, _, _ in rows):
         runs = sum(len(schedulers) or 1 for name, _, schedulers in rows if name == log)
