@@ -61,12 +61,17 @@ def checksum(file: Path) -> dict[str, Any]:
     return {"size": file.stat().st_size, "digest": file_digest(file)}
 
 
-def is_whole(file: Path, entry: Mapping[str, Any]) -> bool:
-    """Say whether a file has the size and the digest that `checksum` gave."""
+def has_size(file: Path, entry: Mapping[str, Any]) -> bool:
+    """Say whether a file is there and has the size that `checksum` gave: a look that costs nothing."""
     try:
-        return file.stat().st_size == entry.get("size") and file_digest(file) == entry.get("digest")
+        return file.stat().st_size == entry.get("size")
     except OSError:
         return False
+
+
+def is_whole(file: Path, entry: Mapping[str, Any]) -> bool:
+    """Say whether a file has the size and the digest that `checksum` gave."""
+    return has_size(file, entry) and file_digest(file) == entry.get("digest")
 
 
 def file_digest(path: str | os.PathLike[str]) -> str:

@@ -15,7 +15,7 @@ from swflow.analysis.metrics import correlations, metrics
 from swflow.errors import SwflowError
 from swflow.files import is_in_the_making
 from swflow.jobs import Workload, write_table
-from swflow.made import Made, file_digest, is_whole, key_of, read_manifest, write_json
+from swflow.made import Made, file_digest, has_size, is_whole, key_of, read_manifest, write_json
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.scheduling.simulate import simulate, warm_up
 from swflow.workloads.clean import open_workload
@@ -287,7 +287,7 @@ def unmade(
         for name, wanted in options.items()
         if entries.get(name, {}).get("options") != wanted
         or entries[name].get("code") != code
-        or not (home / f"{name}.parquet").is_file()
+        or not has_size(home / f"{name}.parquet", entries[name])
     )
 
 
