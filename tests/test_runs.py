@@ -57,7 +57,7 @@ def test_only_what_changed_is_simulated(tmp_path):
     simulate_all(source, SCHEDULERS | {"easy": {"backfill": "easy", "estimates": "kill"}}, tmp_path / "A", **options)
     simulate_all(source, SCHEDULERS, tmp_path / "A", **options)
     assert told == [
-        ("fcfs", False), ("easy", False), ("fcfs", True), ("easy", False), ("fcfs", True), ("easy", False),
+        ("A/fcfs", False), ("A/easy", False), ("A/fcfs", True), ("A/easy", False), ("A/fcfs", True), ("A/easy", False),
     ]  # fmt: skip
     assert {path.name: path.read_bytes() for path in (tmp_path / "A").glob("*.parquet")} == first
     told.clear()
@@ -103,7 +103,7 @@ def test_load_refuses_what_does_not_fit(tmp_path, runs):
     database = tmp_path / "d.duckdb"
     load(runs, database)
     manifest = json.loads((runs[0] / "manifest.json").read_text())
-    options = {name: run["options"] for name, run in manifest["runs"].items()}
+    options = {run.partition("/")[2]: entry["options"] for run, entry in manifest["files"].items()}
     load(runs, database, expect=expected({"A": options, "B": options}))
     twin = shutil.copy(runs[0] / "easy.parquet", tmp_path / "twin.parquet")
     cases = {

@@ -61,7 +61,11 @@ class Project:
 CONFIG = {
     "seed": 1,
     "catalogue": ["config/toys.yaml"],
-    "steps": {"first": {"kind": "select", "jobs": 200}, "batch": {"kind": "select", "where": "queue_id == 1"}},
+    "steps": {
+        "first": {"kind": "select", "jobs": 200},
+        "batch": {"kind": "select", "where": "queue_id == 1"},
+        "shapes": {"kind": "moldable"},
+    },
     "schedulers": {"fcfs": {"backfill": "none"}, "easy": {"backfill": "easy"}, "mine": {"backfill": "easy"}},
     "studies": {
         "one": {"logs": ["toy-a", "toy-b"], "runs": [{"workloads": ["{log}"], "schedulers": ["fcfs", "easy"]}]},
@@ -69,6 +73,11 @@ CONFIG = {
             "logs": ["toy-a"],
             "figures": ["bubbles"],
             "runs": [{"workloads": ["{log}+first", "{log}+first+batch"], "schedulers": ["easy", "mine"]}],
+        },
+        "three": {
+            "logs": ["toy-b", "gone"],
+            "seeds": 2,
+            "runs": [{"workloads": ["{log}+shapes@{seed}"], "schedulers": ["easy"]}],
         },
     },
 }
@@ -79,6 +88,7 @@ def project(tmp_path_factory):
     """Run a small project once; tests leave it as they found it."""
     project = Project(tmp_path_factory.mktemp("project"), yaml.safe_load(yaml.safe_dump(CONFIG)))
     toys = {name: {"generate": "lublin", "processors": 32, "jobs": 400} for name in ("toy-a", "toy-b")}
+    toys["gone"] = {"url": f"file://{project.folder}/gone.swf.gz", "processors": 32}  # cannot be fetched
     (project.folder / "config/toys.yaml").write_text(yaml.safe_dump(toys))
     lost = {"catalogue": ["config/logs-lost.yaml"], "studies": {"one": {"logs": ["lost"], "runs": [
         {"workloads": ["lost"], "schedulers": ["log"]}]}}}  # fmt: skip
@@ -102,7 +112,8 @@ def edited(project):
 def test_everything_is_made_once(project):
     assert project.sql("SELECT run FROM runs ORDER BY 1") == [
         ("toy-a+first+batch/easy",), ("toy-a+first+batch/mine",), ("toy-a+first/easy",), ("toy-a+first/mine",),
-        ("toy-a/easy",), ("toy-a/fcfs",), ("toy-b/easy",), ("toy-b/fcfs",),
+        ("toy-a/easy",), ("toy-a/fcfs",), ("toy-b+shapes@1/easy",), ("toy-b+shapes@2/easy",), ("toy-b/easy",),
+        ("toy-b/fcfs",),
     ]  # fmt: skip
     assert "Nothing to be done" in project.run()
     assert (project.folder / "results/report/index.html").is_file()
@@ -146,6 +157,29 @@ def test_a_step_edited_remakes_the_workloads_below_it(edited):
     assert edited.sql("SELECT jobs FROM metrics WHERE run = 'toy-a+first/easy'") == [(100,)]
 
 
+def test_an_added_seed_and_a_damaged_run_make_their_own_files_only(edited):
+    runs = edited.folder / "results/runs"
+    edited.config["studies"]["three"]["seeds"] = 3
+    edited.write()
+    damaged = runs / "toy-b+shapes@1/easy.parquet"
+    content = damaged.read_bytes()
+    damaged.write_bytes(content[:-20])
+    kept = {path: path.stat().st_mtime_ns for path in runs.glob("*/*.parquet") if path != damaged}
+    assert {"moldable toy-b+shapes@1-3", "simulate toy-b+shapes@1, toy-b+shapes@3: easy"} <= set(edited.planned())
+    edited.run()
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    assert damaged.read_bytes() == content
+    assert edited.sql("SELECT count(*) FROM outcomes WHERE run = 'toy-b+shapes@3/easy'") == [(400,)]
+
+
+def test_a_log_that_cannot_be_fetched_is_left_out_and_named(project):
+    assert project.sql("SELECT run, log, reason LIKE '%cannot be fetched%' FROM left_out ORDER BY 1") == [
+        ("gone+shapes@1/easy", "gone", True), ("gone+shapes@2/easy", "gone", True),
+    ]  # fmt: skip
+    said = project.run("--config", "strict=true", "--forcerun", "load", fails=True)
+    assert "gone: cannot be fetched" in said
+
+
 def test_what_is_removed_leaves_no_row(edited):
     del edited.config["schedulers"]["mine"]
     edited.config["studies"]["two"]["runs"][0]["schedulers"] = ["easy"]
@@ -153,7 +187,7 @@ def test_what_is_removed_leaves_no_row(edited):
     edited.write()
     edited.run()
     assert edited.sql("SELECT DISTINCT run FROM outcomes ORDER BY 1") == [
-        ("toy-a+first+batch/easy",), ("toy-a+first/easy",)
+        ("toy-a+first+batch/easy",), ("toy-a+first/easy",), ("toy-b+shapes@1/easy",), ("toy-b+shapes@2/easy",),
     ]  # fmt: skip
     assert edited.sql("SELECT count(*) FROM schedulers WHERE scheduler IN ('mine', 'fcfs')") == [(0,)]
 
@@ -161,7 +195,7 @@ def test_what_is_removed_leaves_no_row(edited):
 def test_a_lost_database_is_made_again(edited):
     (edited.folder / "results/swflow.duckdb").unlink()
     edited.run()
-    assert edited.sql("SELECT count(*) FROM runs") == [(8,)]
+    assert edited.sql("SELECT count(*) FROM runs") == [(10,)]
 
 
 def test_a_killed_load_is_completed_by_the_next_call(edited):
@@ -182,7 +216,7 @@ def test_a_killed_load_is_completed_by_the_next_call(edited):
     os.killpg(child.pid, signal.SIGKILL)
     child.wait()
     child.stdout.close()
-    assert edited.sql("SELECT count(DISTINCT run) FROM outcomes") == [(8,)]
+    assert edited.sql("SELECT count(DISTINCT run) FROM outcomes") == [(10,)]
     edited.run("--unlock")
     edited.run()
     assert edited.sql("SELECT estimates FROM schedulers WHERE scheduler = 'mine'") == [("kill",)]

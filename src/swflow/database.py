@@ -4,7 +4,8 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import combinations
@@ -19,14 +20,16 @@ from swflow.analysis.comparison import compare, worth_comparing
 from swflow.analysis.fairness import KINDS, fairness_table
 from swflow.analysis.fidelity import MEASURES as FIDELITY
 from swflow.analysis.fidelity import fidelity
-from swflow.analysis.heatmap import HEATMAP_MEASURES, Heatmap, summarize
+from swflow.analysis.heatmap import HEATMAP_MEASURES, Heatmap, heatmap_of_cells, summarize
 from swflow.analysis.metrics import CORRELATED, MEASURES
 from swflow.analysis.plausibility import check_workload
 from swflow.errors import SwflowError, reason_of
 from swflow.files import atomic_path
+from swflow.fingerprint import fingerprint
 from swflow.jobs import JOB_COLUMNS, Workload, read_metadata
 from swflow.log_table import names_in, names_of_jobs
-from swflow.names import log_of, recipe_of, replicate_of
+from swflow.made import file_digest
+from swflow.names import expand, log_of, recipe_of, replicate_of
 from swflow.published import published_readings, published_trends, published_values
 from swflow.published.views import COVERAGE, READINGS, REPRODUCTION, TREND_CHECKS
 from swflow.scheduling.scheduler import LOG
@@ -78,9 +81,32 @@ TABLES: dict[str, str] = {
     "coverage": """paper VARCHAR, "table" VARCHAR, published BIGINT, compared BIGINT, within_1 BIGINT, within_5 BIGINT,
         within_10 BIGINT, further_off BIGINT, missing BIGINT""",
     "reading_parts": "paper VARCHAR, reading VARCHAR, part VARCHAR, published VARCHAR, ours VARCHAR",
+    "contents": "kind VARCHAR, name VARCHAR, digest VARCHAR",
+    "fits": """workload VARCHAR, fit VARCHAR, model VARCHAR, arrivals VARCHAR, jobs BIGINT, measure VARCHAR,
+        value DOUBLE, source_value DOUBLE""",
+    "left_out": "run VARCHAR, workload VARCHAR, scheduler VARCHAR, log VARCHAR, reason VARCHAR",
     "sweeps": f"""sweep VARCHAR, workload VARCHAR, recipe VARCHAR, replicate BIGINT, source VARCHAR, processors BIGINT,
         d DOUBLE, variant VARCHAR, factor DOUBLE, scheduler VARCHAR, {_METRICS}""",
 }
+
+#: The tables that a load leaves as they are but for the workloads and runs that changed, by which columns these are.
+_KEPT: dict[str, dict[str, tuple[str, ...]]] = {
+    "workloads": {"workload": ("workload",)},
+    "removals": {"workload": ("workload",)},
+    "model_fit": {"workload": ("workload",)},
+    "names": {"workload": ("workload",)},
+    "checks": {"workload": ("workload",)},
+    "jobs": {"workload": ("workload",)},
+    "heatmaps": {"run": ("run",)},
+    "bubbles": {"run": ("run",)},
+    "fairness": {"run": ("run",)},
+    "fidelity": {"run": ("run",)},
+    "comparisons": {"run": ("first", "second")},
+    "outcomes": {"run": ("run",)},
+}
+
+#: The request to a Linux file system to let two files share their blocks (FICLONE).
+_CLONE = 0x40049409
 
 _TYPES = {pl.Int64(): "BIGINT", pl.Float64(): "DOUBLE", pl.Boolean(): "BOOLEAN", pl.String(): "VARCHAR"}
 
@@ -130,19 +156,25 @@ def load(
     database: str | os.PathLike[str],
     *,
     expect: str | None = None,
+    left_out: Sequence[Mapping[str, Any]] = (),
     progress: Callable[[Sequence[Any]], Iterable[Any]] = lambda items: items,
 ) -> dict[str, int]:
     """
     Build the database of some runs; whoever looks sees the old one or the new one, whole.
 
+    If there is a database already and most of it stays, a copy of it is changed where runs and workloads changed, and
+    moved over it; else all is read.
+
     Parameters
     ----------
     paths : iterable of path-like
-        Runs: manifests, the folders that have one, or single files; and files of sweeps.
+        Runs: manifests, the folders that have one, or single files; and files of sweeps and of fitted models.
     database : path-like
         The file to write.
     expect : str, optional
         What `expected` returned for the runs that the config asks for: other runs are refused.
+    left_out : sequence of dict
+        What `read_left_out` returned: rows of the table of that name.
     progress : callable
         Wraps the sequence of runs, to show how far it is.
 
@@ -156,34 +188,47 @@ def load(
     SwflowError
         If a run or its workload is missing, or does not fit to the others.
     """
-    files = [file for path in paths for file in runs.runs_in(path)]
-    sweeps = {file: notes for file in files for notes in [read_metadata(file)] if notes.get("kind") == "sweep"}
-    notes = {file: _run_notes(file) for file in files if file not in sweeps}
+    given = [Path(path) for path in paths]
+    fits = [path for path in given if path.suffix == ".json" and path.is_file() and _is_fit(path)]
+    files = _files(path for path in given if path not in fits)
     if not files:
         raise SwflowError("load: no run given; name folders such as results/runs/KTH-SP2")
+    sweeps = {file: notes for file in files for notes in [read_metadata(file)] if notes.get("kind") == "sweep"}
+    notes = {file: _run_notes(file) for file in sorted(files) if file not in sweeps}
     if expect is not None:
         _check_expected(notes, sweeps, expect)
     sources = _sources(notes)
     schedulers = _schedulers(notes, sweeps)
+    contents = _contents(sources, notes, files)
+    old = _old_contents(database, contents)
     with atomic_path(database) as temporary:
         try:
+            if old:
+                _copy(Path(database), temporary)
             with duckdb.connect(temporary) as connection:
                 connection.execute("SET enable_progress_bar = false; SET preserve_insertion_order = true")
-                for table, columns in TABLES.items():
-                    connection.execute(f"CREATE TABLE {table} ({columns})")
-                _fill_workloads(connection, sources)
+                if old:
+                    _forget(connection, old, contents)
+                else:
+                    _create(connection)
+                new = {part for part, digest in contents.items() if (old or {}).get(part) != digest}
+                read = [file for file, note in notes.items() if ("run", note["run"]) in new]
+                for file in read:
+                    runs.check_whole(file, files[file])
+                _fill_workloads(connection, [name for name in sources if ("workload", name) in new], sources)
+                _fill_outcomes(connection, {file: notes[file] for file in read}, progress)
+                _fill_runs(connection, notes)
+                _fill_comparisons(connection, notes.values(), {notes[file]["run"] for file in read})
                 _insert(
-                    connection,
-                    "schedulers",
-                    [_scheduler_row(name, schedulers[name]) for name in sorted(schedulers)],
+                    connection, "schedulers", [_scheduler_row(name, schedulers[name]) for name in sorted(schedulers)]
                 )
-                heatmaps = _fill_runs(connection, notes, progress)
-                _fill_fairness(connection, notes, sources)
-                _fill_fidelity(connection, notes)
-                _insert_frame(connection, "comparisons", _comparisons(notes.values(), heatmaps))
+                _fill_fairness(connection, {file: notes[file] for file in read}, sources)
+                _fill_fidelity(connection, notes, {notes[file]["run"] for file in read})
                 for file, about in sweeps.items():
                     frame = pl.read_parquet(file).with_columns(sweep=pl.lit(about["sweep"]))
                     _insert_frame(connection, "sweeps", frame)
+                _insert(connection, "fits", [row for path in fits for row in _fit_rows(path)])
+                _insert(connection, "left_out", left_out)
                 _insert(connection, "published", published_values().to_dicts())
                 _insert(connection, "trends", published_trends().to_dicts())
                 _insert(connection, "reading_parts", published_readings().to_dicts())
@@ -191,12 +236,87 @@ def load(
                 _fill_replicates(connection)
                 for statement in (MEDIANS, REPRODUCTION, COVERAGE, READINGS, TREND_CHECKS):
                     connection.execute(statement)
-                counts = _verify(connection, notes)
+                _insert_frame(connection, "contents", pl.DataFrame(_content_rows(contents)))
+                counts = _verify(connection, notes, {notes[file]["run"] for file in read})
         except duckdb.Error as error:
             raise SwflowError(f"load: {database}: {reason_of(error)}") from error
         finally:
             Path(f"{temporary}.wal").unlink(missing_ok=True)
     return counts
+
+
+def _contents(
+    sources: Mapping[str, tuple[Path, str]], notes: Mapping[Path, Mapping[str, Any]], files: Mapping[Path, Any]
+) -> dict[tuple[str, str], str]:
+    """Return what a database is made of: (kind, name) to a digest. What has the same digest need not be read again."""
+    contents = {("code", "load"): fingerprint("load")}
+    contents |= {("workload", name): digest for name, (_, digest) in sources.items()}
+    return contents | {
+        ("run", note["run"]): files[file].get("digest") or file_digest(file) for file, note in notes.items()
+    }
+
+
+def _content_rows(contents: Mapping[tuple[str, str], str]) -> list[dict[str, str]]:
+    return [{"kind": kind, "name": name, "digest": digest} for (kind, name), digest in sorted(contents.items())]
+
+
+def _old_contents(
+    database: str | os.PathLike[str], contents: Mapping[tuple[str, str], str]
+) -> dict[tuple[str, str], str] | None:
+    """Return what the database that is there is made of, if a new one is better made of it than from nothing."""
+    if not Path(database).is_file():
+        return None
+    try:
+        with duckdb.connect(Path(database), read_only=True) as connection:
+            rows = connection.execute("SELECT kind, name, digest FROM contents").fetchall()
+    except duckdb.Error:
+        return None  # of another version, or no database: made from nothing, and moved over it
+    old = {(kind, name): digest for kind, name, digest in rows}
+    same = sum(old.get(part) == digest for part, digest in contents.items())
+    if old.get(("code", "load")) != contents["code", "load"] or 2 * same < max(len(old), len(contents)):
+        return None
+    return old
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a file; where the file system can, without copying its blocks."""
+    import fcntl
+    import shutil
+
+    try:
+        with source.open("rb") as old, target.open("wb") as new:
+            fcntl.ioctl(new, _CLONE, old.fileno())
+    except OSError:
+        shutil.copyfile(source, target)
+
+
+def _create(connection: duckdb.DuckDBPyConnection) -> None:
+    """Create all tables."""
+    for table, columns in TABLES.items():
+        connection.execute(f"CREATE TABLE {table} ({columns})")
+    jobs, outcomes = (
+        ", ".join(f'"{name}" {_duckdb_type(dtype)}' for name, dtype in columns.items())
+        for columns in (JOB_COLUMNS, OUTCOME_COLUMNS)
+    )
+    connection.execute(f"CREATE TABLE jobs (workload VARCHAR, {jobs})")
+    connection.execute(f"CREATE TABLE outcomes (run VARCHAR, workload VARCHAR, scheduler VARCHAR, {outcomes})")
+
+
+def _forget(
+    connection: duckdb.DuckDBPyConnection, old: Mapping[tuple[str, str], str], contents: Mapping[tuple[str, str], str]
+) -> None:
+    """Delete from an old database what is no longer true, and what every load makes anew."""
+    for (view,) in connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall():
+        connection.execute(f'DROP VIEW "{view}"')
+    for table, columns in TABLES.items():
+        if table not in _KEPT:
+            connection.execute(f"DROP TABLE {table}")
+            connection.execute(f"CREATE TABLE {table} ({columns})")
+    for kind in ("workload", "run"):
+        stale = [name for (of, name), digest in old.items() if of == kind and contents.get((of, name)) != digest]
+        for table, named in _KEPT.items():
+            for column in named.get(kind, ()):
+                connection.execute(f"DELETE FROM {table} WHERE {column} IN (SELECT unnest($stale))", {"stale": stale})
 
 
 def expected(
@@ -222,6 +342,88 @@ def expected(
     return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
+def read_left_out(texts: Iterable[str], reached: str | os.PathLike[str] | None) -> list[dict[str, Any]]:
+    """
+    Read what is left out for want of a log.
+
+    Parameters
+    ----------
+    texts : iterable of str
+        ``LOG:WORKLOAD=SCHEDULER,SCHEDULER``: the log that is missing, a workload of it, or a range of replicates, and
+        its schedulers; none for a sweep.
+    reached : path-like, optional
+        The file of ``swflow reach``, which says why.
+
+    Returns
+    -------
+    list of dict
+        Rows of the table ``left_out``.
+
+    Examples
+    --------
+    >>> [row["run"] for row in read_left_out(["A:A+moldable@1-2=easy"], None)]
+    ['A+moldable@1/easy', 'A+moldable@2/easy']
+    """
+    try:
+        reasons = json.loads(Path(reached).read_text(encoding="utf-8"))["missing"] if reached else {}
+    except (OSError, ValueError, KeyError, TypeError):
+        raise SwflowError(f"{reached}: not a file of swflow reach; delete it, and run snakemake again") from None
+    rows = []
+    for text in texts:
+        log, _, rest = text.partition(":")
+        names, _, schedulers = rest.partition("=")
+        rows += [
+            {
+                "run": f"{name}/{scheduler}" if scheduler else name,
+                "workload": name,
+                "scheduler": scheduler or None,
+                "log": log,
+                "reason": reasons.get(log),
+            }
+            for name in expand(names)
+            for scheduler in schedulers.split(",")
+        ]
+    return rows
+
+
+def _is_fit(path: Path) -> bool:
+    """Say whether a file is a fitted model and not a manifest; what is neither is refused when it is read as one."""
+    with path.open("rb") as file:
+        return b'"fitted workload model"' in file.read(200)
+
+
+def _fit_rows(path: Path) -> list[dict[str, Any]]:
+    """Return how well a fitted model fits."""
+    from swflow.workloads.model import read_model
+
+    fitted = read_model(path)
+    about = {
+        "workload": fitted.source,
+        "fit": path.stem,
+        "model": fitted.model,
+        "arrivals": fitted.arrivals.kind,
+        "jobs": fitted.jobs,
+    }
+    parameters: dict[str, float] = getattr(fitted.attributes, "summary", dict)()
+    measures = {**fitted.goodness, **{name: (value, None) for name, value in parameters.items()}}
+    return [
+        about | {"measure": measure, "value": value, "source_value": source_value}
+        for measure, (value, source_value) in measures.items()
+    ]
+
+
+def _files(paths: Iterable[str | os.PathLike[str]]) -> dict[Path, dict[str, Any]]:
+    """Return the files of runs and sweeps, each once, with what their manifests say; those must have the right size."""
+    found: dict[Path, tuple[Path, dict[str, Any]]] = {}
+    for path in paths:
+        for file, entry in runs.runs_in(path).items():
+            if file.resolve() not in found:
+                if entry and file.stat().st_size != entry["size"]:
+                    runs.check_whole(file, entry)
+                found[file.resolve()] = (file, entry)
+    return dict(found.values())
+
+
 def _run_notes(file: Path) -> dict[str, Any]:
     notes = read_metadata(file)
     if notes.get("kind") != "run":
@@ -243,8 +445,8 @@ def _check_expected(
         )
 
 
-def _sources(notes: Mapping[Path, Mapping[str, Any]]) -> dict[str, Workload]:
-    """Open every workload, once, and make sure that it is the one that was simulated."""
+def _sources(notes: Mapping[Path, Mapping[str, Any]]) -> dict[str, tuple[Path, str]]:
+    """Return the file of every workload and its digest, and make sure that it is the one that was simulated."""
     inputs: dict[str, tuple[str, str]] = {}
     seen: set[str] = set()
     for file, note in notes.items():
@@ -260,9 +462,9 @@ def _sources(notes: Mapping[Path, Mapping[str, Any]]) -> dict[str, Workload]:
     for workload, (source, digest) in sorted(inputs.items()):
         if not Path(source).is_file():
             raise SwflowError(f"{source}: the workload of the runs in {workload!r} is gone; make it again")
-        if runs.file_digest(source) != digest:
+        if file_digest(source) != digest:
             raise SwflowError(f"{source}: changed since {workload!r} was simulated; simulate it again")
-        workloads[workload] = open_workload(source)
+        workloads[workload] = (Path(source), digest)
     return workloads
 
 
@@ -291,25 +493,20 @@ def _scheduler_row(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return row
 
 
-def _fill_workloads(connection: duckdb.DuckDBPyConnection, workloads: Mapping[str, Workload]) -> None:
-    columns = dict(JOB_COLUMNS)
-    for workload in workloads.values():
-        columns.update({name: dtype for name, dtype in workload.jobs.schema.items() if name not in columns})
-    ddl = ", ".join(f'"{name}" {_duckdb_type(dtype)}' for name, dtype in columns.items())
-    connection.execute(f"CREATE TABLE jobs (workload VARCHAR, {ddl})")
-    for name, workload in workloads.items():
+def _fill_workloads(
+    connection: duckdb.DuckDBPyConnection, names: Iterable[str], sources: Mapping[str, tuple[Path, str]]
+) -> None:
+    """Insert workloads, their jobs, and what was done to them."""
+    for name in names:
+        workload = open_workload(sources[name][0])
+        for column, dtype in workload.jobs.schema.items():
+            connection.execute(f'ALTER TABLE jobs ADD COLUMN IF NOT EXISTS "{column}" {_duckdb_type(dtype)}')
         _insert(connection, "workloads", [_workload_row(name, workload)])
         _insert(connection, "removals", _removal_rows(name, workload))
         _insert(connection, "model_fit", _model_fit_rows(name, workload))
         _insert_frame(connection, "names", names_of_jobs(workload).with_columns(workload=pl.lit(name)))
         _insert(connection, "checks", [{"workload": name, **asdict(finding)} for finding in check_workload(workload)])
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "jobs.parquet"
-            workload.jobs.write_parquet(file)
-            connection.execute(
-                "INSERT INTO jobs BY NAME SELECT $name AS workload, * FROM read_parquet($file)",
-                {"name": name, "file": str(file)},
-            )
+        _insert_frame(connection, "jobs", workload.jobs.with_columns(workload=pl.lit(name)))
 
 
 def _duckdb_type(dtype: Any) -> str:
@@ -375,65 +572,125 @@ def _model_fit_rows(name: str, workload: Workload) -> list[dict[str, Any]]:
     ]
 
 
-def _fill_runs(
+def _fill_outcomes(
     connection: duckdb.DuckDBPyConnection,
     notes: Mapping[Path, Mapping[str, Any]],
     progress: Callable[[Sequence[Any]], Iterable[Any]],
-) -> dict[str, dict[str, Heatmap]]:
-    """Insert the runs and what belongs to them; return run to measure to heatmap, for the comparisons."""
-    heatmaps: dict[str, dict[str, Heatmap]] = {}
-    ddl = ", ".join(f'"{name}" {_duckdb_type(dtype)}' for name, dtype in OUTCOME_COLUMNS.items())
-    connection.execute(f"CREATE TABLE outcomes (run VARCHAR, workload VARCHAR, scheduler VARCHAR, {ddl})")
+) -> None:
+    """Insert the outcomes of runs, and the heatmaps and bubbles that are made of them."""
+    made: dict[str, list[pl.DataFrame]] = {"heatmaps": [], "bubbles": []}
     for file in progress(sorted(notes, key=lambda file: str(notes[file]["run"]))):
-        note = notes[file]
-        names = {name: note[name] for name in ("run", "workload", "scheduler")}
-        _insert(
-            connection,
-            "runs",
-            [
-                names
-                | {
-                    "seconds": runs.run_seconds(file),
-                    "processors": note["machine"]["processors"],
-                    "key": note["key"],
-                }
-            ],
-        )
-        _insert(connection, "metrics", [names | note["metrics"]])
-        jobs = note["metrics"]["jobs"]
-        _insert(
-            connection,
-            "correlations",
-            [
-                {
-                    "run": note["run"],
-                    "measure": measure,
-                    "spearman": note["correlations"][measure],
-                    "jobs": jobs,
-                }
-                for measure in CORRELATED
-            ],
-        )
+        names = {name: notes[file][name] for name in ("run", "workload", "scheduler")}
         connection.execute(
             "INSERT INTO outcomes BY NAME SELECT $run AS run, $workload AS workload, $scheduler AS scheduler, * "
             "FROM read_parquet($file)",
             names | {"file": str(file)},
         )
         summary = summarize(pl.read_parquet(file, columns=["load", "run_time", *HEATMAP_MEASURES]))
-        heatmaps[note["run"]] = summary["heatmaps"]
-        for table, frame in (("heatmaps", summary["cells"]), ("bubbles", summary["bubbles"])):
-            _insert_frame(connection, table, frame.with_columns(run=pl.lit(note["run"])))
-    return heatmaps
+        for table, part in (("heatmaps", "cells"), ("bubbles", "bubbles")):
+            made[table].append(summary[part].with_columns(run=pl.lit(names["run"])))
+    for table, frames in made.items():
+        if frames:
+            _insert_frame(connection, table, pl.concat(frames))
+
+
+def _fill_runs(connection: duckdb.DuckDBPyConnection, notes: Mapping[Path, Mapping[str, Any]]) -> None:
+    """Insert what was noted when the runs were made."""
+    ordered = sorted(notes, key=lambda file: str(notes[file]["run"]))
+    tables: dict[str, list[dict[str, Any]]] = {"runs": [], "metrics": [], "correlations": []}
+    for file in ordered:
+        note = notes[file]
+        names = {name: note[name] for name in ("run", "workload", "scheduler")}
+        about = {"seconds": runs.run_seconds(file), "processors": note["machine"]["processors"], "key": note["key"]}
+        tables["runs"].append(names | about)
+        tables["metrics"].append(names | note["metrics"])
+        tables["correlations"] += [
+            {
+                "run": note["run"],
+                "measure": measure,
+                "spearman": note["correlations"][measure],
+                "jobs": note["metrics"]["jobs"],
+            }
+            for measure in CORRELATED
+        ]
+    for table, rows in tables.items():
+        _insert_frame(connection, table, pl.DataFrame(rows, infer_schema_length=None))
+
+
+def _fill_comparisons(
+    connection: duckdb.DuckDBPyConnection, notes: Iterable[Mapping[str, Any]], changed: Collection[str]
+) -> None:
+    """Compare the runs that changed with others of their logs; what was compared before is there already."""
+    by_log: dict[str, list[Mapping[str, Any]]] = {}
+    for note in sorted(notes, key=lambda note: str(note["run"])):
+        by_log.setdefault(log_of(note["workload"]), []).append(note)
+    pairs = [
+        pair
+        for of_log in by_log.values()
+        for pair in combinations(of_log, 2)
+        if (pair[0]["run"] in changed or pair[1]["run"] in changed) and worth_comparing(*pair)
+    ]
+    if not pairs:
+        return
+    heatmaps = _heatmaps(connection, {note["run"] for pair in pairs for note in pair})
+
+    def rows_of(pair: tuple[Mapping[str, Any], Mapping[str, Any]]) -> list[dict[str, Any]]:
+        first, second = pair
+        common = first["workload"] == second["workload"]
+        results = {
+            measure: compare(heatmaps[first["run"], measure], heatmaps[second["run"], measure])
+            for measure in HEATMAP_MEASURES
+        }
+        return [
+            {
+                "workload": first["workload"] if common else log_of(first["workload"]),
+                "measure": measure,
+                "first": first["run"],
+                "second": second["run"],
+                **asdict(result),
+                "better": result.better and {"first": first, "second": second}[result.better]["run"],
+            }
+            for measure, result in results.items()
+        ]
+
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:  # the solver lets others run
+        rows = [row for some in pool.map(rows_of, pairs) for row in some]
+    names = [description[0] for description in connection.execute("SELECT * FROM comparisons").description]
+    rows += [dict(zip(names, row, strict=True)) for row in connection.fetchall()]
+    rows.sort(key=lambda row: (row["first"], row["second"], HEATMAP_MEASURES.index(row["measure"])))
+    connection.execute("DELETE FROM comparisons")
+    _insert_frame(connection, "comparisons", pl.DataFrame(rows, infer_schema_length=None))
+
+
+def _heatmaps(connection: duckdb.DuckDBPyConnection, names: Collection[str]) -> dict[tuple[str, str], Heatmap]:
+    """Return the heatmaps of runs, by run and measure, as the database has them."""
+    columns = connection.execute(
+        "SELECT run, measure, load_low, value_low, jobs FROM heatmaps SEMI JOIN (SELECT unnest($names) AS run) "
+        "USING (run) ORDER BY run, measure",
+        {"names": sorted(names)},
+    ).fetchnumpy()
+    found = {(run, measure): heatmap_of_cells([], [], []) for run in names for measure in HEATMAP_MEASURES}
+    keys = list(zip(columns["run"].tolist(), columns["measure"].tolist(), strict=True))
+    starts = [place for place, key in enumerate(keys) if place == 0 or key != keys[place - 1]]
+    for start, end in zip(starts, [*starts[1:], len(keys)], strict=True):
+        load_low, value_low, jobs = (columns[name][start:end] for name in ("load_low", "value_low", "jobs"))
+        found[keys[start]] = heatmap_of_cells(load_low, value_low, jobs)
+    return found
 
 
 def _fill_fairness(
-    connection: duckdb.DuckDBPyConnection, notes: Mapping[Path, Mapping[str, Any]], sources: Mapping[str, Workload]
+    connection: duckdb.DuckDBPyConnection,
+    notes: Mapping[Path, Mapping[str, Any]],
+    sources: Mapping[str, tuple[Path, str]],
 ) -> None:
-    """Insert what every user and group got in every run."""
+    """Insert what every user and group got in these runs."""
     columns = ["job_id", "wait_time", "bounded_slowdown", "processors", "run_time"]
+    tables: list[pl.DataFrame] = []
+    workload: Workload | None = None
     for file in sorted(notes, key=lambda file: str(notes[file]["run"])):
         note = notes[file]
-        workload = sources[note["workload"]]
+        if workload is None or workload.name != note["workload"]:
+            workload = open_workload(sources[note["workload"]][0])
         table = fairness_table(pl.read_parquet(file, columns=columns), workload.jobs)
         if table.height:
             names = names_in(workload.header).with_columns(
@@ -441,39 +698,57 @@ def _fill_fairness(
             )
             table = table.join(names.select("kind", "id", "name"), on=["kind", "id"], how="left", maintain_order="left")
             run = {name: pl.lit(note[name]) for name in ("run", "workload", "scheduler")}
-            _insert_frame(connection, "fairness", table.with_columns(**run))
+            tables.append(table.with_columns(**run))
+    if tables:
+        _insert_frame(connection, "fairness", pl.concat(tables, how="vertical_relaxed"))
 
 
-def _fill_fidelity(connection: duckdb.DuckDBPyConnection, notes: Mapping[Path, Mapping[str, Any]]) -> None:
+def _fill_fidelity(
+    connection: duckdb.DuckDBPyConnection, notes: Mapping[Path, Mapping[str, Any]], changed: Collection[str]
+) -> None:
     """Insert how much each run is like the recorded schedule of its workload, where that is among the runs."""
     columns = ["job_id", "submit_time", "start_time", "run_time", "processors", "wait_time", "load"]
     recorded = {note["workload"]: file for file, note in notes.items() if note["options"]["order"] == LOG}
-    rows = []
+    kept, rows = [], []
     for file, note in sorted(notes.items(), key=lambda item: str(item[1]["run"])):
         reference = recorded.get(note["workload"])
         if reference is None or reference == file:
             continue
+        if note["run"] not in changed and notes[reference]["run"] not in changed:
+            kept.append(note["run"])
+            continue
         first, second = (pl.read_parquet(part, columns=columns) for part in (reference, file))
         found = fidelity(first, second, note["machine"]["processors"])
         rows.append({name: note[name] for name in ("run", "workload", "scheduler")} | found)
+    connection.execute("DELETE FROM fidelity WHERE run NOT IN (SELECT unnest($kept::VARCHAR[]))", {"kept": kept})
     _insert(connection, "fidelity", rows)
 
 
 def _fill_replicates(connection: duckdb.DuckDBPyConnection) -> None:
     """Summarize every figure over the replicates: mean, median, deviation, and Student's 95 % confidence interval."""
     rows = connection.execute(
-        """SELECT recipe, log, scheduler, figure AS measure, count(value) AS replicates, avg(value) AS mean,
-            median(value) AS median, stddev_samp(value) AS deviation
+        """SELECT recipe, log, scheduler, figure AS measure, value
         FROM figures JOIN (
             SELECT workload, recipe, log, replicate FROM workloads
             UNION SELECT workload, recipe, split_part(source, '+', 1), replicate FROM sweeps
         ) USING (workload) WHERE replicate IS NOT NULL AND value IS NOT NULL
-        GROUP BY ALL ORDER BY ALL"""
+        ORDER BY recipe, log, scheduler, measure, replicate, value"""
     ).fetchall()
     if not rows:
         return
-    names = ["recipe", "log", "scheduler", "measure", "replicates", "mean", "median", "deviation"]
-    summary = pl.DataFrame(rows, names, orient="row", infer_schema_length=None)
+    names = ["recipe", "log", "scheduler", "measure"]
+    types = dict.fromkeys(names, pl.String()) | {"value": pl.Float64()}
+    value = pl.col("value")
+    summary = (  # in the order of the replicates, so that sums have the same last digits whatever was loaded before
+        pl.DataFrame(rows, types, orient="row")
+        .group_by(names, maintain_order=True)
+        .agg(
+            value.len().cast(pl.Int64).alias("replicates"),
+            value.mean().alias("mean"),
+            value.median().alias("median"),
+            value.std().alias("deviation"),
+        )
+    )
     from scipy.stats import t  # half a second to import
 
     quantiles = {count: float(t.ppf(0.975, count - 1)) for count in summary["replicates"].unique() if count > 1}
@@ -482,29 +757,10 @@ def _fill_replicates(connection: duckdb.DuckDBPyConnection) -> None:
     _insert_frame(connection, "replicates", summary.with_columns(low=pl.col("mean") - half, high=pl.col("mean") + half))
 
 
-def _comparisons(notes: Iterable[Mapping[str, Any]], heatmaps: Mapping[str, Mapping[str, Heatmap]]) -> pl.DataFrame:
-    """Compare runs of the same log; the workload is the one that both have, else the log."""
-    ordered = sorted(notes, key=lambda note: str(note["run"]))
-    rows = [
-        {
-            "workload": first["workload"] if first["workload"] == second["workload"] else log_of(first["workload"]),
-            "measure": measure,
-            "first": first["run"],
-            "second": second["run"],
-            **asdict(result),
-            "better": result.better and {"first": first, "second": second}[result.better]["run"],
-        }
-        for first, second in combinations(ordered, 2)
-        if worth_comparing(first, second)
-        for measure in HEATMAP_MEASURES
-        for result in [compare(heatmaps[first["run"]][measure], heatmaps[second["run"]][measure])]
-    ]
-    return pl.DataFrame(rows, infer_schema_length=None)
-
-
 def _insert_frame(connection: duckdb.DuckDBPyConnection, table: str, frame: pl.DataFrame) -> None:
     """Insert a table by way of a temporary Parquet file, much faster than row by row."""
     if frame.height:
+        frame = frame.with_columns(pl.col(pl.Null).cast(pl.Float64))  # a column without any value has no type
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "rows.parquet"
             frame.write_parquet(file)
@@ -520,17 +776,26 @@ def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Ma
     connection.executemany(f"INSERT INTO {table} ({columns}) VALUES ({values})", [list(row.values()) for row in rows])
 
 
-def _verify(connection: duckdb.DuckDBPyConnection, notes: Mapping[Path, Mapping[str, Any]]) -> dict[str, int]:
-    """Make sure that every run is there once, whole, and joins its jobs; return the tables' rows."""
+def _verify(
+    connection: duckdb.DuckDBPyConnection, notes: Mapping[Path, Mapping[str, Any]], changed: Collection[str]
+) -> dict[str, int]:
+    """Make sure that every run is there once, whole, and that those which changed join their jobs; count the rows."""
     rows = dict(connection.execute("SELECT run, count(*) FROM outcomes GROUP BY run").fetchall())
     for note in notes.values():
-        if rows.get(note["run"], 0) != note["metrics"]["jobs"]:
-            raise SwflowError(
-                f"load: {note['run']}: {rows.get(note['run'], 0)} of {note['metrics']['jobs']} outcomes arrived"
-            )
-    lost = connection.execute("SELECT count(*) FROM outcomes ANTI JOIN jobs USING (workload, job_id)").fetchone()
-    if lost is None or lost[0]:
-        raise SwflowError(f"load: {lost and lost[0]} outcomes have no job; simulate these runs again")
+        if rows.pop(note["run"], 0) != note["metrics"]["jobs"]:
+            raise SwflowError(f"load: {note['run']}: not all of its {note['metrics']['jobs']} outcomes arrived")
+    if rows:
+        raise SwflowError(
+            f"load: {min(rows)}: outcomes of a run that was not given; delete the database and load again"
+        )
+    for workload in sorted({note["workload"] for note in notes.values() if note["run"] in changed}):
+        lost = connection.execute(
+            "SELECT count(*) FROM (SELECT job_id FROM outcomes WHERE workload = $workload) "
+            "ANTI JOIN (SELECT job_id FROM jobs WHERE workload = $workload) USING (job_id)",
+            {"workload": workload},
+        ).fetchone()
+        if lost is None or lost[0]:
+            raise SwflowError(f"load: {workload}: {lost and lost[0]} outcomes have no job; simulate these runs again")
     counts = {}
     for (table,) in connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY ALL").fetchall():
         row = connection.execute(f'SELECT count(*) FROM "{table}"').fetchone()

@@ -367,6 +367,72 @@ def fetch(
     return FetchReport(log.name, Path(output), source, jobs, checksum, tuple(tried))
 
 
+def is_at_hand(log: Log, mirror: str | os.PathLike[str] | None = None) -> bool:
+    """
+    Say whether a log's file is got without the network: from its path, or from a mirror that is a folder.
+
+    Parameters
+    ----------
+    log : Log
+        An entry of the catalogue that has a file.
+    mirror : str or path-like, optional
+        As for `fetch`.
+
+    Raises
+    ------
+    SwflowError
+        If the mirror is a folder that does not exist.
+    """
+    places = (_local(address) for addresses in _places(log, mirror) for address in addresses)
+    return any(place is not None and place.is_file() for place in places)
+
+
+def reach(
+    logs: Iterable[Log], folder: str | os.PathLike[str], mirror: str | os.PathLike[str] | None = None
+) -> dict[str, str]:
+    """
+    Try to fetch logs that may not be found, and go on without those.
+
+    Parameters
+    ----------
+    logs : iterable of Log
+        What to get.
+    folder : path-like
+        Where ``{log}.swf.gz`` goes; a file that is there, and is what the catalogue says, is kept.
+    mirror : str or path-like, optional
+        As for `fetch`.
+
+    Returns
+    -------
+    dict
+        The names of the logs that could not be fetched, each with the reason, sorted.
+    """
+
+    def attempt(log: Log) -> str | None:
+        file = Path(folder) / f"{log.name}.swf.gz"
+        try:
+            if file.is_file():
+                try:
+                    _check(log, plain_text(file.read_bytes(), str(file)), str(file))
+                    return None
+                except SwflowError:
+                    pass  # cut short, or of another version: fetched again
+            fetch(log, file, mirror)
+        except SwflowError as error:
+            return str(error)
+        return None
+
+    from concurrent.futures import ThreadPoolExecutor
+
+    wanted = sorted(logs, key=lambda log: log.name)
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        return {
+            log.name: reason
+            for log, reason in zip(wanted, pool.map(attempt, wanted), strict=True)
+            if reason is not None
+        }
+
+
 def _get(log: Log, mirror: Any, retries: int, progress: bool) -> tuple[bytes, str, list[str]]:
     """Return the file's content, its address, and the addresses tried before."""
     tried: list[str] = []

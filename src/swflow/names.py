@@ -1,11 +1,12 @@
 """Names of workloads: the log, the steps applied to it, and which replicate of a random step it is."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from swflow.errors import SwflowError
 
 _REPLICATE = re.compile(r"@([1-9][0-9]*)(?=\+|\Z)")
+_RANGE = re.compile(r"@([1-9][0-9]*)-([1-9][0-9]*)(?=[+/.]|\Z)")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 #: File systems take names of 255 bytes; endings, and marks of files in the making, need some of them.
@@ -85,6 +86,61 @@ def replicate_of(workload: str) -> int | None:
     """
     found = _REPLICATE.search(workload)
     return int(found[1]) if found else None
+
+
+def parent_of(workload: str) -> str:
+    """
+    Return the workload that a workload's last step is applied to.
+
+    Examples
+    --------
+    >>> parent_of("KTH-SP2+first-10000+memory-high@3")
+    'KTH-SP2+first-10000'
+    """
+    return workload.rpartition("+")[0]
+
+
+def compact(names: Iterable[str]) -> list[str]:
+    """
+    Write the names of replicates as ranges, which `expand` reads.
+
+    Examples
+    --------
+    >>> compact(["KTH-SP2+moldable@1", "KTH-SP2+moldable@2", "KTH-SP2+moldable@3", "KTH-SP2+moldable@7", "KTH-SP2"])
+    ['KTH-SP2+moldable@1-3', 'KTH-SP2+moldable@7', 'KTH-SP2']
+    """
+    numbers: dict[str, set[int]] = {}
+    for name in names:
+        found = set(_REPLICATE.findall(name))
+        template = _REPLICATE.sub("@{}", name) if len(found) == 1 else name
+        numbers.setdefault(template, set()).update(map(int, found) if len(found) == 1 else ())
+    compacted = []
+    for template, which in numbers.items():
+        if not which:
+            compacted.append(template)
+        for first in sorted(number for number in which if number - 1 not in which):
+            last = first
+            while last + 1 in which:
+                last += 1
+            compacted.append(template.replace("{}", str(first) if first == last else f"{first}-{last}"))
+    return compacted
+
+
+def expand(text: str) -> list[str]:
+    """
+    Return the names, or paths, that a name or path with a range of replicates stands for.
+
+    Examples
+    --------
+    >>> expand("runs/KTH-SP2+scaled@2-3+memory@2-3.parquet")
+    ['runs/KTH-SP2+scaled@2+memory@2.parquet', 'runs/KTH-SP2+scaled@3+memory@3.parquet']
+    >>> expand("KTH-SP2+scaled@2.parquet")
+    ['KTH-SP2+scaled@2.parquet']
+    """
+    found = _RANGE.search(text)
+    if not found:
+        return [text]
+    return [_RANGE.sub(f"@{number}", text) for number in range(int(found[1]), int(found[2]) + 1)]
 
 
 def replicates(template: str, seeds: int | None) -> Iterator[str]:

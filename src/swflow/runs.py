@@ -1,10 +1,8 @@
-"""Runs: the schedulers of a workload simulated in one process, each result kept under a content key."""
+"""Runs: workloads under schedulers, many in one process, each result kept under a content key."""
 
-import hashlib
-import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,8 +13,9 @@ from swflow.analysis.fairness import fairness_indices
 from swflow.analysis.load import with_load
 from swflow.analysis.metrics import correlations, metrics
 from swflow.errors import SwflowError
-from swflow.files import atomic_path, is_in_the_making
-from swflow.jobs import Workload, read_metadata, write_table
+from swflow.files import is_in_the_making
+from swflow.jobs import Workload, write_table
+from swflow.made import Made, file_digest, has_size, is_whole, key_of, read_manifest, write_json
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.scheduling.simulate import simulate, warm_up
 from swflow.workloads.clean import open_workload
@@ -24,8 +23,11 @@ from swflow.workloads.clean import open_workload
 #: The file beside the runs of a workload that lists them; the workflow's declared output.
 MANIFEST = "manifest.json"
 
-#: The file that remembers how long each run took, which no run's own file may hold: its bytes must not vary.
-SECONDS = "seconds.json"
+#: The record beside the runs of a workload: their keys and checksums, and how long each took, which no run's own file
+#: may hold, since its bytes must not vary.
+MADE = "made.json"
+
+_REPAIR = "delete {path}, and run snakemake again"
 
 
 @dataclass(frozen=True)
@@ -130,8 +132,7 @@ def describe_run(
         "input": file_digest(source),
         "code": code,
     }
-    key = hashlib.blake2b(json.dumps(about, sort_keys=True).encode(), digest_size=16).hexdigest()
-    return about | {"key": key, "source": os.fspath(source)}
+    return about | {"key": key_of(about), "source": os.fspath(source)}
 
 
 def simulate_all(
@@ -140,10 +141,10 @@ def simulate_all(
     folder: str | os.PathLike[str],
     *,
     code: str = "",
-    report: Callable[[str, bool], None] = lambda name, kept: None,
+    report: Callable[[str, bool], None] = lambda run, kept: None,
 ) -> dict[str, Any]:
     """
-    Simulate a workload under several schedulers; runs whose key is unchanged are kept.
+    Simulate a workload under several schedulers; runs whose key is unchanged and whose files are whole are kept.
 
     Parameters
     ----------
@@ -156,12 +157,12 @@ def simulate_all(
     code : str
         The fingerprint of the code that simulates: a run made by other code is made again.
     report : callable
-        Told of every run: its name, and whether it was kept.
+        Told of every run: its name, ``workload/scheduler``, and whether it was kept.
 
     Returns
     -------
     dict
-        The manifest: for each run its file, key and options.
+        The manifest: for each run its file, key, options and checksum.
 
     Raises
     ------
@@ -169,23 +170,125 @@ def simulate_all(
         If a scheduler's options are wrong or the workload cannot be simulated.
     """
     folder = Path(folder)
+    made = _simulate_into(source, _schedulers(schedulers), folder, code, report)
+    return _write_manifest(folder / MANIFEST, {run: folder / f"{name}.parquet" for run, name in made.items()})
+
+
+def simulate_replicates(
+    sources: Iterable[str | os.PathLike[str]],
+    schedulers: Mapping[str, Mapping[str, Any]],
+    manifest: str | os.PathLike[str],
+    *,
+    only: Mapping[str, Collection[str]] | None = None,
+    code: str = "",
+    report: Callable[[str, bool], None] = lambda run, kept: None,
+) -> dict[str, Any]:
+    """
+    Simulate several workloads, such as the replicates of one, in one process; each as `simulate_all` does.
+
+    Parameters
+    ----------
+    sources : iterable of path-like
+        The workloads' files.
+    schedulers, code, report
+        As for `simulate_all`.
+    manifest : path-like
+        The manifest of all runs, a JSON file; they go beside it, to ``{workload}/{scheduler}.parquet``.
+    only : mapping, optional
+        The schedulers of each workload, by its name; by default all.
+
+    Returns
+    -------
+    dict
+        The manifest.
+    """
+    path = Path(manifest)
+    checked = _schedulers(schedulers)
+    files: dict[str, Path] = {}
+    for source in sources:
+        workload = Path(source).stem
+        chosen = {name: checked[name] for name in (only or {}).get(workload, checked)}
+        made = _simulate_into(source, chosen, path.parent / workload, code, report)
+        mine = {run: path.parent / workload / f"{name}.parquet" for run, name in made.items()}
+        _write_manifest(path.parent / workload / MANIFEST, mine)
+        files |= mine
+    return _write_manifest(path, files)
+
+
+def _schedulers(schedulers: Mapping[str, Mapping[str, Any]]) -> dict[str, Scheduler]:
+    return {name: Scheduler.of(name, options) for name, options in schedulers.items()}
+
+
+def _simulate_into(
+    source: str | os.PathLike[str],
+    schedulers: Mapping[str, Scheduler],
+    folder: Path,
+    code: str,
+    report: Callable[[str, bool], None],
+) -> dict[str, str]:
+    """Make the runs of a workload that are not there as they would be; return run to scheduler."""
     workload = open_workload(source)
-    specs = {name: Scheduler.of(name, options) for name, options in schedulers.items()}
-    seconds = _read_json(folder / SECONDS)
-    manifest: dict[str, Any] = {"workload": workload.name, "source": os.fspath(source), "runs": {}}
-    for name, scheduler in specs.items():
+    made = Made(folder / MADE)
+    runs = {}
+    for name, scheduler in schedulers.items():
         path = folder / f"{name}.parquet"
         about = describe_run(source, workload, name, scheduler, code)
-        kept = path.is_file() and read_metadata(path).get("key") == about["key"]
+        kept = made.is_fresh(name, path, key=about["key"])
         if not kept:
             result = run(workload, scheduler)
             write_run(result, path, about)
-            seconds[name] = result.seconds
-        report(name, kept)
-        manifest["runs"][name] = {"file": path.name, "key": about["key"], "options": about["options"]}
-    _write_json(folder / SECONDS, seconds)
-    _write_json(folder / MANIFEST, manifest)
+            made.note(
+                name, path, key=about["key"], seconds=result.seconds, options=about["options"], code=about["code"]
+            )
+        runs[f"{workload.name}/{name}"] = name
+        report(f"{workload.name}/{name}", kept)
+    return runs
+
+
+def _write_manifest(path: Path, files: Mapping[str, Path]) -> dict[str, Any]:
+    """Write the list of some runs, each with what its folder's record says of it."""
+    records = {folder: Made(folder / MADE).entries for folder in {file.parent for file in files.values()}}
+    entries = {
+        run: {"file": file.relative_to(path.parent).as_posix()}
+        | {name: records[file.parent][file.stem][name] for name in ("key", "size", "digest", "options")}
+        for run, file in files.items()
+    }
+    manifest = {"files": entries}
+    write_json(path, manifest)
     return manifest
+
+
+def unmade(
+    workload: str, options: Mapping[str, Mapping[str, Any]], code: str, folder: str | os.PathLike[str]
+) -> list[str]:
+    """
+    Return which runs of a workload would be made, if its file were the one that they were made of.
+
+    Parameters
+    ----------
+    workload : str
+        Its name.
+    options : mapping
+        Scheduler to its options, all filled in.
+    code : str
+        The fingerprint of the code that simulates.
+    folder : path-like
+        Where the folders of runs are.
+
+    Returns
+    -------
+    list of str
+        Schedulers, sorted.
+    """
+    home = Path(folder) / workload
+    entries = Made(home / MADE).entries
+    return sorted(
+        name
+        for name, wanted in options.items()
+        if entries.get(name, {}).get("options") != wanted
+        or entries[name].get("code") != code
+        or not has_size(home / f"{name}.parquet", entries[name])
+    )
 
 
 def scheduler_options(name: str, schedulers: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -193,19 +296,25 @@ def scheduler_options(name: str, schedulers: Mapping[str, Mapping[str, Any]]) ->
     return {"order": LOG} if name == LOG else schedulers[name]
 
 
-def runs_in(path: str | os.PathLike[str]) -> list[Path]:
+def runs_in(path: str | os.PathLike[str]) -> dict[Path, dict[str, Any]]:
     """
     Return the run files that a path stands for: a run's file, a manifest, or a folder of these or of such folders.
+
+    Returns
+    -------
+    dict
+        File to what the manifest says of it: key, options, size and digest; nothing for a file without a manifest.
 
     Raises
     ------
     SwflowError
-        If there is nothing, or a listed file is missing or is another run than the manifest says.
+        If there is nothing, or a listed file is missing.
     """
     path = Path(path)
     if path.is_dir() and not (path / MANIFEST).is_file():
         inside = [*sorted(path.glob("*.parquet")), *sorted(part for part in path.iterdir() if part.is_dir())]
-        files = [file for part in inside if not is_in_the_making(part) for file in runs_in(part)]
+        whole = [part for part in inside if not is_in_the_making(part)]
+        files = {file: entry for part in whole for file, entry in runs_in(part).items()}
         if not files:
             raise SwflowError(f"{path}: no run in it; make one with: swflow simulate WORKLOAD -o {path}/RUN.parquet")
         return files
@@ -214,33 +323,24 @@ def runs_in(path: str | os.PathLike[str]) -> list[Path]:
     if not path.is_file():
         raise SwflowError(f"{path}: no such file; make it with: swflow simulate WORKLOAD -o {path}")
     if path.suffix != ".json":
-        return [path]
-    files = []
-    for name, listed in _read_json(path)["runs"].items():
-        file = path.parent / listed["file"]
-        if not file.is_file() or read_metadata(file).get("key") != listed["key"]:
-            raise SwflowError(
-                f"{file}: missing, or not the run {name!r} that {path} lists; delete {path} and run snakemake again"
-            )
-        files.append(file)
+        return {path: {}}
+    files = {}
+    for run, entry in read_manifest(path)["files"].items():
+        file = path.parent / entry["file"]
+        if not file.is_file():
+            raise SwflowError(f"{file}: missing, but {path} lists it as {run!r}; {_REPAIR.format(path=path)}")
+        files[file] = {**entry, "manifest": path}
     return files
+
+
+def check_whole(file: Path, entry: Mapping[str, Any]) -> None:
+    """Raise an error if a run's file is not the one that its manifest lists."""
+    if entry and not is_whole(file, entry):
+        raise SwflowError(
+            f"{file}: damaged, or not the run that {entry['manifest']} lists; {_REPAIR.format(path=entry['manifest'])}"
+        )
 
 
 def run_seconds(path: Path) -> float | None:
     """Return how long a run took to simulate, if that is known."""
-    return _read_json(path.parent / SECONDS).get(path.stem)
-
-
-def file_digest(path: str | os.PathLike[str]) -> str:
-    """Return a hash of a file's bytes."""
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    return json.loads(path.read_text()) if path.is_file() else {}
-
-
-def _write_json(path: Path, content: Mapping[str, Any]) -> None:
-    with atomic_path(path) as temporary:
-        temporary.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
+    return Made(path.parent / MADE).entries.get(path.stem, {}).get("seconds")

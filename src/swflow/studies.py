@@ -10,11 +10,23 @@ from swflow.analysis.comparison import worth_comparing
 from swflow.errors import SwflowError, suggest
 from swflow.expressions import check_condition
 from swflow.jobs import JOB_COLUMNS
-from swflow.names import check_length, log_of, replicate_of, replicates, split_step, steps_of
+from swflow.names import (
+    check_length,
+    log_of,
+    parent_of,
+    recipe_of,
+    replicate_of,
+    replicates,
+    split_step,
+    steps_of,
+)
 from swflow.scheduling.scheduler import LOG, Scheduler
 
 #: The kinds of steps that draw random numbers: their commands take a seed.
 SEEDED_KINDS = ("memory", "model", "moldable", "scale")
+
+#: The options of a step of kind ``model`` that count only when jobs are drawn by a model that was fitted.
+DRAW_OPTIONS = ("jobs", "window", "repeats")
 
 
 def planned_runs(config: Mapping[str, Any], logs: Iterable[str]) -> dict[str, list[str]]:
@@ -126,7 +138,76 @@ def step_options(step: str, config: Mapping[str, Any]) -> str:
     """
     content = config["steps"][split_step(step)[0]]
     seed = {"seed": config["seed"]} if content["kind"] in SEEDED_KINDS else {}
-    return command_options({name: value for name, value in (content | seed).items() if name != "kind"})
+    fitted = fit_options(content) if content["kind"] == "model" else {}
+    left = {name: value for name, value in (content | seed).items() if name != "kind" and name not in fitted}
+    return command_options(left)
+
+
+def fit_options(content: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    Return the options of a step of kind ``model`` that count when the model is fitted, not when jobs are drawn.
+
+    Examples
+    --------
+    >>> fit_options({"kind": "model", "model": "song", "arrivals": "daily-cycle", "jobs": 1000})
+    {'model': 'song', 'arrivals': 'daily-cycle'}
+    """
+    fitted = {"model": "minh-wolters", "arrivals": "log", **content}
+    return {name: value for name, value in fitted.items() if name not in ("kind", *DRAW_OPTIONS)}
+
+
+def fit_name(content: Mapping[str, Any]) -> str:
+    """
+    Return the name of a fit: steps that differ only in how jobs are drawn share it.
+
+    Examples
+    --------
+    >>> fit_name({"kind": "model", "model": "mbc-ls", "components": 6}), fit_name({"model": "song", "jobs": 10})
+    ('mbc-ls-6', 'song')
+    """
+    options = fit_options(content)
+    model, arrivals = options.pop("model"), options.pop("arrivals")
+    others = [str(options[name]) for name in sorted(options)]
+    return "-".join([model, *([] if arrivals == "log" else [arrivals]), *others])
+
+
+def planned_workloads(
+    runs: Iterable[str], sweeps: Iterable[tuple[str, str]] = ()
+) -> tuple[list[str], dict[str, list[str]]]:
+    """
+    Return all workloads that runs and sweeps need, those on the way included.
+
+    Parameters
+    ----------
+    runs : iterable of str
+        The workloads that are simulated.
+    sweeps : iterable of (str, str)
+        Workloads and sweeps.
+
+    Returns
+    -------
+    list of str
+        The workloads that are made one by one, sorted.
+    dict
+        Recipe to its replicates, in the order of their numbers: one job makes them.
+
+    Examples
+    --------
+    >>> planned_workloads(["KTH-SP2+first+moldable@2", "KTH-SP2+first+moldable@1"])
+    (['KTH-SP2', 'KTH-SP2+first'], {'KTH-SP2+first+moldable': ['KTH-SP2+first+moldable@1', 'KTH-SP2+first+moldable@2']})
+    """
+    found: set[str] = set()
+    waiting = [*runs, *(workload for workload, _ in sweeps)]
+    while waiting:
+        name = waiting.pop()
+        if name and name not in found:
+            found.add(name)
+            waiting.append(parent_of(name))
+    groups: dict[str, list[str]] = {}
+    for name in sorted(found, key=lambda name: (recipe_of(name), replicate_of(name) or 0, name)):
+        if replicate_of(name) is not None:
+            groups.setdefault(recipe_of(name), []).append(name)
+    return sorted(name for name in found if replicate_of(name) is None), groups
 
 
 def planned_sweeps(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tuple[str, str], dict[str, Any]]:

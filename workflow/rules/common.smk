@@ -9,18 +9,22 @@ from snakemake.utils import validate
 from swflow.database import expected
 from swflow.errors import SwflowError
 from swflow.fingerprint import fingerprint
-from swflow.logs import load_catalogue, source_of
-from swflow.names import log_of, split_step, steps_of
-from swflow.runs import file_digest, scheduler_options
+from swflow.logs import is_at_hand, load_catalogue, source_of
+from swflow.made import drop_broken, file_digest
+from swflow.names import compact, log_of, parent_of, recipe_of, replicate_of, split_step, steps_of
+from swflow.runs import scheduler_options, unmade
 from swflow.scheduling.scheduler import Scheduler
 from swflow.studies import (
     check_conditions,
     check_schedulers,
     command_options,
     explain,
+    fit_name,
+    fit_options,
     planned_figures,
     planned_runs,
     planned_sweeps,
+    planned_workloads,
     step_options,
     sweep_options,
 )
@@ -52,6 +56,40 @@ for workload in [*RUNS, *(workload for workload, _ in SWEEPS)]:
         file = config["steps"][split_step(step)[0]].get("file")
         if file is not None and not Path(file).is_file():
             sys.exit(f"config: steps: {split_step(step)[0]}: file: {file}: no such file")
+
+
+# Workloads made one by one, and the replicates of a recipe, which one job makes.
+SINGLE, REPLICATES = planned_workloads(RUNS, SWEEPS)
+
+
+def workload_file(workload):
+    """Return the file that stands for a workload: its own, or the manifest of all replicates of its recipe."""
+    grouped = workload in REPLICATES.get(recipe_of(workload), ())
+    return f"results/workloads/{recipe_of(workload)}.json" if grouped else f"results/workloads/{workload}.parquet"
+
+
+def runs_file(workload):
+    """Return the manifest of a workload's runs: its own, or that of all replicates of its recipe."""
+    grouped = workload in REPLICATES.get(recipe_of(workload), ())
+    return f"results/runs/{recipe_of(workload)}.json" if grouped else f"results/runs/{workload}/manifest.json"
+
+
+def fit_file(workload):
+    """Return the fitted model that the last step of a workload draws from; nothing unless the step is a model."""
+    content = config["steps"][split_step(workload.rpartition("+")[2])[0]]
+    if content["kind"] != "model":
+        return ""
+    return f"results/models/{parent_of(workload)}/{fit_name(content)}.json"
+
+
+def memory(base, per_mb):
+    """Return the memory (MB) of a job: so much, and so much for every MB of its input; more at a further attempt."""
+    return lambda wildcards, input, attempt: int((base + per_mb * input.size_mb) * 1.5 ** (attempt - 1))
+
+
+def minutes(base, per_mb):
+    """Return the run time (minutes) of a job, likewise."""
+    return lambda wildcards, input, attempt: int((base + per_mb * input.size_mb) * 2 ** (attempt - 1) + 1)
 
 
 def canonical(content):
@@ -93,3 +131,4 @@ wildcard_constraints:
     log="[A-Za-z0-9][A-Za-z0-9._-]*",
     step="[A-Za-z0-9][A-Za-z0-9._@-]*",
     workload="[A-Za-z0-9][A-Za-z0-9._+@-]*",
+    recipe="[A-Za-z0-9][A-Za-z0-9._+-]*",

@@ -7,22 +7,48 @@ if SUMMARY.exists() and not DATABASE.exists():
     SUMMARY.unlink()  # the summary stands for the database, and alone it would be believed
 
 
+def loaded_files(wildcards):
+    """Return the manifests of the runs, the sweeps and the fits whose logs are there."""
+    workloads = [workload for workload in RUNS if is_reached(workload)]
+    fits = {fit_file(workload) for workload in workloads if "+" in workload} - {""}
+    return [
+        *sorted({runs_file(workload) for workload in workloads}),
+        *(f"results/sweeps/{workload}+{sweep}.parquet" for workload, sweep in SWEEPS if is_reached(workload)),
+        *sorted(fits),
+    ]
+
+
+def expected_runs(wildcards, input):
+    """Return the digest of the runs and sweeps whose logs are there."""
+    return expected(
+        {workload: schedulers_of(workload) for workload in RUNS if is_reached(workload)},
+        {
+            f"{workload}+{sweep}": sweep_schedulers(workload, sweep)
+            for workload, sweep in SWEEPS
+            if is_reached(workload)
+        },
+    )
+
+
 rule load:
     input:
-        expand("results/runs/{workload}/manifest.json", workload=RUNS),
-        [f"results/sweeps/{workload}+{sweep}.parquet" for workload, sweep in SWEEPS],
+        loaded_files,
     output:
         str(SUMMARY),
     params:
         database=str(DATABASE),
-        expect=expected(
-            {workload: schedulers_of(workload) for workload in RUNS},
-            {f"{workload}+{sweep}": sweep_schedulers(workload, sweep) for workload, sweep in SWEEPS},
-        ),
+        expect=expected_runs,
+        left_out=left_out_options,
         code=fingerprint("load"),
     log:
         "results/log/load.log",
+    benchmark:
+        "results/benchmark/load.tsv"
+    resources:
+        mem_mb=memory(2000, 2),
+        runtime=minutes(5, 0.1),
     message:
         "load {params.database}"
     shell:
-        "swflow load {input} --database {params.database} --expect {params.expect} --summary {output} 2>&1 | tee {log}"
+        "swflow load {input} --database {params.database} --expect {params.expect} {params.left_out} "
+        "--summary {output} 2>&1 | tee {log}"

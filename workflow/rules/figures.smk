@@ -1,9 +1,12 @@
 # From the database to the figures of the studies: a picture, a drawing, and what the report shows.
 def figure_files(*endings):
     """Return the files of all figures, in the order of the studies, and then those of the sweeps."""
-    names = [f"{study}/{log}-{kind}" for study, log, kind in FIGURES]
+    names = [f"{study}/{log}-{kind}" for study, log, kind in FIGURES if is_reached(log)]
     names += [
-        f"{study}/{workload}+{sweep}" for (workload, sweep), plan in SWEEPS.items() for study in plan["studies"]
+        f"{study}/{workload}+{sweep}"
+        for (workload, sweep), plan in SWEEPS.items()
+        for study in plan["studies"]
+        if is_reached(workload)
     ]
     return [f"results/figures/{name}.{ending}" for name in names for ending in endings]
 
@@ -17,7 +20,7 @@ def figure_options(wildcards):
 def shown_runs(wildcards):
     """Return the manifests of the runs that a figure shows: it is drawn again when one of these changes."""
     runs = FIGURES[wildcards.study, wildcards.log, wildcards.figure]["runs"]
-    return sorted({f"results/runs/{run.rpartition('/')[0]}/manifest.json" for run in runs})
+    return sorted({runs_file(run.rpartition("/")[0]) for run in runs})
 
 
 rule figure:

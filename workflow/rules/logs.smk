@@ -1,4 +1,5 @@
-# From the catalogue to results/logs: recorded logs are fetched, synthetic ones generated.
+# From the catalogue to results/logs: recorded logs are fetched, synthetic ones generated. A log that may not be found
+# is tried first of all; if it is missing, its runs are left out, unless the config says `strict: true`.
 RECORDED = [
     name for name, log in CATALOGUE.items() if log.of is None and log.generate is None and not is_imported(log)
 ]
@@ -7,7 +8,7 @@ SYNTHETIC = [name for name, log in CATALOGUE.items() if log.generate is not None
 
 def one_of(names):
     """Return a pattern that matches these names only; none matches nothing."""
-    return "|".join(name.replace(".", r"\.") for name in names) or "(?!)"
+    return "|".join(name.replace(".", r"\.").replace("+", r"\+") for name in names) or "(?!)"
 
 
 def origin(log):
@@ -27,6 +28,99 @@ def generation(log):
     return entry.parameters | {"processors": entry.processors, "jobs": entry.jobs, "seed": config["seed"]}
 
 
+def unsure_logs():
+    """Return the recorded logs that the plan needs and that are neither at hand nor in a mirror that is a folder."""
+    needed = {sources_of(log_of(workload)).name for workload in [*RUNS, *(workload for workload, _ in SWEEPS)]}
+    if config["strict"]:
+        return []
+    recorded = needed & set(RECORDED) - set(OWN_LOGS)
+    return sorted(log for log in recorded if not is_at_hand(CATALOGUE[log], config["mirror"]))
+
+
+try:
+    UNSURE = unsure_logs()
+except SwflowError as error:
+    sys.exit(f"config: {error}")
+REACHED = Path("results/logs/reached.json")
+ENDED = [] # not empty when all jobs are done
+
+
+def missing_logs():
+    """Return the logs that cannot be fetched, each with the reason; a dry run hopes for those that were never tried."""
+    if not UNSURE or (workflow.dryrun and not REACHED.is_file()):
+        return {}
+    if not workflow.dryrun and not ENDED:
+        checkpoints.reach.get()
+    missing = json.loads(REACHED.read_text())["missing"]
+    return {log: missing[log] for log in UNSURE if log in missing}
+
+
+def is_reached(workload):
+    """Say whether the log of a workload is there, or is hoped for."""
+    return not UNSURE or sources_of(log_of(workload)).name not in missing_logs()
+
+
+def left_out():
+    """Return what is left out: the log that is missing, a workload of it, and the workload's schedulers or none."""
+    planned = [*RUNS.items(), *((f"{workload}+{sweep}", []) for workload, sweep in SWEEPS)]
+    return [
+        (sources_of(log_of(workload)).name, workload, schedulers)
+        for workload, schedulers in planned
+        if not is_reached(workload)
+    ]
+
+
+def left_out_options(wildcards):
+    """Return the options of a command that name what is left out."""
+    by_schedulers = {}
+    for log, workload, schedulers in left_out():
+        by_schedulers.setdefault((log, ",".join(schedulers)), []).append(workload)
+    return command_options(
+        {
+            "left_out": [
+                f"{log}:{name}={schedulers}"
+                for (log, schedulers), workloads in by_schedulers.items()
+                for name in compact(workloads)
+            ],
+            "reached": str(REACHED) if UNSURE else None,
+        }
+    )
+
+
+def say_left_out():
+    """Name what was left out, for whoever looks at the end of the run."""
+    if not UNSURE or not REACHED.is_file():
+        return
+    ENDED.append(True)
+    rows, missing = left_out(), missing_logs()
+    for log in dict.fromkeys(log for log, _, _ in rows):
+        runs = sum(len(schedulers) or 1 for name, _, schedulers in rows if name == log)
+        print(f"left out: {runs} runs and sweeps of {missing[log]}", file=sys.stderr)
+    if rows:
+        print("left out: to try again: snakemake --forcerun reach; to fail instead: strict: true", file=sys.stderr)
+
+
+checkpoint reach:
+    output:
+        str(REACHED),
+    params:
+        logs=" ".join(UNSURE),
+        entries=canonical({log: origin(log) for log in UNSURE}),
+        catalogue=command_options({"catalogue": config["catalogue"]}),
+        code=fingerprint("reach"),
+    log:
+        "results/log/reach.log",
+    resources:
+        network=1,
+        mem_mb=2000,
+        runtime=60,
+        mirror=command_options({"mirror": config["mirror"]}),
+    message:
+        "reach {params.logs}"
+    shell:
+        "swflow reach {params.logs} -o {output} {resources.mirror} {params.catalogue} 2>&1 | tee {log}"
+
+
 rule fetch:
     input:
         lambda wildcards: CATALOGUE[wildcards.log].path or [],
@@ -40,8 +134,12 @@ rule fetch:
         code=fingerprint("fetch"),
     log:
         "results/log/fetch/{log}.log",
+    benchmark:
+        "results/benchmark/fetch/{log}.tsv"
     resources:
         network=1,
+        mem_mb=2000,
+        runtime=30,
         mirror=command_options({"mirror": config["mirror"]}), # no parameter: another mirror is no other log
     message:
         "fetch {wildcards.log}"
@@ -60,6 +158,11 @@ rule generate:
         code=lambda wildcards: fingerprint(f"generate_{CATALOGUE[wildcards.log].generate}"),
     log:
         "results/log/generate/{log}.log",
+    benchmark:
+        "results/benchmark/generate/{log}.tsv"
+    resources:
+        mem_mb=1000,
+        runtime=10,
     message:
         "generate {wildcards.log} by {params.model}"
     shell:

@@ -2,7 +2,7 @@
 rule report:
     input:
         rules.load.output,
-        figures=figure_files("json"),
+        figures=lambda wildcards: figure_files("json"),
     output:
         "results/report/index.html",
     params:

@@ -1,41 +1,87 @@
-# From workloads to runs: one job simulates all schedulers of a workload, and keeps the runs that did not change;
-# one job scales a workload in many ways, simulates each, and keeps the metrics.
-def kept_runs(workload):
-    """Return the names of the runs whose options are as they were when their files were made."""
-    from swflow.jobs import read_metadata
-
-    files = {name: Path(f"results/runs/{workload}/{name}.parquet") for name in schedulers_of(workload)}
-    found = {name: read_metadata(file) for name, file in files.items() if file.is_file()}
-    return {
-        name
-        for name, about in found.items()
-        if about.get("options") == schedulers_of(workload)[name] and about.get("code") == fingerprint("simulate")
-    }
+# From workloads to runs: one job simulates all schedulers of a workload, and all replicates of a recipe, and keeps the
+# runs that did not change; one job scales a workload in many ways, simulates each, and keeps the metrics.
+for workload in RUNS:
+    drop_broken(runs_file(workload))  # a manifest stands for its runs, and alone it would be believed
 
 
-def to_simulate(wildcards):
-    """Say which runs of a workload a job will make; that is for the eye, and no reason to rerun."""
-    wanted = schedulers_of(wildcards.workload)
-    return ", ".join(sorted(wanted.keys() - kept_runs(wildcards.workload))) or "none unless the workload changed"
+def simulated(workloads):
+    """Say which runs of workloads a job will make; that is for the eye, and no reason to rerun."""
+    wanted = {}
+    for workload in workloads:
+        names = unmade(workload, schedulers_of(workload), fingerprint("simulate"), "results/runs")
+        wanted.setdefault(", ".join(names), []).append(workload)
+    parts = [f"{', '.join(compact(found))}: {names}" for names, found in wanted.items() if names]
+    return "; ".join(parts) or f"{', '.join(compact(workloads))}: none unless the workload changed"
 
 
 rule simulate:
     input:
-        "results/workloads/{workload}.parquet",
+        lambda wildcards: workload_file(wildcards.workload),
     output:
         "results/runs/{workload}/manifest.json",
     params:
+        source="results/workloads/{workload}.parquet",
         schedulers=lambda wildcards: named_schedulers(schedulers_of(wildcards.workload)),
         folder=lambda wildcards, output: str(Path(output[0]).parent),
         code=fingerprint("simulate"),
     log:
         "results/log/simulate/{workload}.log",
+    benchmark:
+        "results/benchmark/simulate/{workload}.tsv"
     resources:
-        runs=to_simulate,
+        mem_mb=memory(500, 100),
+        runtime=minutes(5, 2),
+        runs=lambda wildcards: simulated([wildcards.workload]),
     message:
-        "simulate {wildcards.workload}: {resources.runs}"
+        "simulate {resources.runs}"
     shell:
-        "swflow simulate {input} -o {params.folder} --code {params.code} {params.schedulers} 2>&1 | tee {log}"
+        "swflow simulate {params.source} -o {params.folder} --code {params.code} {params.schedulers} 2>&1 | tee {log}"
+
+
+def replicated_schedulers(recipe):
+    """Return the options of a command that name the schedulers of a recipe's replicates, and which has which."""
+    wanted = {name: tuple(schedulers_of(name)) for name in REPLICATES[recipe] if name in RUNS}
+    options = named_schedulers({key: spec for name in wanted for key, spec in schedulers_of(name).items()})
+    if len(set(wanted.values())) == 1:
+        return options
+    only = [
+        f"--only {name}={','.join(chosen)}"
+        for chosen in dict.fromkeys(wanted.values())
+        for name in compact(name for name in wanted if wanted[name] == chosen)
+    ]
+    return f"{options} {' '.join(only)}"
+
+
+def replicates_to_simulate(recipe):
+    """Return the replicates of a recipe that are simulated, not only steps on the way."""
+    return [name for name in REPLICATES[recipe] if name in RUNS]
+
+
+rule simulate_replicates:
+    input:
+        "results/workloads/{recipe}.json",
+    output:
+        "results/runs/{recipe}.json",
+    wildcard_constraints:
+        recipe=one_of(REPLICATES),
+    params:
+        sources=lambda wildcards: " ".join(
+            f"results/workloads/{name}.parquet" for name in compact(replicates_to_simulate(wildcards.recipe))
+        ),
+        schedulers=lambda wildcards: replicated_schedulers(wildcards.recipe),
+        code=fingerprint("simulate"),
+    log:
+        "results/log/simulate/{recipe}.log",
+    benchmark:
+        "results/benchmark/simulate/{recipe}.tsv"
+    resources:
+        mem_mb=memory(1000, 0),
+        runtime=minutes(30, 0),
+        runs=lambda wildcards: simulated(replicates_to_simulate(wildcards.recipe)),
+    message:
+        "simulate {resources.runs}"
+    shell:
+        "swflow simulate {params.sources} -o {output} --code {params.code} {params.schedulers} 2>&1 | tee {log}"
 
 
 def sweep_schedulers(workload, sweep):
@@ -45,21 +91,27 @@ def sweep_schedulers(workload, sweep):
 
 rule sweep:
     input:
-        "results/workloads/{workload}.parquet",
+        lambda wildcards: workload_file(wildcards.workload),
     output:
         "results/sweeps/{workload}+{sweep}.parquet",
     wildcard_constraints:
         sweep=one_of(config["sweeps"]),
     params:
+        source="results/workloads/{workload}.parquet",
         command=lambda wildcards: sweep_options(wildcards.sweep, config)[0],
         options=lambda wildcards: sweep_options(wildcards.sweep, config)[1],
         schedulers=lambda wildcards: named_schedulers(sweep_schedulers(wildcards.workload, wildcards.sweep)),
         code=lambda wildcards: fingerprint(sweep_options(wildcards.sweep, config)[0]),
     log:
         "results/log/sweep/{workload}+{sweep}.log",
+    benchmark:
+        "results/benchmark/sweep/{workload}+{sweep}.tsv"
     threads: 2
+    resources:
+        mem_mb=memory(800, 150),
+        runtime=minutes(30, 10),
     message:
         "{params.command} {wildcards.workload}+{wildcards.sweep}"
     shell:
-        "swflow {params.command} {input} -o {output} --threads {threads} {params.options} {params.schedulers} "
+        "swflow {params.command} {params.source} -o {output} --threads {threads} {params.options} {params.schedulers} "
         "2>&1 | tee {log}"

@@ -21,6 +21,21 @@ def kind_of(step):
     return config["steps"][split_step(step)[0]]["kind"]
 
 
+# The fits that the steps draw from: name to the options that count when a model is fitted.
+FITS = {fit_name(step): fit_options(step) for step in config["steps"].values() if step["kind"] == "model"}
+
+
+def fitted_option(files):
+    """Return the option of a model's command that names what it is to draw from."""
+    files = [files] if isinstance(files, str) else sorted(set(files))
+    return f"--fitted {files[0]}" if files else ""
+
+
+def workload_options(names):
+    """Return the options of a command that name workloads to make."""
+    return " ".join(f"-o results/workloads/{name}.parquet" for name in names)
+
+
 rule clean:
     input:
         lambda wildcards: log_file(sources_of(wildcards.log)),
@@ -33,6 +48,11 @@ rule clean:
         code=fingerprint("clean"),
     log:
         "results/log/clean/{log}.log",
+    benchmark:
+        "results/benchmark/clean/{log}.tsv"
+    resources:
+        mem_mb=memory(500, 150),
+        runtime=minutes(2, 0.5),
     message:
         "clean {wildcards.log}"
     shell:
@@ -45,9 +65,34 @@ def step_files(step):
     return [] if file is None else [file]
 
 
+rule fit:
+    input:
+        lambda wildcards: workload_file(wildcards.workload),
+    output:
+        "results/models/{workload}/{fit}.json",
+    wildcard_constraints:
+        fit=one_of(FITS),
+    params:
+        source="results/workloads/{workload}.parquet",
+        options=lambda wildcards: command_options(FITS[wildcards.fit]),
+        code=fingerprint("model"),
+    log:
+        "results/log/fit/{workload}/{fit}.log",
+    benchmark:
+        "results/benchmark/fit/{workload}/{fit}.tsv"
+    resources:
+        mem_mb=memory(600, 60),
+        runtime=minutes(2, 0.5),
+    message:
+        "fit {wildcards.fit} to {wildcards.workload}"
+    shell:
+        "swflow model {params.source} --save-fit {output} {params.options} 2>&1 | tee {log}"
+
+
 rule step:
     input:
-        workload="results/workloads/{workload}.parquet",
+        lambda wildcards: workload_file(wildcards.workload),
+        fit=lambda wildcards: fit_file(f"{wildcards.workload}+{wildcards.step}") or [],
         files=lambda wildcards: step_files(wildcards.step),
     output:
         "results/workloads/{workload}+{step}.parquet",
@@ -55,12 +100,54 @@ rule step:
         step=f"({one_of(config['steps'])})(@[1-9][0-9]*)?",
     params:
         kind=lambda wildcards: kind_of(wildcards.step),
+        source="results/workloads/{workload}.parquet",
+        fitted=lambda wildcards, input: fitted_option(input.fit),
         options=lambda wildcards: step_options(wildcards.step, config),
         content=lambda wildcards: [file_digest(file) for file in step_files(wildcards.step)],
         code=lambda wildcards: fingerprint(kind_of(wildcards.step)),
     log:
         "results/log/step/{workload}+{step}.log",
+    benchmark:
+        "results/benchmark/step/{workload}+{step}.tsv"
+    resources:
+        mem_mb=memory(500, 100),
+        runtime=minutes(2, 0.5),
     message:
         "{params.kind} {wildcards.workload}+{wildcards.step}"
     shell:
-        "swflow {params.kind} {input.workload} -o {output} {params.options} 2>&1 | tee {log}"
+        "swflow {params.kind} {params.source} -o {output} {params.fitted} {params.options} 2>&1 | tee {log}"
+
+
+for recipe in REPLICATES:
+    drop_broken(f"results/workloads/{recipe}.json")
+
+
+rule replicates:
+    input:
+        lambda wildcards: sorted({workload_file(parent_of(name)) for name in REPLICATES[wildcards.recipe]}),
+        fit=lambda wildcards: sorted({file for file in map(fit_file, REPLICATES[wildcards.recipe]) if file}),
+        files=lambda wildcards: step_files(wildcards.recipe.rpartition("+")[2]),
+    output:
+        "results/workloads/{recipe}.json",
+    wildcard_constraints:
+        recipe=one_of(REPLICATES),
+    params:
+        kind=lambda wildcards: kind_of(wildcards.recipe.rpartition("+")[2]),
+        names=lambda wildcards: ", ".join(compact(REPLICATES[wildcards.recipe])),
+        workloads=lambda wildcards: workload_options(compact(REPLICATES[wildcards.recipe])),
+        fitted=lambda wildcards: fitted_option(compact(filter(None, map(fit_file, REPLICATES[wildcards.recipe])))),
+        options=lambda wildcards: step_options(wildcards.recipe.rpartition("+")[2], config),
+        content=lambda wildcards: [file_digest(file) for file in step_files(wildcards.recipe.rpartition("+")[2])],
+        code=lambda wildcards: fingerprint(kind_of(wildcards.recipe.rpartition("+")[2])),
+    log:
+        "results/log/step/{recipe}.log",
+    benchmark:
+        "results/benchmark/step/{recipe}.tsv"
+    resources:
+        mem_mb=memory(500, 100),
+        runtime=minutes(5, 5),
+    message:
+        "{params.kind} {params.names}"
+    shell:
+        "swflow replicate {params.kind} {params.workloads} --manifest {output} --code {params.code} {params.fitted} "
+        "{params.options} 2>&1 | tee {log}"

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import ArrayLike
 
 from swflow.errors import SwflowError
 
@@ -110,6 +111,36 @@ def heatmap(load: np.ndarray, values: np.ndarray, scale: str = "log", top: float
     shape = (LOAD_BINS, value_edges.size - 1)
     counts = np.bincount(across * shape[1] + up, minlength=shape[0] * shape[1])
     return Heatmap(counts.reshape(shape), load_edges, value_edges)
+
+
+def heatmap_of_cells(load_low: ArrayLike, value_low: ArrayLike, jobs: ArrayLike) -> Heatmap:
+    """
+    Make a logarithmic heatmap of its cells, as the database keeps them.
+
+    Parameters
+    ----------
+    load_low, value_low : array-like of float, shape (cells,)
+        The lower bounds of the cells that have jobs.
+    jobs : array-like of int, shape (cells,)
+        How many each has.
+
+    Returns
+    -------
+    Heatmap
+
+    Examples
+    --------
+    >>> found = heatmap(np.array([0.255, 0.25, 1.0]), np.array([0.0, 1.0, 1500.0]))
+    >>> again = heatmap_of_cells(*found.cells().select("load_low", "value_low", "jobs").get_columns())
+    >>> np.array_equal(again.jobs, found.jobs), np.array_equal(again.value_edges, found.value_edges)
+    (True, True)
+    """
+    across = np.rint(np.asarray(load_low, dtype=float) * LOAD_BINS).astype(np.int64)
+    up = np.rint(np.log10(np.asarray(value_low, dtype=float)) * BINS_PER_DECADE).astype(np.int64)
+    value_edges = _LOG_EDGES[: (int(up.max()) if up.size else 0) + 2]
+    counts = np.zeros((LOAD_BINS, value_edges.size - 1), dtype=np.int64)
+    counts[across, up] = np.asarray(jobs, dtype=np.int64)
+    return Heatmap(counts, np.arange(LOAD_BINS + 1) / LOAD_BINS, value_edges)
 
 
 def _place(guess: np.ndarray, values: np.ndarray, edges: np.ndarray) -> np.ndarray:

@@ -8,6 +8,10 @@ import typer
 Output = Annotated[Path, typer.Option("--output", "-o", help="The file to write: .parquet, .swf or .swf.gz.")]
 ParquetOutput = Annotated[Path, typer.Option("--output", "-o", help="The file to write: .parquet.")]
 Input = Annotated[Path, typer.Argument(help="A workload (.parquet) or a log (.swf, .swf.gz).")]
+Inputs = Annotated[
+    list[Path],
+    typer.Argument(help="A workload (.parquet) or a log (.swf, .swf.gz); with --scheduler several, NAME@1-20.parquet."),
+]
 Processors = Annotated[int, typer.Option(help="Processors of the new machine.")]
 CopiedShare = Annotated[
     float, typer.Option("--d", help="0 to 100: the share of the jobs, in percent, that are copied; others get wider.")

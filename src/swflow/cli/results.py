@@ -13,11 +13,19 @@ from swflow.errors import SwflowError
 @app.command()
 def load(
     runs: Annotated[
-        list[Path], typer.Argument(help="Folders of runs (with a manifest.json), single run files, or sweeps.")
+        list[Path],
+        typer.Argument(help="Folders of runs (with a manifest.json), manifests, single run files, sweeps, or fits."),
     ],
     database: Annotated[Path, typer.Option(help="The DuckDB file to write.")] = Path("results/swflow.duckdb"),
     expect: Annotated[
         str | None, typer.Option(help="Refuse other runs than those of this digest of the config.")
+    ] = None,
+    left_out: Annotated[
+        list[str] | None,
+        typer.Option(help="Note what is left out for want of a log: LOG:WORKLOAD=SCHEDULER,SCHEDULER; repeatable."),
+    ] = None,
+    reached: Annotated[
+        Path | None, typer.Option(help="The file of swflow reach, which says why the logs are missing.")
     ] = None,
     summary: Annotated[Path | None, typer.Option(help="Also write what the database holds to this JSON file.")] = None,
 ) -> None:
@@ -30,9 +38,10 @@ def load(
     Example: `swflow load results/runs/KTH-SP2 my-run.parquet --database mine.duckdb`
     """
     from swflow.database import load as load_runs
-    from swflow.database import write_summary
+    from swflow.database import read_left_out, write_summary
 
-    counts = load_runs(runs, database, expect=expect, progress=tracked("load"))
+    lost = read_left_out(left_out or (), reached)
+    counts = load_runs(runs, database, expect=expect, left_out=lost, progress=tracked("load"))
     if summary:
         write_summary(counts, database, summary)
     say(f"{database}: " + ", ".join(f"{count:,} {table}" for table, count in counts.items()))
@@ -155,8 +164,8 @@ def sql(
     A query only reads: one statement, on the database alone, unless --write is given.
 
     Tables: workloads, removals, names, checks, schedulers, jobs, runs, outcomes, metrics, fairness, fidelity,
-    correlations, heatmaps, bubbles, comparisons, replicates, model_fit, sweeps, published, coverage, trends; views:
-    figures, medians, reproduction, readings, trend_checks. Times are seconds.
+    correlations, heatmaps, bubbles, comparisons, replicates, model_fit, fits, sweeps, published, coverage, trends,
+    left_out, contents; views: figures, medians, reproduction, readings, trend_checks. Times are seconds.
 
     Example: `swflow sql "SELECT run, jobs, mean_wait_time FROM metrics ORDER BY run"`,
     `swflow sql "SELECT * FROM outcomes" --parquet outcomes.parquet`

@@ -1,12 +1,23 @@
 """Commands that simulate: simulate, adjust, sweep."""
 
+from collections.abc import Container
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from swflow.cli.app import app
-from swflow.cli.options import CopiedShare, Copies, Input, NamedSchedulers, Processors, Seed, Threads, WithoutStatus
+from swflow.cli.options import (
+    CopiedShare,
+    Copies,
+    Input,
+    Inputs,
+    NamedSchedulers,
+    Processors,
+    Seed,
+    Threads,
+    WithoutStatus,
+)
 from swflow.cli.terminal import (
     Sequence,
     check_ending,
@@ -19,6 +30,7 @@ from swflow.cli.terminal import (
     say_removed,
 )
 from swflow.errors import SwflowError
+from swflow.names import expand
 from swflow.scheduling.options import help_of
 
 if TYPE_CHECKING:
@@ -173,13 +185,14 @@ def sweep(
 
 @app.command()
 def simulate(
-    workload: Input,
+    workload: Inputs,
     output: Annotated[
         Path | None,
         typer.Option(
             "--output",
             "-o",
-            help="Where to write the outcomes: .parquet, .csv, .swf, .swf.gz; with --scheduler a folder.",
+            help="Where to write the outcomes: .parquet, .csv, .swf, .swf.gz; with --scheduler a folder, or of several "
+            "workloads the .json file that is to list their runs, which go to folders beside it.",
         ),
     ] = None,
     order: Annotated[str, typer.Option(help=help_of("order"))] = "fcfs",
@@ -220,6 +233,10 @@ def simulate(
         list[str] | None,
         typer.Option(help="A named scheduler, NAME={JSON options}; repeatable. All run in one process."),
     ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="Of several workloads: WORKLOAD=SCHEDULER,SCHEDULER if not all; @1-3 are replicates."),
+    ] = None,
     known_schedule: Annotated[
         Path | None,
         typer.Option(help="Also write the schedule as SWF with a header that states every convention."),
@@ -256,10 +273,13 @@ def simulate(
         "shape_choice": shape_choice,
         "efficiency": efficiency,
     }
+    workloads = [Path(name) for path in workload for name in expand(str(path))]
     if scheduler:
-        _simulate_all(workload, scheduler, output, code)
+        _simulate_all(workloads, scheduler, output, code, only or ())
+    elif len(workloads) > 1:
+        raise SwflowError("simulate: several workloads need named schedulers: --scheduler NAME={JSON options}")
     else:
-        _simulate_one(workload, options, processors, output, known_schedule)
+        _simulate_one(workloads[0], options, processors, output, known_schedule)
 
 
 def _window(text: str) -> dict[str, Any]:
@@ -283,20 +303,43 @@ def _moment(text: str) -> float | str:
         return text
 
 
-def _simulate_all(workload: Path, schedulers: Sequence[str], folder: Path | None, code: str) -> None:
-    """Simulate named schedulers into a folder, keeping the runs that are as they would be."""
-    from swflow.runs import simulate_all
+def _simulate_all(
+    workloads: Sequence[Path], schedulers: Sequence[str], output: Path | None, code: str, only: Sequence[str]
+) -> None:
+    """Simulate named schedulers, keeping the runs that are as they would be."""
+    from swflow.runs import simulate_all, simulate_replicates
 
-    if folder is None or folder.suffix in (".parquet", ".csv", ".swf", ".gz"):
+    if output is None or output.suffix in (".parquet", ".csv", ".swf", ".gz"):
         raise SwflowError("simulate: --scheduler needs a folder for the runs: -o results/runs/WORKLOAD")
+    several = output.suffix == ".json"
+    if len(workloads) > 1 and not several:
+        raise SwflowError(f"simulate: several workloads need a .json file for the list of their runs, not {output}")
     options = named_schedulers(schedulers)
-    with progress_bar("simulate", len(options)) as advance:
+    chosen = _only(only, {path.stem for path in workloads}, options)
+    total = sum(len(chosen.get(path.stem, options)) for path in workloads)
+    with progress_bar("simulate", total) as advance:
 
-        def report(name: str, kept: bool) -> None:
+        def report(run: str, kept: bool) -> None:
             advance()
-            say(f"{workload.stem}/{name}: {'kept' if kept else 'simulated'}")
+            say(f"{run}: {'kept' if kept else 'simulated'}")
 
-        simulate_all(workload, options, folder, code=code, report=report)
+        if several:
+            simulate_replicates(workloads, options, output, only=chosen, code=code, report=report)
+        else:
+            simulate_all(workloads[0], options, output, code=code, report=report)
+
+
+def _only(texts: Sequence[str], workloads: Container[str], schedulers: Container[str]) -> dict[str, list[str]]:
+    """Read WORKLOAD=SCHEDULER,SCHEDULER."""
+    chosen: dict[str, list[str]] = {}
+    for text in texts:
+        names, equals, listed = text.partition("=")
+        for workload in expand(names):
+            unknown = [name for name in listed.split(",") if name not in schedulers]
+            if not equals or workload not in workloads or unknown:
+                raise SwflowError(f"--only: {text!r} is not WORKLOAD=SCHEDULER,SCHEDULER of those that are given")
+            chosen[workload] = listed.split(",")
+    return chosen
 
 
 def _simulate_one(

@@ -202,11 +202,15 @@ def model(
         int, typer.Option(help="The most Gaussians that minh-wolters and mbc-ls try for the run times.")
     ] = 20,
     window: Annotated[
-        int, typer.Option(help="Of minh-wolters and mbc-ls: the larger, the more alike are neighbours; 1 is off.")
-    ] = 1,
+        int | None,
+        typer.Option(help="Of minh-wolters and mbc-ls: the larger, the more alike are neighbours; by default 1, off."),
+    ] = None,
     repeats: Annotated[
-        str, typer.Option(help="Of minh-wolters: how run times repeat: fitted (as in the log), at-least-two, printed.")
-    ] = "fitted",
+        str | None,
+        typer.Option(
+            help="Of minh-wolters: how run times repeat: fitted (as in the log; the default), at-least-two, printed."
+        ),
+    ] = None,
     fitted: Annotated[Path | None, typer.Option(help="Take this fitted model (.json) instead of fitting one.")] = None,
     save_fit: Annotated[Path | None, typer.Option(help="Write the fitted model to this file (.json).")] = None,
     seed: Seed = 1,
@@ -224,7 +228,16 @@ def model(
     """
     from swflow.randomness import step_generator
     from swflow.workloads.clean import open_workload
-    from swflow.workloads.model import describe_fit, fit, generate, read_model, with_measures, write_model
+    from swflow.workloads.model import (
+        describe_fit,
+        drawn_with,
+        fit,
+        generate,
+        read_model,
+        with_goodness,
+        with_measures,
+        write_model,
+    )
 
     if output is None and save_fit is None:
         raise SwflowError("model: nothing to write; name a workload with -o, or a fitted model with --save-fit")
@@ -236,12 +249,12 @@ def model(
     if fitted:
         fitted_model = read_model(fitted)
     elif source:
-        fitted_model = fit(
-            source, model=model, arrivals=arrivals, components=components, window=window, repeats=repeats
-        )
+        fitted_model = fit(source, model=model, arrivals=arrivals, components=components)
     else:
         raise SwflowError("model: name a workload to fit to, or a fitted model with --fitted")
+    fitted_model = drawn_with(fitted_model, window=window, repeats=repeats)
     if save_fit:
+        fitted_model = with_goodness(fitted_model, source) if source else fitted_model
         write_model(fitted_model, save_fit)
         say(f"{save_fit}: {fitted_model.model}, fitted to {fitted_model.jobs:,} jobs of {fitted_model.source}")
     if output:

@@ -62,6 +62,16 @@ class LocalityModel:
             "sizes": self.sizes.to_dict(),
         }
 
+    def summary(self) -> dict[str, float]:
+        """Return the fitted values that tell most, and the criterion by which the components were chosen."""
+        return {
+            "components": float(self.mixture.components),
+            "bic": self.mixture.bic[self.mixture.components],
+            "repetition_probability": self.repetition_probability,
+            "label_exponent": self.label_repetitions.exponent,
+            "value_exponent": self.value_repetitions.exponent,
+        }
+
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "LocalityModel":
         """Make a model of what `to_dict` returned."""

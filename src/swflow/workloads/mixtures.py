@@ -1,4 +1,4 @@
-"""Mixtures of Gaussians of run times in log space: model-based clustering with scikit-learn."""
+"""Mixtures of Gaussians of run times in log space: model-based clustering."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -16,12 +16,16 @@ COMPONENTS = 20
 #: algorithm, and for the agglomerative clustering that it starts from.
 FITTED, AGGLOMERATED = 10_000, 2_000
 
-#: The variance that is added to that of every component (scikit-learn's ``reg_covar``). Its square root is the
+#: The variance that is added to that of every component. Its square root is the
 #: narrowest component there can be: 5 % of a run time.
 _LEAST_VARIANCE = 2.5e-3
 
 #: A component must be the most probable one of at least so many jobs, as a share of its weight, to be a class of jobs.
 _LEAST_LABELLED = 0.5
+
+#: The algorithm ends when the mean log-likelihood changes by less, or after so many iterations: the best so far is then
+#: compared with the others all the same.
+_TOLERANCE, _MOST_ITERATIONS = 1e-5, 500
 
 #: Run times are whole seconds, and one of t stands for [t - 0.5, t + 0.5); none is taken for shorter than this.
 _SHORTEST = 0.25
@@ -184,10 +188,9 @@ def fit_mixture(run_times: np.ndarray, *, components: int = COMPONENTS) -> Mixtu
     best, bic = None, dict[int, float]()
     with threadpool_limits(limits=1):  # sums in another order would give other last digits
         for count, groups in zip(_counts(logs, components), _agglomerations(logs, components), strict=True):
-            fitted = _expectation_maximization(logs[:, None], groups, count)
+            fitted, mean_likelihood = _expectation_maximization(logs, groups, count)
             parameters = 3 * count - 1  # weights, which add up to 1, means and variances
-            likelihood = len(run_times) * float(fitted.score(logs[:, None]))
-            bic[count] = parameters * math.log(len(run_times)) - 2 * likelihood
+            bic[count] = parameters * math.log(len(run_times)) - 2 * len(run_times) * mean_likelihood
             candidate = _mixture(fitted, run_times, bic)
             if best is None or (bic[count] < bic[best.components] and _is_clustering(candidate, run_times)):
                 best = candidate
@@ -216,28 +219,26 @@ def _counts(logs: np.ndarray, components: int) -> Sequence[int]:
 
 def _agglomerations(logs: np.ndarray, components: int) -> Sequence[np.ndarray]:
     """Cluster sorted values into each number of groups to try; shape (values,) each, groups from 0 on."""
-    from sklearn.cluster import AgglomerativeClustering
+    from scipy.cluster.hierarchy import cut_tree, linkage
 
     sample = _order_statistics(logs, AGGLOMERATED)
-    clusterings = []
-    for count in _counts(logs, components):
-        if count == 1:
-            clusterings.append(np.zeros(len(logs), dtype=np.int64))
-            continue
-        labels = AgglomerativeClustering(n_clusters=count, linkage="ward").fit_predict(sample[:, None])
-        # a value belongs to the group of the nearest value that was clustered
-        nearest = np.searchsorted((sample[1:] + sample[:-1]) / 2, logs)
-        clusterings.append(labels[nearest])
-    return clusterings
+    counts = _counts(logs, components)
+    labels = cut_tree(linkage(sample[:, None], "ward"), counts)  # one tree, cut at every height
+    # a value belongs to the group of the nearest value that was clustered
+    nearest = np.searchsorted((sample[1:] + sample[:-1]) / 2, logs)
+    return [labels[nearest, column] for column in range(len(counts))]
 
 
-def _mixture(fitted: Any, run_times: np.ndarray, bic: Mapping[int, float]) -> Mixture:
-    """Return what scikit-learn fitted, the components in the order of their means."""
-    order = np.argsort(fitted.means_[:, 0], kind="stable")
+def _mixture(
+    fitted: tuple[np.ndarray, np.ndarray, np.ndarray], run_times: np.ndarray, bic: Mapping[int, float]
+) -> Mixture:
+    """Return what was fitted (weights, means, variances), the components in the order of their means."""
+    weights, means, variances = fitted
+    order = np.argsort(means, kind="stable")
     return Mixture(
-        weights=fitted.weights_[order] / fitted.weights_.sum(),
-        means=fitted.means_[order, 0],
-        deviations=np.sqrt(fitted.covariances_[order]),
+        weights=weights[order] / weights.sum(),
+        means=means[order],
+        deviations=np.sqrt(variances[order]),
         shortest=float(run_times[0]),
         longest=float(run_times[-1]),
         bic=bic,
@@ -250,27 +251,36 @@ def _is_clustering(mixture: Mixture, run_times: np.ndarray) -> bool:
     return bool((labelled >= _LEAST_LABELLED * mixture.weights).all())
 
 
-def _expectation_maximization(column: np.ndarray, groups: np.ndarray, count: int) -> Any:
-    """Fit a mixture that starts from groups of the values."""
-    import warnings
+def _expectation_maximization(
+    logs: np.ndarray, groups: np.ndarray, count: int
+) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], float]:
+    """Fit a mixture that starts from groups of the values; return it, and the mean log-likelihood of the values."""
+    members = np.bincount(groups, minlength=count).astype(float)
+    weights, means = members / len(logs), np.bincount(groups, logs, count) / members
+    variances = np.bincount(groups, (logs - means[groups]) ** 2, count) / members + _LEAST_VARIANCE
+    powers = np.stack([np.ones_like(logs), logs, logs**2])
+    room = np.empty((count, len(logs)))
+    likelihood, before = -math.inf, -math.inf
+    for _ in range(_MOST_ITERATIONS):
+        likelihood, before = _expect(logs, weights, means, variances, room), likelihood
+        moments = room @ powers.T
+        share = moments[:, 0] + 10 * np.finfo(float).eps
+        weights, means = share / len(logs), moments[:, 1] / share
+        variances = moments[:, 2] / share - means**2 + _LEAST_VARIANCE
+        if abs(likelihood - before) < _TOLERANCE:
+            break
+    return (weights, means, variances), _expect(logs, weights, means, variances, room)
 
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.mixture import GaussianMixture
 
-    members = np.bincount(groups, minlength=count)
-    means = np.bincount(groups, column[:, 0], count) / members
-    variances = np.bincount(groups, (column[:, 0] - means[groups]) ** 2, count) / members + _LEAST_VARIANCE
-    mixture = GaussianMixture(
-        n_components=count,
-        covariance_type="spherical",
-        reg_covar=_LEAST_VARIANCE,
-        tol=1e-5,
-        max_iter=500,
-        weights_init=members / len(column),
-        means_init=means[:, None],
-        precisions_init=1 / variances,
-        random_state=0,
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the best so far is compared with the others all the same
-        return mixture.fit(column)
+def _expect(logs: np.ndarray, weights: np.ndarray, means: np.ndarray, variances: np.ndarray, room: np.ndarray) -> float:
+    """Write every component's share in every value to ``room``; return the mean log-likelihood of the values."""
+    np.subtract(logs, means[:, None], out=room)
+    np.square(room, out=room)
+    room *= (-0.5 / variances)[:, None]
+    room += (np.log(weights) - 0.5 * np.log(2 * math.pi * variances))[:, None]
+    highest = room.max(axis=0)  # so that the largest of the exponentials is 1
+    room -= highest
+    np.exp(room, out=room)
+    total = room.sum(axis=0)
+    room /= total
+    return float(np.mean(highest + np.log(total)))

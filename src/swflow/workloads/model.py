@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,6 +14,7 @@ from swflow.errors import SwflowError, suggest
 from swflow.files import atomic_path
 from swflow.jobs import SWF_FIELDS, Workload
 from swflow.machine import Machine
+from swflow.randomness import generator
 from swflow.workloads.arrivals import DailyCycle, LogArrivals, arrivals_from_dict, fit_daily_cycle
 from swflow.workloads.clean import clean
 from swflow.workloads.fit_measures import fit_measures
@@ -132,6 +133,8 @@ class FittedModel:
         Where the source's clock starts.
     history : tuple of dict
         What was done to the source.
+    goodness : dict
+        Each of `swflow.workloads.fit_measures.MEASURES` of one draw beside the source's own, see `with_goodness`.
     """
 
     model: str
@@ -144,6 +147,7 @@ class FittedModel:
     options: Mapping[str, Any]
     header: Mapping[str, list[str]]
     history: tuple[dict[str, Any], ...]
+    goodness: Mapping[str, list[float | None]] = field(default_factory=dict)
 
 
 def model(
@@ -241,6 +245,31 @@ def fit(
         header={key: list(workload.header[key]) for key in _KEPT_HEADER if key in workload.header},
         history=workload.history,
     )
+
+
+def with_goodness(fitted: FittedModel, source: Workload) -> FittedModel:
+    """
+    Note in a fitted model how well it fits: the measures of one draw of as many jobs as the source has.
+
+    The draw is the same for every seed of the project, so that the file depends on the source and the options only.
+    """
+    drawn = with_measures(generate(fitted, generator(0, fitted.source, fitted.model, "goodness")), source)
+    return replace(fitted, goodness=drawn.history[-1]["fit"])
+
+
+def drawn_with(fitted: FittedModel, **options: Any) -> FittedModel:
+    """
+    Return a fitted model that draws by other options: ``window`` and ``repeats``; None keeps what it was fitted with.
+
+    Raises
+    ------
+    SwflowError
+        If an option makes no sense.
+    """
+    chosen = {name: value for name, value in options.items() if value is not None}
+    kept: dict[str, Any] = {"window": 1, "repeats": "fitted", **fitted.options, **chosen}
+    _check_options(fitted.model, fitted.arrivals.kind, 1, kept["window"], kept["repeats"])
+    return replace(fitted, options=kept) if isinstance(fitted.attributes, LocalityModel) else fitted
 
 
 def generate(fitted: FittedModel, rng: np.random.Generator, *, jobs: int | None = None) -> Workload:
@@ -357,6 +386,7 @@ def write_model(fitted: FittedModel, path: str | os.PathLike[str]) -> None:
         "options": dict(fitted.options),
         "header": dict(fitted.header),
         "history": list(fitted.history),
+        "goodness": dict(fitted.goodness),
         "attributes": fitted.attributes.to_dict(),
         "arrivals": fitted.arrivals.to_dict(),
         "estimates": fitted.estimates.to_dict(),
@@ -403,6 +433,7 @@ def read_model(path: str | os.PathLike[str]) -> FittedModel:
             options=content["options"],
             header=content["header"],
             history=tuple(content["history"]),
+            goodness=content.get("goodness", {}),
         )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise SwflowError(f"{path}: not a whole fitted model ({type(error).__name__}: {error}); fit it again") from None

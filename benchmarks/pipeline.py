@@ -1,0 +1,105 @@
+"""
+Measure the workflow from nothing to the report: time by rule, Snakemake's own share, and calls that do little.
+
+    python benchmarks/pipeline.py --mirror FOLDER [--logs KTH-SP2,NASA-iPSC] [--config FILE] [--cores 2] [--keep NEW]
+
+Prints a table in Markdown. The times of jobs are those that Snakemake's own benchmark files have; measure with nothing
+else on the machine.
+"""
+
+import argparse
+import csv
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+def call(folder: Path, *arguments: str) -> tuple[float, float, str]:
+    """Call Snakemake; return wall and CPU seconds, children included, and what it printed."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-m", "snakemake", *arguments], cwd=folder, env=os.environ | {"PATH": path}, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    wall, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        sys.exit(f"pipeline: snakemake {' '.join(arguments)} failed:\n{done.stdout[-3000:]}")
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return wall, cpu, done.stdout
+
+
+def by_rule(folder: Path) -> dict[str, list[dict[str, float]]]:
+    """Return the measurements of every job, by rule."""
+    rules: dict[str, list[dict[str, float]]] = {}
+    for file in sorted((folder / "results/benchmark").rglob("*.tsv")):
+        rule = file.relative_to(folder / "results/benchmark").parts[0].removesuffix(".tsv")
+        with file.open(newline="") as lines:
+            for row in csv.DictReader(lines, delimiter="\t"):
+                numbers = {name: row[name] for name in ("s", "cpu_time", "max_rss")}
+                rules.setdefault(rule, []).append(
+                    {name: float(text) if text not in ("-", "NA", "") else 0.0 for name, text in numbers.items()}
+                )
+    return rules
+
+
+def main() -> None:
+    """Run, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
+    parser.add_argument("--mirror", required=True, help="a folder with the archive's files")
+    parser.add_argument("--logs", help="only these, with commas between them")
+    parser.add_argument("--config", default="config/archive.yaml")
+    parser.add_argument("--cores", default="2")
+    parser.add_argument("--keep", type=Path, help="run in this new folder, and leave it")
+    options = parser.parse_args()
+    folder = options.keep or Path(tempfile.mkdtemp())
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        for name in ("config", "workflow"):
+            shutil.copytree(ROOT / name, folder / name)
+        shutil.copy(ROOT / "Snakefile", folder)
+        (folder / "profiles").symlink_to("workflow/profiles")
+        settings = [f"mirror={Path(options.mirror).resolve()}"]
+        settings += [f"logs=[{options.logs}]"] if options.logs else []
+        config = ["--configfile", options.config, "--config", *settings]
+        parse = call(folder, "--list", *config)
+        plan = call(folder, "-n", "--quiet", *config)
+        whole = call(folder, "--cores", options.cores, *config)
+        idle = call(folder, "--cores", options.cores, *config)
+        report(folder, parse, plan, whole, idle)
+        print("\n".join(line for line in whole[2].splitlines() if line.startswith("left out")))
+    finally:
+        if not options.keep:
+            shutil.rmtree(folder)
+
+
+def report(folder: Path, parse: tuple, plan: tuple, whole: tuple, idle: tuple) -> None:
+    """Print where the time went."""
+    rules = by_rule(folder)
+    rows = json.loads((folder / "results/swflow.json").read_text())["rows"]
+    print("| rule | jobs | wall (s) | CPU (s) | longest (s) | peak memory (MB) |\n|---|---|---|---|---|---|")
+    for rule, jobs in sorted(rules.items(), key=lambda item: -sum(job["s"] for job in item[1])):
+        wall, cpu = (sum(job[name] for job in jobs) for name in ("s", "cpu_time"))
+        longest, peak = (max(job[name] for job in jobs) for name in ("s", "max_rss"))
+        print(f"| {rule} | {len(jobs)} | {wall:.0f} | {cpu:.0f} | {longest:.0f} | {peak:.0f} |")
+    jobs = [job for found in rules.values() for job in found]
+    own = whole[1] - sum(job["cpu_time"] for job in jobs)
+    simulated = sum(job["s"] for job in rules.get("simulate", []))
+    print(f"| Snakemake itself, and what its files miss | | | {own:.0f} | | |")
+    print(f"| **all** | {len(jobs)} | **{whole[0]:.0f}** | **{whole[1]:.0f}** | | |\n")
+    print(f"{rows['runs']:,} runs, {rows['outcomes']:,} outcomes; {simulated / max(rows['runs'], 1):.2f} s a run.")
+    print(f"Parsing (--list) {parse[0]:.1f} s, dry run (-n) {plan[0]:.1f} s, nothing to do {idle[0]:.1f} s.")
+    if "Nothing to be done" not in idle[2]:
+        print("The second call did something: see its log.")
+
+
+if __name__ == "__main__":
+    main()
