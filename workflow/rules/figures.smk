@@ -29,7 +29,7 @@ rule figure:
     wildcard_constraints:
         study=one_of(config["studies"]),
         log=one_of({log for _, log, _ in FIGURES}),
-        figure="heatmap|bubbles|difference|reservation-table|moldable|marginals|repetitions",
+        figure=one_of({kind for _, _, kind in FIGURES}),
     params:
         database=rules.load.params.database,
         outputs=lambda wildcards, output: command_options({"output": list(output)}),

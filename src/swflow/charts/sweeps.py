@@ -7,7 +7,7 @@ import altair as alt
 import polars as pl
 
 from swflow.analysis.heatmap import LOAD_BINS
-from swflow.charts import OVER_CELLS, RUN_COLOURS, FigureData, finished_figure
+from swflow.charts.parts import OVER_CELLS, RUN_COLOURS, FigureData, finished_figure
 
 SWEEP_CAPTION = (
     "Each line is the mean over independent draws of a scaled workload, simulated on the new machine; bars, or the "
