@@ -62,7 +62,12 @@ def arrivals_chart(hours: Sequence[float], weekdays: Sequence[float], title: str
             )
             .properties(width=width, height=190)
         )
-    return finished_figure(data, [alt.hconcat(*panels, spacing=18)], title, ARRIVALS_CAPTION.format(clock=clock))
+    return finished_figure(
+        data,
+        [alt.hconcat(*panels, spacing=18).resolve_scale(color="independent")],
+        title,
+        ARRIVALS_CAPTION.format(clock=clock),
+    )
 
 
 def composition_chart(classes: Mapping[str, pl.DataFrame], title: str) -> dict[str, Any]:
@@ -108,7 +113,9 @@ def composition_chart(classes: Mapping[str, pl.DataFrame], title: str) -> dict[s
             )
             .properties(width=270, height=190)
         )
-    return finished_figure(data, [alt.hconcat(*panels, spacing=18)], title, COMPOSITION_CAPTION)
+    return finished_figure(
+        data, [alt.hconcat(*panels, spacing=18).resolve_scale(color="independent")], title, COMPOSITION_CAPTION
+    )
 
 
 def offered_load_chart(days: np.ndarray, load: np.ndarray, mean: float, title: str) -> dict[str, Any]:

@@ -8,6 +8,14 @@ import altair as alt
 #: Colours that stay apart for colour-blind readers: M. Okabe, K. Ito, "Color universal design", 2008.
 RUN_COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442")
 
+#: What colours of the charts become on a dark page: the same hues, lighter, and black and white exchanged.
+DARK = {
+    "#000000": "#e6ebf1", "black": "#e6ebf1", "white": "#14191f", "#333333": "#c3ccd6", "#444444": "#a8b3c0",
+    "#777777": "#77828f", "#888888": "#5f6a77", "#0072B2": "#56a9e8", "#D55E00": "#f08a3c", "#009E73": "#35c79a",
+    "#CC79A7": "#e39ac2", "#E69F00": "#f0b429", "#d4d4d4": "#2b3541", "#7a7a7a": "#7d8fa3", "#F7F7F7": "#1c232b",
+    "#B35806": "#f08a3c", "#08519C": "#56a9e8", "#eef2f6": "#1d2630", "#9cc3e2": "#2f628f", "#0b4f8a": "#86c3f5",
+}  # fmt: skip
+
 #: Readable ticks of a logarithmic axis of seconds.
 TIME_TICKS = (1, 10, 60, 600, 3600, 6 * 3600, 86_400, 10 * 86_400, 100 * 86_400, 1000 * 86_400)
 TIME_LABEL = (
@@ -39,6 +47,7 @@ def finished_figure(
     """Stack the rows, and note title and caption in the specification for whoever shows it."""
     chart = (
         alt.vconcat(*rows, spacing=16)
+        .resolve_scale(color="independent")
         .properties(
             title=alt.TitleParams(
                 title, subtitle=subtitle or [], anchor="start", frame="bounds", fontSize=15, offset=10

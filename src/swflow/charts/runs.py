@@ -18,8 +18,8 @@ from swflow.charts.parts import (
 )
 
 TIMELINE_CAPTION = (
-    "Means over equal intervals from the first submission to the last end: of the share of the processors that is "
-    "busy, and of the number of jobs that wait."
+    "Means over equal intervals from the first submission to the last end: above, the share of the processors that is "
+    "busy, a strip per run, the darker the busier; below, the number of jobs that wait."
 )
 WAITS_CAPTION = (
     "The mean wait of the jobs of each class: by processors, by run time, and of the users with most jobs. The axis is "
@@ -30,6 +30,9 @@ DISTRIBUTION_CAPTION = (
     "of values are logarithmic; waits below one second are drawn at one. Run times below 10 s count as 10 s in the "
     "bounded slowdown."
 )
+
+#: The colours of an idle and of a busy machine.
+STRIP = ("#eef2f6", "#9cc3e2", "#0b4f8a")
 
 #: Width and height of a panel, pixels.
 _WIDE, _PANEL = (760, 150), (330, 210)
@@ -57,29 +60,47 @@ def timeline_chart(timelines: Mapping[str, Mapping[str, np.ndarray]], title: str
         {"r": name, **{key: [float(f"{value:.4g}") for value in values.tolist()] for key, values in columns.items()}}
         for name, columns in timelines.items()
     ]
-    named = data.add(rows)
-    panels: list[Any] = []
-    for field, words, form in (("utilization", "utilization", "%"), ("queue", "jobs waiting", "~s")):
-        axis = alt.Axis(title=words, format=form, tickCount=4, **OVER_CELLS)
-        scale = alt.Scale(domain=[0, 1]) if field == "utilization" else alt.Scale(zero=True)
-        tips = [
-            alt.Tooltip("r:N", title="run"),
-            alt.Tooltip("days:Q", title="day", format=",.1f"),
-            alt.Tooltip("utilization:Q", format=".1%"),
-            alt.Tooltip("queue:Q", title="jobs waiting", format=",.1f"),
-        ]
-        panels.append(
-            alt.Chart(named)
-            .transform_flatten(["days", "utilization", "queue"])
-            .mark_line(strokeWidth=1.3, interpolate="monotone", strokeJoin="round")
-            .encode(
-                x=alt.X("days:Q", scale=alt.Scale(nice=False), axis=alt.Axis(title="days after the log's start")),
-                y=alt.Y(f"{field}:Q", scale=scale, axis=axis),
-                color=_run_colour(list(timelines), field == "utilization"),
-                tooltip=tips,
-            )
-            .properties(width=_WIDE[0], height=_WIDE[1])
+    named, names = data.add(rows), list(timelines)
+    days = next(iter(timelines.values()))["days"]
+    half = float(days[1] - days[0]) / 2 if len(days) > 1 else 0.5
+    tips = [
+        alt.Tooltip("r:N", title="run"),
+        alt.Tooltip("days:Q", title="day", format=",.1f"),
+        alt.Tooltip("utilization:Q", format=".1%"),
+        alt.Tooltip("queue:Q", title="jobs waiting", format=",.1f"),
+    ]
+    chart = alt.Chart(named).transform_flatten(["days", "utilization", "queue"])
+    x = alt.Scale(nice=False, domain=[max(0.0, float(days[0]) - half), float(days[-1]) + half])
+    axis = alt.Axis(title="days after the log's start", zindex=1)
+    busy = alt.Scale(domain=[0, 1], range=list(STRIP))
+    strips = (
+        chart.transform_calculate(a=f"datum.days - {half}", b=f"datum.days + {half}")
+        .mark_rect(aria=False)
+        .encode(
+            x=alt.X("a:Q", scale=x, axis=alt.Axis(title=None, labels=False, ticks=False)),
+            x2="b:Q",
+            y=alt.Y("r:N", sort=names, scale=alt.Scale(paddingInner=0.14), axis=alt.Axis(title=None, labelLimit=130)),
+            color=alt.Color(
+                "utilization:Q",
+                scale=busy,
+                legend=alt.Legend(title="busy", format="%", orient="top", gradientLength=140),
+            ),
+            tooltip=tips,
         )
+        .properties(width=_WIDE[0], height=22 * len(names))
+    )
+    queue = alt.Axis(title="jobs waiting", format="~s", tickCount=4, **OVER_CELLS)
+    lines = (
+        chart.mark_line(strokeWidth=1.4, strokeJoin="round")
+        .encode(
+            x=alt.X("days:Q", scale=x, axis=axis),
+            y=alt.Y("queue:Q", scale=alt.Scale(zero=True), axis=queue),
+            color=_run_colour(names, True),
+            tooltip=tips,
+        )
+        .properties(width=_WIDE[0], height=_WIDE[1])
+    )
+    panels = [strips, lines]
     return finished_figure(data, panels, title, TIMELINE_CAPTION)
 
 
@@ -104,7 +125,8 @@ def waits_chart(classes: Mapping[str, pl.DataFrame], names: Sequence[str], title
     data = FigureData()
     means = [float(value) for rows in classes.values() for value in rows["mean"].to_list()]
     top = max(60.0, *means) * 1.3 if means else 60.0
-    ticks = [tick for tick in TIME_TICKS if tick <= top]
+    least = max(1.0, min(*means, top / 20) / 1.3) if means else 1.0
+    ticks = [tick for tick in TIME_TICKS if least <= tick <= top]
     panels: list[Any] = []
     for words, rows in classes.items():
         order = rows["class"].unique(maintain_order=True).to_list()
@@ -120,7 +142,7 @@ def waits_chart(classes: Mapping[str, pl.DataFrame], names: Sequence[str], title
             .transform_calculate(t=_human("datum.s"))
             .encode(
                 x=alt.X("c:N", sort=order, axis=alt.Axis(title=words, labelAngle=-40, labelOverlap=False)),
-                y=alt.Y("m:Q", scale=alt.Scale(type="log", domain=[1, top], nice=False), axis=axis),
+                y=alt.Y("m:Q", scale=alt.Scale(type="log", domain=[least, top], nice=False), axis=axis),
                 color=_run_colour(names, not panels),
                 tooltip=[
                     alt.Tooltip("r:N", title="run"),
@@ -133,7 +155,9 @@ def waits_chart(classes: Mapping[str, pl.DataFrame], names: Sequence[str], title
         line = chart.mark_line(strokeWidth=1.2, opacity=0.6)
         points = chart.mark_point(filled=True, size=34, opacity=1)
         panels.append(alt.layer(line, points).properties(width=_PANEL[0] - 70, height=_PANEL[1]))
-    return finished_figure(data, [alt.hconcat(*panels, spacing=18)], title, WAITS_CAPTION)
+    return finished_figure(
+        data, [alt.hconcat(*panels, spacing=18).resolve_scale(color="independent")], title, WAITS_CAPTION
+    )
 
 
 def distribution_chart(columns: Mapping[str, Mapping[str, np.ndarray]], title: str) -> dict[str, Any]:
@@ -193,7 +217,9 @@ def distribution_chart(columns: Mapping[str, Mapping[str, np.ndarray]], title: s
             )
             .properties(width=_PANEL[0] + 40, height=_PANEL[1])
         )
-    return finished_figure(data, [alt.hconcat(*panels, spacing=18)], title, DISTRIBUTION_CAPTION)
+    return finished_figure(
+        data, [alt.hconcat(*panels, spacing=18).resolve_scale(color="independent")], title, DISTRIBUTION_CAPTION
+    )
 
 
 def _run_colour(names: Sequence[str], legend: bool) -> alt.Color:

@@ -13,7 +13,7 @@ from swflow.figures.published import draw_published
 from swflow.figures.request import Request, chosen_runs, opened
 from swflow.figures.reservations import draw_reservation_tables
 from swflow.figures.runs import draw_distributions, draw_timeline, draw_waits
-from swflow.figures.sweeps import draw_sweep
+from swflow.figures.sweeps import draw_sweep, draw_sweep_on
 from swflow.figures.workloads import (
     draw_arrivals,
     draw_composition,
@@ -25,7 +25,7 @@ from swflow.figures.workloads import (
 from swflow.files import atomic_path
 from swflow.names import log_of
 
-__all__ = ["FIGURES", "KINDS", "RESERVATION_TABLE", "Figure", "draw", "draw_sweep", "write"]
+__all__ = ["FIGURES", "KINDS", "RESERVATION_TABLE", "Figure", "draw", "draw_sweep", "draw_sweep_on", "write"]
 
 
 @dataclass(frozen=True)

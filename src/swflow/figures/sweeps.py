@@ -57,22 +57,35 @@ def draw_sweep(
     SwflowError
         If there is no such sweep or metric.
     """
+    with opened(database) as connection:
+        return draw_sweep_on(connection, sweep, log=log, measures=measures, scale=scale, title=title,
+                             interactive=interactive)  # fmt: skip
+
+
+def draw_sweep_on(
+    connection: duckdb.DuckDBPyConnection,
+    sweep: str,
+    *,
+    log: str | None = None,
+    measures: Sequence[str] = ("awrt", "awwt"),
+    scale: str = "linear",
+    title: str | None = None,
+    interactive: bool = False,
+) -> dict[str, Any]:
+    """Draw a sweep as `draw_sweep` does, of a database that is open."""
     if scale not in ("linear", "log"):
         raise SwflowError(f"figure: unknown scale {scale!r}; use linear or log")
-    with opened(database) as connection:
-        known = connection.execute("SELECT DISTINCT sweep, source FROM sweeps ORDER BY ALL").fetchall()
-        sources = [source for name, source in known if name == sweep and log in (None, source)]
-        if len(sources) != 1:
-            there = ", ".join(f"{source}+{name}" for name, source in known) or "none"
-            raise SwflowError(
-                f"figure: sweep: {sweep!r} of {log or 'one log'} is not in the database; there is {there}"
-            )
-        columns = [row[0] for row in connection.execute("DESCRIBE sweeps").fetchall()][10:]
-        for measure in measures:
-            if measure not in columns:
-                raise SwflowError(f"figure: unknown measure {measure!r}{suggest(measure, columns)}")
-        table = _sweep_rows(connection, sweep, sources[0], measures)
-        published = _published_rows(connection, sources[0], measures)
+    known = connection.execute("SELECT DISTINCT sweep, source FROM sweeps ORDER BY ALL").fetchall()
+    sources = [source for name, source in known if name == sweep and log in (None, source)]
+    if len(sources) != 1:
+        there = ", ".join(f"{source}+{name}" for name, source in known) or "none"
+        raise SwflowError(f"figure: sweep: {sweep!r} of {log or 'one log'} is not in the database; there is {there}")
+    columns = [row[0] for row in connection.execute("DESCRIBE sweeps").fetchall()][10:]
+    for measure in measures:
+        if measure not in columns:
+            raise SwflowError(f"figure: unknown measure {measure!r}{suggest(measure, columns)}")
+    table = _sweep_rows(connection, sweep, sources[0], measures)
+    published = _published_rows(connection, sources[0], measures)
     swept = table.filter(pl.col("variant").is_not_null())
     x, other = ("d", "factor") if swept["d"].n_unique() > 1 else ("factor", "d")
     rows = pl.concat([_summary(table, x), _published_summary(published, swept, x, other)])

@@ -1,4 +1,4 @@
-"""The report: one HTML page of tables made from the database, that opens from disk without a network."""
+"""The report: a site made from the database, a page per study and per log, that opens from disk without a network."""
 
 import json
 import os
@@ -8,111 +8,22 @@ from pathlib import Path
 from typing import Any
 
 from swflow import __version__
+from swflow.charts.parts import DARK
 from swflow.errors import SwflowError
+from swflow.figures.request import opened
 from swflow.files import atomic_path
-from swflow.query import query
+from swflow.fingerprint import fingerprint
+from swflow.report.pages import Book, Page
+from swflow.report.plan import read_plan
 
-#: What the page shows: id, title, what the figures mean, and the query behind the table.
-SECTIONS: tuple[tuple[str, str, str, str], ...] = (
-    (
-        "workloads",
-        "Workloads",
-        "A workload is a cleaned log and the steps applied to it. The span runs from the first to the last "
-        "submission; the offered load is the processor-seconds of all jobs over those of the machine in that span.",
-        """SELECT workload, computer, processors, nodes, jobs,
-            round((last_submit_time - first_submit_time) / 86400, 1) AS span_days,
-            round(area / (processors * (last_submit_time - first_submit_time)), 3) AS offered_load
-        FROM workloads JOIN (
-            SELECT workload, sum(processors * run_time) AS area FROM jobs GROUP BY workload
-        ) USING (workload) ORDER BY workload""",
-    ),
-    (
-        "cleaning",
-        "What was removed, and why",
-        "One row per stage and reason; a job counts under the first reason that applies. What no row names was kept.",
-        """SELECT workload, stage, reason, jobs FROM removals WHERE reason <> 'kept'
-        ORDER BY workload, position, jobs DESC""",
-    ),
-    (
-        "schedulers",
-        "Schedulers",
-        "The scheduler log replays the start times that the log recorded.",
-        """SELECT scheduler, "order", backfill, lookahead AS reservations, backfill_order, estimates, prediction,
-            allocation, runtime, event_order, dispatch, without_status FROM schedulers ORDER BY scheduler""",
-    ),
-    (
-        "metrics",
-        "Metrics by run",
-        "Times in seconds. awrt and awwt are the response and the wait time weighted by processors times run "
-        "time. The slowdown is response over run time; bounded, run times below 10 s count as 10 s. "
-        "The makespan runs from the first submission to the last end. "
-        "Simulated in: seconds, without compiling.",
-        """SELECT workload, scheduler, metrics.jobs, utilization, mean_wait_time, median_wait_time, p95_wait_time,
-            mean_response_time, mean_slowdown, mean_bounded_slowdown, p95_bounded_slowdown, awrt, awwt,
-            squashed_area, makespan, killed, seconds AS simulated_in
-        FROM metrics JOIN runs USING (run, workload, scheduler) ORDER BY workload, scheduler""",
-    ),
-    (
-        "correlations",
-        "Load and performance",
-        "Spearman's rank correlation of the load that a job experienced, the mean utilization between its "
-        "submission and its end, with its slowdown, response time and wait time.",
-        """PIVOT (SELECT workload, scheduler, measure, spearman FROM correlations JOIN runs USING (run))
-        ON measure IN ('slowdown', 'response_time', 'wait_time') USING first(spearman)
-        GROUP BY workload, scheduler ORDER BY workload, scheduler""",
-    ),
-    (
-        "comparisons",
-        "Which is better at equal load",
-        "Two runs of a log. distance: the earth mover's distance of their heatmaps, in decades of the value. score: "
-        "how much more probable it is that, at equal load, a job of the first does better than one of the second than "
-        "the other way round. wins: the share of the jobs in load deciles where one dominates. better: who wins more "
-        "than half of them. docs/heatmaps.md says when this misleads.",
-        """SELECT first, second, measure, better, score, first_wins, second_wins, distance FROM comparisons
-        WHERE distance > 0 ORDER BY ALL""",
-    ),
-    (
-        "reproduction",
-        "Published values beside ours",
-        "Rows of the papers' tables whose runs are in the database; of replicates, the median. A published value may "
-        "rest on another version of the log. Guim 2007: the simulator behind Table II forgot part of the shadows, "
-        "which is about half of the factor between its penalties and ours; see docs/explanation/resource-sharing.md.",
-        """SELECT paper, "table", row, "column", published, ours, difference, ratio, workload, scheduler
-        FROM reproduction WHERE reason IS NULL""",
-    ),
-    (
-        "coverage",
-        "How much of the papers' tables is met",
-        "Cells published, compared, within 1, 5 and 10 percent (5 includes 1), further off, and missing: not legible "
-        "in our copy, of a log that is not here, or not run. Of correlations differences of 0.015, 0.03 and 0.05 count "
-        "instead of percents. The view reproduction has the reason of every missing cell.",
-        "FROM coverage WHERE compared > 0 ORDER BY ALL",
-    ),
-    (
-        "trends",
-        "What a paper found to be lower than what, here",
-        "One row per trend and workload: the two figures, and whether the first is the lower one; of replicates, the "
-        "medians. Between replicates such a figure varies: see the table of replicates.",
-        """SELECT paper, trend, workload, lower_value, higher_value,
-            CASE WHEN holds THEN 'holds' ELSE 'does not hold' END AS result FROM trend_checks""",
-    ),
-    (
-        "replicates",
-        "Replicates of random steps",
-        "Of workloads that differ in the random draw alone: mean and Student's 95 % confidence interval of the mean.",
-        """SELECT recipe, scheduler, replicates, measure, mean, low, high FROM replicates
-        WHERE replicates > 1 AND measure IN ('mean_wait_time', 'mean_response_time', 'mean_bounded_slowdown', 'awrt',
-            'awwt', 'utilization', 'squashed_area', 'killed', 'penalized_percent', 'p95_wait_time_unkilled',
-            'p95_bounded_slowdown_60_unkilled')
-        ORDER BY ALL""",
-    ),
-    (
-        "logs",
-        "Whom to thank",
-        "The logs, and whom their headers ask to acknowledge.",
-        """SELECT DISTINCT log, computer, installation, acknowledge FROM workloads ORDER BY log""",
-    ),
-)
+#: What the pages share, and the folders that hold pages.
+_SITE = Path(__file__).parent / "site"
+_ASSETS = {
+    "assets/report.css": ("vendor/tabulator.min.css", "report.css"),
+    "assets/tabulator.js": ("vendor/tabulator.min.js",),
+    "assets/report.js": ("report.js",),
+}
+_FOLDERS = ("studies", "logs", "assets")
 
 
 def read_figures(files: Iterable[str | os.PathLike[str]]) -> list[dict[str, Any]]:
@@ -122,12 +33,12 @@ def read_figures(files: Iterable[str | os.PathLike[str]]) -> list[dict[str, Any]
     Parameters
     ----------
     files : iterable of path-like
-        Vega-Lite specifications that ``swflow figure`` wrote.
+        Vega-Lite specifications that ``swflow figure`` wrote. The folder of one names the study that it belongs to.
 
     Returns
     -------
     list of dict
-        The specifications.
+        The specifications, with the ``study`` under ``usermeta``.
 
     Raises
     ------
@@ -139,6 +50,7 @@ def read_figures(files: Iterable[str | os.PathLike[str]]) -> list[dict[str, Any]
         try:
             figure = json.loads(file.read_text())
             _ = figure["usermeta"]["caption"], figure["$schema"]
+            figure["usermeta"]["study"] = file.absolute().parent.name
         except (OSError, ValueError, KeyError, TypeError):
             raise SwflowError(
                 f"{file}: not a figure; make one with: swflow figure heatmap --log LOG -o {file}"
@@ -147,107 +59,161 @@ def read_figures(files: Iterable[str | os.PathLike[str]]) -> list[dict[str, Any]
     return figures
 
 
-def draw_figures(database: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """Draw the heatmaps of every log of a database."""
-    from swflow.figures import draw
-
-    _, logs = query(database, "SELECT DISTINCT log FROM workloads JOIN runs USING (workload) ORDER BY log")
-    return [draw("heatmap", database, log=log, interactive=True) for (log,) in logs]
-
-
 def write_report(
-    database: str | os.PathLike[str], folder: str | os.PathLike[str], figures: Sequence[Mapping[str, Any]] = ()
+    database: str | os.PathLike[str],
+    folder: str | os.PathLike[str],
+    figures: Sequence[Mapping[str, Any]] = (),
+    *,
+    studies: str | os.PathLike[str] | None = None,
+    single_file: bool = False,
+    draw: bool = True,
 ) -> Path:
     """
-    Write ``index.html`` to a folder.
+    Write a report: a folder with ``index.html``, a page per study and per log, and what they share; or one file.
 
     Parameters
     ----------
     database : path-like
         A database that `swflow.database.load` wrote.
     folder : path-like
-        Where to write; made if need be.
+        Where to write; made if need be. Pages of former reports that are no more are removed.
     figures : sequence of mapping
-        Vega-Lite specifications as `swflow.figures.draw` returns them, interactive.
+        Vega-Lite specifications as `swflow.figures.draw` returns them, interactive; each on the page of its study.
+    studies : path-like, optional
+        The config that says which runs belong to which study; without one all runs are one study.
+    single_file : bool
+        Write everything into ``index.html``, to be mailed.
+    draw : bool
+        Draw the figures that a study asks for if none is given.
 
     Returns
     -------
     pathlib.Path
-        The page.
+        The page to open first.
 
     Raises
     ------
     SwflowError
-        If there is no such database.
+        If there is no such database, or ``studies`` is no config.
     """
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["number"] = format_number
-    page = Path(folder) / "index.html"
-    sections = [_section(database, *section) for section in SECTIONS]
-    html = environment.get_template("report.html").render(
-        sections=[section for section in sections if section["rows"]],
-        figures=[_embedded(figure) for figure in figures],
-        bundle=_bundle() if figures else "",
-        version=__version__,
-    )
-    with atomic_path(page) as temporary:
-        temporary.write_text(html, encoding="utf-8")
-    return page
-
-
-def _embedded(figure: Mapping[str, Any]) -> dict[str, Any]:
-    """Return title, caption and specification of a figure, without the schema's address: nothing is to be fetched."""
-    from markupsafe import Markup
-
-    about = figure["usermeta"]
-    spec = {name: value for name, value in figure.items() if name not in ("$schema", "usermeta", "title")}
-    text = json.dumps(spec, separators=(",", ":")).replace("<", "\\u003c")
-    return {"title": about["title"], "caption": about["caption"], "spec": Markup(text)}
+    folder = Path(folder)
+    with opened(database) as connection:
+        # One thread: sums of floating-point numbers then have one order, and the same database the same bytes.
+        connection.execute("SET threads = 1")
+        rows = connection.execute("SELECT run, workload, scheduler FROM runs ORDER BY run").fetchall()
+        runs = [dict(zip(("run", "workload", "scheduler"), row, strict=True)) for row in rows]
+        plan = read_plan(studies, runs)
+        pages = list(Book(connection, plan, figures, draw).pages())
+    site = Site(pages, plan.digest, single_file)
+    if single_file:
+        files = {"index.html": site.render(pages)}
+    else:
+        files = {f"{page.name}.html": site.render([page]) for page in pages}
+        files |= {name: "\n".join((_SITE / part).read_text() for part in parts) for name, parts in _ASSETS.items()}
+        files["assets/vega.js"] = _vega()
+    for name in sorted(files, key=lambda name: (name == "index.html", name)):
+        with atomic_path(folder / name) as temporary:
+            temporary.write_text(files[name], encoding="utf-8")
+    _remove_former(folder, files)
+    return folder / "index.html"
 
 
-def _bundle() -> Any:
-    """Return the code that draws figures, to be written once into the page."""
-    import vl_convert
-    from markupsafe import Markup
-
-    code: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # its stub misses the default
-    # The only thing that would end the script; a bare "</" also occurs as a regular expression, and must stay.
-    return Markup(re.sub("</(?=script)", r"<\\/", code, flags=re.IGNORECASE))
-
-
-def _section(database: str | os.PathLike[str], name: str, title: str, note: str, sql: str) -> dict[str, Any]:
-    columns, rows = query(database, sql)
-    numeric = [_is_numeric([row[place] for row in rows]) for place in range(len(columns))]
-    return {"id": name, "title": title, "note": note, "columns": columns, "rows": rows, "numeric": numeric}
+def _remove_former(folder: Path, files: Iterable[str]) -> None:
+    """Remove pages of a former report that this one does not have."""
+    kept = {folder / name for name in files}
+    for part in _FOLDERS:
+        for path in sorted((folder / part).glob("*")):
+            if path.is_file() and path.suffix in {".html", ".js", ".css"} and path not in kept:
+                path.unlink()
 
 
-def _is_numeric(values: Sequence[Any]) -> bool:
-    known = [value for value in values if value is not None]
-    return bool(known) and all(isinstance(value, int | float) for value in known)
-
-
-def format_number(value: Any) -> str:
+class Site:
     """
-    Write a value for a reader.
+    The pages as HTML.
+
+    Parameters
+    ----------
+    pages : sequence of Page
+        All of them, for the navigation.
+    digest : str or None
+        Of the config.
+    single_file : bool
+        Whether all pages stand in one file.
+    """
+
+    def __init__(self, pages: Sequence[Page], digest: str | None, single_file: bool) -> None:
+        import jinja2
+
+        environment = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(_SITE), autoescape=True, trim_blocks=True, lstrip_blocks=True
+        )
+        environment.filters["data"] = _data
+        environment.filters["bound"] = _bound
+        self.template = environment.get_template("page.html")
+        self.single_file = single_file
+        self.shared = {
+            "navigation": _navigation(pages),
+            "version": __version__,
+            "digests": [("config", digest)] * bool(digest) + [("code", fingerprint("load")), ],
+            "dark": DARK,
+            "single_file": single_file,
+        }  # fmt: skip
+
+    def render(self, pages: Sequence[Page]) -> str:
+        """Return the HTML of a file with some pages."""
+        here = "" if self.single_file else "../" * pages[0].name.count("/")
+        inlined = {"css": "", "scripts": []}
+        if self.single_file:
+            from markupsafe import Markup
+
+            css, *scripts = ("\n".join((_SITE / part).read_text() for part in parts) for parts in _ASSETS.values())
+            # The only thing that would end the script; a bare "</" also occurs as a regular expression, and must stay.
+            safe = [re.sub("</(?=script)", r"<\\/", code, flags=re.IGNORECASE) for code in (_vega(), *scripts)]
+            inlined = {"css": Markup(css), "scripts": [Markup(code) for code in safe]}
+
+        def link(name: str) -> str:
+            return f"#{slug(name)}" if self.single_file else f"{here}{name}.html"
+
+        return self.template.render(pages=pages, here=here, link=link, slug=slug, **inlined, **self.shared)
+
+
+def slug(name: str) -> str:
+    """
+    Return a name as an identifier of HTML.
 
     Examples
     --------
-    >>> [format_number(value) for value in (None, 2016591520.0, 25124.84, 0.53871, [5])]
-    ['', '2,016,591,520', '25,125', '0.539', '5']
+    >>> slug("studies/heat maps")
+    'studies-heat-maps'
     """
-    if value is None:
-        return ""
-    if isinstance(value, list):
-        return ", ".join(map(str, value))
-    if not isinstance(value, int | float):
-        return str(value)
-    if value == round(value) or abs(value) >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:,.3f}" if abs(value) < 10 else f"{value:,.1f}"
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-") or "section"
+
+
+def _navigation(pages: Sequence[Page]) -> list[tuple[str, list[tuple[str, str, str]]]]:
+    """Return the groups of the navigation: heading, and name, words and title of each page."""
+    groups: dict[str, list[tuple[str, str, str]]] = {"": [], "Studies": [], "Logs": [], "Data": []}
+    for page in pages:
+        folder, _, name = page.name.rpartition("/")
+        group = {"studies": "Studies", "logs": "Logs"}.get(folder, "" if name == "index" else "Data")
+        groups[group].append((page.name, name if folder else page.title, page.title))
+    return [(heading, entries) for heading, entries in groups.items() if entries]
+
+
+def _data(value: Any) -> Any:
+    """Write data so that no script can end in it."""
+    from markupsafe import Markup
+
+    return Markup(json.dumps(value, separators=(",", ":")).replace("<", "\\u003c"))
+
+
+def _bound(text: str) -> str:
+    """Keep numbers and their units on one line."""
+    return re.sub(r"(?<=\d) (?=(?:d|h|min|s|%)(?![A-Za-z]))", "\u00a0", text)
+
+
+def _vega() -> str:
+    """Return the code that draws figures as a plain script: modules cannot be loaded from a disk."""
+    import vl_convert
+
+    code: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # its stub misses the default
+    return "(() => {" + code + "})();\n"
