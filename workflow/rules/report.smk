@@ -14,7 +14,7 @@ rule settings:
     output:
         "results/settings.json",
     params:
-        content=canonical(SETTINGS),
+        content=lambda wildcards: canonical(SETTINGS), # as it is: {log} in it is no wildcard of a rule
     log:
         "results/log/settings.log",
     message:

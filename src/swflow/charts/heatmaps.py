@@ -481,7 +481,11 @@ def _difference_panel(
         rows.append({"i": place, "j": values.tolist(), "d": [float(f"{part:.4g}") for part in parts[values].tolist()]})
     key = alt.Legend(title=["percent", "of jobs"], gradientLength=legend, format=".2~r", values=_ticks(extreme))
     scale = alt.Scale(
-        type="pow", exponent=1 / 3, domain=[-extreme, 0, extreme], range=["#B35806", "#F7F7F7", "#08519C"]
+        type="pow",
+        exponent=1 / 3,
+        domain=[-extreme, 0, extreme],
+        range=["#B35806", "#F7F7F7", "#08519C"],
+        interpolate="rgb",
     )
     step = _LOADS_PER_DIFFERENCE / LOAD_BINS
     chart = (
@@ -571,4 +575,4 @@ def _key(marks: Sequence[str]) -> Any:
     )
     cross = only("mean").mark_point(shape=_CROSS, size=110, stroke="black", strokeWidth=2.2, opacity=1)
     layers += [bubble.encode(x=axis, y=y), cross.encode(x=axis, y=y)]
-    return alt.layer(*layers).properties(width=x, height=26, view=alt.ViewConfig(stroke=None))
+    return alt.layer(*layers).properties(name="key", width=x, height=26, view=alt.ViewConfig(stroke=None))

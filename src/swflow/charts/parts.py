@@ -11,9 +11,9 @@ RUN_COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00",
 #: What colours of the charts become on a dark page: the same hues, lighter, and black and white exchanged.
 DARK = {
     "#000000": "#e6ebf1", "black": "#e6ebf1", "white": "#14191f", "#333333": "#c3ccd6", "#444444": "#a8b3c0",
-    "#777777": "#77828f", "#888888": "#5f6a77", "#0072B2": "#56a9e8", "#D55E00": "#f08a3c", "#009E73": "#35c79a",
-    "#CC79A7": "#e39ac2", "#E69F00": "#f0b429", "#d4d4d4": "#2b3541", "#7a7a7a": "#7d8fa3", "#F7F7F7": "#1c232b",
-    "#B35806": "#f08a3c", "#08519C": "#56a9e8", "#eef2f6": "#1d2630", "#9cc3e2": "#2f628f", "#0b4f8a": "#86c3f5",
+    "#777777": "#77828f", "#888888": "#5f6a77", "#0072B2": "#4f9fe6", "#D55E00": "#f08a3c", "#009E73": "#35c79a",
+    "#CC79A7": "#e39ac2", "#E69F00": "#f0b429", "#56B4E9": "#b5e3ff", "#d4d4d4": "#2b3541",
+    "#7a7a7a": "#7d8fa3", "#F7F7F7": "#1c232b", "#B35806": "#f08a3c", "#08519C": "#56a9e8", "#eef2f6": "#1d2630", "#9cc3e2": "#2f628f", "#0b4f8a": "#86c3f5",
 }  # fmt: skip
 
 #: Readable ticks of a logarithmic axis of seconds.

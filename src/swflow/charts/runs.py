@@ -72,7 +72,7 @@ def timeline_chart(timelines: Mapping[str, Mapping[str, np.ndarray]], title: str
     chart = alt.Chart(named).transform_flatten(["days", "utilization", "queue"])
     x = alt.Scale(nice=False, domain=[max(0.0, float(days[0]) - half), float(days[-1]) + half])
     axis = alt.Axis(title="days after the log's start", zindex=1)
-    busy = alt.Scale(domain=[0, 1], range=list(STRIP))
+    busy = alt.Scale(domain=[0, 1], range=list(STRIP), interpolate="rgb")
     strips = (
         chart.transform_calculate(a=f"datum.days - {half}", b=f"datum.days + {half}")
         .mark_rect(aria=False)
@@ -89,7 +89,7 @@ def timeline_chart(timelines: Mapping[str, Mapping[str, np.ndarray]], title: str
         )
         .properties(width=_WIDE[0], height=22 * len(names))
     )
-    queue = alt.Axis(title="jobs waiting", format="~s", tickCount=4, **OVER_CELLS)
+    queue = alt.Axis(title="jobs waiting", labelExpr=NUMBER_LABEL, tickCount=4, **OVER_CELLS)
     lines = (
         chart.mark_line(strokeWidth=1.4, strokeJoin="round")
         .encode(
@@ -225,7 +225,9 @@ def distribution_chart(columns: Mapping[str, Mapping[str, np.ndarray]], title: s
 def _run_colour(names: Sequence[str], legend: bool) -> alt.Color:
     """Return the colours of runs, the same in all panels, explained in the first."""
     colours = [RUN_COLOURS[place % len(RUN_COLOURS)] for place in range(len(names))]
-    key = alt.Legend(title=None, orient="top", columns=4, labelLimit=280, symbolType="stroke", symbolStrokeWidth=3)
+    key = alt.Legend(
+        title=None, orient="top", columns=4, labelLimit=280, symbolType="stroke", symbolStrokeWidth=3, symbolOpacity=1
+    )
     return alt.Color("r:N", scale=alt.Scale(domain=list(names), range=colours), legend=key if legend else None)
 
 

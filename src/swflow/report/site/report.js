@@ -198,38 +198,51 @@
   }
 
   // Figures: panels side by side wrap to the width, colours follow the scheme.
-  const AXES = 62, LEGEND = 74, STEP = 50;
+  const AXES = 56, LEGEND = 50, KEY = 150;
   const panelWidth = node => node.width || Math.max(0, ...(node.layer || []).map(panelWidth));
-  function legendOf(node) {
-    const color = node.encoding && node.encoding.color;
-    const own = color && color.legend !== null && (color.legend === undefined || !["top", "bottom", "bottom-right"].includes(color.legend.orient));
-    return Boolean(own && color.field) || (node.layer || []).some(legendOf);
-  }
+  const beside = legend => legend !== null && (!legend || !["top", "bottom", "bottom-right"].includes(legend.orient));
+  const hasLegend = node =>
+    Boolean(node.encoding && node.encoding.color && node.encoding.color.field && beside(node.encoding.color.legend)) ||
+    (node.layer || []).some(hasLegend);
   function fitted(node, room) {
     if (node.vconcat) {
-      const rows = node.vconcat.map(part => fitted(part, room)).filter(Boolean);
-      return {...node, vconcat: rows};
+      // Rows of one panel each are one row of panels.
+      const single = node.vconcat.filter(part => part.hconcat && part.hconcat.length === 1);
+      if (single.length > 1 && single.length === node.vconcat.filter(part => part.hconcat).length) {
+        const {data, ...first} = single[0];
+        const panels = single.map(part => part.data ? {data: part.data, ...part.hconcat[0]} : part.hconcat[0]);
+        const rest = node.vconcat.filter(part => !part.hconcat);
+        return fitted({...node, vconcat: [{...first, hconcat: panels}, ...rest, {}].filter(part => Object.keys(part).length)}, room);
+      }
+      return {...node, vconcat: node.vconcat.map(part => fitted(part, room)).filter(Boolean)};
     }
-    const panels = node.hconcat || node.concat;
-    if (panels) {
-      const gap = node.spacing ?? 14, widest = Math.max(...panels.map(panelWidth));
-      const need = widest + AXES + (panels.some(legendOf) ? LEGEND / panels.length : 0);
-      const columns = Math.max(1, Math.min(panels.length, Math.floor((room + gap) / (need + gap))));
-      const {hconcat, ...rest} = node;
-      return {...rest, concat: panels.map(panel => narrowed(panel, room)), columns, align: "each"};
+    if (node.hconcat) {
+      const {hconcat, ...rest} = node, gap = node.spacing ?? 14;
+      const total = panels => panels.reduce((sum, panel) => sum + panelWidth(panel) + AXES + (hasLegend(panel) ? LEGEND : 0) + gap, -gap);
+      // Heatmaps have cells of whole pixels: three wide, or two.
+      let panels = hconcat;
+      if (total(panels) > room) panels = panels.map(panel => panelWidth(panel) === 300 ? {...panel, width: 200} : panel);
+      panels = panels.map(panel => narrowed(panel, room));
+      const need = Math.max(...panels.map(panelWidth)) + AXES + gap;
+      const columns = total(panels) <= room ? panels.length
+        : Math.max(1, Math.floor((room + gap - (panels.some(hasLegend) ? LEGEND : 0)) / need));
+      return {...rest, concat: panels, columns, align: "each"};
     }
     if (node.name === "key" && panelWidth(node) > room) return null;
     return narrowed(node, room);
   }
   function narrowed(panel, room) {
-    const inside = room - AXES - (legendOf(panel) ? LEGEND : 8);
-    const width = panelWidth(panel);
-    const step = Number.isInteger(width / 100) && width <= 300 ? 100 : STEP / 5;
-    const least = Math.max(120, Math.floor(inside / step) * step);
-    const stretch = width >= 600 ? Math.min(inside, 1040) : width;
-    const wanted = width <= inside ? stretch : least;
-    if (!width || wanted === width) return panel;
-    return {...panel, width: wanted};
+    const width = panelWidth(panel), inside = Math.floor(room - AXES - (hasLegend(panel) ? LEGEND : 8));
+    const wanted = width >= 600 ? Math.min(Math.max(inside, 160), 1040)
+      : width <= inside ? width : width === 300 && inside >= 200 ? 200 : Math.max(120, inside);
+    return !width || wanted === width ? panel : {...panel, width: wanted};
+  }
+  function keysNarrowed(node, room) {
+    if (Array.isArray(node)) return node.map(part => keysNarrowed(part, room));
+    if (!node || typeof node !== "object") return node;
+    return Object.fromEntries(Object.entries(node).map(([key, part]) => [key,
+      key === "legend" && part && part.columns > 1 ? {...part, columns: Math.max(1, Math.min(part.columns, Math.floor(room / KEY)))}
+        : key === "datasets" ? part : keysNarrowed(part, room)]));
   }
   function recoloured(value) {
     if (typeof value === "string") return DARK[value] || value;
@@ -253,16 +266,26 @@
     }};
   }
   const drawn = item => (item.items || []).reduce((sum, part) => sum + drawn(part), item.marktype && item.role === "mark" ? item.items.length : 0);
+  async function embed(figure, place, room) {
+    const spec = themed(keysNarrowed(fitted(dataOf(figure), room), room));
+    // The inner element: Vega says of its container what it is, and would take the words for those who cannot see.
+    const result = await vegaEmbed(place.querySelector(".inner"), spec, {mode: "vega-lite", ast: true, actions: false, renderer: "canvas", tooltip: {theme: "custom"}});
+    if (figure.view) figure.view.finalize();
+    figure.view = result.view;
+  }
   async function draw(figure) {
     const place = figure.querySelector(".drawing"), room = place.clientWidth;
     if (!room) return;
     figure.drawnFor = [room, dark.matches];
     try {
-      const spec = themed(fitted(dataOf(figure), room));
-      const result = await vegaEmbed(place, spec, {mode: "vega-lite", ast: true, actions: false, renderer: "canvas", tooltip: {theme: "custom", disableDefaultStyle: false}});
-      if (figure.view) figure.view.finalize();
-      figure.view = result.view;
-      figure.dataset.marks = drawn(result.view.scenegraph().root);
+      // How wide labels are is known only when they are drawn: what is too wide is drawn again, narrower.
+      for (let less = 0, tries = 0; tries < 3; tries++) {
+        await embed(figure, place, room - less);
+        const over = Math.ceil(place.querySelector("canvas").getBoundingClientRect().width) - room;
+        if (over <= 0) break;
+        less += over;
+      }
+      figure.dataset.marks = drawn(figure.view.scenegraph().root);
       if (figure.dataset.marks === "0") console.warn(`${figure.id}: nothing is drawn`);
       place.classList.add("done");
     } catch (error) {
