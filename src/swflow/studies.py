@@ -210,7 +210,7 @@ def study_sweeps(config: Mapping[str, Any], study: str) -> list[tuple[str, str]]
 
 def _named(config: Mapping[str, Any], content: Mapping[str, Any], part: str) -> Iterable[tuple[Mapping[str, Any], str]]:
     """Give the groups of a study with the workloads of each, of the logs that the config keeps; nothing is checked."""
-    limit = config.get("logs")
+    limit = config.get("logs") if isinstance(config.get("logs"), list) else None
     for group in content.get(part) or ():
         for template in group["workloads"]:
             for log in content["logs"] if "{log}" in template else [""]:

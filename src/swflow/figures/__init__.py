@@ -10,7 +10,7 @@ from typing import Any
 from swflow.errors import SwflowError
 from swflow.figures.performance import draw_bubbles, draw_difference, draw_heatmap
 from swflow.figures.published import draw_published
-from swflow.figures.request import Request, chosen_runs, opened
+from swflow.figures.request import Request, chosen_runs
 from swflow.figures.reservations import draw_reservation_tables
 from swflow.figures.runs import draw_distributions, draw_timeline, draw_waits
 from swflow.figures.sweeps import draw_sweep, draw_sweep_on
@@ -24,6 +24,7 @@ from swflow.figures.workloads import (
 )
 from swflow.files import atomic_path
 from swflow.names import log_of
+from swflow.query import connect
 
 __all__ = ["FIGURES", "KINDS", "RESERVATION_TABLE", "Figure", "draw", "draw_sweep", "draw_sweep_on", "write"]
 
@@ -110,7 +111,7 @@ def draw(
         Or these runs, ``workload/scheduler``, one a column, in this order.
     split : sequence of str
         For heatmaps: subsets of the jobs, each in panels of its own below those of all jobs. Either a column of the
-        tables ``outcomes`` or ``jobs``, such as ``queue_id``, or ``NAME=PREDICATE`` with an SQL predicate on them.
+        tables ``outcomes`` or ``jobs``, such as ``queue_id``, or ``NAME=CONDITION`` on them (`swflow.expressions`).
         Where both have a column, such as ``wait_time``, that of ``outcomes`` is meant.
     scale : {'log', 'linear'}
         The value axis of heatmaps.
@@ -134,7 +135,7 @@ def draw(
     """
     if kind not in FIGURES:
         raise SwflowError(f"figure: unknown kind {kind!r}; use {', '.join(KINDS)}, sweep")
-    with opened(database) as connection:
+    with connect(database) as connection:
         chosen = chosen_runs(connection, log, runs)
         title = title or ", ".join(sorted({log_of(run["workload"]) for run in chosen}))
         return FIGURES[kind].draw(Request(connection, chosen, title, split, scale, window, interactive))

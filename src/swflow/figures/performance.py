@@ -11,8 +11,9 @@ import polars as pl
 from swflow.analysis.comparison import compare, worth_comparing
 from swflow.analysis.heatmap import HEATMAP_MEASURES, bubbles, heatmap, kept_by_figure_1
 from swflow.charts.heatmaps import Block, Panel, bubble_chart, difference_chart, heatmap_chart
-from swflow.errors import SwflowError
-from swflow.figures.request import Request, describe, frame, in_jobs
+from swflow.errors import SwflowError, suggest
+from swflow.expressions import check_condition, fulfilled, names_in
+from swflow.figures.request import Request, describe, frame
 
 #: A column may split jobs into so many subsets of their own; the jobs of its other values are drawn together.
 MOST_SUBSETS = 6
@@ -49,26 +50,40 @@ def _outcomes(connection: duckdb.DuckDBPyConnection, run: str, split: Sequence[s
     parts = [_part(text) for text in split]
     if not parts:
         return frame(connection, f"SELECT {', '.join(_COLUMNS)} FROM outcomes WHERE run = $run", run)
-    shared = "workload, " + ", ".join(
-        name for name, *_ in describe(connection, "outcomes") if in_jobs(connection, name)
+    tables = {table: {row[0]: row[1] for row in describe(connection, table)} for table in ("jobs", "outcomes")}
+    kinds = {name: _kind(kind) for kind_of in tables.values() for name, kind in kind_of.items()}
+    owner = {name: "o" if name in tables["outcomes"] else "j" for name in kinds}
+    conditions, columns = {}, {}
+    for number, (name, predicate) in enumerate(parts):
+        if predicate is None:
+            if name not in kinds:
+                raise SwflowError(f"figure: split: {name}: no such column{suggest(name, kinds)}")
+            columns[f"part_{number}"] = name
+        else:
+            conditions[f"part_{number}"] = check_condition(predicate, f"figure: split: {name}", kinds)
+    needed = sorted(set().union(*map(names_in, conditions.values())))
+    drawn = [f'o."{name}"' for name in _COLUMNS]
+    drawn += [f'{owner[name]}."{name}" AS "of_{name}"' for name in needed]
+    drawn += [f'CAST({owner[name]}."{name}" AS VARCHAR) AS {part}' for part, name in columns.items()]
+    sql = f"SELECT {', '.join(drawn)} FROM outcomes o JOIN jobs j USING (workload, job_id) WHERE o.run = $run"
+    table = frame(connection, sql, run)
+    values = table.select(pl.col(f"of_{name}").alias(name) for name in needed)
+    return table.drop(f"of_{name}" for name in needed).with_columns(
+        fulfilled(tree, values).alias(part) for part, tree in conditions.items()
     )
-    source = f"""(SELECT o.*, j.* EXCLUDE ({shared}) FROM outcomes o JOIN jobs j USING (workload, job_id)
-        WHERE o.run = $run)"""
-    for name, expression in parts:
-        try:
-            frame(connection, f"SELECT {expression} AS part FROM {source} LIMIT 0", run)
-        except duckdb.Error as error:
-            raise SwflowError(f"figure: split: {name}: {str(error).splitlines()[0]}") from None
-    selected = ", ".join(
-        f"CAST({expression} AS VARCHAR) AS part_{number}" for number, (_, expression) in enumerate(parts)
-    )
-    return frame(connection, f"SELECT {', '.join(_COLUMNS)}, {selected} FROM {source}", run)
 
 
-def _part(text: str) -> tuple[str, str]:
-    """Return name and expression of a part of the split: ``NAME=PREDICATE``, or a column."""
+def _kind(name: str) -> pl.DataType:
+    """Return the type that a condition takes a column of the database for."""
+    return {"BIGINT": pl.Int64(), "DOUBLE": pl.Float64(), "BOOLEAN": pl.Boolean()}.get(name, pl.Object())
+
+
+def _part(text: str) -> tuple[str, str | None]:
+    """Return name and condition of a part of the split: ``NAME=CONDITION``, or a column and None."""
     name, equals, predicate = text.partition("=")
-    return (name, f"coalesce(CAST(({predicate}) AS BOOLEAN), false)") if equals else (text, f'"{text}"')
+    if not name.strip():
+        raise SwflowError(f"figure: split: {text!r} is neither a column nor NAME=CONDITION")
+    return name, predicate if equals else None
 
 
 def _subsets(tables: Sequence[pl.DataFrame], split: Sequence[str]) -> list[tuple[str, list[pl.DataFrame]]]:
@@ -77,7 +92,7 @@ def _subsets(tables: Sequence[pl.DataFrame], split: Sequence[str]) -> list[tuple
     for number, text in enumerate(split):
         name, column = _part(text)[0], f"part_{number}"
         if "=" in text:
-            subsets.append((name, [table.filter(pl.col(column) == "true") for table in tables]))
+            subsets.append((name, [table.filter(pl.col(column)) for table in tables]))
             continue
         counts = tables[0][column].drop_nulls().value_counts(sort=True)
         values = counts[column].head(MOST_SUBSETS).sort().to_list()

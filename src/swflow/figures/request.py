@@ -1,10 +1,7 @@
 """What is to be drawn, and the questions to the database that figures share."""
 
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -57,16 +54,6 @@ class Request:
         return list(dict.fromkeys(run["workload"] for run in self.runs))
 
 
-@contextmanager
-def opened(database: str | os.PathLike[str]) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a database to read, or say that there is none."""
-    if not Path(database).is_file():
-        raise SwflowError(f"{database}: no such database; make it with: swflow load RUNS --database {database}")
-    with duckdb.connect(Path(database), read_only=True) as connection:
-        connection.execute("SET enable_progress_bar = false")
-        yield connection
-
-
 def chosen_runs(connection: duckdb.DuckDBPyConnection, log: str | None, wanted: Sequence[str]) -> list[dict[str, str]]:
     """Return the runs to draw: those named, or all of a log with the recorded schedule first."""
     rows = connection.execute("SELECT run, workload, scheduler FROM runs ORDER BY scheduler <> 'log', run").fetchall()
@@ -96,17 +83,20 @@ def in_jobs(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
 
 
 def frame(connection: duckdb.DuckDBPyConnection, sql: str, run: str) -> pl.DataFrame:
-    """Return the result of a query on a run, null in columns of numbers as NaN."""
+    """Return the rows of a query; null is NaN in columns of fractions."""
     columns = connection.execute(sql, {"run": run}).fetchnumpy()
-    filled = {
-        name: values.filled(np.nan) if isinstance(values, np.ma.MaskedArray) and values.dtype.kind == "f" else values
-        for name, values in columns.items()
-    }
-    texts = {name: pl.String() for name in filled if name.startswith("part_") or name == "user_id"}
-    return pl.DataFrame({
-        name: [None if value is np.ma.masked else value for value in values] if values.dtype.kind == "O" else values
-        for name, values in filled.items()
-    }, schema_overrides=texts)  # fmt: skip
+    return pl.DataFrame([_series(name, values) for name, values in columns.items()])
+
+
+def _series(name: str, values: np.ndarray) -> pl.Series:
+    missing = np.ma.getmaskarray(values)
+    if values.dtype.kind == "f":
+        return pl.Series(name, np.ma.filled(values, np.nan))
+    if values.dtype.kind == "O":
+        kind = pl.String() if name.startswith("part_") or name == "user_id" else None
+        cells = zip(np.ma.getdata(values), missing, strict=True)
+        return pl.Series(name, [None if is_missing else value for value, is_missing in cells], dtype=kind)
+    return pl.Series(name, np.ma.getdata(values)).set(pl.Series(missing), None)
 
 
 def bounded_by(table: pl.DataFrame, column: str, classes: Sequence[tuple[float, str]]) -> pl.DataFrame:

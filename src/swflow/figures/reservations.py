@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import duckdb
+import numpy as np
 import polars as pl
 
 from swflow.analysis.shadows import ranges, shadows
@@ -72,6 +73,8 @@ def _some(runs: Sequence[str]) -> str:
 def _window(window: tuple[float | None, float | None]) -> tuple[float | None, float | None]:
     """Return both ends, a day apart if one is given, or none."""
     since, until = window
+    if not all(end is None or np.isfinite(end) for end in window):
+        raise SwflowError(f"figure: reservation-table: from {since} until {until} is no time; give seconds, in order")
     if since is None and until is not None:
         return until - DAY, until
     return since, since + DAY if since is not None and until is None else until

@@ -11,7 +11,7 @@ import polars as pl
 
 from swflow.charts.sweeps import sweep_chart
 from swflow.errors import SwflowError, suggest
-from swflow.figures.request import opened
+from swflow.query import connect
 
 #: The name of a step that scales, as `swflow.scaling.Point.step` gives it.
 _SCALED = re.compile(r"(integer|precise-size|precise)-(\d+)-d([\d.]+)(?:-f([\d.]+))?(?:-c\d+)?")
@@ -57,7 +57,7 @@ def draw_sweep(
     SwflowError
         If there is no such sweep or metric.
     """
-    with opened(database) as connection:
+    with connect(database) as connection:
         return draw_sweep_on(connection, sweep, log=log, measures=measures, scale=scale, title=title,
                              interactive=interactive)  # fmt: skip
 
@@ -115,7 +115,8 @@ def _published_rows(
 ) -> list[tuple[Any, ...]]:
     """Return variant, processors, d, factor, scheduler, measure and value of the published scalings of a source."""
     rows = connection.execute(
-        "SELECT workload, scheduler, figure, value FROM published WHERE starts_with(workload, $start)",
+        "SELECT workload, scheduler, figure, value FROM published WHERE starts_with(workload, $start) "
+        "AND value IS NOT NULL",
         {"start": f"{source}+"},
     ).fetchall()
     found = []

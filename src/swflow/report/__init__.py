@@ -10,9 +10,9 @@ from typing import Any
 from swflow import __version__
 from swflow.charts.parts import DARK
 from swflow.errors import SwflowError
-from swflow.figures.request import opened
 from swflow.files import atomic_path
 from swflow.fingerprint import fingerprint
+from swflow.query import connect
 from swflow.report.pages import Book, Page
 from swflow.report.plan import read_plan
 
@@ -97,9 +97,8 @@ def write_report(
         If there is no such database, or ``studies`` is no config.
     """
     folder = Path(folder)
-    with opened(database) as connection:
-        # One thread: sums of floating-point numbers then have one order, and the same database the same bytes.
-        connection.execute("SET threads = 1")
+    # One thread: sums of floating-point numbers then have one order, and the same database the same bytes.
+    with connect(database, threads=1) as connection:
         rows = connection.execute("SELECT run, workload, scheduler FROM runs ORDER BY run").fetchall()
         runs = [dict(zip(("run", "workload", "scheduler"), row, strict=True)) for row in rows]
         plan = read_plan(studies, runs)
