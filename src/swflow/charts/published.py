@@ -20,17 +20,16 @@ NEARNESS = {"within 1 %": RUN_COLOURS[3], "within 5 %": RUN_COLOURS[1], "within 
             "further off": RUN_COLOURS[2]}  # fmt: skip
 
 
-def nearness(ratio: float) -> str:
+def nearness(percents: int | None) -> str:
     """
     Say how near a value is to the published one.
 
     Examples
     --------
-    >>> [nearness(ratio) for ratio in (1.0, 0.96, 1.08, 0.5)]
+    >>> [nearness(percents) for percents in (1, 5, 10, None)]
     ['within 1 %', 'within 5 %', 'within 10 %', 'further off']
     """
-    off = abs(ratio - 1)
-    return list(NEARNESS)[0 if off <= 0.01 else 1 if off <= 0.05 else 2 if off <= 0.1 else 3]
+    return list(NEARNESS)[{1: 0, 5: 1, 10: 2}.get(percents or 0, 3)]
 
 
 def published_chart(rows: Sequence[Mapping[str, Any]], title: str) -> dict[str, Any]:
@@ -40,7 +39,8 @@ def published_chart(rows: Sequence[Mapping[str, Any]], title: str) -> dict[str, 
     Parameters
     ----------
     rows : sequence of mapping
-        ``place`` (table and column), ``row``, ``published``, ``ours``, ``ratio`` and ``reason`` (empty if none).
+        ``place`` (table and column), ``row``, ``published``, ``ours``, ``ratio`` and ``within_percent`` (1, 5, 10 or
+        None).
     title : str
         The figure's title.
 
@@ -52,7 +52,9 @@ def published_chart(rows: Sequence[Mapping[str, Any]], title: str) -> dict[str, 
     data = FigureData()
     places = list(dict.fromkeys(row["place"] for row in rows))
     drawn = [
-        dict(row) | {"near": nearness(row["ratio"]), "at": min(max(row["ratio"], _ENDS[0]), _ENDS[1])} for row in rows
+        {name: row[name] for name in ("place", "row", "published", "ours", "ratio")}
+        | {"near": nearness(row["within_percent"]), "at": min(max(row["ratio"], _ENDS[0]), _ENDS[1])}
+        for row in rows
     ]
     x = alt.Scale(type="log", base=2, domain=list(_ENDS), nice=False)
     axis = alt.Axis(
@@ -72,8 +74,6 @@ def published_chart(rows: Sequence[Mapping[str, Any]], title: str) -> dict[str, 
         alt.Tooltip("ours:Q", format=",.6~r"),
         alt.Tooltip("ratio:Q", format=".3~f"),
     ]
-    if any(row["reason"] for row in rows):
-        tips.append(alt.Tooltip("reason:N", title="why"))
     dots = (
         alt.Chart(data.add(drawn))
         .mark_point(filled=True, size=52, opacity=0.75)

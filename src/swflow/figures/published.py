@@ -19,7 +19,7 @@ def draw_published(request: Request) -> dict[str, Any]:
 
 def reproduced(request: Request) -> list[dict[str, Any]]:
     """Return the rows of the view ``reproduction`` that belong to the runs or to sweeps of their workloads."""
-    result = request.connection.execute("SELECT * FROM reproduction")
+    result = request.connection.execute("SELECT * FROM reproduction WHERE reason IS NULL")
     names = [column[0] for column in result.description or ()]
     everything = result.fetchall()
     runs = {(recipe_of(run["workload"]), run["scheduler"]) for run in request.runs}
@@ -37,6 +37,5 @@ def reproduced(request: Request) -> list[dict[str, Any]]:
         workload, scheduler = row["workload"], row["scheduler"]
         if (workload, scheduler) in runs or (scheduler is None and workload in workloads) or workload in swept:
             row["place"] = f"{row['paper']}, {row['table']}: {row['column']}"
-            row["reason"] = row.get("reason") or ""
             found.append(row)
     return found

@@ -81,12 +81,6 @@ class Book:
         draw: bool = True,
     ) -> None:
         self.connection, self.plan, self.figures, self.draw = connection, plan, figures, draw
-        self.present = {name for (name,) in self._rows("SELECT table_name FROM information_schema.tables")}
-        self.reasons = bool(
-            self._rows(
-                "SELECT 1 FROM information_schema.columns WHERE table_name = 'reproduction' AND column_name = 'reason'"
-            )
-        )
         self.metrics = self._metrics()
         self.logs = [log for (log,) in self._rows("SELECT DISTINCT log FROM workloads ORDER BY log")]
         self.idle = [name for (name,) in self._rows("SELECT scheduler FROM schedulers WHERE backfill = 'none'")]
@@ -144,7 +138,7 @@ class Book:
         note = (
             f"The papers' tables have {published:,} values that swflow knows; {compared:,} of them are of runs here."
             + (
-                f" {published - compared:,} are missing: their runs are not in this database."
+                f" {published - compared:,} are missing, not run here or not legible: see the page of all tables."
                 if compared < published
                 else ""
             )
@@ -170,21 +164,17 @@ class Book:
     def _coverage(self) -> list[dict[str, Any]]:
         """Return, per table of a paper, how many values there are, how many are compared, and how near they are."""
         names = ("paper", "table", "published", "compared", "within_1", "within_5", "within_10")
-        if "coverage" in self.present:
-            sql = 'SELECT paper, "table", published, compared, within_1, within_5, within_10 FROM coverage ORDER BY ALL'
-        else:
-            near = ", ".join(f"count(*) FILTER (abs(ratio - 1) <= {bound})" for bound in (0.01, 0.05, 0.1))
-            sql = f"""SELECT paper, "table", p.n, coalesce(c.n, 0), coalesce(c.a, 0), coalesce(c.b, 0), coalesce(c.c, 0)
-            FROM (SELECT paper, "table", count(*) AS n FROM published GROUP BY ALL) p LEFT JOIN
-                (SELECT paper, "table", count(*) AS n, {near.replace("count", "count", 1)} FROM reproduction
-                WHERE ours IS NOT NULL GROUP BY ALL) c(paper, "table", n, a, b, c) USING (paper, "table")
-            ORDER BY paper, "table" """
-        return [dict(zip(names, row, strict=True)) for row in self._rows(sql)]
+        return [
+            dict(zip(names, row, strict=True))
+            for row in self._rows(
+                'SELECT paper, "table", published, compared, within_1, within_5, within_10 FROM coverage ORDER BY ALL'
+            )
+        ]
 
     def _plausible(self) -> Section:
         section = Section("The logs", "What each log is, and what it asks of its machine; its page says more.")
         section.blocks.append({"kind": "logs", "items": [self._log_item(log) for log in self.logs]})
-        checks = self._table("checks", Scope()) if "checks" in self.present else None
+        checks = self._table("checks", Scope())
         if checks:
             section.note += " What looks implausible is listed below."
             section.blocks.append(checks)
@@ -239,7 +229,7 @@ class Book:
             return []
         request = self._request(study.runs, study.name)
         blocks = self._drawn(request, ("published",))
-        for name in ("reproduction", "trends"):
+        for name in ("reproduction", "missing", "readings", "trends"):
             table = self._table(name, Scope(study.recipes, study.schedulers))
             blocks += [table] if table else []
         return [Section("Published beside ours", blocks=blocks)] if blocks else []
@@ -266,7 +256,7 @@ class Book:
         cleaning = self._table("cleaning", scope)
         if cleaning:
             page.sections.append(Section("What cleaning removed", blocks=[cleaning]))
-        checks = self._table("checks", Scope(recipes)) if "checks" in self.present else None
+        checks = self._table("checks", Scope(recipes))
         if checks:
             page.sections.append(Section("Is it plausible?", blocks=[checks]))
         request = self._request([{"run": "", "workload": own, "scheduler": ""}], log)
@@ -319,7 +309,7 @@ class Book:
         """Return the page of all tables."""
         page = Page("tables", "All tables", lead="Every row of the database's small tables; jobs and outcomes by SQL.")
         names = ("metrics", "workloads", "cleaning", "schedulers", "correlations", "comparisons", "reproduction",
-                 "trends", "replicates", "logs")  # fmt: skip
+                 "missing", "readings", "trends", "replicates", "logs")  # fmt: skip
         for name in names:
             table = self._table(name, Scope())
             if table:
@@ -332,7 +322,7 @@ class Book:
         return self.connection.execute(sql, dict(zip("abc", values, strict=False))).fetchall()
 
     def _table(self, name: str, scope: Scope) -> dict[str, Any] | None:
-        return read_table(self.connection, name, scope, self.reasons)
+        return read_table(self.connection, name, scope)
 
     def _request(self, runs: Sequence[dict[str, str]], title: str) -> Request:
         return Request(self.connection, runs, title, interactive=True)
@@ -373,10 +363,11 @@ class Book:
         text = answer(study, waits, self.idle)
         if not study.runs:
             return text
-        sql = "SELECT ratio FROM reproduction WHERE {published} AND ratio IS NOT NULL"
-        ratios = self._rows(sql.format(**Scope(study.recipes, study.schedulers).conditions(self.reasons)))
-        near = [sum(abs(ratio - 1) <= bound for (ratio,) in ratios) for bound in (0.01, 0.05, 0.1)]
-        return " ".join(filter(None, [text, reproduced(len(ratios), near)]))
+        sql = "SELECT coalesce(within_percent, 100) FROM reproduction WHERE {published} AND reason IS NULL"
+        conditions = Scope(study.recipes, study.schedulers).conditions()
+        found = [percents for (percents,) in self._rows(sql.format(**conditions))]
+        near = [sum(percents <= bound for percents in found) for bound in (1, 5, 10)]
+        return " ".join(filter(None, [text, reproduced(len(found), near)]))
 
     def _matrix(self, metrics: Mapping[tuple[str, str], Mapping[str, Any]]) -> dict[str, Any] | None:
         """Return the matrix of some runs: a row per recipe, a column per scheduler, a value per measure."""

@@ -100,9 +100,28 @@ ORDER BY first, second, measure""",
             "reproduction",
             "Published values beside ours",
             "Rows of the papers' tables; of replicates, the median. A published value may rest on another version of "
-            "the log.",
-            """SELECT paper, "table", row, "column", published, ours, difference, ratio, workload, scheduler{reason}
-FROM reproduction WHERE {published} ORDER BY paper, "table", row, "column", workload, scheduler""",
+            "the log. within percent: the least of 1, 5 and 10 that ours is within; of correlations, differences of "
+            "0.015, 0.03 and 0.05 stand for these. Empty: further off.",
+            """SELECT paper, "table", row, "column", published, ours, difference, ratio, within_percent,
+    workload, scheduler
+FROM reproduction WHERE {published} AND reason IS NULL
+ORDER BY paper, "table", row, "column", workload, scheduler""",
+        ),
+        Table(
+            "missing",
+            "Published values without ours, and why",
+            "Cells of the papers' tables that nothing here is compared with.",
+            """SELECT paper, "table", row, "column", published, workload, scheduler, reason
+FROM reproduction WHERE {published} AND reason IS NOT NULL
+ORDER BY paper, "table", row, "column", workload, scheduler""",
+        ),
+        Table(
+            "readings",
+            "The same values under other readings of the papers",
+            "Where a paper leaves open what exactly was done, ours under another scheduler, step or figure.",
+            """SELECT paper, "table", row, "column", reading, published, ours, ratio, within_percent,
+    workload, scheduler
+FROM readings WHERE {published} ORDER BY paper, "table", row, "column", reading, workload""",
         ),
         Table(
             "trends",
@@ -156,11 +175,11 @@ class Scope:
     recipes: Sequence[str] | None = None
     schedulers: Sequence[str] | None = None
 
-    def conditions(self, reasons: bool) -> dict[str, str]:
-        """Return what is put into the queries; published values without ours are shown if they have a reason."""
+    def conditions(self) -> dict[str, str]:
+        """Return what is put into the queries."""
         if self.recipes is None:
             names = ("runs", "workloads", "pairs", "published", "trends", "recipes")
-            return dict.fromkeys(names, "true") | {"reason": ", reason" if reasons else ""}
+            return dict.fromkeys(names, "true")
         recipes = _listed(self.recipes)
         mine = f"workload IN (SELECT workload FROM workloads WHERE recipe IN ({recipes}))"
         schedulers = f" AND scheduler IN ({_listed(self.schedulers)})" if self.schedulers is not None else ""
@@ -174,7 +193,6 @@ class Scope:
             "published": f"({ours} OR {swept})" if self.schedulers is not None else f"workload IN ({recipes})",
             "trends": f"list_has_any([{recipes}], [workload || '+' || split_part(lower, '/', 1)])",
             "recipes": f"recipe IN ({recipes}){schedulers}",
-            "reason": ", reason" if reasons else "",
         }
 
 
@@ -182,7 +200,7 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join("'" + name.replace("'", "''") + "'" for name in names)
 
 
-def read_table(connection: duckdb.DuckDBPyConnection, name: str, scope: Scope, reasons: bool) -> dict[str, Any] | None:
+def read_table(connection: duckdb.DuckDBPyConnection, name: str, scope: Scope) -> dict[str, Any] | None:
     """
     Ask for a table.
 
@@ -194,8 +212,6 @@ def read_table(connection: duckdb.DuckDBPyConnection, name: str, scope: Scope, r
         One of `TABLES`.
     scope : Scope
         Which rows.
-    reasons : bool
-        Whether the view ``reproduction`` says why a value is off.
 
     Returns
     -------
@@ -203,7 +219,7 @@ def read_table(connection: duckdb.DuckDBPyConnection, name: str, scope: Scope, r
         ``title``, ``note``, ``sql``, ``columns`` (``name``, ``kind``) and ``rows``; None without rows.
     """
     table = TABLES[name]
-    sql = table.sql.format(**scope.conditions(reasons))
+    sql = table.sql.format(**scope.conditions())
     result = connection.execute(sql)
     names = [column[0] for column in result.description or ()]
     rows = result.fetchall()
