@@ -19,7 +19,6 @@ from swflow.jobs import Workload, read_metadata, write_workload
 from swflow.machine import Machine
 from swflow.query import query
 from swflow.randomness import generator
-from swflow.report import write_report
 from swflow.runs import simulate_all
 from swflow.workloads.clean import clean
 from swflow.workloads.lublin import generate_lublin
@@ -254,16 +253,6 @@ def test_query_is_read_only_and_wrong_sql_is_one_line(tmp_path, runs):
     assert (tmp_path / "m.csv").read_text().splitlines()[:2] == ["run,jobs", "A/easy,300"]
     query(database, "SELECT * FROM outcomes", tmp_path / "o.parquet", "parquet")
     assert pl.read_parquet(tmp_path / "o.parquet").height == 1200
-
-
-def test_report_is_one_file_with_every_run(tmp_path, runs):
-    database = tmp_path / "d.duckdb"
-    load(runs, database)
-    html = write_report(database, tmp_path / "report").read_text()
-    for text in ("A", "B", "easy", "fcfs", "Metrics by run", "default-src 'none'"):
-        assert text in html
-    assert "http://" not in html
-    assert "https://" not in html
 
 
 def test_metadata_says_how_a_run_was_made(runs):

@@ -217,7 +217,7 @@ def test_a_fingerprint_counts_what_a_command_runs(tmp_path, monkeypatch):
     assert not {"fetch", "clean", "select", "report"} & changed_by(
         "scheduling/engine/short_queues.py", "free = machine", "free = machine + 0"
     )
-    assert changed_by("report.html", "swflow report", "our report") == {"report"}
+    assert changed_by("report/site/page.html", "swflow report", "our report") == {"report"}
     assert changed_by("logs.py", "BACK_OFF = 0.3", "BACK_OFF = 0.4") == {"fetch"}
     assert changed_by("cli/steps.py", "select_jobs(", "select_jobs(*(), ") == {"select"}
     assert "load" in changed_by("published/krakov_2012_table_1.csv", "0.55", "0.56")

@@ -129,11 +129,20 @@ def _module_digest(module: str) -> bytes:
     path = _path(module)
     digest = hashlib.blake2b(module.encode(), digest_size=16)
     digest.update(ast.dump(_without_docstrings(ast.parse(path.read_text()))).encode())
-    beside = path.parent.iterdir() if path.stem == "__init__" else path.parent.glob(f"{path.stem}.*")
+    beside = _beside_package(path.parent) if path.stem == "__init__" else path.parent.glob(f"{path.stem}.*")
     for data in sorted(beside):
         if data.is_file() and data.suffix not in {".py", ".pyc"}:
             digest.update(data.read_bytes())
     return digest.digest()
+
+
+def _beside_package(folder: Path) -> Iterator[Path]:
+    """Give the files of a package and of its folders of data, those without modules."""
+    for path in folder.iterdir():
+        if path.is_dir() and not any(path.glob("*.py")) and path.name != "__pycache__":
+            yield from path.rglob("*")
+        else:
+            yield path
 
 
 def _without_docstrings(tree: ast.Module) -> ast.Module:

@@ -16,7 +16,7 @@ _READING = ("SELECT", "EXPLAIN", "PRAGMA", "MULTI")  # DuckDB calls a PIVOT seve
 
 @contextmanager
 def connect(
-    database: str | os.PathLike[str], output: str | os.PathLike[str] | None = None
+    database: str | os.PathLike[str], output: str | os.PathLike[str] | None = None, threads: int | None = None
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """
     Open a database to read it: no file, network or setting is within reach of what it or a query contains.
@@ -27,6 +27,8 @@ def connect(
         A database that `swflow.database.load` wrote.
     output : path-like, optional
         The one file that may be written.
+    threads : int, optional
+        How many threads queries use; one adds floating-point numbers in the same order each time.
 
     Yields
     ------
@@ -46,6 +48,8 @@ def connect(
         raise SwflowError(f"{database}: cannot be opened as a DuckDB database ({one_line(error)}); {remedy}") from None
     with connection:
         connection.execute("SET enable_progress_bar = false")
+        if threads is not None:
+            connection.execute(f"SET threads = {threads:d}")
         if output is not None:
             connection.execute("SET allowed_paths = [$path]", {"path": str(output)})
         connection.execute("SET enable_external_access = false")

@@ -259,6 +259,47 @@ def planned_sweeps(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tuple
     return {key: {name: sorted(part) for name, part in planned[key].items()} for key in sorted(planned)}
 
 
+def study_runs(config: Mapping[str, Any], study: str) -> list[tuple[str, str]]:
+    """
+    Return workload and scheduler of the runs of one study, in its order, once each.
+
+    Examples
+    --------
+    >>> group = {"workloads": ["{log}"], "schedulers": ["fcfs", "easy"]}
+    >>> study_runs({"studies": {"mine": {"logs": ["A", "B"], "runs": [group]}}, "logs": ["A"]}, "mine")
+    [('A', 'fcfs'), ('A', 'easy')]
+    """
+    return list(
+        dict.fromkeys(
+            (workload, scheduler)
+            for group, workload in _named(config, config["studies"][study], "runs")
+            for scheduler in group["schedulers"]
+        )
+    )
+
+
+def study_sweeps(config: Mapping[str, Any], study: str) -> list[tuple[str, str]]:
+    """Return workload and sweep of the sweeps of one study, in its order, once each."""
+    return list(
+        dict.fromkeys(
+            (workload, sweep)
+            for group, workload in _named(config, config["studies"][study], "sweeps")
+            for sweep in group["sweeps"]
+        )
+    )
+
+
+def _named(config: Mapping[str, Any], content: Mapping[str, Any], part: str) -> Iterable[tuple[Mapping[str, Any], str]]:
+    """Give the groups of a study with the workloads of each, of the logs that the config keeps; nothing is checked."""
+    limit = config.get("logs") if isinstance(config.get("logs"), list) else None
+    for group in content.get(part) or ():
+        for template in group["workloads"]:
+            for log in content["logs"] if "{log}" in template else [""]:
+                for workload in replicates(template.replace("{log}", log), content.get("seeds")):
+                    if limit is None or log_of(workload) in limit:
+                        yield group, workload
+
+
 def sweep_options(sweep: str, config: Mapping[str, Any]) -> tuple[str, str]:
     """
     Return the command of a sweep, and its options.
@@ -318,8 +359,7 @@ def planned_figures(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tupl
             log = log_of(workload)
             if (limit is None or log in limit) and replicate_of(workload) in (None, 1):
                 columns.setdefault(log, []).extend((workload, scheduler) for scheduler in schedulers)
-        split = content.get("split") or []
-        parts = [f"{name}={predicate}" for name, predicate in split.items()] if isinstance(split, Mapping) else split
+        parts = subsets(content)
         for log, runs in columns.items():
             for kind in content.get("figures", ()):
                 if kind == "difference" and not _comparable(runs):
@@ -327,11 +367,26 @@ def planned_figures(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tupl
                 figures[study, log, kind] = {
                     "title": log,
                     "runs": list(dict.fromkeys("/".join(run) for run in runs)),
-                    "split": [parts] if isinstance(parts, str) else list(parts),
+                    "split": list(parts),
                 }
                 if kind == "reservation-table":
                     figures[study, log, kind] |= content.get("window") or {}
     return figures
+
+
+def subsets(content: Mapping[str, Any]) -> list[str]:
+    """
+    Return the subsets that a study splits jobs into, as options of ``swflow figure``.
+
+    Examples
+    --------
+    >>> subsets({"split": "queue_id"}), subsets({"split": {"wide": "processors > 32"}}), subsets({})
+    (['queue_id'], ['wide=processors > 32'], [])
+    """
+    split = content.get("split") or []
+    if isinstance(split, Mapping):
+        return [f"{name}={predicate}" for name, predicate in split.items()]
+    return [split] if isinstance(split, str) else list(split)
 
 
 def _comparable(runs: Iterable[tuple[str, str]]) -> bool:

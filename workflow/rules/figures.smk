@@ -28,11 +28,17 @@ rule figure:
         ancient(str(SUMMARY)), # drawn from the database, but not again because other runs were loaded
         shown_runs,
     output:
-        multiext("results/figures/{study}/{log}-{figure}", ".png", ".svg", ".json"),
+        report(
+            "results/figures/{study}/{log}-{figure}.png",
+            caption="../report/figure.rst",
+            category="{study}",
+            labels={"log": "{log}", "figure": "{figure}"},
+        ),
+        multiext("results/figures/{study}/{log}-{figure}", ".svg", ".json"),
     wildcard_constraints:
         study=one_of(config["studies"]),
         log=one_of({log for _, log, _ in FIGURES}),
-        figure="heatmap|bubbles|difference|reservation-table|moldable|marginals|repetitions",
+        figure=one_of({kind for _, _, kind in FIGURES}),
     params:
         database=rules.load.params.database,
         outputs=lambda wildcards, output: command_options({"output": list(output)}),
@@ -51,7 +57,13 @@ rule sweep_figure:
         ancient(str(SUMMARY)),
         "results/sweeps/{workload}+{sweep}.parquet",
     output:
-        multiext("results/figures/{study}/{workload}+{sweep}", ".png", ".svg", ".json"),
+        report(
+            "results/figures/{study}/{workload}+{sweep}.png",
+            caption="../report/sweep.rst",
+            category="{study}",
+            labels={"log": "{workload}", "figure": "{sweep}"},
+        ),
+        multiext("results/figures/{study}/{workload}+{sweep}", ".svg", ".json"),
     wildcard_constraints:
         study=one_of(config["studies"]),
         sweep=one_of(config["sweeps"]),

@@ -1,8 +1,33 @@
-# From the database and the figures to the report.
+# From the database and the figures to the report: a site, and tables for Snakemake's own report.
+from shlex import quote
+
+SETTINGS = {key: value for key, value in config.items() if key != "mirror"} # another mirror is no other config
+
+TABLES = {
+    "metrics": "SELECT * FROM metrics ORDER BY workload, scheduler",
+    "reproduction": "SELECT * FROM reproduction",
+    "replicates": "SELECT * FROM replicates ORDER BY ALL",
+}
+
+
+rule settings:
+    output:
+        "results/settings.json",
+    params:
+        content=lambda wildcards: canonical(SETTINGS), # as it is: {log} in it is no wildcard of a rule
+    log:
+        "results/log/settings.log",
+    message:
+        "settings: which runs are which study"
+    shell:
+        "printf '%s\\n' {params.content:q} > {output} 2> {log}"
+
+
 rule report:
     input:
         rules.load.output,
         figures=lambda wildcards: figure_files("json"),
+        settings=rules.settings.output,
     output:
         "results/report/index.html",
     params:
@@ -14,4 +39,31 @@ rule report:
     message:
         "report {output}"
     shell:
-        "swflow report {input.figures} --no-draw --database {params.database} -o {params.folder} 2>&1 | tee {log}"
+        "swflow report {input.figures} --no-draw --studies {input.settings} --database {params.database} "
+        "-o {params.folder} 2>&1 | tee {log}"
+
+
+rule tables:
+    input:
+        rules.load.output,
+    output:
+        **{
+            name: report(
+                f"results/tables/{name}.csv",
+                caption=f"../report/{name}.rst",
+                category="Tables",
+                labels={"table": name},
+            )
+            for name in TABLES
+        },
+    params:
+        queries=lambda wildcards, output: " && ".join(
+            f"swflow sql {quote(query)} --csv {output[name]} --database {DATABASE}" for name, query in TABLES.items()
+        ),
+        code=fingerprint("sql"),
+    log:
+        "results/log/tables.log",
+    message:
+        "tables of Snakemake's report"
+    shell:
+        "({params.queries}) 2>&1 | tee {log}"

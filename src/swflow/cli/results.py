@@ -57,7 +57,8 @@ def figure(
     kind: Annotated[
         str,
         typer.Argument(
-            help="heatmap, bubbles, difference, reservation-table, moldable, marginals, repetitions or sweep."
+            help="heatmap, bubbles, difference, reservation-table, moldable, marginals, repetitions, timeline, "
+            "waits, distributions, arrivals, composition, offered-load, published or sweep."
         ),
     ],
     output: Annotated[
@@ -96,6 +97,8 @@ def figure(
     bubbles: mean slowdown per tenth of the load. difference: what one run has more of than another.
     reservation-table: jobs on their processors, of runs with places, and what sharing nodes costs them.
     moldable: what the model of moldable jobs draws, against its stated distributions.
+    timeline, waits, distributions: utilization and queue, waits by kind of job, distribution functions.
+    arrivals, composition, offered-load: what a workload is made of. published: ours beside the papers' values.
     marginals and repetitions: the run times and sizes of the runs' workloads, and how often run times repeat.
     sweep: metrics against the parameter that a sweep varied, with confidence intervals over its draws.
 
@@ -123,27 +126,35 @@ def figure(
 @app.command()
 def report(
     figures: Annotated[
-        list[Path] | None, typer.Argument(help="Figures to show: .json files that swflow figure wrote.")
+        list[Path] | None,
+        typer.Argument(
+            help="Figures to show: .json files that swflow figure wrote, each in a folder named as its study."
+        ),
     ] = None,
     database: Annotated[Path, typer.Option(help="A database that swflow load wrote.")] = Path("results/swflow.duckdb"),
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write index.html to.")] = Path(
         "results/report"
     ),
-    draw: Annotated[bool, typer.Option(help="If no figures are given, draw the heatmaps of every log.")] = True,
+    studies: Annotated[
+        Path | None, typer.Option(help="The config that says which runs are which study; otherwise all are one.")
+    ] = None,
+    single_file: Annotated[bool, typer.Option("--single-file", help="Write all pages into index.html alone.")] = False,
+    draw: Annotated[bool, typer.Option(help="Draw the figures that a study asks for if none is given.")] = True,
 ) -> None:
     """
-    Write a report: one HTML page that opens from disk, without a network.
+    Write a report: an overview, a page per study and per log, that open from disk without a network.
 
-    Example: `swflow report --database results/swflow.duckdb -o results/report/`
+    Example: `swflow report --studies config/config.yaml -o results/report/`,
+    `swflow report --database kth.duckdb -o mail/ --single-file`
     """
-    from swflow.report import draw_figures, read_figures, write_report
+    from swflow.report import read_figures, write_report
 
     if output.suffix:
         raise SwflowError(
             f"{output}: a report is a folder of files; name one without an ending, such as results/report"
         )
-    shown = read_figures(figures or ()) if figures or not draw else draw_figures(database)
-    say(f"{write_report(database, output, shown)}")
+    shown = read_figures(figures or ())
+    say(f"{write_report(database, output, shown, studies=studies, single_file=single_file, draw=draw)}")
 
 
 @app.command()

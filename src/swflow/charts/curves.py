@@ -8,7 +8,7 @@ import numpy as np
 
 from swflow.analysis.heatmap import LOAD_BINS
 from swflow.analysis.moldable import Curves
-from swflow.charts import RUN_COLOURS, FigureData, finished_figure
+from swflow.charts.parts import RUN_COLOURS, FigureData, finished_figure
 
 MOLDABLE_CAPTION = (
     "What the model of moldable jobs draws: lines are the distribution functions stated by Cirne and Berman (2001), "

@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from swflow.charts import NUMBER_LABEL, RUN_COLOURS, TIME_LABEL, TIME_TICKS, FigureData, finished_figure
+from swflow.charts.parts import NUMBER_LABEL, RUN_COLOURS, TIME_LABEL, TIME_TICKS, FigureData, finished_figure
 from swflow.workloads.repetition import repetition_histogram
 
 MARGINALS_CAPTION = (

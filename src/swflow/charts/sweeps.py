@@ -7,7 +7,7 @@ import altair as alt
 import polars as pl
 
 from swflow.analysis.heatmap import LOAD_BINS
-from swflow.charts import OVER_CELLS, RUN_COLOURS, FigureData, finished_figure
+from swflow.charts.parts import OVER_CELLS, RUN_COLOURS, FigureData, finished_figure
 
 SWEEP_CAPTION = (
     "Each line is the mean over independent draws of a scaled workload, simulated on the new machine; bars, or the "
@@ -123,11 +123,12 @@ def _sweep_layers(
     layers.append(
         alt.Chart(source).mark_rule(strokeDash=[5, 3], color="black", strokeWidth=1.2).encode(y=upright("mean"))
     )
-    published = data.add(rows.filter(kind="published").select("x", "line", "mean").to_dicts())
-    diamonds = alt.Chart(published).mark_point(
-        shape="diamond", filled=True, size=60, stroke="black", strokeWidth=1, opacity=1
-    )
-    layers.append(diamonds.encode(x=along, y=upright("mean"), color=colour))
+    published = rows.filter(kind="published").select("x", "line", "mean").to_dicts()
+    if published:  # without data a layer has no extent, which Vega warns of
+        diamonds = alt.Chart(data.add(published)).mark_point(
+            shape="diamond", filled=True, size=60, stroke="black", strokeWidth=1, opacity=1
+        )
+        layers.append(diamonds.encode(x=along, y=upright("mean"), color=colour))
     if interactive:
         tips = [alt.Tooltip("line:N"), alt.Tooltip("x:Q", title=along["title"])]
         tips += [alt.Tooltip(f"{name}:Q", format=",.4~r") for name in ("mean", "low", "high", "draws")]

@@ -1,0 +1,1 @@
+"""Charts as Vega-Lite specifications, of data that are counted and binned already."""

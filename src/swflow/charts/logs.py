@@ -1,0 +1,152 @@
+"""Charts of one workload: when its jobs come, what they are like, and the load they offer over time."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+import numpy as np
+import polars as pl
+
+from swflow.charts.parts import RUN_COLOURS, FigureData, finished_figure
+
+ARRIVALS_CAPTION = (
+    "Jobs submitted in each hour of the day and on each day of the week, per day of the log. {clock} The hour counts "
+    "from midnight to midnight."
+)
+COMPOSITION_CAPTION = (
+    "Shares of the jobs and of their processor-seconds, by the number of processors, by the run time, and of the users "
+    "with most processor-seconds."
+)
+OFFERED_LOAD_CAPTION = (
+    "The processor-seconds of the jobs that are submitted in an interval over those of the machine in it, whenever the "
+    "jobs run. Above 1 more is asked for than the machine has; the dashed line is the mean of the whole log."
+)
+
+#: Jobs are counted in the first colour, processor-seconds in the second.
+_KINDS = ("jobs", "processor-seconds")
+
+
+def arrivals_chart(hours: Sequence[float], weekdays: Sequence[float], title: str, clock: str) -> dict[str, Any]:
+    """
+    Draw arrivals by hour and by weekday.
+
+    Parameters
+    ----------
+    hours, weekdays : sequence of float
+        Jobs per day of the log in each of the 24 hours, and per such weekday on each of the 7 days from Monday on.
+    title : str
+        The figure's title.
+    clock : str
+        Which clock the hours are of.
+
+    Returns
+    -------
+    dict
+        The Vega-Lite specification, with ``title`` and ``caption`` under ``usermeta``.
+    """
+    data = FigureData()
+    panels: list[Any] = []
+    days = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+    for words, labels, values, width in (
+        ("hour of the day", [f"{hour}" for hour in range(24)], hours, 400),
+        ("day of the week", days, weekdays, 210),
+    ):
+        rows = [{"c": label, "n": float(f"{value:.4g}")} for label, value in zip(labels, values, strict=True)]
+        panels.append(
+            alt.Chart(data.add(rows))
+            .mark_bar(color=RUN_COLOURS[1], cornerRadiusEnd=2)
+            .encode(
+                x=alt.X("c:N", sort=list(labels), axis=alt.Axis(title=words, labelAngle=0, labelOverlap="greedy")),
+                y=alt.Y("n:Q", axis=alt.Axis(title="jobs a day" if not panels else None, tickCount=5)),
+                tooltip=[alt.Tooltip("c:N", title=words), alt.Tooltip("n:Q", title="jobs a day", format=",.1f")],
+            )
+            .properties(width=width, height=190)
+        )
+    return finished_figure(
+        data,
+        [alt.hconcat(*panels, spacing=18).resolve_scale(color="independent")],
+        title,
+        ARRIVALS_CAPTION.format(clock=clock),
+    )
+
+
+def composition_chart(classes: Mapping[str, pl.DataFrame], title: str) -> dict[str, Any]:
+    """
+    Draw what jobs are like: shares of jobs and of processor-seconds by class.
+
+    Parameters
+    ----------
+    classes : mapping of str to polars.DataFrame
+        The way to class jobs to ``class`` (in order), ``jobs`` and ``area``, both as shares.
+    title : str
+        The figure's title.
+
+    Returns
+    -------
+    dict
+        The Vega-Lite specification, with ``title`` and ``caption`` under ``usermeta``.
+    """
+    data = FigureData()
+    panels: list[Any] = []
+    for words, table in classes.items():
+        order = table["class"].to_list()
+        rows = [
+            {"c": kind, "k": what, "s": round(share, 5)}
+            for kind, *shares in table.select("class", "jobs", "area").iter_rows()
+            for what, share in zip(_KINDS, shares, strict=True)
+        ]
+        key = alt.Legend(title=None, orient="top") if not panels else None
+        scale = alt.Scale(domain=list(_KINDS), range=[RUN_COLOURS[1], RUN_COLOURS[5]])
+        panels.append(
+            alt.Chart(data.add(rows))
+            .mark_bar(cornerRadiusEnd=1.5)
+            .encode(
+                x=alt.X("c:N", sort=order, axis=alt.Axis(title=words, labelAngle=-40, labelOverlap=False)),
+                xOffset=alt.XOffset("k:N", sort=list(_KINDS)),
+                y=alt.Y("s:Q", axis=alt.Axis(title="share" if not panels else None, format="%", tickCount=5)),
+                color=alt.Color("k:N", scale=scale, legend=key),
+                tooltip=[
+                    alt.Tooltip("c:N", title=words),
+                    alt.Tooltip("k:N", title="of"),
+                    alt.Tooltip("s:Q", title="share", format=".1%"),
+                ],
+            )
+            .properties(width=270, height=190)
+        )
+    return finished_figure(
+        data, [alt.hconcat(*panels, spacing=18).resolve_scale(color="independent")], title, COMPOSITION_CAPTION
+    )
+
+
+def offered_load_chart(days: np.ndarray, load: np.ndarray, mean: float, title: str) -> dict[str, Any]:
+    """
+    Draw the offered load over time.
+
+    Parameters
+    ----------
+    days, load : numpy.ndarray
+        The middle of each interval, days after the log's start, and its offered load.
+    mean : float
+        The offered load of the whole log.
+    title : str
+        The figure's title.
+
+    Returns
+    -------
+    dict
+        The Vega-Lite specification, with ``title`` and ``caption`` under ``usermeta``.
+    """
+    data = FigureData()
+    rows = [
+        {"d": float(f"{day:.5g}"), "l": float(f"{value:.4g}")}
+        for day, value in zip(days.tolist(), load.tolist(), strict=True)
+    ]
+    chart = alt.Chart(data.add(rows)).encode(
+        x=alt.X("d:Q", scale=alt.Scale(nice=False), axis=alt.Axis(title="days after the log's start")),
+        y=alt.Y("l:Q", axis=alt.Axis(title="offered load", format=".1~f", tickCount=5)),
+        tooltip=[alt.Tooltip("d:Q", title="day", format=",.1f"), alt.Tooltip("l:Q", title="load", format=".2f")],
+    )
+    area = chart.mark_area(color=RUN_COLOURS[1], fillOpacity=0.25, line={"color": RUN_COLOURS[1], "strokeWidth": 1.2})
+    level = alt.Chart(data.add([{"l": round(mean, 4)}])).mark_rule(strokeDash=[5, 3], color=RUN_COLOURS[2])
+    panel = alt.layer(area, level.encode(y="l:Q")).properties(width=760, height=170)
+    return finished_figure(data, [panel], title, OFFERED_LOAD_CAPTION)

@@ -1,0 +1,92 @@
+"""The chart of published values: how far ours are from them, a dot each."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+
+from swflow.charts.parts import RUN_COLOURS, FigureData, finished_figure
+
+PUBLISHED_CAPTION = (
+    "Each dot is a value of a paper's table: ours over the published one. On the line both are equal; the band is 10 % "
+    "to either side. The axis is logarithmic; ratios beyond its ends are drawn at them."
+)
+
+#: Ratios beyond these are drawn at them.
+_ENDS = (1 / 8, 8.0)
+
+#: How near ours is, in words and colours.
+NEARNESS = {"within 1 %": RUN_COLOURS[3], "within 5 %": RUN_COLOURS[1], "within 10 %": RUN_COLOURS[5],
+            "further off": RUN_COLOURS[2]}  # fmt: skip
+
+
+def nearness(percents: int | None) -> str:
+    """
+    Say how near a value is to the published one.
+
+    Examples
+    --------
+    >>> [nearness(percents) for percents in (1, 5, 10, None)]
+    ['within 1 %', 'within 5 %', 'within 10 %', 'further off']
+    """
+    return list(NEARNESS)[{1: 0, 5: 1, 10: 2}.get(percents or 0, 3)]
+
+
+def published_chart(rows: Sequence[Mapping[str, Any]], title: str) -> dict[str, Any]:
+    """
+    Draw the ratio of ours to what was published, a line of dots per table and column.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        ``place`` (table and column), ``row``, ``published``, ``ours``, ``ratio`` and ``within_percent`` (1, 5, 10 or
+        None).
+    title : str
+        The figure's title.
+
+    Returns
+    -------
+    dict
+        The Vega-Lite specification, with ``title`` and ``caption`` under ``usermeta``.
+    """
+    data = FigureData()
+    places = list(dict.fromkeys(row["place"] for row in rows))
+    drawn = [
+        {name: row[name] for name in ("place", "row", "published", "ours", "ratio")}
+        | {"near": nearness(row["within_percent"]), "at": min(max(row["ratio"], _ENDS[0]), _ENDS[1])}
+        for row in rows
+    ]
+    x = alt.Scale(type="log", base=2, domain=list(_ENDS), nice=False)
+    axis = alt.Axis(
+        title="ours / published", orient="top", values=[0.125, 0.25, 0.5, 0.8, 1, 1.25, 2, 4, 8], format=".3~f"
+    )
+    # A band as high as the panel, so that its ends need no row of their own.
+    band = (
+        alt.Chart(data.add([{"a": 0.9, "b": 1.1}]))
+        .mark_rect(opacity=0.1, color=RUN_COLOURS[1])
+        .encode(x=alt.X("a:Q", scale=x, axis=axis), x2="b:Q")
+    )
+    line = alt.Chart(data.add([{"a": 1.0}])).mark_rule(color="#888888", strokeWidth=1).encode(x=alt.X("a:Q", scale=x))
+    tips = [
+        alt.Tooltip("place:N", title="table, column"),
+        alt.Tooltip("row:N", title="row"),
+        alt.Tooltip("published:Q", format=",.6~r"),
+        alt.Tooltip("ours:Q", format=",.6~r"),
+        alt.Tooltip("ratio:Q", format=".3~f"),
+    ]
+    dots = (
+        alt.Chart(data.add(drawn))
+        .mark_point(filled=True, size=52, opacity=0.75)
+        .encode(
+            x=alt.X("at:Q", scale=x, axis=axis),
+            y=alt.Y("place:N", sort=places, axis=alt.Axis(title=None, labelLimit=240, grid=True, domain=False)),
+            color=alt.Color(
+                "near:N",
+                scale=alt.Scale(domain=list(NEARNESS), range=list(NEARNESS.values())),
+                legend=alt.Legend(title=None, orient="bottom"),
+            ),
+            tooltip=tips,
+        )
+    )
+    chart = alt.layer(band, line, dots).properties(width=620, height=alt.Step(20))
+    return finished_figure(data, [chart], title, PUBLISHED_CAPTION)

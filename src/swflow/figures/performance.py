@@ -1,0 +1,157 @@
+"""Figures of load and performance: heatmaps, bubble plots and differences of runs."""
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+import duckdb
+import numpy as np
+import polars as pl
+
+from swflow.analysis.comparison import compare, worth_comparing
+from swflow.analysis.heatmap import HEATMAP_MEASURES, bubbles, heatmap, kept_by_figure_1
+from swflow.charts.heatmaps import Block, Panel, bubble_chart, difference_chart, heatmap_chart
+from swflow.errors import SwflowError, suggest
+from swflow.expressions import check_condition, fulfilled, names_in
+from swflow.figures.request import Request, describe, frame
+
+#: A column may split jobs into so many subsets of their own; the jobs of its other values are drawn together.
+MOST_SUBSETS = 6
+
+_COLUMNS = ("load", "run_time", *HEATMAP_MEASURES)
+
+
+def draw_heatmap(request: Request) -> dict[str, Any]:
+    """Draw jobs per load and performance, a column per run."""
+    blocks = [
+        _block(label, request.names, parts, request.scale) for label, parts in _subsets(_tables(request), request.split)
+    ]
+    return heatmap_chart(blocks, f"{request.title}: performance against load", interactive=request.interactive)
+
+
+def draw_bubbles(request: Request) -> dict[str, Any]:
+    """Draw the mean slowdown per tenth of the load."""
+    rows = _bubble_rows(request.names, _tables(request))
+    return bubble_chart(rows, f"{request.title}: mean slowdown by load", request.scale)
+
+
+def draw_difference(request: Request) -> dict[str, Any]:
+    """Draw what one run has more of than another."""
+    title = f"{request.title}: differences at equal load"
+    return _difference(request.runs, request.names, _tables(request), title, request.interactive)
+
+
+def _tables(request: Request) -> list[pl.DataFrame]:
+    return [_outcomes(request.connection, run["run"], request.split) for run in request.runs]
+
+
+def _outcomes(connection: duckdb.DuckDBPyConnection, run: str, split: Sequence[str]) -> pl.DataFrame:
+    """Return what is drawn of a run's jobs, and a column for each part of the split."""
+    parts = [_part(text) for text in split]
+    if not parts:
+        return frame(connection, f"SELECT {', '.join(_COLUMNS)} FROM outcomes WHERE run = $run", run)
+    tables = {table: {row[0]: row[1] for row in describe(connection, table)} for table in ("jobs", "outcomes")}
+    kinds = {name: _kind(kind) for kind_of in tables.values() for name, kind in kind_of.items()}
+    owner = {name: "o" if name in tables["outcomes"] else "j" for name in kinds}
+    conditions, columns = {}, {}
+    for number, (name, predicate) in enumerate(parts):
+        if predicate is None:
+            if name not in kinds:
+                raise SwflowError(f"figure: split: {name}: no such column{suggest(name, kinds)}")
+            columns[f"part_{number}"] = name
+        else:
+            conditions[f"part_{number}"] = check_condition(predicate, f"figure: split: {name}", kinds)
+    needed = sorted(set().union(*map(names_in, conditions.values())))
+    drawn = [f'o."{name}"' for name in _COLUMNS]
+    drawn += [f'{owner[name]}."{name}" AS "of_{name}"' for name in needed]
+    drawn += [f'CAST({owner[name]}."{name}" AS VARCHAR) AS {part}' for part, name in columns.items()]
+    sql = f"SELECT {', '.join(drawn)} FROM outcomes o JOIN jobs j USING (workload, job_id) WHERE o.run = $run"
+    table = frame(connection, sql, run)
+    values = table.select(pl.col(f"of_{name}").alias(name) for name in needed)
+    return table.drop(f"of_{name}" for name in needed).with_columns(
+        fulfilled(tree, values).alias(part) for part, tree in conditions.items()
+    )
+
+
+def _kind(name: str) -> pl.DataType:
+    """Return the type that a condition takes a column of the database for."""
+    return {"BIGINT": pl.Int64(), "DOUBLE": pl.Float64(), "BOOLEAN": pl.Boolean()}.get(name, pl.Object())
+
+
+def _part(text: str) -> tuple[str, str | None]:
+    """Return name and condition of a part of the split: ``NAME=CONDITION``, or a column and None."""
+    name, equals, predicate = text.partition("=")
+    if not name.strip():
+        raise SwflowError(f"figure: split: {text!r} is neither a column nor NAME=CONDITION")
+    return name, predicate if equals else None
+
+
+def _subsets(tables: Sequence[pl.DataFrame], split: Sequence[str]) -> list[tuple[str, list[pl.DataFrame]]]:
+    """Return all jobs, and then the subsets of each part of the split, with their names."""
+    subsets = [("all" if split else "", list(tables))]
+    for number, text in enumerate(split):
+        name, column = _part(text)[0], f"part_{number}"
+        if "=" in text:
+            subsets.append((name, [table.filter(pl.col(column)) for table in tables]))
+            continue
+        counts = tables[0][column].drop_nulls().value_counts(sort=True)
+        values = counts[column].head(MOST_SUBSETS).sort().to_list()
+        subsets += [
+            (f"{name} {value}", [table.filter(pl.col(column) == value) for table in tables]) for value in values
+        ]
+        rest = [table.filter(~pl.col(column).is_in(values).fill_null(False)) for table in tables]
+        if any(table.height for table in rest):
+            subsets.append((f"{name} other or unknown", rest))
+    return subsets
+
+
+def _arrays(table: pl.DataFrame) -> dict[str, np.ndarray]:
+    return {name: table[name].to_numpy() for name in _COLUMNS}
+
+
+def _block(label: str, names: Sequence[str], tables: Sequence[pl.DataFrame], scale: str) -> Block:
+    columns = [_arrays(table) for table in tables]
+    panels = {}
+    for measure in HEATMAP_MEASURES:
+        top = max((float(np.nanmax(part[measure], initial=1.0)) for part in columns), default=1.0)
+        panels[measure] = [
+            Panel(heatmap(part["load"], part[measure], scale, top), bubbles(part["load"], part[measure]))
+            for part in columns
+        ]
+    return Block(label, names, panels)
+
+
+def _bubble_rows(
+    names: Sequence[str], tables: Sequence[pl.DataFrame]
+) -> list[tuple[str, list[str], list[pl.DataFrame]]]:
+    columns = [_arrays(table) for table in tables]
+    kept = [kept_by_figure_1(part["run_time"], part["slowdown"]) for part in columns]
+    return [
+        (
+            "1 min and more, slowdown to 1000",
+            list(names),
+            [bubbles(part["load"][use], part["slowdown"][use]) for part, use in zip(columns, kept, strict=True)],
+        ),
+        ("all", list(names), [bubbles(part["load"], part["slowdown"]) for part in columns]),
+    ]
+
+
+def _difference(
+    runs: Sequence[dict[str, str]], names: Sequence[str], tables: Sequence[pl.DataFrame], title: str, interactive: bool
+) -> dict[str, Any]:
+    pairs = [pair for pair in combinations(range(len(runs)), 2) if worth_comparing(runs[pair[0]], runs[pair[1]])]
+    if not pairs:
+        raise SwflowError("figure: difference: no two of the runs share a workload or a scheduler")
+    columns = [_arrays(table) for table in tables]
+    panels = {}
+    for measure in HEATMAP_MEASURES:
+        maps = [heatmap(part["load"], part[measure]) for part in columns]
+        panels[measure] = [(maps[a], maps[b], compare(maps[a], maps[b])) for a, b in pairs]
+    labels = [(_short(names, a, b), _short(names, b, a)) for a, b in pairs]
+    return difference_chart(labels, panels, title, interactive=interactive)
+
+
+def _short(names: Sequence[str], which: int, other: int) -> str:
+    """Return what tells a run from the other one: the scheduler, unless it is the same."""
+    workload, scheduler = names[which].split(", ")
+    return scheduler if scheduler != names[other].split(", ")[1] else workload

@@ -1,0 +1,41 @@
+"""The figure of published values beside ours."""
+
+from typing import Any
+
+from swflow.charts.published import published_chart
+from swflow.errors import SwflowError
+from swflow.figures.request import Request
+from swflow.names import recipe_of
+
+
+def draw_published(request: Request) -> dict[str, Any]:
+    """Draw ours over the published value of every cell that the runs, and sweeps of their workloads, reproduce."""
+    rows = reproduced(request)
+    drawn = [row for row in rows if row["ratio"] is not None and 0 < row["ratio"] < float("inf")]
+    if not drawn:
+        raise SwflowError("figure: published: no paper has a value for these runs")
+    return published_chart(drawn, f"{request.title}: ours beside the published values")
+
+
+def reproduced(request: Request) -> list[dict[str, Any]]:
+    """Return the rows of the view ``reproduction`` that belong to the runs or to sweeps of their workloads."""
+    result = request.connection.execute("SELECT * FROM reproduction WHERE reason IS NULL")
+    names = [column[0] for column in result.description or ()]
+    everything = result.fetchall()
+    runs = {(recipe_of(run["workload"]), run["scheduler"]) for run in request.runs}
+    runs |= {(run["workload"], run["scheduler"]) for run in request.runs}
+    workloads = {workload for workload, _ in runs}
+    swept = {
+        workload
+        for workload, source in request.connection.execute("SELECT DISTINCT workload, source FROM sweeps").fetchall()
+        if source in workloads
+    }
+    swept |= {recipe_of(workload) for workload in swept}
+    found = []
+    for values in everything:
+        row = dict(zip(names, values, strict=True))
+        workload, scheduler = row["workload"], row["scheduler"]
+        if (workload, scheduler) in runs or (scheduler is None and workload in workloads) or workload in swept:
+            row["place"] = f"{row['paper']}, {row['table']}: {row['column']}"
+            found.append(row)
+    return found

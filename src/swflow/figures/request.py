@@ -1,0 +1,109 @@
+"""What is to be drawn, and the questions to the database that figures share."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import numpy as np
+import polars as pl
+
+from swflow.errors import SwflowError
+from swflow.names import log_of
+
+
+@dataclass(frozen=True)
+class Request:
+    """
+    The runs to draw, and how.
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+        To the database, read-only.
+    runs : sequence of dict
+        ``run``, ``workload`` and ``scheduler`` of each, in the order of the columns.
+    title : str
+        What the figure is of, such as the log's name.
+    split : sequence of str
+        Subsets of the jobs.
+    scale : {'log', 'linear'}
+        The value axis.
+    window : (float or None, float or None)
+        The part of the time to draw, seconds from the log's start.
+    interactive : bool
+        With tooltips and a brush.
+    """
+
+    connection: duckdb.DuckDBPyConnection
+    runs: Sequence[dict[str, str]]
+    title: str
+    split: Sequence[str] = ()
+    scale: str = "log"
+    window: tuple[float | None, float | None] = (None, None)
+    interactive: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        """Workload and scheduler of each run."""
+        return [f"{run['workload']}, {run['scheduler']}" for run in self.runs]
+
+    @property
+    def workloads(self) -> list[str]:
+        """The workloads of the runs, in their order, once each."""
+        return list(dict.fromkeys(run["workload"] for run in self.runs))
+
+
+def chosen_runs(connection: duckdb.DuckDBPyConnection, log: str | None, wanted: Sequence[str]) -> list[dict[str, str]]:
+    """Return the runs to draw: those named, or all of a log with the recorded schedule first."""
+    rows = connection.execute("SELECT run, workload, scheduler FROM runs ORDER BY scheduler <> 'log', run").fetchall()
+    known = {run: {"run": run, "workload": workload, "scheduler": scheduler} for run, workload, scheduler in rows}
+    for run in wanted:
+        if run not in known:
+            raise SwflowError(f"figure: no run {run!r} in the database; there are {', '.join(known)}")
+    chosen = [known[run] for run in wanted] or [run for run in known.values() if log_of(run["workload"]) == log]
+    if not chosen:
+        logs = sorted({log_of(run["workload"]) for run in known.values()})
+        raise SwflowError(f"figure: say which runs to draw, --run or --log; there are logs {', '.join(logs)}")
+    return chosen
+
+
+def describe(connection: duckdb.DuckDBPyConnection, table: str) -> list[tuple[Any, ...]]:
+    """Return the columns of a table but those that name runs."""
+    return [
+        row
+        for row in connection.execute(f"DESCRIBE {table}").fetchall()
+        if row[0] not in ("run", "workload", "scheduler")
+    ]
+
+
+def in_jobs(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
+    """Say whether jobs have a column, which a step may have added."""
+    return name in {row[0] for row in describe(connection, "jobs")}
+
+
+def frame(connection: duckdb.DuckDBPyConnection, sql: str, run: str) -> pl.DataFrame:
+    """Return the rows of a query; null is NaN in columns of fractions."""
+    columns = connection.execute(sql, {"run": run}).fetchnumpy()
+    return pl.DataFrame([_series(name, values) for name, values in columns.items()])
+
+
+def _series(name: str, values: np.ndarray) -> pl.Series:
+    missing = np.ma.getmaskarray(values)
+    if values.dtype.kind == "f":
+        return pl.Series(name, np.ma.filled(values, np.nan))
+    if values.dtype.kind == "O":
+        kind = pl.String() if name.startswith("part_") or name == "user_id" else None
+        cells = zip(np.ma.getdata(values), missing, strict=True)
+        return pl.Series(name, [None if is_missing else value for value, is_missing in cells], dtype=kind)
+    return pl.Series(name, np.ma.getdata(values)).set(pl.Series(missing), None)
+
+
+def bounded_by(table: pl.DataFrame, column: str, classes: Sequence[tuple[float, str]]) -> pl.DataFrame:
+    """Class rows by the bounds below which a column lies: ``class`` and its ``rank``."""
+    bounds = [bound for bound, _ in classes[:-1]]
+    words = dict(enumerate(word for _, word in classes))
+    rank = sum((pl.col(column) >= bound).cast(pl.Int64) for bound in bounds)
+    return table.with_columns(rank=rank).with_columns(
+        pl.col("rank").replace_strict(words, return_dtype=pl.String()).alias("class")
+    )

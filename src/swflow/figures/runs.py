@@ -1,0 +1,162 @@
+"""Figures of runs beside each other: over time, of kinds of jobs, and as distribution functions."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from swflow.analysis.timeline import interval_means
+from swflow.charts.runs import distribution_chart, timeline_chart, waits_chart
+from swflow.errors import SwflowError
+from swflow.figures.request import Request, bounded_by, frame
+from swflow.names import steps_of
+
+#: So many lines are told apart by their colours; further runs are left out, and the caption says so.
+MOST_RUNS = 8
+
+#: Time is cut into so many intervals.
+INTERVALS = 160
+
+#: So many users have a class of their own.
+MOST_USERS = 10
+
+#: The bounds of the classes of run times, seconds, and how they are called.
+RUN_TIME_CLASSES = (
+    (60.0, "< 1 min"), (600.0, "1–10 min"), (3600.0, "10–60 min"), (6 * 3600.0, "1–6 h"), (86_400.0, "6–24 h"),
+    (np.inf, "≥ 1 d"),
+)  # fmt: skip
+
+
+def draw_timeline(request: Request) -> dict[str, Any]:
+    """Draw utilization and queue length over time."""
+    runs, names, more = _shown(request)
+    sizes = dict(request.connection.execute("SELECT run, processors FROM runs").fetchall())
+    tables = [_columns(request, run, "submit_time", "start_time", "end_time", "processors") for run in runs]
+    first = min((float(table["submit_time"].min() or 0.0) for table in tables), default=0.0)  # type: ignore[arg-type]
+    last = max((float(table["end_time"].max() or 0.0) for table in tables), default=1.0)  # type: ignore[arg-type]
+    edges = np.linspace(first, last if last > first else first + 1.0, INTERVALS + 1)
+    timelines = {}
+    for run, name, table in zip(runs, names, tables, strict=True):
+        submit, start, end = (table[column].to_numpy() for column in ("submit_time", "start_time", "end_time"))
+        busy = interval_means(start, end, table["processors"].to_numpy(), edges) / sizes[run]
+        timelines[name] = {
+            "days": (edges[:-1] + edges[1:]) / 2 / 86_400,
+            "utilization": np.clip(busy, 0.0, None),
+            "queue": np.clip(interval_means(submit, start, np.ones(len(submit)), edges), 0.0, None),
+        }
+    return _told(timeline_chart(timelines, f"{request.title}: machine and queue over time"), more)
+
+
+def draw_waits(request: Request) -> dict[str, Any]:
+    """Draw mean waits by processors, by run time, and by user."""
+    runs, names, more = _shown(request)
+    frames = [
+        frame(
+            request.connection,
+            """SELECT o.processors, o.run_time, o.wait_time, CAST(j.user_id AS VARCHAR) AS user_id FROM outcomes o
+            JOIN jobs j USING (workload, job_id) WHERE o.run = $run""",
+            run,
+        )
+        for run in runs
+    ]
+    tables = pl.concat([table.with_columns(run=pl.lit(name)) for name, table in zip(names, frames, strict=True)])
+    if tables.is_empty():
+        raise SwflowError("figure: waits: the runs have no jobs")
+    classes = {
+        "processors": _mean_waits(with_size_class(tables)),
+        "run time": _mean_waits(with_run_time_class(tables)),
+        "user": _mean_waits(_with_user(tables)),
+    }
+    drawn = {words: rows for words, rows in classes.items() if rows.height}
+    return _told(waits_chart(drawn, names, f"{request.title}: who waits how long"), more)
+
+
+def draw_distributions(request: Request) -> dict[str, Any]:
+    """Draw distribution functions of waits and bounded slowdowns."""
+    runs, names, more = _shown(request)
+    tables = [_columns(request, run, "wait_time", "bounded_slowdown") for run in runs]
+    columns = {
+        measure: {
+            name: table[measure].drop_nulls().to_numpy()
+            for name, table in zip(names, tables, strict=True)
+            if table[measure].count()
+        }
+        for measure in ("wait_time", "bounded_slowdown")
+    }
+    if not all(columns.values()):
+        raise SwflowError("figure: distributions: the runs have no jobs")
+    return _told(distribution_chart(columns, f"{request.title}: distributions"), more)
+
+
+def with_size_class(table: pl.DataFrame) -> pl.DataFrame:
+    """Class jobs by processors: 1, 2, 3–4, 5–8 and so on; with ``rank`` for their order."""
+    table = table.with_columns(rank=(pl.col("processors").cast(pl.Float64()).log(2) - 1e-9).ceil().cast(pl.Int64()))
+    words = {rank: _size_class(rank) for rank in table["rank"].unique().to_list()}
+    return table.with_columns(pl.col("rank").replace_strict(words, return_dtype=pl.String()).alias("class"))
+
+
+def _size_class(rank: int) -> str:
+    low, high = 2 ** (rank - 1) + 1 if rank > 0 else 1, 2**rank
+    return f"{low:,}–{high:,}" if low < high else f"{high}"
+
+
+def with_run_time_class(table: pl.DataFrame) -> pl.DataFrame:
+    """Class jobs by run time, with ``rank`` for the order."""
+    return bounded_by(table, "run_time", RUN_TIME_CLASSES)
+
+
+def _with_user(table: pl.DataFrame) -> pl.DataFrame:
+    """Class jobs by user, those with most jobs first; jobs of other users are left out."""
+    most = table["user_id"].drop_nulls().value_counts(sort=False).sort("count", "user_id", descending=[True, False])
+    ranks = most.head(MOST_USERS).select("user_id").with_row_index("rank")
+    return table.join(ranks, on="user_id").with_columns(pl.col("user_id").alias("class"))
+
+
+def _mean_waits(table: pl.DataFrame) -> pl.DataFrame:
+    grouped = table.group_by("run", "class", "rank").agg(mean=pl.col("wait_time").mean(), jobs=pl.len())
+    return grouped.sort("rank", "run").select("run", "class", "mean", "jobs")
+
+
+def _shown(request: Request) -> tuple[list[str], list[str], str]:
+    """Return the runs that are drawn, short names for them, and a sentence on those that are not."""
+    runs = list(request.runs[:MOST_RUNS])
+    more = len(request.runs) - len(runs)
+    words = f"{more} further runs are not drawn." if more > 1 else "One further run is not drawn." if more else ""
+    return [run["run"] for run in runs], short_names(runs), words
+
+
+def short_names(runs: Sequence[dict[str, str]]) -> list[str]:
+    """
+    Name runs by what tells them apart: the scheduler, and the steps or the workload where these differ.
+
+    Examples
+    --------
+    >>> short_names([{"workload": "A", "scheduler": "easy"}, {"workload": "A", "scheduler": "fcfs"}])
+    ['easy', 'fcfs']
+    >>> short_names([{"workload": "A", "scheduler": "log"}, {"workload": "A+ran", "scheduler": "easy"}])
+    ['log', '+ran easy']
+    >>> short_names([{"workload": "A", "scheduler": "easy"}, {"workload": "A+like@1", "scheduler": "easy"}])
+    ['A', '+like@1']
+    """
+    workloads = {run["workload"] for run in runs}
+    if len(workloads) == 1:
+        return [run["scheduler"] for run in runs]
+    logs = {workload.split("+")[0] for workload in workloads}
+
+    def of(run: dict[str, str]) -> str:
+        return run["workload"] if len(logs) > 1 else "".join(f"+{step}" for step in steps_of(run["workload"]))
+
+    if len({run["scheduler"] for run in runs}) == 1:
+        return [of(run) or run["workload"] for run in runs]
+    return [f"{of(run)} {run['scheduler']}".strip() for run in runs]
+
+
+def _columns(request: Request, run: str, *columns: str) -> pl.DataFrame:
+    return frame(request.connection, f"SELECT {', '.join(columns)} FROM outcomes WHERE run = $run", run)
+
+
+def _told(spec: dict[str, Any], *more: str) -> dict[str, Any]:
+    """Add sentences to the caption of a figure."""
+    spec["usermeta"]["caption"] = " ".join([spec["usermeta"]["caption"], *filter(None, more)])
+    return spec

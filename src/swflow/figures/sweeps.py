@@ -1,0 +1,162 @@
+"""Figures of sweeps: metrics of scaled workloads against the parameter that was varied."""
+
+import os
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import duckdb
+import numpy as np
+import polars as pl
+
+from swflow.charts.sweeps import sweep_chart
+from swflow.errors import SwflowError, suggest
+from swflow.query import connect
+
+#: The name of a step that scales, as `swflow.scaling.Point.step` gives it.
+_SCALED = re.compile(r"(integer|precise-size|precise)-(\d+)-d([\d.]+)(?:-f([\d.]+))?(?:-c\d+)?")
+
+
+def draw_sweep(
+    database: str | os.PathLike[str],
+    sweep: str,
+    *,
+    log: str | None = None,
+    measures: Sequence[str] = ("awrt", "awwt"),
+    scale: str = "linear",
+    title: str | None = None,
+    interactive: bool = False,
+) -> dict[str, Any]:
+    """
+    Draw metrics of a sweep, or of a search for the factor, against the parameter that was varied.
+
+    Parameters
+    ----------
+    database : path-like
+        A database that `swflow.database.load` wrote.
+    sweep : str
+        The sweep's name: what follows the last ``+`` of its file's name.
+    log : str, optional
+        The source workload; not needed if the sweep has one only.
+    measures : sequence of str
+        Columns of the table ``sweeps``, one a row of panels.
+    scale : {'linear', 'log'}
+        The axis of the metrics.
+    title : str, optional
+        By default the source's name.
+    interactive : bool
+        With tooltips, for the report.
+
+    Returns
+    -------
+    dict
+        The Vega-Lite specification, with ``title`` and ``caption`` under ``usermeta``.
+
+    Raises
+    ------
+    SwflowError
+        If there is no such sweep or metric.
+    """
+    with connect(database) as connection:
+        return draw_sweep_on(connection, sweep, log=log, measures=measures, scale=scale, title=title,
+                             interactive=interactive)  # fmt: skip
+
+
+def draw_sweep_on(
+    connection: duckdb.DuckDBPyConnection,
+    sweep: str,
+    *,
+    log: str | None = None,
+    measures: Sequence[str] = ("awrt", "awwt"),
+    scale: str = "linear",
+    title: str | None = None,
+    interactive: bool = False,
+) -> dict[str, Any]:
+    """Draw a sweep as `draw_sweep` does, of a database that is open."""
+    if scale not in ("linear", "log"):
+        raise SwflowError(f"figure: unknown scale {scale!r}; use linear or log")
+    known = connection.execute("SELECT DISTINCT sweep, source FROM sweeps ORDER BY ALL").fetchall()
+    sources = [source for name, source in known if name == sweep and log in (None, source)]
+    if len(sources) != 1:
+        there = ", ".join(f"{source}+{name}" for name, source in known) or "none"
+        raise SwflowError(f"figure: sweep: {sweep!r} of {log or 'one log'} is not in the database; there is {there}")
+    columns = [row[0] for row in connection.execute("DESCRIBE sweeps").fetchall()][10:]
+    for measure in measures:
+        if measure not in columns:
+            raise SwflowError(f"figure: unknown measure {measure!r}{suggest(measure, columns)}")
+    table = _sweep_rows(connection, sweep, sources[0], measures)
+    published = _published_rows(connection, sources[0], measures)
+    swept = table.filter(pl.col("variant").is_not_null())
+    x, other = ("d", "factor") if swept["d"].n_unique() > 1 else ("factor", "d")
+    rows = pl.concat([_summary(table, x), _published_summary(published, swept, x, other)])
+    heading = f"{title or sources[0]}: scaled to {swept['processors'][0]:,} processors"
+    return sweep_chart(rows, x, measures, heading, scale=scale, interactive=interactive)
+
+
+def _sweep_rows(
+    connection: duckdb.DuckDBPyConnection, sweep: str, source: str, measures: Sequence[str]
+) -> pl.DataFrame:
+    """Return the draws of a sweep and the source's own rows, one line a measure."""
+    selected = ", ".join(f'CAST("{measure}" AS DOUBLE) AS "{measure}"' for measure in measures)
+    columns = ("scheduler", "processors", "variant", "d", "factor")
+    rows = connection.execute(
+        f"SELECT {', '.join(columns)}, {selected} FROM sweeps WHERE sweep = $sweep AND source = $source",
+        {"sweep": sweep, "source": source},
+    ).fetchall()
+    types = (pl.String(), pl.Int64(), pl.String(), *[pl.Float64()] * (2 + len(measures)))
+    schema = dict(zip((*columns, *measures), types, strict=True))
+    return pl.DataFrame(rows, schema=schema, orient="row").unpivot(
+        list(measures), index=list(columns), variable_name="measure", value_name="value"
+    )
+
+
+def _published_rows(
+    connection: duckdb.DuckDBPyConnection, source: str, measures: Sequence[str]
+) -> list[tuple[Any, ...]]:
+    """Return variant, processors, d, factor, scheduler, measure and value of the published scalings of a source."""
+    rows = connection.execute(
+        "SELECT workload, scheduler, figure, value FROM published WHERE starts_with(workload, $start) "
+        "AND value IS NOT NULL",
+        {"start": f"{source}+"},
+    ).fetchall()
+    found = []
+    for workload, scheduler, figure, value in rows:
+        match = _SCALED.fullmatch(workload.removeprefix(f"{source}+"))
+        if match and figure in measures:
+            variant, processors, d, factor = match.groups()
+            found.append((variant, int(processors), float(d), factor and float(factor), scheduler, figure, value))
+    return found
+
+
+def _summary(table: pl.DataFrame, x: str) -> pl.DataFrame:
+    """Return mean and confidence interval of every point."""
+    from scipy.special import stdtrit
+
+    points = table.group_by("scheduler", "measure", "variant", x, maintain_order=True).agg(
+        mean=pl.col("value").mean(), deviation=pl.col("value").std(), draws=pl.len().cast(pl.Int64())
+    )
+    draws = points["draws"].to_numpy()
+    factor = np.where(draws > 1, stdtrit(np.maximum(draws - 1, 1), 0.975) / np.sqrt(draws), 0.0)
+    half = pl.col("deviation").fill_null(0.0) * pl.Series(factor)
+    return (
+        points.with_columns(low=pl.col("mean") - half, high=pl.col("mean") + half)
+        .with_columns(kind=pl.when(pl.col("variant").is_null()).then(pl.lit("source")).otherwise(pl.lit("swept")))
+        .select("scheduler", "measure", "kind", line="variant", x=x, mean="mean", low="low", high="high", draws="draws")
+        .sort("scheduler", "measure", "line", "x", maintain_order=True)
+    )
+
+
+def _published_summary(published: Sequence[tuple[Any, ...]], swept: pl.DataFrame, x: str, other: str) -> pl.DataFrame:
+    """Return the published values that belong to lines of the chart."""
+    variants, schedulers = set(swept["variant"]), set(swept["scheduler"])
+    machine, fixed, xs = swept["processors"][0], set(swept[other]), swept[x]
+    rows = []
+    for variant, processors, d, factor, scheduler, measure, value in published:
+        at = d if x == "d" else factor
+        fits = factor is None if x == "d" else factor is not None and d in fixed
+        inside = at is not None and xs.min() <= at <= xs.max()
+        if fits and inside and processors == machine and variant in variants and scheduler in schedulers:
+            rows.append((scheduler, measure, "published", variant, at, value, value, value, 1))
+    names = ("scheduler", "measure", "kind", "line", "x", "mean", "low", "high", "draws")
+    types = (*[pl.String()] * 4, *[pl.Float64()] * 4, pl.Int64())
+    return pl.DataFrame(rows, schema=dict(zip(names, types, strict=True)), orient="row")

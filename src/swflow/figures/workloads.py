@@ -1,0 +1,137 @@
+"""Figures of workloads, whatever the scheduler: models of them, and what they are made of."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import duckdb
+import numpy as np
+import polars as pl
+
+from swflow.analysis.moldable import CHECKED, model_checks
+from swflow.charts.curves import MOLDABLE_CAPTION, curve_chart
+from swflow.charts.logs import arrivals_chart, composition_chart, offered_load_chart
+from swflow.charts.models import marginals_chart, repetitions_chart
+from swflow.errors import SwflowError
+from swflow.figures.request import Request, frame, in_jobs
+from swflow.figures.runs import INTERVALS, MOST_USERS, with_run_time_class, with_size_class
+
+
+def draw_moldable(request: Request) -> dict[str, Any]:
+    """Draw what the model of moldable jobs draws, against its stated distributions."""
+    checks = model_checks(_molded_jobs(request.connection, request.workloads))
+    return curve_chart(checks, f"{request.title}: the model of moldable jobs", MOLDABLE_CAPTION)
+
+
+def draw_marginals(request: Request) -> dict[str, Any]:
+    """Draw the distribution functions of run times and processors."""
+    return marginals_chart(_all_attributes(request), f"{request.title}: run times and processors")
+
+
+def draw_repetitions(request: Request) -> dict[str, Any]:
+    """Draw how often run times repeat."""
+    return repetitions_chart(_all_attributes(request), f"{request.title}: repetitions of run times")
+
+
+def draw_arrivals(request: Request) -> dict[str, Any]:
+    """Draw arrivals by hour of the day and day of the week, of the first workload."""
+    workload = request.workloads[0]
+    about = request.connection.execute(
+        "SELECT unix_start_time, time_zone FROM workloads WHERE workload = $workload", {"workload": workload}
+    ).fetchone()
+    unix, zone = about or (None, None)
+    jobs = _jobs(request.connection, workload)
+    times, clock = _local_times(jobs["submit_time"], unix, zone)
+    submit = jobs["submit_time"].to_numpy()
+    days = max(1.0, float(submit.max() - submit.min()) / 86_400)
+    hours = np.bincount(times.dt.hour().to_numpy(), minlength=24) / days
+    weekdays = np.bincount(times.dt.weekday().to_numpy() - 1, minlength=7) / max(1.0, days / 7)
+    return arrivals_chart(hours.tolist(), weekdays.tolist(), f"{request.title}: when jobs arrive", clock)
+
+
+def draw_composition(request: Request) -> dict[str, Any]:
+    """Draw the shares of jobs and processor-seconds by size, run time and user, of the first workload."""
+    jobs = _jobs(request.connection, request.workloads[0])
+    users = jobs.group_by("user_id").agg(pl.col("area").sum()).drop_nulls("user_id")
+    ranks = users.sort("area", "user_id", descending=[True, False]).head(MOST_USERS).select("user_id")
+    by_user = jobs.join(ranks.with_row_index("rank"), on="user_id", how="inner").with_columns(
+        pl.col("user_id").alias("class")
+    )
+    classes = {"processors": with_size_class(jobs), "run time": with_run_time_class(jobs), "user": by_user}
+    total, area = jobs.height, max(float(jobs["area"].sum()), 1e-300)
+    shares = {
+        words: table.group_by("class", "rank").agg(jobs=pl.len() / total, area=pl.col("area").sum() / area).sort("rank")
+        for words, table in classes.items()
+        if table.height
+    }
+    return composition_chart(shares, f"{request.title}: what the jobs are like")
+
+
+def draw_offered_load(request: Request) -> dict[str, Any]:
+    """Draw the offered load over time, of the first workload."""
+    workload = request.workloads[0]
+    jobs = _jobs(request.connection, workload)
+    size = request.connection.execute(
+        "SELECT processors FROM workloads WHERE workload = $workload", {"workload": workload}
+    ).fetchall()[0][0]
+    submit, area = jobs["submit_time"].to_numpy(), jobs["area"].to_numpy()
+    first, last = float(submit.min()), float(submit.max())
+    span = last - first
+    if span <= 0:
+        raise SwflowError(f"figure: offered-load: all jobs of {workload} are submitted at once")
+    edges = np.linspace(first, last, max(2, min(INTERVALS, round(span / 86_400))) + 1)
+    load = np.histogram(submit, edges, weights=area)[0] / (size * np.diff(edges))
+    middles = (edges[:-1] + edges[1:]) / 2 / 86_400
+    return offered_load_chart(middles, load, float(area.sum()) / (size * span), f"{request.title}: load over time")
+
+
+def _jobs(connection: duckdb.DuckDBPyConnection, workload: str) -> pl.DataFrame:
+    """Return submit time, processors, run time, user and processor-seconds of a workload's jobs."""
+    jobs = frame(
+        connection,
+        """SELECT submit_time, processors, run_time, CAST(user_id AS VARCHAR) AS user_id,
+            processors * run_time AS area FROM jobs
+        WHERE workload = $run AND run_time IS NOT NULL AND processors IS NOT NULL ORDER BY submit_time, job_id""",
+        workload,
+    )
+    if jobs.is_empty():
+        raise SwflowError(f"figure: {workload} has no jobs")
+    return jobs
+
+
+def _local_times(seconds: pl.Series, unix: int | None, zone: str | None) -> tuple[pl.Series, str]:
+    """Return times of the log as local times, and a sentence on the clock they are of."""
+    stamps = pl.from_epoch((seconds + float(unix or 0)).cast(pl.Int64), time_unit="s")
+    if not unix:
+        return stamps, "The log does not say when it begins: its first second counts as midnight of a Thursday."
+    if zone:
+        try:
+            return stamps.dt.replace_time_zone("UTC").dt.convert_time_zone(zone), f"The clock is that of {zone}."
+        except pl.exceptions.PolarsError:
+            pass
+    return stamps, "The clock is UTC: the log names no time zone."
+
+
+def _all_attributes(request: Request) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    return {workload: _attributes(request.connection, workload) for workload in request.workloads}
+
+
+def _molded_jobs(connection: duckdb.DuckDBPyConnection, workloads: Iterable[str]) -> pl.DataFrame:
+    """Return what the model of moldable jobs drew for the jobs of some workloads."""
+    found = pl.DataFrame()
+    if in_jobs(connection, CHECKED[0]):
+        columns = ", ".join(CHECKED)
+        sql = f"SELECT {columns} FROM jobs WHERE {CHECKED[0]} IS NOT NULL AND workload IN (SELECT unnest($names))"
+        found = pl.DataFrame(connection.execute(sql, {"names": sorted(workloads)}).fetchnumpy())
+    if found.is_empty():
+        raise SwflowError("figure: moldable: none of the runs has moldable jobs; make them with: swflow moldable")
+    return found
+
+
+def _attributes(connection: duckdb.DuckDBPyConnection, workload: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return run times and processors of a workload's jobs, in the order of arrivals."""
+    columns = connection.execute(
+        """SELECT run_time, processors FROM jobs WHERE workload = $workload AND run_time IS NOT NULL
+        AND processors IS NOT NULL ORDER BY submit_time, job_id""",
+        {"workload": workload},
+    ).fetchnumpy()
+    return np.asarray(columns["run_time"], dtype=float), np.asarray(columns["processors"], dtype=float)

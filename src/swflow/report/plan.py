@@ -1,0 +1,128 @@
+"""Which runs belong to which study, by what the config says or, without one, all in one."""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from swflow.errors import SwflowError
+from swflow.names import log_of, recipe_of, replicate_of
+from swflow.studies import study_runs, study_sweeps, subsets
+
+
+@dataclass(frozen=True)
+class Study:
+    """
+    A study as the report shows it.
+
+    Parameters
+    ----------
+    name, title : str
+        What it is called, and the question.
+    runs : sequence of dict
+        ``run``, ``workload`` and ``scheduler`` of its runs that are in the database, in its order.
+    sweeps : sequence of (str, str)
+        Workload and sweep.
+    missing : int
+        How many of its runs are not in the database.
+    figures, split, window
+        What to draw of each log, as for `swflow.figures.draw`.
+    """
+
+    name: str
+    title: str
+    runs: Sequence[dict[str, str]]
+    sweeps: Sequence[tuple[str, str]] = ()
+    missing: int = 0
+    figures: Sequence[str] = ("heatmap",)
+    split: Sequence[str] = ()
+    window: tuple[float | None, float | None] = (None, None)
+
+    @property
+    def recipes(self) -> list[str]:
+        """Its workloads, replicates counted once, in their order."""
+        return list(dict.fromkeys(recipe_of(run["workload"]) for run in self.runs))
+
+    @property
+    def schedulers(self) -> list[str]:
+        """Its schedulers, in their order."""
+        return list(dict.fromkeys(run["scheduler"] for run in self.runs))
+
+    @property
+    def logs(self) -> list[str]:
+        """Its logs, in their order."""
+        return list(dict.fromkeys(log_of(run["workload"]) for run in self.runs))
+
+    def first_runs(self, log: str) -> list[dict[str, str]]:
+        """Return its runs of a log, of replicates the first."""
+        return [
+            run for run in self.runs if log_of(run["workload"]) == log and replicate_of(run["workload"]) in (None, 1)
+        ]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The studies of a report, and the digest of the config that asked for them (None without one)."""
+
+    studies: Sequence[Study]
+    digest: str | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_plan(path: str | os.PathLike[str] | None, runs: Sequence[dict[str, str]]) -> Plan:
+    """
+    Read which runs belong to which study.
+
+    Parameters
+    ----------
+    path : path-like or None
+        A config of the workflow (YAML or JSON), or None.
+    runs : sequence of dict
+        ``run``, ``workload`` and ``scheduler`` of the runs in the database.
+
+    Returns
+    -------
+    Plan
+        The studies that have at least a run or a sweep.
+
+    Raises
+    ------
+    SwflowError
+        If the file is no config.
+    """
+    if path is None:
+        return Plan([Study("runs", "All runs", list(runs))] if runs else [])
+    try:
+        config = yaml.safe_load(Path(path).read_text())
+        if not isinstance(config, Mapping) or not isinstance(config.get("studies"), Mapping):
+            raise SwflowError(f"{path}: not a config: it has no studies")
+        return Plan(list(_studies(config, runs)), _digest(config), config)
+    except OSError as error:
+        raise SwflowError(f"{path}: {error.strerror}") from None
+    except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
+        raise SwflowError(f"{path}: not a config of the workflow: {str(error).splitlines()[0]}") from None
+
+
+def _studies(config: Mapping[str, Any], runs: Sequence[dict[str, str]]) -> Any:
+    known = {(run["workload"], run["scheduler"]): run for run in runs}
+    for name in config["studies"]:
+        planned = study_runs(config, name)
+        found = [known[key] for key in planned if key in known]
+        sweeps = study_sweeps(config, name)
+        if found or sweeps:
+            content = config["studies"][name]
+            window = content.get("window") or {}
+            yield Study(
+                name, content.get("title") or name, found, sweeps, len(planned) - len(found),
+                content.get("figures") or (), subsets(content), (window.get("from"), window.get("until")),
+            )  # fmt: skip
+
+
+def _digest(config: Mapping[str, Any]) -> str:
+    content = {key: value for key, value in config.items() if key != "mirror"}
+    return hashlib.blake2b(json.dumps(content, sort_keys=True, default=str).encode(), digest_size=8).hexdigest()

@@ -1,0 +1,357 @@
+// What moves on the pages of the report: the navigation, tables, matrices, and figures that fit the width.
+(() => {
+  "use strict";
+  const DARK = JSON.parse(document.getElementById("dark").textContent);
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const dataOf = element => JSON.parse(element.querySelector(":scope > script.data").textContent);
+  const titled = name => name.replaceAll("_", " ");
+
+  // Units: the same as in swflow/report/units.py.
+  const grouped = (value, digits = 0) =>
+    value.toLocaleString("en-US", {minimumFractionDigits: digits, maximumFractionDigits: digits});
+  const UNITS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+  function duration(seconds) {
+    const sign = seconds < 0 ? "−" : "", rest = Math.abs(seconds);
+    if (rest < 60) return `${sign}${Number(rest.toPrecision(3))} s`;
+    if (rest >= 8640000) return `${sign}${grouped(rest / 86400)} d`;
+    const place = UNITS.findIndex(([size]) => rest >= size);
+    const [size, unit] = UNITS[place], [small, below] = UNITS[place + 1];
+    const parts = Math.round(rest / small), each = size / small, whole = Math.floor(parts / each), part = parts % each;
+    return `${sign}${grouped(whole)} ${unit}` + (part ? ` ${part} ${below}` : "");
+  }
+  function number(value) {
+    if (Number.isInteger(value) || Math.abs(value) >= 1000) return grouped(value);
+    return Math.abs(value) < 10 ? grouped(value, 3) : grouped(value, 1);
+  }
+  function written(kind, value) {
+    if (value === null || value === undefined) return "";
+    if (typeof value !== "number") return String(value);
+    if (kind === "seconds") return duration(value);
+    if (kind === "percent") return `${grouped(100 * value, 1)} %`;
+    return kind === "integer" ? grouped(value) : number(value);
+  }
+  const exact = (kind, value) =>
+    kind === "seconds" && typeof value === "number" ? `${value.toLocaleString("en-US", {maximumFractionDigits: 3})} s` : "";
+
+  function say(words) {
+    const status = document.getElementById("status");
+    status.textContent = words;
+    status.classList.add("shown");
+    clearTimeout(say.timer);
+    say.timer = setTimeout(() => status.classList.remove("shown"), 1800);
+  }
+  function saved(name, text) {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], {type: "text/csv;charset=utf-8"}));
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  }
+
+  // Tables
+  const compared = (a, b, rowA, rowB, column, direction) => {
+    if (a === b) return 0;
+    // What is not known stands last, whichever way is sorted.
+    if (a === null || a === undefined) return direction === "asc" ? 1 : -1;
+    if (b === null || b === undefined) return direction === "asc" ? -1 : 1;
+    return typeof a === "number" && typeof b === "number" ? a - b : String(a) < String(b) ? -1 : 1;
+  };
+  function buildTable(block) {
+    const about = dataOf(block), grid = block.querySelector(".grid");
+    const rows = about.rows.map(row => Object.fromEntries(row.map((value, place) => [`c${place}`, value])));
+    const columns = about.columns.map(({name, kind}, place) => ({
+      title: titled(name), field: `c${place}`, sorter: compared, frozen: place === 0, headerTooltip: name,
+      hozAlign: kind === "text" ? "left" : "right", headerHozAlign: kind === "text" ? "left" : "right",
+      formatter: cell => {
+        const value = cell.getValue(), text = document.createElement("span");
+        text.textContent = written(kind, value);
+        if (kind === "seconds") text.title = exact(kind, value);
+        return text;
+      },
+      maxInitialWidth: place === 0 ? (innerWidth < 700 ? 170 : 300) : 340, minWidth: 60,
+    }));
+    const table = new Tabulator(grid, {
+      data: rows, columns, layout: "fitDataFill", height: rows.length > 14 ? Math.min(520, innerHeight * .7) : undefined,
+      renderHorizontal: "basic", columnDefaults: {headerSortTristate: false, resizable: "header"},
+      placeholder: "no row contains this text", accessibility: true,
+    });
+    block.table = table;
+    table.on("tableBuilt", () => {
+      for (const head of grid.querySelectorAll(".tabulator-col")) {
+        head.tabIndex = 0;
+        head.addEventListener("keydown", event => {
+          if (event.key !== "Enter" && event.key !== " ") return;
+          event.preventDefault();
+          head.click();
+        });
+      }
+      const holder = grid.querySelector(".tabulator-tableholder");
+      holder.tabIndex = 0;
+      holder.setAttribute("role", "region");
+      holder.setAttribute("aria-label", about.title);
+      block.dataset.built = rows.length;
+    });
+    block.querySelector(".filter").addEventListener("input", event => {
+      const words = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
+      const texts = row => about.columns.map((_, place) => row[`c${place}`]).join("\n").toLowerCase();
+      table.setFilter(row => { const text = texts(row); return words.every(word => text.includes(word)); });
+    });
+  }
+  function csvOf(about) {
+    const cell = value => value === null ? "" : /[",\n]/.test(value) ? `"${String(value).replaceAll('"', '""')}"` : value;
+    return [about.columns.map(column => column.name), ...about.rows].map(row => row.map(cell).join(",")).join("\n") + "\n";
+  }
+  function wireTable(block) {
+    const sql = block.querySelector(".sql-text"), opener = block.querySelector("button.sql");
+    block.querySelector("button.csv").addEventListener("click", () => {
+      const about = dataOf(block);
+      saved(`${about.name}.csv`, csvOf(about));
+      say(`${about.name}.csv: times in seconds`);
+    });
+    opener.addEventListener("click", () => {
+      sql.hidden = !sql.hidden;
+      opener.setAttribute("aria-expanded", String(!sql.hidden));
+    });
+    block.querySelector("button.copy").addEventListener("click", async () => {
+      const text = sql.querySelector("code").textContent;
+      try { await navigator.clipboard.writeText(text); say("SQL copied"); } catch {
+        getSelection().selectAllChildren(sql.querySelector("code"));
+        say("SQL selected: copy it with the keyboard");
+      }
+    });
+  }
+
+  // Matrices
+  function element(name, text, more = {}) {
+    const made = document.createElement(name);
+    if (text !== undefined) made.textContent = text;
+    return Object.assign(made, more);
+  }
+  function headed(corner, names) {
+    const head = element("thead"), row = element("tr");
+    row.append(element("th", corner, {scope: "col"}), ...names.map(name => element("th", name, {scope: "col", title: name})));
+    head.append(row);
+    return head;
+  }
+  function buildMatrix(block) {
+    const about = dataOf(block), scroll = block.querySelector(".scroll");
+    const measureBox = block.querySelector("select"), stepsBox = block.querySelector(".steps");
+    const order = about.order || about.columns;
+    function show() {
+      const place = Number(measureBox.value), measure = about.measures[place];
+      const rows = about.rows.map((row, index) => [row, index]).filter(([row]) => !stepsBox || stepsBox.checked || !row.steps);
+      const at = (row, column) => { const cell = about.cells[`${row},${column}`]; return cell ? cell[place] : null; };
+      const columns = about.columns.map((name, index) => [name, index])
+        .filter(([, index]) => rows.some(([, row]) => at(row, index)))
+        .sort(([a], [b]) => order.indexOf(a) - order.indexOf(b));
+      const table = element("table"), body = element("tbody");
+      table.append(headed("workload", columns.map(([name]) => name)), body);
+      for (const [row, index] of rows) {
+        const line = element("tr");
+        line.append(element("th", row.name, {scope: "row", title: row.name}));
+        const values = columns.map(([, column]) => at(index, column));
+        const known = values.filter(Boolean).map(([mean]) => mean);
+        const best = known.length > 1 ? (measure.best === "low" ? Math.min : Math.max)(...known) : null;
+        for (const value of values) {
+          if (!value) { line.append(element("td", "–", {className: "none"})); continue; }
+          const [mean, half, count] = value;
+          const cell = element("td", written(measure.kind, mean), {title: [
+            exact(measure.kind, mean), half === null ? "" : `± ${written(measure.kind, half)}`, count > 1 ? `${count} replicates` : "",
+          ].filter(Boolean).join(", ")});
+          if (mean === best) cell.className = "best";
+          if (half !== null) cell.append(element("small", `± ${written(measure.kind, half)}`));
+          line.append(cell);
+        }
+        body.append(line);
+      }
+      scroll.replaceChildren(table);
+    }
+    measureBox.addEventListener("change", show);
+    if (stepsBox) stepsBox.addEventListener("change", show);
+    show();
+  }
+  function buildComparison(block) {
+    const about = dataOf(block), scroll = block.querySelector(".scroll"), box = block.querySelector("select");
+    function show() {
+      const cells = about.measures[box.value], table = element("table"), body = element("tbody");
+      table.append(headed("", about.names), body);
+      about.names.forEach((name, row) => {
+        const line = element("tr");
+        line.append(element("th", name, {scope: "row", title: name}));
+        about.names.forEach((other, column) => {
+          const value = cells[`${row},${column}`];
+          if (!value || value[0] === null) { line.append(element("td", row === column ? "" : "–", {className: "none"})); return; }
+          const [score, wins, losses] = value;
+          const cell = element("td", (score > 0 ? "+" : score < 0 ? "−" : "") + Math.abs(score).toFixed(2), {
+            title: `${name} wins ${Math.round(100 * wins)} % of the jobs, ${other} ${Math.round(100 * losses)} %`,
+          });
+          const strength = Math.round(Math.min(1, Math.abs(score) * 1.6) * 45);
+          cell.style.background = `color-mix(in srgb, var(${score > 0 ? "--c2" : "--c4"}) ${strength}%, transparent)`;
+          line.append(cell);
+        });
+        body.append(line);
+      });
+      scroll.replaceChildren(table);
+    }
+    box.addEventListener("change", show);
+    show();
+  }
+
+  // Figures: panels side by side wrap to the width, colours follow the scheme.
+  const AXES = 56, LEGEND = 50, KEY = 150;
+  const panelWidth = node => node.width || Math.max(0, ...(node.layer || []).map(panelWidth));
+  const beside = legend => legend !== null && (!legend || !["top", "bottom", "bottom-right"].includes(legend.orient));
+  const hasLegend = node =>
+    Boolean(node.encoding && node.encoding.color && node.encoding.color.field && beside(node.encoding.color.legend)) ||
+    (node.layer || []).some(hasLegend);
+  function fitted(node, room) {
+    if (node.vconcat) {
+      // Rows of one panel each are one row of panels.
+      const single = node.vconcat.filter(part => part.hconcat && part.hconcat.length === 1);
+      if (single.length > 1 && single.length === node.vconcat.filter(part => part.hconcat).length) {
+        const {data, ...first} = single[0];
+        const panels = single.map(part => part.data ? {data: part.data, ...part.hconcat[0]} : part.hconcat[0]);
+        const rest = node.vconcat.filter(part => !part.hconcat);
+        return fitted({...node, vconcat: [{...first, hconcat: panels}, ...rest, {}].filter(part => Object.keys(part).length)}, room);
+      }
+      return {...node, vconcat: node.vconcat.map(part => fitted(part, room)).filter(Boolean)};
+    }
+    if (node.hconcat) {
+      const {hconcat, ...rest} = node, gap = node.spacing ?? 14;
+      const total = panels => panels.reduce((sum, panel) => sum + panelWidth(panel) + AXES + (hasLegend(panel) ? LEGEND : 0) + gap, -gap);
+      // Heatmaps have cells of whole pixels: three wide, or two.
+      let panels = hconcat;
+      if (total(panels) > room) panels = panels.map(panel => panelWidth(panel) === 300 ? {...panel, width: 200} : panel);
+      panels = panels.map(panel => narrowed(panel, room));
+      const need = Math.max(...panels.map(panelWidth)) + AXES + gap;
+      const columns = total(panels) <= room ? panels.length
+        : Math.max(1, Math.floor((room + gap - (panels.some(hasLegend) ? LEGEND : 0)) / need));
+      return {...rest, concat: panels, columns, align: "each"};
+    }
+    if (node.name === "key" && panelWidth(node) > room) return null;
+    return narrowed(node, room);
+  }
+  function narrowed(panel, room) {
+    const width = panelWidth(panel), inside = Math.floor(room - AXES - (hasLegend(panel) ? LEGEND : 8));
+    const wanted = width >= 600 ? Math.min(Math.max(inside, 160), 1040)
+      : width <= inside ? width : width === 300 && inside >= 200 ? 200 : Math.max(120, inside);
+    return !width || wanted === width ? panel : {...panel, width: wanted};
+  }
+  function keysNarrowed(node, room) {
+    if (Array.isArray(node)) return node.map(part => keysNarrowed(part, room));
+    if (!node || typeof node !== "object") return node;
+    return Object.fromEntries(Object.entries(node).map(([key, part]) => [key,
+      key === "legend" && part && part.columns > 1 ? {...part, columns: Math.max(1, Math.min(part.columns, Math.floor(room / KEY)))}
+        : key === "datasets" ? part : keysNarrowed(part, room)]));
+  }
+  function recoloured(value) {
+    if (typeof value === "string") return DARK[value] || value;
+    if (Array.isArray(value)) return value.map(recoloured);
+    if (value && typeof value === "object") return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, recoloured(part)]));
+    return value;
+  }
+  function themed(spec) {
+    const style = getComputedStyle(document.documentElement), at = name => style.getPropertyValue(name).trim();
+    const {datasets, ...rest} = spec;
+    const shown = dark.matches ? recoloured(rest) : rest, font = "system-ui, Segoe UI, Roboto, Helvetica Neue, DejaVu Sans, sans-serif";
+    const label = {labelColor: at("--soft"), titleColor: at("--soft"), labelFont: font, titleFont: font};
+    const config = shown.config || {};
+    return {...shown, datasets, background: "transparent", config: {
+      ...config, font,
+      axis: {...config.axis, ...label, domainColor: at("--line-strong"), tickColor: at("--line-strong"), gridColor: at("--line"), labelFontSize: 11},
+      legend: {...config.legend, ...label, labelFontSize: 11, titleFontSize: 11},
+      title: {...config.title, color: at("--ink"), subtitleColor: at("--soft"), font, subtitleFont: font, fontWeight: 600},
+      view: {...config.view, stroke: at("--line-strong")},
+      text: {color: at("--ink")},
+    }};
+  }
+  const drawn = item => (item.items || []).reduce((sum, part) => sum + drawn(part), item.marktype && item.role === "mark" ? item.items.length : 0);
+  async function embed(figure, place, room) {
+    const spec = themed(keysNarrowed(fitted(dataOf(figure), room), room));
+    // The inner element: Vega says of its container what it is, and would take the words for those who cannot see.
+    const result = await vegaEmbed(place.querySelector(".inner"), spec, {mode: "vega-lite", ast: true, actions: false, renderer: "canvas", tooltip: {theme: "custom"}});
+    if (figure.view) figure.view.finalize();
+    figure.view = result.view;
+  }
+  async function draw(figure) {
+    const place = figure.querySelector(".drawing"), room = place.clientWidth;
+    if (!room) return;
+    figure.drawnFor = [room, dark.matches];
+    try {
+      // How wide labels are is known only when they are drawn: what is too wide is drawn again, narrower.
+      for (let less = 0, tries = 0; tries < 3; tries++) {
+        await embed(figure, place, room - less);
+        const over = Math.ceil(place.querySelector("canvas").getBoundingClientRect().width) - room;
+        if (over <= 0) break;
+        less += over;
+      }
+      figure.dataset.marks = drawn(figure.view.scenegraph().root);
+      if (figure.dataset.marks === "0") console.warn(`${figure.id}: nothing is drawn`);
+      place.classList.add("done");
+    } catch (error) {
+      place.textContent = `This figure cannot be drawn: ${error.message}`;
+      console.error(error);
+    }
+  }
+
+  // What is seen is built; the rest waits until it is scrolled to, printed, or asked for.
+  let queue = Promise.resolve();
+  function build(block) {
+    if (block.begun) return;
+    block.begun = true;
+    if (block.matches("figure")) queue = queue.then(() => draw(block));
+    else buildTable(block);
+  }
+  const near = new IntersectionObserver(entries => {
+    for (const entry of entries) if (entry.isIntersecting) { near.unobserve(entry.target); build(entry.target); }
+  }, {rootMargin: "600px 0px"});
+  const blocks = [...document.querySelectorAll("figure.block, .block.table")];
+  for (const block of blocks) near.observe(block);
+  document.querySelectorAll(".block.table").forEach(wireTable);
+  document.querySelectorAll(".block.matrix").forEach(buildMatrix);
+  document.querySelectorAll(".block.compare").forEach(buildComparison);
+  window.swflowReport = {
+    async buildAll() { blocks.filter(block => block.offsetParent).forEach(build); await queue; },
+    get figures() { return document.querySelectorAll("figure.block"); },
+  };
+  addEventListener("beforeprint", () => window.swflowReport.buildAll());
+  let waiting;
+  function redraw() {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => {
+      for (const figure of document.querySelectorAll("figure.block")) {
+        const room = figure.querySelector(".drawing").clientWidth;
+        if (figure.drawnFor && room && (figure.drawnFor[0] !== room || figure.drawnFor[1] !== dark.matches)) queue = queue.then(() => draw(figure));
+      }
+    }, 150);
+  }
+  addEventListener("resize", redraw);
+  dark.addEventListener("change", redraw);
+
+  // Navigation: a drawer on a narrow page; in a single file, pages are articles that the address chooses.
+  const menu = document.getElementById("menu"), nav = document.getElementById("navigation"), shade = document.getElementById("shade");
+  function drawer(open) {
+    nav.classList.toggle("open", open);
+    shade.hidden = !open;
+    menu.setAttribute("aria-expanded", String(open));
+    if (open) nav.querySelector("a").focus(); else if (nav.contains(document.activeElement)) menu.focus();
+  }
+  menu.addEventListener("click", () => drawer(!nav.classList.contains("open")));
+  shade.addEventListener("click", () => drawer(false));
+  nav.addEventListener("click", event => { if (event.target.closest("a")) drawer(false); });
+  addEventListener("keydown", event => { if (event.key === "Escape" && nav.classList.contains("open")) drawer(false); });
+  const articles = [...document.querySelectorAll("article")];
+  function route() {
+    if (articles.length < 2) return;
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const article = (target && target.closest("article")) || articles[0];
+    for (const other of articles) other.hidden = other !== article;
+    for (const link of nav.querySelectorAll("[data-page]")) {
+      if (link.dataset.page === article.id) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
+    }
+    document.title = `${article.dataset.title} · swflow report`;
+    if (!target || target === article) scrollTo(0, 0); else target.scrollIntoView();
+  }
+  addEventListener("hashchange", route);
+  route();
+})();

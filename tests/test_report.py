@@ -1,0 +1,217 @@
+"""The report: what stands on its pages, its bytes, and what used to break it."""
+
+import json
+import re
+import time
+
+import duckdb
+import polars as pl
+import pytest
+import yaml
+
+from swflow.database import load
+from swflow.errors import SwflowError
+from swflow.figures import FIGURES, draw, write
+from swflow.jobs import Workload, write_workload
+from swflow.machine import Machine
+from swflow.published.views import COVERAGE
+from swflow.report import read_figures, write_report
+from swflow.report.tables import TABLES
+from swflow.report.units import duration, number
+from swflow.runs import simulate_all
+from test_runs import SCHEDULERS, write_workloads
+
+CONFIG = {
+    "seed": 1,
+    "studies": {
+        "waits": {"title": "Who waits <less>?", "logs": ["A", "B"],
+                  "runs": [{"workloads": ["{log}"], "schedulers": ["fcfs", "easy"]}]},
+        "one": {"logs": ["A"], "figures": ["bubbles"], "runs": [{"workloads": ["{log}"], "schedulers": ["easy"]}]},
+    },
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Make a database of two logs under two schedulers, and the config that asked for it."""
+    folder = tmp_path_factory.mktemp("report")
+    for path in write_workloads(folder, 2):
+        simulate_all(path, SCHEDULERS, folder / "runs" / path.stem)
+    load([folder / "runs/A", folder / "runs/B"], folder / "d.duckdb")
+    (folder / "config.yaml").write_text(yaml.safe_dump(CONFIG))
+    write_report(folder / "d.duckdb", folder / "site", studies=folder / "config.yaml")
+    return folder
+
+
+def blocks(html, kind="data"):
+    """Return the data of a page."""
+    return [json.loads(text) for text in re.findall(rf'<script type="application/json" class="{kind}">(.*?)</script>',
+                                                    html, flags=re.DOTALL)]  # fmt: skip
+
+
+def test_there_is_a_page_per_study_and_per_log(folder):
+    pages = {str(path.relative_to(folder / "site")) for path in (folder / "site").rglob("*.html")}
+    assert pages == {"index.html", "tables.html", "studies/waits.html", "studies/one.html", "logs/A.html",
+                     "logs/B.html"}  # fmt: skip
+    for page in pages:
+        html = (folder / "site" / page).read_text()
+        assert "default-src 'none'" in html and "unsafe-eval" not in html and "script-src 'self'" in html
+        assert not re.search(r"https?://", html), page
+        for target in re.findall(r'(?:href|src)="([^"#]+)"', html):
+            assert (folder / "site" / page).parent.joinpath(target).resolve().is_file(), (page, target)
+
+
+def test_a_study_says_its_title_and_its_answer(folder):
+    html = (folder / "site/studies/waits.html").read_text()
+    assert "<h1>Who waits &lt;less&gt;?</h1>" in html
+    with duckdb.connect(folder / "d.duckdb", read_only=True) as connection:
+        waits = dict(connection.execute("SELECT run, mean_wait_time FROM metrics").fetchall())
+    lead = re.search(r'<p class="lead">(.*?)</p>', html).group(1).replace("\u00a0", " ")
+    assert lead.startswith(f"easy shortens the mean wait of fcfs on A from {duration(waits['A/fcfs'])} to "
+                           f"{duration(waits['A/easy'])} (−")  # fmt: skip
+    assert "shortest mean wait on 1 of 2 workloads" in lead
+    assert "Who waits &lt;less&gt;?" in (folder / "site/index.html").read_text()
+
+
+def test_every_run_is_in_the_tables_and_their_sql_gives_their_rows(folder):
+    with duckdb.connect(folder / "d.duckdb", read_only=True) as connection:
+        for page in ("tables.html", "studies/waits.html", "logs/B.html"):
+            html = (folder / "site" / page).read_text()
+            tables = [block for block in blocks(html) if block.get("name") in TABLES]
+            queries = re.findall(r"<pre><code>(.*?)</code></pre>", html, flags=re.DOTALL)
+            assert tables and len(tables) == len(queries)
+            for table, sql in zip(tables, queries, strict=True):
+                for entity, mark in (("&#39;", "'"), ("&#34;", '"'), ("&gt;", ">"), ("&lt;", "<"), ("&amp;", "&")):
+                    sql = sql.replace(entity, mark)
+                assert len(connection.execute(sql).fetchall()) == len(table["rows"]), (page, table["name"])
+    metrics = next(block for block in blocks((folder / "site/tables.html").read_text()) if block["name"] == "metrics")
+    assert [row[:2] for row in metrics["rows"]] == [["A", "easy"], ["A", "fcfs"], ["B", "easy"], ["B", "fcfs"]]
+
+
+def test_the_same_database_gives_the_same_bytes_whatever_the_clock_said(folder, tmp_path):
+    with duckdb.connect(tmp_path / "d.duckdb") as connection:
+        connection.execute(f"ATTACH '{folder / 'd.duckdb'}' AS old (READ_ONLY)")
+        connection.execute("COPY FROM DATABASE old TO d")
+        connection.execute("UPDATE runs SET seconds = seconds * 3 + 1")
+    time.sleep(1.1)
+    write_report(tmp_path / "d.duckdb", tmp_path / "site", studies=folder / "config.yaml")
+    first, second = ({path.relative_to(root): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+                     for root in (folder / "site", tmp_path / "site"))  # fmt: skip
+    assert first == second
+
+
+def test_a_single_file_has_all_pages_and_needs_no_other(folder, tmp_path):
+    html = write_report(folder / "d.duckdb", tmp_path, studies=folder / "config.yaml", single_file=True).read_text()
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["index.html"]
+    assert html.count("<article") == 6 and "default-src 'none'" in html
+    assert html.count("window.vegaEmbed=") == 1
+    outside = re.sub(r"<script>.*?</script>", "", html, flags=re.DOTALL)
+    assert not re.search(r'(src|href)="(?!#)', outside)
+    for target in re.findall(r'href="#([^"]+)"', outside):
+        assert f'id="{target}"' in html, target
+
+
+def test_pages_that_are_no_more_are_removed(folder, tmp_path):
+    for config in (CONFIG, {"studies": {"waits": CONFIG["studies"]["waits"]}}):
+        (tmp_path / "c.yaml").write_text(yaml.safe_dump(config))
+        write_report(folder / "d.duckdb", tmp_path / "site", studies=tmp_path / "c.yaml")
+    assert [path.name for path in (tmp_path / "site/studies").iterdir()] == ["waits.html"]
+
+
+def test_without_a_config_all_runs_are_one_study(folder, tmp_path):
+    write_report(folder / "d.duckdb", tmp_path)
+    assert [path.name for path in (tmp_path / "studies").iterdir()] == ["runs.html"]
+    (tmp_path / "no.yaml").write_text("seed: 1")
+    with pytest.raises(SwflowError, match="no studies"):
+        write_report(folder / "d.duckdb", tmp_path, studies=tmp_path / "no.yaml")
+
+
+def test_figures_stand_on_the_page_of_their_study(folder, tmp_path):
+    file = tmp_path / "figures/one/A-heatmap.json"
+    file.parent.mkdir(parents=True)
+    write(draw("heatmap", folder / "d.duckdb", log="A", title="</script><b>", interactive=True), file)
+    write_report(folder / "d.duckdb", tmp_path / "site", read_figures([file]), studies=folder / "config.yaml")
+    page = (tmp_path / "site/studies/one.html").read_text()
+    assert "Drag across a heatmap" in page and "</script><b>" not in page
+    assert "Drag across a heatmap" not in (tmp_path / "site/studies/waits.html").read_text()
+    (tmp_path / "no.json").write_text("{}")
+    with pytest.raises(SwflowError, match="not a figure"):
+        read_figures([tmp_path / "no.json"])
+
+
+def published(database, rows):
+    """Put published values into a database."""
+    with duckdb.connect(database) as connection:
+        connection.executemany(
+            'INSERT INTO published (paper, "table", row, "column", value, workload, scheduler, figure) '
+            "VALUES ('Some 2001', 'Table I', ?, ?, ?, ?, ?, ?)", rows)  # fmt: skip
+        connection.execute("DELETE FROM coverage")
+        connection.execute(COVERAGE)
+
+
+def test_a_published_value_of_zero_is_shown(folder, tmp_path):
+    database = tmp_path / "d.duckdb"
+    database.write_bytes((folder / "d.duckdb").read_bytes())
+    with duckdb.connect(database, read_only=True) as connection:
+        ((mean,),) = connection.execute("SELECT mean_wait_time FROM metrics WHERE run = 'A/easy'").fetchall()
+    published(database, [
+        ("A", "zero", 0.0, "A", "easy", "mean_wait_time"), ("A", "near", mean * 1.03, "A", "easy", "mean_wait_time"),
+        ("A", "far", mean * 2, "A", "easy", "mean_wait_time"), ("Z", "gone", 1.0, "Z", "easy", "mean_wait_time"),
+    ])  # fmt: skip
+    write_report(database, tmp_path / "site", studies=folder / "config.yaml")
+    html = (tmp_path / "site/index.html").read_text()
+    tiles = dict(re.findall(r"<dt>([^<]+)</dt><dd>([^<]+)</dd>", html))
+    with duckdb.connect(database, read_only=True) as connection:
+        ((count,),) = connection.execute("SELECT count(*) FROM published").fetchall()
+    assert {name: int(value.replace(",", "")) for name, value in tiles.items()} == {
+        "published": count, "within 1 %": 0, "within 5 %": 1, "within 10 %": 1, "further off": 2, "missing": count - 3,
+    }  # fmt: skip
+    (table,) = (block for block in blocks(html) if block.get("name") == "reproduction")
+    names = [column["name"] for column in table["columns"]]
+    assert {row[names.index("column")]: row[names.index("difference")] for row in table["rows"]}["zero"] > 0
+    study = (tmp_path / "site/studies/waits.html").read_text()
+    assert "Of 3 published values, 1 are reproduced within 5" in study.replace("\u00a0", " ")
+
+
+def test_numbers_without_an_end_are_written():
+    assert [number(value) for value in (float("inf"), -float("inf"), float("nan"))] == ["inf", "-inf", "nan"]
+
+
+@pytest.mark.parametrize("jobs", [1, 5])
+def test_jobs_that_are_submitted_at_once_have_no_offered_load(jobs, tmp_path):
+    table = pl.DataFrame({
+        "job_id": range(1, jobs + 1), "submit_time": [7.0] * jobs, "run_time": [10.0] * jobs, "processors": [2] * jobs,
+        "estimate": [10.0] * jobs,
+    })  # fmt: skip
+    path = tmp_path / "A.parquet"
+    write_workload(Workload(table, Machine.of(4), "A"), path)
+    simulate_all(path, SCHEDULERS, tmp_path / "runs")
+    load([tmp_path / "runs"], tmp_path / "d.duckdb")
+    write_report(tmp_path / "d.duckdb", tmp_path / "site")
+    assert "all jobs are submitted at once" in (tmp_path / "site/logs/A.html").read_text()
+
+
+def test_checks_and_coverage_are_shown(folder, tmp_path):
+    database = tmp_path / "d.duckdb"
+    database.write_bytes((folder / "d.duckdb").read_bytes())
+    with duckdb.connect(database) as connection:
+        connection.execute(
+            'INSERT INTO checks (workload, "check", severity, message) '
+            "VALUES ('A', 'clock', 'warning', 'Jobs end before they start.')"
+        )
+        connection.execute(
+            "UPDATE coverage SET compared = 7, within_1 = 3, within_5 = 4, within_10 = 5, further_off = 2 "
+            "WHERE paper = (SELECT min(paper) FROM coverage) AND published > 7"
+        )
+    write_report(database, tmp_path / "site")
+    html = (tmp_path / "site/index.html").read_text()
+    assert (
+        "Jobs end before they start." in html
+        and "Jobs end before they start." in (tmp_path / "site/logs/A.html").read_text()
+    )
+    tiles = dict(re.findall(r"<dt>([^<]+)</dt><dd>([^<]+)</dd>", html))
+    assert int(tiles["further off"]) * 3.5 == int(tiles["within 10 %"]) * 1.4 > 0
+
+
+def test_every_kind_of_figure_says_what_it_is():
+    assert all(figure.about and not figure.about.endswith(".") for figure in FIGURES.values())
