@@ -83,13 +83,13 @@ class Tally:
 
     def drop(self, records: pl.DataFrame, reason: str, where: pl.Expr) -> pl.DataFrame:
         """Leave records out, counted under a reason."""
-        chosen = records.select(where.fill_null(False)).to_series()
+        chosen = _chosen(records, where)
         self._count(self.removed, reason, records.filter(chosen)["line"])
         return records.filter(~chosen)
 
     def note(self, records: pl.DataFrame, reason: str, where: pl.Expr) -> None:
         """Count records that are kept."""
-        self._count(self.notes, reason, records.filter(where.fill_null(False))["line"])
+        self._count(self.notes, reason, records.filter(_chosen(records, where))["line"])
 
     def add(self, reason: str, count: int, line: int, *, removed: bool = False) -> None:
         """Count records that are in no table."""
@@ -101,6 +101,11 @@ class Tally:
     def _count(self, counts: dict[str, tuple[int, int]], reason: str, lines: pl.Series) -> None:
         if len(lines):
             self.add(reason, len(lines), int(lines.min()), removed=counts is self.removed)  # type: ignore[arg-type]
+
+
+def _chosen(records: pl.DataFrame, where: pl.Expr) -> pl.Series:
+    """Return which records an expression chooses; one value a record also where the expression is a constant."""
+    return records.select(where.fill_null(False) & pl.col("line").is_not_null()).to_series()
 
 
 @dataclass(frozen=True)
