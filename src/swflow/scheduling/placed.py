@@ -1402,6 +1402,11 @@ def simulate_places(
     [[0, 1, 2], [0, 1, 2, 3], [3]]
     """
     count = len(submit)
+    times = {"submit_time": submit, "run_time": run, "planned_run_time": planned}
+    check_arrays(
+        times, processors, machine, stretch=longest_stretch(resources, count, machine) if resources else 1.0,
+        others={"users": users, "attributes": attributes},
+    )  # fmt: skip
     windows = checked_windows(unavailable, machine)
     about_jobs = (submit, planned, processors, attributes, predict)
     code, given, formula = _order(*order_of(order, "order", *about_jobs))
@@ -1417,11 +1422,6 @@ def simulate_places(
     if attributes is None:
         attributes = np.zeros((count if FORMULA in (code, backfill_code) else 0, 5))
     shares = resources or NOTHING_SHARED
-    times = {"submit_time": submit, "run_time": run, "planned_run_time": planned}
-    check_arrays(
-        times, processors, machine, stretch=longest_stretch(resources, count, machine) if resources else 1.0,
-        others={"users": users, "attributes": attributes},
-    )  # fmt: skip
     _check_together(ALLOCATIONS[allocation], resources, per_event, backfill, lookahead, len(unavailable))
     reservations = {
         "none": 0,
