@@ -41,7 +41,7 @@ class Group(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of the commands, panel by panel."""
         names = super().list_commands(ctx)
-        panels = list(COMMANDS.values())
+        panels = list(dict.fromkeys(COMMANDS.values()))
 
         def place(name: str) -> int:
             panel = getattr(self.get_command(ctx, name), "rich_help_panel", None)

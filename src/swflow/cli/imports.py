@@ -5,12 +5,14 @@ from typing import Annotated, Any
 
 import typer
 
-from swflow.cli.app import app
+from swflow.cli.app import Application, Group, app
 from swflow.cli.terminal import print_table, say
 from swflow.errors import SwflowError
 
-import_app = typer.Typer(help="Import accounting records as a log, with the names of users.", no_args_is_help=True)
-app.add_typer(import_app, name="import")
+import_app = Application(
+    cls=Group, help="Import accounting records as a log, with the names of users.", no_args_is_help=True
+)
+app.add_typer(import_app, name="import", rich_help_panel="Get logs")
 
 Source = Annotated[Path, typer.Argument(help="The file, plain or gzipped.")]
 LogOutput = Annotated[

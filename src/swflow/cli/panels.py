@@ -8,7 +8,9 @@ from typing import Annotated, Any, get_args, get_origin
 #: The panel of a command, by the file that it stands in.
 COMMANDS = {
     "project": "Begin",
+    "imports": "Get logs",
     "logs": "Get logs",
+    "questions": "Get logs",
     "steps": "Make workloads",
     "simulation": "Simulate",
     "results": "Look at results",
