@@ -61,7 +61,9 @@ TABLES: dict[str, str] = {
     "heatmaps": """run VARCHAR, measure VARCHAR, load_low DOUBLE, load_high DOUBLE, value_low DOUBLE,
         value_high DOUBLE, jobs BIGINT""",
     "bubbles": """run VARCHAR, measure VARCHAR, filtered BOOLEAN, decile BIGINT, mean_load DOUBLE, mean_value DOUBLE,
-        jobs BIGINT""",
+        median_load DOUBLE, median_value DOUBLE, jobs BIGINT""",
+    "bubbles_11": """run VARCHAR, measure VARCHAR, filtered BOOLEAN, decile BIGINT, mean_load DOUBLE, mean_value DOUBLE,
+        median_load DOUBLE, median_value DOUBLE, jobs BIGINT""",
     "comparisons": """workload VARCHAR, measure VARCHAR, first VARCHAR, second VARCHAR, distance DOUBLE, score DOUBLE,
         first_wins DOUBLE, second_wins DOUBLE, better VARCHAR""",
     "replicates": """recipe VARCHAR, log VARCHAR, scheduler VARCHAR, measure VARCHAR, replicates BIGINT, mean DOUBLE,
@@ -421,7 +423,8 @@ def _fill_runs(
         )
         summary = summarize(pl.read_parquet(file, columns=["load", "run_time", *HEATMAP_MEASURES]))
         heatmaps[note["run"]] = summary["heatmaps"]
-        for table, frame in (("heatmaps", summary["cells"]), ("bubbles", summary["bubbles"])):
+        for table, part in (("heatmaps", "cells"), ("bubbles", "bubbles"), ("bubbles_11", "bubbles_11")):
+            frame = summary[part]
             _insert_frame(connection, table, frame.with_columns(run=pl.lit(note["run"])))
     return heatmaps
 
