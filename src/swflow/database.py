@@ -88,7 +88,8 @@ _TYPES = {pl.Int64(): "BIGINT", pl.Float64(): "DOUBLE", pl.Boolean(): "BOOLEAN",
 
 #: Every figure of every workload and run, one a row. A draw that is a run and a point of a sweep counts once; those
 #: of a search share their name over many factors, and are left out. Without a scheduler, figures of workloads: the
-#: share of powers of two among the sizes, and how well a synthetic workload fits its source, and the source's own.
+#: share of powers of two among the sizes, the whole factor by which the widest job fills 1,024 processors, how well a
+#: synthetic workload fits its source, and the source's own.
 FIGURES = """
     CREATE VIEW figures AS
     WITH measured AS (
@@ -107,7 +108,11 @@ FIGURES = """
     UNION ALL
     SELECT workload, NULL, 'processors', processors FROM workloads
     UNION ALL
+    SELECT workload, NULL, 'kept_jobs', jobs FROM workloads
+    UNION ALL
     SELECT workload, NULL, 'widest_job', max(processors) FROM jobs GROUP BY workload
+    UNION ALL
+    SELECT workload, NULL, 'static_factor_1024', round(1024 / max(processors)) FROM jobs GROUP BY workload
     UNION ALL
     SELECT workload, NULL, 'power_of_two_percent', 100 * avg(((processors & (processors - 1)) = 0)::INTEGER)
     FROM jobs GROUP BY workload
