@@ -138,8 +138,8 @@ def test_lenient_cleaning_counts_malformed_lines(log, capfd):
 @pytest.mark.parametrize(
     "command",
     [
-        "", "fetch", "clean", "select", "machine", "memory", "moldable", "model", "scale", "adjust", "sweep",
-        "generate lublin", "import sacct", "import pbs", "import gwf", "import csv", "check", "whatif",
+        "", "fetch", "clean", "select", "machine", "memory", "moldable", "model", "scale", "intensify", "adjust",
+        "sweep", "generate lublin", "import sacct", "import pbs", "import gwf", "import csv", "check", "whatif",
         "fidelity", "export", "simulate", "load", "figure", "report", "sql",
     ],
 )  # fmt: skip

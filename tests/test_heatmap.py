@@ -1,6 +1,7 @@
 """Histograms, bubbles and contours against plain double loops."""
 
 import math
+import statistics
 
 import numpy as np
 import polars as pl
@@ -88,6 +89,16 @@ def test_bubbles_and_mean_equal_loops(rows):
     for ours, theirs in zip(points.rows(), expected, strict=True):
         assert ours[1:3] == pytest.approx(theirs[1:3])
     mean = mean_point(points)
+    for classes, place_of in ((10, lambda x: min(int(x * 10), 9)), (11, lambda x: min(int(x * 10 + 0.5), 10))):
+        found = {}
+        for x, y in rows:
+            found.setdefault(place_of(x), []).append((x, y))
+        got = bubbles(*arrays(rows), classes)
+        if all(abs(x * 20 - round(x * 20)) > 1e-9 for x, _ in rows):  # the loops above say what happens at an edge
+            assert dict(got.select("decile", "jobs").rows()) == {place: len(part) for place, part in found.items()}
+            for place, *medians in got.select("decile", "median_load", "median_value").rows():
+                expected_medians = [statistics.median(part) for part in zip(*found[place], strict=True)]
+                assert medians == pytest.approx(expected_medians)
     if not rows:
         assert mean is None
     else:

@@ -356,7 +356,8 @@ def test_a_published_share_is_beside_ours(tmp_path):
     simulate_all(tmp_path / "KTH-SP2.parquet", {"fcfs": {}}, tmp_path / "runs")
     load([tmp_path / "runs"], tmp_path / "d.duckdb")
     _, rows = query(
-        tmp_path / "d.duckdb", "SELECT published, ours FROM reproduction WHERE paper = 'Cirne 2001' AND reason IS NULL"
+        tmp_path / "d.duckdb",
+        "SELECT published, ours FROM reproduction WHERE figure = 'power_of_two_percent' AND reason IS NULL",
     )
     assert rows == [(73.4, 75.0)]
 

@@ -64,7 +64,9 @@ TABLES: dict[str, str] = {
     "heatmaps": """run VARCHAR, measure VARCHAR, load_low DOUBLE, load_high DOUBLE, value_low DOUBLE,
         value_high DOUBLE, jobs BIGINT""",
     "bubbles": """run VARCHAR, measure VARCHAR, filtered BOOLEAN, decile BIGINT, mean_load DOUBLE, mean_value DOUBLE,
-        jobs BIGINT""",
+        median_load DOUBLE, median_value DOUBLE, jobs BIGINT""",
+    "bubbles_11": """run VARCHAR, measure VARCHAR, filtered BOOLEAN, decile BIGINT, mean_load DOUBLE, mean_value DOUBLE,
+        median_load DOUBLE, median_value DOUBLE, jobs BIGINT""",
     "comparisons": """workload VARCHAR, measure VARCHAR, first VARCHAR, second VARCHAR, distance DOUBLE, score DOUBLE,
         first_wins DOUBLE, second_wins DOUBLE, better VARCHAR""",
     "replicates": """recipe VARCHAR, log VARCHAR, scheduler VARCHAR, measure VARCHAR, replicates BIGINT, mean DOUBLE,
@@ -99,6 +101,7 @@ _KEPT: dict[str, dict[str, tuple[str, ...]]] = {
     "jobs": {"workload": ("workload",)},
     "heatmaps": {"run": ("run",)},
     "bubbles": {"run": ("run",)},
+    "bubbles_11": {"run": ("run",)},
     "fairness": {"run": ("run",)},
     "fidelity": {"run": ("run",)},
     "comparisons": {"run": ("first", "second")},
@@ -112,7 +115,8 @@ _TYPES = {pl.Int64(): "BIGINT", pl.Float64(): "DOUBLE", pl.Boolean(): "BOOLEAN",
 
 #: Every figure of every workload and run, one a row. A draw that is a run and a point of a sweep counts once; those
 #: of a search share their name over many factors, and are left out. Without a scheduler, figures of workloads: the
-#: share of powers of two among the sizes, and how well a synthetic workload fits its source, and the source's own.
+#: share of powers of two among the sizes, the whole factor by which the widest job fills 1,024 processors, how well a
+#: synthetic workload fits its source, and the source's own.
 FIGURES = """
     CREATE VIEW figures AS
     WITH measured AS (
@@ -131,7 +135,11 @@ FIGURES = """
     UNION ALL
     SELECT workload, NULL, 'processors', processors FROM workloads
     UNION ALL
+    SELECT workload, NULL, 'kept_jobs', jobs FROM workloads
+    UNION ALL
     SELECT workload, NULL, 'widest_job', max(processors) FROM jobs GROUP BY workload
+    UNION ALL
+    SELECT workload, NULL, 'static_factor_1024', round(1024 / max(processors)) FROM jobs GROUP BY workload
     UNION ALL
     SELECT workload, NULL, 'power_of_two_percent', 100 * avg(((processors & (processors - 1)) = 0)::INTEGER)
     FROM jobs GROUP BY workload
@@ -578,7 +586,7 @@ def _fill_outcomes(
     progress: Callable[[Sequence[Any]], Iterable[Any]],
 ) -> None:
     """Insert the outcomes of runs, and the heatmaps and bubbles that are made of them."""
-    made: dict[str, list[pl.DataFrame]] = {"heatmaps": [], "bubbles": []}
+    made: dict[str, list[pl.DataFrame]] = {"heatmaps": [], "bubbles": [], "bubbles_11": []}
     for file in progress(sorted(notes, key=lambda file: str(notes[file]["run"]))):
         names = {name: notes[file][name] for name in ("run", "workload", "scheduler")}
         connection.execute(
@@ -587,7 +595,7 @@ def _fill_outcomes(
             names | {"file": str(file)},
         )
         summary = summarize(pl.read_parquet(file, columns=["load", "run_time", *HEATMAP_MEASURES]))
-        for table, part in (("heatmaps", "cells"), ("bubbles", "bubbles")):
+        for table, part in (("heatmaps", "cells"), ("bubbles", "bubbles"), ("bubbles_11", "bubbles_11")):
             made[table].append(summary[part].with_columns(run=pl.lit(names["run"])))
     for table, frames in made.items():
         if frames:

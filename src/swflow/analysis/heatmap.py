@@ -151,19 +151,24 @@ def _place(guess: np.ndarray, values: np.ndarray, edges: np.ndarray) -> np.ndarr
     return np.where((values >= edges[place + 1]) & (place < last), place + 1, place)
 
 
-def bubbles(load: np.ndarray, values: np.ndarray) -> pl.DataFrame:
+def bubbles(load: np.ndarray, values: np.ndarray, classes: int = 10) -> pl.DataFrame:
     """
-    Summarize jobs by deciles of the load range: [0, 0.1), [0.1, 0.2) up to 0.9 and more.
+    Summarize jobs by classes of the load: deciles of its range, or eleven classes around 0, 10 up to 100 percent.
 
     Parameters
     ----------
     load, values : float64 array of shape (jobs,)
         Load and performance. A job of which one is not known (NaN) is not counted.
+    classes : {10, 11}
+        Ten are [0, 0.1), [0.1, 0.2) up to 0.9 and more. Eleven are what the text says: "around 0 load, around 10 %, and
+        so on up to 90 % and 100 %", the load rounded to the nearest tenth (half up): the first and the last are half as
+        wide.
 
     Returns
     -------
     polars.DataFrame
-        ``decile`` (0 to 9), ``mean_load``, ``mean_value``, ``jobs``; a row for each decile that has jobs.
+        ``decile`` (from 0), ``mean_load``, ``mean_value``, ``median_load``, ``median_value``, ``jobs``; a row for each
+        class that has jobs. Medians are of the class: a few jobs that were slowed down a thousand times move the mean.
 
     References
     ----------
@@ -172,18 +177,25 @@ def bubbles(load: np.ndarray, values: np.ndarray) -> pl.DataFrame:
 
     Examples
     --------
-    >>> bubbles(np.array([1.0, 1.0, 0.25]), np.array([1.0, 4.0, 7.0])).rows()
-    [(2, 0.25, 7.0, 1), (9, 1.0, 2.5, 2)]
+    >>> bubbles(np.array([1.0, 1.0, 0.25]), np.array([1.0, 4.0, 7.0])).select("decile", "mean_value", "jobs").rows()
+    [(2, 7.0, 1), (9, 2.5, 2)]
+    >>> bubbles(np.array([1.0, 0.25, 0.04]), np.array([4.0, 7.0, 1.0]), classes=11)["decile"].to_list()
+    [0, 3, 10]
     """
     known = ~(np.isnan(load) | np.isnan(values))
     load, values = load[known], values[known]
-    decile = _place(load * 10, load, np.arange(11) / 10)
-    jobs = np.bincount(decile, minlength=10)
+    edges = np.arange(11) / 10 if classes == 10 else np.r_[0.0, np.arange(5, 100, 10) / 100, 1.0]
+    place = _place(load * 10 + (0 if classes == 10 else 0.5), load, edges)
+    jobs = np.bincount(place, minlength=classes)
     some = np.flatnonzero(jobs)
+    in_order = np.argsort(place, kind="stable")
+    parts = np.split(in_order, np.cumsum(jobs[some])[:-1]) if some.size else []
     return pl.DataFrame({
         "decile": some,
-        "mean_load": np.bincount(decile, load, 10)[some] / jobs[some],
-        "mean_value": np.bincount(decile, values, 10)[some] / jobs[some],
+        "mean_load": np.bincount(place, load, classes)[some] / jobs[some],
+        "mean_value": np.bincount(place, values, classes)[some] / jobs[some],
+        "median_load": np.array([np.median(load[part]) for part in parts]),
+        "median_value": np.array([np.median(values[part]) for part in parts]),
         "jobs": jobs[some],
     })  # fmt: skip
 
@@ -300,8 +312,8 @@ def summarize(outcomes: pl.DataFrame) -> dict[str, Any]:
     -------
     dict
         ``heatmaps``: measure to `Heatmap`, logarithmic; ``cells``: their cells, with a column ``measure``;
-        ``bubbles``: of all jobs and of those that the paper's Figure 1 keeps, with columns ``measure`` and
-        ``filtered``.
+        ``bubbles``: of all jobs and of those that the paper's Figure 1 keeps, with columns ``measure``,
+        ``filtered``; ``bubbles_11``: the same for the eleven classes of `bubbles`.
     """
     load, run_time, *measures = (
         outcomes[name].cast(pl.Float64).fill_null(float("nan")).to_numpy()
@@ -312,8 +324,14 @@ def summarize(outcomes: pl.DataFrame) -> dict[str, Any]:
     maps = {measure: heatmap(load, values[measure]) for measure in HEATMAP_MEASURES}
     cells = [found.cells().with_columns(measure=pl.lit(measure)) for measure, found in maps.items()]
     points = [
-        bubbles(load[chosen], values[measure][chosen]).with_columns(measure=pl.lit(measure), filtered=pl.lit(filtered))
-        for measure in HEATMAP_MEASURES
-        for filtered, chosen in ((False, slice(None)), (True, kept))
+        [
+            bubbles(load[chosen], values[measure][chosen], classes).with_columns(
+                measure=pl.lit(measure), filtered=pl.lit(filtered)
+            )
+            for measure in HEATMAP_MEASURES
+            for filtered, chosen in ((False, slice(None)), (True, kept))
+        ]
+        for classes in (10, 11)
     ]
-    return {"heatmaps": maps, "cells": pl.concat(cells), "bubbles": pl.concat(points)}
+    tenths, rounded = map(pl.concat, points)
+    return {"heatmaps": maps, "cells": pl.concat(cells), "bubbles": tenths, "bubbles_11": rounded}

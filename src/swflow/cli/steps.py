@@ -1,4 +1,4 @@
-"""Commands that make workloads of workloads: select, machine, memory, moldable, model, scale."""
+"""Commands that make workloads of workloads: select, machine, memory, moldable, model, scale, intensify."""
 
 from pathlib import Path
 from typing import Annotated
@@ -301,3 +301,23 @@ def scale(
         f"{scaled.name}: factor {made['factor']:.6g}; {made['widened']:,} jobs widened, {made['copied']:,} copied, "
         f"{made['cut']:,} cut to the machine: {made['jobs']:,} jobs"
     )
+
+
+@app.command()
+def intensify(
+    workload: Input,
+    output: Output,
+    factor: Annotated[float, typer.Option(help="By how much the load is multiplied.")],
+    by: Annotated[str, typer.Option(help="What is changed: arrivals or run-times.")] = "arrivals",
+) -> None:
+    """
+    Multiply the load that a workload offers, by denser arrivals or longer run times: the conventional way.
+
+    Seconds are not rounded. What else this changes is said in docs/heatmaps.md.
+
+    Example: `swflow intensify kth.parquet -o kth+load-1.2.parquet --factor 1.2 --by arrivals`
+    """
+    from swflow.workloads.clean import open_workload
+    from swflow.workloads.intensify import intensify as multiply
+
+    save(multiply(open_workload(workload), factor, by=by), output)
