@@ -30,7 +30,7 @@ def table(rows):
             "processors": processors,
             "user_id": user,
         },
-        schema_overrides={name: pl.Float64 for name in ("submit_time", "run_time", "estimate")},
+        schema_overrides=dict.fromkeys(("submit_time", "run_time", "estimate"), pl.Float64),
     ).sort("submit_time", "job_id")
 
 
@@ -98,7 +98,7 @@ def test_who_is_taken_for_short_backfills_first():
     easy = starts(table(rows), 4, policies.Easy())
     assert easy[-2:].tolist() == [20_002, 20_011]
     assert begun[-2:].tolist() == [20_002, 20_011]  # the first was alone when it came
-    both = rows[:-3] + [(20_001, 50, 50, 4, 3), (20_002, 9, 9, 1, 2), (20_002, 1, 9, 1, 1)]
+    both = [*rows[:-3], (20001, 50, 50, 4, 3), (20002, 9, 9, 1, 2), (20002, 1, 9, 1, 1)]
     assert starts(table(both), 4, policies.Easy())[-2:].tolist() == [20_002, 20_011]
     assert starts(table(both), 4, policies.LearnedRunTimes(every=500))[-2:].tolist() == [20_003, 20_002]
 

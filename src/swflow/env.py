@@ -167,4 +167,4 @@ class SchedulingEnv(gymnasium.Env[np.ndarray, np.int64]):
         return {"mean_bounded_slowdown": float(slowdown.mean()), "mean_wait_time": float(wait.mean())}
 
 
-gymnasium.register("swflow/Scheduling-v0", entry_point=SchedulingEnv)
+gymnasium.register("swflow/Scheduling-v0", entry_point="swflow.env:SchedulingEnv")
