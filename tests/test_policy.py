@@ -206,3 +206,108 @@ def test_own_code_that_cannot_be_loaded_is_one_line(tmp_path, monkeypatch, text,
     with pytest.raises(SwflowError, match=says) as error:
         load_own(text, "order")
     assert not re.search(r"\n", str(error.value))
+
+
+FAVOUR = """
+import math
+
+
+def favour(wait, estimate, processors):
+    return -((wait / estimate) ** 3) * processors
+
+
+def shortest(estimate):
+    return estimate
+
+
+def grouped(wait, estimate, processors, unit=2.0):
+    sizes = {"few": 1.0, "many": unit}
+    return -((wait / estimate) ** 3) * processors * sizes["few"]
+
+
+def broken(wait, estimate):
+    if wait > 3:
+        raise ValueError("no\\npatience")
+    return estimate
+
+
+def unknown(width):
+    return width
+
+
+number = 3
+"""
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(FAVOUR)
+    return tmp_path
+
+
+@pytest.fixture
+def crowd():
+    draw = np.random.default_rng(5)
+    rows = [
+        (int(draw.integers(0, 300)), int(run), int(run * draw.integers(1, 4)), int(draw.integers(1, 7)), 1)
+        for run in draw.integers(1, 40, 150)
+    ]
+    return Workload(table(rows), Machine.of(6), "crowd")
+
+
+@pytest.mark.parametrize("allocation", ["count", "first-fit"])
+def test_a_function_of_ones_own_is_an_order(own, crowd, allocation, recwarn):
+    def start(order):
+        return simulate(crowd, Scheduler(order=order, backfill="easy", allocation=allocation))["start_time"].to_list()
+
+    assert start("mine:favour") == start("wfp3") != start("fcfs")
+    assert start("mine:shortest") == start("sjf")
+    assert not [warning for warning in recwarn if "called as Python" in str(warning.message)]
+    with pytest.warns(UserWarning, match="order: mine:grouped is called as Python, a hundred times slower"):
+        assert start("mine:grouped") == start("wfp3")
+
+
+def test_an_error_inside_a_function_is_one_line(own, crowd):
+    with (
+        pytest.warns(UserWarning, match="called as Python"),
+        pytest.raises(SwflowError, match=r"^order: mine:broken: .*mine.py:\d+: ValueError: no patience$"),
+    ):
+        simulate(crowd, Scheduler(order="mine:broken", backfill="easy"))
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"order": "mine:unknown"}, r"order: .*mine.py:\d+: mine:unknown takes 'width'; it may take now, submit_time"),
+        ({"order": "mine:number"}, r"order: mine:number is no function"),
+        ({"policy": "mine"}, r"policy: must be module:Name or file.py:Name, not 'mine'"),
+        ({"policy": "mine:Mine"}, r"policy: mine has no 'Mine'"),
+        ({"policy": "swflow.policies:Easy", "backfill": "easy"}, "backfill: swflow.policies:Easy decides itself"),
+        ({"policy": "swflow.policies:Easy", "prediction": "system"}, "prediction: swflow.policies:Easy may learn"),
+        ({"policy_options": {"slack": 2}}, "policy_options: without a policy"),
+        ({"policy": "swflow.policies:Easy", "policy_options": [2]}, "policy_options: must be names with their values"),
+    ],
+)
+def test_what_is_no_policy_is_refused_when_the_config_is_read(own, options, says):
+    with pytest.raises(SwflowError, match=says) as error:
+        Scheduler.of("mine", options)
+    assert "\n" not in str(error.value)
+
+
+def test_a_policy_is_a_scheduler(crowd):
+    easy = simulate(crowd, Scheduler(policy="swflow.policies:Easy"))
+    assert easy.equals(simulate(crowd, Scheduler(backfill="easy")))
+    with pytest.raises(SwflowError, match=r"policy: swflow.policies:Slack: TypeError: .*unexpected keyword argument"):
+        simulate(crowd, Scheduler(policy="swflow.policies:Slack", policy_options={"slak": 2}))
+
+
+def test_an_edit_of_a_policy_is_another_run_and_nothing_else_is(own):
+    def described(**options):
+        return Scheduler(**options).to_dict()
+
+    mine, easy = described(order="mine:favour"), described(backfill="easy")
+    assert Scheduler.of("mine", mine).to_dict() == mine
+    (own / "mine.py").write_text(FAVOUR.replace("** 3", "** 2"))
+    assert described(order="mine:favour") != mine
+    assert described(backfill="easy") == easy
