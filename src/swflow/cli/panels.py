@@ -25,6 +25,7 @@ OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "Jobs that share nodes": ("runtime", "penalty", "sharing_limit"),
         "Moldable jobs": ("shapes", "shape_choice", "efficiency"),
         "Several centres": ("centre", "dispatch"),
+        "A policy of your own": ("policy", "policy_options"),
     },
     "clean": {
         "Machine": ("machine_processors", "machine_nodes"),

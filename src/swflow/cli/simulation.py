@@ -25,6 +25,7 @@ from swflow.cli.terminal import (
     named_schedulers,
     print_table,
     progress_bar,
+    read_object,
     read_schedulers,
     say,
     say_removed,
@@ -226,6 +227,8 @@ def simulate(
     ] = "requested",
     shape_choice: Annotated[str, typer.Option(help=help_of("shape_choice"))] = "fastest",
     efficiency: Annotated[float, typer.Option(help=help_of("efficiency"))] = 0.5,
+    policy: Annotated[str | None, typer.Option(help=help_of("policy"))] = None,
+    policy_options: Annotated[str | None, typer.Option(help=help_of("policy_options"))] = None,
     processors: Annotated[
         int | None, typer.Option(help="Processors of the machine; by default the workload's own.")
     ] = None,
@@ -272,6 +275,8 @@ def simulate(
         "shapes": shapes,
         "shape_choice": shape_choice,
         "efficiency": efficiency,
+        "policy": policy,
+        "policy_options": read_object(policy_options, "--policy-options") if policy_options else None,
     }
     workloads = [Path(name) for path in workload for name in expand(str(path))]
     if scheduler:

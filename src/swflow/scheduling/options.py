@@ -25,7 +25,8 @@ class Option:
     Parameters
     ----------
     kind : str
-        ``choice``, ``order``, ``text``, ``flag``, ``integer``, ``number``, ``integers``, ``windows`` or ``centres``.
+        ``choice``, ``order``, ``text``, ``flag``, ``integer``, ``number``, ``integers``, ``windows``, ``centres``,
+        ``own`` (an object of a module) or ``mapping``.
     meaning : str
         A sentence, for the command's help and the schema.
     choices : mapping
@@ -210,6 +211,14 @@ OPTIONS: dict[str, Option] = {
     "efficiency": Option(
         "number", "With efficient: the least processor-seconds of a job's shapes over a shape's.", above=0, most=1
     ),
+    "policy": Option(
+        "own", "A class of one's own that decides which jobs start: module:Name, or file.py:Name.", optional=True
+    ),
+    "policy_options": Option(
+        "mapping",
+        "What the policy's class is made with, such as {slack: 2}; on the command line as JSON.",
+        optional=True,
+    ),
 }
 
 #: The choices of each option that has some, and what they mean.
@@ -250,7 +259,9 @@ def schema_of(name: str) -> dict[str, Any]:
     match option.kind:
         case "choice":
             return {"enum": list(option.choices)}
-        case "order" | "text":
+        case "mapping":
+            return {"type": ["object", "null"]}
+        case "order" | "text" | "own":
             return {"type": ["string", "null"] if option.optional else "string"}
         case "flag":
             return {"type": "boolean"}
@@ -337,6 +348,21 @@ def _text(option: Option, value: Any, where: str) -> Any:
     if not isinstance(value, str):
         raise SwflowError(f"{where}: must be a text, not {_shown(value)}")
     return value
+
+
+def _own(option: Option, value: Any, where: str) -> Any:
+    from swflow.scheduling.own import is_own, load_own
+
+    if not is_own(value):
+        raise SwflowError(f"{where}: must be module:Name or file.py:Name, not {_shown(value)}")
+    load_own(value, where)
+    return value
+
+
+def _mapping(option: Option, value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise SwflowError(f"{where}: must be names with their values, not {_shown(value)}")
+    return dict(value)
 
 
 def _flag(option: Option, value: Any, where: str) -> bool:
@@ -478,6 +504,8 @@ _CHECKS: dict[str, Callable[[Option, Any, str], Any]] = {
     "integers": _integers,
     "windows": _windows,
     "centres": _centres,
+    "own": _own,
+    "mapping": _mapping,
 }
 
 
@@ -494,6 +522,9 @@ class Refusal:
     when: Callable[[Any], bool]
     reason: str
 
+
+#: What a policy of one's own leaves to the others.
+_WITH_POLICY = ("policy", "policy_options", "estimates", "prediction", "without_status")
 
 #: What does not go together, in the order in which it is looked for; each function takes a scheduler.
 REFUSALS: tuple[Refusal, ...] = (
@@ -566,6 +597,14 @@ def check_together(scheduler: Any, defaults: Mapping[str, Any]) -> None:
     for refusal in REFUSALS:
         if refusal.when(scheduler):
             raise SwflowError(f"{refusal.option}: {refusal.reason}")
+    if scheduler.policy is None and scheduler.policy_options is not None:
+        raise SwflowError("policy_options: without a policy there is nothing to make with them")
+    if scheduler.policy is not None:
+        for name, default in defaults.items():
+            if name not in _WITH_POLICY and getattr(scheduler, name) != default:
+                raise SwflowError(f"{name}: {scheduler.policy} decides itself, on counted processors; leave {name} out")
+        if scheduler.prediction == "system":
+            raise SwflowError(f"prediction: {scheduler.policy} may learn run times itself; choose another prediction")
     if scheduler.order == LOG:
         for name, default in defaults.items():
             if name not in ("order", "without_status") and getattr(scheduler, name) != default:

@@ -12,6 +12,8 @@ import numpy as np
 from swflow.errors import SwflowError, suggest
 from swflow.expressions import parse_expression
 from swflow.scheduling.options import ORDERS
+from swflow.scheduling.own import is_own
+from swflow.scheduling.own_order import OwnOrder, own_function
 
 #: The formulas of the orders that have names.
 NAMED: dict[str, str] = {name: order.formula for name, order in ORDERS.items()}
@@ -31,8 +33,8 @@ FUNCTIONS: dict[str, Callable[..., float]] = {
 #: Those of them that change while a job waits.
 CHANGING = ("now", "wait")
 
-# The arguments of a key function, as the kernels pass them; `wait` follows from the first two.
-_PARAMETERS = (
+#: The arguments of a key function, as the kernels pass them; `wait` follows from the first two.
+PARAMETERS = (
     "now",
     "submit_time",
     "estimate",
@@ -93,12 +95,12 @@ class _WithFloats(ast.NodeTransformer):
 
 def check_order(order: str, option: str) -> None:
     """
-    Raise an error unless a text is a named order or a formula.
+    Raise an error unless a text is a named order, a formula, or names a function of the user's.
 
     Parameters
     ----------
     order : str
-        Such as ``sjf`` or ``-(wait / estimate) ** 3 * processors``.
+        Such as ``sjf``, ``-(wait / estimate) ** 3 * processors`` or ``mine:favour``.
     option : str
         The option that it is for, for the error.
 
@@ -113,7 +115,9 @@ def check_order(order: str, option: str) -> None:
     Traceback (most recent call last):
     swflow.errors.SwflowError: order: '-wiat': unknown name 'wiat' at position 2; did you mean 'wait'?
     """
-    if order not in NAMED:
+    if is_own(order):
+        own_function(order, option)
+    elif order not in NAMED:
         _parse(order, option)
 
 
@@ -174,7 +178,7 @@ def compile_formula(text: str, option: str = "order") -> Formula:
     from swflow.scheduling.engine.queue import key_function
 
     tree, names = parsed(text, option)
-    function = _compiled(text, tree, option, _PARAMETERS, "    wait = now - submit_time\n", key_function)
+    function = _compiled(text, tree, option, PARAMETERS, "    wait = now - submit_time\n", key_function)
     return Formula(text, function, names)
 
 
@@ -259,7 +263,7 @@ def kernel_order(
     Parameters
     ----------
     order : str or callable
-        A name, a formula, or a function of nine floats.
+        A name, a formula, ``module:function``, or a function of nine floats.
     option : str
         The option that it is for, for errors.
     submit, planned : float64 array of shape (jobs,)
@@ -282,6 +286,11 @@ def kernel_order(
         from swflow.scheduling.engine.queue import key_function
 
         return key_function(getattr(order, "py_func", order))
+    if is_own(order):
+        own = OwnOrder(order, option)
+        if set(own.names).isdisjoint(CHANGING) and not (predict and "estimate" in own.names):
+            return own.keys(submit, planned, processors.astype(np.float64), attributes)
+        return own
     tree, names = parsed(order, option)
     if not (names.isdisjoint(CHANGING) and (not predict or "estimate" not in names)):
         return compile_formula(order, option).function

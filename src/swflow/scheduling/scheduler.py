@@ -9,8 +9,12 @@ from typing import Any
 from swflow.errors import SwflowError, suggest
 from swflow.scheduling.options import CHOICES, LOG, OPTIONS, check_together, checked, require_choice
 from swflow.scheduling.orders import check_penalty
+from swflow.scheduling.own import is_own, own_digest
 
 __all__ = ["CHOICES", "LOG", "Scheduler", "require_choice"]
+
+#: Among the options as plain data: the hashes of the user's own code that they name.
+OWN_CODE = "own_code"
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,13 @@ class Scheduler:
         With ``efficient``: a shape is chosen only if its processors times its run time are at most those of
         the job's thriftiest shape over this; above 0, up to 1.
 
+    policy : str, optional
+        A class that decides which jobs start, ``module:Name`` or ``file.py:Name``; see
+        `swflow.scheduling.policy.Policy`. Of the other options only ``estimates``, ``prediction`` and ``without_status``
+        go with it.
+    policy_options : mapping, optional
+        The arguments that the class is made with.
+
     Raises
     ------
     SwflowError
@@ -95,6 +106,8 @@ class Scheduler:
     shapes: str = "requested"
     shape_choice: str = "fastest"
     efficiency: float = 0.5
+    policy: str | None = None
+    policy_options: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         for name in OPTIONS:
@@ -112,6 +125,7 @@ class Scheduler:
         """Make the scheduler that the config calls ``name``, with an error that names it."""
         if not isinstance(options, Mapping):
             raise SwflowError(f"schedulers: {name}: must be options with their values, not {options!r}")
+        options = {option: value for option, value in options.items() if option != OWN_CODE}
         for option in options:
             if option not in OPTIONS:
                 raise SwflowError(f"schedulers: {name}: unknown key {option!r}{suggest(str(option), OPTIONS)}")
@@ -122,8 +136,16 @@ class Scheduler:
             raise SwflowError(f"schedulers: {name}: {error}") from None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return every option, defaults included, as plain data; a function is named by its module and name."""
-        return json.loads(json.dumps(asdict(self), default=_name_of))
+        """
+        Return every option, defaults included, as plain data; a function is named by its module and name.
+
+        Code of the user's own that options name comes with a hash of its source, so that an edit makes another run.
+        """
+        options: dict[str, Any] = json.loads(json.dumps(asdict(self), default=_name_of))
+        named = [options["policy"], options["order"], options["backfill_order"]]
+        named += [centre.get(option) for centre in self.centres for option in ("order", "backfill_order")]
+        own = sorted({text for text in named if is_own(text)})
+        return options | ({OWN_CODE: {text: own_digest(text) for text in own}} if own else {})
 
 
 #: What an option is where nothing is said.

@@ -13,6 +13,7 @@ from swflow.jobs import NEEDED_COLUMNS, Workload, check_arrays, check_columns, c
 from swflow.machine import MOST_PROCESSORS, free_memory
 from swflow.scheduling import orders
 from swflow.scheduling.options import require_moment, require_window
+from swflow.scheduling.own_order import OwnOrder
 from swflow.scheduling.scheduler import LOG, Scheduler
 
 #: The columns of an outcomes table, in order. Times are seconds; ``load`` is filled by the analysis, ``places`` (the
@@ -249,6 +250,8 @@ def prepare(workload: Workload, scheduler: Scheduler, *, short_queues: bool = Tr
     submit, processors = jobs["submit_time"].to_numpy(), jobs["processors"].to_numpy()
     run, _ = _run_times(jobs, scheduler)
     planned = planned_run_times(run, np.maximum(run, jobs["estimate"].to_numpy()), scheduler.prediction)
+    if scheduler.policy is not None:
+        return _prepare_policy(jobs, run, planned, workload.machine.processors, scheduler)
     predict = scheduler.prediction == "system"
     attributes = _attributes(jobs)
     options: dict[str, Any] = {
@@ -275,8 +278,11 @@ def prepare(workload: Workload, scheduler: Scheduler, *, short_queues: bool = Tr
         if scheduler.shapes == "submit":
             seen = (submit[job], shapes_planned, table["processors"].to_numpy(), attributes[job])
 
+    made: list[Any] = []
+
     def keys(order: str | Callable[..., float], option: str) -> Any:
-        return orders.kernel_order(order, option, *seen, predict)
+        made.append(orders.kernel_order(order, option, *seen, predict))
+        return made[-1]
 
     order = keys(scheduler.order, "order")
     queue = {
@@ -295,6 +301,7 @@ def prepare(workload: Workload, scheduler: Scheduler, *, short_queues: bool = Tr
 
         def counted() -> Schedule:
             found = simulation.simulate(submit, run, planned, processors, machine, **options)
+            _require_success(made)
             return Schedule(
                 found.start,
                 centre=pl.Series(found.centre, dtype=pl.Int64()) + 1 if centres else None,
@@ -308,6 +315,7 @@ def prepare(workload: Workload, scheduler: Scheduler, *, short_queues: bool = Tr
 
     def in_places() -> Schedule:
         result = simulate_places(submit, run, planned, processors, machine, allocation=scheduler.allocation, **options)
+        _require_success(made)
         return Schedule(result.start, _as_text(result) if scheduler.places else None)
 
     resources = _resources(workload, jobs, scheduler)
@@ -317,6 +325,7 @@ def prepare(workload: Workload, scheduler: Scheduler, *, short_queues: bool = Tr
         result = simulate_places(
             submit, whole, planned, processors, machine, allocation=scheduler.allocation, resources=resources, **options
         )
+        _require_success(made)
         return Schedule(
             result.start,
             _as_text(result) if scheduler.places else None,
@@ -331,6 +340,33 @@ def prepare(workload: Workload, scheduler: Scheduler, *, short_queues: bool = Tr
     if resources is not None:
         options["resources"] = resources
     return in_places
+
+
+def _require_success(made: Iterable[Any]) -> None:
+    """Raise the error that happened in a function of the user's own, if one did."""
+    for order in made:
+        if isinstance(order, OwnOrder):
+            order.require_success()
+
+
+def _prepare_policy(
+    jobs: pl.DataFrame, run: np.ndarray, planned: np.ndarray, machine: int, scheduler: Scheduler
+) -> Callable[[], Schedule]:
+    """Return the call that asks a policy of the user's own; it is made anew at every call."""
+    from swflow.scheduling.own import error_inside, load_own
+    from swflow.scheduling.policy import plain_jobs, simulate_policy
+
+    name = str(scheduler.policy)
+    kind, options = load_own(name, "policy"), dict(scheduler.policy_options or {})
+
+    def decided() -> Schedule:
+        try:
+            policy = kind(**options)
+        except Exception as error:  # whatever the user's code raises
+            raise SwflowError(f"policy: {name}: {error_inside(error)}") from error
+        return Schedule(simulate_policy(plain_jobs(jobs, planned), run.tolist(), machine, policy, name).start)
+
+    return decided
 
 
 def _resources(workload: Workload, jobs: pl.DataFrame, scheduler: Scheduler) -> Any:

@@ -1,0 +1,107 @@
+"""First come, first served, EASY and slack-based backfilling, as short as they can be said."""
+
+from collections.abc import Iterable, Sequence
+
+from swflow.scheduling.policy import Job, MachineView, Profile
+
+
+class Fcfs:
+    """The head of the queue starts as soon as it fits; nobody overtakes it."""
+
+    def decide(self, now: float, queue: Sequence[Job], running: Sequence[Job], machine: MachineView) -> Iterable[Job]:
+        """Start jobs from the front of the queue while they fit."""
+        free = machine.free
+        for job in queue:
+            free -= job.processors
+            if free < 0:
+                return
+            yield job
+
+
+class Easy:
+    """
+    The head has a reservation, and a later job may start if it does not delay the head.
+
+    D. A. Lifka, "The ANL/IBM SP scheduling system", JSSPP 1995.
+    """
+
+    def decide(self, now: float, queue: Sequence[Job], running: Sequence[Job], machine: MachineView) -> Iterable[Job]:
+        """Start jobs from the front while they fit, then whoever ends by the shadow time or fits beside the head."""
+        free, starting = machine.free, []
+        waiting = iter(queue)
+        for head in waiting:
+            if head.processors > free:
+                break
+            free -= head.processors
+            starting.append(head)
+        else:
+            return starting
+        shadow, extra = machine.shadow(head, starting)
+        for job in self.backfill_order(waiting):
+            in_time = now + job.estimate <= shadow
+            if job.processors <= free and (in_time or job.processors <= extra):
+                free -= job.processors
+                extra -= 0 if in_time else job.processors
+                starting.append(job)
+                if not free:
+                    break
+        return starting
+
+    def backfill_order(self, jobs: Iterable[Job]) -> Iterable[Job]:
+        """Return the jobs behind the head in the order in which they are tried; here that of the queue."""
+        return jobs
+
+
+class Slack:
+    """
+    Slack-based backfilling: a job may be overtaken as long as it starts by its deadline.
+
+    D. Talby, D. G. Feitelson, "Supporting priorities and improving utilization of the IBM SP scheduler using
+    slack-based backfilling", IPPS 1999. The deadline is the start that the job was promised at its submission, and
+    its slack. Jobs are planned in the order of their deadlines; whoever fits now starts, the shortest first, if the
+    plan still keeps every deadline that it kept before.
+
+    Parameters
+    ----------
+    slack : float
+        The slack as a multiple of a job's estimate; with 0 no promise is ever moved.
+    """
+
+    def __init__(self, slack: float = 1.0) -> None:
+        self.slack = slack
+        self.deadlines: dict[int, float] = {}
+
+    def decide(self, now: float, queue: Sequence[Job], running: Sequence[Job], machine: MachineView) -> Iterable[Job]:
+        """Promise newcomers a start, then try to start the shortest jobs."""
+        waiting = sorted((job for job in queue if job.number in self.deadlines), key=self._deadline)
+        planned = machine.profile()
+        starts = {job.number: self._place(job, planned) for job in waiting}
+        for job in queue:
+            if job.number not in self.deadlines:
+                starts[job.number] = self._place(job, planned)
+                self.deadlines[job.number] = starts[job.number] + self.slack * job.estimate
+                waiting.append(job)
+        starting = [job for job in waiting if starts[job.number] <= now]
+        free = machine.free - sum(job.processors for job in starting)
+        waiting = sorted((job for job in waiting if starts[job.number] > now), key=self._deadline)
+        for job in sorted(waiting, key=lambda job: (job.estimate, job.number)):
+            if job.processors <= free:
+                rest = [other for other in waiting if other is not job]
+                planned = machine.profile([*starting, job])
+                anew = {other.number: self._place(other, planned) for other in rest}
+                if all(anew[one.number] <= max(self._deadline(one)[0], starts[one.number]) for one in rest):
+                    starting.append(job)
+                    free -= job.processors
+                    waiting, starts = rest, starts | anew
+        if waiting:
+            machine.wake_at(min(starts[job.number] for job in waiting))
+        return starting
+
+    def _deadline(self, job: Job) -> tuple[float, int]:
+        return self.deadlines[job.number], job.number
+
+    def _place(self, job: Job, planned: Profile) -> float:
+        """Give a job its earliest place in a plan."""
+        start = planned.earliest(job.processors, job.estimate)
+        planned.reserve(start, job.estimate, job.processors)
+        return start

@@ -1,0 +1,174 @@
+"""Code of the user's own that a config names, such as ``mypolicy:MyPolicy``: found, loaded, and fingerprinted."""
+
+import ast
+import hashlib
+import importlib
+import importlib.util
+import sys
+import traceback
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from swflow.errors import SwflowError, suggest
+
+
+def is_own(text: Any) -> bool:
+    """
+    Return whether a text names an object of a module or of a Python file.
+
+    Examples
+    --------
+    >>> is_own("mypolicy:MyPolicy"), is_own("policies/mine.py:favour"), is_own("estimate * processors")
+    (True, True, False)
+    """
+    if not isinstance(text, str):
+        return False
+    module, colon, name = text.rpartition(":")
+    return bool(colon) and name.isidentifier() and (module.endswith(".py") or _is_dotted(module))
+
+
+def _is_dotted(text: str) -> bool:
+    return all(part.isidentifier() for part in text.split("."))
+
+
+def load_own(text: str, option: str) -> Any:
+    """
+    Load the object that ``module:name`` or ``file.py:name`` stands for.
+
+    A module is looked for in the current folder first, then where Python looks.
+
+    Parameters
+    ----------
+    text : str
+        Such as ``mypolicy:MyPolicy``.
+    option : str
+        The option that it is for, for errors.
+
+    Returns
+    -------
+    object
+
+    Raises
+    ------
+    SwflowError
+        If there is no such module or object, or the module fails when it is loaded.
+    """
+    module, _, name = text.rpartition(":")
+    loaded = _load_module(module, option)
+    if not hasattr(loaded, name):
+        known = [known for known in vars(loaded) if not known.startswith("_")]
+        raise SwflowError(f"{option}: {module} has no {name!r}{suggest(name, known)}")
+    return getattr(loaded, name)
+
+
+def source_file(module: str) -> Path | None:
+    """Return the file of a module, or None if it is none of Python's sources."""
+    if module.endswith(".py"):
+        return Path(module)
+    beside = Path(*module.split("."))
+    for candidate in (beside.with_suffix(".py"), beside / "__init__.py"):
+        if candidate.is_file():
+            return candidate
+    try:
+        found = importlib.util.find_spec(module)
+    except (ImportError, ValueError):
+        return None
+    return Path(found.origin) if found and found.origin and found.origin.endswith(".py") else None
+
+
+def _load_module(module: str, option: str) -> ModuleType:
+    path = source_file(module)
+    if path is None or not path.is_file():
+        raise SwflowError(
+            f"{option}: {module}: no such Python file or module; give a file (mine.py:Name), or a module in the "
+            "current folder or an installed one (mine:Name)"
+        )
+    installed = not module.endswith(".py") and not path.resolve().is_relative_to(Path.cwd())
+    try:
+        if installed:
+            return importlib.import_module(module)
+        return _load_file(path.resolve(), path.stat().st_mtime_ns)
+    except SyntaxError as error:
+        raise SwflowError(f"{option}: {error.filename}:{error.lineno}: {error.msg}") from None
+    except Exception as error:  # whatever the user's code raises
+        raise SwflowError(f"{option}: {module}: {error_inside(error)}") from error
+
+
+@cache
+def _load_file(path: Path, changed: int) -> ModuleType:
+    """Run a file as a module; modules beside it can be imported by it."""
+    name = f"_swflow_own_{hashlib.blake2b(str(path).encode(), digest_size=6).hexdigest()}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    sys.path.insert(0, str(path.parent))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(path.parent))
+    return module
+
+
+def error_inside(error: BaseException) -> str:
+    """Say in one line what went wrong in the user's code, and where."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if Path(frame.filename).parent != Path(__file__).parent]
+    where = f"{own[-1].filename}:{own[-1].lineno}: " if own else ""
+    said = " ".join(str(error).split())
+    return f"{where}{type(error).__name__}: {said}" if said else f"{where}{type(error).__name__}"
+
+
+def own_digest(text: str) -> str:
+    """
+    Return a hash of the source behind ``module:name``: its file, and the files beside it that it imports.
+
+    Comments and docstrings do not count. The name of an installed module without sources stands for itself.
+    """
+    module, _, name = text.rpartition(":")
+    digest = hashlib.blake2b(name.encode(), digest_size=8)
+    path = source_file(module)
+    for file in sorted(_with_neighbours(path)) if path and path.is_file() else ():
+        try:
+            tree = ast.parse(file.read_text())
+        except SyntaxError:
+            digest.update(file.read_bytes())
+            continue
+        digest.update(ast.dump(_without_docstrings(tree)).encode())
+    return digest.hexdigest()
+
+
+def _with_neighbours(path: Path) -> set[Path]:
+    reached: set[Path] = set()
+    waiting = [path]
+    while waiting:
+        file = waiting.pop()
+        if file not in reached:
+            reached.add(file)
+            waiting += [near for near in _imported_beside(file) if near.is_file()]
+    return reached
+
+
+def _imported_beside(path: Path) -> Iterator[Path]:
+    try:
+        tree = ast.parse(path.read_text())
+    except SyntaxError:
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (path.parent / f"{alias.name.split('.')[0]}.py" for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module] if node.module else [alias.name for alias in node.names]
+            yield from (path.parent / f"{name.split('.')[0]}.py" for name in names)
+
+
+def _without_docstrings(tree: ast.Module) -> ast.Module:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if node.body else None
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+                node.body[:1] = [ast.Pass()]
+    return tree

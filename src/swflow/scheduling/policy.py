@@ -1,0 +1,456 @@
+"""Policies written in Python: what one is told and may ask, and the loop that starts the jobs it chooses."""
+
+import heapq
+import time
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import polars as pl
+
+from swflow.errors import SwflowError
+from swflow.scheduling.own import error_inside
+
+#: How often a policy may wake up beside an idle machine, with nobody to come, before it is told to start somebody.
+PATIENCE = 10_000
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """
+    A job as a policy sees it: all but its run time, which nobody knows before it ends.
+
+    Parameters
+    ----------
+    number : int
+        Its row in the job table, from 0; the queue is in this order.
+    job_id : int
+        Its number in the log.
+    submit_time, estimate : float
+        When it was submitted, and what the scheduler takes for its run time (at least 1); seconds.
+    processors : int
+        Processors that it needs.
+    user_id, group_id, queue_id, executable_id : int or None
+        As the log has them; None where it does not know.
+    start_time : float
+        When it was started, seconds; infinite while it waits.
+    """
+
+    number: int
+    job_id: int
+    submit_time: float
+    estimate: float
+    processors: int
+    user_id: int | None = None
+    group_id: int | None = None
+    queue_id: int | None = None
+    executable_id: int | None = None
+    start_time: float = float("inf")
+
+    @property
+    def planned_end(self) -> float:
+        """When a running job ends by its estimate, seconds."""
+        return self.start_time + self.estimate
+
+
+def plain_jobs(jobs: pl.DataFrame, planned: np.ndarray) -> list[Job]:
+    """
+    Return a job table as a policy sees it.
+
+    Parameters
+    ----------
+    jobs : polars.DataFrame
+        A job table, in order.
+    planned : float64 array of shape (jobs,)
+        What the scheduler takes for the run times, seconds.
+    """
+    known = [
+        jobs[name].to_list() if name in jobs.columns else [None] * jobs.height
+        for name in ("user_id", "group_id", "queue_id", "executable_id")
+    ]
+    columns = [jobs["job_id"].to_list(), jobs["submit_time"].to_list(), planned.tolist(), jobs["processors"].to_list()]
+    return [Job(number, *values) for number, values in enumerate(zip(*columns, *known, strict=True))]
+
+
+class Policy(Protocol):
+    """
+    What decides; a class with a method ``decide``, and the other two where it wants to be told.
+
+    It is made once for each run, and may keep whatever state it likes. The same jobs must make it decide the same: draw
+    random numbers from a generator with a seed of its own.
+    """
+
+    def on_submit(self, now: float, job: Job) -> None:
+        """Be told that a job was submitted; ``now`` in seconds."""
+
+    def on_end(self, now: float, job: Job) -> None:
+        """Be told that a job ended; it ran for ``now - job.start_time`` seconds."""
+
+    def decide(self, now: float, queue: Sequence[Job], running: Sequence[Job], machine: "MachineView") -> Iterable[Job]:
+        """
+        Choose the jobs that start now.
+
+        It is asked whenever jobs ended or were submitted, once an instant, while jobs wait; and at times it asked for.
+
+        Parameters
+        ----------
+        now : float
+            Seconds.
+        queue : sequence of Job
+            Who waits, in the order of submission.
+        running : sequence of Job
+            Who runs, by planned end.
+        machine : MachineView
+            What is free, now and by the plan.
+        """
+        ...
+
+
+class Profile:
+    """
+    The free processors over time, by the planned ends of the running jobs and by reservations.
+
+    Parameters
+    ----------
+    now : float
+        Seconds.
+    free : int
+        Processors that are free now.
+    releases : iterable of (float, int)
+        When processors become free, and how many, in order of time.
+
+    Examples
+    --------
+    >>> profile = Profile(0.0, 1, [(10.0, 2), (20.0, 1)])
+    >>> profile.earliest(3, 5.0)
+    10.0
+    >>> profile.reserve(10.0, 5.0, 3)
+    >>> profile.earliest(1, 12.0), profile.earliest(2, 1.0)
+    (15.0, 15.0)
+    """
+
+    def __init__(self, now: float, free: int, releases: Iterable[tuple[float, int]] = ()) -> None:
+        self.times = [now]
+        self.free = [free]
+        for moment, processors in releases:
+            if moment > self.times[-1]:
+                self.times.append(moment)
+                self.free.append(self.free[-1])
+            self.free[-1] += processors
+
+    def earliest(self, processors: int, duration: float, after: float = 0.0) -> float:
+        """Return the first time, seconds, at which so many processors are free for so long; infinite if never."""
+        times, free = self.times, self.free
+        step = max(bisect_right(times, after) - 1, 0)
+        while step < len(times):
+            if free[step] < processors:
+                step += 1
+                continue
+            start = max(times[step], after)
+            blocked = step + 1
+            while blocked < len(times) and times[blocked] < start + duration:
+                if free[blocked] < processors:
+                    break
+                blocked += 1
+            else:
+                return start
+            step = blocked
+        return float("inf")
+
+    def reserve(self, start: float, duration: float, processors: int) -> None:
+        """Take so many processors from ``start`` on for ``duration`` seconds."""
+        first, last = self._step(start), self._step(start + duration)
+        for step in range(first, last):
+            self.free[step] -= processors
+
+    def _step(self, moment: float) -> int:
+        """Return the step that begins at a time, after cutting one in two there if need be."""
+        step = bisect_right(self.times, moment) - 1
+        if self.times[step] == moment:
+            return step
+        self.times.insert(step + 1, moment)
+        self.free.insert(step + 1, self.free[step])
+        return step + 1
+
+
+class MachineView:
+    """
+    The machine as a policy sees it.
+
+    Attributes
+    ----------
+    processors : int
+        Processors in all.
+    free : int
+        Processors that are free now.
+    """
+
+    def __init__(self, processors: int) -> None:
+        self.processors = processors
+        self.free = processors
+        self._now = 0.0
+        self._running: list[tuple[float, int, Job]] = []  # planned end, number, job
+        self._wishes: list[float] = []
+
+    def profile(self, starting: Iterable[Job] = ()) -> Profile:
+        """Return what is free over time by the plan, if ``starting`` start now; reservations can be made in it."""
+        starting = list(starting)
+        releases = [(end, job.processors) for end, _, job in self._running]
+        releases += [(self._now + job.estimate, job.processors) for job in starting]
+        free = self.free - sum(job.processors for job in starting)
+        return Profile(self._now, free, sorted(releases) if starting else releases)
+
+    def shadow(self, head: Job, starting: Iterable[Job] = ()) -> tuple[float, int]:
+        """
+        Return a job's shadow time, and the extra processors that it leaves then.
+
+        Parameters
+        ----------
+        head : Job
+            Who waits.
+        starting : iterable of Job
+            Jobs that start now.
+
+        Returns
+        -------
+        shadow_time : float
+            The earliest time, seconds, at which by the plan enough processors are free.
+        extra : int
+            Processors that are free then beyond those that the job needs.
+        """
+        free = self.free
+        releases = self._running
+        starting = list(starting)
+        if starting:
+            free -= sum(job.processors for job in starting)
+            releases = sorted([*releases, *((self._now + job.estimate, job.number, job) for job in starting)])
+        shadow = self._now
+        for end, _, job in releases:
+            if free >= head.processors and end > shadow:
+                break
+            free += job.processors
+            shadow = max(end, shadow)
+        return shadow, free - head.processors
+
+    def wake_at(self, moment: float) -> None:
+        """Ask to be asked again at a later time, seconds, whatever happens until then."""
+        if not moment > self._now:
+            raise ValueError(f"wake_at: {moment:g} s is not later than now, {self._now:g} s")
+        if moment not in self._wishes:
+            heapq.heappush(self._wishes, moment)
+
+
+class Replay:
+    """
+    Jobs that come to a machine, and what starts there: the loop, for whoever decides.
+
+    Parameters
+    ----------
+    jobs : sequence of Job
+        In order of their numbers, which are that of submission; their start times are set here.
+    run : sequence of float
+        Their run times, seconds.
+    processors : int
+        Processors of the machine; no job is wider.
+
+    Attributes
+    ----------
+    now : float
+        Seconds.
+    queue : list of Job
+        Who waits, in the order of submission.
+    machine : MachineView
+        What is free.
+    ended, submitted : list of Job
+        What happened at this instant.
+    """
+
+    def __init__(self, jobs: Sequence[Job], run: Sequence[float], processors: int) -> None:
+        self.jobs, self.run = jobs, run
+        self.machine = MachineView(processors)
+        self.now = -np.inf
+        self.queue: list[Job] = []
+        self.ended: list[Job] = []
+        self.submitted: list[Job] = []
+        self._ends: list[tuple[float, int]] = []
+        self._coming = 0
+
+    @property
+    def over(self) -> bool:
+        """Whether every job has started and ended."""
+        return not (self.queue or self._ends or self.more_to_come)
+
+    @property
+    def more_to_come(self) -> bool:
+        """Whether jobs are still to be submitted."""
+        return self._coming < len(self.jobs)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing will happen but what the policy asked for."""
+        return not (self._ends or self.more_to_come)
+
+    @property
+    def running(self) -> list[Job]:
+        """Who runs, by planned end."""
+        return [entry[2] for entry in self.machine._running]
+
+    def advance(self) -> bool:
+        """Go on to the next instant at which something happens: completions, then arrivals; False if there is none."""
+        machine, ends, jobs = self.machine, self._ends, self.jobs
+        now = min(
+            jobs[self._coming].submit_time if self.more_to_come else np.inf,
+            ends[0][0] if ends else np.inf,
+            machine._wishes[0] if machine._wishes else np.inf,
+        )
+        if now == np.inf:
+            return False
+        self.now = machine._now = now
+        self.ended, self.submitted = [], []
+        while ends and ends[0][0] <= now:
+            job = jobs[heapq.heappop(ends)[1]]
+            del machine._running[bisect_left(machine._running, (job.planned_end, job.number))]
+            machine.free += job.processors
+            self.ended.append(job)
+        while self.more_to_come and jobs[self._coming].submit_time <= now:
+            self.submitted.append(jobs[self._coming])
+            self._coming += 1
+        self.queue += self.submitted
+        while machine._wishes and machine._wishes[0] <= now:
+            heapq.heappop(machine._wishes)
+        return True
+
+    def start(self, started: Sequence[Job]) -> None:
+        """Start jobs of the queue now; they fit."""
+        for job in started:
+            job.start_time = self.now
+            self.machine.free -= job.processors
+            insort(self.machine._running, (job.planned_end, job.number, job))
+            heapq.heappush(self._ends, (self.now + self.run[job.number], job.number))
+        self.queue = [job for job in self.queue if job.start_time > self.now]
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """
+    What came of a policy.
+
+    Parameters
+    ----------
+    start : float64 array of shape (jobs,)
+        Start times, seconds.
+    asked : int
+        How often the policy was asked.
+    seconds : float
+        The wall time that it took for its decisions.
+    """
+
+    start: np.ndarray
+    asked: int
+    seconds: float
+
+
+def simulate_policy(jobs: Sequence[Job], run: Sequence[float], processors: int, policy: Any, name: str) -> Decisions:
+    """
+    Replay jobs under a policy: at one instant completions, then arrivals, then one decision.
+
+    Parameters
+    ----------
+    jobs, run, processors
+        As of `Replay`.
+    policy : Policy
+        What decides.
+    name : str
+        What the policy is called, for errors.
+
+    Returns
+    -------
+    Decisions
+
+    Raises
+    ------
+    SwflowError
+        If the policy starts what it must not, leaves jobs waiting for ever, or fails.
+    """
+    told = _Told(policy, name)
+    replay = Replay(jobs, run, processors)
+    asked = idle = 0
+    while not replay.over:
+        if not replay.advance():
+            raise SwflowError(
+                f"policy: {name}: {len(replay.queue):,} jobs are never started, the first of them job "
+                f"{replay.queue[0].job_id}; start them in decide, or ask to be asked again with machine.wake_at"
+            )
+        for job in replay.ended:
+            told.on_end(replay.now, job)
+        for job in replay.submitted:
+            told.on_submit(replay.now, job)
+        if not replay.queue:
+            continue
+        asked += 1
+        started = told.decide(replay.now, replay.queue, replay.running, replay.machine)
+        if started:
+            _require_allowed(started, replay.machine, replay.now, name)
+            replay.start(started)
+        idle = idle + 1 if replay.idle else 0
+        if idle > PATIENCE:
+            raise SwflowError(
+                f"policy: {name}: asked to be asked again {PATIENCE:,} times beside an idle machine, and started none "
+                f"of {len(replay.queue):,} jobs, the first of them job {replay.queue[0].job_id}"
+            )
+    return Decisions(np.array([job.start_time for job in jobs]), asked, told.seconds)
+
+
+class _Told:
+    """A policy behind a guard that names where in its source an error comes from, and a clock."""
+
+    def __init__(self, policy: Any, name: str) -> None:
+        self.policy, self.name, self.seconds = policy, name, 0.0
+        if not callable(getattr(policy, "decide", None)):
+            raise SwflowError(f"policy: {name}: has no method decide(now, queue, running, machine)")
+        self.on_submit = self._guarded("on_submit")
+        self.on_end = self._guarded("on_end")
+        self.decide = self._guarded("decide")
+
+    def _guarded(self, method: str) -> Callable[..., list[Job]]:
+        inner = getattr(self.policy, method, None)
+        if inner is None:
+            return lambda *_: []
+
+        def call(*arguments: Any) -> list[Job]:
+            began = time.perf_counter()
+            try:
+                chosen = inner(*arguments)
+                return list(chosen) if method == "decide" else []
+            except Exception as error:  # whatever the user's code raises
+                raise SwflowError(f"policy: {self.name}: {method}: {error_inside(error)}") from error
+            finally:
+                self.seconds += time.perf_counter() - began
+
+        return call
+
+
+def _require_allowed(started: Sequence[Job], machine: MachineView, now: float, name: str) -> None:
+    """Raise an error unless all of these jobs wait, each is named once, and they fit together."""
+    seen: set[int] = set()
+    for job in started:
+        if not isinstance(job, Job):
+            raise SwflowError(f"policy: {name}: decide at {now:g} s returned {job!r}, which is no job of the queue")
+        if job.start_time != np.inf:
+            when = "runs already" if job.start_time <= now else "is over"
+            raise SwflowError(f"policy: {name}: decide at {now:g} s started job {job.job_id}, which {when}")
+        if job.submit_time > now:
+            raise SwflowError(
+                f"policy: {name}: decide at {now:g} s started job {job.job_id}, "
+                f"which is submitted at {job.submit_time:g} s"
+            )
+        if job.number in seen:
+            raise SwflowError(f"policy: {name}: decide at {now:g} s started job {job.job_id} twice")
+        seen.add(job.number)
+    wanted = sum(job.processors for job in started)
+    if wanted > machine.free:
+        raise SwflowError(
+            f"policy: {name}: decide at {now:g} s started jobs of {wanted:,} processors, but {machine.free:,} are free"
+        )
