@@ -286,12 +286,9 @@ def test_shapes_wider_than_the_machine_are_not_chosen():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"prediction": "system"}, "shapes: submit does not go with prediction system"),
-        ({"event_order": "per-event"}, "event_order per-event"),
-        ({"allocation": "first-fit"}, "allocation first-fit"),
+        ({"prediction": "system"}, "shapes: what a user's last run times say of other shapes is not known"),
+        ({"allocation": "first-fit"}, "shapes: the choice of shapes needs allocation count"),
         ({"order": "log"}, "order log"),
-        ({"unavailable": ({"from": 0, "until": 1, "processors": 1},)}, "does not go with unavailable"),
-        ({"centres": ({"processors": 4},)}, "does not go with centres"),
         ({"efficiency": 0.0}, "efficiency: must be above 0 and at most 1, not 0.0"),
         ({"shape_choice": "best"}, "shape_choice: unknown value 'best'"),
     ],
