@@ -71,8 +71,7 @@ class Scheduler:
 
     policy : str, optional
         A class that decides which jobs start, ``module:Name`` or ``file.py:Name``; see
-        `swflow.scheduling.policy.Policy`. Of the other options only ``estimates``, ``prediction`` and ``without_status``
-        go with it.
+        `swflow.scheduling.policy.Policy`. Only ``estimates``, ``prediction`` and ``without_status`` go with it.
     policy_options : mapping, optional
         The arguments that the class is made with.
 
