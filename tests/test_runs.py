@@ -116,7 +116,7 @@ def test_load_refuses_what_does_not_fit(tmp_path, runs):
         with pytest.raises(SwflowError, match=words):
             call()
     (runs[0] / "easy.parquet").unlink()
-    with pytest.raises(SwflowError, match=r"easy\.parquet: missing, or not the run 'easy'"):
+    with pytest.raises(SwflowError, match=r"easy\.parquet: missing, but .* lists it as 'A/easy'"):
         load(runs, database)
     write_workloads(tmp_path, 2, jobs=299)
     with pytest.raises(SwflowError, match="changed since 'B' was simulated; simulate it again"):
