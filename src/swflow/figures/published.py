@@ -10,14 +10,19 @@ from swflow.names import recipe_of
 
 def draw_published(request: Request) -> dict[str, Any]:
     """Draw ours over the published value of every cell that the runs, and sweeps of their workloads, reproduce."""
-    rows = reproduced(request)
-    drawn = [row for row in rows if row["ratio"] is not None and 0 < row["ratio"] < float("inf")]
-    if not drawn:
+    spec = published_figure(request)
+    if spec is None:
         raise SwflowError("figure: published: no paper has a value for these runs")
-    return published_chart(drawn, f"{request.title}: ours beside the published values")
+    return spec
 
 
-def reproduced(request: Request) -> list[dict[str, Any]]:
+def published_figure(request: Request, *, sweeps: bool = True) -> dict[str, Any] | None:
+    """Return the figure, with the values of scaled workloads or without; None if there is no value to draw."""
+    drawn = [row for row in reproduced(request, sweeps) if row["ratio"] is not None and row["ratio"] > 0]
+    return published_chart(drawn, f"{request.title}: ours beside the published values") if drawn else None
+
+
+def reproduced(request: Request, sweeps: bool = True) -> list[dict[str, Any]]:
     """Return the rows of the view ``reproduction`` that belong to the runs or to sweeps of their workloads."""
     result = request.connection.execute("SELECT * FROM reproduction WHERE reason IS NULL")
     names = [column[0] for column in result.description or ()]
@@ -35,7 +40,11 @@ def reproduced(request: Request) -> list[dict[str, Any]]:
     for values in everything:
         row = dict(zip(names, values, strict=True))
         workload, scheduler = row["workload"], row["scheduler"]
-        if (workload, scheduler) in runs or (scheduler is None and workload in workloads) or workload in swept:
+        if (
+            (workload, scheduler) in runs
+            or (scheduler is None and workload in workloads)
+            or (sweeps and workload in swept)
+        ):
             row["place"] = f"{row['paper']}, {row['table']}: {row['column']}"
             found.append(row)
     return found

@@ -10,6 +10,7 @@ import duckdb
 from swflow.analysis.heatmap import HEATMAP_MEASURES
 from swflow.errors import SwflowError
 from swflow.figures import FIGURES, draw_sweep_on
+from swflow.figures.published import published_figure
 from swflow.figures.request import Request
 from swflow.figures.runs import short_names
 from swflow.names import log_of, recipe_of
@@ -83,7 +84,10 @@ class Book:
         self.connection, self.plan, self.figures, self.draw = connection, plan, figures, draw
         self.metrics = self._metrics()
         self.logs = [log for (log,) in self._rows("SELECT DISTINCT log FROM workloads ORDER BY log")]
-        self.idle = [name for (name,) in self._rows("SELECT scheduler FROM schedulers WHERE backfill = 'none'")]
+        self.idle = [
+            name
+            for (name,) in self._rows("SELECT scheduler FROM schedulers WHERE backfill = 'none' AND scheduler <> 'log'")
+        ]
         self.answers = {study.name: self._answer(study) for study in plan.studies}
 
     def pages(self) -> Iterator[Page]:
@@ -116,7 +120,11 @@ class Book:
 
     def _answers(self) -> Section:
         items = [
-            {"page": f"studies/{study.name}", "title": study.title, "text": self.answers[study.name] or "No runs."}
+            {
+                "page": f"studies/{study.name}",
+                "title": study.title,
+                "text": self.answers[study.name] or "Sweeps, drawn on its page.",
+            }
             for study in self.plan.studies
         ]
         note = "One sentence for each study, made from its runs; its page has the figures behind it."
@@ -217,7 +225,7 @@ class Book:
         if asked:
             page.sections.append(Section("Figures of the study", blocks=asked))
         page.sections += self._study_papers(study)
-        scope = Scope(study.recipes, study.schedulers)
+        scope = _scope(study)
         names = ("metrics", "comparisons", "replicates", "schedulers")
         tables = [self._table(name, scope) for name in names] if study.runs else []
         page.sections.append(Section("Tables", blocks=[table for table in tables if table]))
@@ -228,9 +236,10 @@ class Book:
         if not study.runs:
             return []
         request = self._request(study.runs, study.name)
-        blocks = self._drawn(request, ("published",))
+        spec = published_figure(request, sweeps=bool(study.sweeps))
+        blocks = [_figure(spec)] if spec else []
         for name in ("reproduction", "missing", "readings", "trends"):
-            table = self._table(name, Scope(study.recipes, study.schedulers))
+            table = self._table(name, _scope(study))
             blocks += [table] if table else []
         return [Section("Published beside ours", blocks=blocks)] if blocks else []
 
@@ -334,8 +343,7 @@ class Book:
             try:
                 blocks.append(_figure(FIGURES[kind].draw(request)))
             except SwflowError as error:
-                if kind != "published":
-                    logging.getLogger(__name__).warning("%s", error)
+                logging.getLogger(__name__).warning("%s", error)
         return blocks
 
     def _loose_figures(self) -> list[dict[str, Any]]:
@@ -364,7 +372,7 @@ class Book:
         if not study.runs:
             return text
         sql = "SELECT coalesce(within_percent, 100) FROM reproduction WHERE {published} AND reason IS NULL"
-        conditions = Scope(study.recipes, study.schedulers).conditions()
+        conditions = _scope(study).conditions()
         found = [percents for (percents,) in self._rows(sql.format(**conditions))]
         near = [sum(percents <= bound for percents in found) for bound in (1, 5, 10)]
         return " ".join(filter(None, [text, reproduced(len(found), near)]))
@@ -422,6 +430,10 @@ class Book:
             "names": short_names(shown),
             "measures": {measure: cells[measure] for measure in HEATMAP_MEASURES if measure in cells},
         }
+
+
+def _scope(study: Study) -> Scope:
+    return Scope(study.recipes, study.schedulers, bool(study.sweeps))
 
 
 def _mean_and_interval(values: Sequence[float | None]) -> list[Any] | None:

@@ -170,10 +170,13 @@ class Scope:
         Workloads without the number of the replicate.
     schedulers : sequence of str, optional
         Names.
+    sweeps : bool
+        Whether published values of scaled workloads, whose sources are among the recipes, belong to it.
     """
 
     recipes: Sequence[str] | None = None
     schedulers: Sequence[str] | None = None
+    sweeps: bool = False
 
     def conditions(self) -> dict[str, str]:
         """Return what is put into the queries."""
@@ -190,7 +193,9 @@ class Scope:
             "runs": mine + schedulers,
             "workloads": mine,
             "pairs": f"first IN ({runs}) AND second IN ({runs})",
-            "published": f"({ours} OR {swept})" if self.schedulers is not None else f"workload IN ({recipes})",
+            "published": f"({ours}{f' OR {swept}' if self.sweeps else ''})"
+            if self.schedulers is not None
+            else f"workload IN ({recipes})",
             "trends": f"list_has_any([{recipes}], [workload || '+' || split_part(lower, '/', 1)])",
             "recipes": f"recipe IN ({recipes}){schedulers}",
         }
