@@ -313,7 +313,7 @@ def intensify(
     """
     Multiply the load that a workload offers, by denser arrivals or longer run times: the conventional way.
 
-    Seconds are not rounded. What else this changes is said in docs/heatmaps.md.
+    Seconds are not rounded. What else this changes is said in docs/explanation/heatmaps.md.
 
     Example: `swflow intensify kth.parquet -o kth+load-1.2.parquet --factor 1.2 --by arrivals`
     """
