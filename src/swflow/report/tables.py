@@ -189,13 +189,14 @@ class Scope:
         runs = f"SELECT run FROM runs WHERE {mine}{schedulers}"
         swept = f"workload IN (SELECT recipe FROM sweeps WHERE source IN ({recipes}))"
         ours = f"workload IN ({recipes}) AND (scheduler IS NULL{schedulers.replace(' AND', ' OR', 1)})"
+        published = f"({ours} OR {swept})" if self.sweeps else f"({ours})"
+        if self.schedulers is None:
+            published = f"workload IN ({recipes})"
         return {
             "runs": mine + schedulers,
             "workloads": mine,
             "pairs": f"first IN ({runs}) AND second IN ({runs})",
-            "published": f"({ours}{f' OR {swept}' if self.sweeps else ''})"
-            if self.schedulers is not None
-            else f"workload IN ({recipes})",
+            "published": published,
             "trends": f"list_has_any([{recipes}], [workload || '+' || split_part(lower, '/', 1)])",
             "recipes": f"recipe IN ({recipes}){schedulers}",
         }

@@ -266,6 +266,9 @@
     }};
   }
   const drawn = item => (item.items || []).reduce((sum, part) => sum + drawn(part), item.marktype && item.role === "mark" ? item.items.length : 0);
+  // Layers without a mark: their data are gone. A brush has none until it is drawn.
+  const hollow = item => (item.items || []).reduce((sum, part) => sum + hollow(part), Number(
+    Boolean(item.marktype) && !item.items.length && ["mark", "scope"].includes(item.role) && !/brush/.test(item.name)));
   async function embed(figure, place, room) {
     const spec = themed(keysNarrowed(fitted(dataOf(figure), room), room));
     // The inner element: Vega says of its container what it is, and would take the words for those who cannot see.
@@ -286,6 +289,7 @@
         less += over;
       }
       figure.dataset.marks = drawn(figure.view.scenegraph().root);
+      figure.dataset.hollow = hollow(figure.view.scenegraph().root);
       if (figure.dataset.marks === "0") console.warn(`${figure.id}: nothing is drawn`);
       place.classList.add("done");
     } catch (error) {
