@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swflow import charts
+from swflow.charts import reservations
 from swflow.analysis.shadows import penalty_times, ranges, shadows
 from swflow.database import load
 from swflow.errors import SwflowError
@@ -252,7 +252,7 @@ def test_what_a_table_cannot_show_is_one_line(database, options, words):
 
 
 def test_too_many_rectangles_are_left_out_and_counted(database, monkeypatch):
-    monkeypatch.setattr(charts, "MOST_RECTANGLES", 10)
+    monkeypatch.setattr(reservations, "MOST_RECTANGLES", 10)
     whole = json.dumps(draw("reservation-table", database, runs=["A+high/fit"]))
     spec = json.loads(whole)
     assert [len(rows) for rows in rectangles(spec)] == [10, 10]

@@ -103,7 +103,7 @@ def test_a_pipe_gets_every_column(folder, monkeypatch, capfd):
     assert call("sql", "SELECT * FROM metrics ORDER BY run") == 0
     lines = capfd.readouterr().out.splitlines()
     assert len({len(line.split()) for line in (lines[0], lines[2], lines[3])}) == 1
-    assert lines[0].split()[-1] == "p95_bounded_slowdown_60_unkilled"
+    assert lines[0].split()[-1] == "gini_wait_time"
 
 
 @pytest.mark.parametrize("options", [["--csv"], ["--limit", "100000"]])
@@ -192,6 +192,10 @@ CSV = {
     "sweep toy.parquet --processors 16 --seeds 1": None,
     "simulate toy.parquet": None,
     "simulate toy.parquet --scheduler a={}": "folder",
+    "intensify toy.parquet --factor 2": "use .parquet, .swf or .swf.gz",
+    "replicate memory --manifest m.json": "use .parquet",
+    "reach KTH-SP2": "use .json",
+    "whatif toy.parquet --scheduler easy": None,
     "figure heatmap --log toy": "use .png, .svg, .json",
     "report": "folder",
 }

@@ -178,7 +178,7 @@ def test_a_log_that_cannot_be_fetched_is_left_out_and_named(project):
     assert project.sql("SELECT run, log, reason LIKE '%cannot be fetched%' FROM left_out ORDER BY 1") == [
         ("gone+shapes@1/easy", "gone", True), ("gone+shapes@2/easy", "gone", True),
     ]  # fmt: skip
-    said = project.run("--config", "strict=true", "--forcerun", "load", fails=True)
+    said = project.run("--config", "strict=True", "--forcerun", "load", fails=True)
     assert "gone: cannot be fetched" in said
 
 

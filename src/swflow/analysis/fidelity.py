@@ -42,7 +42,7 @@ def fidelity(recorded: pl.DataFrame, simulated: pl.DataFrame, machine: int) -> d
     ...     "run_time": [60.0, 60.0], "processors": [4, 4], "wait_time": [0.0, 60.0], "load": [1.0, 1.0]})
     >>> same = fidelity(one, one, 4)
     >>> same["wait_distance"], same["start_order"], same["utilization_difference"]
-    (0.0, 1.0, 0.0)
+    (0.0, None, 0.0)
     """
     columns = ["job_id", "start_time", "run_time", "wait_time", "load", "processors"]
     both = recorded.select("submit_time", *columns).join(

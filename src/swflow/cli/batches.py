@@ -6,8 +6,11 @@ from typing import Annotated
 import typer
 
 from swflow.cli.app import app
-from swflow.cli.terminal import progress_bar, say
+from swflow.cli.terminal import check_ending, progress_bar, say
 from swflow.errors import SwflowError
+
+#: The commands that are steps.
+STEPS = ("select", "machine", "memory", "moldable", "model", "scale", "intensify")
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
@@ -35,8 +38,10 @@ def replicate(
 
     command = typer.main.get_command(app)
     steps = getattr(command, "commands", {})
-    if kind not in ("select", "machine", "memory", "moldable", "model", "scale"):
-        raise SwflowError(f"replicate: {kind!r} is no step; use select, machine, memory, moldable, model or scale")
+    if kind not in STEPS:
+        raise SwflowError(f"replicate: {kind!r} is no step; use {', '.join(STEPS)}")
+    for workload in output:
+        check_ending(workload, ".parquet")
 
     def make(arguments: list[str]) -> None:
         steps[kind].main(args=arguments, prog_name=f"swflow {kind}", standalone_mode=False)
@@ -75,6 +80,7 @@ def reach(
     from swflow.logs import reach as try_logs
     from swflow.made import write_json
 
+    check_ending(output, ".json")
     known = load_catalogue(list(catalogue or [default_catalogue()]))
     missing = try_logs([find_log(name, known) for name in logs], output.parent, mirror)
     write_json(output, {"reached": sorted(set(logs) - missing.keys()), "missing": missing})

@@ -12,6 +12,7 @@ COMMANDS = {
     "logs": "Get logs",
     "questions": "Get logs",
     "steps": "Make workloads",
+    "batches": "Make workloads",
     "simulation": "Simulate",
     "results": "Look at results",
 }

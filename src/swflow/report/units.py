@@ -18,7 +18,7 @@ def duration(seconds: float) -> str:
     Examples
     --------
     >>> [duration(value) for value in (0, 0.25, 59.6, 3725, 365205, 86400 * 400)]
-    ['0 s', '0.25 s', '60 s', '1 h 2 min', '4 d 5 h', '400 d']
+    ['0 s', '0.25 s', '59.6 s', '1 h 2 min', '4 d 5 h', '400 d']
     """
     if not math.isfinite(seconds):
         return str(seconds)
