@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swflow.charts import reservations
 from swflow.analysis.shadows import penalty_times, ranges, shadows
+from swflow.charts import reservations
 from swflow.database import load
 from swflow.errors import SwflowError
 from swflow.figures import draw, write
