@@ -17,6 +17,10 @@ from swflow.scheduling.engine import simulation as kernels
 from swflow.scheduling.engine.queue import key_function
 from swflow.scheduling.machine import counted as profile
 from swflow.scheduling.options import CHOICES
+from swflow.scheduling.orders import NAMED
+
+#: The orders that kernels know by name; other tests add more to the slow simulator.
+ORDERS = [name for name in naive.ORDERS if name in NAMED]
 
 Jobs = list[tuple[float, float, float, int, int]]  # submit, run, planned, processors, user
 
@@ -76,10 +80,10 @@ def test_seeded_workloads_have_the_schedule_of_the_slow_simulator(backfill: str,
         machine = rng.randint(1, 8)
         jobs = random_jobs(rng, machine, rng.randint(1, 25))
         options: dict[str, Any] = {
-            "order": rng.choice(["fcfs", *naive.ORDERS]),
+            "order": rng.choice(["fcfs", *ORDERS]),
             "backfill": backfill,
             "lookahead": rng.choice([1, 1, 2, 3, 5]),
-            "backfill_order": rng.choice(["fcfs", *naive.ORDERS]),
+            "backfill_order": rng.choice(["fcfs", *ORDERS]),
             "predict": predict,
             "per_event": per_event,
             "unavailable": random_windows(rng, machine),
@@ -103,10 +107,10 @@ def workloads(draw: st.DrawFn) -> tuple[Jobs, int]:
 @settings(max_examples=300, deadline=None)
 @given(
     workloads(),
-    st.sampled_from(list(naive.ORDERS)),
+    st.sampled_from(ORDERS),
     st.sampled_from(list(kernels.BACKFILLS)),
     st.integers(1, 3),
-    st.sampled_from(list(naive.ORDERS)),
+    st.sampled_from(ORDERS),
     st.booleans(),
     st.booleans(),
     st.lists(st.tuples(st.integers(0, 30), st.integers(1, 20), st.integers(1, 8)), max_size=2),
@@ -169,7 +173,7 @@ def test_a_formula_orders_the_queue(monkeypatch: pytest.MonkeyPatch):
         assert by_kernel(jobs, machine, **ours) == by_naive(jobs, machine, **slowly), (case, jobs, machine, slowly)
         before = before or len(loop.run_events.signatures)
     by_kernel(jobs, machine, order=key_function(lambda now, a, b, c, d, e, f, g, job: -job))
-    assert len(loop.run_events.signatures) == before == 1  # a new formula compiles nothing but itself
+    assert len(loop.run_events.signatures) == before  # a new formula compiles nothing but itself
 
 
 def test_static_keys_order_the_queue_and_unknown_ones_come_last():
@@ -242,10 +246,10 @@ def test_centres_have_the_schedule_of_the_slow_simulator(dispatch: str):
         centres = [
             {
                 "machine": rng.randint(1, 6),
-                "order": rng.choice(["fcfs", *naive.ORDERS]),
+                "order": rng.choice(["fcfs", *ORDERS]),
                 "backfill": rng.choice(list(kernels.BACKFILLS)),
                 "lookahead": rng.choice([1, 1, 2, 3]),
-                "backfill_order": rng.choice(["fcfs", *naive.ORDERS]),
+                "backfill_order": rng.choice(["fcfs", *ORDERS]),
             }
             for _ in range(rng.randint(1, 3))
         ]

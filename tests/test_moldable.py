@@ -13,7 +13,7 @@ import naive
 from swflow.scheduling.engine import simulation as kernels
 from swflow.scheduling.engine.queue import key_function
 from swflow.scheduling.engine.simulation import Shapes, simulate
-from test_kernels import random_jobs
+from test_kernels import ORDERS, random_jobs
 
 Moldable = list[naive.Job]
 SELECTIONS = ("submit", "start")
@@ -63,10 +63,10 @@ def test_seeded_workloads_have_the_schedule_of_the_slow_simulator(select: str, b
         machine = rng.randint(1, 8)
         jobs = mold(rng, random_jobs(rng, machine, rng.randint(1, 25)), machine)
         options: dict[str, Any] = {
-            "order": rng.choice(["fcfs", *naive.ORDERS]),
+            "order": rng.choice(["fcfs", *ORDERS]),
             "backfill": backfill,
             "lookahead": rng.choice([1, 1, 2, 3, 5]),
-            "backfill_order": rng.choice(["fcfs", *naive.ORDERS]),
+            "backfill_order": rng.choice(["fcfs", *ORDERS]),
         }
         assert by_kernel(jobs, machine, select, **options) == by_naive(jobs, machine, select, **options), options
 
@@ -91,10 +91,10 @@ def workloads(draw: st.DrawFn) -> tuple[Moldable, int]:
 @given(
     workloads(),
     st.sampled_from(list(SELECTIONS)),
-    st.sampled_from(list(naive.ORDERS)),
+    st.sampled_from(ORDERS),
     st.sampled_from(list(kernels.BACKFILLS)),
     st.integers(1, 3),
-    st.sampled_from(list(naive.ORDERS)),
+    st.sampled_from(ORDERS),
 )
 def test_any_workload_has_the_schedule_of_the_slow_simulator(
     workload, select, order, backfill, lookahead, backfill_order
@@ -128,7 +128,7 @@ def test_one_shape_a_job_is_rigid(select: str):
         machine = rng.randint(1, 8)
         rigid = random_jobs(rng, machine, 25)
         jobs = [naive.Job(number, *job, shapes=[job[1:4]]) for number, job in enumerate(rigid)]
-        backfill, order = rng.choice(list(kernels.BACKFILLS)), rng.choice(list(naive.ORDERS))
+        backfill, order = rng.choice(list(kernels.BACKFILLS)), rng.choice(ORDERS)
         table = np.array(rigid)
         expected = kernels.simulate(
             *(table[:, field].copy() for field in range(3)), table[:, 3].astype(np.int64), machine,
