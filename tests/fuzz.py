@@ -23,6 +23,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -427,10 +428,11 @@ def plain_line(line: str) -> list[float] | None:
     words = line.split()
     try:
         values = [float(word) for word in words]
-        whole = [Fraction(word) for word, dtype in zip(words, SWF_FIELDS.values(), strict=True) if dtype.is_integer()]
-    except ValueError:
+        # decimals, since the fraction of 1e-999999999 would never be done
+        whole = [Decimal(word) for word, dtype in zip(words, SWF_FIELDS.values(), strict=True) if dtype.is_integer()]
+    except (ValueError, InvalidOperation):
         return None
-    fits = all(one.denominator == 1 and -(2**63) <= one < 2**63 for one in whole)
+    fits = all(one.adjusted() < 20 and one == one.to_integral_value() and -(2**63) <= one < 2**63 for one in whole)
     return values if fits and "_" not in line and all(map(math.isfinite, values)) else None
 
 
