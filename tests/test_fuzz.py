@@ -5,7 +5,7 @@ import pytest
 import fuzz
 
 
-@pytest.mark.parametrize("kind", ["ordinary", "table", "log"])
+@pytest.mark.parametrize("kind", ["ordinary", "table", "options", "log"])
 def test_drawn_cases_are_equal_or_refused(kind: str):
     verdicts = [fuzz.run_case(1, number, [kind])[1:] for number in range(300)]
     assert [text for verdict, text in verdicts if verdict == fuzz.FAILURE] == []

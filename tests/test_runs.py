@@ -98,6 +98,16 @@ def test_a_removed_run_leaves_no_row(tmp_path, runs):
         assert query(database, f"SELECT DISTINCT workload FROM {table}")[1] == [("A",)], table
 
 
+def test_a_folder_is_read_by_its_name_whatever_its_characters_mean_in_a_pattern(tmp_path):
+    """A folder "a[1]" is no pattern, which would find the one beside it."""
+    for folder, jobs in (("a1", 20), ("a[1]", 30), ("b*", 40)):
+        (source,) = write_workloads(tmp_path / folder, jobs=jobs)
+        simulate_all(source, SCHEDULERS, tmp_path / folder / "runs" / "A")
+        load([tmp_path / folder / "runs" / "A"], tmp_path / "d.duckdb")
+        _, rows = query(tmp_path / "d.duckdb", "SELECT DISTINCT count(*) FROM outcomes GROUP BY run")
+        assert rows == [(jobs,)], folder
+
+
 def test_load_refuses_what_does_not_fit(tmp_path, runs):
     database = tmp_path / "d.duckdb"
     load(runs, database)

@@ -1,5 +1,6 @@
 """The database: every run, job and outcome in one DuckDB file, built beside the old one and moved over it."""
 
+import glob
 import hashlib
 import json
 import os
@@ -233,7 +234,7 @@ def load(
                 _fill_fairness(connection, {file: notes[file] for file in read}, sources)
                 _fill_fidelity(connection, notes, {notes[file]["run"] for file in read})
                 for file, about in sweeps.items():
-                    frame = pl.read_parquet(file).with_columns(sweep=pl.lit(about["sweep"]))
+                    frame = pl.read_parquet(file, glob=False).with_columns(sweep=pl.lit(about["sweep"]))
                     _insert_frame(connection, "sweeps", frame)
                 _insert(connection, "fits", [row for path in fits for row in _fit_rows(path)])
                 _insert(connection, "left_out", left_out)
@@ -592,9 +593,9 @@ def _fill_outcomes(
         connection.execute(
             "INSERT INTO outcomes BY NAME SELECT $run AS run, $workload AS workload, $scheduler AS scheduler, * "
             "FROM read_parquet($file)",
-            names | {"file": str(file)},
+            names | {"file": glob.escape(str(file))},
         )
-        summary = summarize(pl.read_parquet(file, columns=["load", "run_time", *HEATMAP_MEASURES]))
+        summary = summarize(pl.read_parquet(file, glob=False, columns=["load", "run_time", *HEATMAP_MEASURES]))
         for table, part in (("heatmaps", "cells"), ("bubbles", "bubbles"), ("bubbles_11", "bubbles_11")):
             made[table].append(summary[part].with_columns(run=pl.lit(names["run"])))
     for table, frames in made.items():
@@ -699,7 +700,7 @@ def _fill_fairness(
         note = notes[file]
         if workload is None or workload.name != note["workload"]:
             workload = open_workload(sources[note["workload"]][0])
-        table = fairness_table(pl.read_parquet(file, columns=columns), workload.jobs)
+        table = fairness_table(pl.read_parquet(file, glob=False, columns=columns), workload.jobs)
         if table.height:
             names = names_in(workload.header).with_columns(
                 kind=pl.col("column").replace_strict({column: kind for kind, column in KINDS.items()}, default=None)
@@ -725,7 +726,7 @@ def _fill_fidelity(
         if note["run"] not in changed and notes[reference]["run"] not in changed:
             kept.append(note["run"])
             continue
-        first, second = (pl.read_parquet(part, columns=columns) for part in (reference, file))
+        first, second = (pl.read_parquet(part, glob=False, columns=columns) for part in (reference, file))
         found = fidelity(first, second, note["machine"]["processors"])
         rows.append({name: note[name] for name in ("run", "workload", "scheduler")} | found)
     connection.execute("DELETE FROM fidelity WHERE run NOT IN (SELECT unnest($kept::VARCHAR[]))", {"kept": kept})
@@ -772,7 +773,8 @@ def _insert_frame(connection: duckdb.DuckDBPyConnection, table: str, frame: pl.D
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "rows.parquet"
             frame.write_parquet(file)
-            connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM read_parquet($file)", {"file": str(file)})
+            rows = {"file": glob.escape(str(file))}
+            connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM read_parquet($file)", rows)
 
 
 def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Mapping[str, Any]]) -> None:

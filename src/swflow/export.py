@@ -89,7 +89,7 @@ def _schedule(
     if not path.is_file():
         raise SwflowError(f"{source}: its workload {path} is not there; say where it is: --workload FILE")
     opened = open_workload(path)
-    outcomes = pl.read_parquet(Path(source))
+    outcomes = pl.read_parquet(Path(source), glob=False)
     known = [name for name in opened.jobs.columns if name not in outcomes.columns]
     table = outcomes.join(opened.jobs.select("job_id", *known), on="job_id", how="inner", maintain_order="left")
     if table.height < outcomes.height:

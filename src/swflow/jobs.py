@@ -359,7 +359,7 @@ def read_workload(path: str | os.PathLike[str]) -> Workload:
     except TypeError as error:
         raise SwflowError(f"{path}: its notes describe no machine ({error}); make it again") from None
     try:
-        jobs = pl.read_parquet(Path(path))
+        jobs = pl.read_parquet(Path(path), glob=False)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise SwflowError(f"{path}: damaged data ({str(error).splitlines()[0]}); make it again") from None
     return Workload(

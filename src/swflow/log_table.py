@@ -58,7 +58,7 @@ def read_log(path: str | os.PathLike[str], *, lenient: bool = False) -> tuple[Sw
     about = read_metadata(path)
     if about.get("kind") != "log":
         raise SwflowError(f"{path}: not a log of swflow; make one with: swflow import sacct FILE -o {path}")
-    return SwfLog(pl.read_parquet(Path(path)), about["header"], []), tuple(about["history"])
+    return SwfLog(pl.read_parquet(Path(path), glob=False), about["header"], []), tuple(about["history"])
 
 
 def write_log(

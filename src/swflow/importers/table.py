@@ -138,7 +138,7 @@ def _read_table(path: str, delimiter: str | None) -> pl.DataFrame:
         delimiter = delimiter or max(",;\t|", key=header.count)
     try:
         if path.endswith(".parquet"):
-            return pl.read_parquet(Path(path))
+            return pl.read_parquet(Path(path), glob=False)
         return pl.read_csv(text, separator=delimiter or ",", infer_schema=False, encoding="utf8-lossy")
     except (pl.exceptions.PolarsError, OSError) as error:
         raise SwflowError(f"{path}: not a readable table ({str(error).splitlines()[0]})") from None
