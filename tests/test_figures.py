@@ -2,18 +2,22 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
+import numpy as np
 import pytest
 import yaml
 
 from swflow.database import load
 from swflow.errors import SwflowError
 from swflow.figures import KINDS, RESERVATION_TABLE, draw, write
+from swflow.jobs import read_workload, write_workload
 from swflow.query import query
 from swflow.runs import simulate_all
 from swflow.studies import planned_figures
+from swflow.workloads.intensify import intensify
 from test_runs import SCHEDULERS, write_workloads
 
 
@@ -70,7 +74,7 @@ def marks(spec):
 
 
 #: These need what the synthetic workloads here do not have.
-OTHERS = (RESERVATION_TABLE, "moldable", "published")
+OTHERS = (RESERVATION_TABLE, "moldable", "published", "load-curve")
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in OTHERS])
@@ -93,6 +97,48 @@ def test_a_heatmap_has_a_panel_per_run_and_measure_with_all_its_marks(database):
     assert titles == ["A, fcfs", "A, easy"]
     cells = spec["datasets"][spec["vconcat"][0]["data"]["name"]]
     assert sum(sum(row["n"]) for row in cells) == 600
+
+
+def test_a_load_curve_joins_the_workloads_that_one_way_makes_of_a_workload(tmp_path):
+    (source,) = write_workloads(tmp_path)
+    workload = read_workload(source)
+    for name, factor, by in (
+        ("A", None, ""), ("A+load-0.5", 0.5, "arrivals"), ("A+load-2", 2.0, "arrivals"),
+        ("A+load-2-run-times", 2.0, "run-times"),
+    ):  # fmt: skip
+        path = tmp_path / "workloads" / f"{name}.parquet"
+        if factor is not None:
+            write_workload(replace(intensify(workload, factor, by=by), name=name), path)
+        simulate_all(path, SCHEDULERS, tmp_path / "runs" / name)
+    load(sorted((tmp_path / "runs").iterdir()), tmp_path / "d.duckdb")
+    spec = draw("load-curve", tmp_path / "d.duckdb", log="A")
+    (rows,) = spec["datasets"].values()
+    assert {name: [row["w"] for row in rows if row["r"] == name] for name in {row["r"] for row in rows}} == {
+        "load easy": ["A+load-0.5", "A", "A+load-2"],
+        "load fcfs": ["A+load-0.5", "A", "A+load-2"],
+        "load-run-times easy": ["A", "A+load-2-run-times"],
+        "load-run-times fcfs": ["A", "A+load-2-run-times"],
+    }
+    loads = {row["w"]: row["load"] for row in rows}
+    assert loads["A+load-2"] == pytest.approx(2 * loads["A"], rel=0.01)
+    waits = {row["w"]: row["wait"] for row in rows if row["r"] == "load fcfs"}
+    assert waits["A+load-0.5"] < waits["A"] < waits["A+load-2"]
+    with pytest.raises(SwflowError, match="load-curve: no two of the runs"):
+        draw("load-curve", tmp_path / "d.duckdb", runs=["A/easy", "A/fcfs"])
+
+
+def test_bubbles_are_at_means_and_below_at_medians(database):
+    spec = draw("bubbles", database, runs=["A/easy"])
+    _, jobs = query(database, "SELECT load, slowdown FROM outcomes WHERE run = 'A/easy'")
+    datasets = [rows for _, rows in sorted(spec["datasets"].items()) if "jobs" in rows[0]][1:3]
+    expected = [[], []]
+    for decile in range(10):
+        part = [row for row in jobs if min(9, int(row[0] * 10)) == decile]
+        if part:
+            for found, measure in zip(expected, (np.mean, np.median), strict=True):
+                found.append(measure([max(1.0, slowdown) for _, slowdown in part]))
+    for drawn, values in zip(datasets, expected, strict=True):
+        assert [row["value_low"] for row in drawn] == pytest.approx(values, rel=1e-4)
 
 
 def test_subsets_have_panels_of_their_own(database):

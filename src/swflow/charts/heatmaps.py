@@ -53,7 +53,8 @@ INTERACTIVE_CAPTION = (
 BUBBLE_CAPTION = (
     "A disk stands for the jobs whose load lies in one tenth of the range: its centre is at their mean load and mean "
     "slowdown, its area is their number. Above, jobs that ran less than a minute and those slowed down more than a "
-    "thousand times are left out; below, none is."
+    "thousand times are left out; below, none is. At the bottom, disks are at the medians of the same jobs, which "
+    "a few that were slowed down a thousand times do not move; the cross, the mean of all jobs, is left out there."
 )
 DIFFERENCE_CAPTION = (
     "Each cell is the share of the first run's jobs in it minus that of the second's, in percent of all jobs: blue "
@@ -290,15 +291,15 @@ def _contour_layers(data: FigureData, heatmap: Heatmap, y: alt.Y) -> list[alt.Ch
     return layers
 
 
-def _bubble_layers(data: FigureData, points: pl.DataFrame, y: alt.Y, largest: int) -> list[alt.Chart]:
-    """Draw the bubbles, and the cross at the mean of all jobs."""
+def _bubble_layers(data: FigureData, points: pl.DataFrame, y: alt.Y, largest: int, of: str = "mean") -> list[alt.Chart]:
+    """Draw the bubbles, and, if these are means, the cross at the mean of all jobs."""
     size = alt.Size(
         "jobs:Q", scale=alt.Scale(domain=[0, largest], range=[0, _LARGEST_BUBBLE], type="linear"), legend=None
     )
     tips = [
         alt.Tooltip("jobs:Q", title="jobs in this tenth of the load", format=","),
-        alt.Tooltip("load_low:Q", title="their mean load", format=".3f"),
-        alt.Tooltip("value_low:Q", title="their mean value", format=",.4~r"),
+        alt.Tooltip("load_low:Q", title=f"their {of} load", format=".3f"),
+        alt.Tooltip("value_low:Q", title=f"their {of} value", format=",.4~r"),
     ]
     layers = [
         alt.Chart(data.add(_point_rows(points)))
@@ -306,7 +307,7 @@ def _bubble_layers(data: FigureData, points: pl.DataFrame, y: alt.Y, largest: in
         .encode(x=_load_axis("load_low"), y=y, size=size, tooltip=tips)
     ]
     mean = mean_point(points)
-    if mean is not None:
+    if mean is not None and of == "mean":
         centre = data.add([{"load_low": mean[0], "value_low": max(mean[1], 1.0)}])
         layers += [
             alt.Chart(centre).mark_point(shape=_CROSS, size=110, stroke=colour, strokeWidth=width, opacity=1)
@@ -371,15 +372,16 @@ def _distribution(columns: Sequence[str], step: float, y: alt.Y, brush: Any, leg
 
 
 def bubble_chart(
-    rows: Sequence[tuple[str, Sequence[str], Sequence[pl.DataFrame]]], title: str, scale: str = "log"
+    rows: Sequence[tuple[str, Sequence[str], Sequence[pl.DataFrame], str]], title: str, scale: str = "log"
 ) -> dict[str, Any]:
     """
     Draw bubble plots of the slowdown: a column per run.
 
     Parameters
     ----------
-    rows : sequence of (str, sequence of str, sequence of polars.DataFrame)
-        What the jobs of a row are, the names of its columns, and the `swflow.analysis.heatmap.bubbles` of each.
+    rows : sequence of (str, sequence of str, sequence of polars.DataFrame, str)
+        What the jobs of a row are, the names of its columns, the `swflow.analysis.heatmap.bubbles` of each, and whether
+        their place is the ``"mean"`` or the ``"median"``.
     title : str
         The figure's title.
     scale : {'log', 'linear'}
@@ -396,14 +398,14 @@ def bubble_chart(
     """
     charts = []
     data = FigureData()
-    largest = max((_most(points) for _, _, row in rows for points in row), default=1)
-    for name, columns, row in rows:
+    largest = max((_most(points) for _, _, row, _ in rows for points in row), default=1)
+    for name, columns, row, of in rows:
         highest = max((_highest(points) for points in row), default=1.0)
         y = _value_axis(
-            "slowdown", highest * (1.2 if scale == "linear" else 3), scale == "linear", title="mean slowdown"
+            "slowdown", highest * (1.2 if scale == "linear" else 3), scale == "linear", title=f"{of} slowdown"
         )
         panels = [
-            alt.layer(*_bubble_layers(data, points, _first_titled(y, number), largest))
+            alt.layer(*_bubble_layers(data, points, _first_titled(y, number), largest, of))
             .resolve_scale(size="independent")
             .properties(
                 width=_PRINT[0], height=_PRINT[1],

@@ -1,4 +1,4 @@
-"""Charts of runs beside each other: the machine and the queue over time, waits of kinds of jobs, distributions."""
+"""Charts of runs beside each other: machine and queue over time, waits of kinds of jobs, distributions, load curves."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -29,6 +29,12 @@ DISTRIBUTION_CAPTION = (
     "The share of the jobs that waited, or were slowed down, at most so much; a curve further up is better. Both axes "
     "of values are logarithmic; waits below one second are drawn at one. Run times below 10 s count as 10 s in the "
     "bounded slowdown."
+)
+
+LOAD_CURVE_CAPTION = (
+    "The conventional way to show performance against load: the load of a whole workload is multiplied, and each point "
+    "is a mean over all of its jobs. One number stands for jobs that experienced every load from an idle to a full "
+    "machine; the heatmap of the unchanged workload shows these apart. Values are on a logarithmic axis."
 )
 
 #: The colours of an idle and of a busy machine.
@@ -219,6 +225,66 @@ def distribution_chart(columns: Mapping[str, Mapping[str, np.ndarray]], title: s
         )
     return finished_figure(
         data, [alt.hconcat(*panels, spacing=18).resolve_scale(color="independent")], title, DISTRIBUTION_CAPTION
+    )
+
+
+def load_curve_chart(lines: Mapping[str, Sequence[tuple[Any, ...]]], title: str) -> dict[str, Any]:
+    """
+    Draw mean wait and mean bounded slowdown against the offered load.
+
+    Parameters
+    ----------
+    lines : mapping of str to sequence of tuple
+        A line's name to its points: workload, scheduler, mean wait time (s), mean bounded slowdown, mean slowdown,
+        offered load.
+    title : str
+        The figure's title.
+
+    Returns
+    -------
+    dict
+        The Vega-Lite specification, with ``title`` and ``caption`` under ``usermeta``.
+
+    References
+    ----------
+    D. Krakov, D. G. Feitelson, "High-resolution analysis of parallel job workloads", JSSPP 2012, section 2.
+    """
+    data = FigureData()
+    named = data.add(
+        [
+            {"r": name, "w": point[0], "load": float(f"{point[-1]:.6g}"), "wait": max(float(point[2]), 1.0),
+             "slowdown": max(float(point[3]), 1.0)}
+            for name, line in lines.items()
+            for point in line
+        ]
+    )  # fmt: skip
+    panels = []
+    for measure, words in (("wait", "mean wait"), ("slowdown", "mean bounded slowdown")):
+        seconds = measure == "wait"
+        axis = alt.Axis(title=words, labelExpr=TIME_LABEL if seconds else NUMBER_LABEL)
+        tips = [
+            alt.Tooltip("r:N", title="line"), alt.Tooltip("w:N", title="workload"),
+            alt.Tooltip("load:Q", title="offered load", format=".1%"), alt.Tooltip("t:N", title=words),
+        ]  # fmt: skip
+        base = (
+            alt.Chart(named)
+            .transform_calculate(t=_human("datum.wait") if seconds else "format(datum.slowdown, ',.3~r')")
+            .encode(
+                x=alt.X(
+                    "load:Q", scale=alt.Scale(zero=False, nice=True), axis=alt.Axis(title="offered load", format="%")
+                ),
+                y=alt.Y(f"{measure}:Q", scale=alt.Scale(type="log"), axis=axis),
+                color=_run_colour(list(lines), seconds),
+                tooltip=tips,
+            )
+        )
+        panels.append(
+            alt.layer(base.mark_line(strokeWidth=1.5), base.mark_point(size=42, filled=True, opacity=1)).properties(
+                width=_PANEL[0] + 40, height=_PANEL[1]
+            )
+        )
+    return finished_figure(
+        data, [alt.hconcat(*panels, spacing=18).resolve_scale(color="independent")], title, LOAD_CURVE_CAPTION
     )
 
 

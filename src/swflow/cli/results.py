@@ -58,7 +58,7 @@ def figure(
         str,
         typer.Argument(
             help="heatmap, bubbles, difference, reservation-table, moldable, marginals, repetitions, timeline, "
-            "waits, distributions, arrivals, composition, offered-load, published or sweep."
+            "waits, distributions, load-curve, arrivals, composition, offered-load, published or sweep."
         ),
     ],
     output: Annotated[

@@ -12,7 +12,7 @@ from swflow.figures.performance import draw_bubbles, draw_difference, draw_heatm
 from swflow.figures.published import draw_published
 from swflow.figures.request import Request, chosen_runs
 from swflow.figures.reservations import draw_reservation_tables
-from swflow.figures.runs import draw_distributions, draw_timeline, draw_waits
+from swflow.figures.runs import draw_distributions, draw_load_curve, draw_timeline, draw_waits
 from swflow.figures.sweeps import draw_sweep, draw_sweep_on
 from swflow.figures.workloads import (
     draw_arrivals,
@@ -59,7 +59,7 @@ FIGURES: dict[str, Figure] = {
         "jobs per load and slowdown, response time and wait time, with contours, bubbles and means",
         ("split", "scale"),
     ),
-    "bubbles": Figure(draw_bubbles, "mean slowdown per tenth of the load", ("scale",)),
+    "bubbles": Figure(draw_bubbles, "mean and median slowdown per tenth of the load", ("scale",)),
     "difference": Figure(draw_difference, "what one run has more of than another, at equal load"),
     RESERVATION_TABLE: Figure(
         draw_reservation_tables,
@@ -72,6 +72,7 @@ FIGURES: dict[str, Figure] = {
     "timeline": Figure(draw_timeline, "utilization and queue length over time, a line per run"),
     "waits": Figure(draw_waits, "mean waits by processors, by run time and by user"),
     "distributions": Figure(draw_distributions, "distribution functions of waits and bounded slowdowns"),
+    "load-curve": Figure(draw_load_curve, "mean wait and slowdown against the load of workloads that differ in it"),
     "arrivals": Figure(draw_arrivals, "jobs per hour of the day and day of the week"),
     "composition": Figure(draw_composition, "shares of jobs and processor-seconds by size, run time and user"),
     "offered-load": Figure(draw_offered_load, "the load that the submitted jobs offer, over time"),

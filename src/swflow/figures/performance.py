@@ -30,9 +30,9 @@ def draw_heatmap(request: Request) -> dict[str, Any]:
 
 
 def draw_bubbles(request: Request) -> dict[str, Any]:
-    """Draw the mean slowdown per tenth of the load."""
+    """Draw the mean and the median slowdown per tenth of the load."""
     rows = _bubble_rows(request.names, _tables(request))
-    return bubble_chart(rows, f"{request.title}: mean slowdown by load", request.scale)
+    return bubble_chart(rows, f"{request.title}: slowdown by load", request.scale)
 
 
 def draw_difference(request: Request) -> dict[str, Any]:
@@ -123,17 +123,25 @@ def _block(label: str, names: Sequence[str], tables: Sequence[pl.DataFrame], sca
 
 def _bubble_rows(
     names: Sequence[str], tables: Sequence[pl.DataFrame]
-) -> list[tuple[str, list[str], list[pl.DataFrame]]]:
+) -> list[tuple[str, list[str], list[pl.DataFrame], str]]:
     columns = [_arrays(table) for table in tables]
     kept = [kept_by_figure_1(part["run_time"], part["slowdown"]) for part in columns]
+    every = [bubbles(part["load"], part["slowdown"]) for part in columns]
     return [
         (
             "1 min and more, slowdown to 1000",
             list(names),
             [bubbles(part["load"][use], part["slowdown"][use]) for part, use in zip(columns, kept, strict=True)],
+            "mean",
         ),
-        ("all", list(names), [bubbles(part["load"], part["slowdown"]) for part in columns]),
+        ("all", list(names), every, "mean"),
+        ("all", list(names), [_medians(points) for points in every], "median"),
     ]
+
+
+def _medians(points: pl.DataFrame) -> pl.DataFrame:
+    """Return bubbles at the medians of their jobs, which a few that were slowed down a thousand times do not move."""
+    return points.with_columns(mean_load="median_load", mean_value="median_value")
 
 
 def _difference(

@@ -1,5 +1,6 @@
 """Figures of runs beside each other: over time, of kinds of jobs, and as distribution functions."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from swflow.analysis.timeline import interval_means
-from swflow.charts.runs import distribution_chart, timeline_chart, waits_chart
+from swflow.charts.runs import distribution_chart, load_curve_chart, timeline_chart, waits_chart
 from swflow.errors import SwflowError
 from swflow.figures.request import Request, bounded_by, frame
 from swflow.names import steps_of
@@ -87,6 +88,42 @@ def draw_distributions(request: Request) -> dict[str, Any]:
     if not all(columns.values()):
         raise SwflowError("figure: distributions: the runs have no jobs")
     return _told(distribution_chart(columns, f"{request.title}: distributions"), more)
+
+
+def draw_load_curve(request: Request) -> dict[str, Any]:
+    """Draw mean wait and slowdown against the offered load, a line per scheduler and way to change the load."""
+    rows = request.connection.execute(
+        """SELECT m.workload, scheduler, mean_wait_time, mean_bounded_slowdown, mean_slowdown,
+            area / nullif(processors * (last_submit_time - first_submit_time), 0) AS offered_load
+        FROM metrics m JOIN workloads USING (workload)
+        JOIN (SELECT workload, sum(processors * run_time) AS area FROM jobs GROUP BY workload) USING (workload)
+        WHERE list_contains($runs, run) ORDER BY offered_load, m.workload""",
+        {"runs": [run["run"] for run in request.runs]},
+    ).fetchall()
+    points = [row for row in rows if row[-1] is not None]
+    lines: dict[str, list[tuple[Any, ...]]] = {}
+    families = {_family(workload) for workload, *_ in points}
+    for family in sorted(families):
+        longer = {other for other in families if other.startswith(f"{family}+")}
+        for point in (point for point in points if _family(point[0]) == family):
+            for place in sorted(longer or {family}):  # the workload itself is a point of all lines that start from it
+                lines.setdefault(f"{place.lstrip('+')} {point[1]}".strip(), []).append(point)
+    lines = {name: sorted(line, key=lambda point: point[-1]) for name, line in lines.items() if len(line) > 1}
+    if not lines:
+        raise SwflowError("figure: load-curve: no two of the runs have one scheduler and workloads that differ in load")
+    return load_curve_chart(lines, f"{request.title}: performance against the offered load")
+
+
+def _family(workload: str) -> str:
+    """
+    Return the steps of a workload without their numbers: workloads of one family differ in a factor.
+
+    Examples
+    --------
+    >>> _family("KTH-SP2+load-0.8-run-times"), _family("KTH-SP2+load-1.2@3"), _family("KTH-SP2")
+    ('+load-run-times', '+load', '')
+    """
+    return re.sub(r"@\d+|[-_]?\d+(\.\d+)?", "", "".join(f"+{step}" for step in steps_of(workload)))
 
 
 def with_size_class(table: pl.DataFrame) -> pl.DataFrame:
