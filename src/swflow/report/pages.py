@@ -112,6 +112,8 @@ class Book:
         ]
         page = Page("index", "Overview", lead=", ".join(counts) + ".")
         page.sections += [self._answers(), self._matrix_section(), self._published(), self._plausible()]
+        left_out = self._table("left_out", Scope())
+        page.sections += [Section("What was left out", blocks=[left_out])] if left_out else []
         loose = self._loose_figures()
         if loose:
             page.sections.append(Section("Figures", blocks=loose))
@@ -226,7 +228,7 @@ class Book:
             page.sections.append(Section("Figures of the study", blocks=asked))
         page.sections += self._study_papers(study)
         scope = _scope(study)
-        names = ("metrics", "comparisons", "replicates", "schedulers")
+        names = ("metrics", "comparisons", "replicates", "fidelity", "fairness", "schedulers")
         tables = [self._table(name, scope) for name in names] if study.runs else []
         page.sections.append(Section("Tables", blocks=[table for table in tables if table]))
         page.sections = [section for section in page.sections if section.blocks]
@@ -318,7 +320,8 @@ class Book:
         """Return the page of all tables."""
         page = Page("tables", "All tables", lead="Every row of the database's small tables; jobs and outcomes by SQL.")
         names = ("metrics", "workloads", "cleaning", "schedulers", "correlations", "comparisons", "reproduction",
-                 "missing", "readings", "trends", "replicates", "logs")  # fmt: skip
+                 "missing", "left_out", "readings", "trends", "replicates", "fits", "fidelity", "fairness", "checks",
+                 "logs")  # fmt: skip
         for name in names:
             table = self._table(name, Scope())
             if table:

@@ -29,6 +29,9 @@ class Table:
     sql: str
 
 
+#: So many users of a run are listed.
+FAIRNESS_USERS = 10
+
 #: Replicates differ in the random draw alone: of these only the first is compared, so that tables stay readable.
 _FIRST = "NOT regexp_matches({}, '@([2-9]|1[0-9])')"
 
@@ -144,6 +147,41 @@ WHERE {recipes} AND replicates > 1 AND measure IN ('mean_wait_time', 'mean_respo
 ORDER BY recipe, scheduler, measure""",
         ),
         Table(
+            "fidelity",
+            "How much a simulation is like the record",
+            "Where the log recorded a schedule: the distance of the distributions of the waits, the mean difference of "
+            "waits of equal rank, jobs that start within a minute of the record, neighbours in the queue that start in "
+            "the recorded order, the mean difference of the utilization by hours, and the distance of the heatmaps in "
+            "decades of the wait.",
+            """SELECT workload, scheduler, jobs, wait_distance, wait_difference AS wait_difference_time, started_alike,
+    start_order, utilization_difference, heatmap_distance
+FROM fidelity WHERE {runs} ORDER BY workload, wait_distance, scheduler""",
+        ),
+        Table(
+            "fairness",
+            "What users got",
+            f"The {FAIRNESS_USERS} users and groups with most processor-seconds of a run, of replicates the first; "
+            "all are in the database's table fairness.",
+            f"""SELECT workload, scheduler, kind, coalesce(name, id::VARCHAR) AS who, jobs, use_share, mean_wait_time,
+    p95_wait_time, mean_bounded_slowdown, p95_bounded_slowdown
+FROM fairness WHERE {{runs}} AND {_FIRST.format("workload")}
+QUALIFY row_number() OVER (PARTITION BY run, kind ORDER BY use_share DESC, id) <= {FAIRNESS_USERS}
+ORDER BY workload, kind, use_share DESC, who, scheduler""",
+        ),
+        Table(
+            "left_out",
+            "What was left out",
+            "Runs that the config asks for, of logs that could not be fetched.",
+            "SELECT log, reason, count(*) AS runs FROM left_out WHERE {left_out} GROUP BY ALL ORDER BY ALL",
+        ),
+        Table(
+            "fits",
+            "Models as they were fitted",
+            "What each model gives for a workload, beside the workload's own.",
+            """SELECT workload, fit, model, arrivals, measure, value, source_value FROM fits WHERE {workloads}
+ORDER BY ALL""",
+        ),
+        Table(
             "checks",
             "Plausibility",
             "What looks implausible in a log, and how much it matters.",
@@ -181,7 +219,7 @@ class Scope:
     def conditions(self) -> dict[str, str]:
         """Return what is put into the queries."""
         if self.recipes is None:
-            names = ("runs", "workloads", "pairs", "published", "trends", "recipes")
+            names = ("runs", "workloads", "pairs", "published", "trends", "recipes", "left_out")
             return dict.fromkeys(names, "true")
         recipes = _listed(self.recipes)
         mine = f"workload IN (SELECT workload FROM workloads WHERE recipe IN ({recipes}))"
@@ -199,6 +237,7 @@ class Scope:
             "published": published,
             "trends": f"list_has_any([{recipes}], [workload || '+' || split_part(lower, '/', 1)])",
             "recipes": f"recipe IN ({recipes}){schedulers}",
+            "left_out": "false",
         }
 
 

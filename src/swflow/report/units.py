@@ -6,7 +6,7 @@ from typing import Any
 
 #: Columns that hold seconds.
 _SECONDS = ("_time", "awrt", "awwt", "makespan", "awrt_s")
-_PERCENT = ("utilization", "first_wins", "second_wins", "offered_load")
+_PERCENT = ("utilization", "first_wins", "second_wins", "offered_load", "use_share", "started_alike", "start_order")
 
 _UNITS = ((86_400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
 
