@@ -82,6 +82,7 @@ def init(
         "config/logs.yaml": shipped_catalogue().read_text(encoding="utf-8"),
         "config/my-logs.yaml": _MY_LOGS + yaml.safe_dump(entries, default_flow_style=None, sort_keys=False),
         "profiles/default/config.yaml": (_FILES / "profile.yaml").read_text(encoding="utf-8"),
+        "profiles/slurm/config.yaml": (workflow_folder() / "profiles/slurm/config.yaml").read_text(encoding="utf-8"),
     }
     taken = [path for path in contents if (folder / path).exists()]
     if taken:

@@ -48,7 +48,7 @@ JobCompLoc={folder}/jobcomp.txt
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType={storage}
 {accounting}
-NodeName=localhost NodeHostname={host} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory=2000 State=UNKNOWN
+NodeName=localhost NodeHostname={host} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory={memory} State=UNKNOWN
 PartitionName=main Nodes=localhost Default=YES MaxTime=60 State=UP OverSubscribe=NO
 PartitionName=quick Nodes=localhost MaxTime=5 State=UP OverSubscribe=NO
 """
@@ -84,6 +84,8 @@ class Slurm:
         For state and logs; by default a temporary one.
     accounting : bool
         Whether to start slurmdbd with MariaDB where they are installed, so that ``sacct`` works.
+    cpus, memory : int
+        What the node is said to have, whatever the machine has; megabytes.
 
     Attributes
     ----------
@@ -93,10 +95,17 @@ class Slurm:
         What the plugin jobcomp/filetxt writes.
     """
 
-    def __init__(self, folder: str | os.PathLike[str] | None = None, *, accounting: bool = True, cpus: int = 4) -> None:
+    def __init__(
+        self,
+        folder: str | os.PathLike[str] | None = None,
+        *,
+        accounting: bool = True,
+        cpus: int = 4,
+        memory: int = 2000,
+    ) -> None:
         self._own = tempfile.mkdtemp(prefix="slurm-", dir="/tmp") if folder is None else None
         self.folder = Path(folder or self._own or "")
-        self.cpus = cpus
+        self.cpus, self.memory = cpus, memory
         self.has_accounting = False
         self._wants_accounting = accounting
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -139,6 +148,7 @@ class Slurm:
                 folder=self.folder,
                 host=os.uname().nodename.split(".")[0],
                 cpus=self.cpus,
+                memory=self.memory,
                 storage="accounting_storage/slurmdbd" if self.has_accounting else "accounting_storage/none",
                 accounting=accounting if self.has_accounting else "",
             ),
