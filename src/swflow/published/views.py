@@ -38,15 +38,18 @@ REPRODUCTION = f"""
 """
 
 #: Of every table of a paper, how many cells were published, are compared, and are met; ``within_5`` includes
-#: ``within_1``. What is missing is not legible, or was not run.
+#: ``within_1``. What is missing is not legible, or was not run. A cell that is compared with more than one log, named
+#: in its row as "(here LOG)", counts once, by the log that is nearest.
 COVERAGE = """
     INSERT INTO coverage
-    SELECT paper, "table", count(*), count(*) FILTER (reason IS NULL),
-        count(*) FILTER (reason IS NULL AND within_percent <= 1),
-        count(*) FILTER (reason IS NULL AND within_percent <= 5),
-        count(*) FILTER (reason IS NULL AND within_percent <= 10),
-        count(*) FILTER (reason IS NULL AND within_percent IS NULL), count(*) FILTER (reason IS NOT NULL)
-    FROM reproduction GROUP BY ALL ORDER BY ALL
+    SELECT paper, "table", count(*), count(*) FILTER (compared), count(*) FILTER (nearest <= 1),
+        count(*) FILTER (nearest <= 5), count(*) FILTER (nearest <= 10),
+        count(*) FILTER (compared AND nearest IS NULL), count(*) FILTER (NOT compared)
+    FROM (
+        SELECT paper, "table", bool_or(reason IS NULL) AS compared,
+            min(within_percent) FILTER (reason IS NULL) AS nearest
+        FROM reproduction GROUP BY paper, "table", regexp_replace(row, ' \\(here [^)]*\\)$', ''), "column")
+    GROUP BY ALL ORDER BY ALL
 """
 
 #: The published figures beside ours under another reading of the paper: another scheduler, step or figure.
