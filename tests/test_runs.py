@@ -296,4 +296,8 @@ def test_replicates_are_summarized_with_a_confidence_interval(tmp_path):
     half = 4.303 * values.std(ddof=1) / np.sqrt(3)
     assert (low, high) == pytest.approx((values.mean() - half, values.mean() + half), rel=1e-3)
     _, compared = query(tmp_path / "d.duckdb", "SELECT DISTINCT first, second FROM comparisons")
-    assert sorted(compared) == [(f"A+drawn@{one}/easy", f"A+drawn@{one}/fcfs") for one in (1, 2, 3)]
+    recipes = ["A+drawn", "A+drawn@1", "A+drawn@2", "A+drawn@3"]
+    assert sorted(compared) == [(f"{name}/easy", f"{name}/fcfs") for name in recipes]
+    sql = "SELECT basis, mean_difference, score FROM comparisons WHERE measure = 'wait_time' ORDER BY first"
+    (together, *each) = query(tmp_path / "d.duckdb", sql)[1]
+    assert together == ("replicates", *(pytest.approx(np.mean([row[place] for row in each])) for place in (1, 2)))

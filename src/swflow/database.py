@@ -3,6 +3,7 @@
 import glob
 import hashlib
 import json
+import math
 import os
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -17,6 +18,7 @@ import duckdb
 import polars as pl
 
 from swflow import runs
+from swflow.analysis import verdict
 from swflow.analysis.comparison import compare, worth_comparing
 from swflow.analysis.fairness import KINDS, fairness_table
 from swflow.analysis.fidelity import MEASURES as FIDELITY
@@ -69,7 +71,10 @@ TABLES: dict[str, str] = {
     "bubbles_11": """run VARCHAR, measure VARCHAR, filtered BOOLEAN, decile BIGINT, mean_load DOUBLE, mean_value DOUBLE,
         median_load DOUBLE, median_value DOUBLE, jobs BIGINT""",
     "comparisons": """workload VARCHAR, measure VARCHAR, first VARCHAR, second VARCHAR, distance DOUBLE, score DOUBLE,
-        first_wins DOUBLE, second_wins DOUBLE, better VARCHAR""",
+        first_wins DOUBLE, second_wins DOUBLE, better VARCHAR, basis VARCHAR, blocks BIGINT, score_low DOUBLE,
+        score_high DOUBLE, score_p DOUBLE, score_p_holm DOUBLE, score_verdict VARCHAR, mean_difference DOUBLE,
+        mean_low DOUBLE, mean_high DOUBLE, mean_p DOUBLE, mean_p_holm DOUBLE, mean_verdict VARCHAR, family VARCHAR,
+        family_size BIGINT""",
     "replicates": """recipe VARCHAR, log VARCHAR, scheduler VARCHAR, measure VARCHAR, replicates BIGINT, mean DOUBLE,
         median DOUBLE, deviation DOUBLE, low DOUBLE, high DOUBLE""",
     "fairness": """run VARCHAR, workload VARCHAR, scheduler VARCHAR, kind VARCHAR, id BIGINT, name VARCHAR, jobs BIGINT,
@@ -227,7 +232,7 @@ def load(
                 _fill_workloads(connection, [name for name in sources if ("workload", name) in new], sources)
                 _fill_outcomes(connection, {file: notes[file] for file in read}, progress)
                 _fill_runs(connection, notes)
-                _fill_comparisons(connection, notes.values(), {notes[file]["run"] for file in read})
+                _fill_comparisons(connection, notes, {notes[file]["run"] for file in read})
                 _insert(
                     connection, "schedulers", [_scheduler_row(name, schedulers[name]) for name in sorted(schedulers)]
                 )
@@ -627,11 +632,11 @@ def _fill_runs(connection: duckdb.DuckDBPyConnection, notes: Mapping[Path, Mappi
 
 
 def _fill_comparisons(
-    connection: duckdb.DuckDBPyConnection, notes: Iterable[Mapping[str, Any]], changed: Collection[str]
+    connection: duckdb.DuckDBPyConnection, notes: Mapping[Path, Mapping[str, Any]], changed: Collection[str]
 ) -> None:
     """Compare the runs that changed with others of their logs; what was compared before is there already."""
     by_log: dict[str, list[Mapping[str, Any]]] = {}
-    for note in sorted(notes, key=lambda note: str(note["run"])):
+    for note in sorted(notes.values(), key=lambda note: str(note["run"])):
         by_log.setdefault(log_of(note["workload"]), []).append(note)
     pairs = [
         pair
@@ -639,36 +644,91 @@ def _fill_comparisons(
         for pair in combinations(of_log, 2)
         if (pair[0]["run"] in changed or pair[1]["run"] in changed) and worth_comparing(*pair)
     ]
-    if not pairs:
-        return
-    heatmaps = _heatmaps(connection, {note["run"] for pair in pairs for note in pair})
-
-    def rows_of(pair: tuple[Mapping[str, Any], Mapping[str, Any]]) -> list[dict[str, Any]]:
-        first, second = pair
-        common = first["workload"] == second["workload"]
-        results = {
-            measure: compare(heatmaps[first["run"], measure], heatmaps[second["run"], measure])
-            for measure in HEATMAP_MEASURES
-        }
-        return [
-            {
-                "workload": first["workload"] if common else log_of(first["workload"]),
-                "measure": measure,
-                "first": first["run"],
-                "second": second["run"],
-                **asdict(result),
-                "better": result.better and {"first": first, "second": second}[result.better]["run"],
-            }
-            for measure, result in results.items()
-        ]
-
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:  # the solver lets others run
-        rows = [row for some in pool.map(rows_of, pairs) for row in some]
+    connection.execute("DELETE FROM comparisons WHERE basis = 'replicates'")
     names = [description[0] for description in connection.execute("SELECT * FROM comparisons").description]
-    rows += [dict(zip(names, row, strict=True)) for row in connection.fetchall()]
+    rows = [dict(zip(names, row, strict=True)) for row in connection.fetchall()]
+    if pairs:
+        rows += _compared(pairs, _heatmaps(connection, {note["run"] for pair in pairs for note in pair}), notes)
+    rows += _compared_by_replicates(rows)
+    if not rows:
+        return
+    verdict.correct(rows)
     rows.sort(key=lambda row: (row["first"], row["second"], HEATMAP_MEASURES.index(row["measure"])))
     connection.execute("DELETE FROM comparisons")
-    _insert_frame(connection, "comparisons", pl.DataFrame(rows, infer_schema_length=None))
+    _insert_frame(connection, "comparisons", pl.DataFrame(rows, infer_schema_length=None).select(names))
+
+
+def _compared(
+    pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]],
+    heatmaps: Mapping[tuple[str, str], Heatmap],
+    notes: Mapping[Path, Mapping[str, Any]],
+) -> list[dict[str, Any]]:
+    """Return the rows of pairs of runs: how far apart they are, and which is better with what certainty."""
+    files = {note["run"]: file for file, note in notes.items()}
+
+    def number(pair: tuple[Mapping[str, Any], Mapping[str, Any]]) -> int | None:
+        return replicate_of(pair[0]["workload"]) or replicate_of(pair[1]["workload"])
+
+    def compared(
+        pair: tuple[Mapping[str, Any], Mapping[str, Any]], measure: str, weekly: Mapping[str, verdict.Resampled]
+    ) -> dict[str, Any]:
+        first, second = pair
+        log = log_of(first["workload"])
+        names = (first["run"], second["run"])
+        result = compare(heatmaps[names[0], measure], heatmaps[names[1], measure])
+        score = verdict.score_of(weekly[names[0]], weekly[names[1]], result.score)
+        mean = verdict.difference_of(weekly[names[0]], weekly[names[1]])
+        return {
+            "workload": first["workload"] if first["workload"] == second["workload"] else log,
+            "measure": measure,
+            "first": names[0],
+            "second": names[1],
+            **asdict(result),
+            "basis": "weeks",
+            "blocks": mean.blocks,
+            **verdict.columns_of("score", score),
+            "mean_difference": mean.value if math.isfinite(mean.value) else None,
+            **verdict.columns_of("mean", mean),
+            "family": verdict.family_of(log, measure, number(pair), False),
+        }
+
+    rows: list[dict[str, Any]] = []
+    columns = ["submit_time", "load", *HEATMAP_MEASURES]
+    groups: dict[tuple[str, int], list[tuple[Mapping[str, Any], Mapping[str, Any]]]] = {}
+    for pair in pairs:  # what is resampled at a time are the runs of a log and replicate
+        groups.setdefault((log_of(pair[0]["workload"]), number(pair) or 0), []).append(pair)
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:  # the solver lets others run
+        for some in groups.values():
+            wanted = sorted({note["run"] for pair in some for note in pair})
+            tables = {run: pl.read_parquet(files[run], glob=False, columns=columns) for run in wanted}
+            for measure in HEATMAP_MEASURES:
+                weekly = {run: verdict.resample(tables[run], measure) for run in wanted}
+                rows += pool.map(lambda pair, of=measure, by=weekly: compared(pair, of, by), some)
+    return rows
+
+
+def _compared_by_replicates(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the comparisons of recipes that were drawn more than once, with what the draws say of them."""
+    groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        runs_of = [row[name].rpartition("/") for name in ("first", "second")]
+        if any(replicate_of(workload) is not None for workload, _, _ in runs_of):
+            recipes = [f"{recipe_of(workload)}/{scheduler}" for workload, _, scheduler in runs_of]
+            groups.setdefault((recipe_of(row["workload"]), row["measure"], *recipes), []).append(row)
+    found = []
+    for (workload, measure, first, second), some in groups.items():
+        if len(some) < 2:
+            continue
+        some = sorted(some, key=lambda row: (row["first"], row["second"]))  # sums have the same last digits
+        score, mean = (verdict.over_replicates([row[name] for row in some]) for name in ("score", "mean_difference"))
+        means = verdict.replicate_rows(some, ("distance", "score", "first_wins", "second_wins"))
+        found.append(
+            {"workload": workload, "measure": measure, "first": first, "second": second, **means, "better": None}
+            | {"basis": "replicates", "blocks": len(some), **verdict.columns_of("score", score)}
+            | {"mean_difference": mean.value if math.isfinite(mean.value) else None, **verdict.columns_of("mean", mean)}
+            | {"family": verdict.family_of(log_of(workload), measure, None, True)}
+        )
+    return found
 
 
 def _heatmaps(connection: duckdb.DuckDBPyConnection, names: Collection[str]) -> dict[tuple[str, str], Heatmap]:
@@ -763,6 +823,7 @@ def _fill_replicates(connection: duckdb.DuckDBPyConnection) -> None:
     quantiles = {count: float(t.ppf(0.975, count - 1)) for count in summary["replicates"].unique() if count > 1}
     half = pl.col("replicates").replace_strict(quantiles, default=None, return_dtype=pl.Float64) * pl.col("deviation")
     half = half / pl.col("replicates").sqrt()
+    half = pl.when(pl.col("deviation") > 0).then(half)  # what is the same in every draw has no interval
     _insert_frame(connection, "replicates", summary.with_columns(low=pl.col("mean") - half, high=pl.col("mean") + half))
 
 

@@ -4,12 +4,15 @@ import os
 import sys
 from collections.abc import Sequence
 
-from swflow.cli import batches, imports, logs, project, questions, results, simulation, steps
+from swflow.cli import batches, comparisons, imports, logs, project, questions, results, simulation, steps
 from swflow.cli.app import app
 from swflow.cli.terminal import finish_progress, stage
 from swflow.errors import SwflowError, describe
 
-__all__ = ["app", "batches", "imports", "logs", "main", "project", "questions", "results", "simulation", "steps"]
+__all__ = [
+    "app", "batches", "comparisons", "imports", "logs", "main", "project", "questions", "results", "simulation",
+    "steps",
+]  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -15,6 +15,7 @@ COMMANDS = {
     "batches": "Make workloads",
     "simulation": "Simulate",
     "results": "Look at results",
+    "comparisons": "Look at results",
 }
 
 #: The panels of a command's options; what is in none stands under "Options".

@@ -8,6 +8,7 @@ from typing import Any
 import duckdb
 
 from swflow.analysis.heatmap import HEATMAP_MEASURES
+from swflow.analysis.verdict import EQUAL, NEITHER
 from swflow.errors import SwflowError
 from swflow.figures import FIGURES, draw_sweep_on
 from swflow.figures.published import published_figure
@@ -409,19 +410,20 @@ class Book:
         shown = list(runs[:MOST_COMPARED])
         names = [run["run"] for run in shown]
         rows = self._rows(
-            """SELECT first, second, measure, score, first_wins, second_wins FROM comparisons
+            """SELECT first, second, measure, score, first_wins, second_wins, score_verdict FROM comparisons
             WHERE list_contains($a, first) AND list_contains($a, second) ORDER BY ALL""",
             names,
         )
         if not rows:
             return None
         cells: dict[str, dict[str, Any]] = {}
-        for first, second, measure, score, first_wins, second_wins in rows:
+        for first, second, measure, score, first_wins, second_wins, verdict in rows:
             a, b = names.index(first), names.index(second)
             part = cells.setdefault(measure, {})
-            part[f"{a},{b}"] = [shortened(value) for value in (score, first_wins, second_wins)]
+            chance = verdict in (EQUAL, NEITHER)
+            part[f"{a},{b}"] = [shortened(value) for value in (score, first_wins, second_wins, chance)]
             part[f"{b},{a}"] = [
-                shortened(value) for value in (None if score is None else -score, second_wins, first_wins)
+                shortened(value) for value in (None if score is None else -score, second_wins, first_wins, chance)
             ]
         more = len(runs) - len(shown)
         return {
@@ -429,7 +431,8 @@ class Book:
             "title": "Which is better at equal load",
             "note": "Blue: the run of the row does better at equal load than that of the column, orange: worse. The "
             "score is how much more probable it is that a job of the one does better than one of the other than the "
-            "other way round." + (f" {more} further runs are left out." if more else ""),
+            "other way round. In brackets and without a colour: no difference, by intervals over the log's weeks, "
+            "corrected for the number of comparisons (Holm)." + (f" {more} further runs are left out." if more else ""),
             "names": short_names(shown),
             "measures": {measure: cells[measure] for measure in HEATMAP_MEASURES if measure in cells},
         }

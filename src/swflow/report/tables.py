@@ -32,8 +32,12 @@ class Table:
 #: So many users of a run are listed.
 FAIRNESS_USERS = 10
 
-#: Replicates differ in the random draw alone: of these only the first is compared, so that tables stay readable.
+#: Replicates differ in the random draw alone: of these only the first is shown, so that tables stay readable.
 _FIRST = "NOT regexp_matches({}, '@([2-9]|1[0-9])')"
+
+#: Of comparisons, only what replicates say together is shown.
+_TOGETHER = """(basis = 'replicates' OR regexp_replace(first || ' ' || second, '@[0-9]+', '', 'g')
+    NOT IN (SELECT first || ' ' || second FROM comparisons WHERE basis = 'replicates'))"""
 
 TABLES: dict[str, Table] = {
     table.name: table
@@ -91,12 +95,16 @@ GROUP BY workload, scheduler ORDER BY workload, scheduler""",
         Table(
             "comparisons",
             "Which is better at equal load",
-            "Two runs of a log; of replicates, the first. distance: the earth mover's distance of their heatmaps, in "
-            "decades of the value. score: how much more probable it is that, at equal load, a job of the first does "
-            "better than one of the second than the other way round. wins: the share of the jobs in load deciles where "
-            "one dominates. better: who wins more than half of them.",
-            f"""SELECT first, second, measure, better, score, first_wins, second_wins, distance FROM comparisons
-WHERE distance > 0 AND {{pairs}} AND {_FIRST.format("first")} AND {_FIRST.format("second")}
+            "Two runs of a log. distance: the earth mover's distance of their heatmaps, in decades of the value. score:"
+            " how much more probable it is that, at equal load, a job of the first does better than one of the second "
+            "than the other way round. mean_difference: mean of the first minus mean of the second. low and high: 95 % "
+            "confidence intervals, each for itself, over the log's weeks (paired block bootstrap) or over replicates. "
+            "Verdicts are corrected for how many comparisons of the log and measure there are (Holm): no difference "
+            "is what may be chance. better: who wins more than half of the jobs in load deciles.",
+            f"""SELECT first, second, measure, score_verdict, score, score_low, score_high, mean_verdict,
+    mean_difference, mean_low, mean_high, better, basis, blocks, family_size AS comparisons, distance
+FROM comparisons
+WHERE distance > 0 AND {{pairs}} AND {_TOGETHER}
 ORDER BY first, second, measure""",
         ),
         Table(
@@ -225,6 +233,8 @@ class Scope:
         mine = f"workload IN (SELECT workload FROM workloads WHERE recipe IN ({recipes}))"
         schedulers = f" AND scheduler IN ({_listed(self.schedulers)})" if self.schedulers is not None else ""
         runs = f"SELECT run FROM runs WHERE {mine}{schedulers}"
+        together = "SELECT recipe || '/' || scheduler FROM runs JOIN workloads USING (workload)"
+        compared = f"{runs} UNION {together} WHERE recipe IN ({recipes}){schedulers}"
         swept = f"workload IN (SELECT recipe FROM sweeps WHERE source IN ({recipes}))"
         ours = f"workload IN ({recipes}) AND (scheduler IS NULL{schedulers.replace(' AND', ' OR', 1)})"
         published = f"({ours} OR {swept})" if self.sweeps else f"({ours})"
@@ -233,7 +243,7 @@ class Scope:
         return {
             "runs": mine + schedulers,
             "workloads": mine,
-            "pairs": f"first IN ({runs}) AND second IN ({runs})",
+            "pairs": f"first IN ({compared}) AND second IN ({compared})",
             "published": published,
             "trends": f"list_has_any([{recipes}], [workload || '+' || split_part(lower, '/', 1)])",
             "recipes": f"recipe IN ({recipes}){schedulers}",

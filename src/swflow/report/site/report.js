@@ -181,12 +181,14 @@
         about.names.forEach((other, column) => {
           const value = cells[`${row},${column}`];
           if (!value || value[0] === null) { line.append(element("td", row === column ? "" : "–", {className: "none"})); return; }
-          const [score, wins, losses] = value;
-          const cell = element("td", (score > 0 ? "+" : score < 0 ? "−" : "") + Math.abs(score).toFixed(2), {
-            title: `${name} wins ${Math.round(100 * wins)} % of the jobs, ${other} ${Math.round(100 * losses)} %`,
+          const [score, wins, losses, chance] = value;
+          const text = (score > 0 ? "+" : score < 0 ? "−" : "") + Math.abs(score).toFixed(2);
+          const cell = element("td", chance ? `(${text})` : text, {
+            title: `${chance ? "No difference. " : ""}${name} wins ${Math.round(100 * wins)} % of the jobs, ${other} ${Math.round(100 * losses)} %`,
           });
           const strength = Math.round(Math.min(1, Math.abs(score) * 1.6) * 45);
-          cell.style.background = `color-mix(in srgb, var(${score > 0 ? "--c2" : "--c4"}) ${strength}%, transparent)`;
+          if (!chance)
+            cell.style.background = `color-mix(in srgb, var(${score > 0 ? "--c2" : "--c4"}) ${strength}%, transparent)`;
           line.append(cell);
         });
         body.append(line);

@@ -1,0 +1,429 @@
+"""Verdicts: whether one run is better than another, with intervals over weeks or replicates, corrected for how many."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from swflow.analysis.heatmap import BINS_PER_DECADE, LOAD_BINS, heatmap
+from swflow.analysis.uncertainty import FEWEST_WEEKS, WEEK
+
+CONFIDENCE = 0.95
+
+#: How many times the weeks are weighted anew.
+DRAWS = 1000
+
+#: What a verdict may say.
+FIRST, SECOND, NEITHER, EQUAL, UNKNOWN = (
+    "first is better",
+    "second is better",
+    "no difference",
+    "equal",
+    "too few weeks",
+)
+
+_SEED = (
+    20120525  # of the weights of weeks: one for all, so that two runs are resampled alike whenever they are compared
+)
+_AT_ONCE = 256  # weeks that are summed at a time
+
+
+class Resampled(NamedTuple):
+    """
+    A measure of a run, under every draw of the weeks.
+
+    Parameters
+    ----------
+    weeks : int64 array of shape (weeks,)
+        The weeks since the log's beginning in which jobs were submitted.
+    jobs, sums : float64 arrays of shape (weeks,)
+        Jobs whose value is known, and their sum.
+    means : float64 array of shape (draws,)
+        The mean over the jobs.
+    weights : float64 array of shape (draws, 10)
+        The share of the jobs by tenths of the load.
+    shares, ranks : float32 arrays of shape (draws, 10, values)
+        Of the jobs in a tenth: the distribution of the value, and twice its mid-distribution function.
+    cells : int64 array of shape (loads, values)
+        Jobs by load and value, of all weeks.
+    """
+
+    weeks: np.ndarray
+    jobs: np.ndarray
+    sums: np.ndarray
+    means: np.ndarray
+    weights: np.ndarray
+    shares: np.ndarray
+    ranks: np.ndarray
+    cells: np.ndarray
+
+    @property
+    def mean(self) -> float:
+        """The mean as it is."""
+        return float(self.sums.sum() / self.jobs.sum()) if self.jobs.sum() else math.nan
+
+
+def resample(outcomes: pl.DataFrame, measure: str) -> Resampled:
+    """
+    Weight the weeks of a run anew many times, and return what its measure then is.
+
+    A draw gives each week, with all the jobs submitted in it, an exponential weight (the Bayesian bootstrap): its mean
+    is 1, its variance that of being drawn with replacement, and no week ever vanishes, so that every draw has a value.
+    The weights depend on the week alone. Two runs of a log are therefore resampled alike (paired), whichever others are
+    compared.
+
+    Parameters
+    ----------
+    outcomes : polars.DataFrame
+        ``submit_time`` (seconds from the log's beginning), ``load``, and the measure.
+    measure : str
+        A column; jobs of which it is unknown do not count.
+
+    Returns
+    -------
+    Resampled
+
+    References
+    ----------
+    D. B. Rubin, "The Bayesian bootstrap", Annals of Statistics 9(1), 1981. H. R. Künsch, "The jackknife and the
+    bootstrap for general stationary observations", Annals of Statistics 17(3), 1989: blocks instead of single jobs.
+    """
+    submit, load, values = (
+        outcomes[name].cast(pl.Float64).fill_null(np.nan).to_numpy() for name in ("submit_time", "load", measure)
+    )
+    weeks, week = np.unique(np.floor(submit / WEEK).astype(np.int64), return_inverse=True)
+    known = ~np.isnan(values)
+    jobs = np.bincount(week[known], minlength=weeks.size).astype(float)
+    sums = np.bincount(week[known], values[known], minlength=weeks.size)
+    found = heatmap(load, values)
+    tenths, width = 10, found.jobs.shape[1]
+    placed = known & ~np.isnan(load)
+    across, up = _cells_of(load[placed], values[placed], width)
+    place = (week[placed] * tenths + across) * width + up
+    counted = np.zeros((DRAWS, tenths * width))
+    total, summed = np.zeros(DRAWS), np.zeros(DRAWS)
+    in_order = np.argsort(place, kind="stable")
+    place = place[in_order]
+    for begin in range(0, weeks.size, _AT_ONCE):
+        some = slice(begin, min(begin + _AT_ONCE, weeks.size))
+        drawn = np.column_stack([_weights(int(number)) for number in weeks[some]])
+        low, high = np.searchsorted(place, np.array([some.start, some.stop]) * tenths * width)
+        block = np.bincount(
+            place[low:high] - some.start * tenths * width, minlength=(some.stop - some.start) * tenths * width
+        )
+        counted += drawn @ block.reshape(some.stop - some.start, tenths * width).astype(float)
+        total += drawn @ jobs[some]
+        summed += drawn @ sums[some]
+    counts = counted.reshape(DRAWS, tenths, width)
+    in_tenth = counts.sum(axis=2)
+    share = counts / np.where(in_tenth > 0, in_tenth, 1.0)[:, :, None]
+    ranks = 2 * np.cumsum(share, axis=2) - share
+    everything = in_tenth.sum(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        means = summed / total
+    return Resampled(
+        weeks, jobs, sums, means, in_tenth / np.where(everything > 0, everything, 1.0),
+        share.astype(np.float32), ranks.astype(np.float32), found.jobs,
+    )  # fmt: skip
+
+
+def _cells_of(load: np.ndarray, values: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the tenth of the load and the bin of the value of each job, as heatmaps have them up to rounding."""
+    across = np.clip((load * LOAD_BINS).astype(np.int64), 0, LOAD_BINS - 1) // (LOAD_BINS // 10)
+    up = (np.log10(np.maximum(values, 1.0)) * BINS_PER_DECADE + 1e-9).astype(np.int64)
+    return across, np.clip(up, 0, width - 1)
+
+
+@cache
+def _weights(week: int) -> np.ndarray:
+    """Return the weights of a week in all draws."""
+    words = [_SEED, 0 if week >= 0 else 1, abs(week)]
+    return np.random.default_rng(np.random.SeedSequence(words)).standard_exponential(DRAWS)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """
+    A difference, and how sure it is.
+
+    Parameters
+    ----------
+    value : float
+        The difference, first minus second; or the score, positive where the first is better.
+    error : float or None
+        Its standard error; None if there are too few weeks or replicates, or if nothing differs.
+    blocks : int
+        How many weeks or replicates it rests on.
+    equal : bool
+        Whether the two are the same, so that there is nothing to be unsure of.
+    """
+
+    value: float
+    error: float | None
+    blocks: int
+    equal: bool = False
+
+    @property
+    def interval(self) -> tuple[float, float] | tuple[None, None]:
+        """Student's confidence interval, for this difference alone."""
+        if self.error is None:
+            return None, None
+        half = student(self.blocks) * self.error
+        return self.value - half, self.value + half
+
+    @property
+    def p(self) -> float | None:
+        """How probable a difference as large would be by chance, if there were none; for this one alone."""
+        from scipy.special import stdtr
+
+        if self.error is None:
+            return None
+        if self.error == 0:
+            return 0.0
+        return float(2 * stdtr(self.blocks - 1, -abs(self.value) / self.error))
+
+
+def student(blocks: int, confidence: float = CONFIDENCE) -> float:
+    """
+    Return Student's two-sided quantile for so many blocks.
+
+    Examples
+    --------
+    >>> round(student(11), 3), round(student(53), 3)
+    (2.228, 2.007)
+    """
+    from scipy.special import stdtrit
+
+    return float(stdtrit(blocks - 1, (1 + confidence) / 2))
+
+
+def difference_of(first: Resampled, second: Resampled) -> Estimate:
+    """Return the difference of the two means, in the unit of the measure; below 0, the first is better."""
+    return _estimate(first.mean - second.mean, first.means - second.means, first, second)
+
+
+def score_of(first: Resampled, second: Resampled, score: float) -> Estimate:
+    """
+    Return a score at equal load with its standard error.
+
+    Parameters
+    ----------
+    first, second : Resampled
+        Of one measure.
+    score : float
+        As `swflow.analysis.comparison.compare` returns it for the whole runs.
+
+    Returns
+    -------
+    Estimate
+    """
+    width = min(first.shares.shape[2], second.shares.shape[2])
+    below = np.einsum("bdv,bdv->bd", first.shares[:, :, :width], second.ranks[:, :, :width]).astype(float)
+    below += 2 * first.shares[:, :, width:].sum(axis=2)
+    both = (first.weights > 0) & (second.weights > 0)
+    drawn = ((first.weights + second.weights) / 2 * np.where(both, 1 - below, 0.0)).sum(axis=1)
+    return _estimate(score, drawn, first, second)
+
+
+def _equal(first: Resampled, second: Resampled) -> bool:
+    names = ("weeks", "jobs", "sums", "cells")
+    return all(np.array_equal(getattr(first, name), getattr(second, name)) for name in names)
+
+
+def _estimate(value: float, drawn: np.ndarray, first: Resampled, second: Resampled) -> Estimate:
+    equal = _equal(first, second)
+    blocks = int(np.union1d(first.weeks[first.jobs > 0], second.weeks[second.jobs > 0]).size)
+    if equal or blocks < FEWEST_WEEKS or not np.isfinite(drawn).all():
+        return Estimate(value, None, blocks, equal)
+    # Weights that are divided by their sum vary by a factor of blocks + 1 less than weeks do, not of blocks - 1.
+    error = float(np.std(drawn)) * math.sqrt((blocks + 1) / (blocks - 1))
+    if error < 1e-9 * max(abs(value), float(np.abs(drawn).max())):
+        error = 0.0  # all weeks agree; what is left is rounding
+    return Estimate(value, error, blocks)
+
+
+def over_replicates(values: Sequence[float | None]) -> Estimate:
+    """
+    Return the mean of what replicates differ by, with its standard error.
+
+    Examples
+    --------
+    >>> found = over_replicates([1.0, 2.0, 3.0])
+    >>> found.value, round(found.error, 4), found.blocks
+    (2.0, 0.5774, 3)
+    >>> over_replicates([0.0, 0.0]).equal
+    True
+    """
+    known = np.array([value for value in values if value is not None and math.isfinite(value)], float)
+    if known.size < 2:
+        return Estimate(float(known.mean()) if known.size else math.nan, None, int(known.size))
+    value = float(known.mean())
+    if not known.any():
+        return Estimate(value, None, int(known.size), equal=True)
+    return Estimate(value, float(known.std(ddof=1) / math.sqrt(known.size)), int(known.size))
+
+
+def holm(p: Sequence[float | None]) -> list[float | None]:
+    """
+    Adjust probabilities of a family by Holm's method: what is below 5 % afterwards holds for all at once.
+
+    Parameters
+    ----------
+    p : sequence of float or None
+        The family's; None is no member.
+
+    Returns
+    -------
+    list of float or None
+        Not below ``p``, and at most 1.
+
+    References
+    ----------
+    S. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6(2), 1979.
+
+    Examples
+    --------
+    >>> holm([0.01, None, 0.04, 0.03])
+    [0.03, None, 0.06, 0.06]
+    """
+    members = sorted((value, place) for place, value in enumerate(p) if value is not None)
+    adjusted: list[float | None] = [None] * len(p)
+    highest = 0.0
+    for rank, (value, place) in enumerate(members):
+        highest = max(highest, min(1.0, value * (len(members) - rank)))
+        adjusted[place] = highest
+    return adjusted
+
+
+def columns_of(name: str, found: Estimate) -> dict[str, Any]:
+    """Return the columns of a statistic in a table of comparisons; `correct` fills the corrected ones."""
+    low, high = found.interval
+    return {
+        f"{name}_low": low, f"{name}_high": high, f"{name}_p": found.p, f"{name}_p_holm": None,
+        f"{name}_verdict": EQUAL if found.equal else UNKNOWN,
+    }  # fmt: skip
+
+
+def correct(rows: Sequence[dict[str, Any]]) -> None:
+    """
+    Fill in the corrected probabilities and the verdicts of comparisons.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        Rows with ``family``, ``score``, ``mean_difference`` and what `columns_of` returned for both. A family is what
+        is corrected together, one of scores and one of differences. Each row gets ``family_size``, the number of its
+        members that have an interval. ``better`` is who wins more than half of the jobs, unless the score may be
+        chance.
+    """
+    families: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        families.setdefault(row["family"], []).append(row)
+    for family in families.values():
+        size = sum(row["mean_p"] is not None or row["score_p"] is not None for row in family)
+        for row in family:
+            row["family_size"] = size
+        for name, value, sign in (("score", "score", 1), ("mean", "mean_difference", -1)):
+            for row, adjusted in zip(family, holm([row[f"{name}_p"] for row in family]), strict=True):
+                row[f"{name}_p_holm"] = adjusted
+                if adjusted is not None:
+                    row[f"{name}_verdict"] = _verdict(adjusted, sign * row[value])
+    for row in rows:
+        row["better"] = None
+        if row["score_verdict"] in (FIRST, SECOND, UNKNOWN):
+            if row["first_wins"] > 0.5 and row["score"] > 0:
+                row["better"] = row["first"]
+            elif row["second_wins"] > 0.5 and row["score"] < 0:
+                row["better"] = row["second"]
+
+
+def _verdict(p: float, value: float) -> str:
+    if p >= 1 - CONFIDENCE or value == 0:
+        return NEITHER
+    return FIRST if value > 0 else SECOND
+
+
+def blocks_needed(error: float, blocks: int, effect: float, power: float = 0.8, most: int = 10**7) -> int | None:
+    """
+    Return how many weeks or replicates it takes until a difference shows.
+
+    Parameters
+    ----------
+    error : float
+        The standard error of the difference that so many ``blocks`` have.
+    blocks : int
+        Weeks or replicates; more of them are thought to be like these.
+    effect : float
+        The difference that is to be found, in the unit of the error.
+    power : float
+        How probable it is to be that the 95 % interval leaves out zero.
+    most : int
+        Beyond this the answer is None.
+
+    Returns
+    -------
+    int or None
+        At least 2.
+
+    Examples
+    --------
+    An effect of one standard deviation of a replicate, as tables of Student's paired test have it:
+
+    >>> blocks_needed(1 / math.sqrt(10), 10, 1.0)
+    10
+    """
+    if error == 0:
+        return 2
+    if effect <= 0:
+        return None
+    low, high = 1, 2
+    while smallest_difference(error, blocks, high, power) > effect:
+        low, high = high, 2 * high
+        if high > most:
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        if smallest_difference(error, blocks, middle, power) > effect:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def smallest_difference(error: float, blocks: int, wanted: int, power: float = 0.8) -> float:
+    """
+    Return the difference that shows with a given probability if there are ``wanted`` blocks instead of ``blocks``.
+
+    Examples
+    --------
+    >>> round(smallest_difference(1.0, 50, 50), 2), round(smallest_difference(1.0, 50, 200), 2)
+    (2.86, 1.41)
+    """
+    from scipy.special import stdtrit
+
+    return float((student(wanted) + stdtrit(wanted - 1, power)) * error * math.sqrt(blocks / wanted))
+
+
+def family_of(log: str, measure: str, replicate: int | None, replicates: bool) -> str:
+    """
+    Return the name of the family that a comparison is corrected in.
+
+    Examples
+    --------
+    >>> family_of("KTH-SP2", "wait_time", None, False), family_of("KTH-SP2", "wait_time", 3, False)
+    ('KTH-SP2, wait_time, weeks', 'KTH-SP2, wait_time, weeks of replicate 3')
+    """
+    basis = "replicates" if replicates else "weeks"
+    return f"{log}, {measure}, {basis}" + (f" of replicate {replicate}" if replicate is not None else "")
+
+
+def replicate_rows(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, Any]:
+    """Return the means of some columns over the rows of replicates, None where one is unknown."""
+    return {
+        name: None if any(row[name] is None for row in rows) else float(np.mean([row[name] for row in rows]))
+        for name in names
+    }
