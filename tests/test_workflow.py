@@ -139,6 +139,42 @@ def test_a_scheduler_edited_reruns_its_runs_only(edited):
     assert edited.sql("SELECT backfill FROM schedulers WHERE scheduler = 'mine'") == [("none",)]
 
 
+OWN_POLICY = """from swflow.policies import Easy
+
+
+class Mine(Easy):
+    pass
+"""
+
+
+def test_an_edit_of_ones_own_code_reruns_its_runs_only(edited):
+    policy, order = edited.folder / "mine.py", edited.folder / "favour.py"
+    policy.write_text(OWN_POLICY)
+    order.write_text("def favour(estimate, processors):\n    return estimate * processors\n")
+    edited.config["schedulers"]["decides"] = {"policy": "mine.py:Mine"}
+    edited.config["schedulers"]["favours"] = {"order": "favour.py:favour", "backfill": "easy"}
+    edited.config["studies"]["four"] = {
+        "logs": ["toy-a"], "runs": [{"workloads": ["{log}", "{log}+first"], "schedulers": ["decides", "favours"]}],
+    }  # fmt: skip
+    edited.write()
+    edited.run()
+    assert edited.planned() == []
+    after = ["load results/swflow.duckdb", "report results/report/index.html", "tables of Snakemake's report"]
+    policy.write_text(OWN_POLICY.replace("    pass", "    def on_end(self, now, job):\n        pass"))
+    assert [job for job in sorted(edited.planned()) if job not in after] == [
+        "simulate toy-a+first: decides", "simulate toy-a: decides",
+    ]  # fmt: skip
+    order.write_text(order.read_text().replace("* processors", "+ processors"))
+    assert [job for job in sorted(edited.planned()) if job not in after] == [
+        "simulate toy-a+first: decides, favours", "simulate toy-a: decides, favours",
+    ]  # fmt: skip
+    runs = {name: edited.folder / f"results/runs/toy-a/{name}.parquet" for name in ("decides", "favours", "easy")}
+    policy.write_text(OWN_POLICY)
+    before = {name: path.stat().st_mtime_ns for name, path in runs.items()}
+    edited.run()
+    assert [name for name, path in runs.items() if path.stat().st_mtime_ns != before[name]] == ["favours"]
+
+
 def test_figures_are_drawn_again_only_if_their_runs_change(edited):
     edited.config["schedulers"]["fcfs"]["estimates"] = "kill"
     edited.write()

@@ -127,10 +127,9 @@ def _power(
     percents: Sequence[float],
     power: float,
 ) -> Power:
-    error = difference.error or 0.0
     unit = abs(first) / 100
-    smallest = verdict.smallest_difference(error, difference.blocks, difference.blocks, power)
-    needed = {percent: verdict.blocks_needed(error, difference.blocks, percent * unit, power) for percent in percents}
+    smallest = verdict.smallest_difference(difference, difference.blocks, power)
+    needed = {percent: verdict.blocks_needed(difference, percent * unit, power) for percent in percents}
     shown = smallest / unit if unit else None
     return Power(measure, first, second, difference, basis, difference.blocks, shown, needed)
 

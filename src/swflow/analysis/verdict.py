@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from swflow.analysis.heatmap import BINS_PER_DECADE, LOAD_BINS, heatmap
+from swflow.analysis.heatmap import heatmap
 from swflow.analysis.uncertainty import FEWEST_WEEKS, WEEK
 
 CONFIDENCE = 0.95
@@ -30,6 +30,8 @@ _SEED = (
     20120525  # of the weights of weeks: one for all, so that two runs are resampled alike whenever they are compared
 )
 _AT_ONCE = 256  # weeks that are summed at a time
+_TENTHS, _BINS_PER_DECADE = 10, 6
+_OVERLAP = 1.5  # by which overlapping blocks of two weeks have fewer degrees of freedom than weeks
 
 
 class Resampled(NamedTuple):
@@ -44,7 +46,7 @@ class Resampled(NamedTuple):
         Jobs whose value is known, and their sum.
     means : float64 array of shape (draws,)
         The mean over the jobs.
-    weights : float64 array of shape (draws, 10)
+    weights : float32 array of shape (draws, 10)
         The share of the jobs by tenths of the load.
     shares, ranks : float32 arrays of shape (draws, 10, values)
         Of the jobs in a tenth: the distribution of the value, and twice its mid-distribution function.
@@ -71,10 +73,11 @@ def resample(outcomes: pl.DataFrame, measure: str) -> Resampled:
     """
     Weight the weeks of a run anew many times, and return what its measure then is.
 
-    A draw gives each week, with all the jobs submitted in it, an exponential weight (the Bayesian bootstrap): its mean
-    is 1, its variance that of being drawn with replacement, and no week ever vanishes, so that every draw has a value.
-    The weights depend on the week alone. Two runs of a log are therefore resampled alike (paired), whichever others are
-    compared.
+    A draw gives each week, with all the jobs submitted in it, a weight: half the sum of two exponential variables, one
+    of which it shares with the week before, one with the week after. These are overlapping blocks of two weeks, since
+    what is queued at a week's end is felt in the next, with the weights of the Bayesian bootstrap, so that no week ever
+    vanishes and every draw has a value. The weights depend on the week alone. Two runs of a log are therefore resampled
+    alike (paired), whichever others are compared.
 
     Parameters
     ----------
@@ -93,54 +96,55 @@ def resample(outcomes: pl.DataFrame, measure: str) -> Resampled:
     bootstrap for general stationary observations", Annals of Statistics 17(3), 1989: blocks instead of single jobs.
     """
     submit, load, values = (
-        outcomes[name].cast(pl.Float64).fill_null(np.nan).to_numpy() for name in ("submit_time", "load", measure)
+        outcomes[name].cast(pl.Float64).to_numpy()
+        for name in ("submit_time", "load", measure)  # unknown is NaN
     )
     weeks, week = np.unique(np.floor(submit / WEEK).astype(np.int64), return_inverse=True)
     known = ~np.isnan(values)
     jobs = np.bincount(week[known], minlength=weeks.size).astype(float)
     sums = np.bincount(week[known], values[known], minlength=weeks.size)
-    found = heatmap(load, values)
-    tenths, width = 10, found.jobs.shape[1]
-    placed = known & ~np.isnan(load)
-    across, up = _cells_of(load[placed], values[placed], width)
-    place = (week[placed] * tenths + across) * width + up
-    counted = np.zeros((DRAWS, tenths * width))
+    cells = heatmap(load, values).jobs
+    known &= ~np.isnan(load)
+    tenth, value = _cells_of(load[known], values[known])
+    width = int(value.max(initial=0)) + 1
+    place = np.sort((week[known] * _TENTHS + tenth) * width + value)
+    size = _TENTHS * width
+    counts = np.zeros((DRAWS, size), np.float32)
     total, summed = np.zeros(DRAWS), np.zeros(DRAWS)
-    in_order = np.argsort(place, kind="stable")
-    place = place[in_order]
     for begin in range(0, weeks.size, _AT_ONCE):
         some = slice(begin, min(begin + _AT_ONCE, weeks.size))
         drawn = np.column_stack([_weights(int(number)) for number in weeks[some]])
-        low, high = np.searchsorted(place, np.array([some.start, some.stop]) * tenths * width)
-        block = np.bincount(
-            place[low:high] - some.start * tenths * width, minlength=(some.stop - some.start) * tenths * width
-        )
-        counted += drawn @ block.reshape(some.stop - some.start, tenths * width).astype(float)
+        low, high = np.searchsorted(place, (some.start * size, some.stop * size))
+        block = np.bincount(place[low:high] - some.start * size, minlength=(some.stop - some.start) * size)
+        counts += drawn.astype(np.float32) @ block.reshape(-1, size).astype(np.float32)
         total += drawn @ jobs[some]
         summed += drawn @ sums[some]
-    counts = counted.reshape(DRAWS, tenths, width)
-    in_tenth = counts.sum(axis=2)
-    share = counts / np.where(in_tenth > 0, in_tenth, 1.0)[:, :, None]
-    ranks = 2 * np.cumsum(share, axis=2) - share
-    everything = in_tenth.sum(axis=1, keepdims=True)
+    shares = counts.reshape(DRAWS, _TENTHS, width)
+    weights = shares.sum(axis=2)
+    shares /= np.where(weights > 0, weights, 1)[:, :, None]
+    ranks = np.cumsum(shares, axis=2)
+    ranks *= 2
+    ranks -= shares
+    weights /= np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(np.float32).tiny)
     with np.errstate(invalid="ignore"):
         means = summed / total
-    return Resampled(
-        weeks, jobs, sums, means, in_tenth / np.where(everything > 0, everything, 1.0),
-        share.astype(np.float32), ranks.astype(np.float32), found.jobs,
-    )  # fmt: skip
+    return Resampled(weeks, jobs, sums, means, weights, shares, ranks, cells)
 
 
-def _cells_of(load: np.ndarray, values: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the tenth of the load and the bin of the value of each job, as heatmaps have them up to rounding."""
-    across = np.clip((load * LOAD_BINS).astype(np.int64), 0, LOAD_BINS - 1) // (LOAD_BINS // 10)
-    up = (np.log10(np.maximum(values, 1.0)) * BINS_PER_DECADE + 1e-9).astype(np.int64)
-    return across, np.clip(up, 0, width - 1)
+def _cells_of(load: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the tenth of the load and the bin of the value of each job: wide bins will do for a standard error."""
+    tenth = np.clip((load * _TENTHS).astype(np.int64), 0, _TENTHS - 1)
+    return tenth, (np.log10(np.maximum(values, 1.0)) * _BINS_PER_DECADE).astype(np.int64)
 
 
 @cache
 def _weights(week: int) -> np.ndarray:
     """Return the weights of a week in all draws."""
+    return np.asarray((_exponential(week) + _exponential(week + 1)) / 2)
+
+
+@cache
+def _exponential(week: int) -> np.ndarray:
     words = [_SEED, 0 if week >= 0 else 1, abs(week)]
     return np.random.default_rng(np.random.SeedSequence(words)).standard_exponential(DRAWS)
 
@@ -158,6 +162,8 @@ class Estimate:
         Its standard error; None if there are too few weeks or replicates, or if nothing differs.
     blocks : int
         How many weeks or replicates it rests on.
+    freedom : float
+        The degrees of freedom of the standard error.
     equal : bool
         Whether the two are the same, so that there is nothing to be unsure of.
     """
@@ -165,6 +171,7 @@ class Estimate:
     value: float
     error: float | None
     blocks: int
+    freedom: float
     equal: bool = False
 
     @property
@@ -172,7 +179,7 @@ class Estimate:
         """Student's confidence interval, for this difference alone."""
         if self.error is None:
             return None, None
-        half = student(self.blocks) * self.error
+        half = student(self.freedom) * self.error
         return self.value - half, self.value + half
 
     @property
@@ -184,21 +191,21 @@ class Estimate:
             return None
         if self.error == 0:
             return 0.0
-        return float(2 * stdtr(self.blocks - 1, -abs(self.value) / self.error))
+        return float(2 * stdtr(self.freedom, -abs(self.value) / self.error))
 
 
-def student(blocks: int, confidence: float = CONFIDENCE) -> float:
+def student(freedom: float, confidence: float = CONFIDENCE) -> float:
     """
-    Return Student's two-sided quantile for so many blocks.
+    Return Student's two-sided quantile for so many degrees of freedom.
 
     Examples
     --------
-    >>> round(student(11), 3), round(student(53), 3)
+    >>> round(student(10), 3), round(student(52), 3)
     (2.228, 2.007)
     """
     from scipy.special import stdtrit
 
-    return float(stdtrit(blocks - 1, (1 + confidence) / 2))
+    return float(stdtrit(freedom, (1 + confidence) / 2))
 
 
 def difference_of(first: Resampled, second: Resampled) -> Estimate:
@@ -237,13 +244,15 @@ def _equal(first: Resampled, second: Resampled) -> bool:
 def _estimate(value: float, drawn: np.ndarray, first: Resampled, second: Resampled) -> Estimate:
     equal = _equal(first, second)
     blocks = int(np.union1d(first.weeks[first.jobs > 0], second.weeks[second.jobs > 0]).size)
+    freedom = max(blocks - 1, 1) / _OVERLAP
     if equal or blocks < FEWEST_WEEKS or not np.isfinite(drawn).all():
-        return Estimate(value, None, blocks, equal)
-    # Weights that are divided by their sum vary by a factor of blocks + 1 less than weeks do, not of blocks - 1.
-    error = float(np.std(drawn)) * math.sqrt((blocks + 1) / (blocks - 1))
+        return Estimate(value, None, blocks, freedom, equal)
+    # Half the sum of two exponential variables has half the variance of one. Of independent weeks, two thirds of which
+    # blocks of two weeks know, it is then what it should be on average.
+    error = float(np.std(drawn)) * math.sqrt(2 * (blocks + 1) / (blocks - 2))
     if error < 1e-9 * max(abs(value), float(np.abs(drawn).max())):
         error = 0.0  # all weeks agree; what is left is rounding
-    return Estimate(value, error, blocks)
+    return Estimate(value, error, blocks, freedom)
 
 
 def over_replicates(values: Sequence[float | None]) -> Estimate:
@@ -260,11 +269,11 @@ def over_replicates(values: Sequence[float | None]) -> Estimate:
     """
     known = np.array([value for value in values if value is not None and math.isfinite(value)], float)
     if known.size < 2:
-        return Estimate(float(known.mean()) if known.size else math.nan, None, int(known.size))
-    value = float(known.mean())
+        return Estimate(float(known.mean()) if known.size else math.nan, None, int(known.size), 1)
+    value, freedom = float(known.mean()), known.size - 1
     if not known.any():
-        return Estimate(value, None, int(known.size), equal=True)
-    return Estimate(value, float(known.std(ddof=1) / math.sqrt(known.size)), int(known.size))
+        return Estimate(value, None, int(known.size), freedom, equal=True)
+    return Estimate(value, float(known.std(ddof=1) / math.sqrt(known.size)), int(known.size), freedom)
 
 
 def holm(p: Sequence[float | None]) -> list[float | None]:
@@ -347,16 +356,14 @@ def _verdict(p: float, value: float) -> str:
     return FIRST if value > 0 else SECOND
 
 
-def blocks_needed(error: float, blocks: int, effect: float, power: float = 0.8, most: int = 10**7) -> int | None:
+def blocks_needed(found: Estimate, effect: float, power: float = 0.8, most: int = 10**7) -> int | None:
     """
     Return how many weeks or replicates it takes until a difference shows.
 
     Parameters
     ----------
-    error : float
-        The standard error of the difference that so many ``blocks`` have.
-    blocks : int
-        Weeks or replicates; more of them are thought to be like these.
+    found : Estimate
+        With a standard error; more weeks or replicates are thought to be like those that it rests on.
     effect : float
         The difference that is to be found, in the unit of the error.
     power : float
@@ -373,39 +380,42 @@ def blocks_needed(error: float, blocks: int, effect: float, power: float = 0.8, 
     --------
     An effect of one standard deviation of a replicate, as tables of Student's paired test have it:
 
-    >>> blocks_needed(1 / math.sqrt(10), 10, 1.0)
+    >>> blocks_needed(Estimate(0.0, 1 / math.sqrt(10), 10, 9), 1.0)
     10
     """
-    if error == 0:
+    if found.error == 0:
         return 2
     if effect <= 0:
         return None
     low, high = 1, 2
-    while smallest_difference(error, blocks, high, power) > effect:
+    while smallest_difference(found, high, power) > effect:
         low, high = high, 2 * high
         if high > most:
             return None
     while high - low > 1:
         middle = (low + high) // 2
-        if smallest_difference(error, blocks, middle, power) > effect:
+        if smallest_difference(found, middle, power) > effect:
             low = middle
         else:
             high = middle
     return high
 
 
-def smallest_difference(error: float, blocks: int, wanted: int, power: float = 0.8) -> float:
+def smallest_difference(found: Estimate, wanted: int, power: float = 0.8) -> float:
     """
-    Return the difference that shows with a given probability if there are ``wanted`` blocks instead of ``blocks``.
+    Return the difference that shows with a given probability if there are ``wanted`` blocks instead of those there are.
 
     Examples
     --------
-    >>> round(smallest_difference(1.0, 50, 50), 2), round(smallest_difference(1.0, 50, 200), 2)
+    >>> there = Estimate(0.0, 1.0, 50, 49)
+    >>> round(smallest_difference(there, 50), 2), round(smallest_difference(there, 200), 2)
     (2.86, 1.41)
     """
     from scipy.special import stdtrit
 
-    return float((student(wanted) + stdtrit(wanted - 1, power)) * error * math.sqrt(blocks / wanted))
+    freedom = (wanted - 1) * found.freedom / (found.blocks - 1)
+    error = (found.error or 0.0) * math.sqrt(found.blocks / wanted)
+    return float((student(freedom) + stdtrit(freedom, power)) * error)
 
 
 def family_of(log: str, measure: str, replicate: int | None, replicates: bool) -> str:

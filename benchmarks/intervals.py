@@ -1,0 +1,86 @@
+"""
+Whether the intervals of comparisons hold what they promise: a scheduler with itself, on resampled logs.
+
+    python benchmarks/intervals.py kth.swf.gz
+
+Each comparison draws two logs, each of as many of the log's weeks with replacement, one after the other, simulates EASY
+on both, and asks whether the 95 % intervals of the score at equal load and of the difference of the mean waits hold
+zero, as 95 % of them should. With `--of-weeks` a true difference is looked for: the weeks of two runs of the log,
+under EASY and in another order, are drawn together, and the intervals should hold the difference over all weeks.
+"""
+
+import argparse
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from swflow.analysis import verdict
+from swflow.analysis.comparison import compare
+from swflow.analysis.heatmap import heatmap
+from swflow.analysis.load import with_load
+from swflow.analysis.uncertainty import WEEK
+from swflow.jobs import Workload, sort_jobs
+from swflow.scheduling.scheduler import Scheduler
+from swflow.scheduling.simulate import simulate
+from swflow.workloads.clean import open_workload
+
+MEASURE = "wait_time"
+
+
+def resampled(jobs: pl.DataFrame, weeks: int, draw: np.random.Generator) -> pl.DataFrame:
+    """Return so many of a log's weeks, drawn with replacement, one after the other."""
+    there = (jobs["submit_time"] // WEEK).cast(pl.Int64)
+    parts = {int(week): jobs.filter(there == week) for week in there.unique()}
+    drawn = [
+        parts[week].with_columns(submit_time=pl.col("submit_time") - WEEK * (week - place))
+        for place, week in enumerate(draw.integers(0, weeks, weeks))
+        if week in parts
+    ]
+    return pl.concat(drawn).with_columns(job_id=pl.int_range(1, pl.len() + 1))
+
+
+def estimates(first: pl.DataFrame, second: pl.DataFrame) -> tuple[verdict.Estimate, verdict.Estimate]:
+    """Return score and difference of two runs."""
+    maps = [heatmap(run["load"].to_numpy(), run[MEASURE].to_numpy()) for run in (first, second)]
+    one, other = verdict.resample(first, MEASURE), verdict.resample(second, MEASURE)
+    return verdict.score_of(one, other, compare(*maps).score), verdict.difference_of(one, other)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("log", help="a log (.swf, .swf.gz) or a workload (.parquet)")
+    parser.add_argument("--comparisons", type=int, default=1000)
+    parser.add_argument("--of-weeks", action="store_true", help="draw weeks of two runs instead of simulating anew")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    workload, draw = open_workload(options.log), np.random.default_rng(options.seed)
+    machine, weeks = workload.machine.processors, int(workload.jobs["submit_time"].max() // WEEK) + 1
+    easy = Scheduler(backfill="easy")
+
+    def run(of: Workload, scheduler: Scheduler = easy) -> pl.DataFrame:
+        return with_load(simulate(of, scheduler), machine)
+
+    held = np.zeros(2)
+    if options.of_weeks:
+        both = [run(workload), run(workload, Scheduler(order="sjf", backfill="easy"))]
+        true = [found.value for found in estimates(*both)]
+    for _ in range(options.comparisons):
+        if options.of_weeks:
+            seed = draw.integers(2**32)
+            one, other = (resampled(part, weeks, np.random.default_rng(seed)) for part in both)
+        else:
+            true = [0.0, 0.0]
+            one, other = (
+                run(replace(workload, jobs=sort_jobs(resampled(workload.jobs, weeks, draw)))) for _ in range(2)
+            )
+        for place, found in enumerate(estimates(one, other)):
+            low, high = found.interval
+            held[place] += low is not None and high is not None and low <= true[place] <= high
+    print(f"{workload.name}: {weeks} weeks, {options.comparisons:,} comparisons")
+    for name, count in zip(("score at equal load", "difference of mean waits"), held, strict=True):
+        print(f"{name}: {100 * count / options.comparisons:.1f} % of the 95 % intervals hold the truth")
+
+
+if __name__ == "__main__":
+    main()
