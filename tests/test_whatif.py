@@ -6,7 +6,8 @@ import pytest
 from swflow.errors import SwflowError
 from swflow.jobs import Workload
 from swflow.machine import Machine
-from swflow.whatif import applied, ask, machine_of, read_scheduler, summary, variants
+from swflow.scheduling.named import read_scheduler
+from swflow.whatif import applied, ask, machine_of, summary, variants
 from test_cli import call
 
 WEEK = 604800.0

@@ -83,7 +83,8 @@ def whatif(
 
     Example: `swflow whatif my.parquet --scheduler easy --scheduler conservative --processors +20% -o whatif.html`
     """
-    from swflow.whatif import ask, likeness_in_words, read_scheduler, summary, variants, write_answer
+    from swflow.scheduling.named import read_scheduler
+    from swflow.whatif import ask, likeness_in_words, summary, variants, write_answer
     from swflow.workloads.clean import open_workload
 
     schedulers: dict[str, Any] = {}
@@ -138,7 +139,7 @@ def compare_with_record(
     from swflow.analysis.fidelity import MEASURES, fidelity
     from swflow.runs import run
     from swflow.scheduling.scheduler import LOG, Scheduler
-    from swflow.whatif import read_scheduler
+    from swflow.scheduling.named import read_scheduler
     from swflow.workloads.clean import open_workload
 
     chosen = dict(read_scheduler(text) for text in scheduler or ("fcfs", "easy", "conservative"))

@@ -112,7 +112,11 @@ def say_doubts(workload: Any) -> None:
 
 
 def named_options(text: str) -> tuple[str, dict[str, Any]]:
-    """Read NAME={JSON options}."""
+    """Read NAME={JSON options}, or a scheduler as `swflow whatif` takes it: ``easy``, or ``name: {options}``."""
+    from swflow.scheduling.named import is_with_json, read_scheduler
+
+    if not is_with_json(text):
+        return read_scheduler(text)
     name, equals, options = text.partition("=")
     try:
         content = json.loads(options)
