@@ -19,6 +19,7 @@ from swflow.randomness import generator
 from swflow.runs import run, write_run
 from swflow.scheduling.engine import simulation as kernels
 from swflow.scheduling.engine.usage import UNLIMITED, Owners, change, new_usage, share
+from swflow.scheduling.known import conventions
 from swflow.scheduling.options import ORDERS
 from swflow.scheduling.orders import compile_formula
 from swflow.scheduling.owners import multifactor
@@ -404,6 +405,22 @@ def test_usage_is_of_all_partitions_and_limits_are_of_each():
     assert simulate(tiny, shared)["start_time"].to_list() == [0, 0, 15, 10]
 
 
+def test_a_known_schedule_states_what_it_was_made_by(workload: Workload):
+    weights = {"age": 5, "partition": 7, "partition_factors": {"batch": 1, "debug": 2}}
+    scheduler = Scheduler(
+        order="slurm-multifactor", backfill="easy", priority=weights | {"fair_share": 3}, half_life=60,
+        user_shares={"user3": 2}, limits={"user": {"jobs": 4}},
+    )  # fmt: skip
+    text = "\n".join(conventions(workload, scheduler))
+    for words in (
+        "7 * max(0.5 * (partition_id == 1), 1.0 * (partition_id == 2))", "counts half after 60 seconds",
+        "Share of user user3: 2", 'Limits: {"user": {"jobs": 4}}',
+    ):  # fmt: skip
+        assert words in text
+    several = Scheduler(centres=({"processors": 8, "partition": "batch"},), dispatch="partition")
+    assert 'Centre 1: {"partition": ["batch"]}' in "\n".join(conventions(workload, several))
+
+
 # -- what is refused
 
 CENTRES = [{"processors": 32, "partition": "batch"}]
@@ -457,7 +474,7 @@ def test_what_does_not_go_together_is_one_line(options: dict[str, Any], words: s
          "centres: .* jobs are wider than their partition's centre, the first is job .* of 4 processors of debug"),
         ({"centres": [*CENTRES, {"processors": 4, "partition": [2, "batch"]}], "dispatch": "partition"},
          "centres: partition: batch is named by two centres"),
-        ({"centres": [{"processors": 4, "partition": "gpu"}], "dispatch": "partition"}, "has no partition 'gpu'"),
+        ({"centres": [{"processors": 32, "partition": "gpu"}], "dispatch": "partition"}, "has no partition 'gpu'"),
         ({"order": "slurm-multifactor", "priority": {"qos": 5, "qos_factors": {"high": 1}}},
          "priority: qos_factors: owners has no qos 'high'; it has no names"),
     ],

@@ -221,6 +221,11 @@ def ask(
         raise SwflowError(f"whatif: {workload.name}: every job is wider than {smallest:,} processors")
     workload = replace(workload, jobs=fitting)
     schedulers = {variant.scheduler: Scheduler.of(variant.scheduler, variant.options) for variant in chosen}
+    fixed = next((one.scheduler for one in chosen if one.processors and schedulers[one.scheduler].centres), None)
+    if fixed is not None:
+        raise SwflowError(
+            f"--processors: {fixed} has centres whose sizes it says itself; name another scheduler with larger ones"
+        )
     base: Run | None = None
     rows: list[dict[str, Any]] = []
     likeness = None

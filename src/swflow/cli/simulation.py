@@ -260,8 +260,9 @@ def simulate(
     """
     Simulate a workload under a scheduler, and print the metrics.
 
-    With several --scheduler the metrics of each stand side by side. Times are seconds; awrt and awwt are response and wait time weighted by processors times run time;
-    the squashed area is processor-seconds; the bounded slowdown counts run times below 10 s as 10 s.
+    With several --scheduler the metrics of each stand side by side. Times are seconds; awrt and awwt are response and
+    wait time weighted by processors times run time; the squashed area is processor-seconds; the bounded slowdown
+    counts run times below 10 s as 10 s.
 
     Examples: `swflow simulate kth.swf.gz --order fcfs --backfill easy -o run.parquet`,
     `swflow simulate kth.swf.gz --order "-(wait / estimate) ** 3 * processors" --backfill easy`
@@ -301,7 +302,7 @@ def simulate(
         if len(workloads) > 1:
             raise SwflowError("simulate: several workloads need a .json file for the list of their runs: -o runs.json")
         _print_each(workloads[0], scheduler, processors)
-    elif scheduler:
+    elif scheduler and output is not None:
         _simulate_all(workloads, scheduler, output, code, only or ())
     elif len(workloads) > 1:
         raise SwflowError("simulate: several workloads need named schedulers: --scheduler NAME={JSON options}")

@@ -219,9 +219,9 @@ class Accounts:
                 f"centres: partition: {missing.sum():,} jobs of {self.names.workload.name} have no centre, the first "
                 f"is job {self.jobs['job_id'][job]} with {what}; name it in centres, or leave these jobs out: {_HINT}"
             )
-        centre = found.to_numpy()
-        self._require_width(centre, np.array([one["processors"] for one in centres]))
-        return centre
+        chosen = found.to_numpy()
+        self._require_width(chosen, np.array([one["processors"] for one in centres]))
+        return chosen
 
     def _require_width(self, centre: np.ndarray, sizes: np.ndarray) -> None:
         """Raise an error if a job is wider than its centre."""
