@@ -23,11 +23,87 @@ class Job:
     planned: float
     processors: int
     user: int = 0
+    group: int = 0
+    partition: int = 0
     shapes: list[tuple[float, float, int]] = field(default_factory=list)
 
     def molded(self) -> "list[Job]":
         """Return the job in each of its shapes."""
         return [replace(self, run=run, planned=planned, processors=width) for run, planned, width in self.shapes]
+
+
+class Account:
+    """What a user, a group, or everybody together has used: processor-seconds, old ones counting less."""
+
+    def __init__(self, half_life: float) -> None:
+        self.half_life = half_life
+        self.used = 0.0  # up to `since`; with a half-life in units of half_life / log(2) processor-seconds
+        self.since = 0.0
+        self.processors = 0  # of jobs that run from then on
+
+    def by(self, now: float) -> float:
+        """Return what is used by now."""
+        if self.half_life == math.inf:
+            return self.used + self.processors * (now - self.since)
+        left = math.exp2(-(now - self.since) / self.half_life)
+        return self.used * left + self.processors * (1.0 - left)
+
+    def change(self, now: float, processors: int) -> None:
+        """Let more processors run from now on."""
+        self.used, self.since = self.by(now), now
+        self.processors += processors
+
+
+@dataclass
+class FairShare:
+    """Who has used how much, on all machines together, and to how much of 1 they are entitled."""
+
+    half_life: float = math.inf
+    shares: dict[str, dict[int, float]] = field(default_factory=dict)  # of users and groups
+    accounts: dict[tuple[str, int], Account] = field(default_factory=dict)
+
+    def account(self, kind: str, number: int = 0) -> Account:
+        return self.accounts.setdefault((kind, number), Account(self.half_life))
+
+    def change(self, job: Job, now: float, processors: int) -> None:
+        for account in (self.account("all"), self.account("user", job.user), self.account("group", job.group)):
+            account.change(now, processors)
+
+    def usage(self, kind: str, job: Job, now: float) -> float:
+        """Return the share of all usage that the job's user or group has."""
+        everybody = self.account("all").by(now)
+        return self.account(kind, getattr(job, kind)).by(now) / everybody if everybody > 0 else 0.0
+
+    def entitled(self, kind: str, job: Job) -> float:
+        return self.shares[kind][getattr(job, kind)]
+
+
+@dataclass
+class Multifactor:
+    """Slurm's multifactor priority, as its manual defines it; the highest is served first."""
+
+    age: float = 0
+    max_age: float = 604800
+    fair_share: float = 0
+    size: float = 0
+    favor_small: bool = False
+    partition: float = 0
+    partition_factors: dict[int, float] = field(default_factory=dict)
+
+    def priority(self, job: Job, now: float, machine: "Machine") -> float:
+        fair = machine.fair
+        age_factor = min(1, (now - job.submit) / self.max_age)
+        fair_share_factor = math.exp2(-fair.usage("user", job, now) / fair.entitled("user", job))
+        size = job.processors / machine.processors
+        partition_factor = self.partition_factors.get(job.partition, 0) / max(
+            self.partition_factors.values(), default=1
+        )
+        return (
+            self.age * age_factor
+            + self.fair_share * fair_share_factor
+            + (self.size * (1 - size) if self.favor_small else self.size * job.processors / machine.processors)
+            + self.partition * partition_factor
+        )
 
 
 #: The orders of the queue: the smallest key is served first, ties by number.
@@ -83,6 +159,9 @@ class Policy:
     unavailable: list[tuple[float, float, int]] = field(default_factory=list)  # from, until, processors
     resources: Resources | None = None
     shapes: str = "requested"  # requested, submit, start: when the shape of a moldable job is chosen
+    multifactor: Multifactor = field(default_factory=Multifactor)  # for order slurm-multifactor
+    # The most running jobs and processors of a user, group or partition: ("user", 3) to both.
+    limits: dict[tuple[str, int], tuple[float, float]] = field(default_factory=dict)
 
 
 @dataclass
@@ -97,9 +176,10 @@ class Occupation:
 class Machine:
     """Processors, the queue before them, and what the scheduler knows and plans of them."""
 
-    def __init__(self, processors: int, policy: Policy) -> None:
+    def __init__(self, processors: int, policy: Policy, fair: FairShare | None = None) -> None:
         self.processors = processors
         self.policy = policy
+        self.fair = fair or FairShare()
         self.queue: list[Job] = []
         self.running: dict[int, tuple[Job, Occupation]] = {}
         self.reserved: dict[int, Occupation] = {}
@@ -397,6 +477,7 @@ class Machine:
         self.ends[job.number] = now
         self.spent.setdefault(job.number, job.run)
         _, occupation = self.running.pop(job.number)
+        self.fair.change(job, now, -job.processors)
         self.gone.append(job.number)
         for place in occupation.places:
             self.released[place] = now
@@ -419,7 +500,28 @@ class Machine:
                 self.head = None
 
     def ordered(self, order: str, now: float) -> list[Job]:
-        return sorted(self.queue, key=lambda job: (ORDERS[order](job, now), job.number))
+        return sorted(self.queue, key=lambda job: (self.key(order, job, now), job.number))
+
+    def key(self, order: str, job: Job, now: float) -> float:
+        """Return what the queue is sorted by."""
+        if order == "fair-share":
+            return self.fair.usage("user", job, now) / self.fair.entitled("user", job)
+        if order == "group-usage":
+            return self.fair.usage("group", job, now)
+        if order == "slurm-multifactor":
+            return -self.policy.multifactor.priority(job, now, self)
+        return ORDERS[order](job, now)
+
+    def is_limited(self, job: Job) -> bool:
+        """Return whether the job would be one too many of its user, group or partition."""
+        for (kind, number), (most_jobs, most_processors) in self.policy.limits.items():
+            running = [other for other, _ in self.running.values() if getattr(other, kind) == number]
+            processors = sum(other.processors for other in running)
+            if getattr(job, kind) == number and (
+                len(running) >= most_jobs or processors + job.processors > most_processors
+            ):
+                return True
+        return False
 
     def begin(self, job: Job, now: float, places: list[int]) -> None:
         self.queue = [queued for queued in self.queue if queued.number != job.number]
@@ -427,6 +529,7 @@ class Machine:
         self.done[job.number] = job
         self.running[job.number] = (job, Occupation(now, now + job.planned, places))
         self.starts[job.number] = now
+        self.fair.change(job, now, job.processors)
         self.places[job.number] = places
         self.progress[job.number] = Fraction(0)
         self.added[job.number] = dict.fromkeys(self.nodes_of(job), Fraction(0))
@@ -446,7 +549,10 @@ class Machine:
     def serve_ahead(self, now: float, lookahead: int) -> None:
         """Start the head while it fits; reserve for the first that do not; let others start if they delay none."""
         reservations: list[Occupation] = []
+        reserved_for: list[Job] = []
         for job in self.ordered(self.policy.order, now):
+            if self.is_limited(job):  # passed over
+                continue
             able = self.fastest_now(job, now, reservations)
             if able is not None:
                 self.begin(able[0], now, able[1])
@@ -454,11 +560,11 @@ class Machine:
             if lookahead == 0:
                 return
             reservations.append(self.soonest(self.shapes_of(job), now, reservations)[1])
+            reserved_for.append(job)
             if len(reservations) == lookahead:
                 break
-        reserved_for = self.ordered(self.policy.order, now)[: len(reservations)]
         for job in self.ordered(self.policy.backfill_order, now):
-            able = self.fastest_now(job, now, reservations)
+            able = None if self.is_limited(job) else self.fastest_now(job, now, reservations)
             if job not in reserved_for and able is not None:
                 self.begin(able[0], now, able[1])
 
@@ -521,9 +627,9 @@ class Machine:
         return free, shadow, extra - head.processors
 
 
-def simulate(jobs: list[Job], processors: int, policy: Policy) -> Machine:
+def simulate(jobs: list[Job], processors: int, policy: Policy, fair: FairShare | None = None) -> Machine:
     """Simulate one machine; its ``starts``, ``places`` and ``done`` (jobs as they ran) are the schedule."""
-    machine = Machine(processors, policy)
+    machine = Machine(processors, policy, fair)
     coming = sorted(jobs, key=lambda job: (job.submit, job.number))
     window_ends = sorted(one.end for one in machine.windows)
     now = -math.inf
@@ -565,11 +671,13 @@ class Dispatcher:
 
     def __init__(self, machines: list[Machine], rule: str) -> None:
         self.machines = machines
-        self.rule = rule  # round-robin, least-loaded, earliest-start
+        self.rule = rule  # round-robin, least-loaded, earliest-start, partition
         self.turn = 0
 
     def choose(self, job: Job, now: float) -> int:
         """Return the index of the machine for the job; ties go to the lowest."""
+        if self.rule == "partition":
+            return job.partition
         wide = [index for index, machine in enumerate(self.machines) if machine.takes(job)]
         if self.rule == "round-robin":
             chosen = min(wide, key=lambda index: (index < self.turn, index))

@@ -177,6 +177,9 @@ def test_places_are_recorded_as_ranges(workload):
 def test_centres_share_the_jobs(workload, dispatch):
     small = Workload(workload.jobs.filter(pl.col("processors") <= 16), Machine.of(48), "small")
     centres = ({"processors": 32}, {"processors": 16, "backfill": "conservative"})
+    if dispatch == "partition":
+        small = Workload(small.jobs.with_columns(partition_id=pl.col("job_id") % 2), small.machine, small.name)
+        centres = tuple(centre | {"partition": number} for number, centre in enumerate(centres))
     outcomes = simulate(small, Scheduler(backfill="easy", centres=centres, dispatch=dispatch))
     for centre, size in ((1, 32), (2, 16)):
         part = outcomes.filter(centre=centre)

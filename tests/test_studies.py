@@ -21,6 +21,7 @@ from swflow.studies import (
     planned_figures,
     planned_runs,
     planned_sweeps,
+    planned_whatifs,
     step_options,
     sweep_options,
 )
@@ -61,6 +62,35 @@ def test_studies_share_runs_and_logs_limit_them():
 def test_unknown_names_are_refused_with_their_place(config, words):
     with pytest.raises(SwflowError, match=words):
         planned_runs(config, ["A", "B"])
+
+
+def test_what_if_tables_are_of_a_study_and_a_workload():
+    entry = {"workloads": ["{log}+ran"], "schedulers": ["easy", "fcfs"], "processors": ["+20%"]}
+    config = changed(whatif=[entry])
+    wanted = {"schedulers": ["easy", "fcfs"], "processors": ["+20%"]}
+    assert planned_whatifs(config, ["A", "B"]) == {("one", "A+ran"): wanted, ("one", "B+ran"): wanted}
+    assert list(planned_whatifs(config | {"logs": ["B"]}, ["A", "B"])) == [("one", "B+ran")]
+    for wrong, words in (
+        (entry | {"schedulers": ["eesy"]}, r"studies: one: whatif\[0\]: schedulers: unknown scheduler 'eesy'"),
+        (entry | {"workloads": ["{log}+rann"]}, r"whatif\[0\]: workloads: unknown step 'rann'"),
+    ):
+        with pytest.raises(SwflowError, match=words):
+            planned_whatifs(changed(whatif=[wrong]), ["A", "B"])
+    with pytest.raises(SwflowError, match=r"whatif\[1\]: workloads: A\+ran has a table already"):
+        planned_whatifs(changed(whatif=[entry, entry]), ["A", "B"])
+
+
+@pytest.mark.parametrize("wrong", [{"processors": ["20"]}, {"estimates": ["good"]}, {"arrivals": [0]}, {"runs": 1}, {}])
+def test_what_if_options_are_checked_by_the_schema(wrong):
+    whatif = SCHEMA["properties"]["studies"]["additionalProperties"]["properties"]["whatif"] | {
+        "$defs": SCHEMA["$defs"]
+    }
+    entry = {"workloads": ["{log}"], "schedulers": ["easy"], "processors": ["+20%", 64], "estimates": ["perfect", 2]}
+    if not wrong:
+        jsonschema.validate([entry], whatif)
+        return
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate([entry | wrong], whatif)
 
 
 SEEDED = CONFIG | {"seed": 7, "steps": {"ran": {"kind": "select"}, "high": {"kind": "memory", "high": 0.8}}}

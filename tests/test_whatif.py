@@ -1,12 +1,17 @@
 """What if: combinations, what they change, differences that are right by hand, and bad input."""
 
+import gzip
+
 import polars as pl
 import pytest
+import yaml
 
 from swflow.errors import SwflowError
 from swflow.jobs import Workload
+from swflow.log_table import read_log
 from swflow.machine import Machine
-from swflow.whatif import applied, ask, machine_of, read_scheduler, summary, variants
+from swflow.scheduling.named import read_scheduler
+from swflow.whatif import applied, ask, machine_of, summary, variants
 from test_cli import call
 
 WEEK = 604800.0
@@ -117,9 +122,64 @@ def test_the_commands(log, capfd):
     assert "16 jobs with a recorded wait" in err
 
 
+SACCT = "JobID|User|Partition|State|Submit|Start|End|Timelimit|AllocCPUS\n" + "".join(
+    f"{job}|{'ada' if job % 2 else 'bob'}|main|COMPLETED|2024-01-{1 + 7 * (job // 8):02d}T00:00:0{job % 8}"
+    f"|2024-01-{1 + 7 * (job // 8):02d}T0{job % 8}:00:08|2024-01-{1 + 7 * (job // 8):02d}T0{job % 8}:59:08|02:00:00|4\n"
+    for job in range(32)
+)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_slurms_accounting_is_a_log(log, capfd, packed):
+    path = log / ("jobs.txt.gz" if packed else "jobs.txt")
+    path.write_bytes(gzip.compress(SACCT.encode()) if packed else SACCT.encode())
+    fair = "fair: {order: slurm-multifactor, priority: {fair_share: 1}, limits: {user: {bob: {jobs: 1}}}}"
+    assert call("whatif", path.name, "--scheduler", "fcfs", "--scheduler", fair, "--machine-processors", "4") == 0
+    out, err = capfd.readouterr()
+    assert "fair" in out
+    assert f"{path.name}: 32 jobs of 32 records of sacct; left out: none" in err
+    assert "jobs: 32 of 32 jobs kept" in err
+    assert call("check", path.name, "--processors", "2") == 0
+    assert "wider-than-machine" in capfd.readouterr().out
+    assert call("fidelity", path.name, "--scheduler", "fcfs") == 0
+    capfd.readouterr()
+    assert call("init", "cluster", "--log", path.name, "--processors", "4") == 0
+    entry = yaml.safe_load((log / "cluster/config/my-logs.yaml").read_text())["jobs"]
+    kept, _ = read_log(entry["path"])
+    assert kept.header["User"] == ["1 bob", "2 ada"]
+    assert kept.header["MaxProcs"] == ["4"]
+
+
+def test_accounting_without_jobs_is_one_line(log, capfd):
+    (log / "empty.txt").write_text(SACCT.splitlines()[0] + "\n")
+    assert call("whatif", "empty.txt", "--scheduler", "easy") == 1
+    assert "empty.txt: no record after the header" in capfd.readouterr().err
+    assert call("init", "cluster", "--log", "empty.txt") == 1
+    assert not (log / "cluster").exists()
+
+
+def test_metrics_of_several_schedulers_stand_side_by_side(log, capfd):
+    assert call("simulate", "log.swf", "--scheduler", "fcfs", "--scheduler", "best: {order: ljf, backfill: easy}") == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[0].split() == ["metric", "fcfs", "best"]
+    assert next(line.split() for line in lines if line.startswith(" mean_wait_time")) == [
+        "mean_wait_time",
+        "1800",
+        "1800",
+    ]
+    assert not list(log.glob("**/*.parquet"))
+    assert call("simulate", "log.swf", "--scheduler", "fcfs", "--scheduler", 'b={"order": "sjf"}', "-o", "runs") == 0
+    assert "b" in capfd.readouterr().out.splitlines()[0].split()
+    assert {path.name for path in (log / "runs").glob("*.parquet")} == {"fcfs.parquet", "b.parquet"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (
+            ["whatif", "log.swf", "--scheduler", "a: {centres: [{processors: 4}]}", "--processors", "+100%"],
+            "--processors: a",
+        ),
         (["whatif", "log.swf", "--scheduler", "eazy"], "--scheduler 'eazy': "),
         (["whatif", "log.swf", "--scheduler", "a: {ordr: sjf}"], "ordr"),
         (["whatif", "log.swf", "--scheduler", "easy", "--scheduler", "easy"], "easy is given twice"),

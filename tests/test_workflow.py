@@ -68,7 +68,11 @@ CONFIG = {
     },
     "schedulers": {"fcfs": {"backfill": "none"}, "easy": {"backfill": "easy"}, "mine": {"backfill": "easy"}},
     "studies": {
-        "one": {"logs": ["toy-a", "toy-b"], "runs": [{"workloads": ["{log}"], "schedulers": ["fcfs", "easy"]}]},
+        "one": {
+            "logs": ["toy-a", "toy-b"],
+            "runs": [{"workloads": ["{log}"], "schedulers": ["fcfs", "easy"]}],
+            "whatif": [{"workloads": ["toy-a"], "schedulers": ["easy", "mine"], "processors": ["+50%"]}],
+        },
         "two": {
             "logs": ["toy-a"],
             "figures": ["bubbles"],
@@ -117,6 +121,9 @@ def test_everything_is_made_once(project):
     ]  # fmt: skip
     assert "Nothing to be done" in project.run()
     assert (project.folder / "results/report/index.html").is_file()
+    table = (project.folder / "results/whatif/one/toy-a.csv").read_text()
+    assert "mine, processors +50%" in table
+    assert "mine, processors +50%" in (project.folder / "results/whatif/one/toy-a.html").read_text()
 
 
 def test_order_of_keys_and_numbers_alike_change_nothing(edited):
@@ -131,7 +138,7 @@ def test_a_scheduler_edited_reruns_its_runs_only(edited):
     assert sorted(edited.planned()) == [
         "figure bubbles of two, toy-a", "load results/swflow.duckdb", "report results/report/index.html",
         "settings: which runs are which study", "simulate toy-a+first+batch: mine", "simulate toy-a+first: mine",
-        "tables of Snakemake's report",
+        "tables of Snakemake's report", "whatif toy-a, one",
     ]  # fmt: skip
     before = (edited.folder / "results/runs/toy-a+first/easy.parquet").stat().st_mtime_ns
     edited.run()

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -14,6 +15,9 @@ _FILES = Path(__file__).with_name("project_files")
 
 #: The schedulers of the study, and one that a recorded log has besides: the site's own.
 _SCHEDULERS = ("fcfs", "easy", "sjbf", "conservative", "mine")
+
+#: Where accounting that was imported lies in a project.
+_IMPORTED = "config/imported.parquet"
 
 _EXAMPLE = {"generate": "lublin", "processors": 128, "jobs": 2000, "load": 0.8, "users": True}
 
@@ -54,7 +58,8 @@ def init(
     folder : path-like
         Where; made if it is not there. Nothing in it is overwritten.
     log : path-like, optional
-        A log of one's own to begin with; a synthetic one otherwise.
+        A log of one's own to begin with, in the Standard Workload Format, imported (``.parquet``), or what
+        ``sacct -P`` printed, which is imported into the project; a synthetic one otherwise.
     name : str, optional
         The log's name; by default the file's.
     processors : int, optional
@@ -73,6 +78,9 @@ def init(
     folder = Path(folder)
     entries = {"example": _EXAMPLE} if log is None else {_name(Path(log), name): _entry(Path(log), processors)}
     load_catalogue(entries)  # a wrong name or number is refused before anything is written
+    imported = None if log is None else _imported(Path(log), processors)
+    if imported is not None:
+        entries = {_name(Path(log), name): {"path": str(folder.resolve() / _IMPORTED)}}  # type: ignore[arg-type]
     config = (_FILES / "config.yaml").read_text(encoding="utf-8")
     schedulers = ("log", *_SCHEDULERS) if log is not None else _SCHEDULERS
     config = config.replace("@LOG@", next(iter(entries))).replace("@SCHEDULERS@", ", ".join(schedulers))
@@ -91,7 +99,11 @@ def init(
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         with atomic_path(folder / path) as temporary:
             Path(temporary).write_text(content, encoding="utf-8")
-    return [folder / path for path in contents]
+    if imported is not None:
+        from swflow.log_table import write_log
+
+        write_log(folder / _IMPORTED, imported.fields, imported.header, imported.history)
+    return [folder / path for path in [*contents, *([_IMPORTED] if imported is not None else [])]]
 
 
 def shipped_catalogue() -> Path:
@@ -100,8 +112,21 @@ def shipped_catalogue() -> Path:
     return shipped if shipped.is_file() else clone
 
 
+def _imported(log: Path, processors: int | None) -> Any:
+    """Return the log that Slurm's accounting is; None for a file that is a log."""
+    from swflow.importers.sacct import import_sacct, is_accounting
+
+    if log.suffix == ".parquet" or not is_accounting(log):
+        return None
+    from swflow.importers.records import Site
+
+    return import_sacct(str(log), Site(processors))
+
+
 def _name(log: Path, name: str | None) -> str:
-    return name or log.name.partition(".swf")[0]
+    if name:
+        return name
+    return log.name.removesuffix(".gz").removesuffix(".swf").removesuffix(".parquet").removesuffix(".txt")
 
 
 def _entry(log: Path, processors: int | None) -> dict[str, str | int]:

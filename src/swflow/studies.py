@@ -259,6 +259,53 @@ def planned_sweeps(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tuple
     return {key: {name: sorted(part) for name, part in planned[key].items()} for key in sorted(planned)}
 
 
+def planned_whatifs(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tuple[str, str], dict[str, Any]]:
+    """
+    Return the what-if tables that all studies ask for.
+
+    Parameters
+    ----------
+    config : mapping
+        The config, as for `planned_runs`; a study may have ``whatif``: which workloads, which schedulers, and with
+        which other ``processors``, ``estimates``, ``arrivals`` and ``run_times``.
+    logs : iterable of str
+        The names of the catalogue.
+
+    Returns
+    -------
+    dict
+        (study, workload) to the options of ``swflow whatif``, the schedulers by name.
+
+    Raises
+    ------
+    SwflowError
+        If a study names an unknown log, step or scheduler, or asks twice for a table of a workload.
+
+    Examples
+    --------
+    >>> entry = {"workloads": ["{log}"], "schedulers": ["easy"], "processors": ["+20%"]}
+    >>> config = {
+    ...     "logs": None, "steps": {}, "schedulers": {"easy": {}},
+    ...     "studies": {"nodes": {"logs": ["KTH-SP2"], "runs": [], "whatif": [entry]}},
+    ... }
+    >>> planned_whatifs(config, ["KTH-SP2"])
+    {('nodes', 'KTH-SP2'): {'schedulers': ['easy'], 'processors': ['+20%']}}
+    """
+    known, limit = set(logs), config.get("logs")
+    planned: dict[tuple[str, str], dict[str, Any]] = {}
+    for study, content in config["studies"].items():
+        for number, group in enumerate(content.get("whatif", ())):
+            where = f"studies: {study}: whatif[{number}]"
+            options = {name: value for name, value in group.items() if name != "workloads"}
+            for workload, _ in _workloads_of(study, content, group, where, config, known):
+                if limit is not None and log_of(workload) not in limit:
+                    continue
+                if (study, workload) in planned:
+                    raise SwflowError(f"{where}: workloads: {workload} has a table already; put both into one entry")
+                planned[study, workload] = options
+    return planned
+
+
 def study_runs(config: Mapping[str, Any], study: str) -> list[tuple[str, str]]:
     """
     Return workload and scheduler of the runs of one study, in its order, once each.

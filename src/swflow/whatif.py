@@ -10,27 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import yaml
 
 from swflow.analysis.fidelity import fidelity
 from swflow.analysis.uncertainty import Difference, difference_of_means, difference_of_quantiles
-from swflow.errors import SwflowError, suggest
+from swflow.errors import SwflowError
 from swflow.files import atomic_path
 from swflow.jobs import Workload, sort_jobs, write_table
 from swflow.machine import Machine
 from swflow.runs import Run, run
-from swflow.scheduling.orders import NAMED
 from swflow.scheduling.scheduler import LOG, Scheduler
-
-#: Schedulers that need no definition; so do the named orders, which are without backfilling.
-KNOWN: dict[str, dict[str, Any]] = {
-    "easy": {"backfill": "easy"},
-    "conservative": {"backfill": "conservative"},
-    "sjf-easy": {"order": "sjf", "backfill": "easy"},
-    "easy-sjbf": {"backfill": "easy", "backfill_order": "sjf"},
-    LOG: {"order": LOG},
-    **{name: {"order": name} for name in NAMED},
-}
 
 #: What is compared: the column of the outcomes, the quantile or None for the mean, and whether jobs weigh as much as
 #: their processor-seconds.
@@ -105,30 +93,6 @@ class Answer:
     table: pl.DataFrame
     fidelity: dict[str, float | None] | None
     left_out: int
-
-
-def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
-    """
-    Read a scheduler as a user names it: one of `KNOWN`, or ``name: {options}``.
-
-    Examples
-    --------
-    >>> read_scheduler("easy"), read_scheduler("mine: {order: sjf, backfill: easy}")
-    (('easy', {'backfill': 'easy'}), ('mine', {'order': 'sjf', 'backfill': 'easy'}))
-    """
-    if text in KNOWN:
-        return text, KNOWN[text]
-    try:
-        content = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise SwflowError(f"--scheduler {text!r}: {getattr(error, 'problem', error)}") from None
-    if isinstance(content, Mapping) and len(content) == 1:
-        ((name, options),) = content.items()
-        if isinstance(name, str) and isinstance(options, Mapping):
-            return name, dict(options)
-    raise SwflowError(
-        f"--scheduler {text!r}: write 'name: {{order: fcfs, backfill: easy}}', or a name{suggest(text, KNOWN)}"
-    )
 
 
 def variants(
@@ -257,6 +221,11 @@ def ask(
         raise SwflowError(f"whatif: {workload.name}: every job is wider than {smallest:,} processors")
     workload = replace(workload, jobs=fitting)
     schedulers = {variant.scheduler: Scheduler.of(variant.scheduler, variant.options) for variant in chosen}
+    fixed = next((one.scheduler for one in chosen if one.processors and schedulers[one.scheduler].centres), None)
+    if fixed is not None:
+        raise SwflowError(
+            f"--processors: {fixed} has centres whose sizes it says itself; name another scheduler with larger ones"
+        )
     base: Run | None = None
     rows: list[dict[str, Any]] = []
     likeness = None

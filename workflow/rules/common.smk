@@ -24,6 +24,7 @@ from swflow.studies import (
     planned_figures,
     planned_runs,
     planned_sweeps,
+    planned_whatifs,
     planned_workloads,
     step_options,
     sweep_options,
@@ -39,6 +40,7 @@ try:
     CATALOGUE = load_catalogue([*config["catalogue"], OWN_LOGS])
     RUNS = planned_runs(config, CATALOGUE)
     SWEEPS = planned_sweeps(config, CATALOGUE)
+    WHATIFS = planned_whatifs(config, CATALOGUE)
     FIGURES = planned_figures(config, CATALOGUE)
 except WorkflowError as error:
     cause = next((part for part in error.args if hasattr(part, "absolute_path")), error.__cause__ or error.__context__)
@@ -47,7 +49,7 @@ except SwflowError as error:
     sys.exit(f"config: {error}")
 
 
-for workload in [*RUNS, *(workload for workload, _ in SWEEPS)]:
+for workload in [*RUNS, *(workload for workload, _ in SWEEPS), *(workload for _, workload in WHATIFS)]:
     log = CATALOGUE[log_of(workload)]
     path = source_of(log, CATALOGUE).path
     if path is not None and not Path(path).is_file():
@@ -59,7 +61,7 @@ for workload in [*RUNS, *(workload for workload, _ in SWEEPS)]:
 
 
 # Workloads made one by one, and the replicates of a recipe, which one job makes.
-SINGLE, REPLICATES = planned_workloads(RUNS, SWEEPS)
+SINGLE, REPLICATES = planned_workloads([*RUNS, *(workload for _, workload in WHATIFS)], SWEEPS)
 
 
 def workload_file(workload):

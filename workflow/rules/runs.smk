@@ -1,5 +1,6 @@
 # From workloads to runs: one job simulates all schedulers of a workload, and all replicates of a recipe, and keeps the
-# runs that did not change; one job scales a workload in many ways, simulates each, and keeps the metrics.
+# runs that did not change; one job scales a workload in many ways, simulates each, and keeps the metrics; one job
+# answers what would have been under other schedulers, machines, estimates, arrivals and run times.
 for workload in RUNS:
     drop_broken(runs_file(workload))  # a manifest stands for its runs, and alone it would be believed
 
@@ -114,4 +115,48 @@ rule sweep:
         "{params.command} {wildcards.workload}+{wildcards.sweep}"
     shell:
         "swflow {params.command} {params.source} -o {output} --threads {threads} {params.options} {params.schedulers} "
+        "2>&1 | tee {log}"
+
+
+def whatif_files():
+    """Return the pages of all what-if tables whose logs are there."""
+    return [f"results/whatif/{study}/{workload}.html" for study, workload in WHATIFS if is_reached(workload)]
+
+
+def whatif_options(wildcards):
+    """Return the options of a what-if table, those of its schedulers filled in."""
+    planned = dict(WHATIFS[wildcards.study, wildcards.workload])
+    named = options_of(planned.pop("schedulers"))
+    return command_options(planned | {"scheduler": [f"{name}: {canonical(spec)}" for name, spec in named.items()]})
+
+
+rule whatif:
+    input:
+        lambda wildcards: workload_file(wildcards.workload),
+    output:
+        page=report(
+            "results/whatif/{study}/{workload}.html",
+            caption="../report/whatif.rst",
+            category="{study}",
+            labels={"workload": "{workload}", "figure": "what if"},
+        ),
+        table="results/whatif/{study}/{workload}.csv",
+    wildcard_constraints:
+        study=one_of(config["studies"]),
+    params:
+        source="results/workloads/{workload}.parquet",
+        options=whatif_options,
+        seed=config["seed"],
+        code=fingerprint("whatif"),
+    log:
+        "results/log/whatif/{study}/{workload}.log",
+    benchmark:
+        "results/benchmark/whatif/{study}/{workload}.tsv"
+    resources:
+        mem_mb=memory(800, 100),
+        runtime=minutes(10, 10),
+    message:
+        "whatif {wildcards.workload}, {wildcards.study}"
+    shell:
+        "swflow whatif {params.source} {params.options} --seed {params.seed} -o {output.page} -o {output.table} "
         "2>&1 | tee {log}"

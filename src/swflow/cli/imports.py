@@ -1,5 +1,8 @@
 """Commands that make logs of what sites and data sets have: import sacct, pbs, gwf, csv."""
 
+import contextlib
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -88,6 +91,30 @@ def _site(
     elif key:
         raise SwflowError("--key: is for --anonymize; give both, or neither")
     return Site(processors, nodes, timezone, cluster, secret)
+
+
+@contextlib.contextmanager
+def as_log(path: Path, processors: int | None = None) -> Iterator[Path]:
+    """Give the path of a log; Slurm's accounting is imported first, into a folder that lasts as long as the block."""
+    from swflow.importers.sacct import import_sacct, is_accounting
+
+    if path.suffix == ".parquet" or not is_accounting(path):
+        yield path
+        return
+    from swflow.importers.records import Site
+    from swflow.log_table import write_log
+    from swflow.workloads.clean import describe
+
+    imported = import_sacct(str(path), Site(processors))
+    entry = imported.history[0]
+    say(
+        f"{path}: {entry['kept']:,} jobs of {entry['read']:,} records of {entry['format']}; left out: "
+        f"{describe(entry['removed'])}; times are taken for UTC (else: swflow import sacct --timezone)"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / f"{path.name.removesuffix('.gz').partition('.')[0]}.parquet"
+        write_log(file, imported.fields, imported.header, imported.history)
+        yield file
 
 
 def _write(imported: Any, source: Path, output: Path) -> None:

@@ -26,7 +26,8 @@ OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "Machine": ("processors", "allocation", "places", "unavailable"),
         "Jobs that share nodes": ("runtime", "penalty", "sharing_limit"),
         "Moldable jobs": ("shapes", "shape_choice", "efficiency"),
-        "Several centres": ("centre", "dispatch"),
+        "Several centres, partitions": ("centre", "dispatch"),
+        "Users and groups": ("half_life", "user_shares", "group_shares", "priority", "limits"),
         "A policy of your own": ("policy", "policy_options"),
     },
     "clean": {

@@ -13,7 +13,11 @@ from swflow.cli.terminal import say
 def init(
     folder: Annotated[Path, typer.Argument(help="The folder to make; nothing in it is overwritten.")],
     log: Annotated[
-        Path | None, typer.Option(help="A log of your own to begin with (.swf, .swf.gz); else a synthetic one.")
+        Path | None,
+        typer.Option(
+            help="A log of your own to begin with (.swf, .swf.gz, an imported .parquet, what sacct -P printed); else a "
+            "synthetic one."
+        ),
     ] = None,
     name: Annotated[str | None, typer.Option(help="The log's name; by default the file's.")] = None,
     processors: Annotated[

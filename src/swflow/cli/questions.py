@@ -6,14 +6,17 @@ from typing import Annotated, Any
 import typer
 
 from swflow.cli.app import app
+from swflow.cli.imports import as_log
 from swflow.cli.options import Seed
 from swflow.cli.terminal import format_number, print_table, say, say_doubts, say_removed, tracked
 from swflow.errors import SwflowError
 
+_LOG = "A log (.swf, .swf.gz, an imported .parquet, what sacct -P printed) or a workload (.parquet)."
+
 
 @app.command()
 def check(
-    log: Annotated[Path, typer.Argument(help="A log (.swf, .swf.gz, an imported .parquet) or a workload (.parquet).")],
+    log: Annotated[Path, typer.Argument(help=_LOG)],
     processors: Annotated[
         int | None, typer.Option(help="The machine's processors, instead of what the file says.")
     ] = None,
@@ -30,7 +33,8 @@ def check(
     """
     from swflow.analysis.plausibility import check_log
 
-    findings, machine, jobs = check_log(log, processors)
+    with as_log(log, processors) as source:
+        findings, machine, jobs = check_log(source, processors)
     columns = ["severity", "check", "jobs", "first job", "message"]
     shown = [
         (item.severity, item.check, format_number(item.jobs), format_number(item.first_job_id), item.message)
@@ -47,7 +51,7 @@ def check(
 
 @app.command()
 def whatif(
-    log: Annotated[Path, typer.Argument(help="A log (.swf, .swf.gz, an imported .parquet) or a workload (.parquet).")],
+    log: Annotated[Path, typer.Argument(help=_LOG)],
     scheduler: Annotated[
         list[str],
         typer.Option(
@@ -83,7 +87,8 @@ def whatif(
 
     Example: `swflow whatif my.parquet --scheduler easy --scheduler conservative --processors +20% -o whatif.html`
     """
-    from swflow.whatif import ask, likeness_in_words, read_scheduler, summary, variants, write_answer
+    from swflow.scheduling.named import read_scheduler
+    from swflow.whatif import ask, likeness_in_words, summary, variants, write_answer
     from swflow.workloads.clean import open_workload
 
     schedulers: dict[str, Any] = {}
@@ -96,9 +101,10 @@ def whatif(
         if path.suffix not in (".html", ".csv", ".parquet"):
             raise SwflowError(f"{path}: unknown ending; use .html, .csv or .parquet")
     chosen = variants(schedulers, processors or (), estimates or (), arrivals or (), run_times or ())
-    workload = open_workload(log, machine)
+    with as_log(log, machine) as source:
+        workload = open_workload(source, machine)
     say_removed(workload)
-    say_doubts(workload)
+    doubts = say_doubts(workload)
     answer = ask(workload, chosen, seed=seed, progress=tracked("whatif"))
     columns, rows = summary(answer)
     print_table(columns, rows)
@@ -113,13 +119,13 @@ def whatif(
     for note in notes:
         say(note)
     for path in output or ():
-        write_answer(answer, path, f"What if: {workload.name}", notes)
+        write_answer(answer, path, f"What if: {workload.name}", [*doubts, *notes])
         say(f"{path}: written")
 
 
 @app.command("fidelity")
 def compare_with_record(
-    log: Annotated[Path, typer.Argument(help="A log (.swf, .swf.gz, an imported .parquet) or a workload (.parquet).")],
+    log: Annotated[Path, typer.Argument(help=_LOG)],
     scheduler: Annotated[
         list[str] | None,
         typer.Option(help="easy, fcfs, conservative, sjf …, or 'name: {order: sjf, backfill: easy}'; repeatable."),
@@ -137,12 +143,13 @@ def compare_with_record(
     """
     from swflow.analysis.fidelity import MEASURES, fidelity
     from swflow.runs import run
+    from swflow.scheduling.named import read_scheduler
     from swflow.scheduling.scheduler import LOG, Scheduler
-    from swflow.whatif import read_scheduler
     from swflow.workloads.clean import open_workload
 
     chosen = dict(read_scheduler(text) for text in scheduler or ("fcfs", "easy", "conservative"))
-    workload = open_workload(log, machine)
+    with as_log(log, machine) as source:
+        workload = open_workload(source, machine)
     say_removed(workload)
     say_doubts(workload)
     recorded = run(workload, Scheduler.of(LOG, {"order": LOG})).outcomes

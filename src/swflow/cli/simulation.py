@@ -218,8 +218,16 @@ def simulate(
             "days; UNTIL never is for ever."
         ),
     ] = None,
-    centre: Annotated[list[int] | None, typer.Option(help="Processors of one of several machines; repeatable.")] = None,
+    centre: Annotated[
+        list[str] | None,
+        typer.Option(help="Processors of one of several machines, or PARTITION=PROCESSORS; repeatable."),
+    ] = None,
     dispatch: Annotated[str, typer.Option(help=help_of("dispatch"))] = "round-robin",
+    half_life: Annotated[float | None, typer.Option(help=help_of("half_life"))] = None,
+    user_shares: Annotated[str | None, typer.Option(help=help_of("user_shares"))] = None,
+    group_shares: Annotated[str | None, typer.Option(help=help_of("group_shares"))] = None,
+    priority: Annotated[str | None, typer.Option(help=help_of("priority"))] = None,
+    limits: Annotated[str | None, typer.Option(help=help_of("limits"))] = None,
     without_status: WithoutStatus = None,
     shapes: Annotated[
         str,
@@ -234,7 +242,10 @@ def simulate(
     ] = None,
     scheduler: Annotated[
         list[str] | None,
-        typer.Option(help="A named scheduler, NAME={JSON options}; repeatable. All run in one process."),
+        typer.Option(
+            help="A named scheduler instead: easy, fcfs, sjf …, 'name: {order: sjf, backfill: easy}' or "
+            "NAME={JSON options}; repeatable. All run in one process."
+        ),
     ] = None,
     only: Annotated[
         list[str] | None,
@@ -249,8 +260,9 @@ def simulate(
     """
     Simulate a workload under a scheduler, and print the metrics.
 
-    Times are seconds; awrt and awwt are response and wait time weighted by processors times run time;
-    the squashed area is processor-seconds; the bounded slowdown counts run times below 10 s as 10 s.
+    With several --scheduler the metrics of each stand side by side. Times are seconds; awrt and awwt are response and
+    wait time weighted by processors times run time; the squashed area is processor-seconds; the bounded slowdown
+    counts run times below 10 s as 10 s.
 
     Examples: `swflow simulate kth.swf.gz --order fcfs --backfill easy -o run.parquet`,
     `swflow simulate kth.swf.gz --order "-(wait / estimate) ** 3 * processors" --backfill easy`
@@ -269,8 +281,13 @@ def simulate(
         "sharing_limit": sharing_limit,
         "event_order": event_order,
         "unavailable": tuple(_window(text) for text in unavailable or ()),
-        "centres": tuple({"processors": size} for size in centre or ()),
+        "centres": tuple(_centre(text) for text in centre or ()),
         "dispatch": dispatch,
+        "half_life": half_life,
+        "user_shares": read_object(user_shares, "--user-shares") if user_shares else None,
+        "group_shares": read_object(group_shares, "--group-shares") if group_shares else None,
+        "priority": read_object(priority, "--priority") if priority else None,
+        "limits": read_object(limits, "--limits") if limits else None,
         "without_status": tuple(without_status or ()),
         "shapes": shapes,
         "shape_choice": shape_choice,
@@ -279,7 +296,13 @@ def simulate(
         "policy_options": read_object(policy_options, "--policy-options") if policy_options else None,
     }
     workloads = [Path(name) for path in workload for name in expand(str(path))]
-    if scheduler:
+    if scheduler and output is None:
+        if known_schedule:
+            raise SwflowError("simulate: --known-schedule is for one scheduler, given by its options")
+        if len(workloads) > 1:
+            raise SwflowError("simulate: several workloads need a .json file for the list of their runs: -o runs.json")
+        _print_each(workloads[0], scheduler, processors)
+    elif scheduler and output is not None:
         _simulate_all(workloads, scheduler, output, code, only or ())
     elif len(workloads) > 1:
         raise SwflowError("simulate: several workloads need named schedulers: --scheduler NAME={JSON options}")
@@ -300,6 +323,14 @@ def _window(text: str) -> dict[str, Any]:
         ) from None
 
 
+def _centre(text: str) -> dict[str, Any]:
+    """Read PROCESSORS, or PARTITION=PROCESSORS."""
+    partition, equals, processors = text.rpartition("=")
+    if not processors.isdecimal() or (equals and not partition):
+        raise SwflowError(f"--centre {text!r}: write a number of processors, or PARTITION=PROCESSORS")
+    return {"processors": int(processors)} | ({"partition": partition} if equals else {})
+
+
 def _moment(text: str) -> float | str:
     """Read seconds, or leave a day as it is."""
     try:
@@ -309,12 +340,12 @@ def _moment(text: str) -> float | str:
 
 
 def _simulate_all(
-    workloads: Sequence[Path], schedulers: Sequence[str], output: Path | None, code: str, only: Sequence[str]
+    workloads: Sequence[Path], schedulers: Sequence[str], output: Path, code: str, only: Sequence[str]
 ) -> None:
     """Simulate named schedulers, keeping the runs that are as they would be."""
     from swflow.runs import simulate_all, simulate_replicates
 
-    if output is None or output.suffix in (".parquet", ".csv", ".swf", ".gz"):
+    if output.suffix in (".parquet", ".csv", ".swf", ".gz"):
         raise SwflowError("simulate: --scheduler needs a folder for the runs: -o results/runs/WORKLOAD")
     several = output.suffix == ".json"
     if len(workloads) > 1 and not several:
@@ -332,6 +363,35 @@ def _simulate_all(
             simulate_replicates(workloads, options, output, only=chosen, code=code, report=report)
         else:
             simulate_all(workloads[0], options, output, code=code, report=report)
+    if not several and not code:  # a person asks, not the workflow
+        from swflow.jobs import read_metadata
+
+        found = {name: read_metadata(output / f"{name}.parquet")["metrics"] for name in options}
+        _print_metrics(found)
+
+
+def _print_each(workload: Path, schedulers: Sequence[str], processors: int | None) -> None:
+    """Simulate named schedulers, and print their metrics side by side."""
+    from swflow.runs import run
+    from swflow.scheduling.scheduler import Scheduler
+    from swflow.workloads.clean import open_workload
+
+    chosen = {name: Scheduler.of(name, options) for name, options in named_schedulers(schedulers).items()}
+    opened = open_workload(workload, processors)
+    say_removed(opened)
+    found = {}
+    with progress_bar("simulate", len(chosen)) as advance:
+        for name, one in chosen.items():
+            found[name] = run(opened, one).metrics
+            advance()
+    _print_metrics(found)
+
+
+def _print_metrics(found: dict[str, dict[str, Any]]) -> None:
+    """Print metrics, a column for each scheduler."""
+    metrics = dict.fromkeys(name for one in found.values() for name in one)
+    rows = [(metric, *(format_number(one.get(metric)) for one in found.values())) for metric in metrics]
+    print_table(["metric", *found], rows)
 
 
 def _only(texts: Sequence[str], workloads: Container[str], schedulers: Container[str]) -> dict[str, list[str]]:

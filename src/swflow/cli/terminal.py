@@ -102,17 +102,26 @@ def say_removed(workload: Any) -> None:
         say(f"{workload.name}: warning: {warning}")
 
 
-def say_doubts(workload: Any) -> None:
-    """Say what makes a workload doubtful: the errors and warnings of its checks."""
+def say_doubts(workload: Any) -> list[str]:
+    """Say what makes a workload doubtful, the errors and warnings of its checks; return the lines."""
     from swflow.analysis.plausibility import check_workload
 
-    for finding in check_workload(workload):
-        if finding.severity != "note":
-            say(f"{workload.name}: {finding.severity}: {finding.check}: {finding.message}")
+    doubts = [
+        f"{workload.name}: {finding.severity}: {finding.check}: {finding.message}"
+        for finding in check_workload(workload)
+        if finding.severity != "note"
+    ]
+    for doubt in doubts:
+        say(doubt)
+    return doubts
 
 
 def named_options(text: str) -> tuple[str, dict[str, Any]]:
-    """Read NAME={JSON options}."""
+    """Read NAME={JSON options}, or a scheduler as `swflow whatif` takes it: ``easy``, or ``name: {options}``."""
+    from swflow.scheduling.named import is_with_json, read_scheduler
+
+    if not is_with_json(text):
+        return read_scheduler(text)
     name, equals, options = text.partition("=")
     try:
         content = json.loads(options)

@@ -1,8 +1,11 @@
 """Slurm's accounting: the text of ``sacct -P`` with any columns, ``sacct --json``, and jobcomp/filetxt."""
 
 import json
+import os
 import re
+import zlib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -84,6 +87,20 @@ _CHECKS: dict[str, Check] = {
     **dict.fromkeys(("alloctres", "reqtres"), matches(r"[^\s]*")),
     **dict.fromkeys(("user", "group", "account", "qos", "cluster", "partition"), matches(r"[^\n]*")),
 }  # fmt: skip
+
+
+def is_accounting(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file is what ``sacct -P`` or ``sacct --json`` printed, or jobcomp/filetxt wrote."""
+    try:
+        with Path(path).open("rb") as file:
+            begin = file.read(1 << 16)
+    except OSError:
+        return False
+    if begin[:2] == b"\x1f\x8b":
+        begin = zlib.decompressobj(31).decompress(begin)
+    begin = begin.removeprefix(b"\xef\xbb\xbf").lstrip()
+    names = begin.partition(b"\n")[0].strip().lower().split(b"|")
+    return begin[:1] == b"{" or is_jobcomp(begin) or {b"jobid", b"submit"} <= set(names)
 
 
 def import_sacct(

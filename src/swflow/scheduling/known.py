@@ -1,5 +1,6 @@
 """Known schedules: a run as SWF with a header that states every convention, to check other simulators by."""
 
+import json
 import os
 from typing import Any
 
@@ -8,7 +9,8 @@ import polars as pl
 from swflow import __version__
 from swflow.jobs import Workload
 from swflow.scheduling.options import CHOICES
-from swflow.scheduling.orders import NAMED, PENALTIES
+from swflow.scheduling.orders import NAMED, OF_OWNERS, PENALTIES, mentioned
+from swflow.scheduling.owners import Names, formula_of
 from swflow.scheduling.scheduler import Scheduler
 from swflow.swf import run_as_swf, write_swf
 
@@ -79,13 +81,14 @@ def conventions(workload: Workload, scheduler: Scheduler) -> list[str]:
     lines = [
         f"A known schedule: workload {workload.name}, simulated by swflow {__version__}",
         f"Machine: {machine.processors} processors; {where}",
-        f"Order of the queue: {_order(scheduler.order)}",
+        f"Order of the queue: {_order(scheduler.order, workload, scheduler)}",
         f"Backfill {scheduler.backfill}: {CHOICES['backfill'][scheduler.backfill]}",
     ]
     if scheduler.backfill in ("lookahead", "selective"):
         lines.append(f"Reservations: {scheduler.lookahead}")
     if scheduler.backfill in ("easy", "lookahead", "selective", "reservation-table"):
-        lines.append(f"Order of backfilling: {_order(scheduler.backfill_order or scheduler.order)}")
+        second = scheduler.backfill_order or scheduler.order
+        lines.append(f"Order of backfilling: {_order(second, workload, scheduler)}")
     if scheduler.backfill in ("easy", "lookahead", "selective"):
         lines += [
             "Shadow time: the earliest time at which, by the planned ends of the running jobs, enough processors are "
@@ -98,6 +101,19 @@ def conventions(workload: Workload, scheduler: Scheduler) -> list[str]:
         f"Events ({scheduler.event_order}): {CHOICES['event_order'][scheduler.event_order]}",
         "Processors: the allocated, else the requested; estimate: the requested time, else the run time",
     ]
+    if any(not mentioned(order).isdisjoint(OF_OWNERS) for order in (scheduler.order, scheduler.backfill_order)):
+        kept = f"counts half after {scheduler.half_life:g} seconds" if scheduler.half_life else "counts for ever"
+        lines.append(
+            f"Usage: the processor-seconds that jobs on all centres had up to now, over everybody's; it {kept}"
+        )
+        for kind in ("user", "group"):
+            shares = getattr(scheduler, f"{kind}_shares") or {}
+            lines += [f"Share of {kind} {name}: {share:g}, of others 1" for name, share in shares.items()]
+    if scheduler.limits:
+        lines.append(
+            f"Limits: {json.dumps(scheduler.limits)}; a job that would be one too many is passed over: it neither "
+            "starts nor has a reservation"
+        )
     if scheduler.runtime == "shared":
         lines.append(
             f"Run times ({scheduler.runtime}): {CHOICES['runtime'][scheduler.runtime]}; the penalty of a node is "
@@ -110,6 +126,11 @@ def conventions(workload: Workload, scheduler: Scheduler) -> list[str]:
     if scheduler.centres:
         sizes = ", ".join(str(centre["processors"]) for centre in scheduler.centres)
         lines.append(f"Centres of {sizes} processors; jobs are sent {CHOICES['dispatch'][scheduler.dispatch]}")
+        own = [
+            json.dumps({key: value for key, value in centre.items() if key != "processors"})
+            for centre in scheduler.centres
+        ]
+        lines += [f"Centre {number}: {text}" for number, text in enumerate(own, 1) if text != "{}"]
     if scheduler.shapes != "requested":
         lines.append(f"Shapes ({scheduler.shapes}): {CHOICES['shapes'][scheduler.shapes]}")
         among = CHOICES["shape_choice"][scheduler.shape_choice].replace("`efficiency`", f"{scheduler.efficiency:g}")
@@ -121,10 +142,11 @@ def conventions(workload: Workload, scheduler: Scheduler) -> list[str]:
     return lines
 
 
-def _order(order: Any) -> str:
+def _order(order: Any, workload: Workload, scheduler: Scheduler) -> str:
     if not isinstance(order, str):
         return "a function"
-    formula = NAMED.get(order)
+    weighed = formula_of(order, scheduler.priority, Names(workload))
+    formula = NAMED.get(order) if weighed == order else weighed
     named = f"{order}, that is, " if formula else ""
     return f"{named}the smallest value of {formula or order} first; ties by submit time, then job id"
 

@@ -95,7 +95,16 @@ ORDERS: dict[str, NamedOrder] = {
     "f2": NamedOrder("sqrt(estimate) * processors + 25600 * log10(submit_time)", "the same"),
     "f3": NamedOrder("estimate * processors + 6860000 * log10(submit_time)", "the same"),
     "f4": NamedOrder("estimate * sqrt(processors) + 530000 * log10(submit_time)", "the same"),
+    "fair-share": NamedOrder("user_usage / user_share", "who has used least of their share first"),
+    "slurm-multifactor": NamedOrder(
+        "-(1000 * min(1, wait / 604800) + 10000 * 2 ** (-user_usage / user_share) + 1000 * processors / "
+        "machine_processors)",
+        "Slurm's multifactor priority, with the weights of its manual's example; `priority` has them",
+    ),
 }
+
+#: The order whose formula is made of `priority`.
+MULTIFACTOR = "slurm-multifactor"
 
 
 #: The options of a scheduler.
@@ -186,7 +195,40 @@ OPTIONS: dict[str, Option] = {
             "round-robin": "to one centre after the other",
             "least-loaded": "to the centre with the fewest processors asked for, of those it has",
             "earliest-start": "to the centre that would start the job first, by its own plan",
+            "partition": "to the centre of its partition",
         },
+    ),
+    "half_life": Option(
+        "number",
+        "Seconds after which what a user or group has used counts half in fair share; by default it counts for ever.",
+        above=0,
+        optional=True,
+    ),
+    "user_shares": Option(
+        "weights",
+        "The shares that users are entitled to, by name or number, such as {alice: 3}; others have 1.",
+        above=0,
+        most=1e9,
+        optional=True,
+    ),
+    "group_shares": Option(
+        "weights",
+        "The shares that groups are entitled to, by name or number; others have 1.",
+        above=0,
+        most=1e9,
+        optional=True,
+    ),
+    "priority": Option(
+        "priority",
+        "The weights of order slurm-multifactor: age, max_age, fair_share, fair_share_of, dampening, size, "
+        "favor_small, partition, partition_factors, qos, qos_factors.",
+        optional=True,
+    ),
+    "limits": Option(
+        "limits",
+        "The most running jobs and processors of a user, group and partition, such as {user: {jobs: 10}, partition: "
+        "{debug: {processors: 64}}}; jobs beyond are passed over.",
+        optional=True,
     ),
     "without_status": Option("integers", "Leave out jobs of these SWF statuses (0 failed, 1 completed, 5 cancelled)."),
     "shapes": Option(
@@ -225,7 +267,27 @@ OPTIONS: dict[str, Option] = {
 CHOICES: dict[str, Mapping[str, str]] = {name: option.choices for name, option in OPTIONS.items() if option.choices}
 
 #: What a centre may say of its own.
-CENTRE_OPTIONS = ("processors", "order", "backfill", "lookahead", "backfill_order")
+CENTRE_OPTIONS = ("processors", "partition", "order", "backfill", "lookahead", "backfill_order", "limits")
+
+_POINTS = Option("number", "", least=0, most=1e9)
+
+#: What `priority` says: weights in points, what they depend on, and the priorities of partitions and QOS by name.
+PRIORITY: dict[str, Option] = {
+    "age": _POINTS,
+    "max_age": Option("number", "", above=0, most=LATEST),
+    "fair_share": _POINTS,
+    "fair_share_of": Option("choice", "", {"user": "", "group": ""}),
+    "dampening": Option("number", "", above=0, most=1e9),
+    "size": _POINTS,
+    "favor_small": Option("flag", ""),
+    "partition": _POINTS,
+    "partition_factors": Option("weights", "", least=0, most=1e9),
+    "qos": _POINTS,
+    "qos_factors": Option("weights", "", least=0, most=1e9),
+}
+
+#: Whose limits there are, and what is limited.
+LIMITED, LIMITS = ("user", "group", "partition"), ("jobs", "processors")
 
 #: What a window says.
 WINDOW_OPTIONS = ("from", "until", "processors")
@@ -259,7 +321,7 @@ def schema_of(name: str) -> dict[str, Any]:
     match option.kind:
         case "choice":
             return {"enum": list(option.choices)}
-        case "mapping":
+        case "mapping" | "weights" | "priority" | "limits":
             return {"type": ["object", "null"]}
         case "order" | "text" | "own":
             return {"type": ["string", "null"] if option.optional else "string"}
@@ -270,17 +332,18 @@ def schema_of(name: str) -> dict[str, Any]:
         case "integer" | "number":
             bounds = {"minimum": option.least, "maximum": option.most, "exclusiveMinimum": option.above}
             known = {key: bound for key, bound in bounds.items() if bound is not None and math.isfinite(bound)}
-            return {"type": option.kind} | known
+            return {"type": [option.kind, "null"] if option.optional else option.kind} | known
         case "windows":
             # Seconds or a day; YAML's days are of no type that JSON knows.
             return _list_of({"from": {}, "until": {}, "processors": _PROCESSORS}, WINDOW_OPTIONS)
         case "centres":
-            own = {name: schema_of(name) for name in CENTRE_OPTIONS if name != "processors"}
-            return _list_of({"processors": _PROCESSORS} | own, ("processors",))
+            own = {name: schema_of(name) for name in CENTRE_OPTIONS if name in OPTIONS}
+            return _list_of({"processors": _PROCESSORS, "partition": _PARTITION} | own, ("processors",))
     raise AssertionError(f"{name}: no schema for {option.kind}")
 
 
 _PROCESSORS = {"type": "integer", "minimum": 1}
+_PARTITION = {"type": ["string", "integer", "array"]}
 
 
 def _list_of(properties: Mapping[str, Any], required: Iterable[str]) -> dict[str, Any]:
@@ -464,10 +527,68 @@ def _centre(centre: Any, where: str) -> dict[str, Any]:
     own = {
         name: checked(name, centre[name], f"{where}: {name}")
         for name in CENTRE_OPTIONS
-        if name != "processors" and centre.get(name) is not None
+        if name in OPTIONS and centre.get(name) is not None
     }
+    if centre.get("partition") is not None:
+        several = centre["partition"] if isinstance(centre["partition"], list | tuple) else [centre["partition"]]
+        own["partition"] = tuple(_name(one, f"{where}: partition") for one in several)
     processors = _integer(Option("integer", "", least=1), centre["processors"], f"{where}: processors")
     return {"processors": processors} | own
+
+
+def _name(value: Any, where: str) -> str:
+    """Return a name or number of a user, group, queue or partition as text."""
+    if isinstance(value, bool) or not isinstance(value, str | Integral) or not str(value).strip():
+        raise SwflowError(f"{where}: must be a name or a number, not {_shown(value)}")
+    return str(value).strip()
+
+
+def _named(value: Any, where: str) -> dict[str, Any]:
+    """Return a mapping whose keys are names or numbers."""
+    if not isinstance(value, Mapping):
+        raise SwflowError(f"{where}: must be names with their values, not {_shown(value)}")
+    return {_name(key, where): content for key, content in value.items()}
+
+
+def _weights(option: Option, value: Any, where: str) -> dict[str, float]:
+    return {name: _number(option, number, f"{where}: {name}") for name, number in _named(value, where).items()}
+
+
+def _priority(option: Option, value: Any, where: str) -> dict[str, Any]:
+    _require_keys(where, value, PRIORITY, ())
+    found = {
+        name: _CHECKS[PRIORITY[name].kind](PRIORITY[name], value[name], f"{where}: {name}")
+        for name in PRIORITY
+        if value.get(name) is not None
+    }
+    for weight in ("partition", "qos"):
+        factors = f"{weight}_factors"
+        if bool(found.get(weight)) != bool(found.get(factors) and max(found[factors].values()) > 0):
+            raise SwflowError(f"{where}: {weight} is a weight, and {factors} says of what; give both, or none")
+    return found
+
+
+def _limits(option: Option, value: Any, where: str) -> dict[str, dict[str, Any]]:
+    """Return the limits of each kind: jobs and processors of everyone, and by name."""
+    _require_keys(where, value, LIMITED, ())
+    return {kind: _limits_of(value[kind], f"{where}: {kind}") for kind in LIMITED if value.get(kind) is not None}
+
+
+def _limits_of(value: Any, where: str) -> dict[str, Any]:
+    least = Option("integer", "", least=1)
+    found: dict[str, Any] = {}
+    for name, limit in _named(value, where).items():
+        if isinstance(limit, Mapping):
+            _require_keys(f"{where}: {name}", limit, LIMITS, ())
+            found[name] = {what: _integer(least, most, f"{where}: {name}: {what}") for what, most in limit.items()}
+        elif name in LIMITS:
+            found[name] = _integer(least, limit, f"{where}: {name}")
+        else:
+            raise SwflowError(
+                f"{where}: {name}: must be limits such as {{jobs: 10, processors: 64}}, not {_shown(limit)}"
+                f"{suggest(name, LIMITS)}"
+            )
+    return found
 
 
 def _listed(value: Any, where: str, what: str) -> Iterable[Any]:
@@ -506,6 +627,9 @@ _CHECKS: dict[str, Callable[[Option, Any, str], Any]] = {
     "centres": _centres,
     "own": _own,
     "mapping": _mapping,
+    "weights": _weights,
+    "priority": _priority,
+    "limits": _limits,
 }
 
 
@@ -566,6 +690,40 @@ REFUSALS: tuple[Refusal, ...] = (
         "a reservation-table has numbered processors; choose another backfill",
     ),
     Refusal(
+        "dispatch",
+        lambda one: one.dispatch == "partition" and not (one.centres and all("partition" in of for of in one.centres)),
+        "jobs can stay in their partition only if every one of the centres says which partition it is",
+    ),
+    Refusal(
+        "centres",
+        lambda one: one.dispatch != "partition" and any("partition" in centre for centre in one.centres),
+        "a centre's partition is for dispatch: partition",
+    ),
+    Refusal(
+        "dispatch",
+        lambda one: one.dispatch == "partition" and one.shapes != "requested",
+        "jobs that choose their shapes do not stay in a partition; leave one of them out",
+    ),
+    Refusal(
+        "limits",
+        lambda one: (
+            _has_limits(one)
+            and (one.allocation != "count" or one.shapes != "requested" or "conservative" in _backfills_of(one))
+        ),
+        "jobs that are passed over can have no reservation at their submission; use backfill none, easy or lookahead, "
+        "allocation count, and shapes requested",
+    ),
+    Refusal(
+        "order",
+        lambda one: one.allocation != "count" and _knows_owners(one),
+        "usage, shares, partition_id and machine_processors are known only with allocation count",
+    ),
+    Refusal(
+        "priority",
+        lambda one: one.priority is not None and MULTIFACTOR not in _orders_of(one),
+        f"its weights are for order {MULTIFACTOR}, and no order is that; leave it out",
+    ),
+    Refusal(
         "shapes",
         lambda one: one.shapes != "requested" and one.allocation != "count",
         "the choice of shapes needs allocation count; leave one of them out",
@@ -576,6 +734,26 @@ REFUSALS: tuple[Refusal, ...] = (
         "what a user's last run times say of other shapes is not known; choose another prediction",
     ),
 )
+
+
+def _knows_owners(one: Any) -> bool:
+    from swflow.scheduling.orders import OF_OWNERS, mentioned
+
+    return any(not mentioned(order).isdisjoint(OF_OWNERS) for order in _orders_of(one) if order is not None)
+
+
+def _has_limits(one: Any) -> bool:
+    return bool(one.limits) or any(centre.get("limits") for centre in one.centres)
+
+
+def _backfills_of(one: Any) -> set[str]:
+    own = {centre.get("backfill", one.backfill) for centre in one.centres}
+    return own or {one.backfill}
+
+
+def _orders_of(one: Any) -> list[Any]:
+    own = [centre.get(option) for centre in one.centres for option in ("order", "backfill_order")]
+    return [one.order, one.backfill_order, *own]
 
 
 def check_together(scheduler: Any, defaults: Mapping[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 import ast
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 
 from swflow.errors import SwflowError, suggest
 from swflow.expressions import parse_expression
-from swflow.scheduling.options import ORDERS
+from swflow.scheduling.options import LOG, ORDERS
 from swflow.scheduling.own import is_own
 from swflow.scheduling.own_order import OwnOrder, own_function
 
@@ -22,6 +22,7 @@ NAMED: dict[str, str] = {name: order.formula for name, order in ORDERS.items()}
 VARIABLES = (
     "now", "submit_time", "wait", "estimate", "processors",
     "user_id", "group_id", "queue_id", "executable_id", "job_id",
+    "partition_id", "user_usage", "group_usage", "user_share", "group_share", "machine_processors",
 )  # fmt: skip
 
 #: The functions that a formula may call; `min` and `max` take two arguments or more, the others one.
@@ -30,8 +31,8 @@ FUNCTIONS: dict[str, Callable[..., float]] = {
     "exp": math.exp,
 }  # fmt: skip
 
-#: Those of them that change while a job waits.
-CHANGING = ("now", "wait")
+#: Those of them that change while a job waits, or from machine to machine.
+CHANGING = ("now", "wait", "user_usage", "group_usage", "machine_processors")
 
 #: The arguments of a key function, as the kernels pass them; `wait` follows from the first two.
 PARAMETERS = (
@@ -46,6 +47,9 @@ PARAMETERS = (
     "job_id",
 )
 
+#: What a key function takes besides if its formula mentions any of these: whose the job is, and what they have used.
+OF_OWNERS = ("partition_id", "user_usage", "group_usage", "user_share", "group_share", "machine_processors")
+
 
 @dataclass(frozen=True)
 class Formula:
@@ -58,7 +62,7 @@ class Formula:
         As it was written.
     function : numba cfunc
         Its value as a function of nine floats: now, submit time, estimate, processors, user, group, queue,
-        executable, job id.
+        executable, job id; if it mentions any of `OF_OWNERS`, these follow.
     names : frozenset of str
         The variables that it mentions.
     """
@@ -69,8 +73,29 @@ class Formula:
 
     @property
     def changes(self) -> bool:
-        """Whether its value changes while a job waits."""
+        """Whether its value changes while a job waits, or from machine to machine."""
         return not self.names.isdisjoint(CHANGING)
+
+    @property
+    def knows_owners(self) -> bool:
+        """Whether it mentions any of `OF_OWNERS`."""
+        return not self.names.isdisjoint(OF_OWNERS)
+
+
+class OfOwners:
+    """
+    A compiled key function that takes `OF_OWNERS` besides, which kernels tell by its address: it is negative.
+
+    Parameters
+    ----------
+    function : numba cfunc or ctypes function
+        The function, kept as long as this.
+    address : int
+        Where its code is.
+    """
+
+    def __init__(self, function: Any, address: int) -> None:
+        self.function, self.address = function, -address
 
 
 class _WithFloats(ast.NodeTransformer):
@@ -147,6 +172,13 @@ def parsed(text: str, option: str) -> tuple[ast.expr, frozenset[str]]:
     return tree, frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in VARIABLES)
 
 
+def mentioned(order: Any) -> frozenset[str]:
+    """Return the variables that an order mentions; of a function given in Python it is not known, and none."""
+    if not isinstance(order, str) or order == LOG:
+        return frozenset()
+    return frozenset(own_function(order, "order")[1]) if is_own(order) else parsed(order, "order")[1]
+
+
 @cache
 def compile_formula(text: str, option: str = "order") -> Formula:
     """
@@ -175,10 +207,13 @@ def compile_formula(text: str, option: str = "order") -> Formula:
     >>> formula.changes, formula.function.ctypes(30, 10, 20, 4, 0, 0, 0, 0, 0)
     (True, -4.0)
     """
-    from swflow.scheduling.engine.queue import key_function
+    from swflow.scheduling.engine.queue import key_function, key_function_of_owners
 
     tree, names = parsed(text, option)
-    function = _compiled(text, tree, option, PARAMETERS, "    wait = now - submit_time\n", key_function)
+    wide = not names.isdisjoint(OF_OWNERS)
+    parameters = PARAMETERS + (OF_OWNERS if wide else ())
+    compiler = key_function_of_owners if wide else key_function
+    function = _compiled(text, tree, option, parameters, "    wait = now - submit_time\n", compiler)
     return Formula(text, function, names)
 
 
@@ -256,6 +291,7 @@ def kernel_order(
     processors: np.ndarray,
     attributes: np.ndarray,
     predict: bool,
+    owners: np.ndarray | None = None,
 ) -> Any:
     """
     Return an order in the form that the kernels take.
@@ -274,11 +310,18 @@ def kernel_order(
         User, group, queue, executable and job id, NaN where unknown.
     predict : bool
         Whether planned run times are known only when a job is submitted.
+    owners : array of `swflow.scheduling.engine.usage.OWNER` of shape (jobs,), optional
+        Whose the jobs are, for formulas that mention any of `OF_OWNERS`.
 
     Returns
     -------
-    str, array or numba cfunc
-        ``fcfs``; the keys, where they do not change; else the function.
+    str, array or compiled function
+        ``fcfs``; the keys, where they do not change; else the function, with its address.
+
+    Raises
+    ------
+    SwflowError
+        If it is no order, or mentions owners that are not given.
     """
     if order == "fcfs":
         return order
@@ -288,12 +331,21 @@ def kernel_order(
         return key_function(getattr(order, "py_func", order))
     if is_own(order):
         own = OwnOrder(order, option)
+        _require_owners(own.names, owners, option)
         if set(own.names).isdisjoint(CHANGING) and not (predict and "estimate" in own.names):
-            return own.keys(submit, planned, processors.astype(np.float64), attributes)
+            return own.keys(submit, planned, processors.astype(np.float64), attributes, owners)
         return own
     tree, names = parsed(order, option)
+    _require_owners(names, owners, option)
+    wide = not names.isdisjoint(OF_OWNERS)
     if not (names.isdisjoint(CHANGING) and (not predict or "estimate" not in names)):
-        return compile_formula(order, option).function
+        function = compile_formula(order, option).function
+        return OfOwners(function, function.address) if wide else function
+    if wide and owners is not None:
+        from swflow.scheduling.engine.usage import keys_of_owners
+
+        address = compile_formula(order, option).function.address
+        return keys_of_owners(address, submit, planned, processors, attributes, owners)
     columns: dict[str, Any] = {"submit_time": submit, "estimate": planned, "processors": processors.astype(np.float64)}
     if names <= columns.keys():
         try:
@@ -303,6 +355,13 @@ def kernel_order(
     from swflow.scheduling.engine.queue import keys_of
 
     return keys_of(compile_formula(order, option).function, submit, planned, columns["processors"], attributes)
+
+
+def _require_owners(names: Iterable[str], owners: np.ndarray | None, option: str) -> None:
+    """Raise an error if an order mentions owners that are not known."""
+    mentioned = sorted(set(OF_OWNERS).intersection(names))
+    if mentioned and owners is None:
+        raise SwflowError(f"{option}: {mentioned[0]} is known only where processors are counted; use allocation count")
 
 
 class _NotPlainError(Exception):

@@ -14,8 +14,6 @@ import numpy as np
 from swflow.errors import SwflowError, suggest
 from swflow.scheduling.own import error_inside, load_own
 
-_PYTHON = ctypes.CFUNCTYPE(ctypes.c_double, *[ctypes.c_double] * 9)
-
 
 class OwnOrder:
     """
@@ -33,7 +31,8 @@ class OwnOrder:
     names : tuple of str
         What it takes.
     address : int
-        Of a C function of nine floats: now, submit time, estimate, processors, user, group, queue, executable, job id.
+        Of a C function of nine floats: now, submit time, estimate, processors, user, group, queue, executable, job id;
+        negative if it takes `swflow.scheduling.orders.OF_OWNERS` besides.
     error : SwflowError or None
         What went wrong inside it; its value was NaN then.
 
@@ -47,21 +46,37 @@ class OwnOrder:
         self.text, self.option = text, option
         self.function, self.names = own_function(text, option)
         self.error: SwflowError | None = None
+        from swflow.scheduling.orders import OF_OWNERS, PARAMETERS
+
+        self.knows_owners = not set(OF_OWNERS).isdisjoint(self.names)
+        self._parameters = PARAMETERS + (OF_OWNERS if self.knows_owners else ())
         self._adapted = self._adapt(self.function)
         self._callback = self._compiled()
         if self._callback is not None:
-            self.address = int(self._callback.address)
+            address = int(self._callback.address)
         else:
-            self._callback = _PYTHON(self._guarded)
-            self.address = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
+            as_c = ctypes.CFUNCTYPE(ctypes.c_double, *[ctypes.c_double] * len(self._parameters))
+            self._callback = as_c(self._guarded)
+            address = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
+        self.address = -address if self.knows_owners else address
 
     def keys(
-        self, submit: np.ndarray, planned: np.ndarray, processors: np.ndarray, attributes: np.ndarray
+        self,
+        submit: np.ndarray,
+        planned: np.ndarray,
+        processors: np.ndarray,
+        attributes: np.ndarray,
+        owners: np.ndarray | None = None,
     ) -> np.ndarray:
         """Return the keys of all jobs, if the function takes nothing that changes; shapes as of `keys_of`."""
         from swflow.scheduling.engine.queue import keys_of
+        from swflow.scheduling.engine.usage import keys_of_owners
 
-        keys = keys_of(self, submit, planned, processors, attributes)
+        if self.knows_owners:
+            assert owners is not None
+            keys = keys_of_owners(-self.address, submit, planned, processors, attributes, owners)
+        else:
+            keys = keys_of(self, submit, planned, processors, attributes)
         self.require_success()
         return keys
 
@@ -71,11 +86,9 @@ class OwnOrder:
             raise self.error
 
     def _adapt(self, function: Callable[..., Any]) -> Callable[..., float]:
-        from swflow.scheduling.orders import PARAMETERS
-
         # Names of parameters only, which are identifiers of Python.
         source = f"""
-            def adapted({", ".join(PARAMETERS)}):
+            def adapted({", ".join(self._parameters)}):
                 wait = now - submit_time
                 return float(function({", ".join(self.names)}))
         """
@@ -87,12 +100,13 @@ class OwnOrder:
         """Return the compiled function, or None with a word about speed."""
         import numba
 
-        from swflow.scheduling.engine.queue import key_function
+        from swflow.scheduling.engine.queue import key_function, key_function_of_owners
 
+        compiler = key_function_of_owners if self.knows_owners else key_function
         reason = "it may raise an error, which compiled code cannot" if _raises(self.function) else ""
         if not reason:
             try:
-                return key_function(self._adapt(numba.njit(error_model="numpy")(self.function)))
+                return compiler(self._adapt(numba.njit(error_model="numpy")(self.function)))
             except numba.core.errors.NumbaError as error:
                 reason = next((line.strip() for line in str(error).splitlines() if line.strip()), "numba cannot")
         warnings.warn(

@@ -55,10 +55,19 @@ class Scheduler:
         Windows without some processors: ``from`` and ``until`` (seconds from the log's start, or days),
         ``processors`` (those of the highest numbers).
     centres : tuple of dict
-        Several machines instead of one: each with ``processors``, and ``order``, ``backfill``, ``lookahead`` or
-        ``backfill_order`` of its own.
-    dispatch : {'round-robin', 'least-loaded', 'earliest-start'}
+        Several machines instead of one: each with ``processors``, and ``order``, ``backfill``, ``lookahead``,
+        ``backfill_order`` or ``limits`` of its own; with ``dispatch="partition"`` the ``partition``, or several.
+    dispatch : {'round-robin', 'least-loaded', 'earliest-start', 'partition'}
         Which centre a job is sent to when it is submitted.
+    half_life : float, optional
+        Seconds after which what was used counts half in ``user_usage`` and ``group_usage``; None: for ever.
+    user_shares, group_shares : mapping, optional
+        Name or number to the shares that they are entitled to; others have 1.
+    priority : mapping, optional
+        The weights of order ``slurm-multifactor``: keys of `swflow.scheduling.options.PRIORITY`.
+    limits : mapping, optional
+        The most running ``jobs`` and ``processors`` of every ``user``, ``group`` and ``partition``, or of those
+        that it names; of several centres: at each.
     without_status : tuple of int
         Jobs of these statuses are left out of the run (SWF: 5 is cancelled).
     shapes : {'requested', 'submit', 'start'}
@@ -101,6 +110,11 @@ class Scheduler:
     unavailable: tuple[Mapping[str, Any], ...] = ()
     centres: tuple[Mapping[str, Any], ...] = ()
     dispatch: str = "round-robin"
+    half_life: float | None = None
+    user_shares: Mapping[str, float] | None = None
+    group_shares: Mapping[str, float] | None = None
+    priority: Mapping[str, Any] | None = None
+    limits: Mapping[str, Any] | None = None
     without_status: tuple[int, ...] = ()
     shapes: str = "requested"
     shape_choice: str = "fastest"

@@ -14,6 +14,7 @@ from swflow.machine import MOST_PROCESSORS, free_memory
 from swflow.scheduling import orders
 from swflow.scheduling.options import require_moment, require_window
 from swflow.scheduling.own_order import OwnOrder
+from swflow.scheduling.owners import Accounts, Names, accounts_of, formula_of
 from swflow.scheduling.scheduler import LOG, Scheduler
 
 #: The columns of an outcomes table, in order. Times are seconds; ``load`` is filled by the analysis, ``places`` (the
@@ -254,6 +255,8 @@ def prepare(workload: Workload, scheduler: Scheduler, *, short_queues: bool = Tr
         return _prepare_policy(jobs, run, planned, workload.machine.processors, scheduler)
     predict = scheduler.prediction == "system"
     attributes = _attributes(jobs)
+    names = Names(workload)
+    accounts = accounts_of(jobs, scheduler, names)
     options: dict[str, Any] = {
         "per_event": scheduler.event_order == "per-event",
         "predict": predict,
@@ -279,9 +282,11 @@ def prepare(workload: Workload, scheduler: Scheduler, *, short_queues: bool = Tr
             seen = (submit[job], shapes_planned, table["processors"].to_numpy(), attributes[job])
 
     made: list[Any] = []
+    whose = _owner_records(accounts, job if scheduler.shapes == "submit" else None)
 
     def keys(order: str | Callable[..., float], option: str) -> Any:
-        made.append(orders.kernel_order(order, option, *seen, predict))
+        weighed = formula_of(order, scheduler.priority, names)
+        made.append(orders.kernel_order(weighed, option, *seen, predict, whose))
         return made[-1]
 
     order = keys(scheduler.order, "order")
@@ -298,6 +303,8 @@ def prepare(workload: Workload, scheduler: Scheduler, *, short_queues: bool = Tr
 
         centres = [_centre_options(centre, queue, keys, jobs.height) for centre in scheduler.centres]
         options |= {"centres": centres, "dispatch": scheduler.dispatch, "short_queues": short_queues}
+        if accounts is not None:
+            options |= _of_owners(accounts, scheduler, centres)
 
         def counted() -> Schedule:
             found = simulation.simulate(submit, run, planned, processors, machine, **options)
@@ -464,6 +471,33 @@ def _centre_options(
         options["order"] = options["backfill_order"] = keys(centre["order"], "centres: order")
     if "backfill_order" in centre:
         options["backfill_order"] = keys(centre["backfill_order"], "centres: backfill_order")
+    return options
+
+
+def _owner_records(accounts: Accounts | None, job: np.ndarray | None) -> np.ndarray | None:
+    """Return whose each item is, as formulas that do not change with time see it."""
+    if accounts is None:
+        return None
+    from swflow.scheduling.engine.usage import new_usage
+
+    return new_usage(accounts.owners, None, job, 0.0).owners
+
+
+def _of_owners(accounts: Accounts, scheduler: Scheduler, centres: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the options of the engine that depend on whose the jobs are; limits of centres go into their options."""
+    options: dict[str, Any] = {"owners": accounts.owners, "half_life": scheduler.half_life or math.inf}
+    everywhere = np.ones(accounts.jobs.height, bool)
+    if not centres:
+        options["limits"] = accounts.limits(scheduler.limits)
+        accounts.require_room(options["limits"], everywhere)
+        return options
+    partition = None
+    if scheduler.dispatch == "partition":
+        options["partition"] = partition = accounts.centres(scheduler.centres)
+    for index, (centre, given) in enumerate(zip(centres, scheduler.centres, strict=True)):
+        centre["limits"] = accounts.limits(given.get("limits", scheduler.limits))
+        if partition is not None:
+            accounts.require_room(centre["limits"], partition == index)
     return options
 
 

@@ -8,6 +8,7 @@ from numba.extending import overload
 
 from swflow.scheduling.engine.queue import Tree
 from swflow.scheduling.engine.state import State
+from swflow.scheduling.engine.usage import Usage
 from swflow.scheduling.machine.counted import Profile
 
 # As of `swflow.scheduling.engine.compiled.lean`: no arrays are made.
@@ -50,6 +51,7 @@ def _of_several(states: State, centre: int) -> State:
         states.held[centre],
         states.attributes,
         states.shapes,
+        Usage(states.usage.accounts, states.usage.owners, states.usage.limits[centre]),
     )
 
 
@@ -74,6 +76,7 @@ def stack(states: Sequence[State]) -> State:
         window_ends=_padded([state.window_ends for state in states], (np.inf, 0)),
         steps=_padded([state.steps for state in states]),
         held=_padded([state.held for state in states]),
+        usage=first.usage._replace(limits=_padded([state.usage.limits for state in states])),
     )
 
 

@@ -12,7 +12,7 @@ from swflow.scheduling.engine.state import CONSERVATIVE, State, advance, arrive,
 from swflow.scheduling.machine.counted import earliest
 
 #: The dispatchers, as the loop numbers them, in the order of the table of options.
-ROUND_ROBIN, LEAST_LOADED, EARLIEST_START = range(3)
+ROUND_ROBIN, LEAST_LOADED, EARLIEST_START, PARTITION = range(4)
 
 
 class Arrivals(NamedTuple):
@@ -26,7 +26,7 @@ class Arrivals(NamedTuple):
 
     first: np.ndarray  # empty: a job is the item of its number
     chosen: np.ndarray  # the item that came; empty alike
-    centre: np.ndarray  # where; empty if there is one machine
+    centre: np.ndarray  # where, beforehand if jobs stay in their partition; empty if there is one machine
     ranks: np.ndarray
     backfill_ranks: np.ndarray
     due: np.ndarray  # scratch: at which machines something happened
@@ -106,6 +106,8 @@ def _next_event(state: State) -> float:
 @inlined
 def _dispatch(states: State, arrivals: Arrivals, job: int, now: float, dispatch: int, turn: int) -> int:
     """Return the machine that a job is sent to, of those that are wide enough; ties go to the first."""
+    if dispatch == PARTITION:
+        return arrivals.centre[job]
     centres = arrivals.due.size
     begin, end = _first_item(arrivals, job), _end_item(arrivals, job)
     chosen = -1

@@ -11,6 +11,7 @@ from swflow.scheduling.engine.state import (
     State,
     begin,
     correct,
+    is_limited,
     line_up,
 )
 from swflow.scheduling.machine.counted import Profile, add, earliest, refresh
@@ -44,7 +45,7 @@ def _serve_ahead(state: State, now: float) -> None:
     # Time alone makes a start no likelier: after arrivals only the newcomers are looked at, unless one is
     # served before the head, or the end of a window, the order or the plan depend on more than completions.
     simple = options.lookahead <= 1 and not options.windows and not options.per_event
-    if not simple or options.formula:
+    if not simple or options.formula or options.limits:  # a start may bring the head to its limit
         core.full = 1
     steps[0].time = now
     steps[0].free = free
@@ -93,6 +94,8 @@ def _serve_heads(state: State, now: float, unfinished: int, simple: bool) -> int
             if rank < 0:
                 break
             item = queue.job_at[rank]
+        if is_limited(state, item):
+            continue
         if _can_start(state, item, now):
             _begin_within(state, item, now)
             continue
@@ -253,7 +256,7 @@ def _backfill(state: State, now: float, begin_rank: int, end_rank: int) -> None:
             item = state.line[0].job
             waiting = heap.pop(state.line, waiting)
         job = state.jobs[item]
-        if np.isnan(job.reserved) and _can_start(state, item, now):
+        if np.isnan(job.reserved) and not is_limited(state, item) and _can_start(state, item, now):
             _begin_within(state, item, now)
 
 

@@ -59,6 +59,13 @@ def key_function(function: Callable[..., float], cache: bool = False) -> Callabl
     return compiled
 
 
+def key_function_of_owners(function: Callable[..., float], cache: bool = False) -> Callable[..., float]:
+    """Compile a formula that takes partition, usage and shares of the job's owners besides, as `key_function` does."""
+    signature = types.float64(*[types.float64] * 15)
+    compiled: Callable[..., float] = cfunc(signature, error_model="numpy", cache=cache)(function)
+    return compiled
+
+
 _call = caller(9)
 
 

@@ -15,6 +15,7 @@ from swflow.scheduling.engine.loop import Arrivals, run_events
 from swflow.scheduling.engine.queue import new_tree
 from swflow.scheduling.engine.short_queues import easy, fcfs
 from swflow.scheduling.engine.state import CONSERVATIVE, LOOKAHEAD, NONE, State
+from swflow.scheduling.engine.usage import Owners, Usage, new_usage
 from swflow.scheduling.machine.counted import add, new_profile
 from swflow.scheduling.options import CHOICES
 from swflow.scheduling.orders import kernel_order
@@ -93,6 +94,10 @@ def simulate(
     shapes: Shapes | None = None,
     select: str = "requested",
     short_queues: bool = True,
+    owners: Owners | None = None,
+    half_life: float = np.inf,
+    limits: np.ndarray | None = None,
+    partition: np.ndarray | None = None,
 ) -> Schedule:
     """
     Simulate machines whose processors are only counted.
@@ -145,7 +150,7 @@ def simulate(
         User, group, queue, executable and job id for a key function, NaN where unknown.
     centres : sequence of mappings
         Several machines instead of one: each with ``machine``, its processors, and any of ``order``, ``backfill``,
-        ``lookahead``, ``backfill_order`` and ``unavailable`` of its own. A job stays where it is sent.
+        ``lookahead``, ``backfill_order``, ``limits`` and ``unavailable`` of its own. A job stays where it is sent.
     dispatch : str
         How a job is sent, on its arrival, to one of them that has room for its narrowest shape; see the table of
         options. ``earliest-start`` asks for the shape that would complete first there.
@@ -155,6 +160,16 @@ def simulate(
         When shapes are chosen.
     short_queues : bool
         Whether the kernels for short queues may be tried first; the schedule is the same.
+    owners : Owners, optional
+        Whose the jobs are, for limits and for orders that know of it.
+    half_life : float
+        Seconds after which what was used counts half.
+    limits : int64 array of shape (accounts, 2), optional
+        The most running jobs and processors at a machine: of everybody together (not looked at), then of every user,
+        group and partition. A job that would be one too many is passed over, as if it were not in the queue: it does
+        not start, and has no reservation. Not with ``backfill='conservative'`` or a choice of shapes.
+    partition : int64 array of shape (jobs,), optional
+        With ``dispatch='partition'`` the index of the machine of each job.
 
     Returns
     -------
@@ -188,11 +203,16 @@ def simulate(
     """
     machines = [dict(centre) for centre in centres] or [{"machine": machine, "unavailable": unavailable}]
     widest = max(one["machine"] for one in machines)
-    common = {"order": order, "backfill": backfill, "lookahead": lookahead, "backfill_order": backfill_order}
+    common: dict[str, Any] = {"order": order, "backfill": backfill, "lookahead": lookahead}
+    common |= {"backfill_order": backfill_order, "limits": limits}
     machines = [common | {"unavailable": ()} | one for one in machines]
     _check_options(machines, dispatch, select)
     _check_given(submit, run, planned, processors, widest, shapes, users, attributes, "dispatch" if centres else "jobs")
-    plain = short_queues and not (per_event or predict or len(unavailable) or centres or shapes)
+    if owners is None and any(one["limits"] is not None for one in machines):
+        raise SwflowError("limits: whose the jobs are is needed")
+    if centres and dispatch == "partition":
+        _check_partitions(partition, processors, machines)
+    plain = short_queues and not (per_event or predict or len(unavailable) or centres or shapes or limits is not None)
     if plain and isinstance(order, str) and order == "fcfs":
         start = _short(submit, run, planned, processors, machine, backfill, lookahead, backfill_order)
         if start is not None:
@@ -205,25 +225,37 @@ def simulate(
         submit, run, planned, processors = submit[job], shapes.run, shapes.planned, shapes.processors
         users = users if users is None else users[job]
         attributes = attributes if attributes is None else attributes[job]
+    items = job if first.size else None
+    known = [new_usage(owners, one.pop("limits"), items, submit.min(initial=0.0)) for one in machines]
     states = [
         new_state(
             submit, run, planned, processors, **one, per_event=per_event, predict=predict, users=users,
             attributes=attributes, plans_ahead=select != "requested" or dispatch == "earliest-start",
+            usage=usage, half_life=half_life,
         )
-        for one in machines
+        for one, usage in zip(machines, known, strict=True)
     ]  # fmt: skip
     if shapes and select == "start":
-        known = _with_requests(planned, processors, shapes)
+        requests = _with_requests(planned, processors, shapes)
         for one in states:
             one.options["shapes"] = 1
-        states = [one._replace(shapes=known) for one in states]
+        states = [one._replace(shapes=requests) for one in states]
+    for one in states:  # usage is of all machines together
+        one.options["accounts"] = any(other.options["accounts"][0] for other in states)
     together = stack(states) if len(states) > 1 else states[0]
     arrivals = _arrivals(first, count, states)
+    if len(states) > 1 and partition is not None:
+        arrivals.centre[:] = partition
     run_events(together, arrivals, list(CHOICES["dispatch"]).index(dispatch))
     jobs = states[0].jobs
     done = jobs[arrivals.chosen] if first.size else jobs
     never = np.flatnonzero(np.isnan(done["start"]))
     if never.size:
+        if any(one.options["limits"][0] for one in states):
+            raise SwflowError(
+                f"limits: {never.size:,} jobs never start, the first with {done['processors'][never[0]]:,} processors; "
+                "raise the limits, or leave these jobs out"
+            )
         raise SwflowError(
             f"unavailable: {never.size:,} jobs never start, the first with {done['processors'][never[0]]:,} "
             "processors; end the window or take fewer processors"
@@ -234,6 +266,23 @@ def simulate(
     return Schedule(done["start"].copy(), done["promise"].copy(), centre, processors, run)
 
 
+def _check_partitions(
+    partition: np.ndarray | None, processors: np.ndarray, machines: Sequence[Mapping[str, Any]]
+) -> None:
+    """Raise an error unless every job has a machine that is wide enough for it."""
+    if partition is None or partition.shape != processors.shape:
+        raise SwflowError("dispatch: partition: the machine of every job is needed")
+    if partition.size and not (partition.min() >= 0 and partition.max() < len(machines)):
+        raise SwflowError(f"dispatch: partition: machines are numbered 0 to {len(machines) - 1}")
+    sizes = np.array([one["machine"] for one in machines])
+    wide = np.flatnonzero(processors > sizes[partition])
+    if wide.size:
+        raise SwflowError(
+            f"dispatch: partition: {wide.size:,} jobs are wider than their partition, the first with "
+            f"{processors[wide[0]]:,} of {sizes[partition[wide[0]]]:,} processors; give it more, or leave them out"
+        )
+
+
 def _check_options(machines: Sequence[Mapping[str, Any]], dispatch: str, select: str) -> None:
     """Raise an error about an option that the engine does not know."""
     for one in machines:
@@ -241,6 +290,8 @@ def _check_options(machines: Sequence[Mapping[str, Any]], dispatch: str, select:
             raise SwflowError(f"backfill: unknown value {one['backfill']!r}; known are {', '.join(BACKFILLS)}")
         if one["backfill"] == "lookahead" and one["lookahead"] < 1:
             raise SwflowError(f"lookahead: must be at least 1, not {one['lookahead']}")
+        if one["limits"] is not None and (one["backfill"] == "conservative" or select != "requested"):
+            raise SwflowError("limits: jobs that are passed over have no reservation; not with conservative or shapes")
     for option, value in (("dispatch", dispatch), ("shapes", select)):
         if value not in CHOICES[option]:
             raise SwflowError(f"{option}: unknown value {value!r}; known are {', '.join(CHOICES[option])}")
@@ -334,6 +385,8 @@ def new_state(
     unavailable: Sequence[tuple[float, float, int]],
     attributes: np.ndarray | None,
     plans_ahead: bool = False,
+    usage: Usage | None = None,
+    half_life: float = np.inf,
 ) -> State:
     """
     Make the state of a machine before the first event; see `simulate`.
@@ -347,7 +400,9 @@ def new_state(
     windows = checked_windows(unavailable, machine)
     if backfill != "lookahead":
         backfill_order = order
-    about_jobs = (submit, planned, processors, attributes, predict)
+    usage = new_usage(None, None, None, 0.0) if usage is None else usage
+    owners = usage.owners if usage.owners.size == count else None
+    about_jobs = (submit, planned, processors, attributes, predict, owners)
     keys, formula = order_of(order, "order", *about_jobs)
     queue, rank = new_tree(keys, count)
     if keys is not None:
@@ -372,6 +427,9 @@ def new_state(
     options["formula"], options["backfill_formula"] = formula, second_formula
     options["one_tree"], options["per_event"], options["predict"] = one_tree, per_event, predict
     options["windows"] = len(windows)
+    options["limits"] = usage.limits.size > 0
+    options["accounts"] = usage.limits.size > 0 or min(formula, second_formula) < 0
+    options["half_life"] = half_life
 
     running = min(machine, count) + 1
     reservations = count if plans_ahead or backfill == "conservative" else min(lookahead, count)
@@ -408,6 +466,7 @@ def new_state(
         held=np.empty(held, np.int64),
         attributes=attributes,
         shapes=np.empty(0, records.SHAPE),
+        usage=usage,
     )
 
 
@@ -419,11 +478,12 @@ def order_of(
     processors: np.ndarray,
     attributes: np.ndarray | None,
     predict: bool,
+    owners: np.ndarray | None = None,
 ) -> tuple[np.ndarray | None, int]:
     """Return the static keys of an order (None: that of arrival), or the address of its formula, else 0."""
     if isinstance(order, str):
         known = np.full((submit.size, 5), np.nan) if attributes is None else attributes
-        order = kernel_order(order, option, submit, planned, processors, known, predict)
+        order = kernel_order(order, option, submit, planned, processors, known, predict, owners)
     if isinstance(order, np.ndarray):
         return order, 0
     return None, 0 if isinstance(order, str) else order.address  # type: ignore[attr-defined]

@@ -7,6 +7,7 @@ import numpy as np
 from swflow.scheduling.engine import heap
 from swflow.scheduling.engine.compiled import inlined, lean
 from swflow.scheduling.engine.queue import NOBODY, Tree, dynamic_key, following, put
+from swflow.scheduling.engine.usage import Usage, at_limit, change, key_of_owner
 from swflow.scheduling.machine import counted
 from swflow.scheduling.machine.counted import Profile, add
 
@@ -64,13 +65,18 @@ OPTIONS = np.dtype(
         ("machine", np.int64),
         ("backfill", np.int64),
         ("lookahead", np.int64),
-        ("formula", np.int64),  # the address of the order's formula, if keys change with time; 0: it is by rank
+        # The address of the order's formula, if keys change with time; 0: it is by rank; negative: of one that knows of
+        # the jobs' owners.
+        ("formula", np.int64),
         ("backfill_formula", np.int64),
         ("one_tree", np.int64),
         ("per_event", np.int64),
         ("predict", np.int64),
         ("windows", np.int64),
         ("shapes", np.int64),  # whether a job's shape is chosen when it starts
+        ("accounts", np.int64),  # whether it matters whose the jobs are
+        ("limits", np.int64),
+        ("half_life", np.float64),
     ]
 )
 
@@ -119,6 +125,7 @@ class State(NamedTuple):
     held: np.ndarray  # scratch: the jobs with a reservation in this pass
     attributes: np.ndarray
     shapes: np.ndarray
+    usage: Usage
 
 
 @lean
@@ -192,6 +199,8 @@ def complete(state: State, now: float) -> None:
     core.busy -= job.processors
     core.demand -= job.processors
     core.full = 1
+    if options.accounts:
+        change(state.usage, item, now, options.half_life, -1, -job.processors)
     if now < job.planned_end:
         core.ended_early = 1
         state.free.head[0].level += job.processors
@@ -241,12 +250,20 @@ def begin(state: State, item: int, now: float) -> None:
         add(state.free, job.planned_end, job.processors)
     core.busy += job.processors
     core.queued -= 1
+    if options.accounts:
+        change(state.usage, item, now, options.half_life, 1, job.processors)
     core.running = heap.push(state.running, core.running, now + job.run, item)
     if options.predict:
         core.predicted = heap.push(state.predictions, core.predicted, job.planned_end, item)
     put(state.queue.nodes, state.queue.levels, job.rank, NOBODY, np.inf)
     if not options.one_tree:
         put(state.backfill_queue.nodes, state.backfill_queue.levels, job.backfill_rank, NOBODY, np.inf)
+
+
+@inlined
+def is_limited(state: State, item: int) -> bool:
+    """Return whether a job is passed over now, since its user, group or partition is at a limit."""
+    return state.options[0].limits != 0 and at_limit(state.usage, item, state.jobs[item].processors)
 
 
 @lean
@@ -272,7 +289,14 @@ def line_up(
             planned, processors = job.planned, job.processors
             if state.options[0].shapes:
                 planned, processors = state.shapes[item].planned, state.shapes[item].processors
-            key = dynamic_key(formula, now, job.submit, planned, processors, attributes)
+            if formula > 0:
+                key = dynamic_key(formula, now, job.submit, planned, processors, attributes)
+            else:
+                about = state.options[0]
+                key = key_of_owner(
+                    -formula, now, job.submit, planned, processors, attributes, state.usage, item, about.machine,
+                    about.half_life,
+                )  # fmt: skip
         size = heap.push(state.line, size, key, item)
         rank = following(tree.nodes, tree.levels, rank + 1, narrow, wide, base, latest)
     return size
