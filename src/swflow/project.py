@@ -1,6 +1,7 @@
 """A project of one's own: the workflow that swflow carries, and a folder with a config that uses it."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -76,11 +77,13 @@ def init(
         If one of the files is there, or there is no such log.
     """
     folder = Path(folder)
-    entries = {"example": _EXAMPLE} if log is None else {_name(Path(log), name): _entry(Path(log), processors)}
+    entries: Mapping[str, Mapping[str, Any]] = {"example": _EXAMPLE}
+    if log is not None:
+        entries = {_name(Path(log), name): _entry(Path(log), processors)}
     load_catalogue(entries)  # a wrong name or number is refused before anything is written
     imported = None if log is None else _imported(Path(log), processors)
-    if imported is not None:
-        entries = {_name(Path(log), name): {"path": str(folder.resolve() / _IMPORTED)}}  # type: ignore[arg-type]
+    if log is not None and imported is not None:
+        entries = {_name(Path(log), name): {"path": str(folder.resolve() / _IMPORTED)}}
     config = (_FILES / "config.yaml").read_text(encoding="utf-8")
     schedulers = ("log", *_SCHEDULERS) if log is not None else _SCHEDULERS
     config = config.replace("@LOG@", next(iter(entries))).replace("@SCHEDULERS@", ", ".join(schedulers))
