@@ -5,8 +5,14 @@ for workload in RUNS:
     drop_broken(runs_file(workload))  # a manifest stands for its runs, and alone it would be believed
 
 
+# Jobs that go out in groups can have numbers in common as resources, and no words.
+GROUPED = bool(workflow.group_settings.overwrite_groups)
+
+
 def simulated(workloads):
     """Say which runs of workloads a job will make; that is for the eye, and no reason to rerun."""
+    if GROUPED:
+        return 0
     wanted = {}
     for workload in workloads:
         names = unmade(workload, schedulers_of(workload), fingerprint("simulate"), "results/runs")
@@ -34,7 +40,7 @@ rule simulate:
         runtime=minutes(5, 2),
         runs=lambda wildcards: simulated([wildcards.workload]),
     message:
-        "simulate {resources.runs}"
+        "simulate {wildcards.workload}" if GROUPED else "simulate {resources.runs}"
     shell:
         "swflow simulate {params.source} -o {params.folder} --code {params.code} {params.schedulers} 2>&1 | tee {log}"
 
@@ -80,7 +86,7 @@ rule simulate_replicates:
         runtime=minutes(30, 0),
         runs=lambda wildcards: simulated(replicates_to_simulate(wildcards.recipe)),
     message:
-        "simulate {resources.runs}"
+        "simulate the replicates of {wildcards.recipe}" if GROUPED else "simulate {resources.runs}"
     shell:
         "swflow simulate {params.sources} -o {output} --code {params.code} {params.schedulers} 2>&1 | tee {log}"
 
