@@ -55,7 +55,8 @@ def cancel_the_first(cluster, cancelled):
 def small():
     """Return a config with every kind of job: generate, clean, step, fit, replicates, simulate, sweep, and figures."""
     return {
-        "steps": {"like": {"kind": "model", "model": "minh-wolters", "components": 6}, "moldable": {"kind": "moldable"}},
+        "steps": {"like": {"kind": "model", "model": "minh-wolters", "components": 6},
+                  "moldable": {"kind": "moldable"}},
         "sweeps": {"d-128": {"processors": 128, "d": 50, "seeds": 2}},
         "schedulers": {"fcfs": {"backfill": "none"}, "easy": {"backfill": "easy"}},
         "studies": {

@@ -101,7 +101,7 @@ def timeline_chart(timelines: Mapping[str, Mapping[str, np.ndarray]], title: str
         .encode(
             x=alt.X("days:Q", scale=x, axis=axis),
             y=alt.Y("queue:Q", scale=alt.Scale(zero=True), axis=queue),
-            color=_run_colour(names, True),
+            color=_run_colour(names, True, 4),
             tooltip=tips,
         )
         .properties(width=_WIDE[0], height=_WIDE[1])
@@ -288,11 +288,17 @@ def load_curve_chart(lines: Mapping[str, Sequence[tuple[Any, ...]]], title: str)
     )
 
 
-def _run_colour(names: Sequence[str], legend: bool) -> alt.Color:
-    """Return the colours of runs, the same in all panels, explained in the first."""
+def _run_colour(names: Sequence[str], legend: bool, columns: int = 2) -> alt.Color:
+    """Return the colours of runs, the same in all panels, explained above the first, in as many columns as fit."""
     colours = [RUN_COLOURS[place % len(RUN_COLOURS)] for place in range(len(names))]
     key = alt.Legend(
-        title=None, orient="top", columns=4, labelLimit=280, symbolType="stroke", symbolStrokeWidth=3, symbolOpacity=1
+        title=None,
+        orient="top",
+        columns=columns,
+        labelLimit=280,
+        symbolType="stroke",
+        symbolStrokeWidth=3,
+        symbolOpacity=1,
     )
     return alt.Color("r:N", scale=alt.Scale(domain=list(names), range=colours), legend=key if legend else None)
 
