@@ -5,14 +5,15 @@ for workload in RUNS:
     drop_broken(runs_file(workload))  # a manifest stands for its runs, and alone it would be believed
 
 
-# Jobs that go out in groups can have numbers in common as resources, and no words.
-GROUPED = bool(workflow.group_settings.overwrite_groups)
+def in_groups():
+    """Say whether jobs go out in groups, whose resources are numbers that can be added up, and no words."""
+    return workflow.group_settings is not None and bool(workflow.group_settings.overwrite_groups)
 
 
 def simulated(workloads):
     """Say which runs of workloads a job will make; that is for the eye, and no reason to rerun."""
-    if GROUPED:
-        return 0
+    if in_groups():
+        return len(workloads)
     wanted = {}
     for workload in workloads:
         names = unmade(workload, schedulers_of(workload), fingerprint("simulate"), "results/runs")
@@ -40,7 +41,7 @@ rule simulate:
         runtime=minutes(5, 2),
         runs=lambda wildcards: simulated([wildcards.workload]),
     message:
-        "simulate {wildcards.workload}" if GROUPED else "simulate {resources.runs}"
+        "simulate {resources.runs}"
     shell:
         "swflow simulate {params.source} -o {params.folder} --code {params.code} {params.schedulers} 2>&1 | tee {log}"
 
@@ -86,7 +87,7 @@ rule simulate_replicates:
         runtime=minutes(30, 0),
         runs=lambda wildcards: simulated(replicates_to_simulate(wildcards.recipe)),
     message:
-        "simulate the replicates of {wildcards.recipe}" if GROUPED else "simulate {resources.runs}"
+        "simulate {resources.runs}"
     shell:
         "swflow simulate {params.sources} -o {output} --code {params.code} {params.schedulers} 2>&1 | tee {log}"
 
