@@ -80,7 +80,7 @@ def draw(rng: random.Random) -> Drawn:
     nodes = processors // rng.choice([n for n in range(1, processors + 1) if processors % n == 0])
     unit = rng.choice([1.0, 1.0, 1.0, 0.25, 4096.0])
     table: dict[str, list[Any]] = {name: [] for name in ("job_id", "submit_time", "run_time", "estimate", "processors")}
-    table["user_id"] = []
+    table |= {"user_id": [], "group_id": [], "partition_id": []}
     submit = rng.choice([0, 0, -50, 10**6])
     for number in range(rng.randint(1, 24)):
         submit += rng.choice([0, 0, 1, 2, 3, 7])
@@ -91,6 +91,8 @@ def draw(rng: random.Random) -> Drawn:
         table["estimate"].append(max(0, run + rng.choice([0, 0, 3, 10, 70, -1, -5])) * unit)
         table["processors"].append(rng.choice([1, processors, rng.randint(1, processors)]))
         table["user_id"].append(rng.randint(0, 2))
+        table["group_id"].append(rng.randint(0, 1))
+        table["partition_id"].append(rng.randint(0, 1))
     drawn = Drawn(table, Machine(processors, nodes), {})
     drawn.options = draw_options(rng, drawn, unit)
     return drawn
@@ -132,9 +134,41 @@ def draw_options(rng: random.Random, drawn: Drawn, unit: float) -> dict[str, Any
         options["dispatch"] = rng.choice(list(CHOICES["dispatch"]))
         sizes = [drawn.machine.processors, rng.randint(1, drawn.machine.processors)]
         options["centres"] = tuple(draw_centre(rng, size, orders) for size in sizes[: rng.randint(1, 2)])
+        if options["dispatch"] == "partition" and kind == "shapes":
+            options["dispatch"] = "round-robin"
+        elif options["dispatch"] == "partition":
+            draw_partitions(drawn, options)
+    if kind in ("counted", "centres") and rng.random() < 0.4:
+        draw_owners(rng, options, unit)
     if kind == "shapes" and "centres" not in options:
         options["unavailable"] = tuple(draw_window(rng, drawn, unit) for _ in range(rng.choice([0, 0, 1, 2])))
     return options
+
+
+def draw_partitions(drawn: Drawn, options: dict[str, Any]) -> None:
+    """Let every centre be a partition, and every job be in one that it fits into."""
+    centres = [centre | {"partition": number} for number, centre in enumerate(options["centres"])]
+    options["centres"] = tuple(centres)
+    widths, partitions = drawn.table["processors"], drawn.table["partition_id"]
+    drawn.table["partition_id"] = [
+        number if number < len(centres) and width <= centres[number]["processors"] else 0
+        for width, number in zip(widths, partitions, strict=True)
+    ]
+
+
+def draw_owners(rng: random.Random, options: dict[str, Any], unit: float) -> None:
+    """Let it matter whose the jobs are."""
+    options["order"] = rng.choice(["fair-share", "slurm-multifactor", options["order"]])
+    options["half_life"] = rng.choice([None, 3.0 * unit, 50.0 * unit])
+    if options["order"] == "slurm-multifactor":
+        points = [0, 1, 64, 1000]
+        options["priority"] = {name: rng.choice(points) for name in ("age", "fair_share", "size")}
+        options["priority"] |= {"max_age": rng.choice([8.0, 640.0]) * unit, "favor_small": rng.random() < 0.5}
+    backfills = [options["backfill"], *(centre.get("backfill") for centre in options.get("centres", ()))]
+    if "conservative" not in backfills and rng.random() < 0.7:
+        options["limits"] = {
+            kind: {"jobs": rng.randint(1, 3)} for kind in ("user", "group", "partition")[: rng.randint(1, 3)]
+        }
 
 
 def draw_centre(rng: random.Random, processors: int, orders: list[str]) -> dict[str, Any]:
@@ -187,7 +221,8 @@ def slow_jobs(drawn: Drawn) -> list[naive.Job]:
                 shapes.append((*lengths(shape["run_time"], estimate * longer), shape["processors"]))
         whole = run if options.get("runtime") == "shared" else simulated
         submit, width, user = (table[name][number] for name in ("submit_time", "processors", "user_id"))
-        jobs.append(naive.Job(number, submit, whole, planned, width, user, shapes))
+        group, partition = table["group_id"][number], table["partition_id"][number]
+        jobs.append(naive.Job(number, submit, whole, planned, width, user, shapes, group, partition))
     return jobs
 
 
@@ -217,7 +252,20 @@ def slow_policy(drawn: Drawn) -> naive.Policy:
         unavailable=[(one["from"], one["until"], one["processors"]) for one in options.get("unavailable", ())],
         resources=shared,
         shapes=options.get("shapes", "requested"),
+        multifactor=naive.Multifactor(**options.get("priority", {})),
+        limits={
+            (kind, number): (most["jobs"], math.inf)
+            for kind, most in options.get("limits", {}).items()
+            for number in set(drawn.table[f"{kind}_id"])
+        },
     )
+
+
+def fair_share(drawn: Drawn) -> naive.FairShare:
+    """Return accounts in which all users are entitled to as much."""
+    shares = {kind: set(drawn.table[f"{kind}_id"]) for kind in ("user", "group")}
+    equal = {kind: dict.fromkeys(numbers, 1 / len(numbers)) for kind, numbers in shares.items()}
+    return naive.FairShare(drawn.options.get("half_life") or math.inf, equal)
 
 
 def centre_policy(policy: naive.Policy, centre: dict[str, Any]) -> naive.Policy:
@@ -237,10 +285,11 @@ def differences(drawn: Drawn, outcomes: pl.DataFrame) -> str:
     jobs, policy = slow_jobs(drawn), slow_policy(drawn)
     centres = drawn.options.get("centres", ())
     if centres:
-        machines = [naive.Machine(one["processors"], centre_policy(policy, one)) for one in centres]
+        fair = fair_share(drawn)
+        machines = [naive.Machine(one["processors"], centre_policy(policy, one), fair) for one in centres]
         done = naive.simulate_centres(jobs, machines, drawn.options["dispatch"])
     else:
-        done = [naive.simulate(jobs, drawn.machine.processors, policy)]
+        done = [naive.simulate(jobs, drawn.machine.processors, policy, fair_share(drawn))]
     for place, machine in enumerate(done, 1):
         for number, start in machine.starts.items():
             row = outcomes.row(number, named=True)

@@ -23,9 +23,9 @@ class Job:
     planned: float
     processors: int
     user: int = 0
+    shapes: list[tuple[float, float, int]] = field(default_factory=list)
     group: int = 0
     partition: int = 0
-    shapes: list[tuple[float, float, int]] = field(default_factory=list)
 
     def molded(self) -> "list[Job]":
         """Return the job in each of its shapes."""

@@ -51,6 +51,21 @@ def read_object(text: str, option: str) -> dict[str, Any]:
     return content
 
 
+def read_mapping(text: str | None, option: str) -> dict[str, Any] | None:
+    """Read a mapping as the config may have it, or JSON; None without a text."""
+    import yaml
+
+    if text is None:
+        return None
+    try:
+        content = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise SwflowError(f"{option} {text[:200]!r}: {getattr(error, 'problem', 'too deeply nested')}") from None
+    if not isinstance(content, dict):
+        raise SwflowError(f"{option} {text[:200]!r}: write names with their values, such as {{alice: 3}}")
+    return content
+
+
 def read_schedulers(texts: Sequence[str] | None, default: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Return the schedulers that options name, or the default ones."""
     from swflow.scheduling.scheduler import Scheduler

@@ -15,8 +15,8 @@ from swflow.scheduling.orders import OF_OWNERS, mentioned
 #: The columns of the job table that say whose a job is.
 _COLUMNS = {"user": "user_id", "group": "group_id", "partition": "partition_id", "qos": "queue_id"}
 
-#: What a fault of a name is called, and how such a column is found out about.
-_HINT = "swflow select can leave jobs out"
+#: How jobs are left out.
+_HINT = "with swflow select --where"
 
 #: The columns that each name of formulas needs.
 _NEEDS = {"user_usage": "user", "user_share": "user", "group_usage": "group", "group_share": "group",
@@ -197,7 +197,7 @@ class Accounts:
                 job = int(wide[0])
                 raise SwflowError(
                     f"limits: {kind}: {wide.size:,} jobs can never start, the first is job {self.jobs['job_id'][job]} "
-                    f"with {widths[job]:,} of {allowed[job]:,} processors; raise the limit, or leave them out: {_HINT}"
+                    f"with {widths[job]:,} of {allowed[job]:,} processors; raise the limit, or leave them out {_HINT}"
                 )
 
     def centres(self, centres: Sequence[Mapping[str, Any]]) -> np.ndarray:
@@ -217,7 +217,7 @@ class Accounts:
             what = "no partition" if number is None else f"partition {self.names.shown('partition', number)}"
             raise SwflowError(
                 f"centres: partition: {missing.sum():,} jobs of {self.names.workload.name} have no centre, the first "
-                f"is job {self.jobs['job_id'][job]} with {what}; name it in centres, or leave these jobs out: {_HINT}"
+                f"is job {self.jobs['job_id'][job]} with {what}; name it in centres, or leave these jobs out {_HINT}"
             )
         chosen = found.to_numpy()
         self._require_width(chosen, np.array([one["processors"] for one in centres]))
@@ -233,7 +233,7 @@ class Accounts:
             raise SwflowError(
                 f"centres: {wide.size:,} jobs are wider than their partition's centre, the first is job "
                 f"{self.jobs['job_id'][job]} with {widths[job]:,} of {sizes[centre[job]]:,} processors of "
-                f"{self.names.shown('partition', number)}; give it more, or leave them out: {_HINT}"
+                f"{self.names.shown('partition', number)}; give it more, or leave them out {_HINT}"
             )
 
 

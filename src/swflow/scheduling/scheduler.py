@@ -61,8 +61,10 @@ class Scheduler:
         Which centre a job is sent to when it is submitted.
     half_life : float, optional
         Seconds after which what was used counts half in ``user_usage`` and ``group_usage``; None: for ever.
-    user_shares, group_shares : mapping, optional
-        Name or number to the shares that they are entitled to; others have 1.
+    user_shares : mapping, optional
+        Users, by name or number, to the shares that they are entitled to; others have 1.
+    group_shares : mapping, optional
+        The same of groups.
     priority : mapping, optional
         The weights of order ``slurm-multifactor``: keys of `swflow.scheduling.options.PRIORITY`.
     limits : mapping, optional
