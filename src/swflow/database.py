@@ -511,16 +511,22 @@ def _fill_workloads(
     connection: duckdb.DuckDBPyConnection, names: Iterable[str], sources: Mapping[str, tuple[Path, str]]
 ) -> None:
     """Insert workloads, their jobs, and what was done to them."""
+    rows: dict[str, list[dict[str, Any]]] = {table: [] for table in ("workloads", "removals", "model_fit", "checks")}
+    called = []
     for name in names:
         workload = open_workload(sources[name][0])
         for column, dtype in workload.jobs.schema.items():
             connection.execute(f'ALTER TABLE jobs ADD COLUMN IF NOT EXISTS "{column}" {_duckdb_type(dtype)}')
-        _insert(connection, "workloads", [_workload_row(name, workload)])
-        _insert(connection, "removals", _removal_rows(name, workload))
-        _insert(connection, "model_fit", _model_fit_rows(name, workload))
-        _insert_frame(connection, "names", names_of_jobs(workload).with_columns(workload=pl.lit(name)))
-        _insert(connection, "checks", [{"workload": name, **asdict(finding)} for finding in check_workload(workload)])
+        rows["workloads"].append(_workload_row(name, workload))
+        rows["removals"] += _removal_rows(name, workload)
+        rows["model_fit"] += _model_fit_rows(name, workload)
+        rows["checks"] += [{"workload": name, **asdict(finding)} for finding in check_workload(workload)]
+        called.append(names_of_jobs(workload).with_columns(workload=pl.lit(name)))
         _insert_frame(connection, "jobs", workload.jobs.with_columns(workload=pl.lit(name)))
+    for table, some in rows.items():
+        _insert(connection, table, some)
+    if called:
+        _insert_frame(connection, "names", pl.concat(called, how="vertical_relaxed"))
 
 
 def _duckdb_type(dtype: Any) -> str:
@@ -830,7 +836,7 @@ def _fill_replicates(connection: duckdb.DuckDBPyConnection) -> None:
 def _insert_frame(connection: duckdb.DuckDBPyConnection, table: str, frame: pl.DataFrame) -> None:
     """Insert a table by way of a temporary Parquet file, much faster than row by row."""
     if frame.height:
-        frame = frame.with_columns(pl.col(pl.Null).cast(pl.Float64))  # a column without any value has no type
+        frame = frame.with_columns(pl.col(pl.Null).cast(pl.String))  # a column without any value has no type
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "rows.parquet"
             frame.write_parquet(file)
@@ -840,11 +846,8 @@ def _insert_frame(connection: duckdb.DuckDBPyConnection, table: str, frame: pl.D
 
 def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert rows given as mappings from column to value."""
-    if not rows:
-        return
-    columns = ", ".join(f'"{name}"' for name in rows[0])
-    values = ", ".join(f"${place}" for place in range(1, len(rows[0]) + 1))
-    connection.executemany(f"INSERT INTO {table} ({columns}) VALUES ({values})", [list(row.values()) for row in rows])
+    if rows:
+        _insert_frame(connection, table, pl.DataFrame(rows, infer_schema_length=None))
 
 
 def _verify(

@@ -299,6 +299,11 @@ def _along(places: np.ndarray, edges: np.ndarray) -> np.ndarray:
     return np.interp(places, bins, edges)
 
 
+def _labelled(table: pl.DataFrame, **labels: Any) -> pl.DataFrame:
+    """Add columns that are the same in all rows; as whole columns, since a query per table would take longest."""
+    return table.hstack([pl.Series(name, [value]).new_from_index(0, table.height) for name, value in labels.items()])
+
+
 def summarize(outcomes: pl.DataFrame) -> dict[str, Any]:
     """
     Make the heatmaps and bubbles of a run.
@@ -322,12 +327,10 @@ def summarize(outcomes: pl.DataFrame) -> dict[str, Any]:
     values = dict(zip(HEATMAP_MEASURES, measures, strict=True))
     kept = kept_by_figure_1(run_time, values["slowdown"])
     maps = {measure: heatmap(load, values[measure]) for measure in HEATMAP_MEASURES}
-    cells = [found.cells().with_columns(measure=pl.lit(measure)) for measure, found in maps.items()]
+    cells = [_labelled(found.cells(), measure=measure) for measure, found in maps.items()]
     points = [
         [
-            bubbles(load[chosen], values[measure][chosen], classes).with_columns(
-                measure=pl.lit(measure), filtered=pl.lit(filtered)
-            )
+            _labelled(bubbles(load[chosen], values[measure][chosen], classes), measure=measure, filtered=filtered)
             for measure in HEATMAP_MEASURES
             for filtered, chosen in ((False, slice(None)), (True, kept))
         ]
