@@ -321,8 +321,8 @@ class Book:
         """Return the page of all tables."""
         page = Page("tables", "All tables", lead="Every row of the database's small tables; jobs and outcomes by SQL.")
         names = ("metrics", "workloads", "cleaning", "schedulers", "correlations", "comparisons", "reproduction",
-                 "missing", "left_out", "readings", "sensitivity", "trends", "replicates", "fits", "fidelity", "fairness",
-                 "checks", "logs")  # fmt: skip
+                 "missing", "left_out", "readings", "sensitivity", "trends", "replicates", "fits", "fidelity",
+                 "fairness", "checks", "logs")  # fmt: skip
         for name in names:
             table = self._table(name, Scope())
             if table:
