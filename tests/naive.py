@@ -26,6 +26,8 @@ class Job:
     shapes: list[tuple[float, float, int]] = field(default_factory=list)
     group: int = 0
     partition: int = 0
+    after: int = -1  # the job whose end its user waits for
+    think: float = 0.0  # from then until it is submitted
 
     def molded(self) -> "list[Job]":
         """Return the job in each of its shapes."""
@@ -199,6 +201,7 @@ class Machine:
         self.replan = False
         self.head: Job | None = None
         self.newcomers: list[Job] = []
+        self.turns: dict[int, int] = {}
         # With shared resources: how much of its run a job has done, and what each of its nodes has added to it.
         self.progress: dict[int, Fraction] = {}
         self.added: dict[int, dict[int, Fraction]] = {}
@@ -470,6 +473,7 @@ class Machine:
                 job.planned = max(1.0, min(job.planned, sum(last) / 2))
         if self.policy.shapes == "submit":
             job, _ = self.soonest(self.forms_of(job), job.submit, self.planned_queue(job.submit))
+        self.turns[job.number] = len(self.turns)
         self.queue.append(job)
         self.newcomers.append(job)
 
@@ -500,6 +504,8 @@ class Machine:
                 self.head = None
 
     def ordered(self, order: str, now: float) -> list[Job]:
+        if order == "fcfs":  # in order of arrival; who arrives at once, by number
+            return sorted(self.queue, key=lambda job: self.turns[job.number])
         return sorted(self.queue, key=lambda job: (self.key(order, job, now), job.number))
 
     def key(self, order: str, job: Job, now: float) -> float:
@@ -630,8 +636,14 @@ class Machine:
 def simulate(jobs: list[Job], processors: int, policy: Policy, fair: FairShare | None = None) -> Machine:
     """Simulate one machine; its ``starts``, ``places`` and ``done`` (jobs as they ran) are the schedule."""
     machine = Machine(processors, policy, fair)
-    coming = sorted(jobs, key=lambda job: (job.submit, job.number))
+    coming = sorted((job for job in jobs if job.after < 0), key=lambda job: (job.submit, job.number))
     window_ends = sorted(one.end for one in machine.windows)
+
+    def complete(job: Job, now: float) -> None:
+        machine.complete(job, now)
+        coming.extend(replace(one, submit=now + one.think) for one in jobs if one.after == job.number)
+        coming.sort(key=lambda job: (job.submit, job.number))
+
     now = -math.inf
     while coming or machine.running or machine.queue:
         ends = [machine.end_of(job) for job, _ in machine.running.values()]
@@ -650,13 +662,13 @@ def simulate(jobs: list[Job], processors: int, policy: Policy, fair: FairShare |
             if coming and coming[0].submit <= now:
                 machine.arrive(coming.pop(0))
             elif done:
-                machine.complete(done[0], now)
+                complete(done[0], now)
             elif window_ends and window_ends[0] <= now:
                 window_ends.pop(0)
         else:
             window_ends = [end for end in window_ends if end > now]
             for job in done:
-                machine.complete(job, now)
+                complete(job, now)
             while coming and coming[0].submit <= now:
                 machine.arrive(coming.pop(0))
         machine.forget_shadows(now)

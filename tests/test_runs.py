@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -237,6 +238,53 @@ def test_cells_are_met_within_percents_and_correlations_within_differences(figur
         connection.execute("INSERT INTO medians VALUES ('A', NULL, $1, $2)", [figure, ours])
         connection.execute(REPRODUCTION)
         assert connection.execute("SELECT within_percent, reason FROM reproduction").fetchall() == [(within, None)]
+
+
+def test_conventions_move_figures_over_a_range():
+    from swflow.published.views import CONVENTION_VALUES, SENSITIVITY
+
+    with duckdb.connect() as connection:
+        connection.execute(
+            """CREATE TABLE published (paper VARCHAR, "table" VARCHAR, row VARCHAR, "column" VARCHAR, value DOUBLE,
+                workload VARCHAR, scheduler VARCHAR, figure VARCHAR);
+            INSERT INTO published VALUES
+                ('P', 'T', 'whole', 'c', 100, 'A', 'easy', 'awrt'), ('P', 'T', 'ran', 'c', 0.52, 'A+ran', 'easy',
+                'spearman_slowdown'), ('P', 'T', 'no run', 'c', 5, 'A', NULL, 'jobs'),
+                ('P', 'T', 'alone', 'c', 5, 'B', 'easy', 'awrt');
+            CREATE TABLE conventions (convention VARCHAR, choice VARCHAR, part VARCHAR, published VARCHAR,
+                ours VARCHAR);
+            INSERT INTO conventions VALUES ('estimates', 'kill', 'scheduler', 'easy', 'easy-kill'),
+                ('cancelled', 'with', 'step', 'ran', NULL), ('cancelled', 'without', 'step', NULL, 'ran'),
+                ('version', 'raw', 'log', 'A', 'A-raw');
+            CREATE TABLE medians (workload VARCHAR, scheduler VARCHAR, figure VARCHAR, value DOUBLE);
+            INSERT INTO medians VALUES ('A', 'easy', 'awrt', 90), ('A+ran', 'easy', 'awrt', 99),
+                ('A', 'easy-kill', 'awrt', 70), ('A-raw', 'easy', 'awrt', 95), ('B', 'easy', 'awrt', 4),
+                ('A+ran', 'easy', 'spearman_slowdown', 0.5), ('A', 'easy', 'spearman_slowdown', 0.516),
+                ('A-raw+ran', 'easy', 'spearman_slowdown', 0.49)"""
+        )
+        connection.execute(CONVENTION_VALUES)
+        connection.execute(SENSITIVITY)
+        columns = "row, ours, lowest, highest, inside, round(outside_by, 3), decides, lowest_choice, choices"
+        rows = connection.execute(f"SELECT {columns} FROM sensitivity ORDER BY row DESC").fetchall()
+    assert rows == [
+        ("whole", 90, 70, 99, False, 1, "estimates", "kill", 3),
+        ("ran", 0.5, 0.49, 0.516, True, 0.004, "cancelled", "raw", 2),  # 0.52 is 0.516, rounded
+    ]
+
+
+def test_conventions_are_runs_of_the_archive():
+    import yaml
+
+    from swflow.published import published_conventions, published_values
+
+    config = yaml.safe_load((Path(__file__).parents[1] / "config/archive.yaml").read_text())
+    values = published_values()
+    for row in published_conventions().iter_rows(named=True):
+        if row["part"] == "scheduler":
+            assert row["ours"] in config["schedulers"]
+            assert row["published"] in values["scheduler"].to_list()
+        if row["part"] == "log":
+            assert row["ours"] in config["studies"]["conventions"]["logs"]
 
 
 def test_a_paper_may_be_read_in_several_ways(tmp_path):

@@ -145,7 +145,7 @@ def test_slurms_accounting_is_a_log(log, capfd, packed):
     capfd.readouterr()
     assert call("init", "cluster", "--log", path.name, "--processors", "4") == 0
     entry = yaml.safe_load((log / "cluster/config/my-logs.yaml").read_text())["jobs"]
-    kept, _ = read_log(entry["path"])
+    kept, _ = read_log(log / "cluster" / entry["path"])
     assert kept.header["User"] == ["1 bob", "2 ada"]
     assert kept.header["MaxProcs"] == ["4"]
 

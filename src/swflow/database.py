@@ -33,8 +33,15 @@ from swflow.jobs import JOB_COLUMNS, Workload, read_metadata
 from swflow.log_table import names_in, names_of_jobs
 from swflow.made import file_digest
 from swflow.names import expand, log_of, recipe_of, replicate_of
-from swflow.published import published_readings, published_trends, published_values
-from swflow.published.views import COVERAGE, READINGS, REPRODUCTION, TREND_CHECKS
+from swflow.published import published_conventions, published_readings, published_trends, published_values
+from swflow.published.views import (
+    CONVENTION_VALUES,
+    COVERAGE,
+    READINGS,
+    REPRODUCTION,
+    SENSITIVITY,
+    TREND_CHECKS,
+)
 from swflow.scheduling.scheduler import LOG
 from swflow.scheduling.simulate import OUTCOME_COLUMNS
 from swflow.workloads.clean import open_workload
@@ -88,6 +95,7 @@ TABLES: dict[str, str] = {
         scheduler VARCHAR, figure VARCHAR""",
     "coverage": """paper VARCHAR, "table" VARCHAR, published BIGINT, compared BIGINT, within_1 BIGINT, within_5 BIGINT,
         within_10 BIGINT, further_off BIGINT, missing BIGINT""",
+    "conventions": "convention VARCHAR, choice VARCHAR, part VARCHAR, published VARCHAR, ours VARCHAR",
     "reading_parts": "paper VARCHAR, reading VARCHAR, part VARCHAR, published VARCHAR, ours VARCHAR",
     "contents": "kind VARCHAR, name VARCHAR, digest VARCHAR",
     "fits": """workload VARCHAR, fit VARCHAR, model VARCHAR, arrivals VARCHAR, jobs BIGINT, measure VARCHAR,
@@ -246,9 +254,13 @@ def load(
                 _insert(connection, "published", published_values().to_dicts())
                 _insert(connection, "trends", published_trends().to_dicts())
                 _insert(connection, "reading_parts", published_readings().to_dicts())
+                _insert(connection, "conventions", published_conventions().to_dicts())
                 connection.execute(FIGURES)
                 _fill_replicates(connection)
-                for statement in (MEDIANS, REPRODUCTION, COVERAGE, READINGS, TREND_CHECKS):
+                statements = (
+                    MEDIANS, REPRODUCTION, COVERAGE, READINGS, TREND_CHECKS, CONVENTION_VALUES, SENSITIVITY,
+                )  # fmt: skip
+                for statement in statements:
                     connection.execute(statement)
                 _insert_frame(connection, "contents", pl.DataFrame(_content_rows(contents)))
                 counts = _verify(connection, notes, {notes[file]["run"] for file in read})

@@ -83,7 +83,7 @@ def init(
     load_catalogue(entries)  # a wrong name or number is refused before anything is written
     imported = None if log is None else _imported(Path(log), processors)
     if log is not None and imported is not None:
-        entries = {_name(Path(log), name): {"path": str(folder.resolve() / _IMPORTED)}}
+        entries = {_name(Path(log), name): {"path": _IMPORTED}}
     config = (_FILES / "config.yaml").read_text(encoding="utf-8")
     schedulers = ("log", *_SCHEDULERS) if log is not None else _SCHEDULERS
     config = config.replace("@LOG@", next(iter(entries))).replace("@SCHEDULERS@", ", ".join(schedulers))

@@ -27,7 +27,7 @@ OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "Jobs that share nodes": ("runtime", "penalty", "sharing_limit"),
         "Moldable jobs": ("shapes", "shape_choice", "efficiency"),
         "Several centres, partitions": ("centre", "dispatch"),
-        "Users and groups": ("half_life", "user_shares", "group_shares", "priority", "limits"),
+        "Users and groups": ("half_life", "user_shares", "group_shares", "priority", "limits", "feedback"),
         "A policy of your own": ("policy", "policy_options"),
     },
     "clean": {

@@ -176,7 +176,8 @@ def sql(
 
     Tables: workloads, removals, names, checks, schedulers, jobs, runs, outcomes, metrics, fairness, fidelity,
     correlations, heatmaps, bubbles, comparisons, replicates, model_fit, fits, sweeps, published, coverage, trends,
-    left_out, contents; views: figures, medians, reproduction, readings, trend_checks. Times are seconds.
+    left_out, conventions, contents; views: figures, medians, reproduction, readings, convention_values, sensitivity,
+    trend_checks. Times are seconds.
 
     Example: `swflow sql "SELECT run, jobs, mean_wait_time FROM metrics ORDER BY run"`,
     `swflow sql "SELECT * FROM outcomes" --parquet outcomes.parquet`

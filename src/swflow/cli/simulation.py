@@ -236,6 +236,7 @@ def simulate(
     ] = "requested",
     shape_choice: Annotated[str, typer.Option(help=help_of("shape_choice"))] = "fastest",
     efficiency: Annotated[float, typer.Option(help=help_of("efficiency"))] = 0.5,
+    feedback: Annotated[str, typer.Option(help=help_of("feedback"))] = "none",
     policy: Annotated[str | None, typer.Option(help=help_of("policy"))] = None,
     policy_options: Annotated[str | None, typer.Option(help=help_of("policy_options"))] = None,
     processors: Annotated[
@@ -293,6 +294,7 @@ def simulate(
         "shapes": shapes,
         "shape_choice": shape_choice,
         "efficiency": efficiency,
+        "feedback": feedback,
         "policy": policy,
         "policy_options": read_object(policy_options, "--policy-options") if policy_options else None,
     }

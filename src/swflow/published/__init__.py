@@ -25,6 +25,11 @@ TREND_COLUMNS = (
 #: what is replaced: ``step`` (the last of the workload), ``scheduler`` or ``figure``.
 READING_COLUMNS = ("paper", "reading", "part", "published", "ours")
 
+#: The columns of the file of conventions that papers leave open: in the rows of all papers, what ``published`` names
+#: is replaced by ``ours``. ``part`` is ``scheduler``, ``log``, or ``step``: a last step that is left out or, of a log
+#: itself, added.
+CONVENTION_COLUMNS = ("convention", "choice", "part", "published", "ours")
+
 
 def published_values() -> pl.DataFrame:
     """
@@ -75,6 +80,23 @@ def published_readings() -> pl.DataFrame:
     ['easy-per-event', 'fcfs-per-event']
     """
     return _read("readings.csv", {name: pl.String() for name in READING_COLUMNS})
+
+
+def published_conventions() -> pl.DataFrame:
+    """
+    Return the conventions that papers leave open, with what each choice would be compared with.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row a replacement, with the columns of `CONVENTION_COLUMNS`.
+
+    Examples
+    --------
+    >>> published_conventions().filter(convention="cancelled jobs")["choice"].to_list()
+    ['with them', 'without them']
+    """
+    return _read("conventions.csv", {name: pl.String() for name in CONVENTION_COLUMNS})
 
 
 def _read(pattern: str, types: dict[str, pl.DataType]) -> pl.DataFrame:

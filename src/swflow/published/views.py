@@ -76,6 +76,56 @@ READINGS = f"""
     ORDER BY paper, "table", row, "column", reading
 """
 
+#: Every published figure of a simulation under each convention that papers leave open, one at a time; ours as it is
+#: is the choice ``ours``.
+CONVENTION_VALUES = """
+    CREATE VIEW convention_values AS
+    WITH read AS (
+        SELECT p.paper, p."table", p.row, p."column", p.value AS published, p.figure, c.convention, c.choice,
+            CASE c.part WHEN 'log' THEN c.ours || substr(p.workload, len(c.published) + 1)
+                WHEN 'step' THEN CASE WHEN c.ours IS NULL THEN left(p.workload, len(p.workload) - len(c.published) - 1)
+                    ELSE p.workload || '+' || c.ours END
+                ELSE p.workload END AS workload,
+            CASE c.part WHEN 'scheduler' THEN c.ours ELSE p.scheduler END AS scheduler
+        FROM published p JOIN conventions c ON CASE c.part
+            WHEN 'scheduler' THEN p.scheduler = c.published
+            WHEN 'log' THEN split_part(p.workload, '+', 1) = c.published
+            WHEN 'step' THEN coalesce(ends_with(p.workload, '+' || c.published), NOT contains(p.workload, '+')) END
+        WHERE p.scheduler IS NOT NULL
+        UNION ALL
+        SELECT paper, "table", row, "column", value, figure, 'ours', 'ours', workload, scheduler
+        FROM published WHERE scheduler IS NOT NULL)
+    SELECT paper, "table", row, "column", convention, choice, published, m.value AS ours, workload, scheduler, figure
+    FROM read JOIN medians m USING (workload, scheduler, figure)
+    WHERE published IS NOT NULL
+    ORDER BY ALL
+"""
+
+#: Over which range the conventions move each figure, and whether what is published lies inside. Published values are
+#: rounded: half a unit of their last digit is allowed for.
+SENSITIVITY = """
+    CREATE VIEW sensitivity AS
+    WITH own AS (SELECT * FROM convention_values WHERE convention = 'ours'),
+    ranges AS (
+        SELECT paper, "table", row, "column", min(ours) AS lowest, max(ours) AS highest,
+            arg_min(choice, (ours, choice)) AS lowest_choice, arg_max(choice, (ours, choice)) AS highest_choice,
+            arg_min(convention, (ours, choice)) AS lowest_convention,
+            arg_max(convention, (ours, choice)) AS highest_convention, count(*) - 1 AS choices
+        FROM convention_values GROUP BY ALL HAVING count(*) > 1),
+    digits AS (
+        SELECT *, CASE WHEN figure = 'correlation' OR starts_with(figure, 'spearman_') OR figure = 'utilization'
+            THEN 0.005 ELSE 0.5 END AS half
+        FROM own JOIN ranges USING (paper, "table", row, "column"))
+    SELECT paper, "table", row, "column", published, ours, lowest, highest,
+        published BETWEEN lowest - half AND highest + half AS inside,
+        CASE WHEN published BETWEEN lowest AND highest THEN 0
+            ELSE least(abs(published - lowest), abs(published - highest)) END AS outside_by,
+        CASE WHEN highest = lowest THEN NULL WHEN abs(highest - ours) >= abs(ours - lowest) THEN highest_convention
+            ELSE lowest_convention END AS decides,
+        lowest_choice, highest_choice, choices, workload, scheduler, figure
+    FROM digits ORDER BY paper, "table", row, "column", workload
+"""
+
 #: Which of two figures should be the lower one by what a paper found, and whether it is, wherever there are both.
 TREND_CHECKS = """
     CREATE VIEW trend_checks AS

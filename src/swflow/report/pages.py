@@ -241,7 +241,7 @@ class Book:
         request = self._request(study.runs, study.name)
         spec = published_figure(request, sweeps=bool(study.sweeps))
         blocks = [_figure(spec)] if spec else []
-        for name in ("reproduction", "missing", "readings", "trends"):
+        for name in ("reproduction", "missing", "readings", "sensitivity", "trends"):
             table = self._table(name, _scope(study))
             blocks += [table] if table else []
         return [Section("Published beside ours", blocks=blocks)] if blocks else []
@@ -321,8 +321,8 @@ class Book:
         """Return the page of all tables."""
         page = Page("tables", "All tables", lead="Every row of the database's small tables; jobs and outcomes by SQL.")
         names = ("metrics", "workloads", "cleaning", "schedulers", "correlations", "comparisons", "reproduction",
-                 "missing", "left_out", "readings", "trends", "replicates", "fits", "fidelity", "fairness", "checks",
-                 "logs")  # fmt: skip
+                 "missing", "left_out", "readings", "sensitivity", "trends", "replicates", "fits", "fidelity",
+                 "fairness", "checks", "logs")  # fmt: skip
         for name in names:
             table = self._table(name, Scope())
             if table:

@@ -135,6 +135,17 @@ ORDER BY paper, "table", row, "column", workload, scheduler""",
 FROM readings WHERE {published} ORDER BY paper, "table", row, "column", reading, workload""",
         ),
         Table(
+            "sensitivity",
+            "What conventions decide",
+            "Published values beside ours, and the range of ours under each convention that papers leave open, one at "
+            "a time: the order of events, ties, estimates below run times, cancelled jobs, run times of zero, the "
+            "version of the log. decides: the convention that moves ours furthest. inside: whether the published "
+            "value lies in the range.",
+            """SELECT paper, "table", row, "column", published, ours, lowest, highest, inside, decides,
+    lowest_choice, highest_choice, choices, workload, scheduler
+FROM sensitivity WHERE {published} ORDER BY paper, "table", row, "column", workload""",
+        ),
+        Table(
             "trends",
             "What a paper found to be lower than what, here",
             "One row per trend and workload: the two figures, and whether the first is the lower one; of replicates, "

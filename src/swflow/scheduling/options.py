@@ -253,6 +253,17 @@ OPTIONS: dict[str, Option] = {
     "efficiency": Option(
         "number", "With efficient: the least processor-seconds of a job's shapes over a shape's.", above=0, most=1
     ),
+    "feedback": Option(
+        "choice",
+        "Whether users wait for their jobs before they submit others.",
+        {
+            "none": "jobs are submitted when the log says, whatever the scheduler does",
+            "sessions": "a job is submitted some time after the end of the job that its user waited for, as the log "
+            "says or as sessions show (Zakay & Feitelson 2012, 2014)",
+            "think-times": "the same, with sessions that last as long as the user is back within 20 minutes of the "
+            "last end",
+        },
+    ),
     "policy": Option(
         "own", "A class of one's own that decides which jobs start: module:Name, or file.py:Name.", optional=True
     ),
@@ -722,6 +733,16 @@ REFUSALS: tuple[Refusal, ...] = (
         "priority",
         lambda one: one.priority is not None and MULTIFACTOR not in _orders_of(one),
         f"its weights are for order {MULTIFACTOR}, and no order is that; leave it out",
+    ),
+    Refusal(
+        "feedback",
+        lambda one: one.feedback != "none" and (one.allocation != "count" or bool(one.centres)),
+        "users who wait need allocation count and one machine",
+    ),
+    Refusal(
+        "feedback",
+        lambda one: one.feedback != "none" and one.shapes != "requested",
+        "users who wait need the shapes that they asked for; leave shapes out",
     ),
     Refusal(
         "shapes",

@@ -292,6 +292,7 @@ def kernel_order(
     attributes: np.ndarray,
     predict: bool,
     owners: np.ndarray | None = None,
+    moves: bool = False,
 ) -> Any:
     """
     Return an order in the form that the kernels take.
@@ -312,6 +313,8 @@ def kernel_order(
         Whether planned run times are known only when a job is submitted.
     owners : array of `swflow.scheduling.engine.usage.OWNER` of shape (jobs,), optional
         Whose the jobs are, for formulas that mention any of `OF_OWNERS`.
+    moves : bool
+        Whether submit times are.
 
     Returns
     -------
@@ -329,16 +332,17 @@ def kernel_order(
         from swflow.scheduling.engine.queue import key_function
 
         return key_function(getattr(order, "py_func", order))
+    late = {*CHANGING, *(["estimate"] if predict else []), *(["submit_time"] if moves else [])}
     if is_own(order):
         own = OwnOrder(order, option)
         _require_owners(own.names, owners, option)
-        if set(own.names).isdisjoint(CHANGING) and not (predict and "estimate" in own.names):
+        if late.isdisjoint(own.names):
             return own.keys(submit, planned, processors.astype(np.float64), attributes, owners)
         return own
     tree, names = parsed(order, option)
     _require_owners(names, owners, option)
     wide = not names.isdisjoint(OF_OWNERS)
-    if not (names.isdisjoint(CHANGING) and (not predict or "estimate" not in names)):
+    if not late.isdisjoint(names):
         function = compile_formula(order, option).function
         return OfOwners(function, function.address) if wide else function
     if wide and owners is not None:

@@ -79,7 +79,8 @@ class Scheduler:
     efficiency : float
         With ``efficient``: a shape is chosen only if its processors times its run time are at most those of
         the job's thriftiest shape over this; above 0, up to 1.
-
+    feedback : {'none', 'sessions', 'think-times'}
+        Whether users wait for their jobs before they submit others; see `swflow.scheduling.feedback.feedback_of`.
     policy : str, optional
         A class that decides which jobs start, ``module:Name`` or ``file.py:Name``; see
         `swflow.scheduling.policy.Policy`. Only ``estimates``, ``prediction`` and ``without_status`` go with it.
@@ -121,6 +122,7 @@ class Scheduler:
     shapes: str = "requested"
     shape_choice: str = "fastest"
     efficiency: float = 0.5
+    feedback: str = "none"
     policy: str | None = None
     policy_options: Mapping[str, Any] | None = None
 

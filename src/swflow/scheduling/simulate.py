@@ -12,6 +12,7 @@ from swflow.errors import SwflowError
 from swflow.jobs import NEEDED_COLUMNS, Workload, check_arrays, check_columns, check_workload
 from swflow.machine import MOST_PROCESSORS, free_memory
 from swflow.scheduling import orders
+from swflow.scheduling.feedback import feedback_of
 from swflow.scheduling.options import require_moment, require_window
 from swflow.scheduling.own_order import OwnOrder
 from swflow.scheduling.owners import Accounts, Names, accounts_of, formula_of
@@ -93,6 +94,8 @@ def simulate(workload: Workload, scheduler: Scheduler) -> pl.DataFrame:
         run = schedule.run
     if schedule.killed is not None:
         killed = schedule.killed
+    if schedule.submit is not None:
+        jobs = jobs.with_columns(submit_time=schedule.submit)
     if schedule.processors is not None:
         jobs = jobs.with_columns(processors=schedule.processors)
     table = outcomes(jobs, pl.Series(schedule.start), pl.Series(run), pl.Series(killed), schedule.penalty)
@@ -189,6 +192,8 @@ class Schedule:
         What shared resources added to the run times, seconds.
     processors : int64 array of shape (jobs,), optional
         The processors of each job, if they were chosen.
+    submit : float64 array of shape (jobs,), optional
+        When each job was submitted, if that came out only in the simulation; seconds.
     """
 
     start: np.ndarray
@@ -198,6 +203,7 @@ class Schedule:
     killed: np.ndarray | None = None
     penalty: pl.Series | None = None
     processors: np.ndarray | None = None
+    submit: np.ndarray | None = None
 
 
 def warm_up(workload: Workload, scheduler: Scheduler) -> None:
@@ -257,6 +263,7 @@ def prepare(workload: Workload, scheduler: Scheduler, *, short_queues: bool = Tr
     attributes = _attributes(jobs)
     names = Names(workload)
     accounts = accounts_of(jobs, scheduler, names)
+    feedback = feedback_of(jobs, scheduler.feedback, workload.name) if scheduler.feedback != "none" else None
     options: dict[str, Any] = {
         "per_event": scheduler.event_order == "per-event",
         "predict": predict,
@@ -286,7 +293,7 @@ def prepare(workload: Workload, scheduler: Scheduler, *, short_queues: bool = Tr
 
     def keys(order: str | Callable[..., float], option: str) -> Any:
         weighed = formula_of(order, scheduler.priority, names)
-        made.append(orders.kernel_order(weighed, option, *seen, predict, whose))
+        made.append(orders.kernel_order(weighed, option, *seen, predict, whose, feedback is not None))
         return made[-1]
 
     order = keys(scheduler.order, "order")
@@ -305,6 +312,7 @@ def prepare(workload: Workload, scheduler: Scheduler, *, short_queues: bool = Tr
         options |= {"centres": centres, "dispatch": scheduler.dispatch, "short_queues": short_queues}
         if accounts is not None:
             options |= _of_owners(accounts, scheduler, centres)
+        options |= {"feedback": feedback} if feedback else {}
 
         def counted() -> Schedule:
             found = simulation.simulate(submit, run, planned, processors, machine, **options)
@@ -314,6 +322,7 @@ def prepare(workload: Workload, scheduler: Scheduler, *, short_queues: bool = Tr
                 centre=pl.Series(found.centre, dtype=pl.Int64()) + 1 if centres else None,
                 processors=found.processors if moldable else None,
                 run=found.run if moldable else None,
+                submit=found.submit if feedback else None,
             )
 
         return counted

@@ -7,6 +7,7 @@ import numpy as np
 
 from swflow.scheduling.engine.centres import machine_of
 from swflow.scheduling.engine.compiled import inlined, lean
+from swflow.scheduling.engine.followers import Followers, release, take_turn
 from swflow.scheduling.engine.passes import drop_plan, plan_queue, serve, soonest_done
 from swflow.scheduling.engine.state import CONSERVATIVE, State, advance, arrive, complete
 from swflow.scheduling.machine.counted import earliest
@@ -30,15 +31,20 @@ class Arrivals(NamedTuple):
     ranks: np.ndarray
     backfill_ranks: np.ndarray
     due: np.ndarray  # scratch: at which machines something happened
+    followers: Followers  # who is submitted when another job has ended
 
 
 @inlined
 def _first_item(arrivals: Arrivals, job: int) -> int:
+    if arrivals.followers.line.size > 0:
+        return arrivals.followers.line[job]
     return arrivals.first[job] if arrivals.first.size > 0 else job
 
 
 @inlined
 def _end_item(arrivals: Arrivals, job: int) -> int:
+    if arrivals.followers.line.size > 0:
+        return arrivals.followers.line[job] + 1
     return arrivals.first[job + 1] if arrivals.first.size > 0 else job + 1
 
 
@@ -142,11 +148,13 @@ def _admit(states: State, arrivals: Arrivals, job: int, centre: int, now: float)
         state.jobs[item].backfill_rank = arrivals.backfill_ranks[centre, item]
     if arrivals.chosen.size > 0:
         arrivals.chosen[job] = item
+    if arrivals.followers.line.size > 0:
+        take_turn(arrivals.followers, state, item)
     arrive(state, item)
 
 
 @inlined
-def _happen(state: State, now: float, completes: bool, opens: bool) -> bool:
+def _happen(state: State, followers: Followers, now: float, completes: bool, opens: bool) -> bool:
     """Let jobs and windows of a machine end; return whether any did."""
     core, per_event = state.now[0], state.options[0].per_event
     due = False
@@ -158,6 +166,8 @@ def _happen(state: State, now: float, completes: bool, opens: bool) -> bool:
         if per_event:
             break
     while completes and core.running > 0 and state.running[0].time <= now:
+        if followers.line.size > 0:
+            release(followers, state.jobs, state.running[0].job, now)
         complete(state, now)
         due = True
         if per_event:
@@ -172,7 +182,7 @@ def run_events(states: State, arrivals: Arrivals, dispatch: int) -> None:
     centres = due.size
     count = arrivals.first.size - 1 if arrivals.first.size > 0 else jobs.size
     per_event = machine_of(states, 0).options[0].per_event
-    arrived = 0
+    arrived = arrivals.followers.at[0]
     turn = 0
     while True:
         now = jobs[_first_item(arrivals, arrived)].submit if arrived < count else math.inf
@@ -201,9 +211,13 @@ def run_events(states: State, arrivals: Arrivals, dispatch: int) -> None:
             promised = state.options[0].backfill == CONSERVATIVE
             if promised:
                 promised = state.queue.nodes[state.queue.nodes.size - 1].length <= now
-            ended = _happen(state, now, not per_event or centre == completes, opens)
+            ended = _happen(state, arrivals.followers, now, not per_event or centre == completes, opens)
             due[centre] = promised or ended
             opens = opens and not (per_event and ended)
+        if arrivals.followers.line.size > 0:
+            arrived = arrivals.followers.at[0]
+            if not per_event:
+                arrives = arrived < count and jobs[_first_item(arrivals, arrived)].submit <= now
 
         while arrives:
             centre = _dispatch(states, arrivals, arrived, now, dispatch, turn) if centres > 1 else 0
@@ -212,6 +226,7 @@ def run_events(states: State, arrivals: Arrivals, dispatch: int) -> None:
             due[centre] = True
             arrived += 1
             arrives = not per_event and arrived < count and jobs[_first_item(arrivals, arrived)].submit <= now
+        arrivals.followers.at[0] = arrived
 
         for centre in range(centres):
             if due[centre]:

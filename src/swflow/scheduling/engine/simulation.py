@@ -10,6 +10,7 @@ from swflow.jobs import check_arrays
 from swflow.machine import MOST_PROCESSORS
 from swflow.scheduling.engine import state as records
 from swflow.scheduling.engine.centres import stack
+from swflow.scheduling.engine.followers import followers_of, nobody
 from swflow.scheduling.engine.heap import ELEMENT
 from swflow.scheduling.engine.loop import Arrivals, run_events
 from swflow.scheduling.engine.queue import new_tree
@@ -64,6 +65,8 @@ class Schedule(NamedTuple):
         The processors of each job, as they were chosen.
     run : float64 array of shape (jobs,)
         Its run time on these, seconds.
+    submit : float64 array of shape (jobs,)
+        When it was submitted, seconds.
     """
 
     start: np.ndarray
@@ -71,6 +74,7 @@ class Schedule(NamedTuple):
     centre: np.ndarray
     processors: np.ndarray
     run: np.ndarray
+    submit: np.ndarray
 
 
 def simulate(
@@ -93,6 +97,7 @@ def simulate(
     dispatch: str = "round-robin",
     shapes: Shapes | None = None,
     select: str = "requested",
+    feedback: tuple[np.ndarray, np.ndarray] | None = None,
     short_queues: bool = True,
     owners: Owners | None = None,
     half_life: float = np.inf,
@@ -158,6 +163,10 @@ def simulate(
         The shapes of moldable jobs, with a ``select``; the request need not be one of them.
     select : {'requested', 'submit', 'start'}
         When shapes are chosen.
+    feedback : (int64 array, float64 array) of shape (jobs,), optional
+        Whom each job follows, an earlier one, and how long after its end it is submitted; -1 stands for its own
+        ``submit``. Not with several machines or with ``select="submit"``. The queue is then in order of arrival, equal
+        keys of other orders by index; orders that ask for the submit time must be functions.
     short_queues : bool
         Whether the kernels for short queues may be tried first; the schedule is the same.
     owners : Owners, optional
@@ -212,12 +221,14 @@ def simulate(
         raise SwflowError("limits: whose the jobs are is needed")
     if centres and dispatch == "partition":
         _check_partitions(partition, processors, machines)
-    plain = short_queues and not (per_event or predict or len(unavailable) or centres or shapes or limits is not None)
+    plain = short_queues and not (
+        per_event or predict or len(unavailable) or centres or shapes or limits is not None or feedback
+    )
     if plain and isinstance(order, str) and order == "fcfs":
         start = _short(submit, run, planned, processors, machine, backfill, lookahead, backfill_order)
         if start is not None:
             none = np.full(submit.size, np.nan)
-            return Schedule(start, none, np.zeros(submit.size, np.int64), processors, run)
+            return Schedule(start, none, np.zeros(submit.size, np.int64), processors, run, submit)
 
     count, first = submit.size, np.empty(0, np.int64)
     if shapes and select == "submit":  # every shape is an item that may arrive, once
@@ -230,8 +241,8 @@ def simulate(
     states = [
         new_state(
             submit, run, planned, processors, **one, per_event=per_event, predict=predict, users=users,
-            attributes=attributes, plans_ahead=select != "requested" or dispatch == "earliest-start",
-            usage=usage, half_life=half_life,
+            attributes=attributes, moves=feedback is not None,
+            plans_ahead=select != "requested" or dispatch == "earliest-start", usage=usage, half_life=half_life,
         )
         for one, usage in zip(machines, known, strict=True)
     ]  # fmt: skip
@@ -246,6 +257,8 @@ def simulate(
     arrivals = _arrivals(first, count, states)
     if len(states) > 1 and partition is not None:
         arrivals.centre[:] = partition
+    if feedback is not None:
+        arrivals = arrivals._replace(followers=followers_of(*feedback))
     run_events(together, arrivals, list(CHOICES["dispatch"]).index(dispatch))
     jobs = states[0].jobs
     done = jobs[arrivals.chosen] if first.size else jobs
@@ -263,7 +276,7 @@ def simulate(
     centre = arrivals.centre if len(states) > 1 else np.zeros(count, np.int64)
     if shapes:
         processors, run = done["processors"].copy(), done["run"].copy()
-    return Schedule(done["start"].copy(), done["promise"].copy(), centre, processors, run)
+    return Schedule(done["start"].copy(), done["promise"].copy(), centre, processors, run, done["submit"].copy())
 
 
 def _check_partitions(
@@ -352,6 +365,7 @@ def _arrivals(first: np.ndarray, count: int, states: Sequence[State]) -> Arrival
         ranks=ranks[0] if several else nothing,
         backfill_ranks=ranks[1] if several else nothing,
         due=np.zeros(len(states), np.bool_),
+        followers=nobody(),
     )
 
 
@@ -384,6 +398,7 @@ def new_state(
     users: np.ndarray | None,
     unavailable: Sequence[tuple[float, float, int]],
     attributes: np.ndarray | None,
+    moves: bool = False,
     plans_ahead: bool = False,
     usage: Usage | None = None,
     half_life: float = np.inf,
@@ -391,6 +406,7 @@ def new_state(
     """
     Make the state of a machine before the first event; see `simulate`.
 
+    With ``moves`` submit times change.
     With ``plans_ahead`` there is room for reservations of all queued jobs, as `plan_queue` makes them.
     """
     count = submit.size
@@ -402,7 +418,7 @@ def new_state(
         backfill_order = order
     usage = new_usage(None, None, None, 0.0) if usage is None else usage
     owners = usage.owners if usage.owners.size == count else None
-    about_jobs = (submit, planned, processors, attributes, predict, owners)
+    about_jobs = (submit, planned, processors, attributes, predict, owners, moves)
     keys, formula = order_of(order, "order", *about_jobs)
     queue, rank = new_tree(keys, count)
     if keys is not None:
@@ -425,6 +441,8 @@ def new_state(
     options["backfill"] = BACKFILLS[backfill]
     options["lookahead"] = lookahead if backfill == "lookahead" else 0
     options["formula"], options["backfill_formula"] = formula, second_formula
+    options["by_arrival"] = keys is None
+    options["backfill_by_arrival"] = second_keys is None and not one_tree
     options["one_tree"], options["per_event"], options["predict"] = one_tree, per_event, predict
     options["windows"] = len(windows)
     options["limits"] = usage.limits.size > 0
@@ -479,11 +497,12 @@ def order_of(
     attributes: np.ndarray | None,
     predict: bool,
     owners: np.ndarray | None = None,
+    moves: bool = False,
 ) -> tuple[np.ndarray | None, int]:
     """Return the static keys of an order (None: that of arrival), or the address of its formula, else 0."""
     if isinstance(order, str):
         known = np.full((submit.size, 5), np.nan) if attributes is None else attributes
-        order = kernel_order(order, option, submit, planned, processors, known, predict, owners)
+        order = kernel_order(order, option, submit, planned, processors, known, predict, owners, moves)
     if isinstance(order, np.ndarray):
         return order, 0
     return None, 0 if isinstance(order, str) else order.address  # type: ignore[attr-defined]

@@ -70,6 +70,8 @@ OPTIONS = np.dtype(
         ("formula", np.int64),
         ("backfill_formula", np.int64),
         ("one_tree", np.int64),
+        ("by_arrival", np.int64),  # whether ranks of the queue, and of backfilling, are those of arrival
+        ("backfill_by_arrival", np.int64),
         ("per_event", np.int64),
         ("predict", np.int64),
         ("windows", np.int64),
