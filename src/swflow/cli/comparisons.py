@@ -47,6 +47,6 @@ def power(
     print_table(["mean of", "first", "second", "difference", f"shows with {found[0].blocks:,}", *wanted], rows)
     say(
         f"{found[0].blocks:,} {found[0].basis}; the difference (second minus first) with its 95 % interval; the "
-        f"smallest difference, in percent of the first's mean, that these show with a probability of {100 * certainty:g} %; "
-        f"how many {found[0].basis} differences take"
+        f"smallest difference, in percent of the first's mean, that these show with a probability of "
+        f"{100 * certainty:g} %; how many {found[0].basis} differences take"
     )
