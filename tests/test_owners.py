@@ -134,7 +134,7 @@ def test_seeded_workloads_have_the_schedule_of_the_slow_simulator(backfill: str,
     if limited and backfill == "conservative":
         pytest.skip("refused")
     rng = random.Random(f"{backfill} {limited}")
-    for case in range(150):
+    for case in range(400):
         machine = rng.randint(1, 8)
         jobs = owned(random_jobs(rng, machine, rng.randint(1, 25)), rng)
         options = {
@@ -165,7 +165,7 @@ def workloads(draw: st.DrawFn) -> tuple[list[naive.Job], int]:
     return jobs, machine
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(
     workloads(),
     st.sampled_from(NAMES),
@@ -188,7 +188,7 @@ def test_any_workload_has_the_schedule_of_the_slow_simulator(
 
 def test_partitions_have_the_schedule_of_the_slow_simulator():
     rng = random.Random("partitions")
-    for case in range(120):
+    for case in range(300):
         per_event, half_life = rng.random() < 0.3, rng.choice([math.inf, 5.0, 90.0])
         sizes = [rng.randint(1, 6) for _ in range(2)]
         jobs = owned(random_jobs(rng, min(sizes), rng.randint(1, 20)), rng)
