@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -126,10 +125,9 @@ def earth_movers_distance(first: np.ndarray, second: np.ndarray, load_step: floa
     The least work that turns one into the other: jobs moved times how far. The ground distance of two cells is
     ``load_step`` times the rows plus ``value_step`` times the columns between them (city block). In `compare`
     the grid is deciles of the load by quarters of a decade of the value, the steps are 0.1 and 0.25: a job moved
-    by one decade costs 1, one moved across the whole range of the load costs 0.9. With a city-block distance the
-    dual needs one potential per cell, bounded between neighbours only (H. Ling, K. Okada, "An efficient Earth Mover's
-    Distance algorithm for robust histogram comparison", IEEE Trans. Pattern Analysis and Machine Intelligence 29(5),
-    2007), and is solved exactly by a linear program.
+    by one decade costs 1, one moved across the whole range of the load costs 0.9. Only what one histogram has more of
+    than the other moves: with a distance that fulfils the triangle inequality, jobs that both have in a cell may stay.
+    The network simplex of POT solves it exactly.
 
     Parameters
     ----------
@@ -155,37 +153,14 @@ def earth_movers_distance(first: np.ndarray, second: np.ndarray, load_step: floa
     excess = first / first.sum() - second / second.sum()
     if np.abs(excess).max() < 1e-12:
         return 0.0
-    rows, columns = (np.flatnonzero(excess.any(axis=axis)) for axis in (1, 0))
-    excess = excess[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]  # nothing gains by leaving this rectangle
-    from scipy.optimize import Bounds, LinearConstraint, milp
+    from ot.lp import emd2  # takes a second to import
 
-    between = _neighbours(*excess.shape)
-    steps = np.where(np.arange(between.shape[0]) < (excess.shape[0] - 1) * excess.shape[1], load_step, value_step)
-    free = np.full(excess.size - 1, np.inf)
-    solution = milp(  # without integers: a linear program, with less overhead than linprog
-        -excess.ravel(),
-        constraints=LinearConstraint(between, -steps, steps),
-        bounds=Bounds(np.append(-free, 0.0), np.append(free, 0.0)),
-    )
-    return round(-float(solution.fun), 12)
-
-
-@cache
-def _neighbours(rows: int, columns: int) -> Any:
-    """Return the matrix of differences of neighbouring cells: those along the rows first, then along the columns."""
-    from scipy import sparse
-
-    cells = np.arange(rows * columns).reshape(rows, columns)
-    lower = np.concatenate([cells[:-1].ravel(), cells[:, :-1].ravel()])
-    upper = np.concatenate([cells[1:].ravel(), cells[:, 1:].ravel()])
-    edges = np.arange(lower.size)
-    return sparse.csc_array(
-        (
-            np.repeat([1.0, -1.0], lower.size),
-            (np.concatenate([edges, edges]), np.concatenate([lower, upper])),
-        ),
-        shape=(lower.size, cells.size),
-    )
+    more, less = np.argwhere(excess > 0), np.argwhere(excess < 0)
+    far = load_step * np.abs(more[:, None, 0] - less[None, :, 0])
+    far = far + value_step * np.abs(more[:, None, 1] - less[None, :, 1])
+    supply, demand = excess[excess > 0], -excess[excess < 0]
+    work = emd2(supply / supply.sum(), demand / demand.sum(), far, numItermax=10_000_000)
+    return round(float(work * supply.sum()), 12)
 
 
 def _equal_shape(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
