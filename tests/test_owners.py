@@ -113,7 +113,7 @@ def both(
         multifactor=naive.Multifactor(**priority), limits=limits, **options,
     )  # fmt: skip
     slow = naive.simulate(jobs_again(jobs), machine, policy, fair)
-    found = kernels.simulate(
+    found = kernels.simulate_arrays(
         **arrays(jobs), machine=machine, order=order_by_formula(order, priority),
         backfill_order=order_by_formula(second, priority), owners=owners_of(jobs, shares), half_life=half_life,
         limits=limit_table(jobs, limits) if limits else None, per_event=per_event, **options,
@@ -211,7 +211,7 @@ def test_partitions_have_the_schedule_of_the_slow_simulator():
         expected = {
             number: (start, index) for index, machine in enumerate(machines) for number, start in machine.starts.items()
         }
-        found = kernels.simulate(
+        found = kernels.simulate_arrays(
             **arrays(jobs), machine=max(sizes), centres=centres, dispatch="partition", per_event=per_event,
             owners=owners_of(jobs, shares), half_life=half_life, partition=np.array([job.partition for job in jobs]),
         )  # fmt: skip
