@@ -81,14 +81,22 @@ COUNTERS = np.dtype(
 PLACEMENT = np.dtype([("first", np.int64), ("ranges", np.int32), ("row", np.int32)])
 
 
-class Placed(NamedTuple):
+class Spots(NamedTuple):
     """
-    The processors of a machine.
+    What reservations leave to those who start in a pass.
 
     Of the steps of a pass, the first is now and each other one a blocker, a reservation or a window, in order of their
     starts: ``open`` has the processors that it and those before it leave. A step's ``free`` is the widest job that
     these hold; while ``stale``, the widest that they held before the last starts.
     """
+
+    open: np.ndarray
+    blocked: np.ndarray
+    stale: np.ndarray
+
+
+class Placed(NamedTuple):
+    """The processors of a machine."""
 
     manner: np.ndarray
     now: np.ndarray
@@ -96,9 +104,7 @@ class Placed(NamedTuple):
     pool: np.ndarray  # ranges of processors
     bits: np.ndarray  # who is free
     ends: np.ndarray  # the running jobs by planned end, then in order of their starts
-    open: np.ndarray
-    blocked: np.ndarray
-    stale: np.ndarray
+    spots: Spots
     work: np.ndarray  # scratch; the first set is the last one found
     held: np.ndarray  # the processors of reservations that stay
     spare_rows: np.ndarray
@@ -145,9 +151,7 @@ def new_places(
         pool=np.empty((count + machine, 2), np.int32),
         bits=bits,
         ends=np.empty(running, ELEMENT),
-        open=np.zeros((blockers, words), np.uint64),
-        blocked=np.zeros((blockers, words), np.uint64),
-        stale=np.zeros(blockers, np.bool_),
+        spots=Spots(*np.zeros((2, blockers, words), np.uint64), np.zeros(blockers, np.bool_)),
         work=np.zeros((5, words), np.uint64),
         held=np.empty((2, words), np.uint64),
         spare_rows=np.empty(2, np.int64),
@@ -182,21 +186,19 @@ def larger(places: Placed) -> Placed:
     )
 
 
-@lean
+@inlined
 def _has_places(state: State, coming: int) -> bool:
     options, core, places = state.options[0], state.now[0], state.free
-    if places.now[0].ranges + options.machine > places.pool.shape[0]:
-        return False
     waiting = core.queued + coming
     around = core.running + waiting + options.windows
-    if places.ahead.times.size > 0 and 2 * around + 8 > places.ahead.times.size:
-        return False
+    enough = places.now[0].ranges + options.machine <= places.pool.shape[0]
+    enough &= places.ahead.times.size == 0 or 2 * around + 8 <= places.ahead.times.size
     if options.backfill >= CONSERVATIVE:
-        return waiting <= places.held.shape[0] and 2 * around + 8 <= places.table.times.size
-    if options.lookahead <= 1 and options.windows == 0:
-        return True
-    around = min(core.running + waiting, options.machine) + min(options.lookahead, waiting) + options.windows
-    return 2 * around + 8 <= places.table.times.size
+        enough &= waiting <= places.held.shape[0] and 2 * around + 8 <= places.table.times.size
+    elif options.lookahead > 1 or options.windows > 0:
+        around = min(core.running + waiting, options.machine) + min(options.lookahead, waiting) + options.windows
+        enough &= 2 * around + 8 <= places.table.times.size
+    return enough
 
 
 @inlined
@@ -436,8 +438,8 @@ def _open_places(state: State, now: float, free: int) -> None:
     places.now[0].planned = 0
     places.now[0].started = 0
     state.now[0].steps = 1
-    assign(places.open[0], places.bits)
-    places.stale[0] = True
+    assign(places.spots.open[0], places.bits)
+    places.spots.stale[0] = True
     state.steps[0].free = free
     if state.options[0].windows:
         _block_windows(state, now)
@@ -450,26 +452,25 @@ def _block_windows(state: State, now: float) -> None:
         if places.windows[window, 1] > now:
             places.work[3, :] = NO_PLACES
             fill(places.work[3], machine - int(places.windows[window, 2]), machine - 1)
-            _block(state, places.windows[window, 0], places.work[3])
+            _block(places.spots, state.steps, state.now, places.windows[window, 0], places.work[3])
 
 
 @lean
-def _block(state: State, start: float, blocked: np.ndarray) -> None:
+def _block(spots: Spots, steps: np.ndarray, now: np.ndarray, start: float, blocked: np.ndarray) -> None:
     """Add a blocker: who starts now and ends after its start must not be on its processors."""
-    places, steps, core = state.free, state.steps, state.now[0]
-    place = core.steps
+    place = now[0].steps
     while place > 1 and steps[place - 1].time > start:
         steps[place].time = steps[place - 1].time
-        assign(places.blocked[place], places.blocked[place - 1])
+        assign(spots.blocked[place], spots.blocked[place - 1])
         place -= 1
     steps[place].time = start
-    assign(places.blocked[place], blocked)
-    core.steps += 1
-    for index in range(place, core.steps):
-        assign(places.open[index], places.open[index - 1])
-        remove(places.open[index], places.blocked[index])
+    assign(spots.blocked[place], blocked)
+    now[0].steps += 1
+    for index in range(place, now[0].steps):
+        assign(spots.open[index], spots.open[index - 1])
+        remove(spots.open[index], spots.blocked[index])
         steps[index].free = steps[index - 1].free
-        places.stale[index] = True
+        spots.stale[index] = True
 
 
 @inlined
@@ -500,7 +501,7 @@ def _same_for_head(state: State, now: float) -> bool:
         return False
     same = True
     for word in range(places.bits.size):
-        same &= places.work[0, word] == places.blocked[1, word]
+        same &= places.work[0, word] == places.spots.blocked[1, word]
     return same
 
 
@@ -521,11 +522,34 @@ def _places_can_start(state: State, item: int, now: float) -> bool:
     return chosen >= 0
 
 
-@lean
+@inlined
 def _leaves_room(state: State, item: int, width: int, end: float) -> bool:
     """Return whether a job can start now and end then, after choosing its processors."""
-    places, steps = state.free, state.steps
-    low, high = 1, state.now[0].steps
+    places, machine = state.free, state.options[0].machine
+    allocation = places.manner[0].allocation
+    group = _group_with_room(places.spots, state.steps, state.now[0].steps, allocation, machine, width, end)
+    found = group >= 0
+    if found:
+        eligible, chosen = places.spots.open[group], places.work[1]
+        if allocation == LONGEST_IDLE:
+            _choose_idle(places, eligible, width, machine, chosen)
+        elif allocation >= LEAST_SHARED:
+            limit = limit_of(places.sharing, item, width, machine)
+            usage = places.sharing.usage
+            found = choose_least_shared(places.sharing, usage, eligible, width, item, limit, machine, chosen)
+        else:
+            found = choose(eligible, width, allocation, places.now[0].pointer, machine, chosen)
+        if found:
+            assign(places.work[0], chosen)
+    return found
+
+
+@lean
+def _group_with_room(
+    spots: Spots, steps: np.ndarray, count: int, allocation: int, machine: int, width: int, end: float
+) -> int:
+    """Return the last of the steps that begin before an end if it has room for so many processors, else -1."""
+    low, high = 1, count
     while low < high:
         middle = (low + high) >> 1
         if steps[middle].time < end:
@@ -533,42 +557,19 @@ def _leaves_room(state: State, item: int, width: int, end: float) -> bool:
         else:
             high = middle
     group = low - 1
-    if width > steps[group].free:
-        return False
-    if places.stale[group]:
-        _look_again(state, group)
-        if width > steps[group].free:
-            return False
-    if not _choose_now(state, places.open[group], item, width, places.work[1]):
-        return False
-    assign(places.work[0], places.work[1])
-    return True
+    if width <= steps[group].free and spots.stale[group]:
+        _look_again(spots, steps, group, allocation, machine)
+    return group if width <= steps[group].free else -1
 
 
 @lean
-def _look_again(state: State, group: int) -> None:
+def _look_again(spots: Spots, steps: np.ndarray, group: int, allocation: int, machine: int) -> None:
     """Find the widest job that the processors of a step hold."""
-    places = state.free
-    allocation = places.manner[0].allocation
-    places.stale[group] = False
+    spots.stale[group] = False
     if allocation in (FIRST_CONTIGUOUS, BEST_CONTIGUOUS):
-        state.steps[group].free = longest_run(places.open[group], state.options[0].machine)
+        steps[group].free = longest_run(spots.open[group], machine)
     else:
-        state.steps[group].free = size_of(places.open[group])
-
-
-@lean
-def _choose_now(state: State, eligible: np.ndarray, item: int, width: int, chosen: np.ndarray) -> bool:
-    """Choose among processors that are free now, and enough; with a threshold there may be none that will do."""
-    places, machine = state.free, state.options[0].machine
-    allocation = places.manner[0].allocation
-    if allocation == LONGEST_IDLE:
-        _choose_idle(places, eligible, width, machine, chosen)
-        return True
-    if allocation >= LEAST_SHARED:
-        limit = limit_of(places.sharing, item, width, machine)
-        return choose_least_shared(places.sharing, places.sharing.usage, eligible, width, item, limit, machine, chosen)
-    return choose(eligible, width, allocation, places.now[0].pointer, machine, chosen)
+        steps[group].free = size_of(spots.open[group])
 
 
 @lean
@@ -597,17 +598,22 @@ def _choose_idle(places: Placed, eligible: np.ndarray, width: int, machine: int,
         place = places.idle_next[place]
 
 
-@lean
+@inlined
 def _places_started(state: State, item: int, now: float) -> None:
-    """Take its processors out of what reservations leave."""
     places = state.free
     places.now[0].started += 1
-    for index in range(state.now[0].steps):
-        remove(places.open[index], places.work[0])
-        places.stale[index] = True
-    _look_again(state, 0)  # what refuses most jobs is to be exact
+    _shut_out(places.spots, state.now[0].steps, places.work[0])
+    _look_again(places.spots, state.steps, 0, places.manner[0].allocation, state.options[0].machine)  # to be exact
     if places.now[0].planned:
         keep(places.table, places.work[0], now, state.jobs[item].planned_end)
+
+
+@lean
+def _shut_out(spots: Spots, count: int, taken: np.ndarray) -> None:
+    """Take the processors of a job that starts now out of what reservations leave."""
+    for index in range(count):
+        remove(spots.open[index], taken)
+        spots.stale[index] = True
 
 
 @lean
@@ -726,10 +732,10 @@ def _plan_windows(state: State, table: Timetable) -> None:
         keep(table, places.work[4], places.windows[window, 0], places.windows[window, 1])
 
 
-@lean
+@inlined
 def _reserve_places(state: State, item: int, now: float) -> None:
     job, places = state.jobs[item], state.free
-    _block(state, job.reserved, places.work[0])
+    _block(places.spots, state.steps, state.now, job.reserved, places.work[0])
     if places.now[0].planned and job.reserved < np.inf:
         keep(places.table, places.work[0], job.reserved, job.reserved + job.planned)
 
