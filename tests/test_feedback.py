@@ -16,7 +16,7 @@ from swflow.scheduling.feedback import feedback_of
 from swflow.scheduling.orders import NAMED
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
-from test_kernels import arrays, random_jobs, random_windows
+from test_kernels import BACKFILLS, arrays, random_jobs, random_windows
 
 HOUR = 3600.0
 
@@ -118,7 +118,7 @@ def test_a_schedule_by_hand():
 ORDERS = [name for name in naive.ORDERS if name in NAMED]
 
 
-@pytest.mark.parametrize("backfill", kernels.BACKFILLS)
+@pytest.mark.parametrize("backfill", BACKFILLS)
 @pytest.mark.parametrize("per_event", [False, True])
 @pytest.mark.parametrize("predict", [False, True])
 def test_random_workloads_have_the_schedule_of_the_slow_simulator(backfill: str, per_event: bool, predict: bool):

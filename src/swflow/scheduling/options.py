@@ -661,12 +661,6 @@ class Refusal:
 #: What a policy of one's own leaves to the others.
 _WITH_POLICY = ("policy", "policy_options", "estimates", "prediction", "without_status")
 
-
-def _backfills(scheduler: Any) -> set[str]:
-    """Return the backfills of all centres, or that of the machine."""
-    return {centre.get("backfill", scheduler.backfill) for centre in scheduler.centres} or {scheduler.backfill}
-
-
 #: What does not go together, in the order in which it is looked for; each function takes a scheduler.
 REFUSALS: tuple[Refusal, ...] = (
     Refusal(
@@ -686,7 +680,7 @@ REFUSALS: tuple[Refusal, ...] = (
     ),
     Refusal(
         "backfill",
-        lambda one: "reservation-table" in _backfills(one) and "count" in one.allocations,
+        lambda one: "reservation-table" in _backfills_of(one) and "count" in one.allocations,
         "a reservation-table has numbered processors; choose another allocation",
     ),
     Refusal(
@@ -698,7 +692,7 @@ REFUSALS: tuple[Refusal, ...] = (
         "allocation",
         lambda one: (
             not one.allocations.isdisjoint(_SHARED_ALLOCATIONS)
-            and (not _backfills(one) <= {"none", "easy"} or bool(one.unavailable))
+            and (not _backfills_of(one) <= {"none", "easy"} or bool(one.unavailable))
         ),
         "least-shared and threshold need backfill none or easy, and no unavailable windows",
     ),
@@ -734,14 +728,14 @@ REFUSALS: tuple[Refusal, ...] = (
         "limits",
         lambda one: (
             _has_limits(one)
-            and (one.allocation != "count" or one.shapes != "requested" or "conservative" in _backfills_of(one))
+            and ("count" not in one.allocations or one.shapes != "requested" or "conservative" in _backfills_of(one))
         ),
         "jobs that are passed over can have no reservation at their submission; use backfill none, easy or lookahead, "
         "allocation count, and shapes requested",
     ),
     Refusal(
         "order",
-        lambda one: one.allocation != "count" and _knows_owners(one),
+        lambda one: "count" not in one.allocations and _knows_owners(one),
         "usage, shares, partition_id and machine_processors are known only with allocation count",
     ),
     Refusal(
@@ -751,7 +745,7 @@ REFUSALS: tuple[Refusal, ...] = (
     ),
     Refusal(
         "feedback",
-        lambda one: one.feedback != "none" and (one.allocation != "count" or bool(one.centres)),
+        lambda one: one.feedback != "none" and ("count" not in one.allocations or bool(one.centres)),
         "users who wait need allocation count and one machine",
     ),
     Refusal(
@@ -761,7 +755,7 @@ REFUSALS: tuple[Refusal, ...] = (
     ),
     Refusal(
         "shapes",
-        lambda one: one.shapes == "start" and "reservation-table" in _backfills(one),
+        lambda one: one.shapes == "start" and "reservation-table" in _backfills_of(one),
         "a reservation-table has jobs of one shape; choose them when jobs are submitted",
     ),
     Refusal(

@@ -79,7 +79,7 @@ def simulate(workload: Workload, scheduler: Scheduler) -> pl.DataFrame:
     [0.0, 10.0, 2.0]
     """
     if scheduler.order == LOG:
-        return _recorded(workload.name, _jobs_of(workload, scheduler))
+        return _as_recorded(workload.name, _jobs_of(workload, scheduler))
     simulation = prepare(workload, scheduler)
     jobs = _jobs_of(workload, scheduler)
     run, killed = _run_times(jobs, scheduler)
@@ -544,7 +544,7 @@ def _as_text(result: Any) -> pl.Series:
     return ranges.group_by("job", maintain_order=True).agg(pl.col("text").str.join(","))["text"]
 
 
-def _recorded(name: str, jobs: pl.DataFrame) -> pl.DataFrame:
+def _as_recorded(name: str, jobs: pl.DataFrame) -> pl.DataFrame:
     """Return the outcomes of the recorded schedule; who was wider than the machine says is so in the log."""
     jobs = check_columns(jobs, name, ("wait_time",)).filter(pl.col("wait_time").is_not_null())
     known = [column for column in NEEDED_COLUMNS if column != "estimate"]
