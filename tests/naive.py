@@ -491,7 +491,7 @@ class Machine:
 
     def correct(self, now: float) -> None:
         """Give every job that outran its prediction the next increment, up to the user's estimate."""
-        for job, occupation in sorted(self.running.values(), key=lambda one: one[1].end):
+        for job, occupation in sorted(self.running.values(), key=lambda one: (one[1].end, one[0].number)):
             while occupation.end <= now < self.end_of(job):
                 self.running[job.number] = self.running.pop(job.number)
                 step = self.increments.get(job.number, 0)
@@ -635,47 +635,7 @@ class Machine:
 
 def simulate(jobs: list[Job], processors: int, policy: Policy, fair: FairShare | None = None) -> Machine:
     """Simulate one machine; its ``starts``, ``places`` and ``done`` (jobs as they ran) are the schedule."""
-    machine = Machine(processors, policy, fair)
-    coming = sorted((job for job in jobs if job.after < 0), key=lambda job: (job.submit, job.number))
-    window_ends = sorted(one.end for one in machine.windows)
-
-    def complete(job: Job, now: float) -> None:
-        machine.complete(job, now)
-        coming.extend(replace(one, submit=now + one.think) for one in jobs if one.after == job.number)
-        coming.sort(key=lambda job: (job.submit, job.number))
-
-    now = -math.inf
-    while coming or machine.running or machine.queue:
-        ends = [machine.end_of(job) for job, _ in machine.running.values()]
-        promised = [one.start for one in machine.reserved.values()]
-        now = max(now, min([job.submit for job in coming[:1]] + ends + window_ends[:1] + promised))
-        done = sorted(
-            (job for job, _ in machine.running.values() if machine.end_of(job) <= now),
-            key=lambda job: job.number,
-        )
-        machine.pass_time(now)
-        for job in done:
-            if machine.unlimited_end(job) > now:  # killed
-                machine.spent[job.number] = machine.progress[job.number]
-        if policy.event_order == "per-event":
-            # one event at a time, arrivals before completions, a pass after each
-            if coming and coming[0].submit <= now:
-                machine.arrive(coming.pop(0))
-            elif done:
-                complete(done[0], now)
-            elif window_ends and window_ends[0] <= now:
-                window_ends.pop(0)
-        else:
-            window_ends = [end for end in window_ends if end > now]
-            for job in done:
-                complete(job, now)
-            while coming and coming[0].submit <= now:
-                machine.arrive(coming.pop(0))
-        machine.forget_shadows(now)
-        machine.serve(now)
-        machine.begin_shadows()
-        machine.interrupt_shadows(now)
-    return machine
+    return simulate_centres(jobs, [Machine(processors, policy, fair)], "round-robin")[0]
 
 
 class Dispatcher:
@@ -718,36 +678,48 @@ def simulate_centres(jobs: list[Job], machines: list[Machine], rule: str) -> lis
     """Simulate several machines; a machine makes a pass when something happens at it."""
     dispatcher = Dispatcher(machines, rule)
     per_event = machines[0].policy.event_order == "per-event"
-    coming = sorted(jobs, key=lambda job: (job.submit, job.number))
+    coming = sorted((job for job in jobs if job.after < 0), key=lambda job: (job.submit, job.number))
     window_ends = [sorted(one.end for one in machine.windows) for machine in machines]
+    now = -math.inf
     while coming or any(machine.running or machine.queue for machine in machines):
         moments = [job.submit for job in coming[:1]] + [ends[0] for ends in window_ends if ends]
         for machine in machines:
-            moments += [machine.starts[job.number] + job.run for job, _ in machine.running.values()]
+            moments += [machine.end_of(job) for job, _ in machine.running.values()]
             moments += [one.start for one in machine.reserved.values()]
-        now = min(moments)
+        now = max(now, min(moments))
         arrivals = [job for job in coming if job.submit <= now]
         done = sorted(
             (job.number, index)
             for index, machine in enumerate(machines)
             for job, _ in machine.running.values()
-            if machine.starts[job.number] + job.run <= now
+            if machine.end_of(job) <= now
         )
         ended = [index for index, ends in enumerate(window_ends) for end in ends if end <= now]
-        if per_event:
+        if per_event:  # one event at a time, arrivals before completions, a pass after each
             arrivals = arrivals[:1]
             done = [] if arrivals else done[:1]
             ended = [] if arrivals or done else ended[:1]
         touched = {i for i, machine in enumerate(machines) if any(r.start <= now for r in machine.reserved.values())}
+        for machine in machines:
+            machine.pass_time(now)
         for index in ended:
             window_ends[index].pop(0)
         for number, index in done:
+            machine, job = machines[index], machines[index].running[number][0]
+            if machine.unlimited_end(job) > now:  # killed
+                machine.spent[number] = machine.progress[number]
+        for number, index in done:
             machines[index].complete(machines[index].running[number][0], now)
-        for job in arrivals:
+            coming.extend(replace(one, submit=now + one.think) for one in jobs if one.after == number)
+            coming.sort(key=lambda job: (job.submit, job.number))
+        for job in arrivals if per_event else [job for job in coming if job.submit <= now]:
             coming.remove(job)
             index = dispatcher.choose(job, now)
             machines[index].arrive(job)
             touched.add(index)
         for index in sorted(touched | {index for _, index in done} | set(ended)):
+            machines[index].forget_shadows(now)
             machines[index].serve(now)
+            machines[index].begin_shadows()
+            machines[index].interrupt_shadows(now)
     return machines

@@ -1,5 +1,6 @@
 """The door in front of the kernels: what would crash, hang or pass through them is refused in one line."""
 
+import functools
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +24,6 @@ from swflow.jobs import (
 )
 from swflow.machine import Machine
 from swflow.scheduling.engine import simulation as kernels
-from swflow.scheduling.machine.placed import simulate_places
 from swflow.scheduling.machine.shared import Resources
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
@@ -136,9 +136,9 @@ ARRAYS: dict[str, Any] = {
 @pytest.mark.parametrize(
     "kernel",
     [
-        lambda **arrays: kernels.simulate(**arrays, machine=4, backfill="lookahead"),
-        lambda **arrays: simulate_places(**arrays, machine=4, backfill="lookahead"),
-        lambda **arrays: kernels.simulate(**arrays, machine=4, centres=[{"machine": 4}], dispatch="least-loaded"),
+        functools.partial(kernels.simulate_arrays, machine=4, backfill="lookahead"),
+        functools.partial(kernels.simulate_arrays, machine=4, backfill="lookahead", allocation="first-fit"),
+        functools.partial(kernels.simulate_arrays, machine=4, centres=[{"machine": 4}], dispatch="least-loaded"),
     ],
 )
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_shapes_and_resources_are_checked():
         ([0, 3, 3], [1, 2, 1], "at least one each"),
     ]:
         shapes = kernels.Shapes(np.array(first), run, run, np.array(widths))
-        assert part in message(kernels.simulate, *request, 4, shapes=shapes, select="submit")
+        assert part in message(kernels.simulate_arrays, *request, 4, shapes=shapes, select="submit")
     for changes, part in [
         ({"demands": np.array([[1.0], [math.nan]])}, "demands must be finite and not negative"),
         ({"demands": np.array([[1.0]])}, "demands are needed of 2 jobs"),
@@ -176,7 +176,9 @@ def test_shapes_and_resources_are_checked():
         ({"capacities": np.array([0.0])}, "capacities must be finite and above 0"),
     ]:
         values = {"per_node": 2, "demands": np.ones((2, 1)), "capacities": np.ones(1)} | changes
-        assert part in message(simulate_places, **ARRAYS, machine=4, resources=Resources(**values))
+        assert part in message(
+            kernels.simulate_arrays, **ARRAYS, machine=4, allocation="first-fit", resources=Resources(**values)
+        )
 
 
 def test_shapes_of_a_table_are_checked():
@@ -239,7 +241,7 @@ def test_a_memory_that_is_full_is_one_line(monkeypatch: pytest.MonkeyPatch):
     def full(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("swflow.scheduling.engine.simulation.simulate", full)
+    monkeypatch.setattr("swflow.scheduling.engine.simulation.simulate_arrays", full)
     assert "does not fit into the memory" in message(simulate, workload(), Scheduler())
 
 

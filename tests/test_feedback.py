@@ -16,7 +16,7 @@ from swflow.scheduling.feedback import feedback_of
 from swflow.scheduling.orders import NAMED
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
-from test_kernels import arrays, random_jobs, random_windows
+from test_kernels import BACKFILLS, arrays, random_jobs, random_windows
 
 HOUR = 3600.0
 
@@ -118,7 +118,7 @@ def test_a_schedule_by_hand():
 ORDERS = [name for name in naive.ORDERS if name in NAMED]
 
 
-@pytest.mark.parametrize("backfill", kernels.BACKFILLS)
+@pytest.mark.parametrize("backfill", BACKFILLS)
 @pytest.mark.parametrize("per_event", [False, True])
 @pytest.mark.parametrize("predict", [False, True])
 def test_random_workloads_have_the_schedule_of_the_slow_simulator(backfill: str, per_event: bool, predict: bool):
@@ -136,7 +136,7 @@ def test_random_workloads_have_the_schedule_of_the_slow_simulator(backfill: str,
             "predict": predict,
             "unavailable": random_windows(rng, machine),
         }
-        found = kernels.simulate(
+        found = kernels.simulate_arrays(
             **arrays(jobs), machine=machine, per_event=per_event, feedback=(previous, think), **options
         )
         policy = naive.Policy(event_order="per-event" if per_event else "batch", **options)
@@ -152,7 +152,7 @@ def test_orders_by_submit_time_see_when_a_job_was_submitted():
     # 3 follows 1 and is the last to come, so that last come, first served has it first
     jobs = [(0.0, 10.0, 10.0, 2, 1), (1.0, 50.0, 50.0, 2, 2), (2.0, 5.0, 5.0, 2, 3), (3.0, 5.0, 5.0, 2, 1)]
     feedback = (np.array([-1, -1, 0, -1]), np.array([0.0, 0.0, 30.0, 0.0]))
-    found = kernels.simulate(**arrays(jobs), machine=2, order="lcfs", feedback=feedback)
+    found = kernels.simulate_arrays(**arrays(jobs), machine=2, order="lcfs", feedback=feedback)
     assert found.submit.tolist() == [0, 1, 40, 3]
     assert found.start.tolist() == [0, 15, 65, 10]
 
@@ -185,8 +185,8 @@ def test_without_followers_feedback_changes_nothing():
         {"backfill": "conservative"},
         {"order": "wfp3", "backfill": "lookahead"},
     ):
-        plain = kernels.simulate(**arrays(jobs), machine=8, **options)
+        plain = kernels.simulate_arrays(**arrays(jobs), machine=8, **options)
         assert (
-            kernels.simulate(**arrays(jobs), machine=8, feedback=nobody, **options).start.tolist()
+            kernels.simulate_arrays(**arrays(jobs), machine=8, feedback=nobody, **options).start.tolist()
             == plain.start.tolist()
         )

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import naive
 from swflow.scheduling.engine import simulation as kernels
 from swflow.scheduling.engine.queue import key_function
-from swflow.scheduling.engine.simulation import Shapes, simulate
-from test_kernels import ORDERS, random_jobs
+from swflow.scheduling.engine.simulation import Shapes, simulate_arrays
+from test_kernels import BACKFILLS, ORDERS, random_jobs
 
 Moldable = list[naive.Job]
 SELECTIONS = ("submit", "start")
@@ -44,7 +44,7 @@ def by_kernel(jobs: Moldable, machine: int, select: str, **options: Any) -> list
     attributes[:, 0] = [job.user for job in jobs]
     submit, request = (np.array([getattr(job, name) for job in jobs]) for name in ("submit", "planned"))
     widths = np.array([job.processors for job in jobs])
-    found = simulate(
+    found = simulate_arrays(
         submit, request, request, widths, machine, shapes=shapes, select=select, attributes=attributes, **options
     )
     return list(zip(found.start.tolist(), found.processors.tolist(), found.run.tolist(), strict=True))
@@ -55,7 +55,7 @@ def by_naive(jobs: Moldable, machine: int, select: str, **options: Any) -> list[
     return [(done.starts[n], done.done[n].processors, done.done[n].run) for n in range(len(jobs))]
 
 
-@pytest.mark.parametrize("backfill", kernels.BACKFILLS)
+@pytest.mark.parametrize("backfill", BACKFILLS)
 @pytest.mark.parametrize("select", SELECTIONS)
 def test_seeded_workloads_have_the_schedule_of_the_slow_simulator(select: str, backfill: str):
     rng = random.Random(f"{select} {backfill}")
@@ -92,7 +92,7 @@ def workloads(draw: st.DrawFn) -> tuple[Moldable, int]:
     workloads(),
     st.sampled_from(list(SELECTIONS)),
     st.sampled_from(ORDERS),
-    st.sampled_from(list(kernels.BACKFILLS)),
+    st.sampled_from(list(BACKFILLS)),
     st.integers(1, 3),
     st.sampled_from(ORDERS),
 )
@@ -106,7 +106,7 @@ def test_any_workload_has_the_schedule_of_the_slow_simulator(
     assert by_kernel(jobs, machine, select, **options) == by_naive(jobs, machine, select, **options)
 
 
-@pytest.mark.parametrize("backfill", kernels.BACKFILLS)
+@pytest.mark.parametrize("backfill", BACKFILLS)
 @pytest.mark.parametrize("select", SELECTIONS)
 @pytest.mark.parametrize("order", ["sjf", "unicef"])
 def test_a_long_queue_has_the_schedule_of_the_slow_simulator(select: str, order: str, backfill: str):
@@ -128,9 +128,9 @@ def test_one_shape_a_job_is_rigid(select: str):
         machine = rng.randint(1, 8)
         rigid = random_jobs(rng, machine, 25)
         jobs = [naive.Job(number, *job, shapes=[job[1:4]]) for number, job in enumerate(rigid)]
-        backfill, order = rng.choice(list(kernels.BACKFILLS)), rng.choice(ORDERS)
+        backfill, order = rng.choice(list(BACKFILLS)), rng.choice(ORDERS)
         table = np.array(rigid)
-        expected = kernels.simulate(
+        expected = kernels.simulate_arrays(
             *(table[:, field].copy() for field in range(3)), table[:, 3].astype(np.int64), machine,
             backfill=backfill, order=order, backfill_order=order,
         )  # fmt: skip
@@ -151,7 +151,7 @@ def test_a_formula_sees_the_shape_or_the_request(select: str, monkeypatch: pytes
     for _ in range(150):
         machine = rng.randint(1, 8)
         jobs = mold(rng, random_jobs(rng, machine, 20), machine)
-        backfill = rng.choice(list(kernels.BACKFILLS))
+        backfill = rng.choice(list(BACKFILLS))
         ours = by_kernel(jobs, machine, select, order=compiled, backfill=backfill, backfill_order=compiled)
         assert ours == by_naive(jobs, machine, select, order="own", backfill=backfill, backfill_order="own")
     assert math.isfinite(ours[0][0])

@@ -287,7 +287,7 @@ def test_shapes_wider_than_the_machine_are_not_chosen():
     ("options", "words"),
     [
         ({"prediction": "system"}, "shapes: what a user's last run times say of other shapes is not known"),
-        ({"allocation": "first-fit"}, "shapes: the choice of shapes needs allocation count"),
+        ({"allocation": "first-fit", "runtime": "shared", "estimates": "kill"}, "let estimates be raised"),
         ({"order": "log"}, "order log"),
         ({"efficiency": 0.0}, "efficiency: must be above 0 and at most 1, not 0.0"),
         ({"shape_choice": "best"}, "shape_choice: unknown value 'best'"),

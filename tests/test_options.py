@@ -80,6 +80,17 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"order": "log", "prediction": "system"}, "prediction: the recorded schedule (order log) is not planned"),
     ({"order": "log", "backfill": "easy"}, "backfill: the recorded schedule (order log) is not planned"),
     ({"places": True}, "places: processors have no place with allocation count"),
+    ({"centres": [{"processors": 4, "allocation": "best"}]}, "centres: allocation: unknown value 'best'"),
+    ({"centres": [{"processors": 4, "allocation": "first-fit"}, {"processors": 4}]}, "centres: processors are counted"),
+    ({"centres": [{"processors": 4}], **window()}, "centres: several centres need no unavailable windows"),
+    ({"centres": [{"processors": 4, "backfill": "reservation-table"}]}, "backfill: a reservation-table has numbered"),
+    ({"allocation": "threshold", "backfill": "lookahead"}, "allocation: least-shared and threshold need backfill none"),
+    ({"allocation": "threshold", "shapes": "submit"}, "allocation: least-shared and threshold cannot plan the whole"),
+    (
+        {"allocation": "first-fit", "backfill": "reservation-table", "shapes": "start"},
+        "shapes: a reservation-table has jobs of one shape",
+    ),
+    ({"allocation": "first-fit", "runtime": "shared", "shapes": "start"}, "shapes: with shared run times choose them"),
 ]
 
 
@@ -157,13 +168,13 @@ def test_the_time_of_a_run_is_without_compiling(monkeypatch, tmp_path: Path) -> 
         "processors": np.full(count, 5), "estimate": np.full(count, 20.0),
     })  # fmt: skip
     events: list[str] = []
-    general = simulation.run_events
+    general = simulation.RUN_COUNTED
 
     def counted(*arguments: Any) -> None:
         events.append("general")
         general(*arguments)
 
-    monkeypatch.setattr(simulation, "run_events", counted)
+    monkeypatch.setattr(simulation, "RUN_COUNTED", counted)
     clock = time.perf_counter
 
     def looked_at() -> float:

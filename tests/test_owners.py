@@ -18,7 +18,7 @@ from swflow.machine import Machine
 from swflow.randomness import generator
 from swflow.runs import run, write_run
 from swflow.scheduling.engine import simulation as kernels
-from swflow.scheduling.engine.usage import UNLIMITED, Owners, change, new_usage, share
+from swflow.scheduling.engine.usage import UNLIMITED, Owners, book_use, new_usage, share_of
 from swflow.scheduling.known import conventions
 from swflow.scheduling.options import ORDERS
 from swflow.scheduling.orders import compile_formula
@@ -27,7 +27,7 @@ from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
 from swflow.workloads.clean import clean
 from swflow.workloads.lublin import generate_lublin
-from test_kernels import random_jobs, random_windows
+from test_kernels import BACKFILLS, random_jobs, random_windows
 
 #: The weights of one example after the other: (as the scheduler's option, as the slow simulator takes them).
 PRIORITIES: list[dict[str, Any]] = [
@@ -113,7 +113,7 @@ def both(
         multifactor=naive.Multifactor(**priority), limits=limits, **options,
     )  # fmt: skip
     slow = naive.simulate(jobs_again(jobs), machine, policy, fair)
-    found = kernels.simulate(
+    found = kernels.simulate_arrays(
         **arrays(jobs), machine=machine, order=order_by_formula(order, priority),
         backfill_order=order_by_formula(second, priority), owners=owners_of(jobs, shares), half_life=half_life,
         limits=limit_table(jobs, limits) if limits else None, per_event=per_event, **options,
@@ -128,7 +128,7 @@ def jobs_again(jobs: list[naive.Job]) -> list[naive.Job]:
 NAMES = ["fair-share", "group-usage", "slurm-multifactor", "fcfs", "sjf"]
 
 
-@pytest.mark.parametrize("backfill", kernels.BACKFILLS)
+@pytest.mark.parametrize("backfill", BACKFILLS)
 @pytest.mark.parametrize("limited", [False, True])
 def test_seeded_workloads_have_the_schedule_of_the_slow_simulator(backfill: str, limited: bool):
     if limited and backfill == "conservative":
@@ -196,7 +196,7 @@ def test_partitions_have_the_schedule_of_the_slow_simulator():
         fair = naive.FairShare(half_life, shares)
         centres, machines = [], []
         for size in sizes:
-            backfill = rng.choice(list(kernels.BACKFILLS))
+            backfill = rng.choice(list(BACKFILLS))
             order, second = rng.choice(NAMES), rng.choice(NAMES)
             limits = {} if backfill == "conservative" else random_limits(rng, jobs, size)
             policy = naive.Policy(
@@ -211,7 +211,7 @@ def test_partitions_have_the_schedule_of_the_slow_simulator():
         expected = {
             number: (start, index) for index, machine in enumerate(machines) for number, start in machine.starts.items()
         }
-        found = kernels.simulate(
+        found = kernels.simulate_arrays(
             **arrays(jobs), machine=max(sizes), centres=centres, dispatch="partition", per_event=per_event,
             owners=owners_of(jobs, shares), half_life=half_life, partition=np.array([job.partition for job in jobs]),
         )  # fmt: skip
@@ -233,7 +233,7 @@ def test_usage_is_the_integral_of_processors_that_decay():
     events = [(begin, 1, job) for job, (begin, *_) in enumerate(spans)]
     events += [(begin + length, -1, job) for job, (begin, length, *_) in enumerate(spans)]
     for time, sign, job in sorted(event for event in events if event[0] <= 90):
-        change(usage, job, time, half_life, sign, sign * spans[job][2])
+        book_use(usage, job, time, half_life, sign, sign * spans[job][2])
 
     def used(user: int, now: float) -> float:
         """Sum over small steps what each second of a processor still counts."""
@@ -250,10 +250,12 @@ def test_usage_is_the_integral_of_processors_that_decay():
 
     for now in (90.0, 200.0):
         for time, sign, job in sorted(event for event in events if 90 < event[0] <= now):
-            change(usage, job, time, half_life, sign, sign * spans[job][2])
+            book_use(usage, job, time, half_life, sign, sign * spans[job][2])
         whole = sum(used(user, now) for user in range(3))
         for user in range(3):
-            assert share(usage.accounts, 1 + user, now, half_life) == pytest.approx(used(user, now) / whole, rel=1e-3)
+            assert share_of(usage.accounts, 1 + user, now, half_life) == pytest.approx(
+                used(user, now) / whole, rel=1e-3
+            )
 
 
 # -- Slurm's manual

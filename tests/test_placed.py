@@ -1,5 +1,6 @@
 """The kernel for numbered processors: equal to the slow simulator, in times and places."""
 
+import functools
 import gzip
 import random
 from pathlib import Path
@@ -14,17 +15,23 @@ from numba import cfunc
 import naive
 from swflow.errors import SwflowError
 from swflow.scheduling.engine.queue import KEY_SIGNATURE
-from swflow.scheduling.machine.placed import Places, simulate_places
+from swflow.scheduling.engine.simulation import Schedule, Shapes, simulate_arrays
 from swflow.scheduling.machine.places import ALLOCATIONS, LEAST_SHARED
+from swflow.scheduling.options import CHOICES
 from swflow.scheduling.orders import NAMED
+from test_kernels import random_jobs
+from test_moldable import mold
 
 #: The slow simulator's orders that have names here, too; other tests may give it more.
 ORDERS = [name for name in naive.ORDERS if name in NAMED]
 
+#: The engine with numbered processors.
+simulate_places = functools.partial(simulate_arrays, allocation="first-fit")
+
 Row = tuple[float, float, float, int, int]  # submit, run, planned, processors, user
 
 
-def kernel(rows: list[Row], machine: int, policy: naive.Policy, **options: Any) -> Places:
+def kernel(rows: list[Row], machine: int, policy: naive.Policy, **options: Any) -> Schedule:
     """Run the kernel under a policy of the slow simulator."""
     columns = np.array(rows, np.float64).reshape(-1, 5).T
     return simulate_places(
@@ -156,6 +163,53 @@ def test_sets_of_several_words(allocation: str) -> None:
             require_equal(rows, machine, random_policy(generator, machine, allocation=allocation))
 
 
+@pytest.mark.parametrize("dispatch", CHOICES["dispatch"])
+def test_centres_have_the_schedule_of_the_slow_simulator(dispatch: str) -> None:
+    generator = random.Random(dispatch)
+    for _ in range(250):
+        common = {"predict": generator.random() < 0.3, "event_order": generator.choice(["batch", "per-event"])}
+        sizes = [generator.randint(1, 6) for _ in range(generator.randint(1, 3))]
+        policies = [random_policy(generator, size, **common) for size in sizes]
+        rows = random_rows(generator, max(sizes))
+        machines = [naive.Machine(size, policy) for size, policy in zip(sizes, policies, strict=True)]
+        naive.simulate_centres([naive.Job(number, *row) for number, row in enumerate(rows)], machines, dispatch)
+        expected = {
+            number: (index, start, machine.places[number])
+            for index, machine in enumerate(machines)
+            for number, start in machine.starts.items()
+        }
+        names = ("order", "backfill", "lookahead", "backfill_order", "allocation", "unavailable")
+        centres = [
+            {"machine": size} | {name: getattr(policy, name) for name in names}
+            for size, policy in zip(sizes, policies, strict=True)
+        ]
+        found = kernel(rows, max(sizes), policies[0], centres=centres, dispatch=dispatch)
+        for job, where in expected.items():
+            assert (found.centre[job], found.start[job], found.of(job).tolist()) == where, f"{job} of {rows}: {centres}"
+
+
+@pytest.mark.parametrize("allocation", ALLOCATION_NAMES)
+@pytest.mark.parametrize("select", ["submit", "start"])
+def test_moldable_jobs_have_the_schedule_of_the_slow_simulator(select: str, allocation: str) -> None:
+    generator = random.Random(f"{select} {allocation}")
+    for _ in range(150):
+        machine = generator.randint(1, 9)
+        jobs = mold(generator, random_jobs(generator, machine, generator.randint(1, 15)), machine)
+        policy = random_policy(generator, machine, allocation=allocation, shapes=select, predict=False)
+        if select == "start" and policy.backfill == "reservation-table":
+            policy.backfill = "lookahead"
+        slow = naive.simulate(jobs, machine, policy)
+        shapes = Shapes(
+            np.cumsum([0] + [len(job.shapes) for job in jobs]),
+            *(np.array(column) for column in zip(*(shape for job in jobs for shape in job.shapes), strict=True)),
+        )
+        rows = [(job.submit, job.run, job.planned, job.processors, job.user) for job in jobs]
+        found = kernel(rows, machine, policy, shapes=shapes, select=select)
+        for number in range(len(jobs)):
+            place = (found.start[number], found.of(number).tolist(), found.run[number])
+            assert place == (slow.starts[number], slow.places[number], slow.done[number].run), f"{number} of {jobs}"
+
+
 def test_a_reservation_holds_particular_processors() -> None:
     """The head waits for processors 0 to 2, so the last job may have 3, but not 0 to 2, beyond its start."""
     submit, run = np.array([0.0, 0.0, 1.0, 2.0, 2.0]), np.array([10.0, 2.0, 5.0, 50.0, 50.0])
@@ -228,7 +282,7 @@ def test_a_job_that_never_fits_is_named() -> None:
         )
 
 
-def require_sound(found: Places, run: np.ndarray, processors: np.ndarray, machine: int, contiguous: bool) -> None:
+def require_sound(found: Schedule, run: np.ndarray, processors: np.ndarray, machine: int, contiguous: bool) -> None:
     """Require that every job has its processors, and none of them two jobs at once."""
     assert np.diff(found.offsets).sum() == len(found.ranges)
     widths = found.ranges[:, 1].astype(np.int64) - found.ranges[:, 0] + 1

@@ -14,7 +14,7 @@ from swflow.errors import SwflowError
 from swflow.jobs import Workload
 from swflow.machine import Machine
 from swflow.runs import run
-from swflow.scheduling.machine.placed import Places, simulate_places
+from swflow.scheduling.engine.simulation import Schedule
 from swflow.scheduling.machine.places import ALLOCATIONS
 from swflow.scheduling.machine.shared import Resources
 from swflow.scheduling.orders import compile_penalty
@@ -24,7 +24,7 @@ from swflow.workloads.clean import clean_log
 from swflow.workloads.machine import with_machine
 from swflow.workloads.memory import memory
 from swflow.workloads.select import select
-from test_placed import Row, random_policy, random_rows
+from test_placed import Row, random_policy, random_rows, simulate_places
 
 SHARED_ALLOCATIONS = ("least-shared", "threshold")
 PENALTIES: dict[str, Any] = {
@@ -113,7 +113,7 @@ def resources_for(random: random.Random, rows: list[Row], machine: int, **fixed:
     )
 
 
-def require_equal(rows: list[Row], machine: int, policy: naive.Policy, penalty: str) -> Places:
+def require_equal(rows: list[Row], machine: int, policy: naive.Policy, penalty: str) -> Schedule:
     """Require that both simulators agree on times, places, penalties and killed jobs."""
     shared = policy.resources
     assert shared is not None

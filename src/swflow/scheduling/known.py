@@ -81,14 +81,14 @@ def conventions(workload: Workload, scheduler: Scheduler) -> list[str]:
     lines = [
         f"A known schedule: workload {workload.name}, simulated by swflow {__version__}",
         f"Machine: {machine.processors} processors; {where}",
-        f"Order of the queue: {_order(scheduler.order, workload, scheduler)}",
+        f"Order of the queue: {_order_text(scheduler.order, workload, scheduler)}",
         f"Backfill {scheduler.backfill}: {CHOICES['backfill'][scheduler.backfill]}",
     ]
     if scheduler.backfill in ("lookahead", "selective"):
         lines.append(f"Reservations: {scheduler.lookahead}")
     if scheduler.backfill in ("easy", "lookahead", "selective", "reservation-table"):
         second = scheduler.backfill_order or scheduler.order
-        lines.append(f"Order of backfilling: {_order(second, workload, scheduler)}")
+        lines.append(f"Order of backfilling: {_order_text(second, workload, scheduler)}")
     if scheduler.backfill in ("easy", "lookahead", "selective"):
         lines += [
             "Shadow time: the earliest time at which, by the planned ends of the running jobs, enough processors are "
@@ -122,7 +122,7 @@ def conventions(workload: Workload, scheduler: Scheduler) -> list[str]:
         )
     if scheduler.allocation == "threshold":
         lines.append(f"Limit of a node's penalty: {scheduler.sharing_limit:g}")
-    lines += [f"Unavailable: {_window(window)}" for window in scheduler.unavailable]
+    lines += [f"Unavailable: {_window_text(window)}" for window in scheduler.unavailable]
     if scheduler.centres:
         sizes = ", ".join(str(centre["processors"]) for centre in scheduler.centres)
         lines.append(f"Centres of {sizes} processors; jobs are sent {CHOICES['dispatch'][scheduler.dispatch]}")
@@ -142,7 +142,7 @@ def conventions(workload: Workload, scheduler: Scheduler) -> list[str]:
     return lines
 
 
-def _order(order: Any, workload: Workload, scheduler: Scheduler) -> str:
+def _order_text(order: Any, workload: Workload, scheduler: Scheduler) -> str:
     if not isinstance(order, str):
         return "a function"
     weighed = formula_of(order, scheduler.priority, Names(workload))
@@ -151,5 +151,5 @@ def _order(order: Any, workload: Workload, scheduler: Scheduler) -> str:
     return f"{named}the smallest value of {formula or order} first; ties by submit time, then job id"
 
 
-def _window(window: Any) -> str:
+def _window_text(window: Any) -> str:
     return f"{window['processors']} processors from {window['from']} until {window['until']}"

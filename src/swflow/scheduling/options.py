@@ -278,7 +278,7 @@ OPTIONS: dict[str, Option] = {
 CHOICES: dict[str, Mapping[str, str]] = {name: option.choices for name, option in OPTIONS.items() if option.choices}
 
 #: What a centre may say of its own.
-CENTRE_OPTIONS = ("processors", "partition", "order", "backfill", "lookahead", "backfill_order", "limits")
+CENTRE_OPTIONS = ("processors", "partition", "order", "backfill", "lookahead", "backfill_order", "allocation", "limits")
 
 _POINTS = Option("number", "", least=0, most=1e9)
 
@@ -664,18 +664,23 @@ _WITH_POLICY = ("policy", "policy_options", "estimates", "prediction", "without_
 #: What does not go together, in the order in which it is looked for; each function takes a scheduler.
 REFUSALS: tuple[Refusal, ...] = (
     Refusal(
+        "centres",
+        lambda one: len(one.allocations) > 1 and "count" in one.allocations,
+        "processors are counted at all centres or at none; give each an allocation",
+    ),
+    Refusal(
         "places",
-        lambda one: one.places and one.allocation == "count",
+        lambda one: one.places and "count" in one.allocations,
         "processors have no place with allocation count; choose another allocation",
     ),
     Refusal(
         "runtime",
-        lambda one: one.runtime == "shared" and one.allocation == "count",
+        lambda one: one.runtime == "shared" and "count" in one.allocations,
         "shared needs to know who is on which node; choose another allocation",
     ),
     Refusal(
         "backfill",
-        lambda one: one.backfill == "reservation-table" and one.allocation == "count",
+        lambda one: "reservation-table" in _backfills_of(one) and "count" in one.allocations,
         "a reservation-table has numbered processors; choose another allocation",
     ),
     Refusal(
@@ -686,19 +691,23 @@ REFUSALS: tuple[Refusal, ...] = (
     Refusal(
         "allocation",
         lambda one: (
-            one.allocation in _SHARED_ALLOCATIONS and (one.backfill not in ("none", "easy") or bool(one.unavailable))
+            not one.allocations.isdisjoint(_SHARED_ALLOCATIONS)
+            and (not _backfills_of(one) <= {"none", "easy"} or bool(one.unavailable))
         ),
         "least-shared and threshold need backfill none or easy, and no unavailable windows",
     ),
     Refusal(
-        "centres",
-        lambda one: bool(one.centres) and (one.allocation != "count" or bool(one.unavailable)),
-        "several centres need allocation count and no unavailable windows",
+        "allocation",
+        lambda one: (
+            not one.allocations.isdisjoint(_SHARED_ALLOCATIONS)
+            and (one.shapes == "submit" or (bool(one.centres) and one.dispatch == "earliest-start"))
+        ),
+        "least-shared and threshold cannot plan the whole queue; choose shapes at the start, or another dispatch",
     ),
     Refusal(
         "centres",
-        lambda one: any(centre.get("backfill") == "reservation-table" for centre in one.centres),
-        "a reservation-table has numbered processors; choose another backfill",
+        lambda one: bool(one.centres) and bool(one.unavailable),
+        "several centres need no unavailable windows",
     ),
     Refusal(
         "dispatch",
@@ -719,14 +728,14 @@ REFUSALS: tuple[Refusal, ...] = (
         "limits",
         lambda one: (
             _has_limits(one)
-            and (one.allocation != "count" or one.shapes != "requested" or "conservative" in _backfills_of(one))
+            and ("count" not in one.allocations or one.shapes != "requested" or "conservative" in _backfills_of(one))
         ),
         "jobs that are passed over can have no reservation at their submission; use backfill none, easy or lookahead, "
         "allocation count, and shapes requested",
     ),
     Refusal(
         "order",
-        lambda one: one.allocation != "count" and _knows_owners(one),
+        lambda one: "count" not in one.allocations and _knows_owners(one),
         "usage, shares, partition_id and machine_processors are known only with allocation count",
     ),
     Refusal(
@@ -736,7 +745,7 @@ REFUSALS: tuple[Refusal, ...] = (
     ),
     Refusal(
         "feedback",
-        lambda one: one.feedback != "none" and (one.allocation != "count" or bool(one.centres)),
+        lambda one: one.feedback != "none" and ("count" not in one.allocations or bool(one.centres)),
         "users who wait need allocation count and one machine",
     ),
     Refusal(
@@ -746,8 +755,15 @@ REFUSALS: tuple[Refusal, ...] = (
     ),
     Refusal(
         "shapes",
-        lambda one: one.shapes != "requested" and one.allocation != "count",
-        "the choice of shapes needs allocation count; leave one of them out",
+        lambda one: one.shapes == "start" and "reservation-table" in _backfills_of(one),
+        "a reservation-table has jobs of one shape; choose them when jobs are submitted",
+    ),
+    Refusal(
+        "shapes",
+        lambda one: (
+            one.shapes != "requested" and one.runtime == "shared" and (one.shapes == "start" or one.estimates == "kill")
+        ),
+        "with shared run times choose them when jobs are submitted, and let estimates be raised",
     ),
     Refusal(
         "shapes",

@@ -56,7 +56,8 @@ class Scheduler:
         ``processors`` (those of the highest numbers).
     centres : tuple of dict
         Several machines instead of one: each with ``processors``, and ``order``, ``backfill``, ``lookahead``,
-        ``backfill_order`` or ``limits`` of its own; with ``dispatch="partition"`` the ``partition``, or several.
+        ``backfill_order``, ``allocation`` or ``limits`` of its own; with ``dispatch="partition"`` the ``partition``,
+        or several.
     dispatch : {'round-robin', 'least-loaded', 'earliest-start', 'partition'}
         Which centre a job is sent to when it is submitted.
     half_life : float, optional
@@ -135,7 +136,14 @@ class Scheduler:
     @property
     def shares(self) -> bool:
         """Whether it matters what the processes of a node share."""
-        return self.runtime == "shared" or self.allocation in ("least-shared", "threshold")
+        return self.runtime == "shared" or not self.allocations.isdisjoint(("least-shared", "threshold"))
+
+    @property
+    def allocations(self) -> frozenset[str]:
+        """The allocations of all centres, or that of the machine."""
+        return frozenset(centre.get("allocation", self.allocation) for centre in self.centres) or frozenset(
+            {self.allocation}
+        )
 
     @classmethod
     def of(cls, name: str, options: Mapping[str, Any]) -> "Scheduler":

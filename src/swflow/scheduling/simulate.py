@@ -79,7 +79,7 @@ def simulate(workload: Workload, scheduler: Scheduler) -> pl.DataFrame:
     [0.0, 10.0, 2.0]
     """
     if scheduler.order == LOG:
-        return _recorded(workload.name, _jobs_of(workload, scheduler))
+        return _as_recorded(workload.name, _jobs_of(workload, scheduler))
     simulation = prepare(workload, scheduler)
     jobs = _jobs_of(workload, scheduler)
     run, killed = _run_times(jobs, scheduler)
@@ -174,7 +174,7 @@ def outcomes(
 
 
 @dataclass(frozen=True)
-class Schedule:
+class Simulated:
     """
     What a kernel finds.
 
@@ -226,7 +226,7 @@ def warm_up(workload: Workload, scheduler: Scheduler) -> None:
         prepare(few, scheduler, short_queues=False)()  # which a few jobs have
 
 
-def prepare(workload: Workload, scheduler: Scheduler, *, short_queues: bool = True) -> Callable[[], Schedule]:
+def prepare(workload: Workload, scheduler: Scheduler, *, short_queues: bool = True) -> Callable[[], Simulated]:
     """
     Make everything ready that the kernel needs, and return the call that simulates.
 
@@ -242,7 +242,7 @@ def prepare(workload: Workload, scheduler: Scheduler, *, short_queues: bool = Tr
     Returns
     -------
     callable
-        Gives a `Schedule`, the same at every call; what it takes is the kernel's time.
+        Gives a `Simulated`, the same at every call; what it takes is the kernel's time.
 
     Raises
     ------
@@ -301,61 +301,39 @@ def prepare(workload: Workload, scheduler: Scheduler, *, short_queues: bool = Tr
         "backfill": _kernel_backfill(scheduler.backfill),
         "lookahead": 1 if scheduler.backfill == "easy" else min(scheduler.lookahead, max(jobs.height, 1)),
         "order": order,
+        "allocation": scheduler.allocation,
         "backfill_order": keys(scheduler.backfill_order, "backfill_order") if scheduler.backfill_order else order,
     }
     machine = workload.machine.processors
-    options |= queue | {"unavailable": _windows(scheduler.unavailable, workload.header, machine)}
-    if scheduler.allocation == "count":
-        from swflow.scheduling.engine import simulation
-
-        centres = [_centre_options(centre, queue, keys, jobs.height) for centre in scheduler.centres]
-        options |= {"centres": centres, "dispatch": scheduler.dispatch, "short_queues": short_queues}
-        if accounts is not None:
-            options |= _of_owners(accounts, scheduler, centres)
-        options |= {"feedback": feedback} if feedback else {}
-
-        def counted() -> Schedule:
-            found = simulation.simulate(submit, run, planned, processors, machine, **options)
-            _require_success(made)
-            return Schedule(
-                found.start,
-                centre=pl.Series(found.centre, dtype=pl.Int64()) + 1 if centres else None,
-                processors=found.processors if moldable else None,
-                run=found.run if moldable else None,
-                submit=found.submit if feedback else None,
-            )
-
-        return counted
-
-    from swflow.scheduling.machine.placed import simulate_places
-
-    def in_places() -> Schedule:
-        result = simulate_places(submit, run, planned, processors, machine, allocation=scheduler.allocation, **options)
-        _require_success(made)
-        return Schedule(result.start, _as_text(result) if scheduler.places else None)
-
+    options |= queue | {"unavailable": _windows_in_seconds(scheduler.unavailable, workload.header, machine)}
     resources = _resources(workload, jobs, scheduler)
-    whole = jobs["run_time"].to_numpy()
+    if scheduler.runtime == "shared":  # who is killed comes out only in the simulation
+        run = jobs["run_time"].to_numpy()
+    from swflow.scheduling.engine import simulation
 
-    def sharing() -> Schedule:
-        result = simulate_places(
-            submit, whole, planned, processors, machine, allocation=scheduler.allocation, resources=resources, **options
-        )
+    centres = [_centre_options(centre, queue, keys, jobs.height) for centre in scheduler.centres]
+    options |= {"centres": centres, "dispatch": scheduler.dispatch, "short_queues": short_queues}
+    options |= {"allocation": centres[0]["allocation"] if centres else scheduler.allocation, "resources": resources}
+    if accounts is not None:
+        options |= _of_owners(accounts, scheduler, centres)
+    options |= {"feedback": feedback} if feedback else {}
+
+    def simulated() -> Simulated:
+        found = simulation.simulate_arrays(submit, run, planned, processors, machine, **options)
         _require_success(made)
-        return Schedule(
-            result.start,
-            _as_text(result) if scheduler.places else None,
-            # where nothing was added, exactly the run time of the log
-            run=np.where(result.end == result.start + whole, whole, result.end - result.start),
-            killed=result.killed,
-            penalty=pl.Series(result.penalty),
+        shares = scheduler.runtime == "shared"
+        return Simulated(
+            found.start,
+            places=_as_text(found) if scheduler.places else None,
+            centre=pl.Series(found.centre, dtype=pl.Int64()) + 1 if centres else None,
+            processors=found.processors if moldable else None,
+            run=found.run if moldable or shares else None,
+            killed=found.killed if shares else None,
+            penalty=pl.Series(found.penalty) if shares else None,
+            submit=found.submit if feedback else None,
         )
 
-    if scheduler.runtime == "shared":
-        return sharing
-    if resources is not None:
-        options["resources"] = resources
-    return in_places
+    return simulated
 
 
 def _require_success(made: Iterable[Any]) -> None:
@@ -367,7 +345,7 @@ def _require_success(made: Iterable[Any]) -> None:
 
 def _prepare_policy(
     jobs: pl.DataFrame, run: np.ndarray, planned: np.ndarray, machine: int, scheduler: Scheduler
-) -> Callable[[], Schedule]:
+) -> Callable[[], Simulated]:
     """Return the call that asks a policy of the user's own; it is made anew at every call."""
     from swflow.scheduling.own import error_inside, load_own
     from swflow.scheduling.policy import plain_jobs, simulate_policy
@@ -375,12 +353,12 @@ def _prepare_policy(
     name = str(scheduler.policy)
     kind, options = load_own(name, "policy"), dict(scheduler.policy_options or {})
 
-    def decided() -> Schedule:
+    def decided() -> Simulated:
         try:
             policy = kind(**options)
         except Exception as error:  # whatever the user's code raises
             raise SwflowError(f"policy: {name}: {error_inside(error)}") from error
-        return Schedule(simulate_policy(plain_jobs(jobs, planned), run.tolist(), machine, policy, name).start)
+        return Simulated(simulate_policy(plain_jobs(jobs, planned), run.tolist(), machine, policy, name).start)
 
     return decided
 
@@ -395,7 +373,7 @@ def _resources(workload: Workload, jobs: pl.DataFrame, scheduler: Scheduler) -> 
     names = [name for name in machine.capacities if name in jobs.columns]
     if not names:
         raise SwflowError(
-            f"{workload.name}: nothing is shared: its machine has capacities for {_listed(machine.capacities)}; give "
+            f"{workload.name}: nothing is shared: its machine has capacities for {_names_of(machine.capacities)}; give "
             "it some with a step of kind machine, and the jobs a demand for them with a step of kind memory"
         )
     for name in names:
@@ -417,11 +395,11 @@ def _resources(workload: Workload, jobs: pl.DataFrame, scheduler: Scheduler) -> 
         orders.compile_penalty(scheduler.penalty),
         slows=scheduler.runtime == "shared",
         allowed=allowed,
-        limit=scheduler.sharing_limit if scheduler.allocation == "threshold" else np.inf,
+        limit=scheduler.sharing_limit,
     )
 
 
-def _listed(names: Iterable[str]) -> str:
+def _names_of(names: Iterable[str]) -> str:
     return ", ".join(names) or "nothing"
 
 
@@ -472,6 +450,8 @@ def _centre_options(
 ) -> dict[str, Any]:
     """Return the options of one centre: its own, else those that all share."""
     options = dict(shared) | {"machine": centre["processors"]}
+    if "allocation" in centre:
+        options["allocation"] = centre["allocation"]
     if "backfill" in centre:
         options["backfill"] = _kernel_backfill(centre["backfill"])
         lookahead = 1 if centre["backfill"] == "easy" else centre.get("lookahead", shared["lookahead"])
@@ -529,7 +509,7 @@ def _attributes(jobs: pl.DataFrame) -> np.ndarray:
     return np.column_stack(columns)
 
 
-def _windows(
+def _windows_in_seconds(
     unavailable: Iterable[Mapping[str, Any]], header: Mapping[str, list[str]], machine: int
 ) -> list[tuple[float, float, int]]:
     """Return the windows in seconds from the log's start; one without an end lasts for ever."""
@@ -564,7 +544,7 @@ def _as_text(result: Any) -> pl.Series:
     return ranges.group_by("job", maintain_order=True).agg(pl.col("text").str.join(","))["text"]
 
 
-def _recorded(name: str, jobs: pl.DataFrame) -> pl.DataFrame:
+def _as_recorded(name: str, jobs: pl.DataFrame) -> pl.DataFrame:
     """Return the outcomes of the recorded schedule; who was wider than the machine says is so in the log."""
     jobs = check_columns(jobs, name, ("wait_time",)).filter(pl.col("wait_time").is_not_null())
     known = [column for column in NEEDED_COLUMNS if column != "estimate"]
@@ -596,14 +576,15 @@ _BYTES, _BYTES_IDLE, _BYTES_SHARED = 12, 24, 48
 
 def _require_memory(workload: Workload, scheduler: Scheduler) -> None:
     """Say beforehand if a machine has more numbered processors than the memory holds."""
-    if scheduler.allocation == "count":
+    if "count" in scheduler.allocations:
         return
-    idle = _BYTES_IDLE if scheduler.allocation == "longest-idle" else 0
-    needed = workload.machine.processors * (_BYTES + idle + (_BYTES_SHARED if scheduler.shares else 0))
+    idle = _BYTES_IDLE if "longest-idle" in scheduler.allocations else 0
+    machine = sum(centre["processors"] for centre in scheduler.centres) or workload.machine.processors
+    needed = machine * (_BYTES + idle + (_BYTES_SHARED if scheduler.shares else 0))
     free = free_memory()
     if free is not None and needed > free:
         raise SwflowError(
-            f"{workload.name}: allocation {scheduler.allocation}: {workload.machine.processors:,} numbered processors "
+            f"{workload.name}: allocation {scheduler.allocation}: {machine:,} numbered processors "
             f"take at least {needed / 1e9:,.1f} GB, and {free / 1e9:,.1f} GB are free; use allocation count, or a "
             "smaller machine"
         )

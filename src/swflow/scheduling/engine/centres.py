@@ -9,50 +9,63 @@ from numba.extending import overload
 from swflow.scheduling.engine.queue import Tree
 from swflow.scheduling.engine.state import State
 from swflow.scheduling.engine.usage import Usage
-from swflow.scheduling.machine.counted import Profile
+from swflow.scheduling.machine.placed import Placed
+from swflow.scheduling.machine.shared import Sharing
 
 # As of `swflow.scheduling.engine.compiled.lean`: no arrays are made.
-_OPTIONS: Any = {"_nrt": False}
+_JIT_OPTIONS: Any = {"_nrt": False}
+
+#: What all machines share, of a state and of what is nested in it; the rest has an axis of the machines.
+_COMMON = {
+    State: ("jobs", "predicted", "attributes", "shapes"),
+    Tree: ("levels",),
+    Usage: ("accounts", "owners"),
+    Placed: ("jobs",),
+    Sharing: ("per_node", "slows", "penalty_kind", "formula", "demands", "capacities", "limit", "job"),
+}
 
 
 def machine_of(states: State, centre: int) -> State:
     """Return the state of one machine from arrays that hold those of all, along their first axis, or its own."""
-    return _of_several(states, centre) if states.options.ndim > 1 else states
+    return _one_of(states, centre) if states.options.ndim > 1 else states
 
 
-@overload(machine_of, strict=False, jit_options=_OPTIONS)
+def _one_of(states: Any, centre: int) -> Any:
+    if not isinstance(states, tuple):
+        return states[centre]
+    common = _COMMON.get(type(states), ())  # type: ignore[arg-type]
+    return states._replace(  # type: ignore[attr-defined]
+        **{name: _one_of(part, centre) for name, part in states._asdict().items() if name not in common}  # type: ignore[attr-defined]
+    )
+
+
+@overload(machine_of, strict=False, jit_options=_JIT_OPTIONS)
 def _machine_of(states: Any, centre: Any) -> Callable[[State, int], State]:
     """Choose when the loop is compiled: a single machine costs nothing."""
-    options = states.types[states.fields.index("options")]
-    return _of_several if options.ndim > 1 else _of_one
+    if states.types[states.fields.index("options")].ndim == 1:
+        return _alone
+    scope: dict[str, Any] = {}
+    exec(f"def of_several(states, centre):\n    return {_part(states, 'states', scope)}\n", scope)
+    return scope["of_several"]  # type: ignore[no-any-return]
 
 
-def _of_one(states: State, centre: int) -> State:
+def _alone(states: State, centre: int) -> State:
     return states
 
 
-def _of_several(states: State, centre: int) -> State:
-    free, queue, second = states.free, states.queue, states.backfill_queue
-    return State(
-        states.options[centre],
-        states.now[centre],
-        states.jobs,
-        states.running[centre],
-        states.predictions[centre],
-        states.predicted,
-        states.users[centre],
-        Profile(free.head[centre], free.blocks[centre], free.changes[centre], free.spare_rows[centre]),
-        Tree(queue.nodes[centre], queue.levels, queue.job_at[centre]),
-        Tree(second.nodes[centre], second.levels, second.job_at[centre]),
-        states.window_starts[centre],
-        states.window_ends[centre],
-        states.steps[centre],
-        states.line,
-        states.held[centre],
-        states.attributes,
-        states.shapes,
-        Usage(states.usage.accounts, states.usage.owners, states.usage.limits[centre]),
-    )
+def _part(kind: Any, path: str, scope: dict[str, Any]) -> str:
+    """Write down how the part of one machine is taken from stacked arrays of a kind; note the classes in it."""
+    common = _COMMON.get(kind.instance_class, ())
+    scope[kind.instance_class.__name__] = kind.instance_class
+    parts = [
+        f"{path}.{name}"
+        if name in common
+        else _part(inner, f"{path}.{name}", scope)
+        if hasattr(inner, "instance_class")
+        else f"{path}.{name}[centre]"
+        for name, inner in zip(kind.fields, kind.types, strict=True)
+    ]
+    return f"{kind.instance_class.__name__}({', '.join(parts)})"
 
 
 def stack(states: Sequence[State]) -> State:
@@ -61,34 +74,27 @@ def stack(states: Sequence[State]) -> State:
         if state.options["one_tree"][0]:  # the two trees of a machine are stacked apart
             state.options["one_tree"] = 0
             state.jobs["backfill_rank"] = state.jobs["rank"]
-    first = states[0]
-    return first._replace(
-        attributes=max((state.attributes for state in states), key=len),
-        options=_padded([state.options for state in states]),
-        now=_padded([state.now for state in states]),
-        running=_padded([state.running for state in states]),
-        predictions=_padded([state.predictions for state in states]),
-        users=_padded([state.users for state in states]),
-        free=Profile(*(_padded(list(arrays)) for arrays in zip(*(state.free for state in states), strict=True))),
-        queue=_stack_trees([state.queue for state in states]),
-        backfill_queue=_stack_trees([state.backfill_queue for state in states]),
-        window_starts=_padded([state.window_starts for state in states], (np.inf, 0)),
-        window_ends=_padded([state.window_ends for state in states], (np.inf, 0)),
-        steps=_padded([state.steps for state in states]),
-        held=_padded([state.held for state in states]),
-        usage=first.usage._replace(limits=_padded([state.usage.limits for state in states])),
+    attributes = max((state.attributes for state in states), key=len)
+    stacked: State = _stacked([state._replace(attributes=attributes) for state in states])
+    return stacked
+
+
+def _stacked(parts: Sequence[Any], filler: Any = 0) -> Any:
+    first = parts[0]
+    if not isinstance(first, tuple):
+        return _padded(parts, filler)
+    own = [name for name in first._fields if name not in _COMMON.get(type(first), ())]  # type: ignore[attr-defined]
+    fillers = {"window_starts": (np.inf, 0), "window_ends": (np.inf, 0)}
+    return first._replace(  # type: ignore[attr-defined]
+        **{name: _stacked([getattr(part, name) for part in parts], fillers.get(name, 0)) for name in own}
     )
 
 
-def _stack_trees(trees: Sequence[Tree]) -> Tree:
-    return Tree(_padded([tree.nodes for tree in trees]), trees[0].levels, _padded([tree.job_at for tree in trees]))
-
-
-def _padded(arrays: Sequence[np.ndarray], filler: Any = 0) -> np.ndarray:
+def _padded(arrays: Sequence[np.ndarray], filler: Any) -> np.ndarray:
     """Stack arrays, the shorter ones filled up."""
-    longest = max(array.shape[0] for array in arrays)
-    stacked = np.empty((len(arrays), longest, *arrays[0].shape[1:]), arrays[0].dtype)
+    shape = np.max([array.shape for array in arrays], axis=0)
+    stacked = np.empty((len(arrays), *shape), arrays[0].dtype)
+    stacked[:] = np.array(filler, arrays[0].dtype)
     for row, array in zip(stacked, arrays, strict=True):
-        row[: len(array)] = array
-        row[len(array) :] = filler
+        row[tuple(map(slice, array.shape))] = array
     return stacked

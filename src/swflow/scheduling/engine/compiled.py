@@ -1,6 +1,7 @@
-"""The decorators of kernels that work on the arrays given to them and make none."""
+"""The decorators of kernels that work on the arrays given to them and make none, and one engine's for many machines."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import FunctionType
 from typing import Any, TypeVar, cast
 
 import numba
@@ -15,12 +16,12 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Without `_nrt` no references to arrays are counted, which takes most of the time of functions as short as
 # these. It is safe as long as the caller holds the arrays and none is made inside.
-_OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
+_LEAN: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
 
 
 def lean(function: Function) -> Function:
     """Compile a kernel that makes no array; its compiled code is kept on disk."""
-    return cast(Function, numba.njit(function, **_OPTIONS))
+    return cast(Function, numba.njit(function, **_LEAN))
 
 
 def inlined(function: Function) -> Function:
@@ -30,7 +31,62 @@ def inlined(function: Function) -> Function:
     For what is called at a place or two with the whole state of a machine: handing over its many arrays
     costs more than the work, and code that is compiled only once is compiled soonest.
     """
-    return cast(Function, numba.njit(function, inline="always", **_OPTIONS))
+    return cast(Function, numba.njit(function, inline="always", **_LEAN))
+
+
+def for_machine(function: Function, hooks: Mapping[Any, Any]) -> Function:
+    """
+    Return a kernel for a kind of machine: whatever it and its callees ask of a machine, this kind answers.
+
+    numba inlines by name, before it knows any type, so that the choice has to be made by name as well: the code stays,
+    and the names in it stand for other functions. What is compiled is told apart on disk by the types of the state.
+
+    Parameters
+    ----------
+    function : callable
+        Made by `lean` or `inlined`, or one of `swflow.scheduling.engine.machine`.
+    hooks : mapping
+        From the functions of `swflow.scheduling.engine.machine` to those that stand for them.
+
+    Returns
+    -------
+    callable
+        ``function`` itself if it asks nothing of a machine.
+    """
+    made: dict[Any, Any] = {}
+
+    def rebound(value: Any) -> Any:
+        if id(value) not in made:
+            made[id(value)] = value
+            made[id(value)] = changed(hooks.get(value, value))
+        return made[id(value)]
+
+    def changed(value: Any) -> Any:
+        plain = getattr(value, "py_func", value)
+        if not isinstance(plain, FunctionType):
+            return value
+        scope = plain.__globals__
+        used = [name for name in plain.__code__.co_names if _is_ours(scope.get(name))]
+        others = {name: rebound(scope[name]) for name in used}
+        if all(others[name] is scope[name] for name in used):
+            return value
+        again = FunctionType(plain.__code__, scope | others, plain.__name__, plain.__defaults__)
+        again.__module__, again.__qualname__ = plain.__module__, plain.__qualname__
+        again.__doc__, again.__annotations__ = plain.__doc__, plain.__annotations__
+        if value is plain:  # nothing is compiled
+            return again
+        return numba.njit(again, **(_LEAN | ({"inline": "always"} if _is_inlined(value) else {})))
+
+    return cast(Function, rebound(function))
+
+
+def _is_ours(value: Any) -> bool:
+    plain = getattr(value, "py_func", value)
+    return isinstance(plain, FunctionType) and plain.__module__.startswith("swflow.scheduling")
+
+
+def _is_inlined(dispatcher: Any) -> bool:
+    return dispatcher.targetoptions.get("inline") == "always"
 
 
 def caller(arguments: int) -> Callable[[int, tuple[float, ...]], float]:

@@ -54,7 +54,7 @@ def followers_of(previous: np.ndarray, think: np.ndarray) -> Followers:
 
 
 @lean
-def release(followers: Followers, jobs: np.ndarray, item: int, now: float) -> None:
+def release_followers(followers: Followers, jobs: np.ndarray, item: int, now: float) -> None:
     """Put the followers of a job that ends now into the line, by submit time and then index."""
     line, at = followers.line, followers.at
     for place in range(followers.first[item], followers.first[item + 1]):

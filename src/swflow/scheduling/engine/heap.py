@@ -9,9 +9,8 @@ ELEMENT = np.dtype([("time", np.float64), ("job", np.int64)])
 
 
 @lean
-def push(heap: np.ndarray, size: int, time: float, job: int) -> int:
-    """Push onto a heap of ``size`` elements; return its new size."""
-    place = size
+def rise(heap: np.ndarray, place: int, time: float, job: int) -> None:
+    """Put an element at a place, or further up where it belongs."""
     while place > 0:
         parent = (place - 1) >> 1
         above = heap[parent]
@@ -22,15 +21,11 @@ def push(heap: np.ndarray, size: int, time: float, job: int) -> int:
         place = parent
     heap[place].time = time
     heap[place].job = job
-    return size + 1
 
 
 @lean
-def pop(heap: np.ndarray, size: int) -> int:
-    """Remove the first of a heap of ``size`` elements; return its new size."""
-    size -= 1
-    time, job = heap[size].time, heap[size].job
-    place = 0
+def sink(heap: np.ndarray, size: int, place: int, time: float, job: int) -> None:
+    """Put an element at a place of a heap of ``size`` elements, or further down where it belongs."""
     while True:
         child = 2 * place + 1
         if child >= size:
@@ -47,4 +42,30 @@ def pop(heap: np.ndarray, size: int) -> int:
         place = child
     heap[place].time = time
     heap[place].job = job
+
+
+@lean
+def push(heap: np.ndarray, size: int, time: float, job: int) -> int:
+    """Push onto a heap of ``size`` elements; return its new size."""
+    rise(heap, size, time, job)
+    return size + 1
+
+
+@lean
+def pop(heap: np.ndarray, size: int) -> int:
+    """Remove the first of a heap of ``size`` elements; return its new size."""
+    size -= 1
+    sink(heap, size, 0, heap[size].time, heap[size].job)
     return size
+
+
+@lean
+def change(heap: np.ndarray, size: int, time: float, job: int) -> None:
+    """Give a job of a heap of ``size`` elements another time."""
+    place = 0
+    while heap[place].job != job:
+        place += 1
+    if time <= heap[place].time:
+        rise(heap, place, time, job)
+    else:
+        sink(heap, size, place, time, job)

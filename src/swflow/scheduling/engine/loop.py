@@ -7,10 +7,10 @@ import numpy as np
 
 from swflow.scheduling.engine.centres import machine_of
 from swflow.scheduling.engine.compiled import inlined, lean
-from swflow.scheduling.engine.followers import Followers, release, take_turn
-from swflow.scheduling.engine.passes import drop_plan, plan_queue, serve, soonest_done
+from swflow.scheduling.engine.followers import Followers, release_followers, take_turn
+from swflow.scheduling.engine.machine import AHEAD, find, room, settle
+from swflow.scheduling.engine.passes import drop_plan, plan_next, plan_queue, serve, soonest_done
 from swflow.scheduling.engine.state import CONSERVATIVE, State, advance, arrive, complete
-from swflow.scheduling.machine.counted import earliest
 
 #: The dispatchers, as the loop numbers them, in the order of the table of options.
 ROUND_ROBIN, LEAST_LOADED, EARLIEST_START, PARTITION = range(4)
@@ -32,6 +32,8 @@ class Arrivals(NamedTuple):
     backfill_ranks: np.ndarray
     due: np.ndarray  # scratch: at which machines something happened
     followers: Followers  # who is submitted when another job has ended
+    clock: np.ndarray  # the time of the last event
+    turn: np.ndarray  # whose turn it is
 
 
 @inlined
@@ -61,7 +63,9 @@ def _soonest_item(state: State, begin: int, end: int, now: float) -> int:
     soonest = math.inf
     for item in range(begin, end):
         job = state.jobs[item]
-        done = earliest(state.free, job.processors, job.planned, math.inf) + job.planned
+        if job.processors > state.options[0].machine:
+            break
+        done = find(state, item, job.processors, job.planned, now, AHEAD) + job.planned
         if done < soonest:
             chosen = item
             soonest = done
@@ -71,28 +75,24 @@ def _soonest_item(state: State, begin: int, end: int, now: float) -> int:
 @inlined
 def _choose(state: State, begin: int, end: int, now: float) -> int:
     """Return the item from ``begin`` to before ``end`` that would complete first if it were planned after the queue."""
-    planned = plan_queue(state, now)
-    chosen = _soonest_item(state, begin, end, now)
-    drop_plan(state, planned)
-    return chosen
+    plan_queue(state, now)
+    return _soonest_item(state, begin, end, now)
 
 
 @inlined
 def _would_start(state: State, begin: int, end: int, now: float) -> float:
     """Return when a job would start if all queued jobs, in order, and then this one got reservations."""
-    planned = plan_queue(state, now)
+    plan_queue(state, now)
     item = _soonest_item(state, begin, end, now)
     width, length = state.jobs[item].processors, state.jobs[item].planned
     if state.options[0].shapes:
-        shape = state.shapes[soonest_done(state.free, state.shapes, item)]
+        shape = state.shapes[soonest_done(state, item, now, AHEAD)]
         width, length = shape.processors, shape.planned
     if state.options[0].predict:
         user = state.users[state.predicted[item].user]
         if user.jobs >= 2:
             length = max(1.0, min(length, (user.older + user.newer) / 2))
-    time = earliest(state.free, width, length, math.inf)
-    drop_plan(state, planned)
-    return time
+    return find(state, item, width, length, now, AHEAD)
 
 
 @inlined
@@ -104,7 +104,7 @@ def _next_event(state: State) -> float:
         now = state.running[0].time
     if core.windows_handled < state.window_ends.size:
         now = min(now, state.window_ends[core.windows_handled].time)
-    if state.options[0].backfill == CONSERVATIVE:
+    if state.options[0].backfill >= CONSERVATIVE:
         now = min(now, state.queue.nodes[state.queue.nodes.size - 1].length)
     return now
 
@@ -151,6 +151,7 @@ def _admit(states: State, arrivals: Arrivals, job: int, centre: int, now: float)
     if arrivals.followers.line.size > 0:
         take_turn(arrivals.followers, state, item)
     arrive(state, item)
+    plan_next(state, item, now)
 
 
 @inlined
@@ -167,23 +168,27 @@ def _happen(state: State, followers: Followers, now: float, completes: bool, ope
             break
     while completes and core.running > 0 and state.running[0].time <= now:
         if followers.line.size > 0:
-            release(followers, state.jobs, state.running[0].job, now)
+            release_followers(followers, state.jobs, state.running[0].job, now)
         complete(state, now)
         due = True
         if per_event:
             break
+    settle(state, now, False)
     return due
 
 
 @lean
-def run_events(states: State, arrivals: Arrivals, dispatch: int) -> None:
-    """Run all machines from the first event to the last; a machine makes a pass when something happens at it."""
+def run_events(states: State, arrivals: Arrivals, dispatch: int) -> bool:
+    """
+    Run all machines from the first event to the last; a machine makes a pass when something happens at it.
+
+    Returns False if a machine lacks room for the next event: make some, and run on.
+    """
     jobs, due = states.jobs, arrivals.due
     centres = due.size
     count = arrivals.first.size - 1 if arrivals.first.size > 0 else jobs.size
     per_event = machine_of(states, 0).options[0].per_event
-    arrived = arrivals.followers.at[0]
-    turn = 0
+    arrived, turn = arrivals.followers.at[0], arrivals.turn[0]
     while True:
         now = jobs[_first_item(arrivals, arrived)].submit if arrived < count else math.inf
         busy = arrived < count
@@ -192,8 +197,17 @@ def run_events(states: State, arrivals: Arrivals, dispatch: int) -> None:
             busy = busy or state.now[0].running > 0 or state.now[0].queued > 0
             now = min(now, _next_event(state))
         if not busy or now == math.inf:  # in the end, or if a job never fits
-            return
-        arrives = arrived < count and jobs[_first_item(arrivals, arrived)].submit <= now
+            return True
+        now = max(now, arrivals.clock[0])  # ends of penalized jobs are rounded, maybe to before an arrival
+        coming = 0
+        while arrived + coming < count and jobs[_first_item(arrivals, arrived + coming)].submit <= now:
+            coming += 1
+        for centre in range(centres):
+            if not room(machine_of(states, centre), coming):
+                arrivals.turn[0] = turn
+                return False
+        arrivals.clock[0] = now
+        arrives = coming > 0
         completes = -1  # one event at a time: where the completed job of the lowest index is
         if per_event and not arrives:
             lowest = jobs.size
@@ -208,7 +222,7 @@ def run_events(states: State, arrivals: Arrivals, dispatch: int) -> None:
         for centre in range(centres):
             state = machine_of(states, centre)
             advance(state, now)
-            promised = state.options[0].backfill == CONSERVATIVE
+            promised = state.options[0].backfill >= CONSERVATIVE
             if promised:
                 promised = state.queue.nodes[state.queue.nodes.size - 1].length <= now
             ended = _happen(state, arrivals.followers, now, not per_event or centre == completes, opens)
@@ -229,5 +243,8 @@ def run_events(states: State, arrivals: Arrivals, dispatch: int) -> None:
         arrivals.followers.at[0] = arrived
 
         for centre in range(centres):
+            state = machine_of(states, centre)
+            drop_plan(state)
             if due[centre]:
-                serve(machine_of(states, centre), now)
+                serve(state, now)
+                settle(state, now, True)

@@ -1,35 +1,63 @@
 """The scheduling pass: who of the queue starts now, without backfilling, with lookahead (EASY), or conservatively."""
 
+import math
+
 import numpy as np
 
 from swflow.scheduling.engine import heap
-from swflow.scheduling.engine.compiled import inlined, lean
+from swflow.scheduling.engine.compiled import inlined
+from swflow.scheduling.engine.machine import (
+    AHEAD,
+    PASS,
+    STANDING,
+    can_begin,
+    can_start,
+    drop,
+    find,
+    free_now,
+    hold,
+    is_kept,
+    let_go,
+    move_forward,
+    open_pass,
+    open_plan,
+    plan,
+    renew,
+    reserve,
+    serve_in_table,
+    started,
+    unreserve,
+)
 from swflow.scheduling.engine.queue import NOBODY, following, put
 from swflow.scheduling.engine.state import (
     CONSERVATIVE,
     LOOKAHEAD,
+    RESERVATION_TABLE,
     State,
     begin,
     correct,
     is_limited,
     line_up,
+    take,
 )
-from swflow.scheduling.machine.counted import Profile, add, earliest, refresh
 
 
 @inlined
 def serve(state: State, now: float) -> None:
     """Make one scheduling pass."""
     options, core = state.options[0], state.now[0]
-    if options.predict:
+    if options.corrects:
         correct(state, now)
     if core.queued > 0:
         if options.backfill == CONSERVATIVE:
             _serve_conservatively(state, now)
+        elif options.backfill == RESERVATION_TABLE:
+            serve_in_table(state, now)
         else:
             _serve_ahead(state, now)
     core.newcomers = 0
     core.corrected = 0
+    core.ended_early = 0
 
 
 # -- no backfilling, and lookahead
@@ -38,48 +66,43 @@ def serve(state: State, now: float) -> None:
 @inlined
 def _serve_ahead(state: State, now: float) -> None:
     """Start the head while it fits; reserve for the first that do not; let others start if they delay none."""
-    options, core, steps = state.options[0], state.now[0], state.steps
-    free = options.machine - core.busy - core.closed
+    options, core = state.options[0], state.now[0]
+    free = free_now(state)
     if state.queue.nodes[state.queue.nodes.size - 1].width > free:
         return
     # Time alone makes a start no likelier: after arrivals only the newcomers are looked at, unless one is
     # served before the head, or the end of a window, the order or the plan depend on more than completions.
-    simple = options.lookahead <= 1 and not options.windows and not options.per_event
-    if not simple or options.formula or options.limits:  # a start may bring the head to its limit
+    whole = not options.simple or options.formula or options.limits  # a start may bring the head to its limit
+    if not core.full and (whole or not is_kept(state, now)):
         core.full = 1
-    steps[0].time = now
-    steps[0].free = free
+    state.steps[0].time = now
     held = 0
     begin_rank, end_rank = 0, state.jobs.size
     if core.full:
-        core.steps = 1
-        # Who ends now by the plan, but is not yet done, is in the way of a start, though not of a plan.
-        unfinished = state.free.head[0].level - free
-        if options.windows:
-            _find_steps(state, unfinished)
-        held = _serve_heads(state, now, unfinished, simple)
-        core.full = 0
-    elif core.newcomers == 1 and not options.backfill_formula:
-        newcomer = state.jobs[core.newcomer]
-        begin_rank = newcomer.rank if options.one_tree else newcomer.backfill_rank
-        end_rank = begin_rank + 1
+        open_pass(state, now, free)
+        held = _serve_heads(state, now)
+    else:
+        state.steps[0].free = free
+        if core.newcomers == 1 and not options.backfill_formula:
+            newcomer = state.jobs[core.newcomer]
+            begin_rank = newcomer.rank if options.one_tree else newcomer.backfill_rank
+            end_rank = begin_rank + 1
     if options.backfill == LOOKAHEAD and core.queued > held:
         _backfill(state, now, begin_rank, end_rank)
-    if not simple:
-        for k in range(held):
-            _unreserve(state, state.held[k])
     for k in range(held):
+        unreserve(state, state.held[k])
         state.jobs[state.held[k]].reserved = np.nan
 
 
 @inlined
-def _serve_heads(state: State, now: float, unfinished: int, simple: bool) -> int:
+def _serve_heads(state: State, now: float) -> int:
     """Serve the queue in its order until as many jobs as may have a reservation; return how many have."""
     options, core, queue = state.options[0], state.now[0], state.queue
     may_have = options.lookahead if options.backfill == LOOKAHEAD else 0
     held = 0
     waiting = 0
     rank = -1
+    core.full = 0
     if options.formula:
         waiting = line_up(state, queue, options.formula, now, NOBODY - 1, 0, 0.0, 0.0)
     core.reserved_rank = state.jobs.size
@@ -96,13 +119,18 @@ def _serve_heads(state: State, now: float, unfinished: int, simple: bool) -> int
             item = queue.job_at[rank]
         if is_limited(state, item):
             continue
-        if _can_start(state, item, now):
+        if can_start(state, item, now):
             _begin_within(state, item, now)
             continue
         if may_have > 0:
-            _reserve(state, item, now, simple)
-            if not simple:
-                _find_steps(state, unfinished)
+            if queue.nodes[queue.nodes.size - 1].width > state.steps[0].free:
+                core.full = 1  # there is nobody whom a reservation could hold up
+                break
+            job = state.jobs[item]
+            if options.shapes:
+                take(state, item, soonest_done(state, item, now, PASS))
+            job.reserved = find(state, item, job.processors, job.planned, now, PASS)
+            reserve(state, item, now)
             state.held[held] = item
             held += 1
         if held == may_have:
@@ -112,99 +140,15 @@ def _serve_heads(state: State, now: float, unfinished: int, simple: bool) -> int
 
 
 @inlined
-def _reserve(state: State, item: int, now: float, simple: bool) -> None:
-    """Give a job that does not fit now the earliest place."""
-    core, job, free = state.now[0], state.jobs[item], state.free
-    if state.options[0].shapes:
-        _take(state, item, soonest_done(free, state.shapes, item))
-    job.reserved = earliest(free, job.processors, job.planned, np.inf)
-    if simple:  # one reservation, and nothing else but ends of jobs to come: the shadow and the extra processors
-        state.steps[1].time = job.reserved
-        state.steps[1].free = free.head[0].found - job.processors
-        core.steps = 2
-    elif job.reserved < np.inf:
-        add(free, job.reserved, -job.processors)
-        add(free, job.reserved + job.planned, job.processors)
-
-
-@lean
-def _unreserve(state: State, item: int) -> None:
-    job = state.jobs[item]
-    if job.reserved < np.inf:
-        add(state.free, job.reserved, job.processors)
-        add(state.free, job.reserved + job.planned, -job.processors)
-
-
-@lean
-def _find_steps(state: State, unfinished: int) -> None:
-    """Read from the profile what is free now, and after every loss of processors to come."""
-    head, steps = state.free.head[0], state.steps
-    level = head.level
-    steps[0].time = head.now
-    steps[0].free = level - unfinished
-    count = 1
-    for place in range(head.blocks):
-        block = state.free.blocks[place]
-        if block.stale:
-            refresh(state.free, place)
-        if block.losses == 0:
-            level += block.sum
-            continue
-        for k in range(block.count):
-            change = state.free.changes[block.row, k]
-            level += change.change
-            if change.change < 0:
-                steps[count].time = change.time
-                steps[count].free = level
-                count += 1
-    state.now[0].steps = count
-
-
-@lean
-def _fits(steps: np.ndarray, count: int, processors: int, end: float) -> bool:
-    """Return whether so many processors are free from now to an end."""
-    if processors > steps[0].free:
-        return False
-    for k in range(1, count):
-        if steps[k].time >= end:
+def soonest_done(state: State, item: int, now: float, where: int) -> int:
+    """Return the shape with which a job ends first by what is planned, the narrowest of equals."""
+    chosen = -1
+    end = math.inf
+    for k in range(state.shapes[item].first, state.shapes[item].end):
+        shape = state.shapes[k]
+        if shape.processors > state.options[0].machine:
             break
-        if processors > steps[k].free:
-            return False
-    return True
-
-
-@inlined
-def _can_start(state: State, item: int, now: float) -> bool:
-    """Return whether a job can start now; if its shape is still to be chosen, it takes the fastest that can."""
-    job, count = state.jobs[item], state.now[0].steps
-    if not state.options[0].shapes:
-        return _fits(state.steps, count, job.processors, now + job.planned)
-    chosen = _fastest_fitting(state.steps, count, state.shapes, item, now)
-    if chosen >= 0:
-        _take(state, item, chosen)
-    return chosen >= 0
-
-
-@lean
-def _fastest_fitting(steps: np.ndarray, count: int, shapes: np.ndarray, item: int, now: float) -> int:
-    """Return the fastest of a job's shapes that fit now, the narrowest of equals; -1 if none fits."""
-    chosen = -1
-    for k in range(shapes[item].first, shapes[item].end):
-        shape = shapes[k]
-        faster = chosen < 0 or shape.planned < shapes[chosen].planned
-        if faster and _fits(steps, count, shape.processors, now + shape.planned):
-            chosen = k
-    return chosen
-
-
-@lean
-def soonest_done(free: Profile, shapes: np.ndarray, item: int) -> int:
-    """Return the shape with which a job ends first by the profile, the narrowest of equals."""
-    chosen = -1
-    end = np.inf
-    for k in range(shapes[item].first, shapes[item].end):
-        shape = shapes[k]
-        done = earliest(free, shape.processors, shape.planned, np.inf) + shape.planned
+        done = find(state, item, shape.processors, shape.planned, now, where) + shape.planned
         if chosen < 0 or done < end:
             chosen = k
             end = done
@@ -212,23 +156,10 @@ def soonest_done(free: Profile, shapes: np.ndarray, item: int) -> int:
 
 
 @inlined
-def _take(state: State, item: int, chosen: int) -> None:
-    """Let a job have a shape."""
-    job, shape = state.jobs[item], state.shapes[chosen]
-    job.processors = shape.processors
-    job.planned = shape.planned
-    job.run = shape.run
-
-
-@inlined
 def _begin_within(state: State, item: int, now: float) -> None:
-    """Start a job and take its processors from the steps that it lives through."""
-    job, steps = state.jobs[item], state.steps
+    """Start a job and take it out of what is left for others in this pass."""
     begin(state, item, now)
-    for k in range(state.now[0].steps):
-        if steps[k].time >= job.planned_end:
-            break
-        steps[k].free -= job.processors
+    started(state, item, now)
 
 
 @inlined
@@ -255,8 +186,7 @@ def _backfill(state: State, now: float, begin_rank: int, end_rank: int) -> None:
                 break
             item = state.line[0].job
             waiting = heap.pop(state.line, waiting)
-        job = state.jobs[item]
-        if np.isnan(job.reserved) and not is_limited(state, item) and _can_start(state, item, now):
+        if np.isnan(state.jobs[item].reserved) and not is_limited(state, item) and can_start(state, item, now):
             _begin_within(state, item, now)
 
 
@@ -270,30 +200,30 @@ def _serve_conservatively(state: State, now: float) -> None:
     if core.corrected:  # promises that rested on the prediction cannot be kept
         rank = following(queue.nodes, queue.levels, 0, NOBODY - 1, 0, 0.0, 0.0)
         while rank >= 0:
-            _move(state, queue.job_at[rank], np.nan)
+            item = queue.job_at[rank]
+            if not np.isnan(state.jobs[item].reserved):
+                let_go(state, item)
+                _note(state, item, np.nan)
             rank = following(queue.nodes, queue.levels, rank + 1, NOBODY - 1, 0, 0.0, 0.0)
+        renew(state, now)
     elif core.ended_early:
         _compress(state, now)
-    core.ended_early = 0
 
     if queue.nodes[queue.nodes.size - 1].length == -np.inf:
         waiting = line_up(state, queue, options.formula, now, -1, NOBODY - 1, 0.0, -np.inf)
         while waiting > 0:
             item = state.line[0].job
             waiting = heap.pop(state.line, waiting)
-            job = state.jobs[item]
-            if options.shapes:
-                _take(state, item, soonest_done(state.free, state.shapes, item))
-            _move(state, item, earliest(state.free, job.processors, job.planned, np.inf))
-            if np.isnan(job.promise):
-                job.promise = job.reserved
+            _hold_earliest(state, item, now)
+            if np.isnan(state.jobs[item].promise):
+                state.jobs[item].promise = state.jobs[item].reserved
 
     if queue.nodes[queue.nodes.size - 1].length <= now:
         waiting = line_up(state, queue, options.formula, now, -1, NOBODY - 1, 0.0, now)
         while waiting > 0:
             item = state.line[0].job
             waiting = heap.pop(state.line, waiting)
-            if core.busy + state.jobs[item].processors <= options.machine:
+            if can_begin(state, item):
                 begin(state, item, now)
 
 
@@ -316,29 +246,32 @@ def _compress(state: State, now: float) -> None:
             if rank < 0:
                 break
             item = queue.job_at[rank]
-        job = state.jobs[item]
-        if np.isnan(job.reserved):
+        if np.isnan(state.jobs[item].reserved):
             continue
+        before = state.jobs[item].reserved
         if options.shapes:
-            _move(state, item, np.nan)
-            _take(state, item, soonest_done(state.free, state.shapes, item))
-            _move(state, item, earliest(state.free, job.processors, job.planned, np.inf))
-            continue
-        time = earliest(state.free, job.processors, job.planned, job.reserved)
-        if time < job.reserved:
-            _move(state, item, time)
+            let_go(state, item)
+            _hold_earliest(state, item, now)
+        else:
+            move_forward(state, item, now)
+            if state.jobs[item].reserved != before:
+                _note(state, item, state.jobs[item].reserved)
 
 
-@lean
-def _move(state: State, item: int, time: float) -> None:
-    """Let the reservation of a queued job start at a time; NaN takes it away."""
+@inlined
+def _hold_earliest(state: State, item: int, now: float) -> None:
+    """Give a job without a reservation the earliest place."""
+    job = state.jobs[item]
+    if state.options[0].shapes:
+        take(state, item, soonest_done(state, item, now, STANDING))
+    _note(state, item, find(state, item, job.processors, job.planned, now, STANDING))
+    hold(state, item)
+
+
+@inlined
+def _note(state: State, item: int, time: float) -> None:
+    """Note when the reservation of a queued job starts; NaN if it has none."""
     job, queue = state.jobs[item], state.queue
-    if job.reserved < np.inf:
-        add(state.free, job.reserved, job.processors)
-        add(state.free, job.reserved + job.planned, -job.processors)
-    if time < np.inf:
-        add(state.free, time, -job.processors)
-        add(state.free, time + job.planned, job.processors)
     job.reserved = time
     put(queue.nodes, queue.levels, job.rank, job.processors, -np.inf if np.isnan(time) else time)
 
@@ -347,31 +280,56 @@ def _move(state: State, item: int, time: float) -> None:
 
 
 @inlined
-def plan_queue(state: State, now: float) -> int:
-    """Give every queued job that has none a reservation, in order of the queue; return how many `drop_plan` undoes."""
-    options, queue, line = state.options[0], state.queue, state.line
+def plan_queue(state: State, now: float) -> None:
+    """Give every queued job that has none a reservation, in order of the queue, until `drop_plan`."""
+    options, core, queue, line = state.options[0], state.now[0], state.queue, state.line
+    if core.planned >= 0:
+        return
+    open_plan(state, now)
     waiting = line_up(state, queue, options.formula, now, NOBODY - 1, 0, 0.0, 0.0)
-    planned = waiting
+    core.planned = waiting
+    core.planned_rank = -1
     while waiting > 0:
         first = line[0].job
         waiting = heap.pop(line, waiting)
-        job = state.jobs[first]
         line[waiting].job = -1
-        if np.isnan(job.reserved):
+        core.planned_rank = state.jobs[first].rank
+        if np.isnan(state.jobs[first].reserved):
             if options.shapes:
-                _take(state, first, soonest_done(state.free, state.shapes, first))
-            job.reserved = earliest(state.free, job.processors, job.planned, np.inf)
+                take(state, first, soonest_done(state, first, now, AHEAD))
             line[waiting].job = first
-            if job.reserved < np.inf:
-                add(state.free, job.reserved, -job.processors)
-                add(state.free, job.reserved + job.planned, job.processors)
-    return planned
+            _plan_earliest(state, first, now)
 
 
 @inlined
-def drop_plan(state: State, planned: int) -> None:
+def _plan_earliest(state: State, item: int, now: float) -> None:
+    job = state.jobs[item]
+    job.reserved = find(state, item, job.processors, job.planned, now, AHEAD)
+    plan(state, item)
+
+
+@inlined
+def plan_next(state: State, item: int, now: float) -> None:
+    """Let a job that just arrived take part in the plan, if there is one."""
+    options, core = state.options[0], state.now[0]
+    if core.planned < 0:
+        return
+    if options.formula or options.shapes or state.jobs[item].rank < core.planned_rank:
+        drop_plan(state)  # it is not the last one
+        return
+    state.line[core.planned].job = item
+    core.planned += 1
+    core.planned_rank = state.jobs[item].rank
+    _plan_earliest(state, item, now)
+
+
+@inlined
+def drop_plan(state: State) -> None:
     """Take the reservations away that `plan_queue` gave."""
-    for k in range(planned):
-        if state.line[k].job >= 0:
-            _unreserve(state, state.line[k].job)
-            state.jobs[state.line[k].job].reserved = np.nan
+    core = state.now[0]
+    for k in range(core.planned):
+        item = state.line[k].job
+        if item >= 0:
+            drop(state, item)
+            state.jobs[item].reserved = np.nan
+    core.planned = -1

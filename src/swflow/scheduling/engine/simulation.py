@@ -1,6 +1,7 @@
-"""Simulating machines whose processors are counted: plain arrays in, start times out."""
+"""Simulating machines: plain arrays in, start times out."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,14 +11,18 @@ from swflow.jobs import check_arrays
 from swflow.machine import MOST_PROCESSORS
 from swflow.scheduling.engine import state as records
 from swflow.scheduling.engine.centres import stack
+from swflow.scheduling.engine.compiled import for_machine
 from swflow.scheduling.engine.followers import followers_of, nobody
 from swflow.scheduling.engine.heap import ELEMENT
 from swflow.scheduling.engine.loop import Arrivals, run_events
 from swflow.scheduling.engine.queue import new_tree
 from swflow.scheduling.engine.short_queues import easy, fcfs
-from swflow.scheduling.engine.state import CONSERVATIVE, LOOKAHEAD, NONE, State
+from swflow.scheduling.engine.state import CONSERVATIVE, LOOKAHEAD, NONE, RESERVATION_TABLE, State
 from swflow.scheduling.engine.usage import Owners, Usage, new_usage
-from swflow.scheduling.machine.counted import add, new_profile
+from swflow.scheduling.machine.counted import COUNTED
+from swflow.scheduling.machine.placed import PLACED, larger, new_places
+from swflow.scheduling.machine.profile import Availability, add, new_profile
+from swflow.scheduling.machine.shared import MOST_PENALTY, Resources, longest_stretch
 from swflow.scheduling.options import CHOICES
 from swflow.scheduling.orders import kernel_order
 
@@ -25,7 +30,12 @@ from swflow.scheduling.orders import kernel_order
 Order = str | np.ndarray | Callable[..., float]
 
 #: The backfills that the engine knows; others are these by another name.
-BACKFILLS = {"none": NONE, "lookahead": LOOKAHEAD, "conservative": CONSERVATIVE}
+BACKFILLS = {
+    "none": NONE, "lookahead": LOOKAHEAD, "conservative": CONSERVATIVE, "reservation-table": RESERVATION_TABLE,
+}  # fmt: skip
+
+#: The loop of events, for counted and for numbered processors.
+RUN_COUNTED, RUN_PLACED = for_machine(run_events, COUNTED), for_machine(run_events, PLACED)
 
 
 class Shapes(NamedTuple):
@@ -49,7 +59,8 @@ class Shapes(NamedTuple):
     processors: np.ndarray
 
 
-class Schedule(NamedTuple):
+@dataclass(frozen=True)
+class Schedule:
     """
     What a simulation gives.
 
@@ -67,6 +78,16 @@ class Schedule(NamedTuple):
         Its run time on these, seconds.
     submit : float64 array of shape (jobs,)
         When it was submitted, seconds.
+    end : float64 array of shape (jobs,)
+        End times, seconds.
+    penalty : float64 array of shape (jobs,)
+        How long a job was held up by its neighbours, seconds.
+    killed : bool array of shape (jobs,)
+        Whether that made a job reach the time at which it is killed; empty if penalties move no ends.
+    offsets : int64 array of shape (jobs + 1,)
+        Of numbered processors: job ``i`` has the ranges ``offsets[i]`` to before ``offsets[i + 1]``.
+    ranges : int32 array of shape (ranges, 2)
+        First and last processor of every range, numbered from 0, ascending within a job.
     """
 
     start: np.ndarray
@@ -75,9 +96,19 @@ class Schedule(NamedTuple):
     processors: np.ndarray
     run: np.ndarray
     submit: np.ndarray
+    end: np.ndarray
+    penalty: np.ndarray
+    killed: np.ndarray
+    offsets: np.ndarray
+    ranges: np.ndarray
+
+    def of(self, job: int) -> np.ndarray:
+        """Return the processors of one job, ascending."""
+        ranges = self.ranges[self.offsets[job] : self.offsets[job + 1]]
+        return np.concatenate([np.arange(first, last + 1) for first, last in ranges] or [np.empty(0, np.int64)])
 
 
-def simulate(
+def simulate_arrays(
     submit: np.ndarray,
     run: np.ndarray,
     planned: np.ndarray,
@@ -98,6 +129,8 @@ def simulate(
     shapes: Shapes | None = None,
     select: str = "requested",
     feedback: tuple[np.ndarray, np.ndarray] | None = None,
+    allocation: str = "count",
+    resources: Resources | None = None,
     short_queues: bool = True,
     owners: Owners | None = None,
     half_life: float = np.inf,
@@ -105,7 +138,16 @@ def simulate(
     partition: np.ndarray | None = None,
 ) -> Schedule:
     """
-    Simulate machines whose processors are only counted.
+    Simulate machines, whose processors are counted or numbered.
+
+    A reservation of numbered processors holds particular ones: another job may take one of them only if it ends, by
+    its planned run time, before the reservation starts (as in the reservation table of F. Guim, J. Corbalan,
+    J. Labarta, "Modeling the impact of resource sharing in backfilling policies using the Alvio simulator", MASCOTS
+    2007). In the reservation table itself the head has a reservation, and jobs get one in the order of backfilling if
+    its start is not after the head's, they are not wider than what is free now, and they may also overtake where
+    processors are merely counted: they end before the head's shadow time or need fewer than the extra processors
+    (strictly). The table is planned anew when a job ends early or another job has come to the head; in between,
+    newcomers are added behind the others.
 
     With ``select="submit"`` the availability profile is asked when a job arrives: the planned ends of the running
     jobs, and the queue planned ahead, one job after the other in its order, each at its earliest place; under
@@ -133,7 +175,7 @@ def simulate(
         The order of the queue, smallest key first, ties by index: a name or a formula; static keys, one a job (with
         ``select="submit"`` one a shape); or, where the keys depend on the instant, a function made by
         `swflow.scheduling.engine.queue.key_function`.
-    backfill : {'none', 'lookahead', 'conservative'}
+    backfill : {'none', 'lookahead', 'conservative', 'reservation-table'}
         Whether and how later jobs may overtake.
     lookahead : int
         How many jobs have a reservation with ``backfill='lookahead'``; 1 is EASY (D. Lifka, "The ANL/IBM SP
@@ -155,7 +197,8 @@ def simulate(
         User, group, queue, executable and job id for a key function, NaN where unknown.
     centres : sequence of mappings
         Several machines instead of one: each with ``machine``, its processors, and any of ``order``, ``backfill``,
-        ``lookahead``, ``backfill_order``, ``limits`` and ``unavailable`` of its own. A job stays where it is sent.
+        ``lookahead``, ``backfill_order``, ``allocation``, ``limits`` and ``unavailable`` of its own. A job stays where
+        it is sent.
     dispatch : str
         How a job is sent, on its arrival, to one of them that has room for its narrowest shape; see the table of
         options. ``earliest-start`` asks for the shape that would complete first there.
@@ -167,6 +210,14 @@ def simulate(
         Whom each job follows, an earlier one, and how long after its end it is submitted; -1 stands for its own
         ``submit``. Not with several machines or with ``select="submit"``. The queue is then in order of arrival, equal
         keys of other orders by index; orders that ask for the submit time must be functions.
+    allocation : str
+        ``count``, or one of `swflow.scheduling.machine.places.ALLOCATIONS`; of several machines all count, or none.
+        Windows take the processors of the highest numbers.
+    resources : Resources, optional
+        What the processes of a node share, and what it costs to ask for more than there is. The scheduler plans
+        with ``planned`` whatever the penalties; a job that outruns its plan has it extended step by step. Needs
+        numbered processors and passes per instant. The allocations ``least-shared`` and ``threshold`` need it, and a
+        backfill of ``none`` or ``lookahead`` 1 without windows.
     short_queues : bool
         Whether the kernels for short queues may be tried first; the schedule is the same.
     owners : Owners, optional
@@ -193,10 +244,10 @@ def simulate(
     --------
     >>> submit, run = np.array([0.0, 1.0, 2.0]), np.array([10.0, 10.0, 3.0])
     >>> processors = np.array([3, 4, 1])
-    >>> simulate(submit, run, run, processors, 4, backfill="lookahead").start
+    >>> simulate_arrays(submit, run, run, processors, 4, backfill="lookahead").start
     array([ 0., 10.,  2.])
     >>> two = [{"machine": 4}, {"machine": 2}]
-    >>> simulate(submit, run, run, processors, 4, centres=two, dispatch="least-loaded").centre
+    >>> simulate_arrays(submit, run, run, processors, 4, centres=two, dispatch="least-loaded").centre
     array([0, 0, 1])
 
     The second job can wait 10 s for 4 processors, or take 1 at once and run for 30 s.
@@ -205,47 +256,52 @@ def simulate(
     >>> lengths = np.array([10.0, 30.0, 9.0])
     >>> shapes = Shapes(np.array([0, 1, 3]), lengths, lengths, np.array([3, 1, 4]))
     >>> for select in ("submit", "start"):
-    ...     result = simulate(submit, run, run, processors, 4, shapes=shapes, select=select)
+    ...     result = simulate_arrays(submit, run, run, processors, 4, shapes=shapes, select=select)
     ...     print(result.start, result.processors)
     [ 0. 10.] [3 4]
     [0. 1.] [3 1]
     """
-    machines = [dict(centre) for centre in centres] or [{"machine": machine, "unavailable": unavailable}]
-    widest = max(one["machine"] for one in machines)
+    count, first = submit.size, np.empty(0, np.int64)
     common: dict[str, Any] = {"order": order, "backfill": backfill, "lookahead": lookahead}
-    common |= {"backfill_order": backfill_order, "limits": limits}
-    machines = [common | {"unavailable": ()} | one for one in machines]
-    _check_options(machines, dispatch, select)
-    _check_given(submit, run, planned, processors, widest, shapes, users, attributes, "dispatch" if centres else "jobs")
+    common |= {"backfill_order": backfill_order, "allocation": allocation, "limits": limits, "unavailable": ()}
+    machines = [common | dict(one) for one in centres or [{"machine": machine, "unavailable": unavailable}]]
+    widest = max(one["machine"] for one in machines)
+    _check_options(machines, dispatch, select, resources, per_event)
+    stretch = max(longest_stretch(resources, count, one["machine"]) if resources else 1.0 for one in machines)
+    _check_given(
+        submit, run, planned, processors, widest, shapes, users, attributes, "dispatch" if centres else "jobs", stretch
+    )
     if owners is None and any(one["limits"] is not None for one in machines):
         raise SwflowError("limits: whose the jobs are is needed")
     if centres and dispatch == "partition":
         _check_partitions(partition, processors, machines)
-    plain = short_queues and not (
+    plain = short_queues and allocation == "count" and not (
         per_event or predict or len(unavailable) or centres or shapes or limits is not None or feedback
-    )
+    )  # fmt: skip
     if plain and isinstance(order, str) and order == "fcfs":
         start = _short(submit, run, planned, processors, machine, backfill, lookahead, backfill_order)
         if start is not None:
-            none = np.full(submit.size, np.nan)
-            return Schedule(start, none, np.zeros(submit.size, np.int64), processors, run, submit)
+            return _schedule(submit, start, run, processors)
 
-    count, first = submit.size, np.empty(0, np.int64)
     if shapes and select == "submit":  # every shape is an item that may arrive, once
         first, job = shapes.first, np.repeat(np.arange(count), np.diff(shapes.first))
         submit, run, planned, processors = submit[job], shapes.run, shapes.planned, shapes.processors
         users = users if users is None else users[job]
         attributes = attributes if attributes is None else attributes[job]
-    items = job if first.size else None
-    known = [new_usage(owners, one.pop("limits"), items, submit.min(initial=0.0)) for one in machines]
+        resources = resources and resources.of(job)
+    planned = np.maximum(planned, 1.0)
+    plans_ahead = select == "submit" or (len(machines) > 1 and dispatch == "earliest-start")
+    of_jobs = job if first.size else None
+    known = [new_usage(owners, one.pop("limits"), of_jobs, submit.min(initial=0.0)) for one in machines]
     states = [
         new_state(
             submit, run, planned, processors, **one, per_event=per_event, predict=predict, users=users,
-            attributes=attributes, moves=feedback is not None,
-            plans_ahead=select != "requested" or dispatch == "earliest-start", usage=usage, half_life=half_life,
+            attributes=attributes, plans_ahead=plans_ahead, moves=feedback is not None, usage=usage,
+            half_life=half_life, resources=resources, widest=widest,
         )
         for one, usage in zip(machines, known, strict=True)
     ]  # fmt: skip
+    jobs = states[0].jobs
     if shapes and select == "start":
         requests = _with_requests(planned, processors, shapes)
         for one in states:
@@ -259,9 +315,9 @@ def simulate(
         arrivals.centre[:] = partition
     if feedback is not None:
         arrivals = arrivals._replace(followers=followers_of(*feedback))
-    run_events(together, arrivals, list(CHOICES["dispatch"]).index(dispatch))
-    jobs = states[0].jobs
-    done = jobs[arrivals.chosen] if first.size else jobs
+    together = _run(together, arrivals, list(CHOICES["dispatch"]).index(dispatch))
+    items = arrivals.chosen if first.size else np.arange(count)
+    done = jobs[items] if first.size else jobs
     never = np.flatnonzero(np.isnan(done["start"]))
     if never.size:
         if any(one.options["limits"][0] for one in states):
@@ -273,10 +329,15 @@ def simulate(
             f"unavailable: {never.size:,} jobs never start, the first with {done['processors'][never[0]]:,} "
             "processors; end the window or take fewer processors"
         )
-    centre = arrivals.centre if len(states) > 1 else np.zeros(count, np.int64)
-    if shapes:
+    processors, run = processors[items], run[items]
+    if shapes and select == "start":
         processors, run = done["processors"].copy(), done["run"].copy()
-    return Schedule(done["start"].copy(), done["promise"].copy(), centre, processors, run, done["submit"].copy())
+    found = _schedule(done["submit"].copy(), done["start"].copy(), run, processors)
+    found = replace(found, promise=done["promise"].copy(), centre=arrivals.centre if len(states) > 1 else found.centre)
+    if isinstance(together.free, Availability):
+        return found
+    found = _with_places(found, together.free, items)
+    return _with_penalties(found, together.free.sharing, items) if resources else found
 
 
 def _check_partitions(
@@ -296,18 +357,90 @@ def _check_partitions(
         )
 
 
-def _check_options(machines: Sequence[Mapping[str, Any]], dispatch: str, select: str) -> None:
-    """Raise an error about an option that the engine does not know."""
+def _run(state: State, arrivals: Arrivals, dispatch: int) -> State:
+    """Run all events; make room where arrays turn out to be too short."""
+    if isinstance(state.free, Availability):
+        RUN_COUNTED(state, arrivals, dispatch)
+        return state
+    while not RUN_PLACED(state, arrivals, dispatch):
+        state = state._replace(free=larger(state.free))
+    return state
+
+
+def _schedule(submit: np.ndarray, start: np.ndarray, run: np.ndarray, processors: np.ndarray) -> Schedule:
+    """Return the schedule of counted processors on one machine."""
+    none, nothing = np.full(start.size, np.nan), np.zeros(0, np.int64)
+    return Schedule(
+        start, none, np.zeros(start.size, np.int64), processors, run, submit, start + run, np.zeros(start.size),
+        killed=np.zeros(0, np.bool_), offsets=nothing, ranges=nothing,
+    )  # fmt: skip
+
+
+def _with_places(found: Schedule, places: Any, items: np.ndarray) -> Schedule:
+    """Return the schedule with the processors of each job."""
+    placed = places.jobs[items]
+    offsets = np.append(0, np.cumsum(placed["ranges"], dtype=np.int64))
+    index = np.arange(offsets[-1]) + np.repeat(placed["first"] - offsets[:-1], placed["ranges"])
+    pool = places.pool
+    ranges = pool[index] if pool.ndim == 2 else pool[np.repeat(found.centre, placed["ranges"]), index]
+    return replace(found, offsets=offsets, ranges=ranges)
+
+
+def _with_penalties(found: Schedule, sharing: Any, items: np.ndarray) -> Schedule:
+    """Return the schedule with what shared resources cost."""
+    if (sharing.numbers[..., 2] > 0).any():
+        raise SwflowError(
+            f"penalty: the formula is undefined, above {MOST_PENALTY:g}, or of an overload negative for a usage that "
+            "occurs; write one that never is, such as: max(usage / capacity, 1) - 1"
+        )
+    if not sharing.slows:
+        return replace(found, killed=np.zeros(items.size, np.bool_))
+    jobs, start = sharing.job[items], found.start
+    killed, end = jobs["killed"] != 0, jobs["end"]
+    spent = np.where(killed, jobs["progress"], found.run)  # what the run took without penalties
+    lost = np.where(end > start + spent, end - start - spent, 0.0)
+    run = np.where(end == found.end, found.run, end - start)
+    return replace(found, run=run, end=end, penalty=lost, killed=killed)
+
+
+def _check_options(
+    machines: Sequence[Mapping[str, Any]], dispatch: str, select: str, resources: Resources | None, per_event: bool
+) -> None:
+    """Raise an error about options that the engine does not know, or that do not go together."""
+    counted = {one["allocation"] == "count" for one in machines}
+    if len(counted) > 1 or (counted == {True} and resources is not None):
+        raise SwflowError("allocation: processors are counted at all centres or at none, and have no nodes then")
+    if resources is not None and per_event:
+        raise SwflowError("event_order: shared resources need batch: a shadow lasts for some time")
+    if resources is not None and resources.slows and select == "start":
+        raise SwflowError("shapes: with shared run times choose them when jobs are submitted")
     for one in machines:
+        if one["allocation"] not in CHOICES["allocation"]:
+            raise SwflowError(f"allocation: unknown value {one['allocation']!r}")
+        if counted == {True} and one["backfill"] == "reservation-table":
+            raise SwflowError("backfill: a reservation-table has numbered processors; choose another allocation")
         if one["backfill"] not in BACKFILLS:
             raise SwflowError(f"backfill: unknown value {one['backfill']!r}; known are {', '.join(BACKFILLS)}")
         if one["backfill"] == "lookahead" and one["lookahead"] < 1:
             raise SwflowError(f"lookahead: must be at least 1, not {one['lookahead']}")
         if one["limits"] is not None and (one["backfill"] == "conservative" or select != "requested"):
             raise SwflowError("limits: jobs that are passed over have no reservation; not with conservative or shapes")
+        if one["backfill"] == "reservation-table" and select == "start":
+            raise SwflowError("backfill: a reservation-table has jobs of one shape; choose shapes when they arrive")
+        if one["allocation"] in ("least-shared", "threshold"):
+            _check_neighbours(one, resources, select == "submit" or dispatch == "earliest-start")
     for option, value in (("dispatch", dispatch), ("shapes", select)):
         if value not in CHOICES[option]:
             raise SwflowError(f"{option}: unknown value {value!r}; known are {', '.join(CHOICES[option])}")
+
+
+def _check_neighbours(one: Mapping[str, Any], resources: Resources | None, plans_ahead: bool) -> None:
+    """Raise an error unless all plans are for times at which the neighbours are known."""
+    if resources is None:
+        raise SwflowError("allocation: least-shared and threshold need to know what the processes of a node share")
+    many = one["backfill"] not in ("none", "lookahead") or (one["backfill"] == "lookahead" and one["lookahead"] != 1)
+    if len(one["unavailable"]) or many or plans_ahead:
+        raise SwflowError("allocation: least-shared and threshold need backfill none or easy, and no windows")
 
 
 def _check_given(
@@ -320,15 +453,17 @@ def _check_given(
     users: np.ndarray | None,
     attributes: np.ndarray | None,
     name: str,
+    stretch: float,
 ) -> None:
     """Raise an error about arrays that no kernel may see; requests may be wider than the machine if shapes are not."""
     times = {"submit_time": submit, "run_time": run, "planned_run_time": planned}
     others = {"users": users, "attributes": attributes}
-    check_arrays(times, processors, MOST_PROCESSORS if shapes else machine, name=name, others=others)
+    most = MOST_PROCESSORS if shapes else machine
+    check_arrays(times, processors, most, name=name, others=others, stretch=stretch)
     if shapes is None:
         return
     lengths = {"run_time": shapes.run, "planned_run_time": shapes.planned}
-    check_arrays(lengths, shapes.processors, machine, name="shapes")
+    check_arrays(lengths, shapes.processors, machine, name="shapes", stretch=stretch)
     first = shapes.first
     if first.shape != (submit.size + 1,) or first[0] != 0 or first[-1] != shapes.run.size or (np.diff(first) < 1).any():
         raise SwflowError(f"shapes: first must lead to the shapes of {submit.size:,} jobs, at least one each")
@@ -366,6 +501,8 @@ def _arrivals(first: np.ndarray, count: int, states: Sequence[State]) -> Arrival
         backfill_ranks=ranks[1] if several else nothing,
         due=np.zeros(len(states), np.bool_),
         followers=nobody(),
+        clock=np.full(1, -np.inf),
+        turn=np.zeros(1, np.int64),
     )
 
 
@@ -402,6 +539,9 @@ def new_state(
     plans_ahead: bool = False,
     usage: Usage | None = None,
     half_life: float = np.inf,
+    allocation: str = "count",
+    resources: Resources | None = None,
+    widest: int = 0,
 ) -> State:
     """
     Make the state of a machine before the first event; see `simulate`.
@@ -411,10 +551,10 @@ def new_state(
     """
     count = submit.size
     jobs = np.empty(count, records.JOB)
-    records.fill(jobs, submit, run, planned, processors)
+    records.write_jobs(jobs, submit, run, planned, processors)
 
     windows = checked_windows(unavailable, machine)
-    if backfill != "lookahead":
+    if backfill in ("none", "conservative"):
         backfill_order = order
     usage = new_usage(None, None, None, 0.0) if usage is None else usage
     owners = usage.owners if usage.owners.size == count else None
@@ -430,13 +570,15 @@ def new_state(
     if not one_tree:
         second_keys, second_formula = order_of(backfill_order, "backfill_order", *about_jobs)
         one_tree = second_keys is None and keys is None
+    if backfill == "reservation-table":
+        one_tree = False  # one knows when reservations begin, the other how long jobs are
     backfill_queue = queue
     if not one_tree:
         backfill_queue, jobs["backfill_rank"] = new_tree(second_keys, count)
     if attributes is None or not (formula or second_formula):
         attributes = np.full((1, 5), np.nan)
 
-    options = np.zeros(1, records.OPTIONS)
+    options = np.zeros(1, records.RULES)
     options["machine"] = machine
     options["backfill"] = BACKFILLS[backfill]
     options["lookahead"] = lookahead if backfill == "lookahead" else 0
@@ -448,15 +590,23 @@ def new_state(
     options["limits"] = usage.limits.size > 0
     options["accounts"] = usage.limits.size > 0 or min(formula, second_formula) < 0
     options["half_life"] = half_life
+    slows = resources is not None and resources.slows
+    options["corrects"] = predict or slows
+    options["simple"] = options["lookahead"][0] <= 1 and not windows and not per_event
 
     running = min(machine, count) + 1
     reservations = count if plans_ahead or backfill == "conservative" else min(lookahead, count)
-    free = new_profile(machine, min(running + 2 * reservations, 2 * count) + 2 * len(windows) + 4)
-    for begin, until, away in windows:
-        add(free, begin, -away)
-        add(free, until, away)
+    free: Any
+    if allocation == "count":
+        free = new_profile(machine, min(running + 2 * reservations, 2 * count) + 2 * len(windows) + 4)
+        for begin, until, away in windows:
+            add(free, begin, -away)
+            add(free, until, away)
+    else:
+        ahead = int(options["lookahead"][0])
+        free = new_places(machine, count, allocation, ahead, windows, resources, plans_ahead, max(widest, machine))
 
-    predicted = np.zeros(count if predict else 0, records.PREDICTED)
+    predicted = np.zeros(count if predict or slows else 0, records.PREDICTED)
     people = 0
     if predict:
         if users is None:
@@ -464,14 +614,14 @@ def new_state(
         names, predicted["user"] = np.unique(users, return_inverse=True)
         people = names.size
     now = np.zeros(1, records.NOW)
-    now["full"] = 1
+    now["full"], now["planned"] = 1, -1
     held = int(options["lookahead"][0]) + 1
     return State(
         options=options,
         now=now,
         jobs=jobs,
         running=np.empty(running, ELEMENT),
-        predictions=np.empty(count if predict else 0, ELEMENT),
+        predictions=np.empty(count if predict or slows else 0, ELEMENT),
         predicted=predicted,
         users=np.zeros(people, records.USER),
         free=free,

@@ -1,22 +1,21 @@
 """What the simulation of one machine knows at an instant, and how arrivals, completions and starts change it."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from swflow.scheduling.engine import heap
 from swflow.scheduling.engine.compiled import inlined, lean
+from swflow.scheduling.engine.machine import end_of, extend, longest, move_on, occupy, release
 from swflow.scheduling.engine.queue import NOBODY, Tree, dynamic_key, following, put
-from swflow.scheduling.engine.usage import Usage, at_limit, change, key_of_owner
-from swflow.scheduling.machine import counted
-from swflow.scheduling.machine.counted import Profile, add
+from swflow.scheduling.engine.usage import Usage, at_limit, book_use, key_of_owner
 
 #: Seconds by which a system-generated prediction grows, one after the other, each time that a job outruns it
 #: (D. Tsafrir, Y. Etsion, D. G. Feitelson, "Backfilling using system-generated predictions rather than user
 #: runtime estimates", IEEE TPDS 2007).
 INCREMENTS = np.array([60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000], np.float64)
 
-NONE, LOOKAHEAD, CONSERVATIVE = range(3)
+NONE, LOOKAHEAD, CONSERVATIVE, RESERVATION_TABLE = range(4)
 
 #: A job: its data, its ranks in the two orders, and what became of it. ``planned_end`` is of a running job,
 #: ``reserved`` of a queued one (the start of its reservation, NaN without), ``promise`` its first reservation.
@@ -60,7 +59,7 @@ SHAPE = np.dtype(
 STEP = np.dtype([("time", np.float64), ("free", np.int64)])
 
 #: The options, constant during a run.
-OPTIONS = np.dtype(
+RULES = np.dtype(
     [
         ("machine", np.int64),
         ("backfill", np.int64),
@@ -74,7 +73,9 @@ OPTIONS = np.dtype(
         ("backfill_by_arrival", np.int64),
         ("per_event", np.int64),
         ("predict", np.int64),
+        ("corrects", np.int64),  # whether jobs may outrun their plan
         ("windows", np.int64),
+        ("simple", np.int64),  # whether a pass makes one reservation at most, and only ends of jobs are to come
         ("shapes", np.int64),  # whether a job's shape is chosen when it starts
         ("accounts", np.int64),  # whether it matters whose the jobs are
         ("limits", np.int64),
@@ -84,7 +85,8 @@ OPTIONS = np.dtype(
 
 #: What changes: how many jobs run, wait, and have predictions to be corrected; processors of running jobs and
 #: of windows; and for the next pass whether all queued jobs have to be looked at (``full``), which jobs
-#: arrived since the last one, and the rank before which a newcomer changes who has reservations.
+#: arrived since the last one, and the rank before which a newcomer changes who has reservations; and of a plan of the
+#: whole queue how many jobs are in it (-1: there is none) and the last one's rank.
 NOW = np.dtype(
     [
         ("running", np.int64),
@@ -98,11 +100,15 @@ NOW = np.dtype(
         ("full", np.int64),
         ("newcomers", np.int64),
         ("newcomer", np.int64),
+        ("first_newcomer", np.int64),
         ("reserved_rank", np.int64),
         ("steps", np.int64),
         ("ended_early", np.int64),
         ("corrected", np.int64),
         ("demand", np.int64),
+        ("unfinished", np.int64),
+        ("planned", np.int64),
+        ("planned_rank", np.int64),
     ]
 )
 
@@ -117,7 +123,7 @@ class State(NamedTuple):
     predictions: np.ndarray  # a heap by the predicted end
     predicted: np.ndarray
     users: np.ndarray
-    free: Profile
+    free: Any  # what the kind of machine knows and plans
     queue: Tree  # by order; for conservative backfilling its lengths are the starts of reservations
     backfill_queue: Tree  # by backfill order
     window_starts: np.ndarray
@@ -131,7 +137,9 @@ class State(NamedTuple):
 
 
 @lean
-def fill(jobs: np.ndarray, submit: np.ndarray, run: np.ndarray, planned: np.ndarray, processors: np.ndarray) -> None:
+def write_jobs(
+    jobs: np.ndarray, submit: np.ndarray, run: np.ndarray, planned: np.ndarray, processors: np.ndarray
+) -> None:
     """Write the data of all jobs into their records; ranks are those of arrival."""
     for item in range(jobs.size):
         job = jobs[item]
@@ -150,10 +158,7 @@ def fill(jobs: np.ndarray, submit: np.ndarray, run: np.ndarray, planned: np.ndar
 @inlined
 def advance(state: State, now: float) -> None:
     """Let the time be ``now``."""
-    head = state.free.head[0]
-    head.now = now
-    if head.blocks > 0 and state.free.blocks[0].first <= now:
-        counted.advance(state.free, now)
+    move_on(state, now)
     if state.options[0].windows:
         core = state.now[0]
         while core.windows_begun < state.window_starts.size and state.window_starts[core.windows_begun].time <= now:
@@ -174,17 +179,19 @@ def arrive(state: State, item: int) -> None:
         user = state.users[prediction.user]
         if user.jobs >= 2:
             job.planned = max(1.0, min(job.planned, (user.older + user.newer) / 2))
-    if options.backfill == CONSERVATIVE:
-        put(state.queue.nodes, state.queue.levels, job.rank, job.processors, -np.inf)
-    else:
-        width, length = job.processors, job.planned
-        if options.shapes:
-            width, length = state.shapes[item].narrowest, state.shapes[item].shortest
-        put(state.queue.nodes, state.queue.levels, job.rank, width, length)
-        if not options.one_tree:
-            put(state.backfill_queue.nodes, state.backfill_queue.levels, job.backfill_rank, width, length)
+    width, length = job.processors, job.planned
+    if options.shapes:
+        width, length = state.shapes[item].narrowest, state.shapes[item].shortest
+    first = length
+    if options.backfill >= CONSERVATIVE:  # the tree knows when reservations begin
+        first = -np.inf if options.backfill == CONSERVATIVE else np.inf
+    put(state.queue.nodes, state.queue.levels, job.rank, width, first)
+    if not options.one_tree:
+        put(state.backfill_queue.nodes, state.backfill_queue.levels, job.backfill_rank, width, length)
     core.queued += 1
     core.demand += state.shapes[item].processors if options.shapes else job.processors
+    if core.newcomers == 0:
+        core.first_newcomer = item
     core.newcomers += 1
     core.newcomer = item
     if job.rank < core.reserved_rank:
@@ -202,11 +209,10 @@ def complete(state: State, now: float) -> None:
     core.demand -= job.processors
     core.full = 1
     if options.accounts:
-        change(state.usage, item, now, options.half_life, -1, -job.processors)
+        book_use(state.usage, item, now, options.half_life, -1, -job.processors)
     if now < job.planned_end:
         core.ended_early = 1
-        state.free.head[0].level += job.processors
-        add(state.free, job.planned_end, -job.processors)
+    release(state, item, now)
     if options.predict:
         user = state.users[state.predicted[item].user]
         user.older = user.newer
@@ -222,15 +228,14 @@ def correct(state: State, now: float) -> None:
         item = state.predictions[0].job
         core.predicted = heap.pop(state.predictions, core.predicted)
         job, prediction = state.jobs[item], state.predicted[item]
-        if job.start + job.run <= now:
+        if end_of(state, item) <= now:
             continue
         while job.planned_end <= now:
             step = min(prediction.corrections, INCREMENTS.size - 1)
             prediction.corrections += 1
             length = job.planned_end - job.start + INCREMENTS[step]
-            job.planned_end = job.start + min(length, prediction.estimate)
-        add(state.free, now, -job.processors)
-        add(state.free, job.planned_end, job.processors)
+            job.planned_end = job.start + min(length, longest(state, item))
+        extend(state, item, now)
         core.predicted = heap.push(state.predictions, core.predicted, job.planned_end, item)
         core.full = 1
         core.corrected = 1
@@ -244,18 +249,13 @@ def begin(state: State, item: int, now: float) -> None:
     job.planned_end = now + job.planned
     if options.shapes:
         core.demand += job.processors - state.shapes[item].processors  # until now it was the request
-    if job.reserved != now:  # else its place in the profile is that of its reservation
-        if options.backfill == CONSERVATIVE:
-            add(state.free, job.reserved, job.processors)
-            add(state.free, job.reserved + job.planned, -job.processors)
-        state.free.head[0].level -= job.processors
-        add(state.free, job.planned_end, job.processors)
+    occupy(state, item, now)
     core.busy += job.processors
     core.queued -= 1
     if options.accounts:
-        change(state.usage, item, now, options.half_life, 1, job.processors)
+        book_use(state.usage, item, now, options.half_life, 1, job.processors)
     core.running = heap.push(state.running, core.running, now + job.run, item)
-    if options.predict:
+    if options.corrects:
         core.predicted = heap.push(state.predictions, core.predicted, job.planned_end, item)
     put(state.queue.nodes, state.queue.levels, job.rank, NOBODY, np.inf)
     if not options.one_tree:
@@ -266,6 +266,15 @@ def begin(state: State, item: int, now: float) -> None:
 def is_limited(state: State, item: int) -> bool:
     """Return whether a job is passed over now, since its user, group or partition is at a limit."""
     return state.options[0].limits != 0 and at_limit(state.usage, item, state.jobs[item].processors)
+
+
+@inlined
+def take(state: State, item: int, chosen: int) -> None:
+    """Let a job have a shape."""
+    job, shape = state.jobs[item], state.shapes[chosen]
+    job.processors = shape.processors
+    job.planned = shape.planned
+    job.run = shape.run
 
 
 @lean

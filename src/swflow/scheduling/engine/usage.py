@@ -126,7 +126,7 @@ def _used(accounts: np.ndarray, row: int, now: float, half_life: float) -> float
 
 
 @lean
-def share(accounts: np.ndarray, row: int, now: float, half_life: float) -> float:
+def share_of(accounts: np.ndarray, row: int, now: float, half_life: float) -> float:
     """Return an account's usage by now as a share of everybody's; 0 as long as nobody has used anything."""
     if row < 0:
         return 0.0
@@ -159,7 +159,7 @@ def _count(limits: np.ndarray, row: int, jobs: int, processors: int) -> None:
 
 
 @lean
-def change(usage: Usage, item: int, now: float, half_life: float, jobs: int, processors: int) -> None:
+def book_use(usage: Usage, item: int, now: float, half_life: float, jobs: int, processors: int) -> None:
     """Note that a job started (1 job and its processors), or ended (-1 and minus them)."""
     owner = usage.owners[item]
     _book(usage.accounts, _EVERYBODY, now, half_life, processors)
@@ -195,7 +195,7 @@ def at_limit(usage: Usage, item: int, processors: int) -> bool:
 
 # -- formulas that know of owners
 
-_call = caller(15)
+_call_of_owner = caller(15)
 
 
 @lean
@@ -213,12 +213,12 @@ def key_of_owner(
 ) -> float:
     """Return the key of a job by the address of a formula that knows of owners."""
     owner = usage.owners[item]
-    key = _call(
+    key = _call_of_owner(
         formula,
         (
             now, submit, planned, float(processors), attributes[0], attributes[1], attributes[2], attributes[3],
-            attributes[4], owner.partition_id, share(usage.accounts, owner.user, now, half_life),
-            share(usage.accounts, owner.group, now, half_life), owner.user_share, owner.group_share, float(machine),
+            attributes[4], owner.partition_id, share_of(usage.accounts, owner.user, now, half_life),
+            share_of(usage.accounts, owner.group, now, half_life), owner.user_share, owner.group_share, float(machine),
         ),
     )  # fmt: skip
     return math.inf if math.isnan(key) else key
@@ -253,12 +253,12 @@ def keys_of_owners(
     """
     keys = np.empty(submit.size)
     usage = Usage(np.zeros(0, ACCOUNT), owners, np.zeros(0, LIMIT))
-    _fill_keys(formula, submit, planned, processors.astype(np.int64), attributes, usage, keys)
+    _fill_keys_of_owners(formula, submit, planned, processors.astype(np.int64), attributes, usage, keys)
     return keys
 
 
 @lean
-def _fill_keys(
+def _fill_keys_of_owners(
     formula: int,
     submit: np.ndarray,
     planned: np.ndarray,
@@ -269,7 +269,7 @@ def _fill_keys(
 ) -> None:
     for job in range(submit.size):
         owner, at = usage.owners[job], attributes[job]
-        keys[job] = _call(
+        keys[job] = _call_of_owner(
             formula,
             (
                 submit[job], submit[job], planned[job], float(processors[job]), at[0], at[1], at[2], at[3], at[4],

@@ -1,276 +1,254 @@
-"""The availability profile: free processors over the future, as a sorted list of changes kept in blocks."""
+"""Machines whose processors are only counted: what the engine asks of them, answered by an availability profile."""
 
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
-from swflow.scheduling.engine.compiled import lean
-
-#: Changes in a block.
-SIZE = 64
-
-#: From ``time`` on, ``change`` more processors are free.
-CHANGE = np.dtype([("time", np.float64), ("change", np.int64)])
-
-#: A block of changes in order of time: its first time, the sum of its changes, the least and greatest sum of
-#: its first changes (where not ``stale``), how many they are, and the row where they are kept.
-BLOCK = np.dtype(
-    [
-        ("first", np.float64),
-        ("sum", np.int64),
-        ("lowest", np.int64),
-        ("highest", np.int64),
-        ("losses", np.int64),
-        ("count", np.int32),
-        ("row", np.int32),
-        ("stale", np.int64),
-    ]
-)
-
-#: ``level`` processors are free at ``now``; ``found`` is the level where `earliest` last found a place.
-HEAD = np.dtype(
-    [("now", np.float64), ("level", np.int64), ("found", np.int64), ("blocks", np.int64), ("spare", np.int64)]
-)
+from swflow.scheduling.engine import machine as asked
+from swflow.scheduling.engine.compiled import inlined, lean
+from swflow.scheduling.engine.state import CONSERVATIVE, State, take
+from swflow.scheduling.machine.profile import add, earliest, pass_by, refresh
 
 
-class Profile(NamedTuple):
-    """The free processors now and the changes to come; nothing is moved but what lies in one block."""
-
-    head: np.ndarray
-    blocks: np.ndarray
-    changes: np.ndarray
-    spare_rows: np.ndarray
+@inlined
+def _has_room(state: State, coming: int) -> bool:
+    return True
 
 
-def new_profile(processors: int, changes: int) -> Profile:
-    """Make the profile of an idle machine, with room for a number of changes."""
-    # Two neighbours have more than SIZE / 2 changes together, or they would have been merged.
-    rows = 4 * changes // SIZE + 4
-    head = np.zeros(1, HEAD)
-    head["now"] = -np.inf
-    head["level"] = processors
-    head["spare"] = rows
-    return Profile(head, np.empty(rows, BLOCK), np.empty((rows, SIZE), CHANGE), np.arange(rows)[::-1].copy())
-
-
-@lean
-def _shift(blocks: np.ndarray, begin: int, end: int, step: int) -> None:
-    """Move the blocks ``begin`` to ``end`` by one place, forward or back."""
-    count = end - begin
-    for offset in range(count):
-        place = end - 1 - offset if step > 0 else begin + offset
-        blocks[place + step] = blocks[place]
-
-
-@lean
-def _remove_block(profile: Profile, place: int) -> None:
-    head = profile.head[0]
-    profile.spare_rows[head.spare] = profile.blocks[place].row
-    head.spare += 1
-    _shift(profile.blocks, place + 1, head.blocks, -1)
-    head.blocks -= 1
-
-
-@lean
-def _split(profile: Profile, place: int) -> None:
-    """Move the later half of a full block into a new one."""
-    head = profile.head[0]
-    _shift(profile.blocks, place + 1, head.blocks, 1)
-    head.blocks += 1
-    head.spare -= 1
-    old, new = profile.blocks[place], profile.blocks[place + 1]
-    new.row = profile.spare_rows[head.spare]
-    half = SIZE // 2
-    moved = 0
-    for k in range(half):
-        change = profile.changes[old.row, half + k]
-        profile.changes[new.row, k] = change
-        moved += change.change
-    new.first = profile.changes[new.row, 0].time
-    new.count = half
-    old.count = half
-    new.sum = moved
-    old.sum -= moved
-    new.stale = 1
-    old.stale = 1
-
-
-@lean
-def _merge(profile: Profile, place: int) -> None:
-    """Append the next block to this one."""
-    left, right = profile.blocks[place], profile.blocks[place + 1]
-    for k in range(right.count):
-        profile.changes[left.row, left.count + k] = profile.changes[right.row, k]
-    left.count += right.count
-    left.sum += right.sum
-    left.stale = 1
-    _remove_block(profile, place + 1)
-
-
-@lean
-def add(profile: Profile, time: float, change: int) -> None:
-    """Let ``change`` more processors be free from ``time`` on; fewer, if it is negative."""
-    head = profile.head[0]
-    if time <= head.now:
-        head.level += change
-        return
-    blocks = profile.blocks
-    if head.blocks == 0:
-        head.spare -= 1
-        blocks[0].row = profile.spare_rows[head.spare]
-        blocks[0].count = 0
-        blocks[0].sum = 0
-        blocks[0].first = time
-        head.blocks = 1
-    low, high = 0, head.blocks
-    while high - low > 1:
-        middle = (low + high) >> 1
-        if blocks[middle].first <= time:
-            low = middle
-        else:
-            high = middle
-    if blocks[low].count == SIZE:
-        _split(profile, low)
-        if blocks[low + 1].first <= time:
-            low += 1
-    block = blocks[low]
-    row = profile.changes[block.row]
-    block.sum += change
-    block.stale = 1
-
-    count = int(block.count)
-    before, after = 0, count
-    while before < after:
-        middle = (before + after) >> 1
-        if row[middle].time < time:
-            before = middle + 1
-        else:
-            after = middle
-    if before == count or row[before].time != time:
-        for k in range(count, before, -1):
-            row[k] = row[k - 1]
-        row[before].time = time
-        row[before].change = change
-        block.count = count + 1
-        block.first = row[0].time
-        return
-    row[before].change += change
-    if row[before].change != 0:
-        return
-    for k in range(before, count - 1):
-        row[k] = row[k + 1]
-    count -= 1
-    block.count = count
-    if count == 0:
-        _remove_block(profile, low)
-        return
-    block.first = row[0].time
-    if low + 1 < head.blocks and count + blocks[low + 1].count <= SIZE // 2:
-        _merge(profile, low)
-    elif low > 0 and count + blocks[low - 1].count <= SIZE // 2:
-        _merge(profile, low - 1)
-
-
-@lean
-def advance(profile: Profile, now: float) -> None:
-    """Let the time be ``now``: what changes until then has changed."""
-    head = profile.head[0]
+@inlined
+def _move_profile(state: State, now: float) -> None:
+    head = state.free.head[0]
     head.now = now
-    while head.blocks > 0 and profile.blocks[0].first <= now:
-        block = profile.blocks[0]
-        row = profile.changes[block.row]
-        count = int(block.count)
-        gone = 0
-        passed = 0
-        while gone < count and row[gone].time <= now:
-            passed += row[gone].change
-            gone += 1
-        head.level += passed
-        if gone == count:
-            _remove_block(profile, 0)
-            continue
-        for k in range(gone, count):
-            row[k - gone] = row[k]
-        block.count = count - gone
-        block.first = row[0].time
-        block.sum -= passed
-        block.stale = 1
-        if head.blocks > 1 and block.count + profile.blocks[1].count <= SIZE // 2:
-            _merge(profile, 0)
+    if head.blocks > 0 and state.free.blocks[0].first <= now:
+        pass_by(state.free, now)
+
+
+# -- running jobs
+
+
+@inlined
+def _take_count(state: State, item: int, now: float) -> None:
+    job = state.jobs[item]
+    if job.reserved != now:  # else its place in the profile is that of its reservation
+        if state.options[0].backfill == CONSERVATIVE:
+            _free_span(state, item)
+        state.free.head[0].level -= job.processors
+        add(state.free, job.planned_end, job.processors)
+
+
+@inlined
+def _return_count(state: State, item: int, now: float) -> None:
+    job = state.jobs[item]
+    if now < job.planned_end:
+        state.free.head[0].level += job.processors
+        add(state.free, job.planned_end, -job.processors)
+
+
+@inlined
+def _nothing_shared(state: State, now: float, come: bool) -> None:
+    pass
+
+
+@inlined
+def _recorded_end(state: State, item: int) -> float:
+    return state.jobs[item].start + state.jobs[item].run
+
+
+@inlined
+def _estimate_of(state: State, item: int) -> float:
+    return state.predicted[item].estimate
+
+
+@inlined
+def _extend_count(state: State, item: int, now: float) -> None:
+    job = state.jobs[item]
+    add(state.free, now, -job.processors)
+    add(state.free, job.planned_end, job.processors)
+
+
+# -- passes
+
+
+@inlined
+def _count_free(state: State) -> int:
+    return state.options[0].machine - state.now[0].busy - state.now[0].closed
+
+
+@inlined
+def _open_count(state: State, now: float, free: int) -> None:
+    state.steps[0].free = free
+    state.now[0].steps = 1
+    # Who ends now by the plan, but is not yet done, is in the way of a start, though not of a plan.
+    state.now[0].unfinished = state.free.head[0].level - free
+    if state.options[0].windows:
+        _find_steps(state)
+
+
+@inlined
+def _count_is_kept(state: State, now: float) -> bool:
+    return True  # whoever started since leaves it as it is
 
 
 @lean
-def refresh(profile: Profile, place: int) -> None:
-    """Find the least and greatest sum of the first changes of a block."""
-    block = profile.blocks[place]
-    row = profile.changes[block.row]
-    level = row[0].change
-    lowest = highest = level
-    losses = 1 if level < 0 else 0
-    for k in range(1, block.count):
-        level += row[k].change
-        losses += row[k].change < 0
-        lowest = min(lowest, level)
-        highest = max(highest, level)
-    block.lowest = lowest
-    block.highest = highest
-    block.losses = losses
-    block.stale = 0
-
-
-@lean
-def earliest(profile: Profile, width: int, length: float, before: float) -> float:
-    """
-    Return the earliest time at which so many processors are free for so long.
-
-    Parameters
-    ----------
-    profile : Profile
-        The profile.
-    width : int
-        Processors.
-    length : float
-        Seconds.
-    before : float
-        Only times before this are looked for, and what is free from this time on does not matter: give the
-        start of the job's own reservation, or infinity.
-
-    Returns
-    -------
-    float
-        The time; ``before`` if there is none.
-    """
-    head = profile.head[0]
+def _find_steps(state: State) -> None:
+    """Read from the profile what is free now, and after every loss of processors to come."""
+    head, steps = state.free.head[0], state.steps
     level = head.level
-    found = level
-    waiting = level < width
-    candidate = head.now
-    limit = before if waiting else min(candidate + length, before)
+    steps[0].time = head.now
+    steps[0].free = level - state.now[0].unfinished
+    count = 1
     for place in range(head.blocks):
-        block = profile.blocks[place]
-        if block.first >= limit:
-            break
+        block = state.free.blocks[place]
         if block.stale:
-            refresh(profile, place)
-        if (level + block.highest < width) if waiting else (level + block.lowest >= width):
-            level += block.sum
+            refresh(state.free, place)
+        if block.losses == 0:
+            level += block.total
             continue
-        row = profile.changes[block.row]
         for k in range(block.count):
-            if row[k].time >= limit:
-                break
-            level += row[k].change
-            if waiting:
-                if level >= width:
-                    waiting = False
-                    candidate = row[k].time
-                    found = level
-                    limit = min(candidate + length, before)
-            elif level < width:
-                waiting = True
-                limit = before
-        else:
-            continue
-        break
-    head.found = found
-    return before if waiting else candidate
+            change = state.free.changes[block.row, k]
+            level += change.change
+            if change.change < 0:
+                steps[count].time = change.time
+                steps[count].free = level
+                count += 1
+    state.now[0].steps = count
+
+
+@lean
+def _fits(steps: np.ndarray, count: int, processors: int, end: float) -> bool:
+    """Return whether so many processors are free from now to an end."""
+    if processors > steps[0].free:
+        return False
+    for k in range(1, count):
+        if steps[k].time >= end:
+            break
+        if processors > steps[k].free:
+            return False
+    return True
+
+
+@inlined
+def _count_can_start(state: State, item: int, now: float) -> bool:
+    job, count = state.jobs[item], state.now[0].steps
+    if not state.options[0].shapes:
+        return _fits(state.steps, count, job.processors, now + job.planned)
+    chosen = _fastest_fitting(state.steps, count, state.shapes, item, now)
+    if chosen >= 0:
+        take(state, item, chosen)
+    return chosen >= 0
+
+
+@lean
+def _fastest_fitting(steps: np.ndarray, count: int, shapes: np.ndarray, item: int, now: float) -> int:
+    """Return the fastest of a job's shapes that fit now, the narrowest of equals; -1 if none fits."""
+    chosen = -1
+    for k in range(shapes[item].first, shapes[item].end):
+        shape = shapes[k]
+        faster = chosen < 0 or shape.planned < shapes[chosen].planned
+        if faster and _fits(steps, count, shape.processors, now + shape.planned):
+            chosen = k
+    return chosen
+
+
+@inlined
+def _count_started(state: State, item: int, now: float) -> None:
+    """Take its processors from the steps that a job lives through."""
+    job, steps = state.jobs[item], state.steps
+    for k in range(state.now[0].steps):
+        if steps[k].time >= job.planned_end:
+            break
+        steps[k].free -= job.processors
+
+
+@inlined
+def _find_in_profile(state: State, item: int, width: int, length: float, now: float, where: int) -> float:
+    return earliest(state.free, width, length, np.inf)
+
+
+@inlined
+def _reserve_count(state: State, item: int, now: float) -> None:
+    job, free = state.jobs[item], state.free
+    if state.options[0].simple:  # nothing else to come but ends of jobs: the shadow and the extra processors
+        state.steps[1].time = job.reserved
+        state.steps[1].free = free.head[0].found - job.processors
+        state.now[0].steps = 2
+    else:
+        _take_span(state, item)
+        _find_steps(state)
+
+
+@inlined
+def _unreserve_count(state: State, item: int) -> None:
+    if not state.options[0].simple:
+        _free_span(state, item)
+
+
+# -- reservations
+
+
+@lean
+def _take_span(state: State, item: int) -> None:
+    """Take the processors of a job's reservation out of the profile."""
+    job = state.jobs[item]
+    if job.reserved < np.inf:
+        add(state.free, job.reserved, -job.processors)
+        add(state.free, job.reserved + job.planned, job.processors)
+
+
+@lean
+def _free_span(state: State, item: int) -> None:
+    """Give them back."""
+    job = state.jobs[item]
+    if job.reserved < np.inf:
+        add(state.free, job.reserved, job.processors)
+        add(state.free, job.reserved + job.planned, -job.processors)
+
+
+@inlined
+def _move_count(state: State, item: int, now: float) -> None:
+    job = state.jobs[item]
+    time = earliest(state.free, job.processors, job.planned, job.reserved)
+    if time < job.reserved:
+        _free_span(state, item)
+        job.reserved = time
+        _take_span(state, item)
+
+
+@inlined
+def _no_table(state: State, now: float) -> None:
+    pass  # the profile needs none
+
+
+@inlined
+def _count_can_begin(state: State, item: int) -> bool:
+    return state.now[0].busy + state.jobs[item].processors <= state.options[0].machine
+
+
+#: What counted processors answer.
+COUNTED: dict[Any, Any] = {
+    asked.room: _has_room,
+    asked.move_on: _move_profile,
+    asked.occupy: _take_count,
+    asked.release: _return_count,
+    asked.settle: _nothing_shared,
+    asked.end_of: _recorded_end,
+    asked.longest: _estimate_of,
+    asked.extend: _extend_count,
+    asked.free_now: _count_free,
+    asked.open_pass: _open_count,
+    asked.is_kept: _count_is_kept,
+    asked.can_start: _count_can_start,
+    asked.started: _count_started,
+    asked.find: _find_in_profile,
+    asked.reserve: _reserve_count,
+    asked.unreserve: _unreserve_count,
+    asked.hold: _take_span,
+    asked.let_go: _free_span,
+    asked.move_forward: _move_count,
+    asked.renew: _no_table,
+    asked.can_begin: _count_can_begin,
+    asked.serve_in_table: _no_table,
+    asked.open_plan: _no_table,
+    asked.plan: _take_span,
+    asked.drop: _free_span,
+}

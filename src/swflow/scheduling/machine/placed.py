@@ -1,22 +1,27 @@
-"""Simulation kernel for machines whose processors are numbered: who runs when, and where."""
+"""Machines of numbered processors: what the engine asks of them, answered by sets of processors and a timetable."""
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from swflow.compilation import njit
-from swflow.errors import SwflowError
-from swflow.jobs import check_arrays
-from swflow.scheduling.engine.queue import dynamic_key
-from swflow.scheduling.engine.simulation import checked_windows, order_of
+from swflow.scheduling.engine import heap
+from swflow.scheduling.engine import machine as asked
+from swflow.scheduling.engine.compiled import inlined, lean
+from swflow.scheduling.engine.heap import ELEMENT
+from swflow.scheduling.engine.machine import AHEAD, STANDING
+from swflow.scheduling.engine.queue import NOBODY, following, put
+from swflow.scheduling.engine.state import CONSERVATIVE, State, begin, line_up, take
 from swflow.scheduling.machine.places import (
     ALLOCATIONS,
     BEST_CONTIGUOUS,
     FIRST_CONTIGUOUS,
+    FIRST_FIT,
     LEAST_SHARED,
     LONGEST_IDLE,
+    NO_PLACES,
     THRESHOLD,
+    assign,
     choose,
     fill,
     holds,
@@ -24,1483 +29,915 @@ from swflow.scheduling.machine.places import (
     longest_run,
     next_in,
     next_out,
+    remove,
     size_of,
     sort_by_key,
     take_lowest,
 )
 from swflow.scheduling.machine.shared import (
-    MOST_PENALTY,
-    NOTHING_SHARED,
     Resources,
     Sharing,
     choose_least_shared,
     enter_in_plan,
     leave_in_plan,
-    longest_stretch,
+    limit_of,
     new_sharing,
-    penalty_of,
     share,
     whole_nodes,
 )
 from swflow.scheduling.machine.timetable import (
     Timetable,
-    advance,
     choose_later,
     earliest_step,
+    forget_past,
+    keep,
     new_timetable,
-    occupy,
     reset,
     steps_of,
     vacate,
-    with_room,
 )
 
-#: The orders of the queue, as the kernel numbers them: by arrival, by given keys, or by a formula that changes.
-FCFS, GIVEN, FORMULA = range(3)
+#: What is constant: the allocation.
+MANNER = np.dtype([("allocation", np.int64)])
 
-#: The kernel's numbers for backfilling with many reservations; otherwise it is told how many jobs have one.
-CONSERVATIVE, RESERVATION_TABLE = -1, -2
+#: What changes: where next-fit goes on; how many ranges are in the pool; rows that reservations gave back, and the
+#: first that none had; jobs that came or went since the shared resources were last looked at; who started since the
+#: head got its reservation; the head of a reservation table; whether this pass has a timetable; and windows that ended.
+COUNTERS = np.dtype(
+    [
+        ("pointer", np.int64),
+        ("ranges", np.int64),
+        ("spare_rows", np.int64),
+        ("fresh_row", np.int64),
+        ("moved", np.int64),
+        ("started", np.int64),
+        ("head", np.int64),
+        ("planned", np.int64),
+        ("windows", np.int64),
+    ]
+)
 
-#: Seconds by which a prediction grows, one after the other, each time that a job outruns it.
-INCREMENTS = np.array([60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000], np.float64)
-
-_NONE = np.uint64(0)
-
-# Places in State.numbers.
-_FREE, _RUNNING, _QUEUED, _POINTER, _RANGES, _HEAD, _STARTED, _ROWS, _LEAVING, _MOVED = range(10)
-
-
-class Jobs(NamedTuple):
-    """The jobs, in order of (submit time, job id): what is known of them, and what the simulation finds."""
-
-    submit: np.ndarray
-    run: np.ndarray
-    planned: np.ndarray  # what the scheduler takes for the run time; predictions change it
-    processors: np.ndarray
-    start: np.ndarray  # NaN while the job waits
-    until: np.ndarray  # planned end; of a waiting job with a reservation, the reservation's start
-    first_range: np.ndarray
-    ranges: np.ndarray  # how many ranges of processors the job has
-    row: np.ndarray  # where a reservation's processors are kept; -1 without one
-    key: np.ndarray
-    backfill_key: np.ndarray
+#: Where a job is: its first range of processors and how many it has; the row of its reservation, -1 without one.
+PLACEMENT = np.dtype([("first", np.int64), ("ranges", np.int32), ("row", np.int32)])
 
 
-class State(NamedTuple):
-    """The machine, its queue and who runs."""
+class Spots(NamedTuple):
+    """
+    What reservations leave to those who start in a pass.
 
-    numbers: np.ndarray
-    free: np.ndarray
-    # A heap by (true end, job), and a list sorted by planned end.
-    ends: np.ndarray
-    enders: np.ndarray
-    where: np.ndarray  # the place of a running job in the heap
-    planned_ends: np.ndarray
-    planned_jobs: np.ndarray
-    queue: np.ndarray
-    backfill_queue: np.ndarray
-    widths: np.ndarray  # the processors of the jobs of the backfill queue, for a quick look
-    spare: np.ndarray
-    leaving: np.ndarray  # who started in this pass
-    moved: np.ndarray  # who came or went since the shared resources were last looked at
+    Of the steps of a pass, the first is now and each other one a blocker, a reservation or a window, in order of their
+    starts: ``open`` has the processors that it and those before it leave. A step's ``free`` is the widest job that
+    these hold; while ``stale``, the widest that they held before the last starts.
+    """
+
+    open: np.ndarray
+    blocked: np.ndarray
+    stale: np.ndarray
+
+
+class Placed(NamedTuple):
+    """The processors of a machine."""
+
+    manner: np.ndarray
+    now: np.ndarray
+    jobs: np.ndarray
+    pool: np.ndarray  # ranges of processors
+    bits: np.ndarray  # who is free
+    ends: np.ndarray  # the running jobs by planned end, then in order of their starts
+    spots: Spots
+    work: np.ndarray  # scratch; the first set is the last one found
+    held: np.ndarray  # the processors of reservations that stay
+    spare_rows: np.ndarray
+    table: Timetable
+    ahead: Timetable  # of the whole queue
+    windows: np.ndarray
     # Since when a processor idles (if busy: until when by plan), and the idle ones, a list sorted by that.
     idle_since: np.ndarray
     idle_next: np.ndarray
     idle_previous: np.ndarray
+    items: np.ndarray  # scratch
+    moved: np.ndarray
     sharing: Sharing
 
 
-class Blockers(NamedTuple):
-    """
-    What a start may not run into: reservations and maintenance windows, sorted by their start.
+def new_places(
+    machine: int,
+    count: int,
+    allocation: str,
+    lookahead: int,
+    windows: Sequence[tuple[float, float, int]],
+    resources: Resources | None,
+    plans_ahead: bool,
+    widest: int,
+) -> Placed:
+    """Make an idle machine for ``count`` jobs, with sets as large as the ``widest`` machine needs them."""
+    words = (widest + 63) >> 6
+    running = min(machine, count) + 1
+    number = ALLOCATIONS[allocation]
+    manner, now, jobs = np.zeros(1, MANNER), np.zeros(1, COUNTERS), np.zeros(count, PLACEMENT)
+    manner["allocation"] = number
+    now["head"], jobs["row"] = -1, -1
+    idle = machine + 1 if number == LONGEST_IDLE else 1
+    blockers = len(windows) + lookahead + 2
+    bits = np.zeros(words, np.uint64)
+    fill(bits, 0, machine - 1)
+    order = np.arange(machine)  # of the idle processors; the last place is both ends of their list
+    following_one, previous = np.append(order + 1, 0), np.append(order - 1, machine - 1)
+    previous[0] = machine
+    return Placed(
+        manner=manner,
+        now=now,
+        jobs=jobs,
+        pool=np.empty((count + machine, 2), np.int32),
+        bits=bits,
+        ends=np.empty(running, ELEMENT),
+        spots=Spots(*np.zeros((2, blockers, words), np.uint64), np.zeros(blockers, np.bool_)),
+        work=np.zeros((5, words), np.uint64),
+        held=np.empty((2, words), np.uint64),
+        spare_rows=np.empty(2, np.int64),
+        table=new_timetable(16 + 2 * len(windows), words),
+        ahead=new_timetable(16 + 2 * len(windows) if plans_ahead else 0, words),
+        windows=np.array(windows, np.float64).reshape(-1, 3),
+        idle_since=np.full(idle, -np.inf),
+        idle_next=following_one if idle > 1 else np.empty(1, np.int64),
+        idle_previous=previous if idle > 1 else np.empty(1, np.int64),
+        items=np.empty((2, idle), np.int64),
+        moved=np.empty(running if resources else 0, np.int64),
+        sharing=new_sharing(resources, count, machine, number == THRESHOLD),
+    )
 
-    ``open[c]`` is the set of the free processors that the first ``c`` of them leave, and ``fitting[c]`` the
-    widest job that it holds; while ``stale[c]``, the widest that it held before the last starts.
-    """
 
-    starts: np.ndarray
-    places: np.ndarray
-    open: np.ndarray
-    fitting: np.ndarray
-    stale: np.ndarray
-    number: np.ndarray
+def larger(places: Placed) -> Placed:
+    """Return the same with twice the room for ranges, reservations and what is planned, here or at several machines."""
+
+    def doubled(array: np.ndarray, axis: int) -> np.ndarray:
+        return np.concatenate([array, np.empty_like(array)], axis)
+
+    def doubled_table(table: Timetable) -> Timetable:
+        times, slots, sizes, spare = (doubled(one, -1) for one in (table.times, table.slots, table.sizes, table.spare))
+        return Timetable(times, slots, doubled(table.free, -2), sizes, spare, table.numbers)
+
+    return places._replace(
+        pool=doubled(places.pool, -2),
+        held=doubled(places.held, -2),
+        spare_rows=doubled(places.spare_rows, -1),
+        table=doubled_table(places.table),
+        ahead=doubled_table(places.ahead),
+    )
+
+
+@inlined
+def _has_places(state: State, coming: int) -> bool:
+    options, core, places = state.options[0], state.now[0], state.free
+    waiting = core.queued + coming
+    around = core.running + waiting + options.windows
+    enough = places.now[0].ranges + options.machine <= places.pool.shape[0]
+    enough &= places.ahead.times.size == 0 or 2 * around + 8 <= places.ahead.times.size
+    if options.backfill >= CONSERVATIVE:
+        enough &= waiting <= places.held.shape[0] and 2 * around + 8 <= places.table.times.size
+    elif options.lookahead > 1 or options.windows > 0:
+        around = min(core.running + waiting, options.machine) + min(options.lookahead, waiting) + options.windows
+        enough &= 2 * around + 8 <= places.table.times.size
+    return enough
+
+
+@inlined
+def _move_places(state: State, now: float) -> None:
+    options, places = state.options[0], state.free
+    if options.backfill >= CONSERVATIVE:
+        if steps_of(places.table) == 0:
+            _plan_running(state, now)
+        forget_past(places.table, now)
+    if options.windows and places.manner[0].allocation == LONGEST_IDLE:
+        _reopen_idle(state, now)
+
+
+@lean
+def _reopen_idle(state: State, now: float) -> None:
+    """Let the processors of windows that ended idle since then."""
+    places, ends, machine = state.free, state.window_ends, state.options[0].machine
+    counters = places.now[0]
+    if counters.windows >= ends.size or ends[counters.windows].time > now:
+        return
+    while counters.windows < ends.size and ends[counters.windows].time <= now:
+        counters.windows += 1
+    for window in range(state.options[0].windows):
+        until = places.windows[window, 1]
+        if until <= now:
+            for place in range(machine - int(places.windows[window, 2]), machine):
+                places.idle_since[place] = max(places.idle_since[place], until)
+    count = 0
+    place = next_in(places.bits, 0, machine)
+    while place < machine:
+        places.items[0, count] = place
+        count += 1
+        place = next_in(places.bits, place + 1, machine)
+    sort_by_key(places.items[0], places.idle_since, count, places.items[1])
+    before = machine
+    for index in range(count):
+        place = places.items[0, index]
+        places.idle_next[before] = place
+        places.idle_previous[place] = before
+        before = place
+    places.idle_next[before] = machine
+    places.idle_previous[machine] = before
 
 
 # -- running jobs
 
 
-@njit
-def _rise(state: State, place: int, end: float, job: int) -> None:
-    """Put a job at a place of the heap, or further up where it belongs."""
-    ends, enders = state.ends, state.enders
-    while place > 0:
-        parent = (place - 1) >> 1
-        if ends[parent] < end or (ends[parent] == end and enders[parent] < job):
-            break
-        ends[place] = ends[parent]
-        enders[place] = enders[parent]
-        state.where[enders[place]] = place
-        place = parent
-    ends[place] = end
-    enders[place] = job
-    state.where[job] = place
+@inlined
+def _take_places(state: State, item: int, now: float) -> None:
+    """Give a job the set of processors that was found last."""
+    places, job = state.free, state.jobs[item]
+    placement, counters = places.jobs[item], places.now[0]
+    if placement.row >= 0:
+        _free_row(places.jobs, places.spare_rows, places.now, item)
+    remove(places.bits, places.work[0])
+    end = _write_ranges(places.work[0], places.pool, counters.ranges, state.options[0].machine)
+    placement.first = counters.ranges
+    placement.ranges = end - counters.ranges
+    counters.ranges = end
+    counters.pointer = (places.pool[end - 1, 1] + 1) % state.options[0].machine
+    if places.manner[0].allocation == LONGEST_IDLE:
+        _end_idleness(state, item)
+    _insert_end(places.ends, state.now[0].running, job.planned_end, item)
+    if places.moved.size > 0:
+        places.moved[counters.moved] = item
+        counters.moved += 1
+        enter_in_plan(places.sharing, places.sharing.usage, places.pool, placement.first, placement.ranges, item)
 
 
-@njit
-def _sink(state: State, place: int, size: int, end: float, job: int) -> None:
-    """Put a job at a place of the heap of ``size`` jobs, or further down where it belongs."""
-    ends, enders = state.ends, state.enders
-    while True:
-        child = 2 * place + 1
-        if child >= size:
-            break
-        other = child + 1
-        if other < size and (
-            ends[other] < ends[child] or (ends[other] == ends[child] and enders[other] < enders[child])
-        ):
-            child = other
-        if end < ends[child] or (end == ends[child] and job < enders[child]):
-            break
-        ends[place] = ends[child]
-        enders[place] = enders[child]
-        state.where[enders[place]] = place
-        place = child
-    ends[place] = end
-    enders[place] = job
-    state.where[job] = place
+@lean
+def _write_ranges(bits: np.ndarray, pool: np.ndarray, at: int, machine: int) -> int:
+    """Write the ranges of a set into the pool; return where they end."""
+    first = next_in(bits, 0, machine)
+    while first < machine:
+        after = next_out(bits, first, machine)
+        pool[at, 0] = first
+        pool[at, 1] = after - 1
+        at += 1
+        first = next_in(bits, after, machine)
+    return at
 
 
-@njit
-def _share(jobs: Jobs, state: State, pool: np.ndarray, now: float, come: bool) -> None:
-    """Let those who came or went change the shadows of their nodes, and the ends of their neighbours."""
-    sharing, numbers = state.sharing, state.numbers
-    moved = state.moved[: numbers[_MOVED]]
-    count = share(sharing, pool, jobs.first_range, jobs.ranges, jobs.start, jobs.run, now, moved, come)
-    numbers[_MOVED] = 0
-    for index in range(count):
-        job = sharing.place[index].changed
-        place, end = state.where[job], sharing.job[job].end
-        if end <= state.ends[place]:
-            _rise(state, place, end, job)
-        else:
-            _sink(state, place, numbers[_RUNNING], end, job)
-
-
-@njit
-def _insert_planned(state: State, count: int, end: float, job: int) -> None:
-    """Insert a job into the ``count`` running ones that are sorted by planned end."""
+@lean
+def _insert_end(ends: np.ndarray, count: int, time: float, item: int) -> None:
+    """Insert a job into ``count`` jobs that are sorted by their planned ends, behind its equals."""
     place = count
-    while place > 0 and state.planned_ends[place - 1] > end:
-        state.planned_ends[place] = state.planned_ends[place - 1]
-        state.planned_jobs[place] = state.planned_jobs[place - 1]
+    while place > 0 and ends[place - 1].time > time:
+        ends[place].time = ends[place - 1].time
+        ends[place].job = ends[place - 1].job
         place -= 1
-    state.planned_ends[place] = end
-    state.planned_jobs[place] = job
+    ends[place].time = time
+    ends[place].job = item
 
 
-@njit
-def _remove_planned(state: State, count: int, job: int) -> None:
-    """Remove a job from the ``count`` running ones that are sorted by planned end."""
+@lean
+def _remove_end(ends: np.ndarray, count: int, item: int) -> None:
+    """Remove a job from ``count`` jobs."""
     place = 0
-    while state.planned_jobs[place] != job:
+    while ends[place].job != item:
         place += 1
     for later in range(place + 1, count):
-        state.planned_ends[later - 1] = state.planned_ends[later]
-        state.planned_jobs[later - 1] = state.planned_jobs[later]
+        ends[later - 1].time = ends[later].time
+        ends[later - 1].job = ends[later].job
 
 
-@njit
-def _begin(
-    jobs: Jobs, state: State, pool: np.ndarray, now: float, job: int, places: np.ndarray, allocation: int, machine: int
-) -> None:
-    """Start a job on a set of free processors."""
-    numbers = state.numbers
-    jobs.start[job] = now
-    jobs.until[job] = now + jobs.planned[job]
-    jobs.first_range[job] = numbers[_RANGES]
-    first = next_in(places, 0, machine)
-    while first < machine:
-        after = next_out(places, first, machine)
-        pool[numbers[_RANGES], 0] = first
-        pool[numbers[_RANGES], 1] = after - 1
-        numbers[_RANGES] += 1
-        numbers[_POINTER] = after % machine
-        if allocation == LONGEST_IDLE:
-            for place in range(first, after):
-                before, behind = state.idle_previous[place], state.idle_next[place]
-                state.idle_next[before] = behind
-                state.idle_previous[behind] = before
-                state.idle_since[place] = jobs.until[job]
-        first = next_in(places, after, machine)
-    jobs.ranges[job] = numbers[_RANGES] - jobs.first_range[job]
-    for word in range(places.size):
-        state.free[word] &= ~places[word]
-    _insert_planned(state, numbers[_RUNNING], jobs.until[job], job)
-    _rise(state, numbers[_RUNNING], now + jobs.run[job], job)
-    numbers[_RUNNING] += 1
-    numbers[_FREE] -= jobs.processors[job]
-    numbers[_STARTED] += 1
-    state.leaving[numbers[_LEAVING]] = job
-    numbers[_LEAVING] += 1
-    if state.moved.size > 0:
-        state.moved[numbers[_MOVED]] = job
-        numbers[_MOVED] += 1
-        enter_in_plan(state.sharing, state.sharing.usage, pool, jobs.first_range[job], jobs.ranges[job], job)
+@lean
+def _end_idleness(state: State, item: int) -> None:
+    """Take the processors of a job that starts out of the list of the idle ones."""
+    places = state.free
+    placement, until = places.jobs[item], state.jobs[item].planned_end
+    for index in range(placement.first, placement.first + placement.ranges):
+        for place in range(places.pool[index, 0], places.pool[index, 1] + 1):
+            before, behind = places.idle_previous[place], places.idle_next[place]
+            places.idle_next[before] = behind
+            places.idle_previous[behind] = before
+            places.idle_since[place] = until
 
 
-@njit
-def _complete(
-    jobs: Jobs, state: State, pool: np.ndarray, now: float, allocation: int, machine: int, places: np.ndarray
-) -> int:
-    """Let the first of the running jobs end; return it, and its processors in ``places``."""
-    numbers = state.numbers
-    job = state.enders[0]
-    last = numbers[_RUNNING] - 1
-    _sink(state, 0, last, state.ends[last], state.enders[last])
-    _remove_planned(state, numbers[_RUNNING], job)
-    numbers[_RUNNING] -= 1
-    numbers[_FREE] += jobs.processors[job]
-    if state.moved.size > 0:
-        state.moved[numbers[_MOVED]] = job
-        numbers[_MOVED] += 1
-    places[:] = _NONE
-    # The processors idle from now on, so they go to the end of the idle ones, in order among equals.
-    before = machine
-    if allocation == LONGEST_IDLE:
-        before = state.idle_previous[machine]
-        while before != machine and state.idle_since[before] >= now:
-            before = state.idle_previous[before]
-    for index in range(jobs.first_range[job], jobs.first_range[job] + jobs.ranges[job]):
-        first, last = int(pool[index, 0]), int(pool[index, 1])
-        fill(state.free, first, last)
-        fill(places, first, last)
-        if allocation == LONGEST_IDLE:
-            for place in range(first, last + 1):
-                state.idle_since[place] = now
-                behind = state.idle_next[before]
-                while behind != machine and behind < place:
-                    before, behind = behind, state.idle_next[behind]
-                state.idle_next[before] = place
-                state.idle_previous[place] = before
-                state.idle_next[place] = behind
-                state.idle_previous[behind] = place
-                before = place
-    return job
+@lean
+def _begin_idleness(state: State, item: int, now: float) -> None:
+    """Put the processors of a job that ended to the end of the idle ones, in order among equals."""
+    places, machine = state.free, state.options[0].machine
+    placement = places.jobs[item]
+    before = places.idle_previous[machine]
+    while before != machine and places.idle_since[before] >= now:
+        before = places.idle_previous[before]
+    for index in range(placement.first, placement.first + placement.ranges):
+        for place in range(places.pool[index, 0], places.pool[index, 1] + 1):
+            places.idle_since[place] = now
+            behind = places.idle_next[before]
+            while behind != machine and behind < place:
+                before, behind = behind, places.idle_next[behind]
+            places.idle_next[before] = place
+            places.idle_previous[place] = before
+            places.idle_next[place] = behind
+            places.idle_previous[behind] = place
+            before = place
 
 
-@njit
-def _places_of(jobs: Jobs, pool: np.ndarray, job: int, places: np.ndarray) -> None:
-    """Find the processors of a job that was started."""
-    places[:] = _NONE
-    for index in range(jobs.first_range[job], jobs.first_range[job] + jobs.ranges[job]):
-        fill(places, int(pool[index, 0]), int(pool[index, 1]))
+@lean
+def _add_places(places: Placed, item: int, bits: np.ndarray) -> None:
+    """Add the processors of a job that was started to a set."""
+    placement = places.jobs[item]
+    for index in range(placement.first, placement.first + placement.ranges):
+        fill(bits, int(places.pool[index, 0]), int(places.pool[index, 1]))
 
 
-@njit
-def _relink_idle(state: State, machine: int) -> None:
-    """Make the list of the idle processors anew."""
-    items = np.empty(machine, np.int64)
-    count = 0
-    place = next_in(state.free, 0, machine)
-    while place < machine:
-        items[count] = place
-        count += 1
-        place = next_in(state.free, place + 1, machine)
-    sort_by_key(items, state.idle_since, count, np.empty(machine, np.int64))
-    before = machine
+@inlined
+def _return_places(state: State, item: int, now: float) -> None:
+    places, job = state.free, state.jobs[item]
+    counters = places.now[0]
+    if places.manner[0].allocation == LONGEST_IDLE:
+        _begin_idleness(state, item, now)
+    _add_places(places, item, places.bits)
+    _remove_end(places.ends, state.now[0].running + 1, item)
+    if places.moved.size > 0:
+        places.moved[counters.moved] = item
+        counters.moved += 1
+        if places.sharing.slows:
+            job.run = now - job.start
+            places.sharing.job[item].end = now
+    if state.options[0].backfill == CONSERVATIVE and now < job.planned_end:
+        _vacate_early(state, item, now)
+
+
+@lean
+def _vacate_early(state: State, item: int, now: float) -> None:
+    """Give the rest of a job's time back, but not what windows have of it."""
+    places = state.free
+    places.work[3, :] = NO_PLACES
+    _add_places(places, item, places.work[3])
+    vacate(places.table, places.work[3], now, state.jobs[item].planned_end)
+    _plan_windows(state, places.table)
+
+
+@inlined
+def _settle_shares(state: State, now: float, come: bool) -> None:
+    places = state.free
+    if places.moved.size > 0 and (places.now[0].moved > 0 or (come and places.sharing.numbers[1] > 0)):
+        _share_out(state, now, come)
+
+
+@lean
+def _share_out(state: State, now: float, come: bool) -> None:
+    """Let those who came or went change the shadows of their nodes, and the ends of their neighbours."""
+    places = state.free
+    sharing, counters = places.sharing, places.now[0]
+    moved = places.moved[: counters.moved]
+    count = share(sharing, places.pool, places.jobs, state.jobs, now, moved, come)
+    counters.moved = 0
     for index in range(count):
-        state.idle_next[before] = items[index]
-        state.idle_previous[items[index]] = before
-        before = items[index]
-    state.idle_next[before] = machine
-    state.idle_previous[machine] = before
+        item = sharing.place[index].changed
+        heap.change(state.running, state.now[0].running, sharing.job[item].end, item)
 
 
-@njit
-def _choose_idle(state: State, eligible: np.ndarray, width: int, machine: int, chosen: np.ndarray) -> None:
+@inlined
+def _end_with_others(state: State, item: int) -> float:
+    if state.free.sharing.slows:
+        return state.free.sharing.job[item].end
+    return state.jobs[item].start + state.jobs[item].run
+
+
+@inlined
+def _longest_with_others(state: State, item: int) -> float:
+    if state.free.sharing.slows:
+        return state.free.sharing.job[item].allowed
+    return state.predicted[item].estimate
+
+
+@inlined
+def _extend_places(state: State, item: int, now: float) -> None:
+    places, until = state.free, state.jobs[item].planned_end
+    placement = places.jobs[item]
+    _remove_end(places.ends, state.now[0].running, item)
+    _insert_end(places.ends, state.now[0].running - 1, until, item)
+    if state.options[0].backfill == CONSERVATIVE:
+        places.work[3, :] = NO_PLACES
+        _add_places(places, item, places.work[3])
+        keep(places.table, places.work[3], now, until)
+    if places.manner[0].allocation == LONGEST_IDLE:
+        for index in range(placement.first, placement.first + placement.ranges):
+            for place in range(places.pool[index, 0], places.pool[index, 1] + 1):
+                places.idle_since[place] = until
+
+
+# -- passes
+
+
+@inlined
+def _count_idle(state: State) -> int:
+    return state.options[0].machine - state.now[0].busy
+
+
+@inlined
+def _open_places(state: State, now: float, free: int) -> None:
+    places = state.free
+    places.now[0].planned = 0
+    places.now[0].started = 0
+    state.now[0].steps = 1
+    assign(places.spots.open[0], places.bits)
+    places.spots.stale[0] = True
+    state.steps[0].free = free
+    if state.options[0].windows:
+        _block_windows(state, now)
+
+
+@lean
+def _block_windows(state: State, now: float) -> None:
+    places, machine = state.free, state.options[0].machine
+    for window in range(state.options[0].windows):
+        if places.windows[window, 1] > now:
+            places.work[3, :] = NO_PLACES
+            fill(places.work[3], machine - int(places.windows[window, 2]), machine - 1)
+            _block(places.spots, state.steps, state.now, places.windows[window, 0], places.work[3])
+
+
+@lean
+def _block(spots: Spots, steps: np.ndarray, now: np.ndarray, start: float, blocked: np.ndarray) -> None:
+    """Add a blocker: who starts now and ends after its start must not be on its processors."""
+    place = now[0].steps
+    while place > 1 and steps[place - 1].time > start:
+        steps[place].time = steps[place - 1].time
+        assign(spots.blocked[place], spots.blocked[place - 1])
+        place -= 1
+    steps[place].time = start
+    assign(spots.blocked[place], blocked)
+    now[0].steps += 1
+    for index in range(place, now[0].steps):
+        assign(spots.open[index], spots.open[index - 1])
+        remove(spots.open[index], spots.blocked[index])
+        steps[index].free = steps[index - 1].free
+        spots.stale[index] = True
+
+
+@inlined
+def _places_are_kept(state: State, now: float) -> bool:
+    """
+    Return whether the head would be promised the same processors at the same time.
+
+    Whoever was backfilled ends before that time or is elsewhere, so that the head finds the same room; but the choice
+    in it may depend on more than the processors that it takes.
+    """
+    places = state.free
+    allocation = places.manner[0].allocation
+    if places.now[0].started == 0 or state.now[0].steps < 2:
+        return True
+    if allocation in (FIRST_FIT, FIRST_CONTIGUOUS):
+        return True
+    if state.options[0].shapes:
+        return False
+    places.now[0].started = 0
+    return _same_for_head(state, now)
+
+
+@lean
+def _same_for_head(state: State, now: float) -> bool:
+    places = state.free
+    head = state.held[0]
+    if _find_for_head(state, head, state.jobs[head].processors, now) != state.steps[1].time:
+        return False
+    same = True
+    for word in range(places.bits.size):
+        same &= places.work[0, word] == places.spots.blocked[1, word]
+    return same
+
+
+@inlined
+def _places_can_start(state: State, item: int, now: float) -> bool:
+    job = state.jobs[item]
+    if not state.options[0].shapes:
+        return _leaves_room(state, item, job.processors, now + job.planned)
+    chosen = -1
+    for k in range(state.shapes[item].first, state.shapes[item].end):
+        shape = state.shapes[k]
+        if chosen >= 0 and shape.planned >= state.shapes[chosen].planned:
+            continue
+        if _leaves_room(state, item, shape.processors, now + shape.planned):
+            chosen = k
+    if chosen >= 0:
+        take(state, item, chosen)
+    return chosen >= 0
+
+
+@inlined
+def _leaves_room(state: State, item: int, width: int, end: float) -> bool:
+    """Return whether a job can start now and end then, after choosing its processors."""
+    places, machine = state.free, state.options[0].machine
+    allocation = places.manner[0].allocation
+    group = _group_with_room(places.spots, state.steps, state.now[0].steps, allocation, machine, width, end)
+    found = group >= 0
+    if found:
+        eligible, chosen = places.spots.open[group], places.work[1]
+        if allocation == LONGEST_IDLE:
+            _choose_idle(places, eligible, width, machine, chosen)
+        elif allocation >= LEAST_SHARED:
+            limit = limit_of(places.sharing, item, width, machine)
+            usage = places.sharing.usage
+            found = choose_least_shared(places.sharing, usage, eligible, width, item, limit, machine, chosen)
+        else:
+            found = choose(eligible, width, allocation, places.now[0].pointer, machine, chosen)
+        if found:
+            assign(places.work[0], chosen)
+    return found
+
+
+@lean
+def _group_with_room(
+    spots: Spots, steps: np.ndarray, count: int, allocation: int, machine: int, width: int, end: float
+) -> int:
+    """Return the last of the steps that begin before an end if it has room for so many processors, else -1."""
+    low, high = 1, count
+    while low < high:
+        middle = (low + high) >> 1
+        if steps[middle].time < end:
+            low = middle + 1
+        else:
+            high = middle
+    group = low - 1
+    if width <= steps[group].free and spots.stale[group]:
+        _look_again(spots, steps, group, allocation, machine)
+    return group if width <= steps[group].free else -1
+
+
+@lean
+def _look_again(spots: Spots, steps: np.ndarray, group: int, allocation: int, machine: int) -> None:
+    """Find the widest job that the processors of a step hold."""
+    spots.stale[group] = False
+    if allocation in (FIRST_CONTIGUOUS, BEST_CONTIGUOUS):
+        steps[group].free = longest_run(spots.open[group], machine)
+    else:
+        steps[group].free = size_of(spots.open[group])
+
+
+@lean
+def _choose_idle(places: Placed, eligible: np.ndarray, width: int, machine: int, chosen: np.ndarray) -> None:
     """Choose those of the eligible processors, free now, that idle for longest."""
-    chosen[:] = _NONE
+    chosen[:] = NO_PLACES
     for word in range(eligible.size):
-        if eligible[word] & ~state.free[word] != _NONE:
+        if eligible[word] & ~places.bits[word] != NO_PLACES:
             # Among them are some whose job ends now without being done yet: these are in no list.
-            items = np.empty(machine, np.int64)
+            items = places.items[0]
             count = 0
             place = next_in(eligible, 0, machine)
             while place < machine:
                 items[count] = place
                 count += 1
                 place = next_in(eligible, place + 1, machine)
-            sort_by_key(items, state.idle_since, count, np.empty(machine, np.int64))
+            sort_by_key(items, places.idle_since, count, places.items[1])
             for index in range(width):
                 fill(chosen, items[index], items[index])
             return
-    place = state.idle_next[machine]
+    place = places.idle_next[machine]
     while width > 0:
         if holds(eligible, place):
             fill(chosen, place, place)
             width -= 1
-        place = state.idle_next[place]
+        place = places.idle_next[place]
 
 
-@njit
-def _choose_now(
-    state: State, eligible: np.ndarray, job: int, width: int, allocation: int, machine: int, chosen: np.ndarray
-) -> bool:
-    """Choose among processors that are free now, and enough; with a threshold there may be none that will do."""
-    if allocation == LONGEST_IDLE:
-        _choose_idle(state, eligible, width, machine, chosen)
-    elif allocation >= LEAST_SHARED:
-        limit = state.sharing.job[job].limit
-        return choose_least_shared(state.sharing, state.sharing.usage, eligible, width, job, limit, machine, chosen)
-    else:
-        choose(eligible, width, allocation, state.numbers[_POINTER], machine, chosen)
-    return True
+@inlined
+def _places_started(state: State, item: int, now: float) -> None:
+    places = state.free
+    places.now[0].started += 1
+    _shut_out(places.spots, state.now[0].steps, places.work[0])
+    _look_again(places.spots, state.steps, 0, places.manner[0].allocation, state.options[0].machine)  # to be exact
+    if places.now[0].planned:
+        keep(places.table, places.work[0], now, state.jobs[item].planned_end)
 
 
-# -- the queue
+@lean
+def _shut_out(spots: Spots, count: int, taken: np.ndarray) -> None:
+    """Take the processors of a job that starts now out of what reservations leave."""
+    for index in range(count):
+        remove(spots.open[index], taken)
+        spots.stale[index] = True
 
 
-@njit
-def _key(
-    order: int, now: float, job: int, jobs: Jobs, given: np.ndarray, formula: int, attributes: np.ndarray
-) -> float:
-    """Return the key of a job in an order of the queue; what is not a number comes last."""
-    key = jobs.submit[job]
-    if order == GIVEN:
-        key = given[job]
-    elif order == FORMULA:
-        key = dynamic_key(formula, now, key, jobs.planned[job], jobs.processors[job], attributes[job])
-    return np.inf if np.isnan(key) else key
+@lean
+def _find_places(state: State, item: int, width: int, length: float, now: float, where: int) -> float:
+    places, options = state.free, state.options[0]
+    if where == AHEAD:
+        return _find_in_table(state, places.ahead, width, length)
+    if where == STANDING:
+        return _find_in_table(state, places.table, width, length)
+    if options.lookahead <= 1 and options.windows == 0:
+        return _find_for_head(state, item, width, now)
+    if not places.now[0].planned:
+        _plan_running(state, now)
+        places.now[0].planned = 1
+    return _find_in_table(state, places.table, width, length)
 
 
-@njit
-def _place_of(queue: np.ndarray, keys: np.ndarray, count: int, job: int) -> int:
-    """Return the place of a job in a queue of ``count`` jobs that is sorted by key, or where it belongs."""
-    key = keys[job]
-    low, high = 0, count
-    while low < high:
-        middle = (low + high) >> 1
-        other = queue[middle]
-        if keys[other] < key or (keys[other] == key and other < job):
-            low = middle + 1
-        else:
-            high = middle
-    return low
+@lean
+def _find_in_table(state: State, table: Timetable, width: int, length: float) -> float:
+    """Find the first place and time at which a job fits into a timetable."""
+    places, machine = state.free, state.options[0].machine
+    allocation, pointer = places.manner[0].allocation, places.now[0].pointer
+    chosen, eligible, spare = places.work[0], places.work[1], places.work[2]
+    step = earliest_step(table, width, length, allocation, machine, eligible, spare)
+    if step == steps_of(table):
+        return np.inf
+    if not choose_later(table, step, width, allocation, pointer, machine, eligible, spare, chosen):
+        _choose_idle(places, eligible, width, machine, chosen)
+    return table.times[step]
 
 
-@njit
-def _insert(items: np.ndarray, count: int, place: int, item: int) -> None:
-    """Insert an item into an array of ``count`` items."""
-    for later in range(count, place, -1):
-        items[later] = items[later - 1]
-    items[place] = item
-
-
-@njit
-def _remove(items: np.ndarray, count: int, place: int) -> None:
-    """Remove an item from an array of ``count`` items."""
-    for later in range(place + 1, count):
-        items[later - 1] = items[later]
-
-
-@njit
-def _leave_queues(jobs: Jobs, state: State, both: bool) -> None:
-    """Remove the jobs that were started from the queue, or from both."""
-    numbers = state.numbers
-    queued, leaving = numbers[_QUEUED], numbers[_LEAVING]
-    numbers[_QUEUED] = queued - leaving
-    numbers[_LEAVING] = 0
-    if leaving < 8:
-        for index in range(leaving):
-            job = state.leaving[index]
-            left = queued - index
-            _remove(state.queue, left, _place_of(state.queue, jobs.key, left, job))
-            if both:
-                place = _place_of(state.backfill_queue, jobs.backfill_key, left, job)
-                _remove(state.backfill_queue, left, place)
-                _remove(state.widths, left, place)
-        return
-    left = 0
-    for place in range(queued):
-        if np.isnan(jobs.start[state.queue[place]]):
-            state.queue[left] = state.queue[place]
-            left += 1
-    left = 0
-    for place in range(queued if both else 0):
-        if np.isnan(jobs.start[state.backfill_queue[place]]):
-            state.backfill_queue[left] = state.backfill_queue[place]
-            state.widths[left] = state.widths[place]
-            left += 1
-
-
-# -- lookahead backfilling, and none
-
-
-@njit
-def _fits(blockers: Blockers, group: int, width: int, allocation: int, machine: int) -> bool:
-    """Return whether the first ``group`` blockers leave room for a job that starts now, and is not refused at once."""
-    if blockers.stale[group]:
-        blockers.stale[group] = False
-        if allocation in (FIRST_CONTIGUOUS, BEST_CONTIGUOUS):
-            blockers.fitting[group] = longest_run(blockers.open[group], machine)
-        else:
-            blockers.fitting[group] = size_of(blockers.open[group])
-    return width <= blockers.fitting[group]
-
-
-@njit
-def _block(blockers: Blockers, start: float, places: np.ndarray) -> None:
-    """Add a blocker."""
-    place = blockers.number[0]
-    while place > 0 and blockers.starts[place - 1] > start:
-        blockers.starts[place] = blockers.starts[place - 1]
-        blockers.places[place] = blockers.places[place - 1]
-        place -= 1
-    blockers.starts[place] = start
-    blockers.places[place] = places
-    blockers.number[0] += 1
-    for index in range(place, blockers.number[0]):
-        for word in range(places.size):
-            blockers.open[index + 1, word] = blockers.open[index, word] & ~blockers.places[index, word]
-        blockers.fitting[index + 1] = blockers.fitting[index]
-        blockers.stale[index + 1] = True
-
-
-@njit
-def _class_of(blockers: Blockers, end: float) -> int:
-    """Count the blockers that start before ``end``."""
-    low, high = 0, blockers.number[0]
-    while low < high:
-        middle = (low + high) >> 1
-        if blockers.starts[middle] < end:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@njit
-def _start_now(
-    jobs: Jobs,
-    state: State,
-    blockers: Blockers,
-    pool: np.ndarray,
-    now: float,
-    job: int,
-    group: int,
-    allocation: int,
-    machine: int,
-    chosen: np.ndarray,
-) -> bool:
-    """Start a job on processors that the first ``group`` blockers leave, if some will do."""
-    if not _choose_now(state, blockers.open[group], job, jobs.processors[job], allocation, machine, chosen):
-        return False
-    _begin(jobs, state, pool, now, job, chosen, allocation, machine)
-    for index in range(blockers.number[0] + 1):
-        for word in range(chosen.size):
-            blockers.open[index, word] &= ~chosen[word]
-        blockers.stale[index] = True
-    _fits(blockers, 0, 1, allocation, machine)  # what refuses most jobs is to be exact
-    return True
-
-
-@njit
-def _reserve_for_head(
-    jobs: Jobs,
-    state: State,
-    pool: np.ndarray,
-    now: float,
-    head: int,
-    allocation: int,
-    machine: int,
-    eligible: np.ndarray,
-    spare: np.ndarray,
-    chosen: np.ndarray,
-) -> float:
+@lean
+def _find_for_head(state: State, head: int, width: int, now: float) -> float:
     """
     Find the reservation of a head that cannot start, where running jobs alone are in its way.
 
     The running jobs are gone through in order of planned end, each adding its processors to the free ones.
     """
-    width = jobs.processors[head]
-    usage = state.sharing.usage
+    places, machine, running = state.free, state.options[0].machine, state.now[0].running
+    allocation, sharing = places.manner[0].allocation, places.sharing
+    chosen, eligible, spare = places.work[0], places.work[1], places.work[2]
     if allocation >= LEAST_SHARED:
-        usage = usage.copy()
-    eligible[:] = state.free
-    size = state.numbers[_FREE]
-    running = state.numbers[_RUNNING]
+        for node in range(sharing.usage.shape[0]):
+            for resource in range(sharing.usage.shape[1]):
+                sharing.later[node, resource] = sharing.usage[node, resource]
+    assign(eligible, places.bits)
+    size = machine - state.now[0].busy
     contiguous = allocation in (FIRST_CONTIGUOUS, BEST_CONTIGUOUS)
     longest = 0  # of the runs that grew
     index = 0
     while index < running:
-        time = max(state.planned_ends[index], now)
+        time = max(places.ends[index].time, now)
         before = size
-        spare[:] = eligible
-        while index < running and state.planned_ends[index] <= time:
-            job = state.planned_jobs[index]
-            for position in range(jobs.first_range[job], jobs.first_range[job] + jobs.ranges[job]):
-                first, last = int(pool[position, 0]), int(pool[position, 1])
+        if allocation == LONGEST_IDLE:
+            assign(spare, eligible)
+        while index < running and places.ends[index].time <= time:
+            item = places.ends[index].job
+            placement = places.jobs[item]
+            for position in range(placement.first, placement.first + placement.ranges):
+                first, last = int(places.pool[position, 0]), int(places.pool[position, 1])
                 fill(eligible, first, last)
                 if contiguous:
                     longest = max(longest, next_out(eligible, last, machine) - last_out(eligible, first) - 1)
             if allocation >= LEAST_SHARED:
-                leave_in_plan(state.sharing, usage, pool, jobs.first_range[job], jobs.ranges[job], job)
-            size += jobs.processors[job]
+                leave_in_plan(sharing, sharing.later, places.pool, placement.first, placement.ranges, item)
+            size += state.jobs[item].processors
             index += 1
         if size < width or (contiguous and longest < width):
             continue
         if allocation >= LEAST_SHARED:
-            limit = state.sharing.job[head].limit
-            if not choose_least_shared(state.sharing, usage, eligible, width, head, limit, machine, chosen):
+            limit = limit_of(sharing, head, width, machine)
+            if not choose_least_shared(sharing, sharing.later, eligible, width, head, limit, machine, chosen):
                 continue
             if allocation == THRESHOLD:
-                whole_nodes(state.sharing, chosen, machine)  # new neighbours would hold the head up
+                whole_nodes(sharing, chosen, machine)  # new neighbours would hold the head up
         elif allocation != LONGEST_IDLE:
-            choose(eligible, width, allocation, state.numbers[_POINTER], machine, chosen)
+            choose(eligible, width, allocation, places.now[0].pointer, machine, chosen)
         elif time == now:
-            _choose_idle(state, eligible, width, machine, chosen)
+            _choose_idle(places, eligible, width, machine, chosen)
         else:
             # All that were free before are idle for longer than those that this moment frees.
-            chosen[:] = spare
-            for word in range(spare.size):
-                eligible[word] &= ~spare[word]
+            assign(chosen, spare)
+            remove(eligible, spare)
             take_lowest(eligible, width - before, chosen)
         return time
     return np.inf
 
 
-@njit
-def _plan_running(
-    jobs: Jobs,
-    state: State,
-    table: Timetable,
-    pool: np.ndarray,
-    windows: np.ndarray,
-    now: float,
-    machine: int,
-    places: np.ndarray,
-) -> None:
-    """Make the timetable anew, of the running jobs and the maintenance windows."""
-    reset(table, machine)
-    advance(table, now)
-    for index in range(state.numbers[_RUNNING]):
-        job = state.planned_jobs[index]
-        if jobs.until[job] > now:
-            _places_of(jobs, pool, job, places)
-            occupy(table, places, now, jobs.until[job])
-    _plan_windows(table, windows, machine, places)
+@lean
+def _plan_running(state: State, now: float) -> None:
+    """Make the timetable anew, of the running jobs and the windows."""
+    _plan_into(state, state.free.table, now)
 
 
-@njit
-def _plan_windows(table: Timetable, windows: np.ndarray, machine: int, places: np.ndarray) -> None:
-    """Take the processors of the maintenance windows out of the timetable."""
-    for window in range(windows.shape[0]):
-        places[:] = _NONE
-        fill(places, machine - int(windows[window, 2]), machine - 1)
-        occupy(table, places, windows[window, 0], windows[window, 1])
+@lean
+def _plan_into(state: State, table: Timetable, now: float) -> None:
+    places = state.free
+    reset(table, state.options[0].machine)
+    forget_past(table, now)
+    for index in range(state.now[0].running):
+        end = places.ends[index]
+        if end.time > now:
+            places.work[3, :] = NO_PLACES
+            _add_places(places, end.job, places.work[3])
+            keep(table, places.work[3], now, end.time)
+    _plan_windows(state, table)
 
 
-@njit
-def _reserve(
-    jobs: Jobs,
-    state: State,
-    table: Timetable,
-    job: int,
-    latest: float,
-    allocation: int,
-    machine: int,
-    eligible: np.ndarray,
-    spare: np.ndarray,
-    chosen: np.ndarray,
-) -> float:
-    """Find the first place and time at which a job fits into the timetable, and note it there if not after latest."""
-    width, planned = jobs.processors[job], jobs.planned[job]
-    step = earliest_step(table, width, planned, allocation, machine, eligible, spare)
-    if step == steps_of(table) or table.times[step] > latest:
-        return np.inf
-    time = table.times[step]
-    pointer = state.numbers[_POINTER]
-    if not choose_later(table, step, width, allocation, pointer, machine, eligible, spare, chosen):
-        _choose_idle(state, eligible, width, machine, chosen)
-    occupy(table, chosen, time, time + planned)
-    return time
+@lean
+def _plan_windows(state: State, table: Timetable) -> None:
+    """Take the processors of the windows out of a timetable."""
+    places, machine = state.free, state.options[0].machine
+    for window in range(state.options[0].windows):
+        places.work[4, :] = NO_PLACES
+        fill(places.work[4], machine - int(places.windows[window, 2]), machine - 1)
+        keep(table, places.work[4], places.windows[window, 0], places.windows[window, 1])
 
 
-@njit
-def _serve_ahead(
-    jobs: Jobs,
-    state: State,
-    blockers: Blockers,
-    table: Timetable,
-    pool: np.ndarray,
-    windows: np.ndarray,
-    now: float,
-    lookahead: int,
-    allocation: int,
-    machine: int,
-    work: np.ndarray,
-) -> None:
-    """Start the head while it fits; reserve for the first that do not; let others start if they delay none."""
-    numbers = state.numbers
-    chosen, eligible, spare = work[0], work[1], work[2]
-    simple = lookahead == 1 and windows.shape[0] == 0
-    planned = False
-    numbers[_HEAD] = -1
-    numbers[_STARTED] = 0
-    blockers.number[0] = 0
-    blockers.open[0] = state.free
-    blockers.fitting[0] = numbers[_FREE]
-    blockers.stale[0] = True
-    for window in range(windows.shape[0]):
-        if windows[window, 1] > now:
-            spare[:] = _NONE
-            fill(spare, machine - int(windows[window, 2]), machine - 1)
-            _block(blockers, windows[window, 0], spare)
-    queued = numbers[_QUEUED]
-    reserved = 0
-    for place in range(queued):
-        if numbers[_FREE] == 0:
-            break
-        job = state.queue[place]
-        width = jobs.processors[job]
-        group = _class_of(blockers, now + jobs.planned[job])
-        if (
-            width <= blockers.fitting[group]
-            and _fits(blockers, group, width, allocation, machine)
-            and _start_now(jobs, state, blockers, pool, now, job, group, allocation, machine, chosen)
-        ):
-            if planned:
-                occupy(table, chosen, now, jobs.until[job])
-            continue
-        if lookahead == 0:
-            break
-        if simple:
-            some = False
-            for other in range(queued):
-                some |= state.widths[other] <= blockers.fitting[0]
-            if not some:
-                break  # there is nobody whom a reservation could hold up
-            time = _reserve_for_head(jobs, state, pool, now, job, allocation, machine, eligible, spare, chosen)
-            numbers[_HEAD] = job
-            numbers[_STARTED] = 0
-        else:
-            if not planned:
-                _plan_running(jobs, state, table, pool, windows, now, machine, spare)
-                planned = True
-            time = _reserve(jobs, state, table, job, np.inf, allocation, machine, eligible, spare, chosen)
-        _block(blockers, time, chosen)
-        jobs.row[job] = 0
-        reserved += 1
-        if reserved == lookahead:
-            break
-    if reserved == lookahead and reserved > 0:
-        for place in range(queued):
-            width = state.widths[place]
-            if width > blockers.fitting[0]:
-                continue
-            job = state.backfill_queue[place]
-            if jobs.row[job] == 0 or not np.isnan(jobs.start[job]):
-                continue
-            group = _class_of(blockers, now + jobs.planned[job])
-            if (
-                width <= blockers.fitting[group]
-                and _fits(blockers, group, width, allocation, machine)
-                and _start_now(jobs, state, blockers, pool, now, job, group, allocation, machine, chosen)
-                and numbers[_FREE] == 0
-            ):
-                break
-    place = 0
-    while reserved > 0:
-        job = state.queue[place]
-        if jobs.row[job] == 0:
-            jobs.row[job] = -1
-            reserved -= 1
-        place += 1
-    if numbers[_LEAVING] > 0:
-        _leave_queues(jobs, state, lookahead > 0)
+@inlined
+def _reserve_places(state: State, item: int, now: float) -> None:
+    job, places = state.jobs[item], state.free
+    _block(places.spots, state.steps, state.now, job.reserved, places.work[0])
+    if places.now[0].planned and job.reserved < np.inf:
+        keep(places.table, places.work[0], job.reserved, job.reserved + job.planned)
 
 
-@njit
-def _serve_newcomers(
-    jobs: Jobs,
-    state: State,
-    blockers: Blockers,
-    pool: np.ndarray,
-    now: float,
-    first: int,
-    arrived: int,
-    allocation: int,
-    machine: int,
-    work: np.ndarray,
-) -> bool:
-    """
-    Backfill with newcomers alone, if that is as good as a whole pass.
+@inlined
+def _unreserve_places(state: State, item: int) -> None:
+    pass  # the next whole pass begins anew
 
-    It is if the head is still the same and so is its reservation: whoever could not start before cannot now.
-    """
-    numbers = state.numbers
-    head = numbers[_HEAD]
-    if head < 0 or state.queue[0] != head:
-        return False
-    chosen, eligible, spare = work[0], work[1], work[2]
-    if numbers[_STARTED] > 0:
-        time = _reserve_for_head(jobs, state, pool, now, head, allocation, machine, eligible, spare, chosen)
-        if time != blockers.starts[0]:
+
+# -- reservations that stay
+
+
+@lean
+def _hold_places(state: State, item: int) -> None:
+    places, counters, job = state.free, state.free.now[0], state.jobs[item]
+    row = counters.fresh_row
+    if counters.spare_rows > 0:
+        counters.spare_rows -= 1
+        row = places.spare_rows[counters.spare_rows]
+    else:
+        counters.fresh_row += 1
+    places.jobs[item].row = row
+    assign(places.held[row], places.work[0])
+    if job.reserved < np.inf:
+        keep(places.table, places.work[0], job.reserved, job.reserved + job.planned)
+
+
+@lean
+def _free_row(jobs: np.ndarray, spare_rows: np.ndarray, now: np.ndarray, item: int) -> None:
+    """Give the row of a reservation back."""
+    spare_rows[now[0].spare_rows] = jobs[item].row
+    now[0].spare_rows += 1
+    jobs[item].row = -1
+
+
+@lean
+def _let_places_go(state: State, item: int) -> None:
+    places, job = state.free, state.jobs[item]
+    if job.reserved < np.inf:
+        vacate(places.table, places.held[places.jobs[item].row], job.reserved, job.reserved + job.planned)
+    _free_row(places.jobs, places.spare_rows, places.now, item)
+
+
+@lean
+def _move_places_forward(state: State, item: int, now: float) -> None:
+    job = state.jobs[item]
+    _let_places_go(state, item)
+    job.reserved = _find_in_table(state, state.free.table, job.processors, job.planned)
+    _hold_places(state, item)
+
+
+@lean
+def _places_can_begin(state: State, item: int) -> bool:
+    places = state.free
+    row = places.jobs[item].row
+    for word in range(places.bits.size):
+        if places.held[row, word] & ~places.bits[word] != NO_PLACES:
             return False
-        for word in range(chosen.size):
-            if chosen[word] != blockers.places[0, word]:
-                return False
-        numbers[_STARTED] = 0
-    count = arrived - first
-    for index in range(count):
-        state.spare[index] = first + index
-    if count > 1:
-        sort_by_key(state.spare, jobs.backfill_key, count, state.spare[count:])
-    for index in range(count):
-        job = state.spare[index]
-        group = _class_of(blockers, now + jobs.planned[job])
-        width = jobs.processors[job]
-        if width <= blockers.fitting[group] and _fits(blockers, group, width, allocation, machine):
-            _start_now(jobs, state, blockers, pool, now, job, group, allocation, machine, chosen)
-    if numbers[_LEAVING] > 0:
-        _leave_queues(jobs, state, True)
+    assign(places.work[0], places.held[row])
     return True
 
 
-# -- conservative backfilling
+# -- the reservation table
 
 
-@njit
-def _serve_conservatively(
-    jobs: Jobs,
-    state: State,
-    table: Timetable,
-    pool: np.ndarray,
-    held: np.ndarray,
-    rows: np.ndarray,
-    now: float,
-    replan: bool,
-    allocation: int,
-    machine: int,
-    work: np.ndarray,
-) -> float:
+@inlined
+def _serve_table(state: State, now: float) -> None:
     """
-    Give reservations to all; return when the next one starts.
+    Give the head a reservation, and others if their turn comes no later.
 
-    If ``replan``, a job ended early: then those that exist are moved forward first, in order of the queue.
+    Reservations stay until a job ends early or another job comes to the head; until then, only newcomers are added.
     """
-    numbers = state.numbers
-    chosen, eligible, spare = work[0], work[1], work[2]
-    queued = numbers[_QUEUED]
-    if replan:
-        for place in range(queued):
-            job = state.queue[place]
-            row = jobs.row[job]
-            if row < 0:
-                continue
-            begin, end = jobs.until[job], jobs.until[job] + jobs.planned[job]
-            vacate(table, held[row], begin, end)
-            time = _reserve(jobs, state, table, job, np.inf, allocation, machine, eligible, spare, chosen)
-            jobs.until[job] = time
-            held[row] = chosen
-    for place in range(queued):
-        job = state.queue[place]
-        if jobs.row[job] < 0:
-            _hold(jobs, state, table, held, rows, job, np.inf, allocation, machine, work)
-    numbers[_STARTED] = 0
-    promised = np.inf
-    for place in range(queued):
-        job = state.queue[place]
-        time = jobs.until[job]
-        if time <= now and not _clash(state, held[jobs.row[job]]):
-            _begin(jobs, state, pool, now, job, held[jobs.row[job]], allocation, machine)
-            _give_back(jobs, state, rows, job)
-        else:
-            promised = min(promised, time)
-    if numbers[_LEAVING] > 0:
-        _leave_queues(jobs, state, False)
-    return promised
+    core, places, queue, options = state.now[0], state.free, state.queue, state.options[0]
+    replan = core.ended_early or core.corrected
+    while core.queued > 0:
+        head = queue.job_at[following(queue.nodes, queue.levels, 0, NOBODY - 1, 0, 0.0, 0.0)]
+        if options.formula:
+            line_up(state, queue, options.formula, now, NOBODY - 1, 0, 0.0, 0.0)
+            head = state.line[0].job
+        anew = replan or places.now[0].head != head
+        replan = False
+        if anew:
+            places.now[0].head = head
+            _renew_table(state, head, now)
+        if anew or core.newcomers > 0:
+            _add_to_table(state, head, now, anew)
+        waiting = line_up(state, queue, options.formula, now, -1, NOBODY - 1, 0.0, now)
+        while waiting > 0:
+            item = state.line[0].job
+            waiting = heap.pop(state.line, waiting)
+            if _places_can_begin(state, item):
+                begin(state, item, now)
+                if item == head:
+                    break  # the others are to make room for the next head
+        if np.isnan(state.jobs[head].start):
+            return
+    places.now[0].head = -1
 
 
-# -- backfilling in a reservation table
+@lean
+def _renew_table(state: State, head: int, now: float) -> None:
+    """Take all promises back, and give the head its reservation."""
+    places, queue = state.free, state.queue
+    rank = following(queue.nodes, queue.levels, 0, NOBODY - 1, 0, 0.0, 0.0)
+    while rank >= 0:
+        item = queue.job_at[rank]
+        if places.jobs[item].row >= 0:
+            _free_row(places.jobs, places.spare_rows, places.now, item)
+            state.jobs[item].reserved = np.nan
+            put(queue.nodes, queue.levels, rank, state.jobs[item].processors, np.inf)
+        rank = following(queue.nodes, queue.levels, rank + 1, NOBODY - 1, 0, 0.0, 0.0)
+    _plan_running(state, now)
+    _enter_in_table(state, head, np.inf)
 
 
-@njit
-def _count_for_head(jobs: Jobs, state: State, now: float, width: int) -> tuple[float, int]:
-    """Find when enough processors for the head will be free, wherever they lie, and how many it then leaves."""
-    shadow, extra = now, state.numbers[_FREE]
+@lean
+def _enter_in_table(state: State, item: int, latest: float) -> None:
+    """Give a job a reservation, unless that would begin after ``latest``."""
+    job, queue = state.jobs[item], state.queue
+    time = _find_in_table(state, state.free.table, job.processors, job.planned)
+    if time <= latest and (time < np.inf or latest == np.inf):
+        job.reserved = time
+        _hold_places(state, item)
+        put(queue.nodes, queue.levels, job.rank, job.processors, time)
+
+
+@lean
+def _add_to_table(state: State, head: int, now: float, anew: bool) -> None:
+    """Give those a reservation whose turn comes no later than the head's and who may overtake by count, too."""
+    core, tree, places = state.now[0], state.backfill_queue, state.free
+    latest, width = state.jobs[head].reserved, state.jobs[head].processors
+    free = state.options[0].machine - core.busy
+    # When enough processors for the head will be free, wherever they lie, and how many it then leaves.
+    shadow, extra = now, free
     index = 0  # of jobs that end at once the first to start count first, as Guim et al. count them
     while extra < width:
-        shadow = max(state.planned_ends[index], now)
-        extra += jobs.processors[state.planned_jobs[index]]
+        shadow = max(places.ends[index].time, now)
+        extra += state.jobs[places.ends[index].job].processors
         index += 1
-    return shadow, extra - width
-
-
-@njit
-def _serve_in_table(
-    jobs: Jobs,
-    state: State,
-    table: Timetable,
-    pool: np.ndarray,
-    held: np.ndarray,
-    rows: np.ndarray,
-    windows: np.ndarray,
-    now: float,
-    replan: bool,
-    first: int,
-    allocation: int,
-    machine: int,
-    work: np.ndarray,
-) -> float:
-    """
-    Give the head a reservation, and others if their turn comes no later; return when the next one starts.
-
-    Reservations stay until a job ends early or another job comes to the head; until then, only newcomers (from
-    ``first`` on) are added.
-    """
-    numbers = state.numbers
-    while True:
-        queued = numbers[_QUEUED]
-        if queued == 0:
-            numbers[_HEAD] = -1
-            return np.inf
-        head = state.queue[0]
-        anew = replan or numbers[_HEAD] != head
-        if anew:
-            _forget_reservations(jobs, state, rows)
-            _plan_running(jobs, state, table, pool, windows, now, machine, work[2])
-            numbers[_HEAD] = head
-            _hold(jobs, state, table, held, rows, head, np.inf, allocation, machine, work)
-        replan = False
-        shadow, extra = _count_for_head(jobs, state, now, jobs.processors[head])
-        for place in range(queued):
-            width = state.widths[place]
-            if width > numbers[_FREE]:
-                continue
-            job = state.backfill_queue[place]
-            if jobs.row[job] >= 0 or not (anew or job >= first):
-                continue
-            if now + jobs.planned[job] < shadow or width < extra:
-                _hold(jobs, state, table, held, rows, job, jobs.until[head], allocation, machine, work)
-        promised = np.inf
-        for place in range(queued):
-            job = state.queue[place]
-            row = jobs.row[job]
-            if row < 0:
-                continue
-            if jobs.until[job] <= now and not _clash(state, held[row]):
-                _begin(jobs, state, pool, now, job, held[row], allocation, machine)
-                _give_back(jobs, state, rows, job)
-                if job == head:
-                    break  # the others are to make room for the next head
-            else:
-                promised = min(promised, jobs.until[job])
-        if numbers[_LEAVING] > 0:
-            _leave_queues(jobs, state, True)
-        if np.isnan(jobs.start[head]):
-            return promised
-
-
-@njit
-def _hold(
-    jobs: Jobs,
-    state: State,
-    table: Timetable,
-    held: np.ndarray,
-    rows: np.ndarray,
-    job: int,
-    latest: float,
-    allocation: int,
-    machine: int,
-    work: np.ndarray,
-) -> None:
-    """Give a job a reservation, unless that would begin after ``latest``."""
-    time = _reserve(jobs, state, table, job, latest, allocation, machine, work[1], work[2], work[0])
-    if time < np.inf or latest == np.inf:
-        state.numbers[_ROWS] -= 1
-        row = rows[state.numbers[_ROWS]]
-        jobs.row[job] = row
-        jobs.until[job] = time
-        held[row] = work[0]
-
-
-@njit
-def _clash(state: State, places: np.ndarray) -> bool:
-    """Return whether some of the processors are not free."""
-    clash = False
-    for word in range(places.size):
-        clash |= places[word] & ~state.free[word] != _NONE
-    return clash
-
-
-@njit
-def _give_back(jobs: Jobs, state: State, rows: np.ndarray, job: int) -> None:
-    """Give the row of a reservation back."""
-    rows[state.numbers[_ROWS]] = jobs.row[job]
-    state.numbers[_ROWS] += 1
-    jobs.row[job] = -1
-
-
-@njit
-def _forget_reservations(jobs: Jobs, state: State, rows: np.ndarray) -> None:
-    """Take back all promises."""
-    for place in range(state.numbers[_QUEUED]):
-        job = state.queue[place]
-        if jobs.row[job] >= 0:
-            _give_back(jobs, state, rows, job)
-
-
-# -- predictions
-
-
-@njit
-def _correct(
-    jobs: Jobs,
-    state: State,
-    pool: np.ndarray,
-    estimate: np.ndarray,
-    increased: np.ndarray,
-    increments: np.ndarray,
-    now: float,
-    allocation: int,
-) -> bool:
-    """Give every job that outran its prediction the next increment, up to the user's estimate if that is binding."""
-    corrected = False
-    index = 0
-    running = state.numbers[_RUNNING]
-    while index < running and state.planned_ends[index] <= now:
-        job = state.planned_jobs[index]
-        begin = jobs.start[job]
-        if now >= state.ends[state.where[job]]:
-            index += 1
+    extra -= width
+    formula = state.options[0].backfill_formula
+    waiting = line_up(state, tree, formula, now, free, 0, 0.0, 0.0)
+    while waiting > 0:
+        item = state.line[0].job
+        waiting = heap.pop(state.line, waiting)
+        job = state.jobs[item]
+        if places.jobs[item].row >= 0 or not (anew or item >= core.first_newcomer):
             continue
-        while jobs.until[job] <= now:
-            length = jobs.until[job] - begin + increments[min(increased[job], increments.size - 1)]
-            increased[job] += 1
-            jobs.until[job] = begin + min(length, estimate[job])
-        _remove_planned(state, running, job)
-        _insert_planned(state, running - 1, jobs.until[job], job)
-        if allocation == LONGEST_IDLE:
-            for position in range(jobs.first_range[job], jobs.first_range[job] + jobs.ranges[job]):
-                for place in range(pool[position, 0], pool[position, 1] + 1):
-                    state.idle_since[place] = jobs.until[job]
-        corrected = True
-    return corrected
+        if now + job.planned < shadow or job.processors < extra:
+            _enter_in_table(state, item, latest)
 
 
-# -- the simulation
+# -- plans of the whole queue
 
 
-@njit
-def simulate_kernel(
-    submit: np.ndarray,
-    run: np.ndarray,
-    estimate: np.ndarray,
-    processors: np.ndarray,
-    machine: int,
-    allocation: int,
-    backfill: int,
-    order: int,
-    backfill_order: int,
-    per_event: bool,
-    predict: bool,
-    windows: np.ndarray,
-    users: np.ndarray,
-    given: np.ndarray,
-    backfill_given: np.ndarray,
-    formula: int,
-    backfill_formula: int,
-    attributes: np.ndarray,
-    increments: np.ndarray,
-    binding: np.ndarray,
-    per_node: int,
-    slows: bool,
-    penalty_kind: int,
-    penalty: int,
-    demands: np.ndarray,
-    capacities: np.ndarray,
-    limit: float,
-    allowed: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]:
-    """Simulate; see `simulate_places`, which prepares the arguments."""
-    count = submit.size
-    words = (machine + 63) >> 6
-    most = min(machine, count) + 1  # no more jobs can run at once
-    overtaking = backfill > 0 or backfill == RESERVATION_TABLE  # there is an order of backfilling
-    jobs = Jobs(
-        submit,
-        run,
-        estimate.copy() if predict else estimate,
-        processors,
-        np.full(count, np.nan),
-        np.empty(count),
-        np.empty(count, np.int64),
-        np.zeros(count, np.int64),
-        np.full(count, -1, np.int64),
-        np.empty(count),
-        np.empty(count) if overtaking else np.empty(0),
-    )
-    idle = machine + 1 if allocation == LONGEST_IDLE else 1
-    # Until they start, the jobs of both queues are the ones that arrived: room for all is needed.
-    state = State(
-        np.zeros(10, np.int64),
-        np.zeros(words, np.uint64),
-        np.empty(most),
-        np.empty(most, np.int64),
-        np.zeros(count, np.int64),
-        np.empty(most),
-        np.empty(most, np.int64),
-        np.empty(count, np.int64),
-        np.empty(count if overtaking else 0, np.int64),
-        np.empty(count if overtaking else 0, np.int64),
-        np.empty(2 * count, np.int64),
-        np.empty(most, np.int64),
-        np.empty(most if per_node > 0 else 0, np.int64),
-        np.full(idle, -np.inf),
-        np.empty(idle, np.int64),
-        np.empty(idle, np.int64),
-        new_sharing(per_node, slows, penalty_kind, penalty, demands, capacities, limit, allowed, processors, machine),
-    )
-    end = submit + run  # of the jobs that ended
-    spent = run.copy()  # what their run took without penalties
-    numbers = state.numbers
-    numbers[_FREE] = machine
-    numbers[_HEAD] = -1
-    fill(state.free, 0, machine - 1)
-    if allocation == LONGEST_IDLE:
-        _relink_idle(state, machine)
-    most_blockers = windows.shape[0] + min(max(backfill, 0), count)
-    blockers = Blockers(
-        np.empty(most_blockers + 1),
-        np.zeros((most_blockers + 1, words), np.uint64),
-        np.zeros((most_blockers + 1, words), np.uint64),
-        np.zeros(most_blockers + 1, np.int64),
-        np.zeros(most_blockers + 1, np.bool_),
-        np.zeros(1, np.int64),
-    )
-    work = np.zeros((4, words), np.uint64)
-    pool = np.empty((count + machine, 2), np.int32)
-    table = new_timetable(4, machine)
-    held = np.zeros((1, words), np.uint64)
-    rows = np.zeros(1, np.int64)
-    numbers[_ROWS] = 1
-    if backfill == CONSERVATIVE:
-        table = with_room(table, 2 * windows.shape[0] + 4, machine)
-        advance(table, -np.inf)
-        _plan_windows(table, windows, machine, work[3])
-
-    user_count = 0
-    if predict:
-        for job in range(count):
-            user_count = max(user_count, users[job] + 1)
-    last = np.zeros((user_count, 2))
-    completed_of = np.zeros(user_count, np.int64)
-    increased = np.zeros(count if predict or slows else 0, np.int64)
-
-    dynamic = order == FORMULA
-    backfill_dynamic = overtaking and backfill_order == FORMULA
-    window_ends = np.sort(windows[:, 1].copy())
-    window = 0  # the first whose end is to come, as an event
-    ended = 0  # the first whose end is to come, for the processors
-    arrived = 0
-    promised = np.inf
-    replan = False
-    now = -np.inf
-    while arrived < count or numbers[_RUNNING] > 0 or numbers[_QUEUED] > 0:
-        if numbers[_MOVED] > 0 or state.sharing.numbers[1] > 0:
-            _share(jobs, state, pool, now, True)
-        before = now
-        now = promised
-        if arrived < count:
-            now = min(now, submit[arrived])
-        if numbers[_RUNNING] > 0:
-            now = min(now, state.ends[0])
-        if window < window_ends.size:
-            now = min(now, window_ends[window])
-        if now == np.inf:
-            break  # the rest of the queue never fits
-        now = max(now, before)  # ends of penalized jobs are rounded, maybe to before an arrival
-
-        may_arrive, may_complete, may_open = True, True, True
-        if per_event:
-            may_arrive = arrived < count and submit[arrived] <= now
-            may_complete = not may_arrive and numbers[_RUNNING] > 0 and state.ends[0] <= now
-            may_open = not may_arrive and not may_complete
-        if backfill < 0:
-            advance(table, now)
-        while may_complete and numbers[_RUNNING] > 0 and state.ends[0] <= now:
-            end[state.enders[0]] = now
-            job = _complete(jobs, state, pool, now, allocation, machine, work[3])
-            if backfill != RESERVATION_TABLE:
-                numbers[_HEAD] = -1
-            if now < jobs.until[job]:
-                replan = True
-                if backfill == CONSERVATIVE:
-                    table = with_room(table, 2 * windows.shape[0] + 4, machine)
-                    vacate(table, work[3], now, jobs.until[job])
-                    _plan_windows(table, windows, machine, work[3])
-            if predict:
-                user = users[job]
-                last[user, 0] = last[user, 1]
-                last[user, 1] = now - jobs.start[job] if slows else run[job]
-                completed_of[user] += 1
-            may_complete = not per_event
-        if numbers[_MOVED] > 0:
-            gone = state.moved[: numbers[_MOVED]].copy()
-            _share(jobs, state, pool, now, False)
-            for job in gone:
-                if slows and state.sharing.job[job].killed:
-                    spent[job] = state.sharing.job[job].progress
-        while may_open and window < window_ends.size and window_ends[window] <= now:
-            window += 1
-            may_open = not per_event
-        previous = arrived
-        while may_arrive and arrived < count and submit[arrived] <= now:
-            job = arrived
-            arrived += 1
-            if predict and completed_of[users[job]] >= 2:
-                mean = (last[users[job], 0] + last[users[job], 1]) / 2
-                jobs.planned[job] = max(1.0, min(estimate[job], mean))
-            queued = numbers[_QUEUED]
-            if dynamic:
-                state.queue[queued] = job
-            else:
-                jobs.key[job] = _key(order, now, job, jobs, given, formula, attributes)
-                _insert(state.queue, queued, _place_of(state.queue, jobs.key, queued, job), job)
-            if overtaking:
-                if backfill_dynamic:
-                    state.backfill_queue[queued] = job
-                else:
-                    jobs.backfill_key[job] = _key(
-                        backfill_order, now, job, jobs, backfill_given, backfill_formula, attributes
-                    )
-                    place = _place_of(state.backfill_queue, jobs.backfill_key, queued, job)
-                    _insert(state.backfill_queue, queued, place, job)
-                    _insert(state.widths, queued, place, processors[job])
-            numbers[_QUEUED] += 1
-            may_arrive = not per_event
-
-        if allocation == LONGEST_IDLE and ended < window_ends.size and window_ends[ended] <= now:
-            while ended < window_ends.size and window_ends[ended] <= now:
-                ended += 1
-            for index in range(windows.shape[0]):
-                if windows[index, 1] <= now:
-                    for place in range(machine - int(windows[index, 2]), machine):
-                        state.idle_since[place] = max(state.idle_since[place], windows[index, 1])
-            _relink_idle(state, machine)
-        if (predict or slows) and _correct(jobs, state, pool, binding, increased, increments, now, allocation):
-            if backfill == RESERVATION_TABLE:
-                replan = True
-            else:
-                numbers[_HEAD] = -1
-            if backfill == CONSERVATIVE:
-                _forget_reservations(jobs, state, rows)
-                table = with_room(table, numbers[_RUNNING] + 2 * windows.shape[0] + 4, machine)
-                _plan_running(jobs, state, table, pool, windows, now, machine, work[3])
-
-        # The pass.
-        queued = numbers[_QUEUED]
-        if queued == 0:
-            replan = False
-            promised = np.inf
-            continue
-        if backfill >= 0:
-            narrowest = machine + 1
-            if numbers[_FREE] > 0 and (dynamic or backfill_dynamic):
-                for place in range(queued):
-                    narrowest = min(narrowest, processors[state.queue[place]])
-            elif numbers[_FREE] > 0:
-                narrowest = 0
-            if numbers[_FREE] < narrowest:
-                continue  # nobody can start, and reservations are made anew by every pass
-        if dynamic:
-            for place in range(queued):
-                job = state.queue[place]
-                jobs.key[job] = _key(order, now, job, jobs, given, formula, attributes)
-            sort_by_key(state.queue, jobs.key, queued, state.spare)
-        if backfill_dynamic:
-            for place in range(queued):
-                job = state.backfill_queue[place]
-                jobs.backfill_key[job] = _key(
-                    backfill_order, now, job, jobs, backfill_given, backfill_formula, attributes
-                )
-            sort_by_key(state.backfill_queue, jobs.backfill_key, queued, state.spare)
-            for place in range(queued):
-                state.widths[place] = processors[state.backfill_queue[place]]
-        if numbers[_RANGES] + machine > pool.shape[0]:
-            larger = np.empty((2 * pool.shape[0] + machine, 2), np.int32)
-            larger[: numbers[_RANGES]] = pool[: numbers[_RANGES]]
-            pool = larger
-        if backfill < 0:
-            table = with_room(
-                table, 2 * (queued + (numbers[_RUNNING] if backfill == RESERVATION_TABLE else 0)) + 4, machine
-            )
-            if queued > held.shape[0]:
-                old = held.shape[0]
-                more_held = np.zeros((2 * queued, words), np.uint64)
-                more_held[:old] = held
-                held = more_held
-                more_rows = np.zeros(2 * queued, np.int64)
-                more_rows[: numbers[_ROWS]] = rows[: numbers[_ROWS]]
-                rows = more_rows
-                for row in range(old, 2 * queued):
-                    rows[numbers[_ROWS]] = row
-                    numbers[_ROWS] += 1
-            if backfill == CONSERVATIVE:
-                promised = _serve_conservatively(
-                    jobs, state, table, pool, held, rows, now, replan, allocation, machine, work
-                )
-            else:
-                promised = _serve_in_table(
-                    jobs, state, table, pool, held, rows, windows, now, replan, previous, allocation, machine, work
-                )
-            replan = False
-            continue
-        if (
-            backfill == 1
-            and windows.shape[0] == 0
-            and not (dynamic or backfill_dynamic or (per_event and predict))
-            and _serve_newcomers(jobs, state, blockers, pool, now, previous, arrived, allocation, machine, work)
-        ):
-            continue
-        if backfill > 1 or windows.shape[0] > 0:
-            room = numbers[_RUNNING] + min(numbers[_FREE], queued)
-            room += 2 * (windows.shape[0] + min(backfill, queued)) + 4
-            table = with_room(table, room, machine)
-        _serve_ahead(jobs, state, blockers, table, pool, windows, now, backfill, allocation, machine, work)
-
-    offsets = np.zeros(count + 1, np.int64)
-    for job in range(count):
-        offsets[job + 1] = offsets[job] + jobs.ranges[job]
-    ranges = np.empty((offsets[count], 2), np.int32)
-    for job in range(count):
-        for index in range(jobs.ranges[job]):
-            ranges[offsets[job] + index] = pool[jobs.first_range[job] + index]
-    killed = np.zeros(state.sharing.job.size, np.bool_)
-    for job in range(killed.size):
-        killed[job] = state.sharing.job[job].killed != 0
-    return jobs.start, offsets, ranges, end, spent, killed, state.sharing.numbers[2] > 0
-
-
-class Places(NamedTuple):
-    """
-    A schedule with its processors.
-
-    Parameters
-    ----------
-    start : float64 array of shape (jobs,)
-        Start times in seconds.
-    offsets : int64 array of shape (jobs + 1,)
-        Job ``i`` has the ranges ``offsets[i]`` to ``offsets[i + 1]``, the latter not included.
-    ranges : int32 array of shape (ranges, 2)
-        First and last processor of every range, numbered from 0, ascending within a job.
-    end : float64 array of shape (jobs,)
-        End times in seconds.
-    penalty : float64 array of shape (jobs,)
-        How long a job was held up by its neighbours, seconds.
-    killed : bool array of shape (jobs,)
-        Whether that made a job reach the time at which it is killed; empty if penalties move no ends.
-    """
-
-    start: np.ndarray
-    offsets: np.ndarray
-    ranges: np.ndarray
-    end: np.ndarray
-    penalty: np.ndarray
-    killed: np.ndarray
-
-    def of(self, job: int) -> np.ndarray:
-        """Return the processors of one job, ascending."""
-        ranges = self.ranges[self.offsets[job] : self.offsets[job + 1]]
-        return np.concatenate([np.arange(first, last + 1) for first, last in ranges] or [np.empty(0, np.int64)])
-
-
-def simulate_places(
-    submit: np.ndarray,
-    run: np.ndarray,
-    planned: np.ndarray,
-    processors: np.ndarray,
-    machine: int,
-    *,
-    allocation: str = "first-fit",
-    order: str | np.ndarray | Callable[..., float] = "fcfs",
-    backfill: str = "none",
-    lookahead: int = 1,
-    backfill_order: str | np.ndarray | Callable[..., float] = "fcfs",
-    per_event: bool = False,
-    predict: bool = False,
-    users: np.ndarray | None = None,
-    attributes: np.ndarray | None = None,
-    unavailable: Sequence[tuple[float, float, int]] = (),
-    resources: Resources | None = None,
-) -> Places:
-    """
-    Simulate a machine of numbered processors.
-
-    A reservation holds particular processors: another job may take one of them only if it ends, by its
-    planned run time, before the reservation starts (as in the reservation table of F. Guim, J. Corbalan,
-    J. Labarta, "Modeling the impact of resource sharing in backfilling policies using the Alvio
-    simulator", MASCOTS 2007).
-
-    Parameters
-    ----------
-    submit, run, planned : float64 array of shape (jobs,)
-        Submit times, ascending; run times; what the scheduler takes for the run time, at least 1 and not
-        below ``run``. Seconds.
-    processors : int64 array of shape (jobs,)
-        Processors of each job, 1 to ``machine``.
-    machine : int
-        Processors of the machine, numbered from 0.
-    allocation : str
-        One of `allocation.ALLOCATIONS`.
-    order, backfill_order : str, float64 array of shape (jobs,), or numba cfunc
-        In what order the queue is served and backfilled: a name or a formula, keys, or a function of
-        `swflow.scheduling.engine.queue.KEY_SIGNATURE`. The smallest key is first, ties by index, NaN last.
-    backfill : {'none', 'lookahead', 'conservative', 'reservation-table'}
-        Who may overtake. In the reservation table (Guim et al.) the head has a reservation, and jobs get one in the
-        order of backfilling if its start is not after the head's, they are not wider than what is free now, and
-        they may also overtake where processors are merely counted: they end before the head's shadow time or need
-        fewer than the extra processors (strictly). The table is planned anew when a job ends early or another job
-        has come to the head; in between, newcomers are added behind the others.
-    lookahead : int
-        How many of the first jobs that do not fit get a reservation; 1 is EASY.
-    per_event : bool
-        Whether every event has a pass of its own (arrivals before completions), not every instant.
-    predict : bool
-        Whether the planned run time is predicted from the user's last two, ``planned`` being its cap.
-    users : int64 array of shape (jobs,), optional
-        The users, needed for predictions.
-    attributes : float64 array of shape (jobs, 5), optional
-        User, group, queue, executable and job id, NaN where unknown, needed for formulas.
-    unavailable : sequence of (from, until, processors)
-        Maintenance windows, seconds; they take the highest-numbered processors.
-    resources : Resources, optional
-        What the processes of a node share, and what it costs to ask for more than there is. The scheduler plans
-        with ``planned`` whatever the penalties; a job that outruns its plan has it extended step by step. Needs
-        passes per instant. The allocations ``least-shared`` and ``threshold`` need it, and a backfill of ``none``
-        or ``lookahead`` 1 without windows.
-
-    Returns
-    -------
-    Places
-        Start times and processors.
-
-    Raises
-    ------
-    SwflowError
-        If the options do not go together.
-
-    Examples
-    --------
-    >>> submit, run = np.array([0.0, 1.0, 2.0]), np.array([10.0, 10.0, 3.0])
-    >>> processors = np.array([3, 4, 1])
-    >>> easy = simulate_places(submit, run, run, processors, 4, backfill="lookahead")
-    >>> easy.start.tolist()
-    [0.0, 10.0, 2.0]
-    >>> [easy.of(job).tolist() for job in range(3)]
-    [[0, 1, 2], [0, 1, 2, 3], [3]]
-    """
-    count = len(submit)
-    times = {"submit_time": submit, "run_time": run, "planned_run_time": planned}
-    check_arrays(
-        times, processors, machine, stretch=longest_stretch(resources, count, machine) if resources else 1.0,
-        others={"users": users, "attributes": attributes},
-    )  # fmt: skip
-    windows = checked_windows(unavailable, machine)
-    about_jobs = (submit, planned, processors, attributes, predict)
-    code, given, formula = _order(*order_of(order, "order", *about_jobs))
-    if backfill == "none" or backfill == "conservative":
-        backfill_order = order
-    backfill_code, backfill_given, backfill_formula = code, given, formula
-    if backfill_order is not order:
-        second = order_of(backfill_order, "backfill_order", *about_jobs)
-        backfill_code, backfill_given, backfill_formula = _order(*second)
-    user_index = np.zeros(0, np.int64)
-    if predict:
-        user_index = np.unique(np.zeros(count) if users is None else users, return_inverse=True)[1].astype(np.int64)
-    if attributes is None:
-        attributes = np.zeros((count if FORMULA in (code, backfill_code) else 0, 5))
-    shares = resources or NOTHING_SHARED
-    _check_together(ALLOCATIONS[allocation], resources, per_event, backfill, lookahead, len(unavailable))
-    reservations = {
-        "none": 0,
-        "lookahead": lookahead,
-        "conservative": CONSERVATIVE,
-        "reservation-table": RESERVATION_TABLE,
-    }[backfill]
-    demands = _plain(np.asarray(shares.demands).reshape(-1, len(shares.capacities)), np.float64)
-    allowed = np.full(count, np.inf) if shares.allowed is None else shares.allowed
-    kind, penalty = penalty_of(shares.penalty)
-    binding = allowed if shares.slows else np.maximum(planned, 1.0)
-    start, offsets, ranges, end, spent, killed, is_wrong = simulate_kernel(
-        _plain(submit, np.float64),
-        _plain(run, np.float64),
-        _plain(np.maximum(planned, 1.0), np.float64),
-        _plain(processors, np.int64),
-        int(machine),
-        ALLOCATIONS[allocation],
-        int(reservations),
-        code,
-        backfill_code,
-        bool(per_event),
-        bool(predict),
-        np.array(windows, np.float64).reshape(-1, 3),
-        user_index,
-        given,
-        backfill_given,
-        formula,
-        backfill_formula,
-        _plain(attributes, np.float64),
-        INCREMENTS,
-        _plain(binding, np.float64),
-        int(shares.per_node),
-        bool(shares.slows),
-        int(kind),
-        penalty,
-        demands,
-        _plain(shares.capacities, np.float64),
-        float(shares.limit) if allocation == "threshold" else np.inf,
-        _plain(allowed, np.float64),
-    )
-    if is_wrong:
-        raise SwflowError(
-            f"penalty: the formula is undefined, above {MOST_PENALTY:g}, or of an overload negative for a usage that "
-            "occurs; write one that never is, such as: max(usage / capacity, 1) - 1"
-        )
-    never = np.flatnonzero(np.isnan(start))
-    if never.size:
-        raise SwflowError(
-            f"unavailable: {never.size:,} jobs never start, the first with {processors[never[0]]:,} processors; "
-            "end the window or take fewer processors"
-        )
-    lost = np.where(end > start + spent, end - start - spent, 0.0)
-    return Places(start, offsets, ranges, end, lost, killed)
-
-
-def _check_together(
-    allocation: int, resources: Resources | None, per_event: bool, backfill: str, lookahead: int, windows: int
-) -> None:
-    """Raise an error about options that do not go together."""
-    if resources is not None and per_event:
-        raise SwflowError("event_order: shared resources need batch: a shadow lasts for some time")
-    if allocation < LEAST_SHARED:
+@lean
+def _open_places_plan(state: State, now: float) -> None:
+    places, queue = state.free, state.queue
+    _plan_into(state, places.ahead, now)
+    if state.options[0].backfill < CONSERVATIVE:
         return
-    if resources is None:
-        raise SwflowError("allocation: least-shared and threshold need to know what the processes of a node share")
-    if windows or backfill not in ("none", "lookahead") or (backfill == "lookahead" and lookahead != 1):
-        raise SwflowError("allocation: least-shared and threshold need backfill none or easy, and no windows")
+    rank = following(queue.nodes, queue.levels, 0, NOBODY - 1, 0, 0.0, 0.0)
+    while rank >= 0:
+        item = queue.job_at[rank]
+        row, job = places.jobs[item].row, state.jobs[item]
+        if row >= 0 and job.reserved < np.inf:
+            keep(places.ahead, places.held[row], job.reserved, job.reserved + job.planned)
+        rank = following(queue.nodes, queue.levels, rank + 1, NOBODY - 1, 0, 0.0, 0.0)
 
 
-def _order(keys: np.ndarray | None, formula: int) -> tuple[int, np.ndarray, int]:
-    """Return an order as the kernel takes it: its number, keys and formula."""
-    if formula:
-        return FORMULA, np.zeros(0), formula
-    if keys is None:
-        return FCFS, np.zeros(0), formula
-    return GIVEN, _plain(keys, np.float64), formula
+@lean
+def _plan_places(state: State, item: int) -> None:
+    job = state.jobs[item]
+    if job.reserved < np.inf:
+        keep(state.free.ahead, state.free.work[0], job.reserved, job.reserved + job.planned)
 
 
-def _plain(values: np.ndarray, dtype: type) -> np.ndarray:
-    """Return an array of the one kind that the kernel is compiled for: numba takes a read-only one for another."""
-    return np.require(values, dtype, ["C", "W"])
+#: What numbered processors answer.
+PLACED: dict[Any, Any] = {
+    asked.room: _has_places,
+    asked.move_on: _move_places,
+    asked.occupy: _take_places,
+    asked.release: _return_places,
+    asked.settle: _settle_shares,
+    asked.end_of: _end_with_others,
+    asked.longest: _longest_with_others,
+    asked.extend: _extend_places,
+    asked.free_now: _count_idle,
+    asked.open_pass: _open_places,
+    asked.is_kept: _places_are_kept,
+    asked.can_start: _places_can_start,
+    asked.started: _places_started,
+    asked.find: _find_places,
+    asked.reserve: _reserve_places,
+    asked.unreserve: _unreserve_places,
+    asked.hold: _hold_places,
+    asked.let_go: _let_places_go,
+    asked.move_forward: _move_places_forward,
+    asked.renew: _plan_running,
+    asked.can_begin: _places_can_begin,
+    asked.serve_in_table: _serve_table,
+    asked.open_plan: _open_places_plan,
+    asked.plan: _plan_places,
+    asked.drop: _unreserve_places,
+}

@@ -7,7 +7,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from swflow.compilation import njit
+from swflow.scheduling.engine.compiled import lean
 
 #: The allocations, as the kernels number them.
 FIRST_FIT, LONGEST_IDLE, FIRST_CONTIGUOUS, BEST_CONTIGUOUS, NEXT_FIT, LEAST_SHARED, THRESHOLD = range(7)
@@ -25,7 +25,7 @@ ALLOCATIONS = {
 
 # A set of processors is an array of uint64 words: processor p is bit p & 63 of word p >> 6, and the bits
 # beyond the last processor are 0.
-_NONE = np.uint64(0)
+NO_PLACES = np.uint64(0)
 _ONE = np.uint64(1)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
@@ -63,7 +63,21 @@ _lowest = cast(Callable[[Any], int], intrinsic(_type_lowest))
 _leading = cast(Callable[[Any], int], intrinsic(_type_highest))
 
 
-@njit
+@lean
+def assign(bits: np.ndarray, other: np.ndarray) -> None:
+    """Let a set have the processors of another one."""
+    for word in range(bits.size):
+        bits[word] = other[word]
+
+
+@lean
+def remove(bits: np.ndarray, other: np.ndarray) -> None:
+    """Take the processors of another set out of a set."""
+    for word in range(bits.size):
+        bits[word] &= ~other[word]
+
+
+@lean
 def fill(bits: np.ndarray, first: int, last: int) -> None:
     """Put the processors ``first`` to ``last``, both included, into a set."""
     low, high = first >> 6, last >> 6
@@ -78,7 +92,7 @@ def fill(bits: np.ndarray, first: int, last: int) -> None:
     bits[high] |= above
 
 
-@njit
+@lean
 def clear(bits: np.ndarray, first: int, last: int) -> None:
     """Take the processors ``first`` to ``last``, both included, out of a set."""
     low, high = first >> 6, last >> 6
@@ -89,17 +103,17 @@ def clear(bits: np.ndarray, first: int, last: int) -> None:
         return
     bits[low] &= ~below
     for word in range(low + 1, high):
-        bits[word] = _NONE
+        bits[word] = NO_PLACES
     bits[high] &= ~above
 
 
-@njit
+@lean
 def holds(bits: np.ndarray, place: int) -> bool:
     """Return whether a processor is in a set."""
-    return (bits[place >> 6] >> np.uint64(place & 63)) & _ONE != _NONE
+    return (bits[place >> 6] >> np.uint64(place & 63)) & _ONE != NO_PLACES
 
 
-@njit
+@lean
 def size_of(bits: np.ndarray) -> int:
     """Count the processors of a set."""
     size = 0
@@ -108,14 +122,14 @@ def size_of(bits: np.ndarray) -> int:
     return size
 
 
-@njit
+@lean
 def next_in(bits: np.ndarray, place: int, machine: int) -> int:
     """Return the first processor from ``place`` on that is in a set, ``machine`` if none is."""
     if place >= machine:
         return machine
     index = place >> 6
     word = bits[index] & (_ALL << np.uint64(place & 63))
-    while word == _NONE:
+    while word == NO_PLACES:
         index += 1
         if index == bits.size:
             return machine
@@ -123,14 +137,14 @@ def next_in(bits: np.ndarray, place: int, machine: int) -> int:
     return (index << 6) + _lowest(word)
 
 
-@njit
+@lean
 def next_out(bits: np.ndarray, place: int, machine: int) -> int:
     """Return the first processor from ``place`` on that is not in a set, ``machine`` if all are."""
     if place >= machine:
         return machine
     index = place >> 6
     word = ~bits[index] & (_ALL << np.uint64(place & 63))
-    while word == _NONE:
+    while word == NO_PLACES:
         index += 1
         if index == bits.size:
             return machine
@@ -138,14 +152,14 @@ def next_out(bits: np.ndarray, place: int, machine: int) -> int:
     return min((index << 6) + _lowest(word), machine)
 
 
-@njit
+@lean
 def last_out(bits: np.ndarray, place: int) -> int:
     """Return the last processor before ``place`` that is not in a set, -1 if all are."""
     if place <= 0:
         return -1
     index = (place - 1) >> 6
     word = ~bits[index] & (_ALL >> np.uint64(63 - ((place - 1) & 63)))
-    while word == _NONE:
+    while word == NO_PLACES:
         index -= 1
         if index < 0:
             return -1
@@ -153,7 +167,7 @@ def last_out(bits: np.ndarray, place: int) -> int:
     return (index << 6) + 63 - _leading(word)
 
 
-@njit
+@lean
 def take_lowest(bits: np.ndarray, count: int, chosen: np.ndarray) -> None:
     """Add the ``count`` lowest processors of a set, which has as many, to ``chosen``."""
     for index in range(bits.size):
@@ -171,7 +185,21 @@ def take_lowest(bits: np.ndarray, count: int, chosen: np.ndarray) -> None:
             count -= 1
 
 
-@njit
+@lean
+def _take_next(bits: np.ndarray, count: int, pointer: int, chosen: np.ndarray) -> None:
+    """Add ``count`` processors of a set, which has as many, to ``chosen``: from ``pointer`` on, then from 0."""
+    for turn in range(bits.size + 1):
+        index = ((pointer >> 6) + turn) % bits.size
+        word = bits[index] & ~chosen[index]
+        if turn == 0:
+            word &= _ALL << np.uint64(pointer & 63)
+        while count > 0 and word != NO_PLACES:
+            chosen[index] |= _ONE << np.uint64(_lowest(word))
+            word &= word - _ONE
+            count -= 1
+
+
+@lean
 def longest_run(bits: np.ndarray, machine: int) -> int:
     """Return the length of the longest run of consecutive processors of a set."""
     longest = 0
@@ -183,7 +211,7 @@ def longest_run(bits: np.ndarray, machine: int) -> int:
     return longest
 
 
-@njit
+@lean
 def has_run(bits: np.ndarray, width: int, machine: int) -> bool:
     """Return whether a set has ``width`` consecutive processors."""
     first = next_in(bits, 0, machine)
@@ -195,7 +223,7 @@ def has_run(bits: np.ndarray, width: int, machine: int) -> bool:
     return False
 
 
-@njit
+@lean
 def choose(bits: np.ndarray, width: int, allocation: int, pointer: int, machine: int, chosen: np.ndarray) -> bool:
     """
     Apply the allocations that ask neither for the past (longest-idle) nor for the neighbours.
@@ -220,22 +248,15 @@ def choose(bits: np.ndarray, width: int, allocation: int, pointer: int, machine:
     bool
         Whether there are as many (contiguous allocations: as many in a row).
     """
-    chosen[:] = _NONE
+    for word in range(chosen.size):
+        chosen[word] = NO_PLACES
     if size_of(bits) < width:
         return False
     if allocation == FIRST_FIT:
         take_lowest(bits, width, chosen)
         return True
     if allocation == NEXT_FIT:
-        ahead = bits.copy()
-        if pointer > 0:
-            clear(ahead, 0, pointer - 1)
-        size = size_of(ahead)
-        take_lowest(ahead, width, chosen)
-        if size < width:
-            behind = bits.copy()
-            clear(behind, pointer, machine - 1)
-            take_lowest(behind, width - size, chosen)
+        _take_next(bits, width, pointer, chosen)
         return True
     best, best_length = machine, machine + 1
     first = next_in(bits, 0, machine)
@@ -253,59 +274,44 @@ def choose(bits: np.ndarray, width: int, allocation: int, pointer: int, machine:
     return True
 
 
-@njit
+@lean
 def sort_by_key(items: np.ndarray, keys: np.ndarray, count: int, spare: np.ndarray) -> None:
     """
-    Sort the first ``count`` items by ``(keys[item], item)``, in place.
+    Sort the first ``count`` items, all different, by ``(keys[item], item)``, in place.
 
-    A merge sort of the runs that are in order already: items that moved little since they were last
-    sorted take little time.
-
-    Parameters
-    ----------
-    items : int64 array
-        Indices into ``keys``, all different.
-    keys : float64 array
-        The keys, none of them NaN.
-    count : int
-        How many items to sort.
-    spare : int64 array
-        Working space of at least ``count`` items.
+    A merge sort of the runs that are in order already; ``spare`` is working space of at least ``count`` items.
     """
     while True:
         runs = 0
         begin = 0
         while begin < count:
-            middle = begin + 1
-            while middle < count and (
-                keys[items[middle - 1]] < keys[items[middle]]
-                or (keys[items[middle - 1]] == keys[items[middle]] and items[middle - 1] < items[middle])
-            ):
-                middle += 1
-            end = min(middle + 1, count)
-            while end < count and (
-                keys[items[end - 1]] < keys[items[end]]
-                or (keys[items[end - 1]] == keys[items[end]] and items[end - 1] < items[end])
-            ):
-                end += 1
-            if middle < count:
-                spare[begin:middle] = items[begin:middle]
-                left, right = begin, middle
-                place = begin
-                while left < middle and right < end:
-                    mine, other = spare[left], items[right]
-                    if keys[other] < keys[mine] or (keys[other] == keys[mine] and other < mine):
-                        items[place] = other
-                        right += 1
-                    else:
-                        items[place] = mine
-                        left += 1
-                    place += 1
-                while left < middle:
+            middle = _end_of_run(items, keys, begin, count)
+            end = _end_of_run(items, keys, middle, count) if middle < count else middle
+            for place in range(begin, middle if middle < count else begin):
+                spare[place] = items[place]
+            left, right = begin, middle
+            for place in range(begin, end if middle < count else begin):
+                if left < middle and (right == end or _comes_before(keys, spare[left], items[right])):
                     items[place] = spare[left]
                     left += 1
-                    place += 1
+                else:
+                    items[place] = items[right]
+                    right += 1
             runs += 1
             begin = end
         if runs <= 1:
             return
+
+
+@lean
+def _comes_before(keys: np.ndarray, one: int, other: int) -> bool:
+    return keys[one] < keys[other] or (keys[one] == keys[other] and one < other)
+
+
+@lean
+def _end_of_run(items: np.ndarray, keys: np.ndarray, begin: int, count: int) -> int:
+    """Return the place after the items from ``begin`` on that are in order already."""
+    end = begin + 1
+    while end < count and _comes_before(keys, items[end - 1], items[end]):
+        end += 1
+    return end

@@ -1,20 +1,19 @@
 """Shared resources: how much an overloaded node slows its jobs, when they end, and which nodes cost a job least."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import cfunc, types
 
-from swflow.compilation import njit
 from swflow.errors import SwflowError
-from swflow.scheduling.engine.compiled import caller
-from swflow.scheduling.machine.places import fill, next_in
+from swflow.scheduling.engine.compiled import caller, lean
+from swflow.scheduling.machine.places import NO_PLACES, fill, next_in
 
 #: What a node's overload costs, as the kernels number it: linear in the overload; the same and a second for every
 #: overloaded shadow, as the paper prints it; a formula; or linear by a computation that forgets parts of shadows.
-LINEAR, PRINTED, FORMULA, FORGETS_SHADOWS = range(4)
+LINEAR, PRINTED, BY_FORMULA, FORGETS_SHADOWS = range(4)
 
 #: A formula takes what the processes of a node ask of a resource and what the node has of it.
 PENALTY_SIGNATURE = types.float64(types.float64, types.float64)
@@ -25,9 +24,7 @@ TICKS = 2.0**20
 #: A job that takes a thousand million times as long does not end: formulas may not give more.
 MOST_PENALTY = 1e9
 
-_NONE = np.uint64(0)
-
-_call = caller(2)
+_call_penalty = caller(2)
 
 
 def penalty_function(function: Callable[..., float], cache: bool = False) -> Callable[..., float]:
@@ -93,6 +90,11 @@ class Resources:
     allowed: np.ndarray | None = None
     limit: float = np.inf
 
+    def of(self, items: np.ndarray) -> "Resources":
+        """Return the same for other jobs, which are some of these, maybe repeatedly."""
+        allowed = None if self.allowed is None else self.allowed[items]
+        return replace(self, demands=np.asarray(self.demands)[items], allowed=allowed)
+
 
 def longest_stretch(resources: Resources, count: int, machine: int) -> float:
     """
@@ -122,19 +124,19 @@ def penalty_of(penalty: str | Callable[..., float]) -> tuple[int, int]:
     """Return a penalty as the kernel takes it: its number and the address of its formula."""
     if isinstance(penalty, str):
         return {"linear": LINEAR, "printed": PRINTED, "forgets-shadows": FORGETS_SHADOWS}[penalty], 0
-    return FORMULA, penalty.address  # type: ignore[attr-defined]
+    return BY_FORMULA, penalty.address  # type: ignore[attr-defined]
 
 
 #: A machine whose processors have nothing in common.
 NOTHING_SHARED = Resources(0, np.zeros((0, 1)), np.zeros(1), slows=False)
 
 
-#: What is known of a job: the penalty beyond which it rather waits, the run time at which it is killed, the part of its
-#: run time without penalties that is done, its end (seconds), whether it is killed then, and the round in which it was
-#: last looked at.
-JOB = np.dtype(
+#: What is known of a job: how many of its processes a node bears within the limit, the run time at which it is killed,
+#: the part of its run time without penalties that is done, its end (seconds), whether it is killed then, and the round
+#: in which it was last looked at.
+SHARER = np.dtype(
     [
-        ("limit", np.float64),
+        ("together", np.int64),
         ("allowed", np.float64),
         ("progress", np.float64),
         ("end", np.float64),
@@ -145,17 +147,23 @@ JOB = np.dtype(
 
 #: What is known of a processor: its job (-1 if idle), what its node has added to that job's run time (seconds), and
 #: whether that job lies within a shadow of the node. ``changed`` is a list of its own: the jobs whose ends move.
-PLACE = np.dtype([("job", np.int64), ("added", np.float64), ("is_inside", np.int64), ("changed", np.int64)])
+SHARED_PLACE = np.dtype([("job", np.int64), ("added", np.float64), ("is_inside", np.int64), ("changed", np.int64)])
 
 #: What is known of a node: its penalty now, whether its shadow ends, since when it has lasted, and whether the rest of
-#: it is forgotten. ``touched`` is the list of the nodes whose shadows end.
-NODE = np.dtype(
+#: it is forgotten. ``touched`` is the list of the nodes whose shadows end; the others are for `choose_least_shared`:
+#: how many processes a node has room for and was given, what one more costs, and a heap of the nodes by that.
+SHARED_NODE = np.dtype(
     [
         ("penalty", np.float64),
         ("is_touched", np.int64),
         ("since", np.float64),
         ("is_forgotten", np.int64),
         ("touched", np.int64),
+        ("room", np.int64),
+        ("taken", np.int64),
+        ("cost", np.float64),
+        ("load", np.float64),
+        ("heap", np.int64),
     ]
 )
 
@@ -173,62 +181,65 @@ class Sharing(NamedTuple):
     formula: int
     demands: np.ndarray  # (jobs, resources), of each process
     capacities: np.ndarray  # (resources,), of each node
+    limit: float  # the penalty beyond which a job rather waits
     usage: np.ndarray  # (nodes, resources), now
+    later: np.ndarray  # the same, scratch
     job: np.ndarray
     place: np.ndarray
     node: np.ndarray
     numbers: np.ndarray  # the round, how many nodes are touched, and whether a formula gave what is no penalty
 
 
-@njit
-def new_sharing(
-    per_node: int,
-    slows: bool,
-    penalty_kind: int,
-    formula: int,
-    demands: np.ndarray,
-    capacities: np.ndarray,
-    limit: float,
-    allowed: np.ndarray,
-    processors: np.ndarray,
-    machine: int,
-) -> Sharing:
-    """Make the empty machine; a job that cannot keep to the limit even there is exempt from it."""
-    count = demands.shape[0] if per_node > 0 else 0
-    places = machine if per_node > 0 else 0
-    nodes = machine // per_node if per_node > 0 else 0
+def new_sharing(resources: Resources | None, count: int, machine: int, keeps_to_limit: bool) -> Sharing:
+    """Make the empty machine."""
+    shares = resources or NOTHING_SHARED
+    nodes = machine // shares.per_node if resources else 0
+    kind, formula = penalty_of(shares.penalty)
     sharing = Sharing(
-        per_node,
-        slows,
-        penalty_kind,
-        formula,
-        demands,
-        capacities,
-        np.zeros((nodes, capacities.size)),
-        np.zeros(count, JOB),
-        np.zeros(places, PLACE),
-        np.zeros(nodes, NODE),
-        np.zeros(3, np.int64),
+        per_node=int(shares.per_node),
+        slows=bool(shares.slows),
+        penalty_kind=kind,
+        formula=formula,
+        demands=np.require(np.asarray(shares.demands).reshape(-1, len(shares.capacities)), np.float64, ["C", "W"]),
+        capacities=np.require(shares.capacities, np.float64, ["C", "W"]),
+        limit=float(shares.limit) if keeps_to_limit else np.inf,
+        usage=np.zeros((nodes, len(shares.capacities))),
+        later=np.zeros((nodes, len(shares.capacities))),
+        job=np.zeros(count if resources else 0, SHARER),
+        place=np.zeros(machine if resources else 0, SHARED_PLACE),
+        node=np.zeros(nodes, SHARED_NODE),
+        numbers=np.zeros(3, np.int64),
     )
-    for job in range(count):
-        sharing.job[job].limit = limit
-        sharing.job[job].allowed = allowed[job]
-        sharing.job[job].end = np.nan
-    for place in range(places):
-        sharing.place[place].job = -1
-    for node in range(nodes):
-        sharing.node[node].since = -np.inf
-    nothing = np.zeros(capacities.size)
-    for job in range(count if limit < np.inf else 0):
-        together = 0
-        while together < per_node and penalty_with(sharing, nothing, job, together + 1) <= limit:
-            together += 1
-        if together * nodes < processors[job]:
-            sharing.job[job].limit = np.inf
+    if resources:
+        sharing.job["allowed"] = np.inf if shares.allowed is None else shares.allowed
+        sharing.job["end"] = np.nan
+        sharing.place["job"] = -1
+        sharing.node["since"] = -np.inf
+    if sharing.limit < np.inf:
+        _bear(sharing)
     return sharing
 
 
-@njit
+@lean
+def _bear(sharing: Sharing) -> None:
+    """Find how many processes of each job an empty node bears within the limit."""
+    for item in range(sharing.job.size):
+        job = sharing.job[item]
+        while job.together < sharing.per_node:
+            if not penalty_with(sharing, sharing.later[0], item, job.together + 1) <= sharing.limit:
+                break
+            job.together += 1
+
+
+@lean
+def limit_of(sharing: Sharing, job: int, width: int, machine: int) -> float:
+    """Return the limit that a job keeps to; one that cannot keep to it even on the empty machine is exempt."""
+    if sharing.limit < np.inf and sharing.job[job].together * (machine // sharing.per_node) >= width:
+        return sharing.limit
+    return np.inf
+
+
+@lean
 def penalty_with(sharing: Sharing, usage: np.ndarray, job: int, processes: int) -> float:
     """Return the penalty of a node with this usage, if a job puts so many processes there (Guim et al., eq. 2)."""
     penalty = 0.0
@@ -237,8 +248,8 @@ def penalty_with(sharing: Sharing, usage: np.ndarray, job: int, processes: int) 
         if processes > 0:
             asked += processes * sharing.demands[job, resource]
         capacity = sharing.capacities[resource]
-        if sharing.penalty_kind == FORMULA:
-            value = _call(sharing.formula, (asked, capacity))
+        if sharing.penalty_kind == BY_FORMULA:
+            value = _call_penalty(sharing.formula, (asked, capacity))
             if value >= 0.0 and value <= MOST_PENALTY:
                 penalty += value
             elif not (value < 0.0 and asked <= capacity):  # below the capacity, negative is none
@@ -248,7 +259,7 @@ def penalty_with(sharing: Sharing, usage: np.ndarray, job: int, processes: int) 
     return penalty
 
 
-@njit
+@lean
 def _load_with(sharing: Sharing, usage: np.ndarray, job: int, processes: int) -> float:
     """Return the fraction of the scarcest resource that is asked for, if a job puts so many processes on a node."""
     load = 0.0
@@ -257,7 +268,7 @@ def _load_with(sharing: Sharing, usage: np.ndarray, job: int, processes: int) ->
     return load
 
 
-@njit
+@lean
 def choose_least_shared(
     sharing: Sharing,
     usage: np.ndarray,
@@ -274,76 +285,75 @@ def choose_least_shared(
     Of equal nodes the least loaded is taken, then the first. Returns whether the processes find room on nodes
     whose penalty stays within the limit.
     """
-    per_node = sharing.per_node
-    nodes = machine // per_node
-    chosen[:] = _NONE
-    room = np.zeros(nodes, np.int64)
-    taken = np.zeros(nodes, np.int64)
-    penalty = np.empty(nodes)
-    load = np.empty(nodes)
-    heap = np.empty(nodes, np.int64)  # the nodes with room, the one that costs least on top
-    size = 0
+    per_node, node_of = sharing.per_node, sharing.node
+    chosen[:] = NO_PLACES
+    for number in range(machine // per_node):
+        node_of[number].room = 0
+        node_of[number].taken = 0
+    size = 0  # of the heap of the nodes with room, the one that costs least on top
     place = next_in(eligible, 0, machine)
     while place < machine:
-        node = place // per_node
-        if room[node] == 0:
-            penalty[node] = penalty_with(sharing, usage[node], job, 1)
-            load[node] = _load_with(sharing, usage[node], job, 1)
-            if penalty[node] <= limit:
-                heap[size] = node
+        number = place // per_node
+        node = node_of[number]
+        if node.room == 0:
+            node.cost = penalty_with(sharing, usage[number], job, 1)
+            node.load = _load_with(sharing, usage[number], job, 1)
+            if node.cost <= limit:
+                node_of[size].heap = number
                 size += 1
-        room[node] += 1
+        node.room += 1
         place = next_in(eligible, place + 1, machine)
     if size * per_node < width:
         return False
     for top in range(size // 2 - 1, -1, -1):
-        _sink(heap, size, top, penalty, load)
+        _sink_node(node_of, size, top)
     for _ in range(width):
         if size == 0:
             return False
-        node = heap[0]
-        taken[node] += 1
-        penalty[node] = penalty_with(sharing, usage[node], job, taken[node] + 1)
-        load[node] = _load_with(sharing, usage[node], job, taken[node] + 1)
-        if taken[node] == room[node] or penalty[node] > limit:
+        number = node_of[0].heap
+        node = node_of[number]
+        node.taken += 1
+        node.cost = penalty_with(sharing, usage[number], job, node.taken + 1)
+        node.load = _load_with(sharing, usage[number], job, node.taken + 1)
+        if node.taken == node.room or node.cost > limit:
             size -= 1
-            heap[0] = heap[size]
-        _sink(heap, size, 0, penalty, load)
-    for node in range(nodes):
-        place = node * per_node
-        for _ in range(taken[node]):
+            node_of[0].heap = node_of[size].heap
+        _sink_node(node_of, size, 0)
+    for number in range(machine // per_node):
+        place = number * per_node
+        for _ in range(node_of[number].taken):
             place = next_in(eligible, place, machine)
             fill(chosen, place, place)
             place += 1
     return True
 
 
-@njit
-def _sink(heap: np.ndarray, size: int, place: int, penalty: np.ndarray, load: np.ndarray) -> None:
+@lean
+def _sink_node(nodes: np.ndarray, size: int, place: int) -> None:
     """Move a node of a heap down to where it belongs: by penalty, load and number."""
     while True:
         child = 2 * place + 1
         if child >= size:
             return
-        if child + 1 < size and _costs_less(heap[child + 1], heap[child], penalty, load):
+        if child + 1 < size and _costs_less(nodes, nodes[child + 1].heap, nodes[child].heap):
             child += 1
-        if not _costs_less(heap[child], heap[place], penalty, load):
+        if not _costs_less(nodes, nodes[child].heap, nodes[place].heap):
             return
-        heap[place], heap[child] = heap[child], heap[place]
+        nodes[place].heap, nodes[child].heap = nodes[child].heap, nodes[place].heap
         place = child
 
 
-@njit
-def _costs_less(one: int, other: int, penalty: np.ndarray, load: np.ndarray) -> bool:
+@lean
+def _costs_less(nodes: np.ndarray, one: int, other: int) -> bool:
     """Return whether a process costs less on one node than on another."""
-    if penalty[one] != penalty[other]:
-        return penalty[one] < penalty[other]
-    if load[one] != load[other]:
-        return load[one] < load[other]
+    if nodes[one].cost != nodes[other].cost:
+        return nodes[one].cost < nodes[other].cost
+    if nodes[one].load != nodes[other].load:
+        return nodes[one].load < nodes[other].load
     return one < other
 
 
-@njit
+@lean
 def enter_in_plan(sharing: Sharing, usage: np.ndarray, pool: np.ndarray, first: int, ranges: int, job: int) -> None:
     """Add what a job asks for to a usage."""
     for index in range(first, first + ranges):
@@ -352,7 +362,7 @@ def enter_in_plan(sharing: Sharing, usage: np.ndarray, pool: np.ndarray, first: 
                 usage[place // sharing.per_node, resource] += sharing.demands[job, resource]
 
 
-@njit
+@lean
 def leave_in_plan(sharing: Sharing, usage: np.ndarray, pool: np.ndarray, first: int, ranges: int, job: int) -> None:
     """Take what a job asks for out of a usage."""
     for index in range(first, first + ranges):
@@ -361,7 +371,7 @@ def leave_in_plan(sharing: Sharing, usage: np.ndarray, pool: np.ndarray, first: 
                 usage[place // sharing.per_node, resource] -= sharing.demands[job, resource]
 
 
-@njit
+@lean
 def whole_nodes(sharing: Sharing, chosen: np.ndarray, machine: int) -> None:
     """Add the other processors of their nodes to a set of processors."""
     place = next_in(chosen, 0, machine)
@@ -371,8 +381,8 @@ def whole_nodes(sharing: Sharing, chosen: np.ndarray, machine: int) -> None:
         place = next_in(chosen, (node + 1) * sharing.per_node, machine)
 
 
-@njit
-def _settle(sharing: Sharing, pool: np.ndarray, first: int, ranges: int, job: int, start: float, now: float) -> None:
+@lean
+def _progress(sharing: Sharing, pool: np.ndarray, placement: Any, job: int, start: float, now: float) -> None:
     """
     Account for the time since a job was last looked at.
 
@@ -380,7 +390,7 @@ def _settle(sharing: Sharing, pool: np.ndarray, first: int, ranges: int, job: in
     ``x + max(A_n + c_n x) - max(A_n)``; so in a time ``t`` the job comes ahead by
     ``min((t + max(A_n) - A_n) / (1 + c_n))``.
     """
-    per_node = sharing.per_node
+    per_node, first, ranges = sharing.per_node, placement.first, placement.ranges
     most = 0.0
     for index in range(first, first + ranges):
         place = pool[index, 0]
@@ -403,10 +413,10 @@ def _settle(sharing: Sharing, pool: np.ndarray, first: int, ranges: int, job: in
             sharing.place[place].added += sharing.node[place // per_node].penalty * ahead
 
 
-@njit
-def _end_of(sharing: Sharing, pool: np.ndarray, first: int, ranges: int, job: int, start: float, run: float) -> float:
+@lean
+def _end_of(sharing: Sharing, pool: np.ndarray, placement: Any, job: int, start: float, run: float) -> float:
     """Return when a job ends if its nodes stay as they are, and note whether it is killed then."""
-    per_node = sharing.per_node
+    per_node, first, ranges = sharing.per_node, placement.first, placement.ranges
     left = max(run - sharing.job[job].progress, 0.0)
     worst = 0.0
     for index in range(first, first + ranges):
@@ -422,7 +432,7 @@ def _end_of(sharing: Sharing, pool: np.ndarray, first: int, ranges: int, job: in
     return min(end, start + sharing.job[job].allowed)
 
 
-@njit
+@lean
 def _look_at(sharing: Sharing, node: int, count: int) -> int:
     """Add the jobs of a node that were not looked at in this round to the ``count`` changed ones."""
     for place in range(node * sharing.per_node, (node + 1) * sharing.per_node):
@@ -434,14 +444,12 @@ def _look_at(sharing: Sharing, node: int, count: int) -> int:
     return count
 
 
-@njit
+@lean
 def share(
     sharing: Sharing,
     pool: np.ndarray,
-    first_range: np.ndarray,
-    ranges: np.ndarray,
-    start: np.ndarray,
-    run: np.ndarray,
+    placements: np.ndarray,
+    records: np.ndarray,
     now: float,
     jobs: np.ndarray,
     come: bool,
@@ -453,10 +461,10 @@ def share(
     ----------
     sharing : Sharing
         Is changed: ``end`` and ``killed`` of the jobs that are concerned.
-    pool, first_range, ranges : arrays
-        The processors of every job, as the kernel keeps them.
-    start, run : float64 array of shape (jobs,)
-        When the jobs started, and their run times without penalties.
+    pool, placements : arrays
+        The processors of every job, as the machine keeps them.
+    records : array of shape (jobs,)
+        The jobs, with ``start`` and ``run``, the run time without penalties; seconds.
     now : float
         The time, seconds.
     jobs : int64 array
@@ -472,7 +480,8 @@ def share(
     per_node = sharing.per_node
     nodes = sharing.numbers[1]
     for job in jobs:
-        for index in range(first_range[job], first_range[job] + ranges[job]):
+        placement = placements[job]
+        for index in range(placement.first, placement.first + placement.ranges):
             for node in range(pool[index, 0] // per_node, pool[index, 1] // per_node + 1):
                 if not sharing.node[node].is_touched:
                     sharing.node[node].is_touched = True
@@ -485,12 +494,13 @@ def share(
             count = _look_at(sharing, sharing.node[index].touched, count)
         for index in range(count):
             job = sharing.place[index].changed
-            _settle(sharing, pool, first_range[job], ranges[job], job, start[job], now)
+            _progress(sharing, pool, placements[job], job, records[job].start, now)
     forgets = sharing.penalty_kind == FORGETS_SHADOWS
     for index in range(nodes if forgets else 0):
         sharing.node[sharing.node[index].touched].is_forgotten = not come
     for job in jobs:
-        for index in range(first_range[job], first_range[job] + ranges[job]):
+        placement = placements[job]
+        for index in range(placement.first, placement.first + placement.ranges):
             for place in range(pool[index, 0], pool[index, 1] + 1):
                 if not sharing.place[place].is_inside:
                     sharing.node[place // per_node].is_forgotten = False
@@ -506,10 +516,12 @@ def share(
         node = sharing.node[index].touched
         sharing.node[node].is_touched = sharing.numbers[1] > 0
         usage = sharing.usage[node]
-        usage[:] = 0.0
+        for resource in range(usage.size):
+            usage[resource] = 0.0
         for place in range(node * per_node, (node + 1) * per_node):
-            if sharing.place[place].job >= 0:
-                usage += sharing.demands[sharing.place[place].job]
+            there = sharing.place[place].job
+            for resource in range(usage.size if there >= 0 else 0):
+                usage[resource] += sharing.demands[there, resource]
         sharing.node[node].penalty = 0.0 if sharing.node[node].is_forgotten else penalty_with(sharing, usage, 0, 0)
         if charge and sharing.node[node].penalty > 0.0:
             for place in range(node * per_node, (node + 1) * per_node):
@@ -519,20 +531,20 @@ def share(
         return 0
     for index in range(count):
         job = sharing.place[index].changed
-        sharing.job[job].end = _end_of(sharing, pool, first_range[job], ranges[job], job, start[job], run[job])
+        sharing.job[job].end = _end_of(sharing, pool, placements[job], job, records[job].start, records[job].run)
     for index in range(nodes if forgets else 0):
-        _begin_shadow(sharing, sharing.node[index].touched, start, now, come)
+        _begin_shadow(sharing, sharing.node[index].touched, records, now, come)
     return count
 
 
-@njit
-def _begin_shadow(sharing: Sharing, node: int, start: np.ndarray, now: float, come: bool) -> None:
+@lean
+def _begin_shadow(sharing: Sharing, node: int, records: np.ndarray, now: float, come: bool) -> None:
     """Note when a node's shadow begins, and whether a job that comes lies within the one that it interrupts."""
     places = range(node * sharing.per_node, (node + 1) * sharing.per_node)
     newcomer, alone, first_end = -1, come and sharing.node[node].since < now, np.inf
     for place in places:
         job = sharing.place[place].job
-        if job >= 0 and start[job] == now:
+        if job >= 0 and records[job].start == now:
             alone &= newcomer < 0 or newcomer == job
             newcomer = job
         elif job >= 0:

@@ -4,11 +4,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swflow.compilation import njit
+from swflow.scheduling.engine.compiled import lean
 from swflow.scheduling.machine.places import (
     BEST_CONTIGUOUS,
     FIRST_CONTIGUOUS,
     LONGEST_IDLE,
+    NO_PLACES,
+    assign,
     choose,
     fill,
     has_run,
@@ -16,8 +18,7 @@ from swflow.scheduling.machine.places import (
     take_lowest,
 )
 
-_NONE = np.uint64(0)
-_STEPS, _SPARE = 0, 1
+_STEPS, _SPARE, _FRESH = range(3)
 
 
 class Timetable(NamedTuple):
@@ -25,8 +26,8 @@ class Timetable(NamedTuple):
     Steps in order of time; in each of them the same processors are free.
 
     Step ``i`` lasts from ``times[i]`` to ``times[i + 1]``, the last one for ever. Its free processors are
-    ``free[slots[i]]``, and ``sizes[slots[i]]`` of them. ``numbers`` holds the number of steps and of
-    unused slots, which lie in ``spare``.
+    ``free[slots[i]]``, and ``sizes[slots[i]]`` of them. ``numbers`` holds the number of steps, and of slots that
+    were given back, which lie in ``spare``, and the first slot that nobody had.
     """
 
     times: np.ndarray
@@ -37,61 +38,40 @@ class Timetable(NamedTuple):
     numbers: np.ndarray
 
 
-@njit
-def new_timetable(capacity: int, machine: int) -> Timetable:
-    """Make a timetable with room for ``capacity`` steps, all processors free from the beginning of time."""
-    table = Timetable(
-        np.empty(capacity),
-        np.empty(capacity, np.int64),
-        np.zeros((capacity, (machine + 63) >> 6), np.uint64),
-        np.empty(capacity, np.int64),
-        np.empty(capacity, np.int64),
-        np.zeros(2, np.int64),
+def new_timetable(steps: int, words: int) -> Timetable:
+    """Make a timetable with room for so many steps and sets of so many words; `reset` it before use."""
+    return Timetable(
+        np.empty(steps),
+        np.empty(steps, np.int64),
+        np.empty((steps, words), np.uint64),
+        np.empty(steps, np.int64),
+        np.empty(steps, np.int64),
+        np.zeros(3, np.int64),
     )
-    reset(table, machine)
-    return table
 
 
-@njit
+@lean
 def reset(table: Timetable, machine: int) -> None:
     """Forget all that is planned."""
-    capacity = table.slots.size
     table.times[0] = -np.inf
     table.slots[0] = 0
+    for word in range(table.free.shape[1]):
+        table.free[0, word] = NO_PLACES
     fill(table.free[0], 0, machine - 1)
     table.sizes[0] = machine
-    for slot in range(1, capacity):
-        table.spare[capacity - 1 - slot] = slot
     table.numbers[_STEPS] = 1
-    table.numbers[_SPARE] = capacity - 1
+    table.numbers[_SPARE] = 0
+    table.numbers[_FRESH] = 1
 
 
-@njit
-def with_room(table: Timetable, steps: int, machine: int) -> Timetable:
-    """Return the timetable with room for ``steps`` more steps: itself, or a larger copy."""
-    used = table.numbers[_STEPS]
-    if used + steps <= table.slots.size:
-        return table
-    larger = new_timetable(2 * (used + steps), machine)
-    for step in range(used):
-        slot = table.slots[step]
-        larger.times[step] = table.times[step]
-        larger.slots[step] = step
-        larger.free[step] = table.free[slot]
-        larger.sizes[step] = table.sizes[slot]
-    larger.numbers[_STEPS] = used
-    larger.numbers[_SPARE] -= used - 1
-    return larger
-
-
-@njit
+@lean
 def steps_of(table: Timetable) -> int:
     """Return the number of steps."""
     return table.numbers[_STEPS]
 
 
-@njit
-def advance(table: Timetable, now: float) -> None:
+@lean
+def forget_past(table: Timetable, now: float) -> None:
     """Forget what is past."""
     steps = table.numbers[_STEPS]
     past = 0
@@ -107,8 +87,8 @@ def advance(table: Timetable, now: float) -> None:
     table.times[0] = now
 
 
-@njit
-def _split(table: Timetable, time: float) -> int:
+@lean
+def _begin_step(table: Timetable, time: float) -> int:
     """Let a step begin at ``time``, which is not before the first; return its index."""
     low, high = 0, table.numbers[_STEPS]
     while high - low > 1:
@@ -123,10 +103,14 @@ def _split(table: Timetable, time: float) -> int:
     for step in range(steps, low + 1, -1):
         table.times[step] = table.times[step - 1]
         table.slots[step] = table.slots[step - 1]
-    table.numbers[_SPARE] -= 1
-    slot = table.spare[table.numbers[_SPARE]]
+    slot = table.numbers[_FRESH]
+    if table.numbers[_SPARE] > 0:
+        table.numbers[_SPARE] -= 1
+        slot = table.spare[table.numbers[_SPARE]]
+    else:
+        table.numbers[_FRESH] += 1
     old = table.slots[low]
-    table.free[slot] = table.free[old]
+    assign(table.free[slot], table.free[old])
     table.sizes[slot] = table.sizes[old]
     table.times[low + 1] = time
     table.slots[low + 1] = slot
@@ -134,7 +118,7 @@ def _split(table: Timetable, time: float) -> int:
     return low + 1
 
 
-@njit
+@lean
 def _join(table: Timetable, step: int) -> None:
     """Unite a step with the one before it if nothing changes between them."""
     steps = table.numbers[_STEPS]
@@ -154,14 +138,14 @@ def _join(table: Timetable, step: int) -> None:
     table.numbers[_STEPS] = steps - 1
 
 
-@njit
-def occupy(table: Timetable, places: np.ndarray, begin: float, end: float) -> None:
+@lean
+def keep(table: Timetable, places: np.ndarray, begin: float, end: float) -> None:
     """Take processors from ``begin`` to ``end``; whoever has them already keeps them."""
     begin = max(begin, table.times[0])
     if end <= begin:
         return
-    first = _split(table, begin)
-    last = _split(table, end)
+    first = _begin_step(table, begin)
+    last = _begin_step(table, end)
     for step in range(first, last):
         slot = table.slots[step]
         for word in range(places.size):
@@ -171,14 +155,14 @@ def occupy(table: Timetable, places: np.ndarray, begin: float, end: float) -> No
     _join(table, first)
 
 
-@njit
+@lean
 def vacate(table: Timetable, places: np.ndarray, begin: float, end: float) -> None:
     """Give processors back from ``begin`` to ``end``."""
     begin = max(begin, table.times[0])
     if end <= begin:
         return
-    first = _split(table, begin)
-    last = _split(table, end)
+    first = _begin_step(table, begin)
+    last = _begin_step(table, end)
     for step in range(first, last):
         slot = table.slots[step]
         for word in range(places.size):
@@ -188,8 +172,8 @@ def vacate(table: Timetable, places: np.ndarray, begin: float, end: float) -> No
     _join(table, first)
 
 
-@njit
-def _fits(bits: np.ndarray, width: int, allocation: int, machine: int) -> bool:
+@lean
+def _holds_job(bits: np.ndarray, width: int, allocation: int, machine: int) -> bool:
     """Return whether a set has ``width`` processors, in a row if the allocation is contiguous."""
     if size_of(bits) < width:
         return False
@@ -198,7 +182,7 @@ def _fits(bits: np.ndarray, width: int, allocation: int, machine: int) -> bool:
     return True
 
 
-@njit
+@lean
 def earliest_step(
     table: Timetable,
     width: int,
@@ -237,9 +221,9 @@ def earliest_step(
         if table.sizes[slot] < width:
             step += 1
             continue
-        eligible[:] = table.free[slot]
+        assign(eligible, table.free[slot])
         end = table.times[step] + length
-        fits = _fits(eligible, width, allocation, machine)
+        fits = _holds_job(eligible, width, allocation, machine)
         last = step
         while fits and last + 1 < steps and table.times[last + 1] < end:
             last += 1
@@ -253,13 +237,13 @@ def earliest_step(
                 changed |= left != eligible[word]
                 eligible[word] = left
             if changed:
-                fits = _fits(eligible, width, allocation, machine)
+                fits = _holds_job(eligible, width, allocation, machine)
         if fits:
             return step
         # Every start whose time includes what was too much from the end is out as well.
-        spare[:] = table.free[table.slots[last]]
+        assign(spare, table.free[table.slots[last]])
         back = last
-        while back > step and _fits(spare, width, allocation, machine):
+        while back > step and _holds_job(spare, width, allocation, machine):
             back -= 1
             slot = table.slots[back]
             for word in range(words):
@@ -268,7 +252,7 @@ def earliest_step(
     return steps
 
 
-@njit
+@lean
 def choose_longest_idle(
     table: Timetable, step: int, width: int, eligible: np.ndarray, spare: np.ndarray, chosen: np.ndarray
 ) -> bool:
@@ -286,16 +270,16 @@ def choose_longest_idle(
             spare[word] = eligible[word] & table.free[slot, word]
         size = size_of(spare)
         if size < width:
-            chosen[:] = spare
+            assign(chosen, spare)
             for word in range(words):
                 spare[word] = eligible[word] & ~chosen[word]
             take_lowest(spare, width - size, chosen)
             return True
-        eligible[:] = spare
+        assign(eligible, spare)
     return False
 
 
-@njit
+@lean
 def choose_later(
     table: Timetable,
     step: int,

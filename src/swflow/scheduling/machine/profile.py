@@ -1,0 +1,328 @@
+"""The availability profile: how many processors are free when, as a sorted list of changes kept in blocks."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from swflow.scheduling.engine.compiled import lean
+
+#: Changes in a block.
+SIZE = 64
+
+#: From ``time`` on, ``change`` more processors are free.
+CHANGE = np.dtype([("time", np.float64), ("change", np.int64)])
+
+#: A block of changes in order of time: its first time, the sum of its changes, the least and greatest sum of
+#: its first changes (where not ``stale``), how many they are, and the row where they are kept.
+BLOCK = np.dtype(
+    [
+        ("first", np.float64),
+        ("total", np.int64),
+        ("lowest", np.int64),
+        ("highest", np.int64),
+        ("losses", np.int64),
+        ("count", np.int32),
+        ("row", np.int32),
+        ("stale", np.int64),
+    ]
+)
+
+#: As many blocks, one after the other, are summed up together: for long profiles.
+GROUP_SIZE = 16
+
+#: The sum of the blocks of a group, and the least and greatest sum of its first changes, where not ``stale``.
+GROUP = np.dtype([("total", np.int64), ("lowest", np.int64), ("highest", np.int64), ("stale", np.int64)])
+
+#: ``level`` processors are free at ``now``; ``found`` is the level where `earliest` last found a place.
+HEAD = np.dtype(
+    [("now", np.float64), ("level", np.int64), ("found", np.int64), ("blocks", np.int64), ("spare", np.int64)]
+)
+
+
+class Availability(NamedTuple):
+    """The free processors now and the changes to come; nothing is moved but what lies in one block."""
+
+    head: np.ndarray
+    blocks: np.ndarray
+    changes: np.ndarray
+    spare_rows: np.ndarray
+    groups: np.ndarray
+
+
+def new_profile(processors: int, changes: int) -> Availability:
+    """Make the profile of an idle machine, with room for a number of changes."""
+    # Two neighbours have more than SIZE / 2 changes together, or they would have been merged.
+    rows = 4 * changes // SIZE + 4
+    head = np.zeros(1, HEAD)
+    head["now"] = -np.inf
+    head["level"] = processors
+    head["spare"] = rows
+    groups = np.ones(rows // GROUP_SIZE + 1, GROUP)
+    return Availability(
+        head, np.empty(rows, BLOCK), np.empty((rows, SIZE), CHANGE), np.arange(rows)[::-1].copy(), groups
+    )
+
+
+@lean
+def _spoil(profile: Availability, place: int) -> None:
+    """Note that the blocks from a place on are other ones."""
+    for group in range(place // GROUP_SIZE, profile.head[0].blocks // GROUP_SIZE + 1):
+        profile.groups[group].stale = 1
+
+
+@lean
+def _shift(blocks: np.ndarray, begin: int, end: int, step: int) -> None:
+    """Move the blocks ``begin`` to ``end`` by one place, forward or back."""
+    count = end - begin
+    for offset in range(count):
+        place = end - 1 - offset if step > 0 else begin + offset
+        blocks[place + step] = blocks[place]
+
+
+@lean
+def _remove_block(profile: Availability, place: int) -> None:
+    head = profile.head[0]
+    profile.spare_rows[head.spare] = profile.blocks[place].row
+    head.spare += 1
+    _spoil(profile, place)
+    _shift(profile.blocks, place + 1, head.blocks, -1)
+    head.blocks -= 1
+
+
+@lean
+def _halve(profile: Availability, place: int) -> None:
+    """Move the later half of a full block into a new one."""
+    head = profile.head[0]
+    _shift(profile.blocks, place + 1, head.blocks, 1)
+    head.blocks += 1
+    _spoil(profile, place)
+    head.spare -= 1
+    old, new = profile.blocks[place], profile.blocks[place + 1]
+    new.row = profile.spare_rows[head.spare]
+    half = SIZE // 2
+    moved = 0
+    for k in range(half):
+        change = profile.changes[old.row, half + k]
+        profile.changes[new.row, k] = change
+        moved += change.change
+    new.first = profile.changes[new.row, 0].time
+    new.count = half
+    old.count = half
+    new.total = moved
+    old.total -= moved
+    new.stale = 1
+    old.stale = 1
+
+
+@lean
+def _merge(profile: Availability, place: int) -> None:
+    """Append the next block to this one."""
+    left, right = profile.blocks[place], profile.blocks[place + 1]
+    for k in range(right.count):
+        profile.changes[left.row, left.count + k] = profile.changes[right.row, k]
+    left.count += right.count
+    left.total += right.total
+    left.stale = 1
+    profile.groups[place // GROUP_SIZE].stale = 1
+    _remove_block(profile, place + 1)
+
+
+@lean
+def add(profile: Availability, time: float, change: int) -> None:
+    """Let ``change`` more processors be free from ``time`` on; fewer, if it is negative."""
+    head = profile.head[0]
+    if time <= head.now:
+        head.level += change
+        return
+    blocks = profile.blocks
+    if head.blocks == 0:
+        head.spare -= 1
+        blocks[0].row = profile.spare_rows[head.spare]
+        blocks[0].count = 0
+        blocks[0].total = 0
+        blocks[0].first = time
+        head.blocks = 1
+    low, high = 0, head.blocks
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if blocks[middle].first <= time:
+            low = middle
+        else:
+            high = middle
+    if blocks[low].count == SIZE:
+        _halve(profile, low)
+        if blocks[low + 1].first <= time:
+            low += 1
+    block = blocks[low]
+    row = profile.changes[block.row]
+    block.total += change
+    block.stale = 1
+    profile.groups[low // GROUP_SIZE].stale = 1
+
+    count = int(block.count)
+    before, after = 0, count
+    while before < after:
+        middle = (before + after) >> 1
+        if row[middle].time < time:
+            before = middle + 1
+        else:
+            after = middle
+    if before == count or row[before].time != time:
+        for k in range(count, before, -1):
+            row[k] = row[k - 1]
+        row[before].time = time
+        row[before].change = change
+        block.count = count + 1
+        block.first = row[0].time
+        return
+    row[before].change += change
+    if row[before].change != 0:
+        return
+    for k in range(before, count - 1):
+        row[k] = row[k + 1]
+    count -= 1
+    block.count = count
+    if count == 0:
+        _remove_block(profile, low)
+        return
+    block.first = row[0].time
+    if low + 1 < head.blocks and count + blocks[low + 1].count <= SIZE // 2:
+        _merge(profile, low)
+    elif low > 0 and count + blocks[low - 1].count <= SIZE // 2:
+        _merge(profile, low - 1)
+
+
+@lean
+def pass_by(profile: Availability, now: float) -> None:
+    """Let the time be ``now``: what changes until then has changed."""
+    head = profile.head[0]
+    head.now = now
+    while head.blocks > 0 and profile.blocks[0].first <= now:
+        block = profile.blocks[0]
+        row = profile.changes[block.row]
+        count = int(block.count)
+        gone = 0
+        passed = 0
+        while gone < count and row[gone].time <= now:
+            passed += row[gone].change
+            gone += 1
+        head.level += passed
+        if gone == count:
+            _remove_block(profile, 0)
+            continue
+        for k in range(gone, count):
+            row[k - gone] = row[k]
+        block.count = count - gone
+        block.first = row[0].time
+        block.total -= passed
+        block.stale = 1
+        profile.groups[0].stale = 1
+        if head.blocks > 1 and block.count + profile.blocks[1].count <= SIZE // 2:
+            _merge(profile, 0)
+
+
+@lean
+def refresh(profile: Availability, place: int) -> None:
+    """Find the least and greatest sum of the first changes of a block."""
+    block = profile.blocks[place]
+    row = profile.changes[block.row]
+    level = row[0].change
+    lowest = highest = level
+    losses = 1 if level < 0 else 0
+    for k in range(1, block.count):
+        level += row[k].change
+        losses += row[k].change < 0
+        lowest = min(lowest, level)
+        highest = max(highest, level)
+    block.lowest = lowest
+    block.highest = highest
+    block.losses = losses
+    block.stale = 0
+
+
+@lean
+def _sum_up(profile: Availability, place: int) -> None:
+    """Find the least and greatest sum of the first changes of a group of blocks, which begins at a place."""
+    group = profile.groups[place // GROUP_SIZE]
+    level = 0
+    lowest, highest = 1 << 60, -1 << 60
+    for k in range(place, place + GROUP_SIZE):
+        block = profile.blocks[k]
+        if block.stale:
+            refresh(profile, k)
+        lowest = min(lowest, level + block.lowest)
+        highest = max(highest, level + block.highest)
+        level += block.total
+    group.total = level
+    group.lowest = lowest
+    group.highest = highest
+    group.stale = 0
+
+
+@lean
+def earliest(profile: Availability, width: int, length: float, before: float) -> float:
+    """
+    Return the earliest time at which so many processors are free for so long.
+
+    Parameters
+    ----------
+    profile : Availability
+        The profile.
+    width : int
+        Processors.
+    length : float
+        Seconds.
+    before : float
+        Only times before this are looked for, and what is free from this time on does not matter: give the
+        start of the job's own reservation, or infinity.
+
+    Returns
+    -------
+    float
+        The time; ``before`` if there is none.
+    """
+    head = profile.head[0]
+    level = head.level
+    found = level
+    waiting = level < width
+    candidate = head.now
+    limit = before if waiting else min(candidate + length, before)
+    place = -1
+    while place + 1 < head.blocks:
+        place += 1
+        block = profile.blocks[place]
+        if block.first >= limit:
+            break
+        last = place + GROUP_SIZE - 1
+        if place % GROUP_SIZE == 0 and last + 1 < head.blocks and profile.blocks[last + 1].first < limit:
+            group = profile.groups[place // GROUP_SIZE]
+            if group.stale:
+                _sum_up(profile, place)
+            if (level + group.highest < width) if waiting else (level + group.lowest >= width):
+                level += group.total
+                place = last
+                continue
+        if block.stale:
+            refresh(profile, place)
+        if (level + block.highest < width) if waiting else (level + block.lowest >= width):
+            level += block.total
+            continue
+        row = profile.changes[block.row]
+        for k in range(block.count):
+            if row[k].time >= limit:
+                break
+            level += row[k].change
+            if waiting:
+                if level >= width:
+                    waiting = False
+                    candidate = row[k].time
+                    found = level
+                    limit = min(candidate + length, before)
+            elif level < width:
+                waiting = True
+                limit = before
+        else:
+            continue
+        break
+    head.found = found
+    return before if waiting else candidate
