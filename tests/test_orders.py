@@ -105,7 +105,6 @@ def test_formulas_mean_what_python_means(text, value):
         ({"places": True}, "places: processors have no place"),
         ({"unavailable": [{"from": 0, "until": 5}]}, "unavailable: .* lacks 'processors'"),
         ({"unavailable": [{"form": 0}]}, "unavailable: unknown key 'form'; did you mean 'from'"),
-        ({"centres": [{"processors": 4}], "allocation": "first-fit"}, "centres: "),
         ({"prediction": "perfct"}, "prediction: unknown value 'perfct'; did you mean 'perfect'"),
         ({"backfill_order": "sjff"}, "backfill_order: unknown order 'sjff'"),
     ],

@@ -195,8 +195,8 @@ def test_where_demands_fit_nothing_changes(allocation: str) -> None:
         trace = Resources(2, **shared, slows=False) if kept else None
         without = simulate_places(*arguments, **options, resources=trace)
         found = simulate_places(*arguments, **options, resources=Resources(2, **shared))
-        for one, other in zip(found[:4], without[:4], strict=True):
-            assert one.tolist() == other.tolist()
+        for name in ("start", "offsets", "ranges", "end"):
+            assert getattr(found, name).tolist() == getattr(without, name).tolist(), name
         assert found.end.tolist() == (found.start + columns[1]).tolist()
         assert not found.penalty.any()
         assert not found.killed.any()

@@ -3,6 +3,7 @@
 As a script: ``python tests/cluster/slurm.py`` starts it, says so, and stops it at the end of its input.
 """
 
+import fcntl
 import json
 import os
 import shutil
@@ -11,10 +12,12 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TextIO
 
 #: The line that marks configurations written here: others are never touched.
 MARK = "# made by tests/cluster/slurm.py; removed when its Slurm stops"
 CONFIG = Path("/etc/slurm")
+LOCK = Path(tempfile.gettempdir()) / "swflow-test-slurm.lock"
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "sinfo", "scancel")
 ACCOUNTING_PROGRAMS = ("slurmdbd", "sacctmgr", "sacct", "mariadbd", "mariadb-install-db", "mariadb")
 
@@ -110,6 +113,7 @@ class Slurm:
         self._wants_accounting = accounting
         self._processes: list[subprocess.Popen[bytes]] = []
         self._written: list[Path] = []
+        self._lock: TextIO | None = None
         self.job_completions = self.folder / "jobcomp.txt"
 
     def __enter__(self) -> "Slurm":
@@ -133,6 +137,8 @@ class Slurm:
         conf = CONFIG / "slurm.conf"
         if conf.exists() and MARK not in conf.read_text():
             raise Unavailable(f"{conf} is somebody's; it is left alone")
+        self._lock = LOCK.open("w")
+        fcntl.flock(self._lock, fcntl.LOCK_EX)  # there is one configuration: another test's Slurm has to stop first
         for name in ("state", "spool"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         self.folder.chmod(0o755)
@@ -218,6 +224,9 @@ class Slurm:
         for path in self._written:
             path.unlink(missing_ok=True)
         self._written.clear()
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
         if self._own:
             shutil.rmtree(self._own, ignore_errors=True)
 

@@ -18,7 +18,7 @@ KNOWN: dict[str, dict[str, Any]] = {
 }
 
 #: How the workflow names a scheduler, with its options as JSON.
-_WITH_JSON = re.compile(r"[A-Za-z0-9._-]*=")
+_WITH_JSON = re.compile(r"[^:{=]*=")
 
 
 def is_with_json(text: str) -> bool:

@@ -31,11 +31,11 @@ def machine_of(states: State, centre: int) -> State:
 
 
 def _one_of(states: Any, centre: int) -> Any:
-    if not isinstance(states, tuple):
+    if not hasattr(states, "_asdict"):
         return states[centre]
-    common = _COMMON.get(type(states), ())  # type: ignore[arg-type]
-    return states._replace(  # type: ignore[attr-defined]
-        **{name: _one_of(part, centre) for name, part in states._asdict().items() if name not in common}  # type: ignore[attr-defined]
+    common = _COMMON.get(type(states), ())
+    return states._replace(
+        **{name: _one_of(part, centre) for name, part in states._asdict().items() if name not in common}
     )
 
 
@@ -46,7 +46,8 @@ def _machine_of(states: Any, centre: Any) -> Callable[[State, int], State]:
         return _alone
     scope: dict[str, Any] = {}
     exec(f"def of_several(states, centre):\n    return {_part(states, 'states', scope)}\n", scope)
-    return scope["of_several"]  # type: ignore[no-any-return]
+    of_several: Callable[[State, int], State] = scope["of_several"]
+    return of_several
 
 
 def _alone(states: State, centre: int) -> State:

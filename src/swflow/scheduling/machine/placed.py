@@ -151,7 +151,11 @@ def new_places(
         pool=np.empty((count + machine, 2), np.int32),
         bits=bits,
         ends=np.empty(running, ELEMENT),
-        spots=Spots(*np.zeros((2, blockers, words), np.uint64), np.zeros(blockers, np.bool_)),
+        spots=Spots(
+            open=np.zeros((blockers, words), np.uint64),
+            blocked=np.zeros((blockers, words), np.uint64),
+            stale=np.zeros(blockers, np.bool_),
+        ),
         work=np.zeros((5, words), np.uint64),
         held=np.empty((2, words), np.uint64),
         spare_rows=np.empty(2, np.int64),
