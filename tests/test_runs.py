@@ -264,11 +264,13 @@ def test_conventions_move_figures_over_a_range():
         )
         connection.execute(CONVENTION_VALUES)
         connection.execute(SENSITIVITY)
-        columns = "row, ours, lowest, highest, inside, round(outside_by, 3), decides, lowest_choice, choices"
+        columns = (
+            "row, ours, lowest, highest, inside, round(outside_by, 3), decides, lowest_choice, highest_choice, choices"
+        )
         rows = connection.execute(f"SELECT {columns} FROM sensitivity ORDER BY row DESC").fetchall()
     assert rows == [
-        ("whole", 90, 70, 99, False, 1, "estimates", "kill", 3),
-        ("ran", 0.5, 0.49, 0.516, True, 0.004, "cancelled", "raw", 2),  # 0.52 is 0.516, rounded
+        ("whole", 90, 70, 99, False, 1, "estimates", "kill", "without", 3),
+        ("ran", 0.5, 0.49, 0.516, True, 0.004, "cancelled", "raw", "with", 2),  # 0.52 is 0.516, rounded
     ]
 
 

@@ -108,9 +108,10 @@ SENSITIVITY = """
     WITH own AS (SELECT * FROM convention_values WHERE convention = 'ours'),
     ranges AS (
         SELECT paper, "table", row, "column", min(ours) AS lowest, max(ours) AS highest,
-            arg_min(choice, (ours, choice)) AS lowest_choice, arg_max(choice, (ours, choice)) AS highest_choice,
-            arg_min(convention, (ours, choice)) AS lowest_convention,
-            arg_max(convention, (ours, choice)) AS highest_convention, count(*) - 1 AS choices
+            arg_min(choice, (ours, choice <> 'ours', choice)) AS lowest_choice,
+            arg_max(choice, (ours, choice = 'ours', choice)) AS highest_choice,
+            arg_min(convention, (ours, choice <> 'ours', choice)) AS lowest_convention,
+            arg_max(convention, (ours, choice = 'ours', choice)) AS highest_convention, count(*) - 1 AS choices
         FROM convention_values GROUP BY ALL HAVING count(*) > 1),
     digits AS (
         SELECT *, CASE WHEN figure = 'correlation' OR starts_with(figure, 'spearman_') OR figure = 'utilization'
