@@ -166,15 +166,15 @@ def test_an_edit_of_ones_own_code_reruns_its_runs_only(edited):
     edited.write()
     edited.run()
     assert edited.planned() == []
-    after = ["load results/swflow.duckdb", "report results/report/index.html", "tables of Snakemake's report"]
+
+    def remade():
+        after = ("figure", "load", "report", "settings:", "tables")  # what is made of all runs
+        return [job for job in sorted(edited.planned()) if job.split()[0] not in after]
+
     policy.write_text(OWN_POLICY.replace("    pass", "    def on_end(self, now, job):\n        pass"))
-    assert [job for job in sorted(edited.planned()) if job not in after] == [
-        "simulate toy-a+first: decides", "simulate toy-a: decides",
-    ]  # fmt: skip
+    assert remade() == ["simulate toy-a+first: decides", "simulate toy-a: decides"]
     order.write_text(order.read_text().replace("* processors", "+ processors"))
-    assert [job for job in sorted(edited.planned()) if job not in after] == [
-        "simulate toy-a+first: decides, favours", "simulate toy-a: decides, favours",
-    ]  # fmt: skip
+    assert remade() == ["simulate toy-a+first: decides, favours", "simulate toy-a: decides, favours"]
     runs = {name: edited.folder / f"results/runs/toy-a/{name}.parquet" for name in ("decides", "favours", "easy")}
     policy.write_text(OWN_POLICY)
     before = {name: path.stat().st_mtime_ns for name, path in runs.items()}
