@@ -428,7 +428,8 @@ def _check_options(
         if one["backfill"] == "reservation-table" and select == "start":
             raise SwflowError("backfill: a reservation-table has jobs of one shape; choose shapes when they arrive")
         if one["allocation"] in ("least-shared", "threshold"):
-            _check_neighbours(one, resources, select == "submit" or dispatch == "earliest-start")
+            ahead = select == "submit" or (len(machines) > 1 and dispatch == "earliest-start")
+            _check_neighbours(one, resources, ahead)
     for option, value in (("dispatch", dispatch), ("shapes", select)):
         if value not in CHOICES[option]:
             raise SwflowError(f"{option}: unknown value {value!r}; known are {', '.join(CHOICES[option])}")
