@@ -103,7 +103,8 @@ def made(tmp_path_factory) -> Path:
         ["clean", "toy.swf", "-o", "toy.parquet"],
         ["simulate", "toy.parquet", "--scheduler", 'easy={"backfill": "easy"}', "-o", "runs"],
         ["load", "runs", "--database", "d.duckdb"],
-        ["sweep", "toy.parquet", "--processors", "16", "--seeds", "1", "-o", "first.csv"],  # compiles
+        ["sweep", "toy.parquet", "--processors", "16", "--seeds", "1", "-o", "first.csv"],  # compiles, as does the next
+        ["generate", "lublin", "--jobs", "500", "-o", "first.swf.gz"],
     ):
         assert swflow(folder, *command).returncode == 0
     return folder
