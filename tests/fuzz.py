@@ -124,6 +124,9 @@ def draw_options(rng: random.Random, drawn: Drawn, unit: float) -> dict[str, Any
         if rng.random() < 0.5:
             options["allocation"] = rng.choice(["least-shared", "threshold"])
             options |= {"backfill": rng.choice(["none", "easy"]), "sharing_limit": rng.choice([0.0, 0.5, 2.0])}
+        # Thirds of a second at 2^32 s are known to a microsecond only: instants that coincide may come apart there.
+        early = min(drawn.table["submit_time"])
+        drawn.table["submit_time"] = [time - early if early > 2**30 else time for time in drawn.table["submit_time"]]
         drawn.machine = replace(drawn.machine, capacities={"memory": rng.choice([2.0, 3.0, 1000.0])})
         drawn.table["memory"] = [float(rng.choice([0, 1, 2, 3])) for _ in drawn.table["job_id"]]
     if kind == "shapes":
