@@ -7,7 +7,7 @@ import numpy as np
 from swflow.scheduling.engine import machine as asked
 from swflow.scheduling.engine.compiled import inlined, lean
 from swflow.scheduling.engine.state import CONSERVATIVE, State, take
-from swflow.scheduling.machine.profile import add, earliest, pass_by, refresh
+from swflow.scheduling.machine.profile import Availability, add, earliest, pass_by, refresh
 
 
 @inlined
@@ -187,21 +187,25 @@ def _unreserve_count(state: State, item: int) -> None:
 
 
 @lean
+def _change_span(free: Availability, begin: float, end: float, change: int) -> None:
+    """Let so many more processors be free for a while; nothing, if it never begins."""
+    if begin < np.inf:
+        add(free, begin, change)
+        add(free, end, -change)
+
+
+@inlined
 def _take_span(state: State, item: int) -> None:
     """Take the processors of a job's reservation out of the profile."""
     job = state.jobs[item]
-    if job.reserved < np.inf:
-        add(state.free, job.reserved, -job.processors)
-        add(state.free, job.reserved + job.planned, job.processors)
+    _change_span(state.free, job.reserved, job.reserved + job.planned, -job.processors)
 
 
-@lean
+@inlined
 def _free_span(state: State, item: int) -> None:
     """Give them back."""
     job = state.jobs[item]
-    if job.reserved < np.inf:
-        add(state.free, job.reserved, job.processors)
-        add(state.free, job.reserved + job.planned, -job.processors)
+    _change_span(state.free, job.reserved, job.reserved + job.planned, job.processors)
 
 
 @inlined
