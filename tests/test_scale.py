@@ -1,5 +1,7 @@
 """Scaling to another machine size, sweeps over it, and the search for the factor that fits the source."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -13,6 +15,7 @@ from swflow.jobs import Workload, read_workload, write_workload
 from swflow.machine import Machine
 from swflow.query import query
 from swflow.randomness import generator, step_generator
+from swflow.runs import simulate_all
 from swflow.scaling import (
     Point,
     adjust,
@@ -258,6 +261,7 @@ def test_a_sweep_draws_what_the_step_of_that_name_would(tmp_path):
 
 def test_a_search_meets_the_source_and_its_curve_is_drawn(tmp_path):
     source = synthetic(600)
+    source = replace(source, jobs=source.jobs.with_columns(user_id=pl.col("job_id") % 5))
     search, table = adjust(source, 320, EASY["easy"], replicates=3, name="easy", threads=2)
     assert search.fits
     mine = table.filter(pl.col("factor").is_between(search.factor - 1e-4, search.factor + 1e-4))
@@ -273,6 +277,18 @@ def test_a_search_meets_the_source_and_its_curve_is_drawn(tmp_path):
     )
     point = swept.filter(recipe="A+precise-320-d50")["awrt"]
     assert rows == [(3, pytest.approx(point.median()), pytest.approx(point.mean()))]
+
+    # the source is in both sweeps, and here a run as well, which knows more figures
+    (tmp_path / "made").mkdir()
+    write_workload(source, tmp_path / "made/A.parquet")
+    simulate_all(tmp_path / "made/A.parquet", {"easy": {"backfill": "easy"}}, tmp_path / "runs")
+    load([tmp_path / "runs", *tmp_path.glob("A+*.parquet")], tmp_path / "d.duckdb")
+    _, rows = query(
+        tmp_path / "d.duckdb",
+        "SELECT count(*), count(DISTINCT figure), count(*) FILTER (figure = 'gini_wait_time') FROM figures "
+        "WHERE workload = 'A' AND scheduler = 'easy'",
+    )
+    assert rows[0][0] == rows[0][1] > 20 and rows[0][2] == 1
     assert query(tmp_path / "d.duckdb", "SELECT count(*) FROM figures WHERE workload LIKE '%adjusted%'")[1] == [(0,)]
     spec = draw_sweep(tmp_path / "d.duckdb", "d", measures=["awrt", "utilization"], interactive=True)
     drawn = next(rows for rows in spec["datasets"].values() if rows and rows[0].get("draws") == 3)

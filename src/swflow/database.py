@@ -135,9 +135,10 @@ FIGURES = """
     CREATE VIEW figures AS
     WITH measured AS (
         SELECT * EXCLUDE (run) FROM metrics
-        UNION
-        SELECT * EXCLUDE (sweep, recipe, replicate, source, processors, d, variant, factor) FROM sweeps
-        WHERE replicate IS NULL OR starts_with(recipe, source || '+' || variant)
+        UNION ALL BY NAME
+        SELECT DISTINCT * EXCLUDE (sweep, recipe, replicate, source, processors, d, variant, factor) FROM sweeps
+        WHERE (replicate IS NULL OR starts_with(recipe, source || '+' || variant)) AND NOT EXISTS (
+            FROM metrics WHERE metrics.workload = sweeps.workload AND metrics.scheduler = sweeps.scheduler)
     )
     SELECT workload, scheduler, name AS figure, value FROM (
         UNPIVOT (SELECT * REPLACE (jobs::DOUBLE AS jobs, killed::DOUBLE AS killed) FROM measured)
