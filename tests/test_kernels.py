@@ -5,6 +5,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -303,6 +304,10 @@ def test_bad_centres_are_named():
 # -- the availability profile
 
 
+# Otherwise only kernels call them. What is kept on disk of that has no way in from Python.
+pass_by, earliest = (numba.njit(one.py_func, _nrt=False) for one in (profile.pass_by, profile.earliest))
+
+
 def require_sound(free: profile.Availability) -> int:
     """Check what the blocks say of their changes; return their number."""
     count = int(free.head["blocks"][0])
@@ -324,7 +329,7 @@ def test_the_profile_finds_what_a_scan_of_all_changes_finds():
     rng = random.Random(3)
     machine = 50
     free = profile.new_profile(machine, 4000)
-    profile.pass_by(free, 0.0)
+    pass_by(free, 0.0)
     spans: list[tuple[float, float, int]] = []
     now = 0.0
     most = 0
@@ -344,7 +349,7 @@ def test_the_profile_finds_what_a_scan_of_all_changes_finds():
                 if (level[(moments >= moment) & (moments < until)] >= width).all():
                     expected = moment
                     break
-        found = profile.earliest(free, width, length, before)
+        found = earliest(free, width, length, before)
         assert found == expected, turn
         grows = turn % 1400 < 1150  # several blocks come and go
         if grows and before == math.inf:
@@ -353,7 +358,7 @@ def test_the_profile_finds_what_a_scan_of_all_changes_finds():
             profile.add(free, found + length, width)
         if turn % 5 == 0:
             now += rng.choice([0.0, 1.0, 2.5])
-            profile.pass_by(free, now)
+            pass_by(free, now)
         if spans and not grows:  # the rest of one of them is given back
             start, end, width = spans.pop(rng.randrange(len(spans)))
             if end > now:

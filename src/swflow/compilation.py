@@ -4,6 +4,8 @@ import hashlib
 import os
 import shutil
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -79,11 +81,31 @@ _use_cache()
 _leave_out_linear_algebra()
 
 from numba import njit as _njit  # noqa: E402  the cache folder has to be set first
+from numba import typeof  # noqa: E402
+
+_lost = threading.local()
 
 
 def njit(function: Function) -> Function:
     """Compile a kernel with numba, without the interpreter's lock and with the compiled code kept on disk."""
     return cast(Function, _njit(function, cache=True, nogil=True))
+
+
+def make_ready(kernel: Callable[..., Any], *arguments: Any) -> None:
+    """
+    Load or compile a kernel for these arguments, so that the call that follows takes its own time alone.
+
+    How long it took is added to `seconds_lost`.
+    """
+    began = time.perf_counter()
+    if hasattr(kernel, "compile"):  # not with NUMBA_DISABLE_JIT
+        kernel.compile(tuple(typeof(argument) for argument in arguments))
+    _lost.seconds = seconds_lost() + time.perf_counter() - began
+
+
+def seconds_lost() -> float:
+    """Return how many seconds this thread has spent in `make_ready`."""
+    return getattr(_lost, "seconds", 0.0)
 
 
 def source_file(source: str) -> Path | None:

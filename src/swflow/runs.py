@@ -12,6 +12,7 @@ import polars as pl
 from swflow.analysis.fairness import fairness_indices
 from swflow.analysis.load import with_load
 from swflow.analysis.metrics import correlations, metrics
+from swflow.compilation import seconds_lost
 from swflow.errors import SwflowError
 from swflow.files import is_in_the_making
 from swflow.jobs import Workload, write_table
@@ -74,9 +75,9 @@ def run(workload: Workload, scheduler: Scheduler) -> Run:
         As `swflow.scheduling.simulate.simulate` does.
     """
     warm_up(workload, scheduler)
-    began = time.perf_counter()
+    began = time.perf_counter() - seconds_lost()
     outcomes = simulate(workload, scheduler)
-    seconds = time.perf_counter() - began
+    seconds = time.perf_counter() - seconds_lost() - began
     machine = workload.machine.processors
     outcomes = with_load(outcomes, machine)
     figures = metrics(outcomes, machine) | fairness_indices(outcomes, workload.jobs)

@@ -208,7 +208,9 @@ class Simulated:
 
 def warm_up(workload: Workload, scheduler: Scheduler) -> None:
     """
-    Load or compile every kernel that a simulation may need, so that its time afterwards is its own.
+    Load or compile the kernels that a simulation needs, so that its time afterwards is its own.
+
+    Not the general kernel that follows one for short queues which gives up: see `swflow.compilation.make_ready`.
 
     Parameters
     ----------
@@ -220,13 +222,10 @@ def warm_up(workload: Workload, scheduler: Scheduler) -> None:
     SwflowError
         As `simulate` does.
     """
-    few = replace(workload, jobs=workload.jobs.head(2))
-    simulate(few, scheduler)
-    if scheduler.order != LOG:
-        prepare(few, scheduler, short_queues=False)()  # which a few jobs have
+    simulate(replace(workload, jobs=workload.jobs.head(2)), scheduler)
 
 
-def prepare(workload: Workload, scheduler: Scheduler, *, short_queues: bool = True) -> Callable[[], Simulated]:
+def prepare(workload: Workload, scheduler: Scheduler) -> Callable[[], Simulated]:
     """
     Make everything ready that the kernel needs, and return the call that simulates.
 
@@ -236,8 +235,6 @@ def prepare(workload: Workload, scheduler: Scheduler, *, short_queues: bool = Tr
         The jobs and the machine.
     scheduler : Scheduler
         Any but the recorded schedule.
-    short_queues : bool
-        Whether kernels for short queues may be tried first; the schedule is the same.
 
     Returns
     -------
@@ -312,7 +309,7 @@ def prepare(workload: Workload, scheduler: Scheduler, *, short_queues: bool = Tr
     from swflow.scheduling.engine import simulation
 
     centres = [_centre_options(centre, queue, keys, jobs.height) for centre in scheduler.centres]
-    options |= {"centres": centres, "dispatch": scheduler.dispatch, "short_queues": short_queues}
+    options |= {"centres": centres, "dispatch": scheduler.dispatch}
     options |= {"allocation": centres[0]["allocation"] if centres else scheduler.allocation, "resources": resources}
     if accounts is not None:
         options |= _of_owners(accounts, scheduler, centres)

@@ -4,13 +4,14 @@ from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
+import swflow.compilation  # noqa: F401  before numba: it sets the folder of the compiled kernels
+
+# isort: split
 import numba
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
-
-import swflow.compilation  # noqa: F401  sets the folder of the compiled kernels
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -18,9 +19,22 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 # these. It is safe as long as the caller holds the arrays and none is made inside.
 _LEAN: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
 
+# What only kernels call has no way in from Python: to take dozens of arrays out of their objects, again for each of a
+# hundred functions, would be a fifth of the compilation.
+_INSIDE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
 
 def lean(function: Function) -> Function:
-    """Compile a kernel that makes no array; its compiled code is kept on disk."""
+    """
+    Compile a kernel that makes no array; its compiled code is kept on disk.
+
+    It is for other kernels: called from Python, where there is no way in, it ends the process. See `entry`.
+    """
+    return cast(Function, numba.njit(function, **_LEAN, **_INSIDE))
+
+
+def entry(function: Function) -> Function:
+    """Compile a kernel as `lean` does, that Python calls."""
     return cast(Function, numba.njit(function, **_LEAN))
 
 
@@ -44,7 +58,7 @@ def for_machine(function: Function, hooks: Mapping[Any, Any]) -> Function:
     Parameters
     ----------
     function : callable
-        Made by `lean` or `inlined`, or one of `swflow.scheduling.engine.machine`.
+        Made by `entry`, `lean` or `inlined`, or one of `swflow.scheduling.engine.machine`.
     hooks : mapping
         From the functions of `swflow.scheduling.engine.machine` to those that stand for them.
 
@@ -75,7 +89,7 @@ def for_machine(function: Function, hooks: Mapping[Any, Any]) -> Function:
         again.__doc__, again.__annotations__ = plain.__doc__, plain.__annotations__
         if value is plain:  # nothing is compiled
             return again
-        return numba.njit(again, **(_LEAN | ({"inline": "always"} if _is_inlined(value) else {})))
+        return numba.jit(again, cache=True, **value.targetoptions)
 
     return cast(Function, rebound(function))
 
@@ -83,10 +97,6 @@ def for_machine(function: Function, hooks: Mapping[Any, Any]) -> Function:
 def _is_ours(value: Any) -> bool:
     plain = getattr(value, "py_func", value)
     return isinstance(plain, FunctionType) and plain.__module__.startswith("swflow.scheduling")
-
-
-def _is_inlined(dispatcher: Any) -> bool:
-    return dispatcher.targetoptions.get("inline") == "always"
 
 
 def caller(arguments: int) -> Callable[[int, tuple[float, ...]], float]:

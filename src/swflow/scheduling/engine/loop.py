@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from swflow.scheduling.engine.centres import machine_of
-from swflow.scheduling.engine.compiled import inlined, lean
+from swflow.scheduling.engine.compiled import entry, inlined
 from swflow.scheduling.engine.followers import Followers, release_followers, take_turn
 from swflow.scheduling.engine.machine import AHEAD, find, room, settle
 from swflow.scheduling.engine.passes import drop_plan, plan_next, plan_queue, serve, soonest_done
@@ -177,7 +177,7 @@ def _happen(state: State, followers: Followers, now: float, completes: bool, ope
     return due
 
 
-@lean
+@entry
 def run_events(states: State, arrivals: Arrivals, dispatch: int) -> bool:
     """
     Run all machines from the first event to the last; a machine makes a pass when something happens at it.

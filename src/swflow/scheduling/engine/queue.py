@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import cfunc, types
 
-from swflow.scheduling.engine.compiled import caller, lean
+from swflow.scheduling.engine.compiled import caller, entry, lean
 
 #: What a key function takes: now, submit time, planned run time, processors, user, group, queue, executable and
 #: job id, all float64, NaN where unknown.
@@ -205,7 +205,7 @@ def keys_of(
     return keys
 
 
-@lean
+@entry
 def _fill_keys(
     formula: int,
     submit: np.ndarray,

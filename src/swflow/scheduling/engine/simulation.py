@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from swflow.compilation import make_ready
 from swflow.errors import SwflowError
 from swflow.jobs import check_arrays
 from swflow.machine import MOST_PROCESSORS
@@ -131,7 +132,6 @@ def simulate_arrays(
     feedback: tuple[np.ndarray, np.ndarray] | None = None,
     allocation: str = "count",
     resources: Resources | None = None,
-    short_queues: bool = True,
     owners: Owners | None = None,
     half_life: float = np.inf,
     limits: np.ndarray | None = None,
@@ -218,8 +218,6 @@ def simulate_arrays(
         with ``planned`` whatever the penalties; a job that outruns its plan has it extended step by step. Needs
         numbered processors and passes per instant. The allocations ``least-shared`` and ``threshold`` need it, and a
         backfill of ``none`` or ``lookahead`` 1 without windows.
-    short_queues : bool
-        Whether the kernels for short queues may be tried first; the schedule is the same.
     owners : Owners, optional
         Whose the jobs are, for limits and for orders that know of it.
     half_life : float
@@ -275,7 +273,8 @@ def simulate_arrays(
         raise SwflowError("limits: whose the jobs are is needed")
     if centres and dispatch == "partition":
         _check_partitions(partition, processors, machines)
-    plain = short_queues and allocation == "count" and not (
+    submit, run, planned, processors = map(_sealed, (submit, run, planned, processors))
+    plain = allocation == "count" and not (
         per_event or predict or len(unavailable) or centres or shapes or limits is not None or feedback
     )  # fmt: skip
     if plain and isinstance(order, str) and order == "fcfs":
@@ -289,7 +288,7 @@ def simulate_arrays(
         users = users if users is None else users[job]
         attributes = attributes if attributes is None else attributes[job]
         resources = resources and resources.of(job)
-    planned = np.maximum(planned, 1.0)
+    submit, run, planned, processors = map(_sealed, (submit, run, np.maximum(planned, 1.0), processors))
     plans_ahead = select == "submit" or (len(machines) > 1 and dispatch == "earliest-start")
     of_jobs = job if first.size else None
     known = [new_usage(owners, one.pop("limits"), of_jobs, submit.min(initial=0.0)) for one in machines]
@@ -357,8 +356,16 @@ def _check_partitions(
         )
 
 
+def _sealed(values: np.ndarray) -> np.ndarray:
+    """Return a view that is not written to: kernels are compiled once, whether or not the caller may write."""
+    view = np.ascontiguousarray(values).view()
+    view.flags.writeable = False
+    return view
+
+
 def _run(state: State, arrivals: Arrivals, dispatch: int) -> State:
     """Run all events; make room where arrays turn out to be too short."""
+    make_ready(RUN_COUNTED if isinstance(state.free, Availability) else RUN_PLACED, state, arrivals, dispatch)
     if isinstance(state.free, Availability):
         RUN_COUNTED(state, arrivals, dispatch)
         return state

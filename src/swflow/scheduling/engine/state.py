@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swflow.scheduling.engine import heap
-from swflow.scheduling.engine.compiled import inlined, lean
+from swflow.scheduling.engine.compiled import entry, inlined, lean
 from swflow.scheduling.engine.machine import end_of, extend, longest, move_on, occupy, release
 from swflow.scheduling.engine.queue import NOBODY, Tree, dynamic_key, following, put
 from swflow.scheduling.engine.usage import Usage, at_limit, book_use, key_of_owner
@@ -136,7 +136,7 @@ class State(NamedTuple):
     usage: Usage
 
 
-@lean
+@entry
 def write_jobs(
     jobs: np.ndarray, submit: np.ndarray, run: np.ndarray, planned: np.ndarray, processors: np.ndarray
 ) -> None:

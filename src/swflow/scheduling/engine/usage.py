@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swflow.scheduling.engine.compiled import caller, lean
+from swflow.scheduling.engine.compiled import caller, entry, lean
 
 #: An account: processor-seconds used up to ``since``, decayed and in units of the half-life where there is one, and
 #: the processors that run for it from then on; its share of the whole as it was asked for last, and when that was.
@@ -257,7 +257,7 @@ def keys_of_owners(
     return keys
 
 
-@lean
+@entry
 def _fill_keys_of_owners(
     formula: int,
     submit: np.ndarray,

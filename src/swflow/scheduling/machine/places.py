@@ -7,7 +7,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from swflow.scheduling.engine.compiled import lean
+from swflow.scheduling.engine.compiled import entry, lean
 
 #: The allocations, as the kernels number them.
 FIRST_FIT, LONGEST_IDLE, FIRST_CONTIGUOUS, BEST_CONTIGUOUS, NEXT_FIT, LEAST_SHARED, THRESHOLD = range(7)
@@ -77,7 +77,7 @@ def remove(bits: np.ndarray, other: np.ndarray) -> None:
         bits[word] &= ~other[word]
 
 
-@lean
+@entry
 def fill(bits: np.ndarray, first: int, last: int) -> None:
     """Put the processors ``first`` to ``last``, both included, into a set."""
     low, high = first >> 6, last >> 6

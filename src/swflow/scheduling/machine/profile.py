@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swflow.scheduling.engine.compiled import lean
+from swflow.scheduling.engine.compiled import entry, lean
 
 #: Changes in a block.
 SIZE = 64
@@ -127,7 +127,7 @@ def _merge(profile: Availability, place: int) -> None:
     _remove_block(profile, place + 1)
 
 
-@lean
+@entry
 def add(profile: Availability, time: float, change: int) -> None:
     """Let ``change`` more processors be free from ``time`` on; fewer, if it is negative."""
     head = profile.head[0]

@@ -8,7 +8,7 @@ import numpy as np
 from numba import cfunc, types
 
 from swflow.errors import SwflowError
-from swflow.scheduling.engine.compiled import caller, lean
+from swflow.scheduling.engine.compiled import caller, entry, lean
 from swflow.scheduling.machine.places import NO_PLACES, fill, next_in
 
 #: What a node's overload costs, as the kernels number it: linear in the overload; the same and a second for every
@@ -220,7 +220,7 @@ def new_sharing(resources: Resources | None, count: int, machine: int, keeps_to_
     return sharing
 
 
-@lean
+@entry
 def _bear(sharing: Sharing) -> None:
     """Find how many processes of each job an empty node bears within the limit."""
     for item in range(sharing.job.size):
