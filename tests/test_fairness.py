@@ -6,7 +6,7 @@ import pytest
 
 from swflow.analysis.fairness import fairness_indices, fairness_table, gini_coefficient, jain_index
 from swflow.analysis.fidelity import fidelity
-from swflow.analysis.uncertainty import WEEK, difference_of_means, difference_of_quantiles
+from swflow.analysis.uncertainty import WEEK, _quantiles, difference_of_means, difference_of_quantiles
 
 OUTCOMES = pl.DataFrame(
     {
@@ -94,3 +94,15 @@ def test_equal_runs_differ_by_nothing_and_few_weeks_have_no_interval():
     assert tail.low == tail.high == 5
     weighted = difference_of_means(values, values + (values > 50) * 10, submit, weights=(values > 50) * 1.0)
     assert weighted.difference == 10
+
+
+def test_quantiles_of_drawn_weeks_are_those_of_the_jobs_written_out():
+    generator = np.random.default_rng(4)
+    week = np.sort(generator.integers(0, 6, 500))
+    values = np.round(generator.exponential(20, 500))  # with ties
+    times = generator.integers(0, 4, (40, 6))
+    for quantile in (0.0, 0.5, 0.95, 1.0):
+        found = _quantiles(values, week, times, quantile)
+        for draw, value in zip(times, found, strict=True):
+            jobs = np.sort(np.repeat(values, draw[week]))
+            assert value == (jobs[max(int(np.ceil(quantile * jobs.size)) - 1, 0)] if quantile else values.min())

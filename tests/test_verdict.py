@@ -42,10 +42,10 @@ def estimates(first, second, measure="wait_time"):
 @pytest.fixture
 def few_draws(monkeypatch):
     monkeypatch.setattr(verdict, "DRAWS", 250)
-    for drawn in (verdict._weights, verdict._exponential):
+    for drawn in (verdict._weights, verdict._exponential, verdict._drawn):
         drawn.cache_clear()
     yield
-    for drawn in (verdict._weights, verdict._exponential):
+    for drawn in (verdict._weights, verdict._exponential, verdict._drawn):
         drawn.cache_clear()
 
 
@@ -89,7 +89,9 @@ def test_scores_of_draws_are_those_of_weighted_heatmaps():
     with pytest.MonkeyPatch.context() as patch:  # every week counts once in every draw
         patch.setattr(verdict, "_weights", lambda week: ones)
         patch.setattr(verdict, "_BINS_PER_DECADE", 12)  # as heatmaps have
+        verdict._drawn.cache_clear()
         one, other = (verdict.resample(run, "wait_time") for run in (first, second))
+    verdict._drawn.cache_clear()
     maps = [heatmap(run["load"].to_numpy(), run["wait_time"].to_numpy()) for run in (first, second)]
     expected = compare(*maps).score
     below = (
@@ -118,6 +120,18 @@ def test_weeks_are_resampled_alike_whatever_is_compared_besides():
     only_late = run.with_columns(wait_time=pl.when(pl.col("submit_time") > 10 * WEEK).then("wait_time"))
     assert np.allclose(verdict.resample(only_late, "wait_time").means, late.means)
     assert np.array_equal(verdict.resample(run, "wait_time").means, whole.means)
+
+
+def test_what_measures_share_is_made_once_and_jobs_may_come_in_any_order():
+    run = run_of(np.random.default_rng(11)).with_columns(
+        wait_time=pl.when(pl.col("wait_time") > 50).then("wait_time"), load=pl.when(pl.col("load") > 0.1).then("load")
+    )
+    once = verdict.resample(verdict.by_weeks(run), "wait_time")
+    for other in (run, run.sample(fraction=1, shuffle=True, seed=1)):
+        again = verdict.resample(other, "wait_time")
+        for name in ("weeks", "jobs", "weights", "shares", "counts"):
+            assert np.array_equal(getattr(once, name), getattr(again, name)), name
+        assert np.allclose(once.means, again.means, rtol=1e-12)
 
 
 def test_holm_is_its_definition():

@@ -720,8 +720,9 @@ def _compared(
         for some in groups.values():
             wanted = sorted({note["run"] for pair in some for note in pair})
             tables = {run: pl.read_parquet(files[run], glob=False, columns=columns) for run in wanted}
+            weeks = {run: verdict.by_weeks(tables[run]) for run in wanted}
             for measure in HEATMAP_MEASURES:
-                weekly = {run: verdict.resample(tables[run], measure) for run in wanted}
+                weekly = {run: verdict.resample(weeks[run], measure) for run in wanted}
                 rows += pool.map(lambda pair, of=measure, by=weekly: compared(pair, of, by), some)
     return rows
 

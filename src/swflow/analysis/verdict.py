@@ -3,13 +3,12 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from swflow.analysis.heatmap import heatmap
 from swflow.analysis.uncertainty import FEWEST_WEEKS, WEEK
 
 CONFIDENCE = 0.95
@@ -50,8 +49,8 @@ class Resampled(NamedTuple):
         The share of the jobs by tenths of the load.
     shares, ranks : float32 arrays of shape (draws, 10, values)
         Of the jobs in a tenth: the distribution of the value, and twice its mid-distribution function.
-    cells : int64 array of shape (loads, values)
-        Jobs by load and value, of all weeks.
+    counts : int32 array of shape (weeks, 10, values)
+        Jobs by week, tenth of the load and value.
     """
 
     weeks: np.ndarray
@@ -61,7 +60,7 @@ class Resampled(NamedTuple):
     weights: np.ndarray
     shares: np.ndarray
     ranks: np.ndarray
-    cells: np.ndarray
+    counts: np.ndarray
 
     @property
     def mean(self) -> float:
@@ -69,7 +68,41 @@ class Resampled(NamedTuple):
         return float(self.sums.sum() / self.jobs.sum()) if self.jobs.sum() else math.nan
 
 
-def resample(outcomes: pl.DataFrame, measure: str) -> Resampled:
+class Weeks(NamedTuple):
+    """
+    What all measures of a run share when its weeks are weighted anew.
+
+    Parameters
+    ----------
+    weeks : int64 array of shape (weeks,)
+        The weeks since the log's beginning in which jobs were submitted.
+    week : int64 array of shape (jobs,)
+        Each job's place among them.
+    tenth : int64 array of shape (jobs,)
+        The tenth of the load that it experienced; -1 if the load is unknown.
+    outcomes : polars.DataFrame
+        The run.
+    """
+
+    weeks: np.ndarray
+    week: np.ndarray
+    tenth: np.ndarray
+    outcomes: pl.DataFrame
+
+
+def by_weeks(outcomes: pl.DataFrame) -> Weeks:
+    """Return what `resample` needs of a run, whichever the measure; of many measures it is made once."""
+    submit, load = (outcomes[name].cast(pl.Float64).to_numpy() for name in ("submit_time", "load"))
+    number = np.floor(submit / WEEK).astype(np.int64)
+    weeks = np.unique(number[np.diff(number, prepend=number[:1] - 1) != 0])  # nearly in order: few are left to sort
+    week = np.searchsorted(weeks, number)
+    unknown = np.isnan(load)
+    tenth = np.clip((np.where(unknown, 0, load) * _TENTHS).astype(np.int64), 0, _TENTHS - 1)
+    tenth[unknown] = -1
+    return Weeks(weeks, week, tenth, outcomes)
+
+
+def resample(outcomes: pl.DataFrame | Weeks, measure: str) -> Resampled:
     """
     Weight the weeks of a run anew many times, and return what its measure then is.
 
@@ -81,8 +114,8 @@ def resample(outcomes: pl.DataFrame, measure: str) -> Resampled:
 
     Parameters
     ----------
-    outcomes : polars.DataFrame
-        ``submit_time`` (seconds from the log's beginning), ``load``, and the measure.
+    outcomes : polars.DataFrame or Weeks
+        ``submit_time`` (seconds from the log's beginning), ``load``, and the measure; or what `by_weeks` made of it.
     measure : str
         A column; jobs of which it is unknown do not count.
 
@@ -95,46 +128,48 @@ def resample(outcomes: pl.DataFrame, measure: str) -> Resampled:
     D. B. Rubin, "The Bayesian bootstrap", Annals of Statistics 9(1), 1981. H. R. Künsch, "The jackknife and the
     bootstrap for general stationary observations", Annals of Statistics 17(3), 1989: blocks instead of single jobs.
     """
-    submit, load, values = (
-        outcomes[name].cast(pl.Float64).to_numpy()
-        for name in ("submit_time", "load", measure)  # unknown is NaN
-    )
-    weeks, week = np.unique(np.floor(submit / WEEK).astype(np.int64), return_inverse=True)
+    weeks, week, tenth, table = outcomes if isinstance(outcomes, Weeks) else by_weeks(outcomes)
+    values = table[measure].cast(pl.Float64).to_numpy()  # unknown is NaN
     known = ~np.isnan(values)
-    jobs = np.bincount(week[known], minlength=weeks.size).astype(float)
-    sums = np.bincount(week[known], values[known], minlength=weeks.size)
-    cells = heatmap(load, values).jobs
-    known &= ~np.isnan(load)
-    tenth, value = _cells_of(load[known], values[known])
+    if not known.all():
+        week, tenth, values = week[known], tenth[known], values[known]
+    jobs = np.bincount(week, minlength=weeks.size).astype(float)
+    sums = np.bincount(week, values, minlength=weeks.size)
+    known = tenth >= 0
+    if not known.all():
+        week, tenth, values = week[known], tenth[known], values[known]
+    value = (np.log10(np.maximum(values, 1.0)) * _BINS_PER_DECADE).astype(np.int64)  # wide bins do for an error
     width = int(value.max(initial=0)) + 1
-    place = np.sort((week[known] * _TENTHS + tenth) * width + value)
     size = _TENTHS * width
-    counts = np.zeros((DRAWS, size), np.float32)
+    place = (week * _TENTHS + tenth) * width + value
+    found = np.bincount(place, minlength=weeks.size * size).astype(np.int32).reshape(weeks.size, _TENTHS, width)
+    by_value = found.astype(np.float32)
+    up_to = np.cumsum(by_value, axis=2)
+    shares, ranks = (np.zeros((DRAWS, _TENTHS, width), np.float32) for _ in range(2))
     total, summed = np.zeros(DRAWS), np.zeros(DRAWS)
     for begin in range(0, weeks.size, _AT_ONCE):
         some = slice(begin, min(begin + _AT_ONCE, weeks.size))
-        drawn = np.column_stack([_weights(int(number)) for number in weeks[some]])
-        low, high = np.searchsorted(place, (some.start * size, some.stop * size))
-        block = np.bincount(place[low:high] - some.start * size, minlength=(some.stop - some.start) * size)
-        counts += drawn.astype(np.float32) @ block.reshape(-1, size).astype(np.float32)
+        drawn, rough = _drawn(tuple(weeks[some].tolist()))
+        shares += (rough @ by_value[some].reshape(-1, size)).reshape(shares.shape)
+        ranks += (rough @ up_to[some].reshape(-1, size)).reshape(ranks.shape)
         total += drawn @ jobs[some]
         summed += drawn @ sums[some]
-    shares = counts.reshape(DRAWS, _TENTHS, width)
     weights = shares.sum(axis=2)
-    shares /= np.where(weights > 0, weights, 1)[:, :, None]
-    ranks = np.cumsum(shares, axis=2)
     ranks *= 2
     ranks -= shares
+    for counted in (shares, ranks):
+        counted /= np.where(weights > 0, weights, 1)[:, :, None]
     weights /= np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(np.float32).tiny)
     with np.errstate(invalid="ignore"):
         means = summed / total
-    return Resampled(weeks, jobs, sums, means, weights, shares, ranks, cells)
+    return Resampled(weeks, jobs, sums, means, weights, shares, ranks, found)
 
 
-def _cells_of(load: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the tenth of the load and the bin of the value of each job: wide bins will do for a standard error."""
-    tenth = np.clip((load * _TENTHS).astype(np.int64), 0, _TENTHS - 1)
-    return tenth, (np.log10(np.maximum(values, 1.0)) * _BINS_PER_DECADE).astype(np.int64)
+@lru_cache(maxsize=16)
+def _drawn(weeks: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the weights of weeks in all draws, as they are and in single precision, of shape (draws, weeks)."""
+    drawn = np.column_stack([_weights(week) for week in weeks])
+    return drawn, drawn.astype(np.float32)
 
 
 @cache
@@ -237,7 +272,7 @@ def score_of(first: Resampled, second: Resampled, score: float) -> Estimate:
 
 
 def _equal(first: Resampled, second: Resampled) -> bool:
-    names = ("weeks", "jobs", "sums", "cells")
+    names = ("weeks", "jobs", "sums", "counts")
     return all(np.array_equal(getattr(first, name), getattr(second, name)) for name in names)
 
 
