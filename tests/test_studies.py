@@ -78,6 +78,7 @@ def test_what_if_tables_are_of_a_study_and_a_workload():
             planned_whatifs(changed(whatif=[wrong]), ["A", "B"])
     with pytest.raises(SwflowError, match=r"whatif\[1\]: workloads: A\+ran has a table already"):
         planned_whatifs(changed(whatif=[entry, entry]), ["A", "B"])
+    assert planned_runs(changed(whatif=[entry], runs=[]), ["A", "B"]) == {}
 
 
 @pytest.mark.parametrize("wrong", [{"processors": ["20"]}, {"estimates": ["good"]}, {"arrivals": [0]}, {"runs": 1}, {}])

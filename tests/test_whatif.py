@@ -10,6 +10,7 @@ from swflow.errors import SwflowError
 from swflow.jobs import Workload
 from swflow.log_table import read_log
 from swflow.machine import Machine
+from swflow.query import query
 from swflow.scheduling.named import read_scheduler
 from swflow.whatif import applied, ask, machine_of, summary, variants
 from test_cli import call
@@ -120,6 +121,30 @@ def test_the_commands(log, capfd):
     out, err = capfd.readouterr()
     assert out.split().count("1800") == 4
     assert "16 jobs with a recorded wait" in err
+
+
+def test_an_answer_goes_into_the_database_and_the_report_alone_or_beside_runs(log, capfd):
+    options = ["--scheduler", "fcfs", "--processors", "+100%", "--study", "nodes"]
+    assert call("whatif", "log.swf", *options, "-o", "a.parquet") == 0
+    assert call("simulate", "log.swf", "--backfill", "easy", "-o", "easy.parquet") == 0
+    text = (
+        "SELECT study, workload, variant, processors, base, value, difference, low, verdict FROM whatifs "
+        "WHERE measure = 'mean_wait_time' ORDER BY rowid"
+    )
+    for files in (["a.parquet"], ["a.parquet", "easy.parquet"], ["easy.parquet", "a.parquet"]):
+        assert call("load", *files, "--database", "d.duckdb") == 0
+        assert query(log / "d.duckdb", text)[1] == [
+            ("nodes", "log", "fcfs", 4, 1800, 1800, 0, 0, "base"),
+            ("nodes", "log", "fcfs, processors +100%", 8, 1800, 0, -1800, -1800, "lower"),
+        ]
+    content = {"logs": ["log"], "runs": [], "whatif": [{"workloads": ["{log}"], "schedulers": ["fcfs"]}]}
+    (log / "c.yaml").write_text(yaml.safe_dump({"schedulers": {"fcfs": {}}, "studies": {"nodes": content}}))
+    assert call("report", "--database", "d.duckdb", "-o", "report", "--studies", "c.yaml", "--no-draw") == 0
+    page, overview = (
+        (log / f"report/{name}.html").read_text().replace("\u00a0", " ") for name in ("studies/nodes", "index")
+    )
+    words = "What if: fcfs, processors +100% shortens the mean wait of fcfs on log from 30 min to 0 s"
+    assert words in page and words in overview
 
 
 SACCT = "JobID|User|Partition|State|Submit|Start|End|Timelimit|AllocCPUS\n" + "".join(

@@ -124,6 +124,17 @@ def test_everything_is_made_once(project):
     table = (project.folder / "results/whatif/one/toy-a.csv").read_text()
     assert "mine, processors +50%" in table
     assert "mine, processors +50%" in (project.folder / "results/whatif/one/toy-a.html").read_text()
+    assert project.sql(
+        "SELECT study, workload, variant, verdict, abs(value - base - difference) < 1e-6 FROM whatifs "
+        "WHERE measure = 'mean_wait_time'"
+    ) == [
+        ("one", "toy-a", "easy", "base", True), ("one", "toy-a", "easy, processors +50%", "too few weeks", True),
+        ("one", "toy-a", "mine", "too few weeks", True),
+        ("one", "toy-a", "mine, processors +50%", "too few weeks", True),
+    ]  # fmt: skip
+    pages = {name: (project.folder / f"results/report/studies/{name}.html").read_text() for name in ("one", "two")}
+    assert "What if: easy, processors +50% shortens the mean wait of easy on toy-a" in pages["one"]
+    assert "mine, processors +50%" in pages["one"] and "mine, processors +50%" not in pages["two"]
 
 
 def test_order_of_keys_and_numbers_alike_change_nothing(edited):

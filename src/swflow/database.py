@@ -103,6 +103,9 @@ TABLES: dict[str, str] = {
     "left_out": "run VARCHAR, workload VARCHAR, scheduler VARCHAR, log VARCHAR, reason VARCHAR",
     "sweeps": f"""sweep VARCHAR, workload VARCHAR, recipe VARCHAR, replicate BIGINT, source VARCHAR, processors BIGINT,
         d DOUBLE, variant VARCHAR, factor DOUBLE, scheduler VARCHAR, {_METRICS}""",
+    "whatifs": """study VARCHAR, workload VARCHAR, variant VARCHAR, scheduler VARCHAR, processors BIGINT,
+        estimates VARCHAR, arrivals DOUBLE, run_times DOUBLE, measure VARCHAR, jobs BIGINT, value DOUBLE, base DOUBLE,
+        difference DOUBLE, low DOUBLE, high DOUBLE, weeks BIGINT, verdict VARCHAR, utilization DOUBLE""",
 }
 
 #: The tables that a load leaves as they are but for the workloads and runs that changed, by which columns these are.
@@ -191,7 +194,8 @@ def load(
     Parameters
     ----------
     paths : iterable of path-like
-        Runs: manifests, the folders that have one, or single files; and files of sweeps and of fitted models.
+        Runs: manifests, the folders that have one, or single files; and files of sweeps, of fitted models and of
+        what-ifs.
     database : path-like
         The file to write.
     expect : str, optional
@@ -216,8 +220,11 @@ def load(
     files = _files(path for path in given if path not in fits)
     if not files:
         raise SwflowError("load: no run given; name folders such as results/runs/KTH-SP2")
-    sweeps = {file: notes for file in files for notes in [read_metadata(file)] if notes.get("kind") == "sweep"}
-    notes = {file: _run_notes(file) for file in sorted(files) if file not in sweeps}
+    metadata = {file: read_metadata(file) for file in files}
+    sweeps, whatifs = (
+        {file: about for file, about in metadata.items() if about.get("kind") == kind} for kind in ("sweep", "whatif")
+    )
+    notes = {file: _run_notes(file) for file in sorted(files) if file not in sweeps and file not in whatifs}
     if expect is not None:
         _check_expected(notes, sweeps, expect)
     sources = _sources(notes)
@@ -250,6 +257,9 @@ def load(
                 for file, about in sweeps.items():
                     frame = pl.read_parquet(file, glob=False).with_columns(sweep=pl.lit(about["sweep"]))
                     _insert_frame(connection, "sweeps", frame)
+                for file, about in whatifs.items():
+                    named = {name: pl.lit(about[name], pl.String) for name in ("study", "workload")}
+                    _insert_frame(connection, "whatifs", pl.read_parquet(file, glob=False).with_columns(**named))
                 _insert(connection, "fits", [row for path in fits for row in _fit_rows(path)])
                 _insert(connection, "left_out", left_out)
                 _insert(connection, "published", published_values().to_dicts())

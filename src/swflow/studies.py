@@ -75,7 +75,7 @@ def planned_runs(config: Mapping[str, Any], logs: Iterable[str]) -> dict[str, li
         for workload, schedulers in _runs_of(study, content, config, known):
             if limit is None or log_of(workload) in limit:
                 runs.setdefault(workload, set()).update(schedulers)
-    if not runs:
+    if not runs and not planned_whatifs(config, known):
         raise SwflowError("studies: no run is left" + (f" of logs={limit}" if limit is not None else ""))
     return {workload: sorted(runs[workload]) for workload in sorted(runs)}
 

@@ -320,9 +320,19 @@ def likeness_in_words(found: Mapping[str, float | None] | None, base: str) -> st
     )
 
 
-def write_answer(answer: Answer, path: str | os.PathLike[str], title: str, notes: Sequence[str]) -> None:
+def write_answer(
+    answer: Answer,
+    path: str | os.PathLike[str],
+    title: str,
+    notes: Sequence[str],
+    *,
+    workload: str = "",
+    study: str | None = None,
+) -> None:
     """
     Write an answer: ``.parquet`` or ``.csv`` (all figures), or ``.html`` (a page for people).
+
+    A ``.parquet`` can be loaded into a database; the names of the workload and of the study go with it.
 
     Raises
     ------
@@ -331,7 +341,7 @@ def write_answer(answer: Answer, path: str | os.PathLike[str], title: str, notes
     """
     path = Path(path)
     if path.suffix == ".parquet":
-        write_table(answer.table, path, {"kind": "whatif", "title": title})
+        write_table(answer.table, path, {"kind": "whatif", "title": title, "workload": workload, "study": study})
     elif path.suffix == ".csv":
         with atomic_path(path) as temporary:
             answer.table.write_csv(temporary)

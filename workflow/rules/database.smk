@@ -8,13 +8,14 @@ if SUMMARY.exists() and not DATABASE.exists():
 
 
 def loaded_files(wildcards):
-    """Return the manifests of the runs, the sweeps and the fits whose logs are there."""
+    """Return the manifests of the runs, the sweeps, the fits and the what-ifs whose logs are there."""
     workloads = [workload for workload in RUNS if is_reached(workload)]
     fits = {fit_file(workload) for workload in workloads if "+" in workload} - {""}
     return [
         *sorted({runs_file(workload) for workload in workloads}),
         *(f"results/sweeps/{workload}+{sweep}.parquet" for workload, sweep in SWEEPS if is_reached(workload)),
         *sorted(fits),
+        *(f"results/whatif/{study}/{workload}.parquet" for study, workload in WHATIFS if is_reached(workload)),
     ]
 
 

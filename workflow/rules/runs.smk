@@ -148,6 +148,7 @@ rule whatif:
             labels={"workload": "{workload}", "figure": "what if"},
         ),
         table="results/whatif/{study}/{workload}.csv",
+        data="results/whatif/{study}/{workload}.parquet",
     wildcard_constraints:
         study=one_of(config["studies"]),
     params:
@@ -165,5 +166,6 @@ rule whatif:
     message:
         "whatif {wildcards.workload}, {wildcards.study}"
     shell:
-        "swflow whatif {params.source} {params.options} --seed {params.seed} -o {output.page} -o {output.table} "
+        "swflow whatif {params.source} {params.options} --seed {params.seed} --study {wildcards.study:q} "
+        "-o {output.page} -o {output.table} -o {output.data} "
         "2>&1 | tee {log}"

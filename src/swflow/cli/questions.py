@@ -77,13 +77,15 @@ def whatif(
     output: Annotated[
         list[Path] | None, typer.Option("--output", "-o", help="Also write .html, .csv or .parquet; repeatable.")
     ] = None,
+    study: Annotated[str | None, typer.Option(help="The study that the answer belongs to, for the database.")] = None,
     seed: Seed = 1,
 ) -> None:
     """
     Simulate a log under other schedulers, machines, estimates, arrivals or run times, and compare.
 
     Every combination is simulated, and compared with the base: the first scheduler, the rest as recorded. A difference
-    comes with its 95 % confidence interval over the log's weeks; ~ marks those that may be chance.
+    comes with its 95 % confidence interval over the log's weeks; ~ marks those that may be chance. An answer that was
+    written as .parquet can be loaded into a database beside runs (table whatifs).
 
     Example: `swflow whatif my.parquet --scheduler easy --scheduler conservative --processors +20% -o whatif.html`
     """
@@ -119,7 +121,7 @@ def whatif(
     for note in notes:
         say(note)
     for path in output or ():
-        write_answer(answer, path, f"What if: {workload.name}", [*doubts, *notes])
+        write_answer(answer, path, f"What if: {workload.name}", [*doubts, *notes], workload=workload.name, study=study)
         say(f"{path}: written")
 
 

@@ -14,7 +14,9 @@ from swflow.errors import SwflowError
 def load(
     runs: Annotated[
         list[Path],
-        typer.Argument(help="Folders of runs (with a manifest.json), manifests, single run files, sweeps, or fits."),
+        typer.Argument(
+            help="Folders of runs (with a manifest.json), manifests, single run files, sweeps, fits, or what-ifs."
+        ),
     ],
     database: Annotated[Path, typer.Option(help="The DuckDB file to write.")] = Path("results/swflow.duckdb"),
     expect: Annotated[

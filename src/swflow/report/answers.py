@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from swflow.names import log_of, recipe_of
 from swflow.report.plan import Study
@@ -119,6 +120,52 @@ def _of_workloads(study: Study, means: Mapping[str, Mapping[str, float]], waits:
     order = sorted(means, key=lambda recipe: next(iter(means[recipe].values())))
     (first, low), (last, high) = ((recipe, next(iter(means[recipe].values()))) for recipe in (order[0], order[-1]))
     return f"The mean wait lies between {duration(low)} on {first} and {duration(high)} on {last}."
+
+
+class WhatIf(NamedTuple):
+    """A variant of a what-if: its name, the verdict, and the mean waits (s) of the base and its own."""
+
+    variant: str
+    verdict: str
+    base: float
+    value: float
+
+
+def what_if(tables: Mapping[str, Sequence[WhatIf]]) -> str:
+    """
+    Say which variant shortens the mean wait most, and where.
+
+    Parameters
+    ----------
+    tables : mapping
+        Workload to its variants, the base (whose verdict is ``base``) among them.
+
+    Examples
+    --------
+    >>> rows = [WhatIf("easy", "base", 7200, 7200), WhatIf("easy, processors +20%", "lower", 7200, 3600)]
+    >>> what_if({"A": rows})
+    'What if: easy, processors +20% shortens the mean wait of easy on A from 2 h to 1 h (−50 %).'
+    >>> what_if({"A": rows[:1] + [WhatIf("sjf", "noise", 7200, 7100)]})
+    'What if: nothing shortens the mean wait of easy on A by more than chance may.'
+    """
+    sentences = []
+    for workload, rows in tables.items():
+        base = next(row.variant for row in rows if row.verdict == "base")
+        best = min(rows, key=lambda row: row.value)
+        lower = [row for row in rows if row.verdict == "lower"]
+        few = best.verdict == "too few weeks" and best.value < best.base
+        if lower or few:
+            best = min(lower, key=lambda row: row.value) if lower else best
+            sentences.append(
+                f"{best.variant} shortens the mean wait of {base} on {workload} from {duration(best.base)} to "
+                f"{duration(best.value)} ({percent(best.value / best.base - 1)})"
+                + (", of too few weeks to be sure" if few else "")
+            )
+        else:
+            sentences.append(f"nothing shortens the mean wait of {base} on {workload} by more than chance may")
+    more = len(sentences) - 2
+    sentences[2:] = [f"{more} more {'table follows' if more == 1 else 'tables follow'} below"] if more > 0 else []
+    return f"What if: {'; '.join(sentences)}." if sentences else ""
 
 
 def reproduced(compared: int, near: Sequence[int]) -> str:

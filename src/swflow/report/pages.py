@@ -15,7 +15,7 @@ from swflow.figures.published import published_figure
 from swflow.figures.request import Request
 from swflow.figures.runs import short_names
 from swflow.names import log_of, recipe_of
-from swflow.report.answers import answer, reproduced
+from swflow.report.answers import WhatIf, answer, reproduced, what_if
 from swflow.report.plan import Plan, Study
 from swflow.report.tables import Scope, read_table
 from swflow.report.units import duration, number, percent, shortened
@@ -228,7 +228,9 @@ class Book:
         if asked:
             page.sections.append(Section("Figures of the study", blocks=asked))
         page.sections += self._study_papers(study)
-        scope = _scope(study)
+        scope = _scope(study, self.plan.digest is not None)
+        found = [self._table(name, scope) for name in ("whatifs", "whatif_slowdowns")]
+        page.sections.append(Section("What if", blocks=[table for table in found if table]))
         names = ("metrics", "comparisons", "replicates", "fidelity", "fairness", "schedulers")
         tables = [self._table(name, scope) for name in names] if study.runs else []
         page.sections.append(Section("Tables", blocks=[table for table in tables if table]))
@@ -321,8 +323,8 @@ class Book:
         """Return the page of all tables."""
         page = Page("tables", "All tables", lead="Every row of the database's small tables; jobs and outcomes by SQL.")
         names = ("metrics", "workloads", "cleaning", "schedulers", "correlations", "comparisons", "reproduction",
-                 "missing", "left_out", "readings", "sensitivity", "trends", "replicates", "fits", "fidelity",
-                 "fairness", "checks", "logs")  # fmt: skip
+                 "missing", "whatifs", "whatif_slowdowns", "left_out", "readings", "sensitivity", "trends",
+                 "replicates", "fits", "fidelity", "fairness", "checks", "logs")  # fmt: skip
         for name in names:
             table = self._table(name, Scope())
             if table:
@@ -372,7 +374,7 @@ class Book:
             known = [value for value in values["mean_wait_time"] if value is not None]
             if known:
                 waits.setdefault(recipe, {})[scheduler] = known
-        text = answer(study, waits, self.idle)
+        text = " ".join(filter(None, [answer(study, waits, self.idle), self._whatif_answer(study)]))
         if not study.runs:
             return text
         sql = "SELECT coalesce(within_percent, 100) FROM reproduction WHERE {published} AND reason IS NULL"
@@ -380,6 +382,17 @@ class Book:
         found = [percents for (percents,) in self._rows(sql.format(**conditions))]
         near = [sum(percents <= bound for percents in found) for bound in (1, 5, 10)]
         return " ".join(filter(None, [text, reproduced(len(found), near)]))
+
+    def _whatif_answer(self, study: Study) -> str:
+        rows = self._rows(
+            """SELECT workload, variant, verdict, base, value FROM whatifs
+            WHERE study = $a AND measure = 'mean_wait_time' ORDER BY rowid""",
+            study.name,
+        )
+        by_workload: dict[str, list[WhatIf]] = {}
+        for workload, *values in rows:
+            by_workload.setdefault(workload, []).append(WhatIf(*values))
+        return what_if(by_workload)
 
     def _matrix(self, metrics: Mapping[tuple[str, str], Mapping[str, Any]]) -> dict[str, Any] | None:
         """Return the matrix of some runs: a row per recipe, a column per scheduler, a value per measure."""
@@ -438,8 +451,8 @@ class Book:
         }
 
 
-def _scope(study: Study) -> Scope:
-    return Scope(study.recipes, study.schedulers, bool(study.sweeps))
+def _scope(study: Study, planned: bool = True) -> Scope:
+    return Scope(study.recipes, study.schedulers, bool(study.sweeps), study.name if planned else None)
 
 
 def _mean_and_interval(values: Sequence[float | None]) -> list[Any] | None:

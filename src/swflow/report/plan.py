@@ -88,7 +88,7 @@ def read_plan(path: str | os.PathLike[str] | None, runs: Sequence[dict[str, str]
     Returns
     -------
     Plan
-        The studies that have at least a run or a sweep.
+        The studies that have at least a run, a sweep or a what-if.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def _studies(config: Mapping[str, Any], runs: Sequence[dict[str, str]]) -> Any:
         planned = study_runs(config, name)
         found = [known[key] for key in planned if key in known]
         sweeps = study_sweeps(config, name)
-        if found or sweeps:
+        if found or sweeps or config["studies"][name].get("whatif"):
             content = config["studies"][name]
             window = content.get("window") or {}
             yield Study(

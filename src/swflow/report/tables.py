@@ -188,6 +188,22 @@ QUALIFY row_number() OVER (PARTITION BY run, kind ORDER BY use_share DESC, id) <
 ORDER BY workload, kind, use_share DESC, who, scheduler""",
         ),
         Table(
+            "whatifs",
+            "What if",
+            "Each variant beside the base, the first scheduler with the rest as recorded: 95 % confidence intervals of "
+            "the differences over the log's weeks (paired block bootstrap); noise is what may be chance.",
+            """SELECT study, workload, variant, measure, value AS value_time, difference AS difference_time,
+    low AS low_time, high AS high_time, verdict, processors, utilization, jobs, weeks
+FROM whatifs WHERE {whatifs} AND measure <> 'mean_bounded_slowdown' ORDER BY rowid""",
+        ),
+        Table(
+            "whatif_slowdowns",
+            "What if: slowdowns",
+            "The same of the mean bounded slowdown.",
+            """SELECT study, workload, variant, value, difference, low, high, verdict, processors, jobs, weeks
+FROM whatifs WHERE {whatifs} AND measure = 'mean_bounded_slowdown' ORDER BY rowid""",
+        ),
+        Table(
             "left_out",
             "What was left out",
             "Runs that the config asks for, of logs that could not be fetched.",
@@ -229,16 +245,20 @@ class Scope:
         Names.
     sweeps : bool
         Whether published values of scaled workloads, whose sources are among the recipes, belong to it.
+    study : str, optional
+        Whose what-ifs; by default all.
     """
 
     recipes: Sequence[str] | None = None
     schedulers: Sequence[str] | None = None
     sweeps: bool = False
+    study: str | None = None
 
     def conditions(self) -> dict[str, str]:
         """Return what is put into the queries."""
+        whatifs = "true" if self.study is None else f"study = {_listed([self.study])}"
         if self.recipes is None:
-            names = ("runs", "workloads", "pairs", "published", "trends", "recipes", "left_out")
+            names = ("runs", "workloads", "pairs", "published", "trends", "recipes", "left_out", "whatifs")
             return dict.fromkeys(names, "true")
         recipes = _listed(self.recipes)
         mine = f"workload IN (SELECT workload FROM workloads WHERE recipe IN ({recipes}))"
@@ -259,6 +279,7 @@ class Scope:
             "trends": f"list_has_any([{recipes}], [workload || '+' || split_part(lower, '/', 1)])",
             "recipes": f"recipe IN ({recipes}){schedulers}",
             "left_out": "false",
+            "whatifs": whatifs,
         }
 
 
