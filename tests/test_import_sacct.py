@@ -226,6 +226,21 @@ def test_separators_and_line_breaks_in_texts_are_mended(read):
     assert log.tally.removed["too few fields"] == (1, 11)  # after the header, six records and three line breaks
 
 
+def test_a_step_before_a_record_that_is_mended_stays(read):
+    names = ("JobID", "State", "Submit", "Start", "End", "Timelimit", "AllocCPUS", "MaxRSS", "NTasks", "JobName")
+    rows = [
+        "|".join((DEFAULTS | {"JobID": job, "NTasks": "4"} | changed).get(name, "") for name in names)
+        for job, changed in (
+            ("1", {}), ("1.batch", {"Timelimit": "", "MaxRSS": "4096K"}), ("2", {"JobName": "a|b"}), ("3", {}),
+        )
+    ]  # fmt: skip
+    log, jobs = read(*rows, header="|".join(names))
+    removed, notes = counted(log)
+    assert removed == {}
+    assert notes == {"mended: separators or line breaks in a text": 1, "steps, which are not jobs": 1}
+    assert [jobs[job]["used_memory"] for job in "123"] == [4096, None, None]
+
+
 def test_only_a_name_of_a_job_may_hold_a_separator(read):
     header = "JobID|User|JobName|State|Submit|Start|End|AllocCPUS"
     log, jobs = read(

@@ -74,7 +74,7 @@ _CHECKS: dict[str, Check] = {
         ("elapsed", "suspended", "totalcpu", "cputime", "systemcpu", "usercpu", "planned", "reserved"),
         matches(rf"{_DURATION}{_NOTHING}"),
     ),
-    "timelimit": matches(rf"{_DURATION}|UNLIMITED|Partition_Limit{_NOTHING}"),
+    "timelimit": matches(rf"({_DURATION}|UNLIMITED|Partition_Limit{_NOTHING})?"),  # steps have none
     **dict.fromkeys(
         ("elapsedraw", "reqcpus", "alloccpus", "ncpus", "allocnodes", "nnodes", "ntasks", "uid", "gid", "cputimeraw",
          "priority", "timelimitraw"),
@@ -199,7 +199,9 @@ def _jobs_of(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
     steps = table.filter(pl.col("step").is_not_null())
     tally.note(steps, "steps, which are not jobs", pl.lit(True))
     table = _typed(table.filter(pl.col("step").is_null()), site, tally)
-    return table.join(_used_by_steps(steps), on=["cluster", "jobid"], how="left", maintain_order="left")
+    return table.join(
+        _used_by_steps(steps), on=["cluster", "jobid"], how="left", maintain_order="left", nulls_equal=True
+    )
 
 
 def _header_of(text: bytes, path: str, columns: str | None, delimiter: str) -> tuple[list[str], bytes, int]:
