@@ -1,4 +1,8 @@
-"""How long importing a million lines of sacct takes, and how much memory."""
+"""
+How long importing a million lines of sacct takes, and how much memory; and how long it is from sacct.txt to an answer.
+
+The answer is a what-if table of eight rows (one command), and the report of a new project (two commands).
+"""
 
 import argparse
 import resource
@@ -50,9 +54,36 @@ def write(path: Path, lines: int, odd: float) -> None:
             )
 
 
+def timed(command: list[str], folder: Path) -> tuple[float, float]:
+    """Run a command, and return its seconds, and those of the processor, its children's included."""
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    seconds, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def answer(folder: Path, lines: int, processors: int) -> None:
+    """Time the ways from sacct.txt to the what-if table and to the report, kernels being compiled already."""
+    write(folder / "sacct.txt", lines, 0.001)
+    bin = Path(sys.executable).parent
+    machine = ["--machine-processors", str(processors)]
+    schedulers = [part for name in ("easy", "conservative", "sjf-easy", "fair: {order: fair-share, backfill: easy}")
+                  for part in ("--scheduler", name)]  # fmt: skip
+    steps = {
+        "whatif": [str(bin / "swflow"), "whatif", "sacct.txt", *machine, *schedulers, "--processors", "+20%"],
+        "init": [str(bin / "swflow"), "init", "site", "--log", "sacct.txt", "--processors", str(processors)],
+        "snakemake": [str(bin / "snakemake"), "--cores", "2"],
+    }
+    subprocess.run(steps["whatif"], cwd=folder, check=True, capture_output=True)  # compiles
+    for name, command in steps.items():
+        seconds, busy = timed(command, folder / "site" if name == "snakemake" else folder)
+        print(f"{lines:,} lines, {name}: {seconds:.1f} s, {busy:.1f} s of one core", flush=True)
+
+
 def main() -> None:
-    """Import a generated file in a process of its own, and print seconds and memory."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Import a generated file in a process of its own, and print seconds and memory; then the ways to an answer."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--answer-lines", type=int, default=60_000, help="of the file of which answers are made")
     parser.add_argument("--lines", type=int, default=1_000_000)
     parser.add_argument("--odd", type=float, default=0.001, help="the share of jobs with separators in their texts")
     options = parser.parse_args()
@@ -65,7 +96,8 @@ def main() -> None:
         seconds = time.perf_counter() - began
         peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
         size = source.stat().st_size / 1e6
-        print(f"{options.lines:,} lines, {size:,.0f} MB: {seconds:.1f} s, {peak:,.0f} MB of memory at most")
+        print(f"{options.lines:,} lines, {size:,.0f} MB: {seconds:.1f} s, {peak:,.0f} MB of memory at most", flush=True)
+        answer(Path(folder), options.answer_lines, 4096)
 
 
 if __name__ == "__main__":

@@ -158,6 +158,32 @@ def test_seeded_workloads_have_the_schedule_of_the_slow_simulator(backfill: str,
         assert ours == slow, (case, jobs, machine, options)
 
 
+NUMBERED = ["first-fit", "next-fit", "longest-idle", "first-contiguous", "best-contiguous"]
+
+
+@pytest.mark.parametrize("backfill", ["none", "lookahead", "conservative", "reservation-table"])
+def test_numbered_processors_have_the_schedule_of_the_slow_simulator(backfill: str):
+    rng = random.Random(f"{backfill} on numbered processors")
+    for case in range(80):
+        machine = rng.randint(1, 8)
+        jobs = owned(random_jobs(rng, machine, rng.randint(1, 20)), rng)
+        limited = backfill in ("none", "lookahead") and rng.random() < 0.7
+        options = {
+            "order": rng.choice(NAMES),
+            "second": rng.choice(NAMES),
+            "priority": rng.choice(PRIORITIES),
+            "half_life": rng.choice([math.inf, 3.0, 20.0, 700.0]),
+            "limits": random_limits(rng, jobs, machine) if limited else {},
+            "backfill": backfill,
+            "lookahead": rng.choice([1, 1, 2, 3]),
+            "allocation": rng.choice(NUMBERED),
+            "predict": rng.random() < 0.3,
+            "per_event": rng.random() < 0.3,
+        }
+        ours, slow = both(jobs, machine, **options)
+        assert ours == slow, (case, jobs, machine, options)
+
+
 @st.composite
 def workloads(draw: st.DrawFn) -> tuple[list[naive.Job], int]:
     machine, submit, jobs = draw(st.integers(1, 6)), 0.0, []
@@ -442,7 +468,9 @@ CENTRES = [{"processors": 32, "partition": "batch"}]
         ({"limits": {"user": {"anna": {"jbs": 1}}}}, "limits: user: anna: unknown key 'jbs'; did you mean 'jobs'"),
         ({"limits": 5}, "limits: each must have the keys"),
         ({"limits": {"user": {"jobs": 2}}, "backfill": "conservative"}, "limits: jobs that are passed over"),
-        ({"limits": {"user": {"jobs": 2}}, "allocation": "first-fit"}, "limits: jobs that are passed over"),
+        ({"limits": {"user": {"jobs": 2}}, "allocation": "first-fit", "backfill": "reservation-table"},
+         "limits: jobs that are passed over"),
+        ({"limits": {"user": {"jobs": 2}}, "allocation": "least-shared", "backfill": "easy"}, "limits: jobs that are"),
         ({"limits": {"user": {"jobs": 2}}, "shapes": "start"}, "limits: jobs that are passed over"),
         ({"centres": [{"processors": 4, "limits": {"user": {"jobs": 1}}, "backfill": "conservative"}]}, "limits: jobs"),
         ({"half_life": 0}, "half_life: must be above 0"),
@@ -453,7 +481,7 @@ CENTRES = [{"processors": 32, "partition": "batch"}]
         ({"priority": {"partition": 5}, "order": "slurm-multifactor"}, "priority: partition is a weight"),
         ({"priority": {"age": -1}, "order": "slurm-multifactor"}, "priority: age: must be at least 0"),
         ({"priority": {"fair_share_of": "qos"}, "order": "slurm-multifactor"}, "priority: fair_share_of: unknown"),
-        ({"order": "fair-share", "allocation": "first-fit"}, "order: usage, shares, partition_id"),
+        ({"order": "fair-share", "allocation": "least-shared", "backfill": "easy"}, "order: usage, shares, "),
         ({"dispatch": "partition"}, "dispatch: jobs can stay in their partition"),
         ({"dispatch": "partition", "centres": [{"processors": 4}]}, "dispatch: jobs can stay in their partition"),
         ({"centres": CENTRES}, "centres: a centre's partition is for dispatch: partition"),

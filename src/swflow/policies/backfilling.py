@@ -85,14 +85,16 @@ class Slack:
         free = machine.free - sum(job.processors for job in starting)
         waiting = sorted((job for job in waiting if starts[job.number] > now), key=self._deadline)
         for job in sorted(waiting, key=lambda job: (job.estimate, job.number)):
-            if job.processors <= free:
+            if starts[job.number] > now and job.processors <= free:
                 rest = [other for other in waiting if other is not job]
                 planned = machine.profile([*starting, job])
                 anew = {other.number: self._place(other, planned) for other in rest}
                 if all(anew[one.number] <= max(self._deadline(one)[0], starts[one.number]) for one in rest):
-                    starting.append(job)
-                    free -= job.processors
-                    waiting, starts = rest, starts | anew
+                    starts |= anew | {job.number: now}
+                    more = [job, *(other for other in rest if anew[other.number] <= now)]  # its old place may be theirs
+                    starting += more
+                    free -= sum(one.processors for one in more)
+                    waiting = [other for other in rest if anew[other.number] > now]
         if waiting:
             machine.wake_at(min(starts[job.number] for job in waiting))
         return starting

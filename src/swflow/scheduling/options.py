@@ -728,15 +728,15 @@ REFUSALS: tuple[Refusal, ...] = (
         "limits",
         lambda one: (
             _has_limits(one)
-            and ("count" not in one.allocations or one.shapes != "requested" or "conservative" in _backfills_of(one))
+            and (one.shares or one.shapes != "requested" or not _backfills_of(one) <= {"none", "easy", "lookahead"})
         ),
         "jobs that are passed over can have no reservation at their submission; use backfill none, easy or lookahead, "
-        "allocation count, and shapes requested",
+        "nodes whose jobs share nothing, and shapes requested",
     ),
     Refusal(
         "order",
-        lambda one: "count" not in one.allocations and _knows_owners(one),
-        "usage, shares, partition_id and machine_processors are known only with allocation count",
+        lambda one: one.shares and _knows_owners(one),
+        "usage, shares, partition_id and machine_processors are known only where jobs share nothing on their nodes",
     ),
     Refusal(
         "priority",

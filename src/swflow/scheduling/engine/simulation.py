@@ -430,8 +430,12 @@ def _check_options(
             raise SwflowError(f"backfill: unknown value {one['backfill']!r}; known are {', '.join(BACKFILLS)}")
         if one["backfill"] == "lookahead" and one["lookahead"] < 1:
             raise SwflowError(f"lookahead: must be at least 1, not {one['lookahead']}")
-        if one["limits"] is not None and (one["backfill"] == "conservative" or select != "requested"):
-            raise SwflowError("limits: jobs that are passed over have no reservation; not with conservative or shapes")
+        promises = one["backfill"] in ("conservative", "reservation-table") or select != "requested"
+        if one["limits"] is not None and promises:
+            raise SwflowError(
+                "limits: jobs that are passed over have no reservation; not with conservative, a reservation-table or "
+                "shapes"
+            )
         if one["backfill"] == "reservation-table" and select == "start":
             raise SwflowError("backfill: a reservation-table has jobs of one shape; choose shapes when they arrive")
         if one["allocation"] in ("least-shared", "threshold"):
