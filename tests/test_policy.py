@@ -83,6 +83,17 @@ def test_no_job_starts_after_its_deadline(rows, slack):
     assert all(start <= policy.deadlines[number] + 1e-6 for number, start in enumerate(begun))
 
 
+def test_a_job_that_starts_early_may_leave_its_old_place_to_another_one():
+    # the place that one had in the plan is now, once a shorter one has left it
+    rows = [
+        (0, 7, 7, 2, 1), (1, 2, 4, 2, 1), (2, 2, 3, 2, 1), (2, 2, 9, 4, 1), (2, 4, 8, 1, 1), (2, 7, 9, 1, 1),
+        (4, 3, 4, 4, 1), (7, 1, 1, 2, 1), (7, 3, 7, 3, 1), (8, 4, 5, 1, 1), (8, 6, 7, 4, 1),
+    ]  # fmt: skip
+    policy = policies.Slack(1.0)
+    begun = starts(table(rows), 4, policy)
+    assert all(start <= policy.deadlines[number] for number, start in enumerate(begun))
+
+
 def test_the_user_who_had_less_goes_first():
     # user 1 has had the machine for 100 s; then both want it at once
     jobs = table([(0, 100, 100, 4, 1), (10, 5, 5, 4, 1), (20, 5, 5, 4, 2)])
