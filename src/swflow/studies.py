@@ -107,6 +107,7 @@ def _workloads_of(
                 _require(log_of(workload), logs, f"{where}: workloads", "log")
                 for step in steps_of(workload):
                     _require_step(step, config["steps"], f"{where}: workloads")
+                    _require_like(split_step(step)[0], config["steps"], logs)
                 check_length(workload, f"{where}: workloads")
                 yield workload, group["schedulers"]
 
@@ -118,6 +119,32 @@ def _require_step(step: str, steps: Mapping[str, Any], where: str) -> None:
     kind = steps[name].get("kind")
     if replicate is not None and kind not in SEEDED_KINDS:
         raise SwflowError(f"{where}: {step}: nothing is drawn in a step of kind {kind}; leave out @{replicate}")
+
+
+def _require_like(name: str, steps: Mapping[str, Any], logs: set[str]) -> None:
+    """Raise an error unless the workload that demands are to be like is one that can be made."""
+    like = steps[name].get("like")
+    if like is None:
+        return
+    where = f"steps: {name}: like"
+    _require(log_of(like), logs, where, "log")
+    for step in steps_of(like):
+        _require_step(step, steps, where)
+        if "like" in steps[split_step(step)[0]]:
+            raise SwflowError(f"{where}: {like}: its demands are drawn themselves; name a workload that records memory")
+
+
+def sources_behind(workload: str, steps: Mapping[str, Any]) -> list[str]:
+    """
+    Return the workloads that a workload is made of: itself, and those that models were fitted to.
+
+    Examples
+    --------
+    >>> sources_behind("SDSC-SP2+joint@3", {"joint": {"kind": "memory", "like": "LANL-CM5"}})
+    ['SDSC-SP2+joint@3', 'LANL-CM5']
+    """
+    likes = (steps[split_step(step)[0]].get("like") for step in steps_of(workload))
+    return [workload, *(like for like in likes if like)]
 
 
 def step_options(step: str, config: Mapping[str, Any]) -> str:
@@ -138,20 +165,29 @@ def step_options(step: str, config: Mapping[str, Any]) -> str:
     """
     content = config["steps"][split_step(step)[0]]
     seed = {"seed": config["seed"]} if content["kind"] in SEEDED_KINDS else {}
-    fitted = fit_options(content) if content["kind"] == "model" else {}
+    fitted = {"like", *fit_options(content)} if is_fitted(content) else ()
     left = {name: value for name, value in (content | seed).items() if name != "kind" and name not in fitted}
     return command_options(left)
 
 
+def is_fitted(content: Mapping[str, Any]) -> bool:
+    """Say whether a step draws from a fit: one of kind ``model``, or demands of memory that are ``like`` a log's."""
+    return content.get("kind") == "model" or "like" in content
+
+
 def fit_options(content: Mapping[str, Any]) -> dict[str, Any]:
     """
-    Return the options of a step of kind ``model`` that count when the model is fitted, not when jobs are drawn.
+    Return the options of a step that count when its model is fitted, not when jobs or demands are drawn.
 
     Examples
     --------
     >>> fit_options({"kind": "model", "model": "song", "arrivals": "daily-cycle", "jobs": 1000})
     {'model': 'song', 'arrivals': 'daily-cycle'}
+    >>> fit_options({"kind": "memory", "like": "LANL-CM5", "high": 1})
+    {'from_log': 'used'}
     """
+    if "like" in content:
+        return {"from_log": content.get("from_log", "used")}
     fitted = {"model": "minh-wolters", "arrivals": "log", **content}
     return {name: value for name, value in fitted.items() if name not in ("kind", *DRAW_OPTIONS)}
 
@@ -164,7 +200,11 @@ def fit_name(content: Mapping[str, Any]) -> str:
     --------
     >>> fit_name({"kind": "model", "model": "mbc-ls", "components": 6}), fit_name({"model": "song", "jobs": 10})
     ('mbc-ls-6', 'song')
+    >>> fit_name({"kind": "memory", "like": "LANL-CM5", "from_log": "requested"})
+    'memory-requested'
     """
+    if "like" in content:
+        return f"memory-{fit_options(content)['from_log']}"
     options = fit_options(content)
     model, arrivals = options.pop("model"), options.pop("arrivals")
     others = [str(options[name]) for name in sorted(options)]
