@@ -902,6 +902,7 @@ def write_summary(counts: Mapping[str, int], database: str | os.PathLike[str], p
     content = {
         "database": os.fspath(database),
         "loaded": datetime.now(UTC).isoformat(timespec="seconds"),
+        "bytes": Path(database).stat().st_size,
         "rows": dict(counts),
     }
     with atomic_path(path) as temporary:

@@ -387,6 +387,104 @@ def _named(config: Mapping[str, Any], content: Mapping[str, Any], part: str) -> 
                         yield group, workload
 
 
+def with_kept(config: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    Return the config with the steps and runs that ``keep`` of its sweeps stands for.
+
+    A row of a sweep names the workload that a step of that name would draw, job by job the same. So the draws whose
+    outcomes are kept become steps, and ordinary runs of the studies that have the sweep.
+
+    Parameters
+    ----------
+    config : mapping
+        The config; a sweep may have ``keep``: ``outcomes``, for the first draw of each setting, or some of its
+        ``d``, ``variant`` and ``factor``, and ``seeds``, how many draws.
+
+    Returns
+    -------
+    dict
+        Without ``keep`` the same config.
+
+    Raises
+    ------
+    SwflowError
+        If a draw to be kept is none of the sweep's, or its step's name stands for another step.
+
+    Examples
+    --------
+    >>> entry = {"workloads": ["{log}"], "sweeps": ["d"], "schedulers": ["easy"]}
+    >>> config = with_kept({
+    ...     "steps": {}, "sweeps": {"d": {"processors": 64, "d": "0:100:50", "keep": {"d": 50, "seeds": 2}}},
+    ...     "studies": {"scaling": {"logs": ["A"], "runs": [], "sweeps": [entry]}},
+    ... })
+    >>> config["steps"]
+    {'precise-64-d50': {'kind': 'scale', 'processors': 64, 'd': 50, 'variant': 'precise'}}
+    >>> config["studies"]["scaling"]["runs"]
+    [{'workloads': ['{log}+precise-64-d50@1', '{log}+precise-64-d50@2'], 'schedulers': ['easy']}]
+    """
+    kept = {name: _kept_of(name, content) for name, content in config.get("sweeps", {}).items() if "keep" in content}
+    steps = dict(config.get("steps", {}))
+    for sweep, (made, _) in kept.items():
+        for step, content in made.items():
+            if steps.setdefault(step, content) != content:
+                raise SwflowError(
+                    f"sweeps: {sweep}: keep: {step} is another step of the config; give that another name"
+                )
+    studies = {}
+    for study, content in config["studies"].items():
+        runs = list(content["runs"])
+        for group in content.get("sweeps", ()):
+            suffixes = [
+                f"{step}@{draw}"
+                for sweep in group["sweeps"]
+                for made, seeds in [kept.get(sweep, ({}, 0))]
+                for step in made
+                for draw in range(1, seeds + 1)
+            ]
+            workloads = [f"{template}+{suffix}" for template in group["workloads"] for suffix in suffixes]
+            if workloads:
+                runs.append({"workloads": workloads, "schedulers": group["schedulers"]})
+        studies[study] = {**content, "runs": runs}
+    return {**config, "steps": steps, "studies": studies} if kept else dict(config)
+
+
+def _kept_of(sweep: str, content: Mapping[str, Any]) -> tuple[dict[str, dict[str, Any]], int]:
+    """Return the steps that draw what a sweep keeps, and how many draws of each."""
+    from swflow.scaling import grid, values
+
+    where = f"sweeps: {sweep}: keep"
+    if content.get("search") or "excess" in content:
+        why = "a search has no factors beforehand" if content.get("search") else "excess depends on the source"
+        raise SwflowError(f"{where}: {why}; name the factors in a sweep of their own")
+    chosen = {} if content["keep"] == "outcomes" else content["keep"]
+
+    def of(settings: Mapping[str, Any], key: str, default: Any) -> list[Any]:
+        given = settings.get(key, default)
+        items = given if isinstance(given, list) else [given]
+        return items if key == "variant" else [one for item in items for one in values(str(item), f"{where}: {key}")]
+
+    parts = {}
+    for key, default in (("d", 50), ("variant", "precise"), ("factor", [])):
+        all_of_them = of(content, key, default)
+        parts[key] = of(chosen, key, all_of_them)
+        for one in parts[key]:
+            if one not in all_of_them:
+                raise SwflowError(
+                    f"{where}: {key}: the sweep has no {one if isinstance(one, str) else format(one, 'g')}"
+                )
+    seeds = chosen.get("seeds", 1)
+    if seeds > content.get("seeds", seeds):
+        raise SwflowError(f"{where}: seeds: the sweep has {content['seeds']} draws, and not {seeds}")
+    points = grid(
+        content["processors"],
+        d=parts["d"],
+        variant=parts["variant"],
+        factors=parts["factor"],
+        copies=content.get("copies"),
+    )
+    return {point.step: point.as_step() for point in points}, seeds
+
+
 def sweep_options(sweep: str, config: Mapping[str, Any]) -> tuple[str, str]:
     """
     Return the command of a sweep, and its options.
@@ -398,6 +496,7 @@ def sweep_options(sweep: str, config: Mapping[str, Any]) -> tuple[str, str]:
     ('adjust', '--processors 64 --seed 1 --tolerance 0.02')
     """
     content = dict(config["sweeps"][sweep]) | {"seed": config["seed"]}
+    content.pop("keep", None)
     command = "adjust" if content.pop("search", False) else "sweep"
     return command, command_options(content)
 

@@ -30,10 +30,12 @@ from swflow.studies import (
     sources_behind,
     step_options,
     sweep_options,
+    with_kept,
 )
 
 try:
     validate(config, "../schemas/config.schema.yaml")
+    config.update(with_kept(config))
     check_schedulers(config)
     check_conditions(config)
     OWN_LOGS = config["logs"] if isinstance(config["logs"], dict) else {}
