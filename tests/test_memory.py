@@ -1,5 +1,7 @@
 """Demands for shared resources: what is drawn, of whom, and what it depends on."""
 
+from pathlib import Path
+
 import jsonschema
 import numpy as np
 import polars as pl
@@ -11,7 +13,9 @@ from swflow.machine import Machine
 from swflow.randomness import uniform_per_job
 from swflow.studies import command_options
 from swflow.workloads.clean import clean_log
+from swflow.workloads.fit_measures import kolmogorov_smirnov
 from swflow.workloads.memory import SCENARIOS, describe_demands, memory
+from swflow.workloads.memory_model import fit_memory, spearman
 from swflow.workloads.select import select
 from test_cli import call, log  # noqa: F401  the fixture
 from test_studies import SCHEMA
@@ -150,6 +154,9 @@ def test_the_command_gives_the_same_bytes_again(log, capfd):  # noqa: F811
         ({"kind": "memory", "high": 0.8, "medium": 0.1, "low": 0.1}, True),
         ({"kind": "memory", "demands": {"4000": 0.5, "100": 0.5}, "resource": "io"}, True),
         ({"kind": "memory", "from_log": "requested"}, True),
+        ({"kind": "memory", "like": "LANL-CM5", "from_log": "requested", "high": 1}, True),
+        ({"kind": "memory", "like": "LANL-CM5", "file": "a.txt"}, False),
+        ({"kind": "memory", "like": "LANL CM5"}, False),
         ({"kind": "memory", "high": 80}, False),
         ({"kind": "memory", "resource": "I/O"}, False),
         ({"kind": "machine", "nodes": 28, "preset": "alvio-node", "capacities": {"memory": 1}}, True),
@@ -207,3 +214,128 @@ def test_a_bad_file_of_demands_is_one_line(tmp_path, text, options, words):
     assert "\n" not in str(error.value)
     with pytest.raises(SwflowError, match="No such file or directory"):
         memory(workload(4), file=tmp_path / "no.txt")
+
+
+# -- demands drawn with size and run time
+
+
+def recorder(jobs=30_000, seed=5, mode=0.2):
+    """Make a log whose memory follows size and run time by a Gaussian copula, with many jobs at one value."""
+    rng = np.random.default_rng(seed)
+    latent = rng.multivariate_normal([0, 0, 0], [[1, 0.3, 0.5], [0.3, 1, 0.4], [0.5, 0.4, 1]], jobs)
+    table = {
+        "job_id": np.arange(1, jobs + 1),
+        "processors": 2 ** np.clip(np.round(latent[:, 0] * 1.5 + 3), 0, 7).astype(np.int64),
+        "run_time": np.ceil(np.exp(latent[:, 1] + 6)),
+        "used_memory": np.where(rng.random(jobs) < mode, 32768.0, np.round(np.exp(latent[:, 2] + 9))),
+    }
+    frame = pl.DataFrame(table).with_columns(status=1)
+    return Workload(frame.with_columns(requested_memory=pl.lit(None, pl.Float64)), Machine.of(128), "recorder")
+
+
+def correlations(given, resource):
+    demand = given.jobs[resource].to_numpy()
+    return [spearman(demand, given.jobs[name].to_numpy()) for name in ("processors", "run_time")]
+
+
+def test_a_draw_has_the_correlations_and_the_frequent_values_of_the_log():
+    source = recorder()
+    fitted = fit_memory(source)
+    recorded, drawn = memory(source, from_log="used"), memory(source, fitted=fitted, seed=3)
+    of_log, ours = correlations(recorded, "memory"), correlations(drawn, "memory")
+    assert min(of_log) > 0.25 and ours == pytest.approx(of_log, abs=0.03)
+    values, given = recorded.jobs["memory"], drawn.jobs["memory"]
+    assert (given == 32.0).mean() == pytest.approx(0.2, abs=0.015)
+    assert set(given) <= set(values)  # nothing is made up
+    assert kolmogorov_smirnov(given.to_numpy(), values.to_numpy()) < 0.012
+    goodness = fitted.goodness
+    assert goodness["memory_ks"][0] < 0.012 and goodness["jobs"] == (30_000, 30_000)
+    assert [goodness[f"memory_{name}_spearman"][1] for name in ("size", "run_time")] == pytest.approx(of_log)
+    assert [goodness[f"memory_{name}_spearman"][0] for name in ("size", "run_time")] == pytest.approx(of_log, abs=0.03)
+
+
+def test_a_dependence_that_rises_and_falls_is_kept():
+    jobs = recorder().jobs.with_columns(
+        used_memory=pl.when(pl.col("processors").is_between(4, 16)).then(9216.0).otherwise(1024.0)
+    )
+    source = Workload(jobs, Machine.of(128), "recorder")
+    given = memory(source, fitted=fit_memory(source)).jobs
+    assert (given["memory"] * 1024 == jobs["used_memory"]).all()
+
+
+def test_another_machines_jobs_demand_by_their_places():
+    source = recorder()
+    other = source.jobs.with_columns(processors=pl.col("processors") * 64, run_time=pl.col("run_time") * 10 + 7)
+    given = memory(Workload(other, Machine.of(8192), "recorder"), fitted=fit_memory(source))
+    assert given.jobs["memory"].equals(memory(source, fitted=fit_memory(source)).jobs["memory"])
+
+
+def test_levels_go_to_the_jobs_of_most_memory():
+    source, fitted = recorder(), fit_memory(recorder())
+    given = memory(source, fitted=fitted, **SCENARIOS["MED"], step="med")
+    counts = dict(given.jobs["memory_bandwidth"].value_counts().rows())
+    assert counts == {2000.0: 15_000, 1000.0: 3_000, 500.0: 12_000}
+    assert all(found > 0.2 for found in correlations(given, "memory_bandwidth"))
+    assert all(abs(found) < 0.02 for found in correlations(memory(source, **SCENARIOS["MED"]), "memory_bandwidth"))
+    drawn = memory(source, fitted=fitted, step="med").jobs["memory"]
+    both = given.jobs.with_columns(memory=drawn)
+    assert both.filter(memory_bandwidth=2000)["memory"].min() >= both.filter(memory_bandwidth=500)["memory"].max()
+    entry = given.history[-1]
+    assert (entry["like"], entry["record"], entry["resource"]) == ("recorder", "used", "memory_bandwidth")
+    assert "like the used memory of recorder; rank correlation with processors 0.3" in describe_demands(entry)
+    assert memory(source, fitted=fitted, **SCENARIOS["MED"], step="med").jobs.equals(given.jobs)
+    assert not memory(source, fitted=fitted, **SCENARIOS["MED"], step="med@2").jobs.equals(given.jobs)
+
+
+def test_copies_share_what_is_drawn_with_size_and_run_time():
+    source = recorder(2000)
+    copied = pl.concat([source.jobs, source.jobs]).with_columns(source_job_id="job_id", job_id=pl.int_range(4000) + 1)
+    for levels in ({}, SCENARIOS["HIGH"]):
+        drawn = memory(Workload(copied, Machine.of(128), "recorder"), fitted=fit_memory(source), **levels)
+        demand = drawn.jobs[drawn.history[-1]["resource"]]
+        assert demand[:2000].equals(demand[2000:]) and demand.n_unique() > 2
+
+
+def test_the_command_fits_a_file_and_draws_from_it(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    lines = (
+        f"{job} {60 * job} 0 {1 + job % 977} {2 ** (job % 6)} -1 {1024 * (1 + job % 6)} -1 -1 -1 1"
+        for job in range(1, 601)
+    )
+    Path("cm.swf").write_text("; MaxProcs: 32\n" + "".join(f"{line} 1 1 1 1 1 -1 -1\n" for line in lines))
+    for name in "ab":
+        assert call("memory", "cm.swf", "--save-fit", f"{name}.json") == 0
+        assert call("memory", "cm.swf", "-o", f"{name}/cm+m.parquet", "--fitted", f"{name}.json", "--high", 1) == 0
+    assert (
+        "used memory of 600 jobs of cm, unknown of 0; rank correlation with processors 1.000" in capfd.readouterr().err
+    )
+    assert Path("a.json").read_bytes() == Path("b.json").read_bytes()
+    assert Path("a/cm+m.parquet").read_bytes() == Path("b/cm+m.parquet").read_bytes()
+    assert call("memory", "cm.swf", "-o", "c/cm+m.parquet", "--like", "cm.swf") == 0
+    drawn = read_workload("c/cm+m.parquet").jobs
+    assert (drawn["memory"] == 1 + drawn["job_id"] % 6).all()
+    wrong = {
+        ("--save-fit", "c.json", "--from-log", "requested"): "cm: no job has a requested memory that a model could be",
+        ("-o", "d.parquet", "--fitted", "nothing.json"): "nothing.json: No such file",
+        ("-o", "d.parquet", "--fitted", "cm.swf"): "cm.swf: not JSON",
+        ("-o", "d.parquet", "--fitted", "other.json"): "other.json: no model of memory",
+        ("-o", "d.parquet", "--fitted", "half.json"): "half.json: not a whole model of memory",
+        ("-o", "d.parquet", "--fitted", "a.json", "--from-log", "used"): "leave out from_log and file",
+        ("-o", "d.parquet", "--fitted", "a.json", "--like", "cm.swf"): "leave out one of them",
+        ("-o", "d.parquet", "--save-fit", "c.json"): "not both",
+    }  # fmt: skip
+    Path("other.json").write_text("{}")
+    Path("half.json").write_text(Path("a.json").read_text().replace('"up_to"', '"to"', 1))
+    for arguments, words in wrong.items():
+        assert call("memory", "cm.swf", *arguments) == 1
+        error = capfd.readouterr().err
+        assert words in error.splitlines()[-1]
+
+
+@pytest.mark.archive
+def test_lanl_cm5_is_met_by_a_draw(traces):
+    fitted = fit_memory(clean_log(traces / "LANL-CM5-1994-4.1-cln.swf.gz", name="LANL-CM5", processors=1024))
+    for name, of_log in (("memory_size_spearman", 0.227), ("memory_run_time_spearman", 0.340)):
+        assert fitted.goodness[name][1] == pytest.approx(of_log, abs=0.001)
+        assert fitted.goodness[name][0] == pytest.approx(of_log, abs=0.015)
+    assert fitted.goodness["memory_ks"][0] < 0.01

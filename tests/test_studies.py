@@ -24,6 +24,7 @@ from swflow.studies import (
     planned_whatifs,
     step_options,
     sweep_options,
+    with_kept,
 )
 
 ROOT = Path(__file__).parents[1]
@@ -148,12 +149,51 @@ def test_sweeps_are_planned_with_their_schedulers_and_studies():
             planned_sweeps(swept(**entry), ["A", "B"])
 
 
+def test_what_a_sweep_keeps_are_runs_of_steps_of_that_name():
+    config = swept()
+    assert with_kept(config) == config
+    kept = {"processors": 64, "d": [0, 50], "variant": ["precise-size", "precise"], "copies": 3, "keep": "outcomes"}
+    wide = with_kept(config | {"sweeps": {"d": kept}})
+    runs = wide["studies"]["one"]["runs"]
+    assert runs[:-1] == config["studies"]["one"]["runs"]
+    names = [f"precise-size-64-d{d}-c3" for d in (0, 50)] + [f"precise-64-d{d}" for d in (0, 50)]
+    assert runs[-1] == {"workloads": [f"{{log}}+ran+{name}@1" for name in names], "schedulers": ["easy"]}
+    scaled = {"kind": "scale", "processors": 64}
+    assert wide["steps"]["precise-size-64-d0-c3"] == {**scaled, "d": 0, "variant": "precise-size", "copies": 3}
+    assert wide["steps"]["precise-64-d50"] == {**scaled, "d": 50, "variant": "precise"}
+    for name in names:
+        jsonschema.validate(wide["steps"][name], SCHEMA["$defs"]["scale"] | {"$defs": SCHEMA["$defs"]})
+    assert "B+ran+precise-64-d50@1" in planned_runs(wide, ["A", "B"])
+    assert sweep_options("d", wide) == sweep_options("d", config | {"sweeps": {"d": kept | {"keep": {"d": 0}}}})
+    factors = {"processors": 64, "factor": "2:2.5:0.25", "seeds": 4, "keep": {"factor": [2.25], "seeds": 2}}
+    few = with_kept(config | {"sweeps": {"d": factors}})["studies"]["one"]["runs"][-1]["workloads"]
+    assert few == ["{log}+ran+precise-64-d50-f2.25@1", "{log}+ran+precise-64-d50-f2.25@2"]
+
+
+@pytest.mark.parametrize(
+    ("sweep", "words"),
+    [
+        ({"search": True, "keep": "outcomes"}, "sweeps: d: keep: a search has no factors beforehand"),
+        ({"excess": 2, "keep": "outcomes"}, "excess depends on the source"),
+        ({"d": [0, 50], "keep": {"d": [0, 40]}}, "sweeps: d: keep: d: the sweep has no 40"),
+        ({"keep": {"variant": "integer"}}, "variant: the sweep has no integer"),
+        ({"seeds": 2, "keep": {"seeds": 3}}, "seeds: the sweep has 2 draws, and not 3"),
+        ({"d": 7, "keep": "outcomes"}, "precise-64-d7 is another step of the config"),
+    ],
+)
+def test_a_draw_that_cannot_be_kept_is_refused(sweep, words):
+    config = swept() | {"sweeps": {"d": {"processors": 64, **sweep}}}
+    config = config | {"steps": config["steps"] | {"precise-64-d7": {"kind": "select", "jobs": 1}}}
+    with pytest.raises(SwflowError, match=words):
+        with_kept(config)
+
+
 def test_the_schema_of_sweeps_and_their_commands_know_the_same_options():
     commands = typer.main.get_command(app).commands
     spec = SCHEMA["properties"]["sweeps"]["additionalProperties"]
     of_search = {"processors", "d", "seeds", "tolerance", "first_crossing", "step"}
     assert of_search <= {parameter.name for parameter in commands["adjust"].params}
-    names = spec["properties"].keys() - {"search", "tolerance", "first_crossing", "step"}
+    names = spec["properties"].keys() - {"search", "tolerance", "first_crossing", "step", "keep"}
     assert names <= {parameter.name for parameter in commands["sweep"].params}
     checker = jsonschema.Draft202012Validator(spec | {"$defs": SCHEMA["$defs"]})
     for content, good in (
@@ -163,6 +203,11 @@ def test_the_schema_of_sweeps_and_their_commands_know_the_same_options():
         ({"search": True, "factor": 3}, False),
         ({"tolerance": 0.01}, False),
         ({"d": "0:100"}, False),
+        ({"keep": "outcomes"}, True),
+        ({"keep": {"d": [1, "50:99:49"], "variant": "precise", "seeds": 2}}, True),
+        ({"keep": "jobs"}, False),
+        ({"keep": {}}, False),
+        ({"keep": {"excess": 2}}, False),
     ):
         assert checker.is_valid({"processors": 64} | content) == good
 
@@ -183,7 +228,7 @@ def test_configs_fit_the_schema_and_the_catalogue(file):
     jsonschema.validate(config, SCHEMA)
     check_schedulers({"schedulers": {}} | config)
     catalogue = load_catalogue(ROOT / "config/logs.yaml")
-    assert planned_runs({"logs": None, "steps": {}, "schedulers": {}} | config, catalogue)
+    assert planned_runs(with_kept({"logs": None, "steps": {}, "schedulers": {}} | config), catalogue)
 
 
 def test_schema_and_code_know_the_same_options():

@@ -345,13 +345,22 @@ def test_logs_of_ones_own_in_the_config(tmp_path):
     runs = [{"workloads": ["{log}"], "schedulers": ["easy", "log"]}]
     config = {
         "logs": {"MINE": {"path": "my.parquet", "processors": 8}, "TEXT": {"path": "my.swf"}},
+        "steps": {"like": {"kind": "memory", "like": "MINE", "from_log": "requested"}},
+        "sweeps": {"double": {"processors": 16, "d": [0, 100], "seeds": 1, "keep": {"d": 100}}},
         "schedulers": {"easy": {"backfill": "easy"}},
-        "studies": {"one": {"logs": ["MINE", "TEXT"], "runs": runs}},
+        "studies": {
+            "one": {"logs": ["MINE", "TEXT"], "runs": runs},
+            "two": {
+                "logs": ["TEXT"],
+                "runs": [{"workloads": ["{log}+like"], "schedulers": ["easy"]}],
+                "sweeps": [{"workloads": ["{log}"], "sweeps": ["double"], "schedulers": ["easy"]}],
+            },
+        },
     }
     project = Project(tmp_path / "own", config)
-    header = "JobID|User|State|Submit|Start|End|AllocCPUS|Timelimit"
+    header = "JobID|User|State|Submit|Start|End|AllocCPUS|Timelimit|ReqMem"
     times = "2024-01-08T08:00:00|2024-01-08T08:10:00|2024-01-08T09:10:00"
-    lines = [f"{job}|{user}|COMPLETED|{times}|8|02:00:00" for job, user in ((1, "ada"), (2, "bob"))]
+    lines = [f"{job}|{user}|COMPLETED|{times}|8|02:00:00|512Mc" for job, user in ((1, "ada"), (2, "bob"))]
     (project.folder / "sacct.txt").write_text("\n".join([header, *lines]) + "\n")
     for output in ("my.parquet", "my.swf"):
         command = [sys.executable, "-c", "from swflow.cli import main; main()", "import", "sacct", "sacct.txt"]
@@ -359,12 +368,20 @@ def test_logs_of_ones_own_in_the_config(tmp_path):
     printed = project.run("results/swflow.json")
     assert "use-beyond-machine" in printed  # both ran at once on all processors
     named = 'SELECT workload, "column", id, name FROM names WHERE "column" = '
-    assert project.sql(named + "'user_id' ORDER BY ALL") == [
+    assert project.sql(named + "'user_id' AND NOT contains(workload, '+') ORDER BY ALL") == [
         ("MINE", "user_id", 1, "ada"), ("MINE", "user_id", 2, "bob"),
         ("TEXT", "user_id", 1, "ada"), ("TEXT", "user_id", 2, "bob"),
     ]  # fmt: skip
     assert project.sql("SELECT workload, jobs, severity FROM checks ORDER BY ALL") == [
         ("MINE", 2, "error"), ("TEXT", 2, "error"),
     ]  # fmt: skip
+    kept = "SELECT workload, s.jobs, s.awrt = m.awrt FROM sweeps s JOIN metrics m USING (workload) WHERE replicate = 1"
+    assert project.sql(kept) == [("TEXT+precise-16-d100@1", 4, True)]
+    assert project.sql("SELECT count(*) FROM outcomes WHERE workload = 'TEXT+precise-16-d100@1'") == [(4,)]
+    assert (project.folder / "results/models/MINE/memory-requested.json").is_file()
+    assert project.sql("SELECT DISTINCT workload, fit, model, jobs FROM fits") == [
+        ("MINE", "memory-requested", "memory", 2)
+    ]
+    assert project.sql("SELECT DISTINCT memory FROM jobs WHERE workload = 'TEXT+like'") == [(512.0,)]
     assert project.sql("SELECT DISTINCT site_job_id FROM jobs WHERE workload = 'MINE' ORDER BY ALL") == [("1",), ("2",)]
     assert "Nothing to be done" in project.run("results/swflow.json")

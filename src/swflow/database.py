@@ -431,8 +431,16 @@ def _is_fit(path: Path) -> bool:
 
 def _fit_rows(path: Path) -> list[dict[str, Any]]:
     """Return how well a fitted model fits."""
+    from swflow.workloads.memory_model import is_memory_model, read_memory_model
     from swflow.workloads.model import read_model
 
+    if is_memory_model(json.loads(path.read_text(encoding="utf-8"))):
+        memory = read_memory_model(path)
+        about = {"workload": memory.source, "fit": path.stem, "model": "memory", "arrivals": None, "jobs": memory.jobs}
+        return [
+            about | {"measure": measure, "value": value, "source_value": source_value}
+            for measure, (value, source_value) in memory.goodness.items()
+        ]
     fitted = read_model(path)
     about = {
         "workload": fitted.source,
@@ -906,6 +914,7 @@ def write_summary(counts: Mapping[str, int], database: str | os.PathLike[str], p
     content = {
         "database": os.fspath(database),
         "loaded": datetime.now(UTC).isoformat(timespec="seconds"),
+        "bytes": Path(database).stat().st_size,
         "rows": dict(counts),
     }
     with atomic_path(path) as temporary:

@@ -81,6 +81,13 @@ class Point:
         name += "" if self.factor is None else f"-f{self.factor:.10g}"
         return name + ("" if self.copies is None else f"-c{self.copies}")
 
+    def as_step(self) -> dict[str, Any]:
+        """Return the step of the config that draws the same."""
+        options = {"d": self.d, "variant": self.variant, "factor": self.factor, "copies": self.copies}
+        whole = {name: int(value) for name, value in options.items() if isinstance(value, float) and value.is_integer()}
+        known = {name: value for name, value in (options | whole).items() if value is not None}
+        return {"kind": "scale", "processors": self.processors, **known}
+
 
 def points(
     workload: Workload,
@@ -113,12 +120,25 @@ def points(
     list of Point
     """
     precise = processors / workload.machine.processors
-    factors: list[float | None] = [*factor, *(float(f"{precise * (1 + part / 100):.4g}") for part in excess)]
+    factors = [*factor, *(float(f"{precise * (1 + part / 100):.4g}") for part in excess)]
+    return grid(processors, d=d, variant=variant, factors=factors, copies=copies)
+
+
+def grid(
+    processors: int,
+    *,
+    d: Iterable[float] = (50.0,),
+    variant: Iterable[str] = ("precise",),
+    factors: Sequence[float] = (),
+    copies: int | None = None,
+) -> list[Point]:
+    """Return the settings of a sweep that depend on no source: `points` without ``excess``."""
+    tried: list[float | None] = [*factors] or [None]
     return [
         Point(processors, value, kind, one, copies if kind == "precise-size" else None)
         for kind in variant
         for value in d
-        for one in factors or [None]
+        for one in tried
     ]
 
 

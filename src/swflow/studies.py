@@ -107,6 +107,7 @@ def _workloads_of(
                 _require(log_of(workload), logs, f"{where}: workloads", "log")
                 for step in steps_of(workload):
                     _require_step(step, config["steps"], f"{where}: workloads")
+                    _require_like(split_step(step)[0], config["steps"], logs)
                 check_length(workload, f"{where}: workloads")
                 yield workload, group["schedulers"]
 
@@ -118,6 +119,32 @@ def _require_step(step: str, steps: Mapping[str, Any], where: str) -> None:
     kind = steps[name].get("kind")
     if replicate is not None and kind not in SEEDED_KINDS:
         raise SwflowError(f"{where}: {step}: nothing is drawn in a step of kind {kind}; leave out @{replicate}")
+
+
+def _require_like(name: str, steps: Mapping[str, Any], logs: set[str]) -> None:
+    """Raise an error unless the workload that demands are to be like is one that can be made."""
+    like = steps[name].get("like")
+    if like is None:
+        return
+    where = f"steps: {name}: like"
+    _require(log_of(like), logs, where, "log")
+    for step in steps_of(like):
+        _require_step(step, steps, where)
+        if "like" in steps[split_step(step)[0]]:
+            raise SwflowError(f"{where}: {like}: its demands are drawn themselves; name a workload that records memory")
+
+
+def sources_behind(workload: str, steps: Mapping[str, Any]) -> list[str]:
+    """
+    Return the workloads that a workload is made of: itself, and those that models were fitted to.
+
+    Examples
+    --------
+    >>> sources_behind("SDSC-SP2+joint@3", {"joint": {"kind": "memory", "like": "LANL-CM5"}})
+    ['SDSC-SP2+joint@3', 'LANL-CM5']
+    """
+    likes = (steps[split_step(step)[0]].get("like") for step in steps_of(workload))
+    return [workload, *(like for like in likes if like)]
 
 
 def step_options(step: str, config: Mapping[str, Any]) -> str:
@@ -138,20 +165,29 @@ def step_options(step: str, config: Mapping[str, Any]) -> str:
     """
     content = config["steps"][split_step(step)[0]]
     seed = {"seed": config["seed"]} if content["kind"] in SEEDED_KINDS else {}
-    fitted = fit_options(content) if content["kind"] == "model" else {}
+    fitted = {"like", *fit_options(content)} if is_fitted(content) else ()
     left = {name: value for name, value in (content | seed).items() if name != "kind" and name not in fitted}
     return command_options(left)
 
 
+def is_fitted(content: Mapping[str, Any]) -> bool:
+    """Say whether a step draws from a fit: one of kind ``model``, or demands of memory that are ``like`` a log's."""
+    return content.get("kind") == "model" or "like" in content
+
+
 def fit_options(content: Mapping[str, Any]) -> dict[str, Any]:
     """
-    Return the options of a step of kind ``model`` that count when the model is fitted, not when jobs are drawn.
+    Return the options of a step that count when its model is fitted, not when jobs or demands are drawn.
 
     Examples
     --------
     >>> fit_options({"kind": "model", "model": "song", "arrivals": "daily-cycle", "jobs": 1000})
     {'model': 'song', 'arrivals': 'daily-cycle'}
+    >>> fit_options({"kind": "memory", "like": "LANL-CM5", "high": 1})
+    {'from_log': 'used'}
     """
+    if "like" in content:
+        return {"from_log": content.get("from_log", "used")}
     fitted = {"model": "minh-wolters", "arrivals": "log", **content}
     return {name: value for name, value in fitted.items() if name not in ("kind", *DRAW_OPTIONS)}
 
@@ -164,7 +200,11 @@ def fit_name(content: Mapping[str, Any]) -> str:
     --------
     >>> fit_name({"kind": "model", "model": "mbc-ls", "components": 6}), fit_name({"model": "song", "jobs": 10})
     ('mbc-ls-6', 'song')
+    >>> fit_name({"kind": "memory", "like": "LANL-CM5", "from_log": "requested"})
+    'memory-requested'
     """
+    if "like" in content:
+        return f"memory-{fit_options(content)['from_log']}"
     options = fit_options(content)
     model, arrivals = options.pop("model"), options.pop("arrivals")
     others = [str(options[name]) for name in sorted(options)]
@@ -347,6 +387,104 @@ def _named(config: Mapping[str, Any], content: Mapping[str, Any], part: str) -> 
                         yield group, workload
 
 
+def with_kept(config: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    Return the config with the steps and runs that ``keep`` of its sweeps stands for.
+
+    A row of a sweep names the workload that a step of that name would draw, job by job the same. So the draws whose
+    outcomes are kept become steps, and ordinary runs of the studies that have the sweep.
+
+    Parameters
+    ----------
+    config : mapping
+        The config; a sweep may have ``keep``: ``outcomes``, for the first draw of each setting, or some of its
+        ``d``, ``variant`` and ``factor``, and ``seeds``, how many draws.
+
+    Returns
+    -------
+    dict
+        Without ``keep`` the same config.
+
+    Raises
+    ------
+    SwflowError
+        If a draw to be kept is none of the sweep's, or its step's name stands for another step.
+
+    Examples
+    --------
+    >>> entry = {"workloads": ["{log}"], "sweeps": ["d"], "schedulers": ["easy"]}
+    >>> config = with_kept({
+    ...     "steps": {}, "sweeps": {"d": {"processors": 64, "d": "0:100:50", "keep": {"d": 50, "seeds": 2}}},
+    ...     "studies": {"scaling": {"logs": ["A"], "runs": [], "sweeps": [entry]}},
+    ... })
+    >>> config["steps"]
+    {'precise-64-d50': {'kind': 'scale', 'processors': 64, 'd': 50, 'variant': 'precise'}}
+    >>> config["studies"]["scaling"]["runs"]
+    [{'workloads': ['{log}+precise-64-d50@1', '{log}+precise-64-d50@2'], 'schedulers': ['easy']}]
+    """
+    kept = {name: _kept_of(name, content) for name, content in config.get("sweeps", {}).items() if "keep" in content}
+    steps = dict(config.get("steps", {}))
+    for sweep, (made, _) in kept.items():
+        for step, content in made.items():
+            if steps.setdefault(step, content) != content:
+                raise SwflowError(
+                    f"sweeps: {sweep}: keep: {step} is another step of the config; give that another name"
+                )
+    studies = {}
+    for study, content in config["studies"].items():
+        runs = list(content["runs"])
+        for group in content.get("sweeps", ()):
+            suffixes = [
+                f"{step}@{draw}"
+                for sweep in group["sweeps"]
+                for made, seeds in [kept.get(sweep, ({}, 0))]
+                for step in made
+                for draw in range(1, seeds + 1)
+            ]
+            workloads = [f"{template}+{suffix}" for template in group["workloads"] for suffix in suffixes]
+            if workloads:
+                runs.append({"workloads": workloads, "schedulers": group["schedulers"]})
+        studies[study] = {**content, "runs": runs}
+    return {**config, "steps": steps, "studies": studies} if kept else dict(config)
+
+
+def _kept_of(sweep: str, content: Mapping[str, Any]) -> tuple[dict[str, dict[str, Any]], int]:
+    """Return the steps that draw what a sweep keeps, and how many draws of each."""
+    from swflow.scaling import grid, values
+
+    where = f"sweeps: {sweep}: keep"
+    if content.get("search") or "excess" in content:
+        why = "a search has no factors beforehand" if content.get("search") else "excess depends on the source"
+        raise SwflowError(f"{where}: {why}; name the factors in a sweep of their own")
+    chosen = {} if content["keep"] == "outcomes" else content["keep"]
+
+    def of(settings: Mapping[str, Any], key: str, default: Any) -> list[Any]:
+        given = settings.get(key, default)
+        items = given if isinstance(given, list) else [given]
+        return items if key == "variant" else [one for item in items for one in values(str(item), f"{where}: {key}")]
+
+    parts = {}
+    for key, default in (("d", 50), ("variant", "precise"), ("factor", [])):
+        all_of_them = of(content, key, default)
+        parts[key] = of(chosen, key, all_of_them)
+        for one in parts[key]:
+            if one not in all_of_them:
+                raise SwflowError(
+                    f"{where}: {key}: the sweep has no {one if isinstance(one, str) else format(one, 'g')}"
+                )
+    seeds = chosen.get("seeds", 1)
+    if seeds > content.get("seeds", seeds):
+        raise SwflowError(f"{where}: seeds: the sweep has {content['seeds']} draws, and not {seeds}")
+    points = grid(
+        content["processors"],
+        d=parts["d"],
+        variant=parts["variant"],
+        factors=parts["factor"],
+        copies=content.get("copies"),
+    )
+    return {point.step: point.as_step() for point in points}, seeds
+
+
 def sweep_options(sweep: str, config: Mapping[str, Any]) -> tuple[str, str]:
     """
     Return the command of a sweep, and its options.
@@ -358,6 +496,7 @@ def sweep_options(sweep: str, config: Mapping[str, Any]) -> tuple[str, str]:
     ('adjust', '--processors 64 --seed 1 --tolerance 0.02')
     """
     content = dict(config["sweeps"][sweep]) | {"seed": config["seed"]}
+    content.pop("keep", None)
     command = "adjust" if content.pop("search", False) else "sweep"
     return command, command_options(content)
 

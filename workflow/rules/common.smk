@@ -21,17 +21,21 @@ from swflow.studies import (
     explain,
     fit_name,
     fit_options,
+    is_fitted,
     planned_figures,
     planned_runs,
     planned_sweeps,
     planned_whatifs,
     planned_workloads,
+    sources_behind,
     step_options,
     sweep_options,
+    with_kept,
 )
 
 try:
     validate(config, "../schemas/config.schema.yaml")
+    config.update(with_kept(config))
     check_schedulers(config)
     check_conditions(config)
     OWN_LOGS = config["logs"] if isinstance(config["logs"], dict) else {}
@@ -77,11 +81,11 @@ def runs_file(workload):
 
 
 def fit_file(workload):
-    """Return the fitted model that the last step of a workload draws from; nothing unless the step is a model."""
+    """Return the fitted model that the last step of a workload draws from, if it draws from one."""
     content = config["steps"][split_step(workload.rpartition("+")[2])[0]]
-    if content["kind"] != "model":
+    if not is_fitted(content):
         return ""
-    return f"results/models/{parent_of(workload)}/{fit_name(content)}.json"
+    return f"results/models/{content.get('like', parent_of(workload))}/{fit_name(content)}.json"
 
 
 def memory(base, per_mb):

@@ -28,9 +28,14 @@ def generation(log):
     return entry.parameters | {"processors": entry.processors, "jobs": entry.jobs, "seed": config["seed"]}
 
 
+def logs_behind(workload):
+    """Return the recorded logs that a workload is made of: its own, and those that models of its steps were fitted to."""
+    return [sources_of(log_of(source)).name for source in sources_behind(workload, config["steps"])]
+
+
 def unsure_logs():
     """Return the recorded logs that the plan needs and that are neither at hand nor in a mirror that is a folder."""
-    needed = {sources_of(log_of(workload)).name for workload in [*RUNS, *(workload for workload, _ in SWEEPS)]}
+    needed = {log for workload in [*RUNS, *(workload for workload, _ in SWEEPS)] for log in logs_behind(workload)}
     if config["strict"]:
         return []
     recorded = needed & set(RECORDED) - set(OWN_LOGS)
@@ -56,15 +61,15 @@ def missing_logs():
 
 
 def is_reached(workload):
-    """Say whether the log of a workload is there, or is hoped for."""
-    return not UNSURE or sources_of(log_of(workload)).name not in missing_logs()
+    """Say whether the logs of a workload are there, or are hoped for."""
+    return not UNSURE or not missing_logs().keys() & set(logs_behind(workload))
 
 
 def left_out():
     """Return what is left out: the log that is missing, a workload of it, and the workload's schedulers or none."""
     planned = [*RUNS.items(), *((f"{workload}+{sweep}", []) for workload, sweep in SWEEPS)]
     return [
-        (sources_of(log_of(workload)).name, workload, schedulers)
+        (next(log for log in logs_behind(workload) if log in missing_logs()), workload, schedulers)
         for workload, schedulers in planned
         if not is_reached(workload)
     ]

@@ -89,6 +89,29 @@ rule fit:
         "swflow model {params.source} --save-fit {output} {params.options} 2>&1 | tee {log}"
 
 
+rule fit_memory:
+    input:
+        lambda wildcards: workload_file(wildcards.workload),
+    output:
+        "results/models/{workload}/memory-{record}.json",
+    wildcard_constraints:
+        record="used|requested",
+    params:
+        source="results/workloads/{workload}.parquet",
+        code=fingerprint("memory"),
+    log:
+        "results/log/fit/{workload}/memory-{record}.log",
+    benchmark:
+        "results/benchmark/fit/{workload}/memory-{record}.tsv"
+    resources:
+        mem_mb=memory(500, 100),
+        runtime=minutes(2, 0.5),
+    message:
+        "fit {wildcards.record} memory of {wildcards.workload}"
+    shell:
+        "swflow memory {params.source} --save-fit {output} --from-log {wildcards.record} 2>&1 | tee {log}"
+
+
 rule step:
     input:
         lambda wildcards: workload_file(wildcards.workload),

@@ -40,7 +40,8 @@ OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "memory": {
         "Scenario": ("high", "medium", "low", "high_level", "medium_level", "low_level"),
-        "Instead of a scenario": ("demands", "from_log"),
+        "Instead of a scenario": ("demands", "from_log", "file", "column"),
+        "With size and run time": ("like", "fitted", "save_fit"),
     },
     "generate_lublin": {"Model": ("load", "classes", "estimates", "users")},
     "sweep": {"What is varied": ("d", "variant", "factor", "excess", "copies")},

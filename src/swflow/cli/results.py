@@ -46,7 +46,8 @@ def load(
     counts = load_runs(runs, database, expect=expect, left_out=lost, progress=tracked("load"))
     if summary:
         write_summary(counts, database, summary)
-    say(f"{database}: " + ", ".join(f"{count:,} {table}" for table, count in counts.items()))
+    held = ", ".join(f"{count:,} {table}" for table, count in counts.items())
+    say(f"{database}: {database.stat().st_size / 1e6:,.1f} MB; {held}")
     from swflow.query import query
 
     _, impossible = query(database, "SELECT workload, message FROM checks WHERE severity = 'error' ORDER BY ALL")

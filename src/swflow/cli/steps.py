@@ -87,7 +87,7 @@ def machine(
 @app.command()
 def memory(
     workload: Input,
-    output: ParquetOutput,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file to write: .parquet.")] = None,
     high: Annotated[
         float | None, typer.Option(help="The share of jobs of high demand; 0.8 if no share is given.")
     ] = None,
@@ -109,8 +109,16 @@ def memory(
         Path | None, typer.Option(help="Instead: a text file with a line per job, its id and the demand of a process.")
     ] = None,
     column: Annotated[int, typer.Option(help="With --file: which column is the demand; the id is column 1.")] = 2,
+    like: Annotated[
+        Path | None,
+        typer.Option(help="Draw with size and run time, by a model fitted to the --from-log memory of this workload."),
+    ] = None,
+    fitted: Annotated[Path | None, typer.Option(help="The same by a fitted model (.json).")] = None,
+    save_fit: Annotated[
+        Path | None, typer.Option(help="Instead of all this, fit the model to WORKLOAD, and write it here (.json).")
+    ] = None,
     resource: Annotated[
-        str | None, typer.Option(help="The resource, and the new column: memory_bandwidth; with --from-log memory.")
+        str | None, typer.Option(help="The resource, and the new column: memory_bandwidth; if in MB, memory.")
     ] = None,
     seed: Seed = 1,
 ) -> None:
@@ -120,14 +128,32 @@ def memory(
     Scenarios (high, medium, low): HIGH 0.8 0.1 0.1, MED 0.5 0.1 0.4, LOW 0.1 0.1 0.8. A job keeps its demand whatever
     other jobs there are; the capacities are those of `swflow machine`.
 
-    Example: `swflow memory kth.parquet -o kth+memory-high.parquet --high 0.8 --medium 0.1 --low 0.1`
+    With --like or --fitted large and long jobs demand as in a log that records memory; with shares or demands, those
+    jobs have the high levels whose memory by the model is highest.
+
+    Examples: `swflow memory kth.parquet -o kth+memory-high.parquet --high 0.8 --medium 0.1 --low 0.1`,
+    `swflow memory kth.parquet -o kth+memory-joint.parquet --like cm5.parquet --high 0.8 --medium 0.1 --low 0.1`
     """
     from swflow.randomness import step_name
     from swflow.workloads.clean import open_workload
     from swflow.workloads.memory import describe_demands
     from swflow.workloads.memory import memory as give_demands
+    from swflow.workloads.memory_model import describe_goodness, fit_memory, read_memory_model, write_memory_model
 
+    if (output is None) == (save_fit is None):
+        raise SwflowError("memory: name a workload to write with -o, or with --save-fit a model to fit, not both")
+    if like and fitted:
+        raise SwflowError("memory: --like fits a model, --fitted names one; leave out one of them")
+    if save_fit:
+        check_ending(save_fit, ".json")
+        made = fit_memory(open_workload(workload), from_log or "used")
+        write_memory_model(made, save_fit)
+        say(f"{save_fit}: {describe_goodness(made)}")
+        return
+    assert output is not None
     require_parquet(output, "demands")
+    source = open_workload(like) if like else None
+    joint = fit_memory(source, from_log or "used") if source else read_memory_model(fitted) if fitted else None
     given = give_demands(
         open_workload(workload),
         high=high,
@@ -140,9 +166,10 @@ def memory(
             read_number(demand, "--demand"): share
             for demand, share in read_pairs(demands, "--demand", "4000=0.25").items()
         },
-        from_log=from_log,
+        from_log=None if like else from_log,
         file=file,
         column=column,
+        fitted=joint,
         resource=resource,
         seed=seed,
         step=step_name(output, "memory"),

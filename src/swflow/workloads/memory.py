@@ -12,6 +12,7 @@ import polars as pl
 from swflow.errors import SwflowError
 from swflow.jobs import JOB_COLUMNS, Workload
 from swflow.randomness import uniform_per_job
+from swflow.workloads.memory_model import RECORDS, MemoryModel, draw_memory, shares, spearman
 
 #: Demands of one process, MB/s of memory bandwidth: F. Guim, J. Corbalan, J. Labarta, "Modeling the impact of resource
 #: sharing in backfilling policies using the Alvio simulator", MASCOTS 2007, section V.B.
@@ -23,9 +24,6 @@ SCENARIOS = {
     "MED": {"high": 0.5, "medium": 0.1, "low": 0.4},
     "LOW": {"high": 0.1, "medium": 0.1, "low": 0.8},
 }
-
-#: What the log records of memory, in KB per processor, by the option that asks for it.
-RECORDS = {"used": "used_memory", "requested": "requested_memory"}
 
 #: How far the shares may be from a sum of 1: 1/3 is written 0.333.
 TOLERANCE = 0.002
@@ -47,6 +45,7 @@ def memory(
     from_log: str | None = None,
     file: str | os.PathLike[str] | None = None,
     column: int = 2,
+    fitted: MemoryModel | None = None,
     resource: str | None = None,
     seed: int = 1,
     step: str = "memory",
@@ -73,26 +72,34 @@ def memory(
         Null for a job that the file does not have; it counts as one that demands nothing.
     column : int
         Which column of the file is the demand of one process; the job's id is column 1.
+    fitted : MemoryModel, optional
+        Draw the demands with the jobs' sizes and run times, as they go together in the log that the model was fitted
+        to: its memory, in MB; or, if shares or demands are given, these levels, the highest for the jobs whose memory
+        by the model is highest.
     resource : str, optional
         The name of the resource, and of the new column; by default ``memory_bandwidth``, or ``memory`` with
-        ``from_log``.
+        ``from_log``, or ``fitted`` without levels.
     seed : int
         The seed of the draws.
     step : str
         The step's name. A job's demand depends on seed, log, step and its id only: it is the same in whatever
-        part of the log. Copies of a job (column ``source_job_id``) share its demand.
+        part of the log; with ``fitted`` also on the places of its size and run time among the jobs that are here.
+        Copies of a job (column ``source_job_id``) share its demand.
 
     Returns
     -------
     Workload
         With the new column, demand per process. Its history's new entry has ``resource``, and either ``levels`` (what
         was asked for and the share of the jobs that came out), or ``from_log`` or ``file``, and ``unknown`` (jobs
-        without a record); of a file ``unused``, too (jobs of the file that are not here).
+        without a record); of a file ``unused``, too (jobs of the file that are not here). With ``fitted`` it has
+        ``like`` and ``record`` (the log and the record of the model), and ``spearman``, the rank correlations of the
+        demands with ``processors`` and ``run_time``.
 
     Raises
     ------
     SwflowError
-        If shares or levels are none, the column is there or is another's, or the file is none (`read_demands`).
+        If shares or levels are none, the column is there or is another's, or the file is none (`read_demands`);
+        with ``fitted`` if a run time is unknown.
 
     References
     ----------
@@ -111,14 +118,16 @@ def memory(
     """
     if from_log is not None and from_log not in RECORDS:
         raise SwflowError(f"memory: from_log: unknown record {from_log!r}; use {' or '.join(RECORDS)}")
-    resource = resource or ("memory" if from_log else "memory_bandwidth")
+    wanted = {"high": high, "medium": medium, "low": low}
+    drawn_too = bool(demands) or any(share is not None for share in wanted.values())
+    resource = resource or ("memory" if from_log or (fitted and not drawn_too) else "memory_bandwidth")
     _require_free(resource, workload)
-    shares = {"high": high, "medium": medium, "low": low}
-    drawn_too = demands or any(share is not None for share in shares.values())
     if from_log and drawn_too:
         raise SwflowError("memory: from_log takes the demands from the log; leave out the shares and demands")
     if file is not None and (drawn_too or from_log):
         raise SwflowError("memory: file says where the demands are; leave out the shares, demands and from_log")
+    if fitted and (from_log or file is not None):
+        raise SwflowError("memory: a fitted model draws the demands; leave out from_log and file")
     entry = {"stage": "memory", "read": workload.jobs.height, "kept": workload.jobs.height, "removed": {}}
     entry |= {"resource": resource}
     if from_log:
@@ -133,15 +142,24 @@ def memory(
             raise SwflowError(f"{file}: has no job of {workload.name}; its first column must be job ids")
         unused = len(listed.keys() - set(_original_ids(workload).to_list()))
         entry |= {"file": Path(file).name, "unknown": given.null_count(), "unused": unused}
+    elif fitted and not drawn_too:
+        given = pl.Series(_fitted_memory(fitted, workload, seed, step))
     else:
-        levels = _levels(shares, {"high": high_level, "medium": medium_level, "low": low_level}, demands)
-        drawn = _draw(workload, [share for _, _, share in levels], seed, step)
+        levels = _levels(wanted, {"high": high_level, "medium": medium_level, "low": low_level}, demands)
+        if fitted:
+            levels.sort(key=lambda level: -level[1])
+            uniform = 1 - shares(_fitted_places(fitted, workload, seed, step))
+        else:
+            uniform = _uniform(workload, seed, step)
+        drawn = _levels_at([share for _, _, share in levels], uniform)
         given = pl.Series([demand for _, demand, _ in levels], dtype=pl.Float64())[drawn]
         realised = np.bincount(drawn, minlength=len(levels)) / max(1, len(drawn))
         entry["levels"] = [
             {"level": name, "demand": demand, "share": share, "realised": round(float(part), 6)}
             for (name, demand, share), part in zip(levels, realised, strict=True)
         ]
+    if fitted:
+        entry |= {"like": fitted.source, "record": fitted.record, "spearman": _correlations(workload, given)}
     return workload.with_jobs(workload.jobs.with_columns(given.alias(resource)), entry)
 
 
@@ -197,6 +215,15 @@ def read_demands(file: str | os.PathLike[str], column: int = 2) -> dict[int, flo
 
 def describe_demands(entry: Mapping[str, object]) -> str:
     """Say in words what a history entry of `memory` notes."""
+    like = ""
+    if "like" in entry:
+        found = entry["spearman"]
+        assert isinstance(found, dict)
+        texts = ["undefined" if value is None else f"{value:.3f}" for value in found.values()]
+        like = (
+            f"like the {entry['record']} memory of {entry['like']}; rank correlation with processors {texts[0]}, "
+            f"with run time {texts[1]}"
+        )
     if "from_log" in entry:
         return f"{entry['resource']}: {entry['from_log']} memory of the log; unknown of {entry['unknown']:,} jobs"
     if "file" in entry:
@@ -204,10 +231,12 @@ def describe_demands(entry: Mapping[str, object]) -> str:
             f"{entry['resource']}: by {entry['file']}; unknown of {entry['unknown']:,} jobs; "
             f"{entry['unused']:,} lines of jobs that are not here"
         )
+    if "levels" not in entry:
+        return f"{entry['resource']}: {like}"
     levels = entry["levels"]
     assert isinstance(levels, list)
     parts = [f"{level['realised']:.1%} {level['level']} ({level['demand']:,.10g} a process)" for level in levels]
-    return f"{entry['resource']}: {', '.join(parts)}"
+    return f"{entry['resource']}: {', '.join(parts)}{like and '; '}{like}"
 
 
 def _require_free(resource: str, workload: Workload) -> None:
@@ -251,8 +280,33 @@ def _original_ids(workload: Workload) -> pl.Series:
     return workload.jobs.select(pl.coalesce(original)).to_series()
 
 
-def _draw(workload: Workload, shares: list[float], seed: int, step: str) -> np.ndarray:
-    """Return the place of each job's level."""
-    uniform = uniform_per_job(seed, [workload.log, step], _original_ids(workload).to_numpy())
-    bounds = np.cumsum(shares)  # nearly 1 in the end; what is missing is shared out
+def _uniform(workload: Workload, seed: int, *names: str) -> np.ndarray:
+    """Return a number in [0, 1) for each job, the same for the copies of one."""
+    return uniform_per_job(seed, [workload.log, *names], _original_ids(workload).to_numpy())
+
+
+def _fitted_memory(fitted: MemoryModel, workload: Workload, seed: int, step: str) -> np.ndarray:
+    """Return the memory of each job by a fitted model, in MB."""
+    return draw_memory(fitted, workload, _uniform(workload, seed, step))
+
+
+def _fitted_places(fitted: MemoryModel, workload: Workload, seed: int, step: str) -> np.ndarray:
+    """Return the place of each job in the order of the memory by a fitted model; equal memory in random order."""
+    memory, among_equals = _fitted_memory(fitted, workload, seed, step), _uniform(workload, seed, step, "among equals")
+    order = np.lexsort((among_equals, memory))
+    is_next = (np.diff(memory[order]) > 0) | (np.diff(among_equals[order]) > 0)  # copies of a job have one place
+    places = np.zeros(len(memory), dtype=np.int64)
+    places[order[1:]] = np.cumsum(is_next)
+    return places
+
+
+def _correlations(workload: Workload, given: pl.Series) -> dict[str, float | None]:
+    """Return Spearman's correlations of demands with sizes and run times."""
+    demands = given.to_numpy()
+    return {name: spearman(demands, workload.jobs[name].to_numpy()) for name in ("processors", "run_time")}
+
+
+def _levels_at(parts: list[float], uniform: np.ndarray) -> np.ndarray:
+    """Return the place of each job's level, by the shares of the levels."""
+    bounds = np.cumsum(parts)  # nearly 1 in the end; what is missing is shared out
     return np.searchsorted(bounds[:-1] / bounds[-1], uniform, side="right")

@@ -1,0 +1,374 @@
+"""A model of the memory that jobs demand, given their sizes and run times: fitted to a log that records it."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from swflow.errors import SwflowError
+from swflow.files import atomic_path
+from swflow.jobs import Workload
+from swflow.randomness import uniform_per_job
+from swflow.workloads.fit_measures import correlation, kolmogorov_smirnov
+
+#: What a log records of memory, in KB per processor, by the option that asks for it.
+RECORDS = {"used": "used_memory", "requested": "requested_memory"}
+
+#: A class of sizes has at least this share of the jobs; neighbouring sizes are put together until they have.
+LEAST_SHARE = 0.05
+
+#: The run times of a class of sizes are cut into so many classes of equal shares, or fewer ...
+RUN_TIME_CLASSES = 10
+
+#: ... so that each has about so many jobs.
+JOBS_PER_CLASS = 50
+
+#: What tells a file of a fitted model of memory from others, and the version of its layout.
+FORMAT = {"swflow": "fitted workload model", "version": 1, "model": "memory"}
+
+#: What `goodness_of` returns, and what each means.
+MEASURES: dict[str, str] = {
+    "jobs": "the number of jobs whose memory is known",
+    "memory_size_spearman": "Spearman's rank correlation of memory per processor and processors",
+    "memory_run_time_spearman": "Spearman's rank correlation of memory per processor and run time",
+    "size_run_time_spearman": "Spearman's rank correlation of processors and run time",
+    "memory_ks": "the largest difference of the distribution functions of the memory",
+    "memory_mode_percent": "how many jobs have the most frequent memory, in percent",
+    "memory_mean": "the mean memory per processor, in MB",
+    "memory_mean_by_area": "the same, jobs weighted by processors times run time: what a busy processor has on average",
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """
+    The memory of the source's jobs of one class of sizes and run times.
+
+    Parameters
+    ----------
+    memory : numpy.ndarray of float, shape (different values,)
+        MB per processor, ascending.
+    jobs : numpy.ndarray of int, shape (different values,)
+        How many jobs have each.
+    """
+
+    memory: np.ndarray
+    jobs: np.ndarray
+
+
+@dataclass(frozen=True)
+class MemoryModel:
+    """
+    Memory per processor, given the places of a job's size and run time among those of its workload.
+
+    Parameters
+    ----------
+    source : str
+        The name of the workload that it was fitted to.
+    record : {"used", "requested"}
+        Which record of the log.
+    jobs, unknown : int
+        Jobs of the source whose memory is known, and not known.
+    up_to : numpy.ndarray of float, shape (classes of sizes,)
+        The share of the source's jobs that are in a class of sizes or in a lower one; the last is 1.
+    cells : tuple of tuple of Cell
+        For every class of sizes its classes of run times, of equal shares, from short to long.
+    goodness : dict
+        Each of `MEASURES` of one draw for the source beside the source's own.
+    """
+
+    source: str
+    record: str
+    jobs: int
+    unknown: int
+    up_to: np.ndarray
+    cells: tuple[tuple[Cell, ...], ...]
+    goodness: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
+
+
+def fit_memory(workload: Workload, record: str = "used") -> MemoryModel:
+    """
+    Fit the model to the jobs of a workload whose memory is known.
+
+    Jobs are put into classes of sizes, and those of a class into classes of run times; a class keeps the memory of its
+    jobs as it is. So the joint distribution is the log's, up to the width of a class, whatever its form: dependences
+    that first rise and then fall, and values that many jobs have in common, are kept.
+
+    Parameters
+    ----------
+    workload : Workload
+        The source.
+    record : {"used", "requested"}
+        Which record of the log: the memory that jobs used, or that they asked for.
+
+    Returns
+    -------
+    MemoryModel
+        With its goodness. The same workload gives the same model.
+
+    Raises
+    ------
+    SwflowError
+        If the record is none, or no job has it.
+    """
+    if record not in RECORDS:
+        raise SwflowError(f"memory: from_log: unknown record {record!r}; use {' or '.join(RECORDS)}")
+    column = RECORDS[record]
+    known = workload.jobs.filter(pl.all_horizontal(pl.col(column, "run_time", "processors").is_not_null()))
+    if known.is_empty():
+        raise SwflowError(
+            f"memory: {workload.name}: no job has a {column.replace('_', ' ')} that a model could be fitted to; "
+            "of the archive's logs LANL-CM5 has both"
+        )
+    memory = known[column].to_numpy() / 1024.0
+    sizes, run_times = _attributes(known, workload.name)
+    up_to = _class_bounds(sizes)
+    size_class = np.searchsorted(up_to[:-1], shares(sizes), side="right")
+    cells = tuple(_cells_of(memory[size_class == one], run_times[size_class == one]) for one in range(len(up_to)))
+    fitted = MemoryModel(
+        source=workload.name,
+        record=record,
+        jobs=known.height,
+        unknown=workload.jobs.height - known.height,
+        up_to=up_to,
+        cells=cells,
+    )
+    uniform = uniform_per_job(0, [workload.log, "memory", "goodness"], known["job_id"].to_numpy())
+    drawn = _draw(fitted, sizes, run_times, uniform)
+    return replace(fitted, goodness=goodness_of(drawn, memory, sizes, run_times))
+
+
+def draw_memory(fitted: MemoryModel, workload: Workload, uniform: np.ndarray) -> np.ndarray:
+    """
+    Draw the memory of a workload's jobs by a fitted model.
+
+    A job's classes follow from the places of its size and of its run time among those of the workload, so that the
+    model serves for other machines: the widest jobs of one log are taken for the widest of the other.
+
+    Parameters
+    ----------
+    fitted : MemoryModel
+        As `fit_memory` or `read_memory_model` give it.
+    workload : Workload
+        The jobs; run times must be known.
+    uniform : numpy.ndarray of float, shape (jobs,)
+        In [0, 1): where all chance comes from.
+
+    Returns
+    -------
+    numpy.ndarray of float, shape (jobs,)
+        MB per processor.
+
+    Raises
+    ------
+    SwflowError
+        If a run time or a size is unknown.
+    """
+    return _draw(fitted, *_attributes(workload.jobs, workload.name), uniform)
+
+
+def goodness_of(
+    drawn: np.ndarray, memory: np.ndarray, sizes: np.ndarray, run_times: np.ndarray
+) -> dict[str, tuple[float | None, float | None]]:
+    """
+    Compare drawn memory with that of the source, job by job.
+
+    Parameters
+    ----------
+    drawn, memory : numpy.ndarray of float, shape (jobs,)
+        MB per processor, drawn and recorded.
+    sizes, run_times : numpy.ndarray of float, shape (jobs,)
+        Processors and seconds.
+
+    Returns
+    -------
+    dict
+        Each of `MEASURES`, drawn and of the source; where the measure is a difference, the source's is 0.
+    """
+
+    def both(measure: Any) -> tuple[float | None, float | None]:
+        return measure(drawn), measure(memory)
+
+    area = sizes * run_times
+    between = spearman(sizes, run_times)
+    return {
+        "jobs": (float(len(drawn)), float(len(memory))),
+        "memory_size_spearman": both(lambda values: spearman(values, sizes)),
+        "memory_run_time_spearman": both(lambda values: spearman(values, run_times)),
+        "size_run_time_spearman": (between, between),
+        "memory_ks": (kolmogorov_smirnov(drawn, memory), 0.0),
+        "memory_mode_percent": both(
+            lambda values: 100 * float(np.unique(values, return_counts=True)[1].max() / len(values))
+        ),
+        "memory_mean": both(lambda values: float(values.mean())),
+        "memory_mean_by_area": both(lambda values: float(values @ area / area.sum()) if area.any() else None),
+    }
+
+
+def spearman(first: np.ndarray, second: np.ndarray) -> float | None:
+    """
+    Return Spearman's rank correlation, ties at their mean rank; None if a column does not vary.
+
+    Examples
+    --------
+    >>> spearman(np.array([1.0, 2.0, 30.0]), np.array([5.0, 6.0, 7.0]))
+    1.0
+    """
+    found = correlation(shares(first), shares(second))
+    return None if found is None else round(found, 12)
+
+
+def describe_goodness(fitted: MemoryModel) -> str:
+    """Say in one line what was fitted, and how well a draw meets it."""
+
+    def pair(name: str) -> str:
+        drawn, source = fitted.goodness[name]
+        return "undefined" if drawn is None or source is None else f"{drawn:.3f} (log: {source:.3f})"
+
+    return (
+        f"{fitted.record} memory of {fitted.jobs:,} jobs of {fitted.source}, unknown of {fitted.unknown:,}; rank "
+        f"correlation with processors {pair('memory_size_spearman')}, with run time "
+        f"{pair('memory_run_time_spearman')}; KS distance {fitted.goodness['memory_ks'][0]:.4f}"
+    )
+
+
+def write_memory_model(fitted: MemoryModel, path: str | os.PathLike[str]) -> None:
+    """Write a fitted model to a JSON file, atomically; the same model gives the same bytes."""
+    head = {
+        **FORMAT,
+        "record": fitted.record,
+        "source": fitted.source,
+        "jobs": fitted.jobs,
+        "unknown": fitted.unknown,
+        "goodness": {name: list(pair) for name, pair in fitted.goodness.items()},
+    }
+    lines = [f" {json.dumps(name)}: {json.dumps(value)},\n" for name, value in head.items()]
+    classes = []
+    for up_to, cells in zip(fitted.up_to.tolist(), fitted.cells, strict=True):
+        rows = [json.dumps({"memory": cell.memory.tolist(), "jobs": cell.jobs.tolist()}) for cell in cells]
+        classes.append(f'  {{"up_to": {json.dumps(up_to)}, "run_time_classes": [\n   ' + ",\n   ".join(rows) + "]}")
+    text = "{\n" + "".join(lines) + ' "size_classes": [\n' + ",\n".join(classes) + "\n ]\n}\n"
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def read_memory_model(path: str | os.PathLike[str]) -> MemoryModel:
+    """
+    Read a fitted model that `write_memory_model` wrote.
+
+    Raises
+    ------
+    SwflowError
+        If the file is missing, or is no such model.
+    """
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SwflowError(f"{path}: {error.strerror}") from None
+    except ValueError as error:
+        raise SwflowError(f"{path}: not JSON ({error})") from None
+    if not is_memory_model(content):
+        raise SwflowError(f"{path}: no model of memory; make one with: swflow memory WORKLOAD --save-fit {path}")
+    try:
+        fitted = MemoryModel(
+            source=content["source"],
+            record=content["record"],
+            jobs=content["jobs"],
+            unknown=content["unknown"],
+            up_to=np.array([one["up_to"] for one in content["size_classes"]], dtype=float),
+            cells=tuple(tuple(map(_cell_of, one["run_time_classes"])) for one in content["size_classes"]),
+            goodness={name: (pair[0], pair[1]) for name, pair in content["goodness"].items()},
+        )
+        if not fitted.cells or not all(fitted.cells) or (np.diff(fitted.up_to) <= 0).any():
+            raise ValueError("a class has no jobs")
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise SwflowError(
+            f"{path}: not a whole model of memory ({type(error).__name__}: {error}); fit it again"
+        ) from None
+    return fitted
+
+
+def is_memory_model(content: Any) -> bool:
+    """Say whether the content of a JSON file is a model of memory."""
+    return isinstance(content, dict) and {name: content.get(name) for name in FORMAT} == FORMAT
+
+
+def _cell_of(content: Mapping[str, Any]) -> Cell:
+    cell = Cell(np.array(content["memory"], dtype=float), np.array(content["jobs"], dtype=np.int64))
+    if cell.memory.shape != cell.jobs.shape or not len(cell.jobs) or cell.jobs.min() < 1:
+        raise ValueError("a class has no jobs")
+    if not (np.isfinite(cell.memory).all() and cell.memory.min() >= 0):
+        raise ValueError("a memory is below 0, or not finite")
+    return cell
+
+
+def _attributes(jobs: pl.DataFrame, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return sizes and run times, which must be known."""
+    for column in ("processors", "run_time"):
+        missing = jobs[column].null_count()
+        if missing:
+            raise SwflowError(
+                f"memory: {name}: {missing:,} jobs have no {column.replace('_', ' ')}, by which memory is drawn; "
+                "clean the log with the default rules, which leave them out"
+            )
+    return jobs["processors"].to_numpy().astype(float), jobs["run_time"].to_numpy().astype(float)
+
+
+def shares(values: np.ndarray) -> np.ndarray:
+    """
+    Return the place of each value among all, in (0, 1): the share of lower ones and half that of equal ones.
+
+    Examples
+    --------
+    >>> shares(np.array([8, 1, 1, 32])).tolist()
+    [0.625, 0.25, 0.25, 0.875]
+    """
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return ((np.cumsum(counts) - counts / 2) / len(values))[place]
+
+
+def _class_bounds(sizes: np.ndarray) -> np.ndarray:
+    """Return the share of the jobs up to the end of each class of sizes; jobs of a size are in one class."""
+    ends = np.cumsum(np.unique(sizes, return_counts=True)[1]) / len(sizes)
+    bounds: list[float] = []
+    for end in ends[:-1].tolist():
+        if end - (bounds[-1] if bounds else 0.0) >= LEAST_SHARE:
+            bounds.append(end)
+    while bounds and 1 - bounds[-1] < LEAST_SHARE:
+        bounds.pop()
+    return np.array([*bounds, 1.0])
+
+
+def _cells_of(memory: np.ndarray, run_times: np.ndarray) -> tuple[Cell, ...]:
+    """Return the cells of a class of sizes; jobs of equal run times are in one."""
+    number = min(RUN_TIME_CLASSES, max(1, len(memory) // JOBS_PER_CLASS))
+    place = _run_time_class(run_times, number)
+    cells = []
+    for one in range(number):
+        inside = place == one
+        if not inside.any():  # as many jobs have the same run time: then it is as the nearest that has some
+            inside = place == place[np.argmin(np.abs(place - one))]
+        cells.append(Cell(*np.unique(memory[inside], return_counts=True)))
+    return tuple(cells)
+
+
+def _run_time_class(run_times: np.ndarray, number: int) -> np.ndarray:
+    return (shares(run_times) * number).astype(np.int64)
+
+
+def _draw(fitted: MemoryModel, sizes: np.ndarray, run_times: np.ndarray, uniform: np.ndarray) -> np.ndarray:
+    drawn = np.empty(len(sizes))
+    size_class = np.searchsorted(fitted.up_to[:-1], shares(sizes), side="right")
+    for one, cells in enumerate(fitted.cells):
+        jobs = np.flatnonzero(size_class == one)
+        place = _run_time_class(run_times[jobs], len(cells))
+        for other, cell in enumerate(cells):
+            chosen = jobs[place == other]
+            cumulative = np.cumsum(cell.jobs)
+            drawn[chosen] = cell.memory[np.searchsorted(cumulative, uniform[chosen] * cumulative[-1], side="right")]
+    return drawn
