@@ -82,8 +82,10 @@ CONFIG = {
             "logs": ["toy-b", "gone"],
             "seeds": 2,
             "runs": [{"workloads": ["{log}+shapes@{seed}"], "schedulers": ["easy"]}],
+            "sweeps": [{"workloads": ["gone"], "sweeps": ["wider"], "schedulers": ["easy"]}],
         },
     },
+    "sweeps": {"wider": {"processors": 64, "d": [0, 50]}},
 }
 
 
@@ -230,7 +232,7 @@ def test_an_added_seed_and_a_damaged_run_make_their_own_files_only(edited):
 
 def test_a_log_that_cannot_be_fetched_is_left_out_and_named(project):
     assert project.sql("SELECT run, log, reason LIKE '%cannot be fetched%' FROM left_out ORDER BY 1") == [
-        ("gone+shapes@1/easy", "gone", True), ("gone+shapes@2/easy", "gone", True),
+        ("gone+shapes@1/easy", "gone", True), ("gone+shapes@2/easy", "gone", True), ("gone+wider", "gone", True),
     ]  # fmt: skip
     said = project.run("--config", "strict=True", "--forcerun", "load", fails=True)
     assert "gone: cannot be fetched" in said

@@ -67,10 +67,11 @@ def is_reached(workload):
 
 def left_out():
     """Return what is left out: the log that is missing, a workload of it, and the workload's schedulers or none."""
-    planned = [*RUNS.items(), *((f"{workload}+{sweep}", []) for workload, sweep in SWEEPS)]
+    planned = [(workload, workload, schedulers) for workload, schedulers in RUNS.items()]
+    planned += [(workload, f"{workload}+{sweep}", []) for workload, sweep in SWEEPS]
     return [
-        (next(log for log in logs_behind(workload) if log in missing_logs()), workload, schedulers)
-        for workload, schedulers in planned
+        (next(log for log in logs_behind(workload) if log in missing_logs()), name, schedulers)
+        for workload, name, schedulers in planned
         if not is_reached(workload)
     ]
 
