@@ -85,7 +85,7 @@ def answer(folder: Path, lines: int, processors: int) -> None:
 def main() -> None:
     """Import a generated file in a process of its own, and print seconds and memory; then the ways to an answer."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--answer-lines", type=int, default=60_000, help="of the file of which answers are made")
+    parser.add_argument("--answer-lines", type=int, default=60_000, help="of the file for answers; 0: no answers")
     parser.add_argument("--lines", type=int, default=1_000_000)
     parser.add_argument("--odd", type=float, default=0.001, help="the share of jobs with separators in their texts")
     options = parser.parse_args()
@@ -101,7 +101,8 @@ def main() -> None:
         size = source.stat().st_size / 1e6
         words = f"{seconds:.1f} s, {busy:.1f} s of one core, {peak:,.0f} MB of memory at most"
         print(f"{options.lines:,} lines, {size:,.0f} MB: {words}", flush=True)
-        answer(Path(folder), options.answer_lines, 4096)
+        if options.answer_lines:
+            answer(Path(folder), options.answer_lines, 4096)
 
 
 if __name__ == "__main__":
