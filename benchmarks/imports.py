@@ -57,7 +57,9 @@ def write(path: Path, lines: int, odd: float) -> None:
 def timed(command: list[str], folder: Path) -> tuple[float, float]:
     """Run a command, and return its seconds, and those of the processor, its children's included."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)}:\n{done.stdout[-2000:]}")
     seconds, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -83,7 +85,7 @@ def answer(folder: Path, lines: int, processors: int) -> None:
 def main() -> None:
     """Import a generated file in a process of its own, and print seconds and memory; then the ways to an answer."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--answer-lines", type=int, default=60_000, help="of the file of which answers are made")
+    parser.add_argument("--answer-lines", type=int, default=60_000, help="of the file for answers; 0: no answers")
     parser.add_argument("--lines", type=int, default=1_000_000)
     parser.add_argument("--odd", type=float, default=0.001, help="the share of jobs with separators in their texts")
     options = parser.parse_args()
@@ -94,10 +96,13 @@ def main() -> None:
         began = time.perf_counter()
         subprocess.run([*command, "-o", f"{folder}/out.parquet"], check=True)
         seconds = time.perf_counter() - began
-        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        peak, busy = used.ru_maxrss / 1024, used.ru_utime + used.ru_stime
         size = source.stat().st_size / 1e6
-        print(f"{options.lines:,} lines, {size:,.0f} MB: {seconds:.1f} s, {peak:,.0f} MB of memory at most", flush=True)
-        answer(Path(folder), options.answer_lines, 4096)
+        words = f"{seconds:.1f} s, {busy:.1f} s of one core, {peak:,.0f} MB of memory at most"
+        print(f"{options.lines:,} lines, {size:,.0f} MB: {words}", flush=True)
+        if options.answer_lines:
+            answer(Path(folder), options.answer_lines, 4096)
 
 
 if __name__ == "__main__":

@@ -40,6 +40,7 @@ def test_a_project_of_an_own_log_compares_with_the_recorded_schedule(tmp_path):
     catalogue = load_catalogue([tmp_path / "demo" / path for path in config["catalogue"]])
     assert catalogue["site"].path == str(log) and catalogue["site"].processors == 16
     assert "log" in planned_runs(config, catalogue)["site"]
+    assert config["steps"]["short"]["where"] == "run_time <= 3600"  # whatever jobs ask for, some are short
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,8 @@ def init(
     if log is not None and imported is not None:
         entries = {_name(Path(log), name): {"path": _IMPORTED}}
     config = (_FILES / "config.yaml").read_text(encoding="utf-8")
+    if log is not None:  # of a site whose jobs all ask for days, the other condition would leave none
+        config = config.replace("estimate <= 3600", "run_time <= 3600")
     schedulers = ("log", *_SCHEDULERS) if log is not None else _SCHEDULERS
     config = config.replace("@LOG@", next(iter(entries))).replace("@SCHEDULERS@", ", ".join(schedulers))
     contents = {
