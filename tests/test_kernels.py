@@ -149,6 +149,22 @@ def test_a_long_queue_has_the_schedule_of_the_slow_simulator(order: str, backfil
     assert by_kernel(jobs, 100, **options) == by_naive(jobs, 100, **options)
 
 
+def test_a_very_long_queue_moves_forward_as_if_every_job_were_searched_for():
+    # With a single shape to choose among, every reservation is given up and sought anew; else what was seen is kept.
+    rng = random.Random(8)
+    sizes = [(rng.choice([1, 1, 2, 8, 90]), float(rng.choice([20, 60, 300]))) for _ in range(12)]
+    drawn = [(float(rng.randint(0, 400)), rng.random(), *rng.choice(sizes)) for _ in range(900)]
+    submit, share, width, planned = np.array(sorted(drawn)).T
+    run, processors = np.ceil(share * planned), width.astype(np.int64)
+    shapes = kernels.Shapes(np.arange(901), run, planned, processors)
+    moved = kernels.simulate_arrays(submit, run, planned, processors, 100, backfill="conservative")
+    sought = kernels.simulate_arrays(
+        submit, run, planned, processors, 100, backfill="conservative", shapes=shapes, select="start"
+    )
+    assert (moved.start < moved.promise).mean() > 0.5
+    assert moved.start.tolist() == sought.start.tolist()
+
+
 # -- formulas and keys
 
 
@@ -305,7 +321,9 @@ def test_bad_centres_are_named():
 
 
 # Otherwise only kernels call them. What is kept on disk of that has no way in from Python.
-pass_by, earliest = (numba.njit(one.py_func, _nrt=False) for one in (profile.pass_by, profile.earliest))
+pass_by, earliest, note_freed = (
+    numba.njit(one.py_func, _nrt=False) for one in (profile.pass_by, profile.earliest, profile.note_freed)
+)
 
 
 def require_sound(free: profile.Availability) -> int:
@@ -368,6 +386,50 @@ def test_the_profile_finds_what_a_scan_of_all_changes_finds():
         spans = [span for span in spans if span[1] > max(span[0], now)]
         most = max(most, require_sound(free))
     assert most > profile.GROUP_SIZE + 1
+
+
+def test_a_round_of_moves_finds_what_a_search_for_each_job_finds():
+    rng = random.Random(5)
+    machine = 40
+    sizes = [(rng.choice([1, 2, 8, 40]), float(rng.choice([5, 20, 60, 300]))) for _ in range(9)]
+    free = profile.new_profile(machine, 4000)
+    count = profile.LONG_QUEUE + 20
+    moved = failed = 0
+
+    def change(start: float, end: float, width: int) -> None:
+        profile.add(free, start, width)
+        profile.add(free, end, -width)
+
+    pass_by(free, 0.0)
+    jobs: list[list[float]] = []  # width, length, start of the reservation, in order of the queue
+    for turn in range(60):
+        now = 2.0 * turn
+        pass_by(free, now)
+        running = [job for job in jobs if job[2] <= now < job[2] + job[1]]
+        jobs = [job for job in jobs if job[2] > now]
+        for width, length in [rng.choice(sizes) for _ in range(count - len(jobs))]:
+            start = earliest(free, width, length, math.inf)
+            change(start, start + length, -width)
+            jobs.append([width, length, start])
+            free.head["seen"] = max(free.head["seen"][0], start)
+        for width, length, start in rng.sample(running, min(2, len(running))):  # these end early
+            change(now, start + length, int(width))
+        profile.open_round(free, len(jobs))
+        for job in jobs:
+            width, length, start = int(job[0]), job[1], job[2]
+            expected = earliest(free, width, length, start)
+            found = profile.earlier(free, width, length, start)
+            assert found == expected, (turn, job)
+            if found < start:
+                change(start, start + length, width)
+                change(found, found + length, -width)
+                note_freed(free, max(start, found + length), start + length)
+                job[2] = found
+            moved += found < start
+            failed += found == start
+        require_sound(free)
+    assert moved > 300
+    assert failed > 3000
 
 
 # -- real logs

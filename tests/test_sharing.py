@@ -14,7 +14,7 @@ from swflow.errors import SwflowError
 from swflow.jobs import Workload
 from swflow.machine import Machine
 from swflow.runs import run
-from swflow.scheduling.engine.simulation import Schedule
+from swflow.scheduling.engine.simulation import Schedule, simulate_arrays
 from swflow.scheduling.machine.places import ALLOCATIONS
 from swflow.scheduling.machine.shared import Resources
 from swflow.scheduling.orders import compile_penalty
@@ -171,6 +171,59 @@ def test_equals_the_slow_simulator(allocation: str, penalty: str) -> None:
             fixed["limit"] = generator.choice([0, 0.25, 1])
         policy.resources = resources_for(generator, rows, machine, **fixed)
         held_up += (require_equal(rows, machine, policy, penalty).penalty > 0).sum()
+    assert held_up > 0
+
+
+def test_centres_share_within_themselves_as_in_the_slow_simulator() -> None:
+    generator = random.Random(21)
+    held_up = 0
+    for case in range(60):
+        per_node = generator.choice([1, 2, 3])
+        sizes = [per_node * generator.randint(1, 3) for _ in range(2)]
+        rows = random_rows(generator, max(sizes))
+        shared = resources_for(generator, rows, max(sizes))
+        shared.per_node = per_node
+        policies = []
+        for _ in sizes:
+            allocation = generator.choice(["first-fit", "longest-idle", "first-contiguous", "least-shared"])
+            policies.append(
+                naive.Policy(
+                    order=generator.choice(["fcfs", "sjf", "saf"]),
+                    backfill=generator.choice(["none", "lookahead"]),
+                    allocation=allocation,
+                    resources=shared,
+                )
+            )
+        dispatch = generator.choice(["round-robin", "least-loaded"])
+        machines = [naive.Machine(size, policy) for size, policy in zip(sizes, policies, strict=True)]
+        naive.simulate_centres([naive.Job(number, *row) for number, row in enumerate(rows)], machines, dispatch)
+        columns = np.array(rows, np.float64).reshape(-1, 5).T
+        found = simulate_arrays(
+            columns[0],
+            columns[1],
+            columns[2],
+            columns[3].astype(np.int64),
+            max(sizes),
+            centres=[
+                {"machine": size, "order": one.order, "backfill": one.backfill, "allocation": one.allocation}
+                for size, one in zip(sizes, policies, strict=True)
+            ],
+            dispatch=dispatch,
+            allocation="first-fit",
+            resources=Resources(
+                per_node,
+                np.array(shared.demands, np.float64),
+                np.array(shared.capacities, np.float64),
+                compile_penalty("linear"),
+                allowed=np.array(shared.allowed),
+            ),
+        )
+        for job in range(len(rows)):
+            slow = machines[found.centre[job]]
+            assert found.of(job).tolist() == slow.places[job], (case, job)
+            assert found.start[job] == pytest.approx(slow.starts[job], abs=1e-5), (case, job)
+            assert found.end[job] == pytest.approx(slow.ends[job], abs=1e-5), (case, job)
+        held_up += (found.penalty > 0).sum()
     assert held_up > 0
 
 

@@ -107,6 +107,11 @@ def let_go(state: Any, item: int) -> None:
     raise NotImplementedError
 
 
+def open_round(state: Any) -> None:
+    """Begin to move reservations forward."""
+    raise NotImplementedError
+
+
 def move_forward(state: Any, item: int, now: float) -> None:
     """Give a job an earlier place than it has, or a better one, if there is."""
     raise NotImplementedError

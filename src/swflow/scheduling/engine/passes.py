@@ -21,6 +21,7 @@ from swflow.scheduling.engine.machine import (
     move_forward,
     open_pass,
     open_plan,
+    open_round,
     plan,
     renew,
     reserve,
@@ -233,6 +234,7 @@ def _compress(state: State, now: float) -> None:
     options, queue = state.options[0], state.queue
     waiting = 0
     rank = -1
+    open_round(state)
     if options.formula:
         waiting = line_up(state, queue, options.formula, now, NOBODY - 1, 0, 0.0, 0.0)
     while True:

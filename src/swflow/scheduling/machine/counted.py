@@ -7,7 +7,16 @@ import numpy as np
 from swflow.scheduling.engine import machine as asked
 from swflow.scheduling.engine.compiled import inlined, lean
 from swflow.scheduling.engine.state import CONSERVATIVE, State, take
-from swflow.scheduling.machine.profile import Availability, add, earliest, pass_by, refresh
+from swflow.scheduling.machine.profile import (
+    Availability,
+    add,
+    earlier,
+    earliest,
+    note_freed,
+    open_round,
+    pass_by,
+    refresh,
+)
 
 
 @inlined
@@ -209,13 +218,26 @@ def _free_span(state: State, item: int) -> None:
 
 
 @inlined
+def _hold_count(state: State, item: int) -> None:
+    _take_span(state, item)
+    head = state.free.head[0]
+    head.seen = max(head.seen, state.jobs[item].reserved)
+
+
+@inlined
+def _open_round(state: State) -> None:
+    open_round(state.free, state.now[0].queued)
+
+
+@inlined
 def _move_count(state: State, item: int, now: float) -> None:
     job = state.jobs[item]
-    time = earliest(state.free, job.processors, job.planned, job.reserved)
-    if time < job.reserved:
+    before, time = job.reserved, earlier(state.free, job.processors, job.planned, job.reserved)
+    if time < before:
         _free_span(state, item)
         job.reserved = time
         _take_span(state, item)
+        note_freed(state.free, max(before, time + job.planned), before + job.planned)
 
 
 @inlined
@@ -246,8 +268,9 @@ COUNTED: dict[Any, Any] = {
     asked.find: _find_in_profile,
     asked.reserve: _reserve_count,
     asked.unreserve: _unreserve_count,
-    asked.hold: _take_span,
+    asked.hold: _hold_count,
     asked.let_go: _free_span,
+    asked.open_round: _open_round,
     asked.move_forward: _move_count,
     asked.renew: _no_table,
     asked.can_begin: _count_can_begin,

@@ -783,6 +783,11 @@ def _let_places_go(state: State, item: int) -> None:
     _free_row(places.jobs, places.spare_rows, places.now, item)
 
 
+@inlined
+def _nothing_remembered(state: State) -> None:
+    pass
+
+
 @lean
 def _move_places_forward(state: State, item: int, now: float) -> None:
     job = state.jobs[item]
@@ -937,6 +942,7 @@ PLACED: dict[Any, Any] = {
     asked.unreserve: _unreserve_places,
     asked.hold: _hold_places,
     asked.let_go: _let_places_go,
+    asked.open_round: _nothing_remembered,
     asked.move_forward: _move_places_forward,
     asked.renew: _plan_running,
     asked.can_begin: _places_can_begin,

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swflow.scheduling.engine.compiled import entry, lean
+from swflow.scheduling.engine.compiled import entry, inlined, lean
 
 #: Changes in a block.
 SIZE = 64
@@ -33,10 +33,32 @@ GROUP_SIZE = 16
 #: The sum of the blocks of a group, and the least and greatest sum of its first changes, where not ``stale``.
 GROUP = np.dtype([("total", np.int64), ("lowest", np.int64), ("highest", np.int64), ("stale", np.int64)])
 
-#: ``level`` processors are free at ``now``; ``found`` is the level where `earliest` last found a place.
+#: ``level`` processors are free at ``now``; ``found`` is the level where `earliest` last found a place. The sums of the
+#: changes before the first ``summed`` blocks are known. While reservations move forward, for the ``round``-th time,
+#: none starts after ``latest``; ``seen`` is where the latest of them was found to start.
 HEAD = np.dtype(
-    [("now", np.float64), ("level", np.int64), ("found", np.int64), ("blocks", np.int64), ("spare", np.int64)]
+    [
+        ("now", np.float64),
+        ("level", np.int64),
+        ("found", np.int64),
+        ("blocks", np.int64),
+        ("spare", np.int64),
+        ("summed", np.int64),
+        ("round", np.int64),
+        ("latest", np.float64),
+        ("seen", np.float64),
+    ]
 )
+
+#: What is known, in a round, of jobs of one size: before ``time`` there is no place for them, but for places that were
+#: made since, which all end after ``freed``.
+SIZE_OF_JOBS = np.dtype(
+    [("width", np.int64), ("length", np.float64), ("time", np.float64), ("freed", np.float64), ("round", np.int64)]
+)
+
+#: As many sizes are remembered, if as many jobs wait: short queues are searched sooner than remembered.
+SIZES = 64
+LONG_QUEUE = 256
 
 
 class Availability(NamedTuple):
@@ -47,6 +69,8 @@ class Availability(NamedTuple):
     changes: np.ndarray
     spare_rows: np.ndarray
     groups: np.ndarray
+    sums: np.ndarray  # of the changes before each block, as far as they are known
+    sizes: np.ndarray
 
 
 def new_profile(processors: int, changes: int) -> Availability:
@@ -57,15 +81,22 @@ def new_profile(processors: int, changes: int) -> Availability:
     head["now"] = -np.inf
     head["level"] = processors
     head["spare"] = rows
-    groups = np.ones(rows // GROUP_SIZE + 1, GROUP)
+    head["latest"] = head["seen"] = -np.inf
     return Availability(
-        head, np.empty(rows, BLOCK), np.empty((rows, SIZE), CHANGE), np.arange(rows)[::-1].copy(), groups
+        head=head,
+        blocks=np.empty(rows, BLOCK),
+        changes=np.empty((rows, SIZE), CHANGE),
+        spare_rows=np.arange(rows)[::-1].copy(),
+        groups=np.ones(rows // GROUP_SIZE + 1, GROUP),
+        sums=np.empty(rows, np.int64),
+        sizes=np.zeros(SIZES, SIZE_OF_JOBS),
     )
 
 
 @lean
 def _spoil(profile: Availability, place: int) -> None:
     """Note that the blocks from a place on are other ones."""
+    profile.head[0].summed = min(profile.head[0].summed, place)
     for group in range(place // GROUP_SIZE, profile.head[0].blocks // GROUP_SIZE + 1):
         profile.groups[group].stale = 1
 
@@ -158,6 +189,7 @@ def add(profile: Availability, time: float, change: int) -> None:
     block.total += change
     block.stale = 1
     profile.groups[low // GROUP_SIZE].stale = 1
+    head.summed = min(head.summed, low + 1)
 
     count = int(block.count)
     before, after = 0, count
@@ -197,6 +229,7 @@ def pass_by(profile: Availability, now: float) -> None:
     """Let the time be ``now``: what changes until then has changed."""
     head = profile.head[0]
     head.now = now
+    head.summed = 0
     while head.blocks > 0 and profile.blocks[0].first <= now:
         block = profile.blocks[0]
         row = profile.changes[block.row]
@@ -326,3 +359,137 @@ def earliest(profile: Availability, width: int, length: float, before: float) ->
         break
     head.found = found
     return before if waiting else candidate
+
+
+# -- moving reservations forward
+
+
+@inlined
+def open_round(profile: Availability, jobs: int) -> None:
+    """Let reservations of so many jobs move forward: forget where they did not fit, since something was freed."""
+    head = profile.head[0]
+    head.round += 1
+    head.latest = head.seen if jobs >= LONG_QUEUE else -np.inf
+    head.seen = -np.inf
+
+
+@inlined
+def _level_before(profile: Availability, place: int) -> int:
+    """Return how many processors are free before a block."""
+    head = profile.head[0]
+    if head.summed == 0:
+        profile.sums[0] = 0
+        head.summed = 1
+    while head.summed <= place:
+        last = head.summed - 1
+        profile.sums[last + 1] = profile.sums[last] + profile.blocks[last].total
+        head.summed += 1
+    return head.level + profile.sums[place]
+
+
+@inlined
+def _block_before(profile: Availability, time: float) -> int:
+    """Return the last block that begins before a time; -1 if none does."""
+    low, high = -1, profile.head[0].blocks
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if profile.blocks[middle].first < time:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@inlined
+def _free_since(profile: Availability, width: int, time: float) -> float:
+    """Return since when so many processors are free without a break up to a time; the time itself if they are not."""
+    head = profile.head[0]
+    place = _block_before(profile, time)
+    if place < 0:
+        return head.now if head.level >= width else time
+    level = _level_before(profile, place)
+    block = profile.blocks[place]
+    if block.stale == 0 and level < width and level + block.highest < width:
+        return time
+    row = profile.changes[block.row]
+    k = 0
+    while k < block.count and row[k].time < time:
+        level += row[k].change
+        k += 1
+    if level < width:
+        return time
+    while True:
+        while k > 0:
+            k -= 1
+            level -= row[k].change
+            if level < width:
+                return row[k].time
+        place -= 1
+        if place < 0:
+            return head.now
+        row = profile.changes[profile.blocks[place].row]
+        k = profile.blocks[place].count
+
+
+@lean
+def _most_free(profile: Availability, begin: float, end: float) -> int:
+    """Return the most processors that are free at an instant from ``begin``, after now, to before ``end``."""
+    head = profile.head[0]
+    place = max(_block_before(profile, begin), 0)
+    level = _level_before(profile, place)
+    most = 0
+    while place < head.blocks:
+        block = profile.blocks[place]
+        row = profile.changes[block.row]
+        for k in range(block.count):
+            if row[k].time > begin:
+                most = max(most, level)
+            if row[k].time >= end:
+                return most
+            level += row[k].change
+        place += 1
+    return max(most, level)
+
+
+@inlined
+def earlier(profile: Availability, width: int, length: float, reserved: float) -> float:
+    """
+    Return the earliest place of a job that has a reservation, which is in the profile; ``reserved`` if it has that.
+
+    There are two ways to come forward: to a place that ends before the reservation begins, or by pushing the
+    reservation into a gap right before it. In a round most jobs fail, and the many jobs of one size fail in the first
+    way at the same place, which is remembered; the second is seen where the reservation begins.
+    """
+    head = profile.head[0]
+    head.seen = max(head.seen, reserved)
+    if reserved <= head.now:
+        return reserved
+    if reserved > head.latest:  # nothing is remembered
+        return earliest(profile, width, length, reserved)
+    size = profile.sizes[(31 * width + int(length)) & (SIZES - 1)]
+    if size.round != head.round or size.width != width or size.length != length:
+        if size.round == head.round:
+            return earliest(profile, width, length, reserved)
+        size.round = head.round
+        size.width = width
+        size.length = length
+        size.time = -np.inf
+    if size.time + length <= reserved or size.freed < reserved:
+        size.time = earliest(profile, width, length, head.latest)
+        size.freed = np.inf
+        if size.time + length <= reserved:
+            return size.time
+    return _free_since(profile, width, reserved)
+
+
+@lean
+def note_freed(profile: Availability, begin: float, end: float) -> None:
+    """Note that there may be places for jobs again where processors have become free in this round."""
+    head = profile.head[0]
+    if begin >= head.latest:
+        return
+    most = _most_free(profile, begin, end)
+    for place in range(SIZES):
+        size = profile.sizes[place]
+        if size.width <= most:
+            size.freed = min(size.freed, begin)
