@@ -83,6 +83,14 @@ def test_no_job_starts_after_its_deadline(rows, slack):
     assert all(start <= policy.deadlines[number] + 1e-6 for number, start in enumerate(begun))
 
 
+def test_a_plan_made_anew_that_breaks_a_promise_is_not_followed():
+    # twelve jobs end at once, far sooner than they said; in the order of deadlines the plan is then worse than it was
+    rows = [(0, 0, 1, 1, 1)] * 12 + [(0, 2, 1, 5, 1), (0, 0, 1, 2, 1), (1, 3, 1, 5, 1)]
+    policy = policies.Slack(0.0)
+    begun = starts(table(rows), 6, policy)
+    assert all(start <= policy.deadlines[number] for number, start in enumerate(begun))
+
+
 def test_a_job_that_starts_early_may_leave_its_old_place_to_another_one():
     # the place that one had in the plan is now, once a shorter one has left it
     rows = [

@@ -1,6 +1,6 @@
 """First come, first served, EASY and slack-based backfilling, as short as they can be said."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from swflow.scheduling.policy import Job, MachineView, Profile
 
@@ -70,12 +70,19 @@ class Slack:
     def __init__(self, slack: float = 1.0) -> None:
         self.slack = slack
         self.deadlines: dict[int, float] = {}
+        self.starts: dict[int, float] = {}  # of the jobs that wait, as planned last
 
     def decide(self, now: float, queue: Sequence[Job], running: Sequence[Job], machine: MachineView) -> Iterable[Job]:
         """Promise newcomers a start, then try to start the shortest jobs."""
         waiting = sorted((job for job in queue if job.number in self.deadlines), key=self._deadline)
         planned = machine.profile()
         starts = {job.number: self._place(job, planned) for job in waiting}
+        if not self._keeps(
+            waiting, starts, self.starts
+        ):  # jobs ended early, but the old plan still holds
+            planned, starts = machine.profile(), {job.number: self.starts[job.number] for job in waiting}
+            for job in waiting:
+                planned.reserve(starts[job.number], job.estimate, job.processors)
         for job in queue:
             if job.number not in self.deadlines:
                 starts[job.number] = self._place(job, planned)
@@ -89,15 +96,20 @@ class Slack:
                 rest = [other for other in waiting if other is not job]
                 planned = machine.profile([*starting, job])
                 anew = {other.number: self._place(other, planned) for other in rest}
-                if all(anew[one.number] <= max(self._deadline(one)[0], starts[one.number]) for one in rest):
+                if self._keeps(rest, anew, starts):
                     starts |= anew | {job.number: now}
                     more = [job, *(other for other in rest if anew[other.number] <= now)]  # its old place may be theirs
                     starting += more
                     free -= sum(one.processors for one in more)
                     waiting = [other for other in rest if anew[other.number] > now]
+        self.starts = {job.number: starts[job.number] for job in waiting}
         if waiting:
-            machine.wake_at(min(starts[job.number] for job in waiting))
+            machine.wake_at(min(self.starts.values()))
         return starting
+
+    def _keeps(self, jobs: Iterable[Job], starts: Mapping[int, float], before: Mapping[int, float]) -> bool:
+        """Say whether a plan keeps every deadline that the one before kept."""
+        return all(starts[job.number] <= max(self.deadlines[job.number], before[job.number]) for job in jobs)
 
     def _deadline(self, job: Job) -> tuple[float, int]:
         return self.deadlines[job.number], job.number
