@@ -77,9 +77,7 @@ class Slack:
         waiting = sorted((job for job in queue if job.number in self.deadlines), key=self._deadline)
         planned = machine.profile()
         starts = {job.number: self._place(job, planned) for job in waiting}
-        if not self._keeps(
-            waiting, starts, self.starts
-        ):  # jobs ended early, but the old plan still holds
+        if not self._keeps(waiting, starts, self.starts):  # jobs ended early, but the old plan still holds
             planned, starts = machine.profile(), {job.number: self.starts[job.number] for job in waiting}
             for job in waiting:
                 planned.reserve(starts[job.number], job.estimate, job.processors)
