@@ -7,6 +7,7 @@ machines better than seconds do. Without a folder of logs, a synthetic one is me
 """
 
 import argparse
+import ctypes
 import gc
 import multiprocessing
 import os
@@ -74,6 +75,7 @@ def measure(workload: Workload, scheduler: Scheduler) -> tuple[float, float, flo
     prepare(replace(workload, jobs=workload.jobs.head(50)), scheduler)()  # compiled, or loaded
     simulation = prepare(workload, scheduler)
     gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)  # what the compiler left would be taken for the simulation's
     before = memory_of("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
     start = simulation().start
