@@ -414,7 +414,7 @@ def test_a_round_of_moves_finds_what_a_search_for_each_job_finds():
             free.head["seen"] = max(free.head["seen"][0], start)
         for width, length, start in rng.sample(running, min(2, len(running))):  # these end early
             change(now, start + length, int(width))
-        profile.open_round(free, len(jobs))
+        profile.begin_round(free, len(jobs))
         for job in jobs:
             width, length, start = int(job[0]), job[1], job[2]
             expected = earliest(free, width, length, start)

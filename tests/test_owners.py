@@ -456,6 +456,12 @@ def test_a_known_schedule_states_what_it_was_made_by(workload: Workload):
 
 # -- what is refused
 
+
+def test_limits_go_with_the_other_word_for_lookahead() -> None:
+    limits = {"user": {"jobs": 2}}
+    assert Scheduler(backfill="selective", lookahead=2, limits=limits).limits == limits
+
+
 CENTRES = [{"processors": 32, "partition": "batch"}]
 
 

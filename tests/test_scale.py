@@ -13,11 +13,11 @@ from swflow.errors import SwflowError
 from swflow.figures import draw_sweep
 from swflow.jobs import Workload, read_workload, write_workload
 from swflow.machine import Machine
+from swflow.points import Point, values
 from swflow.query import query
 from swflow.randomness import generator, step_generator
 from swflow.runs import simulate_all
 from swflow.scaling import (
-    Point,
     adjust,
     crossing_quantiles,
     evaluate,
@@ -25,7 +25,6 @@ from swflow.scaling import (
     first_crossing,
     points,
     sweep,
-    values,
     write_sweep,
 )
 from swflow.scheduling.scheduler import Scheduler

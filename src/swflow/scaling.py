@@ -14,6 +14,7 @@ import polars as pl
 from swflow.analysis.metrics import metrics
 from swflow.errors import SwflowError
 from swflow.jobs import Workload, write_table
+from swflow.points import Point, grid
 from swflow.randomness import generator
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.scheduling.simulate import simulate
@@ -43,50 +44,6 @@ RESOLUTION = 0.0005
 
 #: A factor whose verdict the noise leaves open is simulated again, up to so many times the seeds.
 MOST_SEEDS = 8
-
-
-@dataclass(frozen=True)
-class Point:
-    """
-    One setting of the step ``scale``.
-
-    Parameters
-    ----------
-    processors : int
-        Processors of the new machine.
-    d, variant, factor, copies
-        As in `swflow.workloads.scale.scale`.
-    name : str, optional
-        The step's name, if it is not to follow from the options.
-
-    Examples
-    --------
-    >>> Point(1024, 50, "precise", 10.58).step
-    'precise-1024-d50-f10.58'
-    """
-
-    processors: int
-    d: float = 50.0
-    variant: str = "precise"
-    factor: float | None = None
-    copies: int | None = None
-    name: str | None = None
-
-    @property
-    def step(self) -> str:
-        """The step's name: a step of the config that has this name and these options draws the same."""
-        if self.name is not None:
-            return self.name
-        name = f"{self.variant}-{self.processors}-d{self.d:g}"
-        name += "" if self.factor is None else f"-f{self.factor:.10g}"
-        return name + ("" if self.copies is None else f"-c{self.copies}")
-
-    def as_step(self) -> dict[str, Any]:
-        """Return the step of the config that draws the same."""
-        options = {"d": self.d, "variant": self.variant, "factor": self.factor, "copies": self.copies}
-        whole = {name: int(value) for name, value in options.items() if isinstance(value, float) and value.is_integer()}
-        known = {name: value for name, value in (options | whole).items() if value is not None}
-        return {"kind": "scale", "processors": self.processors, **known}
 
 
 def points(
@@ -122,45 +79,6 @@ def points(
     precise = processors / workload.machine.processors
     factors = [*factor, *(float(f"{precise * (1 + part / 100):.4g}") for part in excess)]
     return grid(processors, d=d, variant=variant, factors=factors, copies=copies)
-
-
-def grid(
-    processors: int,
-    *,
-    d: Iterable[float] = (50.0,),
-    variant: Iterable[str] = ("precise",),
-    factors: Sequence[float] = (),
-    copies: int | None = None,
-) -> list[Point]:
-    """Return the settings of a sweep that depend on no source: `points` without ``excess``."""
-    tried: list[float | None] = [*factors] or [None]
-    return [
-        Point(processors, value, kind, one, copies if kind == "precise-size" else None)
-        for kind in variant
-        for value in d
-        for one in tried
-    ]
-
-
-def values(text: str, where: str) -> list[float]:
-    """
-    Read numbers: one, or ``FROM:TO:STEP`` with both ends.
-
-    Examples
-    --------
-    >>> values("50", "--d"), values("0:1:0.25", "--d")
-    ([50.0], [0.0, 0.25, 0.5, 0.75, 1.0])
-    """
-    try:
-        parts = [float(part) for part in text.split(":")]
-    except ValueError:
-        parts = []
-    if len(parts) == 1 and math.isfinite(parts[0]):
-        return parts
-    if len(parts) != 3 or not all(map(math.isfinite, parts)) or parts[2] <= 0 or parts[1] < parts[0]:
-        raise SwflowError(f"{where}: {text!r} is neither a number nor FROM:TO:STEP, such as 0:100:1")
-    first, last, step = parts
-    return [round(first + place * step, 10) for place in range(int((last - first) / step + 1e-9) + 1)]
 
 
 def evaluate(

@@ -20,6 +20,7 @@ from swflow.names import (
     split_step,
     steps_of,
 )
+from swflow.points import grid, values
 from swflow.scheduling.scheduler import LOG, Scheduler
 
 #: The kinds of steps that draw random numbers: their commands take a seed.
@@ -450,8 +451,6 @@ def with_kept(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _kept_of(sweep: str, content: Mapping[str, Any]) -> tuple[dict[str, dict[str, Any]], int]:
     """Return the steps that draw what a sweep keeps, and how many draws of each."""
-    from swflow.scaling import grid, values
-
     where = f"sweeps: {sweep}: keep"
     if content.get("search") or "excess" in content:
         why = "a search has no factors beforehand" if content.get("search") else "excess depends on the source"

@@ -156,7 +156,8 @@ def sweep(
 
     Example: `swflow sweep kth.parquet -o kth+d.parquet --processors 1024 --d 0:100:1 --variant precise --seeds 5`
     """
-    from swflow.scaling import points, values, write_sweep
+    from swflow.points import values
+    from swflow.scaling import points, write_sweep
     from swflow.scaling import sweep as run_sweep
     from swflow.workloads.clean import open_workload
 

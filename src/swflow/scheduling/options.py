@@ -728,7 +728,11 @@ REFUSALS: tuple[Refusal, ...] = (
         "limits",
         lambda one: (
             _has_limits(one)
-            and (one.shares or one.shapes != "requested" or not _backfills_of(one) <= {"none", "easy", "lookahead"})
+            and (
+                one.shares
+                or one.shapes != "requested"
+                or not _backfills_of(one).isdisjoint({"conservative", "reservation-table"})
+            )
         ),
         "jobs that are passed over can have no reservation at their submission; use backfill none, easy or lookahead, "
         "nodes whose jobs share nothing, and shapes requested",

@@ -10,10 +10,10 @@ from swflow.scheduling.engine.state import CONSERVATIVE, State, take
 from swflow.scheduling.machine.profile import (
     Availability,
     add,
+    begin_round,
     earlier,
     earliest,
     note_freed,
-    open_round,
     pass_by,
     refresh,
 )
@@ -226,7 +226,7 @@ def _hold_count(state: State, item: int) -> None:
 
 @inlined
 def _open_round(state: State) -> None:
-    open_round(state.free, state.now[0].queued)
+    begin_round(state.free, state.now[0].queued)
 
 
 @inlined

@@ -365,7 +365,7 @@ def earliest(profile: Availability, width: int, length: float, before: float) ->
 
 
 @inlined
-def open_round(profile: Availability, jobs: int) -> None:
+def begin_round(profile: Availability, jobs: int) -> None:
     """Let reservations of so many jobs move forward: forget where they did not fit, since something was freed."""
     head = profile.head[0]
     head.round += 1
