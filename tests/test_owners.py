@@ -133,6 +133,19 @@ def jobs_again(jobs: list[naive.Job]) -> list[naive.Job]:
 NAMES = ["fair-share", "group-usage", "slurm-multifactor", "fcfs", "sjf"]
 
 
+def random_options(rng: random.Random, jobs: list[Any], machine: int, backfill: str, limited: bool) -> dict[str, Any]:
+    """Draw how a queue is served whose order may know of owners."""
+    return {
+        "order": rng.choice(NAMES),
+        "second": rng.choice(NAMES),
+        "priority": rng.choice(PRIORITIES),
+        "half_life": rng.choice([math.inf, 3.0, 20.0, 700.0]),
+        "limits": random_limits(rng, jobs, machine) if limited else {},
+        "backfill": backfill,
+        "lookahead": rng.choice([1, 1, 2, 3]),
+    }
+
+
 @pytest.mark.parametrize("backfill", BACKFILLS)
 @pytest.mark.parametrize("limited", [False, True])
 def test_seeded_workloads_have_the_schedule_of_the_slow_simulator(backfill: str, limited: bool):
@@ -142,14 +155,7 @@ def test_seeded_workloads_have_the_schedule_of_the_slow_simulator(backfill: str,
     for case in range(400):
         machine = rng.randint(1, 8)
         jobs = owned(random_jobs(rng, machine, rng.randint(1, 25)), rng)
-        options = {
-            "order": rng.choice(NAMES),
-            "second": rng.choice(NAMES),
-            "priority": rng.choice(PRIORITIES),
-            "half_life": rng.choice([math.inf, 3.0, 20.0, 700.0]),
-            "limits": random_limits(rng, jobs, machine) if limited else {},
-            "backfill": backfill,
-            "lookahead": rng.choice([1, 1, 2, 3]),
+        options = random_options(rng, jobs, machine, backfill, limited) | {
             "predict": rng.random() < 0.3,
             "per_event": rng.random() < 0.3,
             "unavailable": random_windows(rng, machine),
@@ -168,14 +174,7 @@ def test_numbered_processors_have_the_schedule_of_the_slow_simulator(backfill: s
         machine = rng.randint(1, 8)
         jobs = owned(random_jobs(rng, machine, rng.randint(1, 20)), rng)
         limited = backfill in ("none", "lookahead") and rng.random() < 0.7
-        options = {
-            "order": rng.choice(NAMES),
-            "second": rng.choice(NAMES),
-            "priority": rng.choice(PRIORITIES),
-            "half_life": rng.choice([math.inf, 3.0, 20.0, 700.0]),
-            "limits": random_limits(rng, jobs, machine) if limited else {},
-            "backfill": backfill,
-            "lookahead": rng.choice([1, 1, 2, 3]),
+        options = random_options(rng, jobs, machine, backfill, limited) | {
             "allocation": rng.choice(NUMBERED),
             "predict": rng.random() < 0.3,
             "per_event": rng.random() < 0.3,
