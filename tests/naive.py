@@ -134,7 +134,7 @@ class Resources:
     second: int = 0  # what every overloaded shadow costs besides
     limit: float = math.inf  # the penalty beyond which a job rather waits
     slows: bool = True
-    forgets: bool = False  # whether the rest of a shadow in which a job comes and goes costs nothing
+    forgets: bool = False  # whether the rest of a shadow in which a job comes and goes is forgotten
 
     def cost(self, usage: list[int]) -> Fraction:
         """Return the penalty of a node: the sum over its resources."""
@@ -208,10 +208,11 @@ class Machine:
         self.ends: dict[int, float] = {}
         self.spent: dict[int, Fraction | float] = {}
         self.shadows: dict[int, set[int]] = {}
-        # With forgotten shadows: since when a shadow lasts, who lies within one, and where its rest is forgotten.
+        # With forgotten shadows, by node: since when its shadow lasts; by node and job: who lies within a shadow, and
+        # who is not seen there, each with the job by whose going that shadow ends.
         self.since: dict[int, float] = {}
-        self.inside: set[tuple[int, int]] = set()
-        self.forgotten: set[int] = set()
+        self.inside: dict[int, dict[int, int]] = {}
+        self.unseen: dict[int, dict[int, int]] = {}
         self.gone: list[int] = []
         self.fresh: list[int] = []
 
@@ -343,12 +344,12 @@ class Machine:
             if place // per_node == node
         ]
 
-    def cost_of(self, node: int) -> Fraction:
-        """Return the penalty of a node as it is now."""
-        shared = self.policy.resources
-        if shared is None or not shared.slows or node in self.forgotten:
+    def cost_of(self, node: int, job: int | None = None) -> Fraction:
+        """Return the penalty of a node as it is now, to one of its jobs or to all who are seen there."""
+        shared, unseen = self.policy.resources, self.unseen.get(node, {})
+        if shared is None or not shared.slows or job in unseen:
             return Fraction(0)
-        return shared.cost(shared.usage(self.processes_of(node)))
+        return shared.cost(shared.usage([other for other in self.processes_of(node) if other not in unseen]))
 
     def nodes_of(self, job: Job) -> set[int]:
         per_node = self.policy.resources.per_node if self.policy.resources else 1
@@ -361,14 +362,14 @@ class Machine:
         A piece x of the run takes x + max(added + cost x) - max(added), the maximum being over the nodes.
         """
         for job, _ in self.running.values() if self.policy.resources else ():
-            added = self.added[job.number]
+            added, number = self.added[job.number], job.number
             most = max(added.values())
             time = Fraction(now) - Fraction(self.starts[job.number]) - self.progress[job.number] - most
             if time > 0:
-                ahead = min((time + most - added[node]) / (1 + self.cost_of(node)) for node in added)
+                ahead = min((time + most - added[node]) / (1 + self.cost_of(node, number)) for node in added)
                 self.progress[job.number] += ahead
                 for node in added:
-                    added[node] += self.cost_of(node) * ahead
+                    added[node] += self.cost_of(node, number) * ahead
 
     def begin_shadows(self) -> None:
         """Charge what a new overloaded shadow costs to the jobs in it, if it costs something."""
@@ -392,24 +393,41 @@ class Machine:
         return nodes
 
     def forget_shadows(self, now: float) -> None:
-        """Forget the rest of the shadows within which the jobs lay that have just gone."""
-        for node, jobs in self.nodes_by_job(self.gone).items() if self.policy.resources else ():
+        """
+        Forget the rest of the shadows within which the jobs lay that have just gone.
+
+        Whom such a job met when it came is not seen on the node until the first of all who were there goes.
+        """
+        forgets = self.policy.resources is not None and self.policy.resources.forgets
+        for node, gone in self.nodes_by_job(self.gone).items() if forgets else ():
             self.since[node] = now
-            self.forgotten.discard(node)
-            if self.policy.resources.forgets and all((job, node) in self.inside for job in jobs):
-                self.forgotten.add(node)
+            inside, unseen = self.inside.setdefault(node, {}), self.unseen.setdefault(node, {})
+            before = dict(unseen)
+            for job in set(self.processes_of(node)):
+                alike = [one for one in gone if before.get(one) == before.get(job)]
+                if (alike and job in before) or before.get(job) in gone:
+                    del unseen[job]
+                if alike and all(one in inside and inside[one] not in gone for one in alike):
+                    last = max(alike, key=lambda one: self.starts[one])
+                    if self.starts[job] < self.starts[last]:
+                        unseen[job] = inside[last]
+                if inside.get(job) in gone:
+                    del inside[job]
+            for one in gone:
+                unseen.pop(one, None)
         self.gone = []
 
     def interrupt_shadows(self, now: float) -> None:
-        """Find out which of the jobs that have just come lie within a shadow."""
+        """Find out which of the jobs that have just come lie within a shadow, by the ends that are known now."""
         newcomers = self.nodes_by_job(self.fresh) if self.policy.resources else {}
-        self.forgotten -= newcomers.keys()
         for node, jobs in newcomers.items():
             others = {job for job in self.processes_of(node) if job not in jobs}
             end = {number: self.end_of(job) for number, (job, _) in self.running.items()}
-            interrupts = len(jobs) == 1 and bool(others) and self.since.get(node, -math.inf) < now
-            if interrupts and end[jobs[0]] < min(end[other] for other in others):
-                self.inside.add((jobs[0], node))
+            seen = others - self.unseen.get(node, {}).keys()
+            if len(jobs) == 1 and seen and self.since.get(node, -math.inf) < now:
+                first = min(others, key=lambda job: (end[job], job))
+                if end[jobs[0]] < end[first]:
+                    self.inside.setdefault(node, {})[jobs[0]] = first
             self.since[node] = now
         self.fresh = []
 
@@ -420,7 +438,7 @@ class Machine:
             return end
         added = self.added[job.number]
         left = max(Fraction(job.run) - self.progress[job.number], Fraction(0))
-        worst = max(added[node] + self.cost_of(node) * left for node in added)
+        worst = max(added[node] + self.cost_of(node, job.number) * left for node in added)
         return float(round((Fraction(end) + worst) * 2**20) / Fraction(2**20)) if worst > 0 else end
 
     def end_of(self, job: Job) -> float:

@@ -84,9 +84,14 @@ def test_the_printed_penalty_costs_a_second_for_every_overloaded_shadow() -> Non
 
 
 def test_of_a_shadow_in_which_a_job_comes_and_goes_the_rest_may_be_forgotten() -> None:
-    """Jobs 0 and 1 overload their node by a third; job 2 comes at 30 and, a half slower, goes at 45."""
-    submit, run = np.array([0.0, 0.0, 30.0]), np.array([90.0, 200.0, 10.0])
-    demands, processors = np.array([[4.0], [4.0], [1.0]]), np.ones(3, np.int64)
+    """
+    Jobs 0 and 1 overload their node by a third; job 2 comes at 30 and, a half slower, goes at 45.
+
+    Until job 0 goes, jobs 0 and 1 are not seen then: they lose nothing, and job 3, from 60 on, does not meet them.
+    Job 4, from 110 on, meets job 1 again.
+    """
+    submit, run = np.array([0.0, 0.0, 30.0, 60.0, 110.0]), np.array([90.0, 200.0, 10.0, 20.0, 30.0])
+    demands, processors = np.array([[4.0], [4.0], [1.0], [4.0], [4.0]]), np.ones(5, np.int64)
     found = {
         penalty: simulate_places(
             submit, run, run * 9, processors, 3, resources=Resources(3, demands, np.array([6.0]), penalty=penalty)
@@ -94,11 +99,28 @@ def test_of_a_shadow_in_which_a_job_comes_and_goes_the_rest_may_be_forgotten() -
         for penalty in ("linear", "forgets-shadows")
     }
     assert found["linear"].end[2] == found["forgets-shadows"].end[2] == 45
+    assert found["linear"].end[3] == 60 + 20 * 2
+    assert found["forgets-shadows"].end[3] == 60 + 20
     done = 30 / (4 / 3) + 10  # of jobs 0 and 1 when job 2 goes
-    assert found["linear"].end[0] == pytest.approx(45 + (90 - done) * 4 / 3, abs=1e-6)
+    lost = found["forgets-shadows"].penalty
     assert found["forgets-shadows"].end[0] == pytest.approx(45 + 90 - done, abs=1e-6)
-    # Job 1 is alone from then on, and is not overloaded: both end as much later as they lost until job 0 went.
-    assert found["forgets-shadows"].penalty[:2] == pytest.approx([45 - done] * 2, abs=1e-6)
+    assert lost == pytest.approx([45 - done, 45 - done + 10, 5, 0, 10], abs=1e-6)
+
+
+def test_rounding_errors_decide_no_tie_of_nodes() -> None:
+    """The last process costs 10/3 on both nodes; the first is less loaded, with 10 of 3 against 12 of 3."""
+    demands = np.array([[3.0, 2.0], [1.0, 2.0], [3.0, 0.0]])
+    submit, run, processors = np.array([0.0, 1.0, 2.0]), np.full(3, 100.0), np.array([4, 1, 2])
+    found = simulate_places(
+        submit,
+        run,
+        run,
+        processors,
+        8,
+        allocation="least-shared",
+        resources=Resources(4, demands, np.array([3.0, 3.0])),
+    )
+    assert [found.of(job).tolist() for job in range(3)] == [[0, 1, 4, 5], [2], [3, 6]]
 
 
 def resources_for(random: random.Random, rows: list[Row], machine: int, **fixed: Any) -> naive.Resources:

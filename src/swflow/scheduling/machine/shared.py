@@ -8,7 +8,7 @@ import numpy as np
 from numba import cfunc, types
 
 from swflow.errors import SwflowError
-from swflow.scheduling.engine.compiled import caller, entry, lean
+from swflow.scheduling.engine.compiled import caller, entry, inlined, lean
 from swflow.scheduling.machine.places import NO_PLACES, fill, next_in
 
 #: What a node's overload costs, as the kernels number it: linear in the overload; the same and a second for every
@@ -20,6 +20,9 @@ PENALTY_SIGNATURE = types.float64(types.float64, types.float64)
 
 #: Ends of penalized jobs are rounded to this fraction of a second, so that rounding errors decide no tie.
 TICKS = 2.0**20
+
+#: What nodes cost is rounded to this fraction before they are compared, for the same reason.
+STEPS = 2.0**30
 
 #: A job that takes a thousand million times as long does not end: formulas may not give more.
 MOST_PENALTY = 1e9
@@ -65,10 +68,11 @@ class Resources:
         By how much a node's demand prolongs its jobs, as a fraction of the time that they would take: linear is
         ``max(usage / capacity, 1) - 1`` for each resource, printed adds a second for every overloaded shadow, and a
         function has `PENALTY_SIGNATURE`; a negative value counts as 0. forgets-shadows is linear with a fault of the
-        Alvio simulator's released code: of a shadow in which another job comes and goes, the rest costs nothing. By the
-        ends that are known when a job comes, it lies within a shadow if it comes to a node where nothing else begins
-        or ends at that time, and ends before all that are there; when it has gone, the node costs nothing until the
-        next job comes or goes.
+        Alvio simulator's released code: of a shadow in which another job comes and goes, the rest is forgotten. By
+        the ends that are known when a job comes, it lies within a shadow if it comes to a node where nothing else
+        begins or ends at that time, and ends before all that are there. When it has gone, those whom it met are
+        not seen on the node until the first of all who were there goes: they lose nothing, and who comes does not
+        meet them.
     slows : bool
         Whether penalties move the ends of jobs; otherwise they only guide the allocation.
     allowed : float64 array of shape (jobs,), optional
@@ -145,19 +149,22 @@ SHARER = np.dtype(
     ]
 )
 
-#: What is known of a processor: its job (-1 if idle), what its node has added to that job's run time (seconds), and
-#: whether that job lies within a shadow of the node. ``changed`` is a list of its own: the jobs whose ends move.
-SHARED_PLACE = np.dtype([("job", np.int64), ("added", np.float64), ("is_inside", np.int64), ("changed", np.int64)])
+#: What is known of a processor: its job (-1 if idle) and what its node has added to that job's run time (seconds).
+#: ``inside`` and ``unseen`` are for forgotten shadows: whether the job lies within a shadow of the node, and whether it
+#: is not seen there, by 1 + the job by whose going that shadow ends; 0 if not. ``changed`` is a list of its own: the
+#: jobs whose ends move.
+SHARED_PLACE = np.dtype(
+    [("job", np.int64), ("added", np.float64), ("inside", np.int64), ("unseen", np.int64), ("changed", np.int64)]
+)
 
-#: What is known of a node: its penalty now, whether its shadow ends, since when it has lasted, and whether the rest of
-#: it is forgotten. ``touched`` is the list of the nodes whose shadows end; the others are for `choose_least_shared`:
+#: What is known of a node: its penalty now, whether its shadow ends, and since when it has lasted.
+#: ``touched`` is the list of the nodes whose shadows end; the others are for `choose_least_shared`:
 #: how many processes a node has room for and was given, what one more costs, and a heap of the nodes by that.
 SHARED_NODE = np.dtype(
     [
         ("penalty", np.float64),
         ("is_touched", np.int64),
         ("since", np.float64),
-        ("is_forgotten", np.int64),
         ("touched", np.int64),
         ("room", np.int64),
         ("taken", np.int64),
@@ -202,7 +209,7 @@ def new_sharing(resources: Resources | None, count: int, machine: int, keeps_to_
         formula=formula,
         demands=np.require(np.asarray(shares.demands).reshape(-1, len(shares.capacities)), np.float64, ["C", "W"]),
         capacities=np.require(shares.capacities, np.float64, ["C", "W"]),
-        limit=float(shares.limit) if keeps_to_limit else np.inf,
+        limit=float(np.round(shares.limit * STEPS) / STEPS) if keeps_to_limit else np.inf,
         usage=np.zeros((nodes, len(shares.capacities))),
         later=np.zeros((nodes, len(shares.capacities))),
         job=np.zeros(count if resources else 0, SHARER),
@@ -226,7 +233,7 @@ def _bear(sharing: Sharing) -> None:
     for item in range(sharing.job.size):
         job = sharing.job[item]
         while job.together < sharing.per_node:
-            if not penalty_with(sharing, sharing.later[0], item, job.together + 1) <= sharing.limit:
+            if not _cost_with(sharing, sharing.later[0], item, job.together + 1) <= sharing.limit:
                 break
             job.together += 1
 
@@ -259,13 +266,19 @@ def penalty_with(sharing: Sharing, usage: np.ndarray, job: int, processes: int) 
     return penalty
 
 
+@inlined
+def _cost_with(sharing: Sharing, usage: np.ndarray, job: int, processes: int) -> float:
+    """Return that penalty as nodes are compared by it."""
+    return np.round(penalty_with(sharing, usage, job, processes) * STEPS) / STEPS
+
+
 @lean
 def _load_with(sharing: Sharing, usage: np.ndarray, job: int, processes: int) -> float:
     """Return the fraction of the scarcest resource that is asked for, if a job puts so many processes on a node."""
     load = 0.0
     for resource in range(usage.size):
         load = max(load, (usage[resource] + processes * sharing.demands[job, resource]) / sharing.capacities[resource])
-    return load
+    return np.round(load * STEPS) / STEPS
 
 
 @lean
@@ -296,7 +309,7 @@ def choose_least_shared(
         number = place // per_node
         node = node_of[number]
         if node.room == 0:
-            node.cost = penalty_with(sharing, usage[number], job, 1)
+            node.cost = _cost_with(sharing, usage[number], job, 1)
             node.load = _load_with(sharing, usage[number], job, 1)
             if node.cost <= limit:
                 node_of[size].heap = number
@@ -313,7 +326,7 @@ def choose_least_shared(
         number = node_of[0].heap
         node = node_of[number]
         node.taken += 1
-        node.cost = penalty_with(sharing, usage[number], job, node.taken + 1)
+        node.cost = _cost_with(sharing, usage[number], job, node.taken + 1)
         node.load = _load_with(sharing, usage[number], job, node.taken + 1)
         if node.taken == node.room or node.cost > limit:
             size -= 1
@@ -381,6 +394,12 @@ def whole_nodes(sharing: Sharing, chosen: np.ndarray, machine: int) -> None:
         place = next_in(chosen, (node + 1) * sharing.per_node, machine)
 
 
+@inlined
+def _penalty_at(sharing: Sharing, place: int) -> float:
+    """Return the penalty of a processor's node to its job; none if the job is not seen there."""
+    return 0.0 if sharing.place[place].unseen else sharing.node[place // sharing.per_node].penalty
+
+
 @lean
 def _progress(sharing: Sharing, pool: np.ndarray, placement: Any, job: int, start: float, now: float) -> None:
     """
@@ -404,13 +423,12 @@ def _progress(sharing: Sharing, pool: np.ndarray, placement: Any, job: int, star
     for index in range(first, first + ranges):
         place = pool[index, 0]
         while place <= pool[index, 1]:
-            node = place // per_node
-            ahead = min(ahead, (time + most - sharing.place[place].added) / (1.0 + sharing.node[node].penalty))
-            place = (node + 1) * per_node
+            ahead = min(ahead, (time + most - sharing.place[place].added) / (1.0 + _penalty_at(sharing, place)))
+            place = (place // per_node + 1) * per_node
     sharing.job[job].progress += ahead
     for index in range(first, first + ranges):
         for place in range(pool[index, 0], pool[index, 1] + 1):
-            sharing.place[place].added += sharing.node[place // per_node].penalty * ahead
+            sharing.place[place].added += _penalty_at(sharing, place) * ahead
 
 
 @lean
@@ -422,9 +440,8 @@ def _end_of(sharing: Sharing, pool: np.ndarray, placement: Any, job: int, start:
     for index in range(first, first + ranges):
         place = pool[index, 0]
         while place <= pool[index, 1]:
-            node = place // per_node
-            worst = max(worst, sharing.place[place].added + sharing.node[node].penalty * left)
-            place = (node + 1) * per_node
+            worst = max(worst, sharing.place[place].added + _penalty_at(sharing, place) * left)
+            place = (place // per_node + 1) * per_node
     end = start + run
     if worst > 0.0:
         end = np.round((end + worst) * TICKS) / TICKS
@@ -496,17 +513,16 @@ def share(
             job = sharing.place[index].changed
             _progress(sharing, pool, placements[job], job, records[job].start, now)
     forgets = sharing.penalty_kind == FORGETS_SHADOWS
-    for index in range(nodes if forgets else 0):
-        sharing.node[sharing.node[index].touched].is_forgotten = not come
+    if forgets and not come:
+        _forget_shadows(sharing, jobs, nodes, records, now)
     for job in jobs:
         placement = placements[job]
         for index in range(placement.first, placement.first + placement.ranges):
             for place in range(pool[index, 0], pool[index, 1] + 1):
-                if not sharing.place[place].is_inside:
-                    sharing.node[place // per_node].is_forgotten = False
                 sharing.place[place].job = job if come else -1
                 sharing.place[place].added = 0.0
-                sharing.place[place].is_inside = False
+                sharing.place[place].inside = 0
+                sharing.place[place].unseen = 0
     # A shadow that costs a second begins when all who go at an instant are gone and all who come have come.
     charge = sharing.penalty_kind == PRINTED and come
     sharing.numbers[1] = nodes if sharing.penalty_kind == PRINTED and not come else 0
@@ -522,7 +538,11 @@ def share(
             there = sharing.place[place].job
             for resource in range(usage.size if there >= 0 else 0):
                 usage[resource] += sharing.demands[there, resource]
-        sharing.node[node].penalty = 0.0 if sharing.node[node].is_forgotten else penalty_with(sharing, usage, 0, 0)
+        asked = usage
+        if forgets:
+            asked = sharing.later[node]  # where nothing is planned now
+            _leave_out_unseen(sharing, node, asked)
+        sharing.node[node].penalty = penalty_with(sharing, asked, 0, 0)
         if charge and sharing.node[node].penalty > 0.0:
             for place in range(node * per_node, (node + 1) * per_node):
                 sharing.place[place].added += 1.0
@@ -532,26 +552,74 @@ def share(
     for index in range(count):
         job = sharing.place[index].changed
         sharing.job[job].end = _end_of(sharing, pool, placements[job], job, records[job].start, records[job].run)
-    for index in range(nodes if forgets else 0):
-        _begin_shadow(sharing, sharing.node[index].touched, records, now, come)
+    for index in range(nodes if forgets and come else 0):
+        _begin_shadow(sharing, sharing.node[index].touched, records, now)
     return count
 
 
 @lean
-def _begin_shadow(sharing: Sharing, node: int, records: np.ndarray, now: float, come: bool) -> None:
+def _leave_out_unseen(sharing: Sharing, node: int, asked: np.ndarray) -> None:
+    """Find what those ask for who are seen on a node."""
+    asked[:] = 0.0
+    for place in range(node * sharing.per_node, (node + 1) * sharing.per_node):
+        there = sharing.place[place].job
+        for resource in range(asked.size if there >= 0 and not sharing.place[place].unseen else 0):
+            asked[resource] += sharing.demands[there, resource]
+
+
+@lean
+def _forget_shadows(sharing: Sharing, gone: np.ndarray, nodes: int, records: np.ndarray, now: float) -> None:
+    """Forget the rest of the shadows within which the jobs lay that go: who stays and was met by them is not seen."""
+    sharing.numbers[0] += 1
+    for job in gone:
+        sharing.job[job].mark = sharing.numbers[0]
+    for index in range(nodes):
+        node = sharing.node[index].touched
+        sharing.node[node].since = now
+        for place in range(node * sharing.per_node, (node + 1) * sharing.per_node):
+            stays = sharing.place[place]
+            if stays.job < 0 or _goes(sharing, stays.job):
+                continue
+            alike, all_inside, last = False, True, place
+            is_over = stays.unseen > 0 and _goes(sharing, stays.unseen - 1)
+            for other in range(node * sharing.per_node, (node + 1) * sharing.per_node):
+                goes = sharing.place[other]
+                if goes.job < 0 or not _goes(sharing, goes.job) or goes.unseen != stays.unseen:
+                    continue
+                alike = True
+                all_inside &= goes.inside > 0 and not _goes(sharing, goes.inside - 1)
+                if records[goes.job].start > records[sharing.place[last].job].start:
+                    last = other
+            if alike and all_inside and last != place:
+                stays.unseen = sharing.place[last].inside
+            elif alike or is_over:
+                stays.unseen = 0
+            if stays.inside > 0 and _goes(sharing, stays.inside - 1):
+                stays.inside = 0
+
+
+@inlined
+def _goes(sharing: Sharing, job: int) -> bool:
+    return sharing.job[job].mark == sharing.numbers[0]
+
+
+@lean
+def _begin_shadow(sharing: Sharing, node: int, records: np.ndarray, now: float) -> None:
     """Note when a node's shadow begins, and whether a job that comes lies within the one that it interrupts."""
     places = range(node * sharing.per_node, (node + 1) * sharing.per_node)
-    newcomer, alone, first_end = -1, come and sharing.node[node].since < now, np.inf
+    newcomer, first, alone, is_met = -1, -1, sharing.node[node].since < now, False
     for place in places:
         job = sharing.place[place].job
         if job >= 0 and records[job].start == now:
             alone &= newcomer < 0 or newcomer == job
             newcomer = job
         elif job >= 0:
-            first_end = min(first_end, sharing.job[job].end)
+            is_met |= sharing.place[place].unseen == 0
+            if first < 0 or sharing.job[job].end < sharing.job[first].end:
+                first = job
     sharing.node[node].since = now
-    if not alone or newcomer < 0 or first_end == np.inf or sharing.job[newcomer].end >= first_end:
+    if not alone or newcomer < 0 or not is_met or sharing.job[newcomer].end >= sharing.job[first].end:
         return
     for place in places:
         if sharing.place[place].job == newcomer:
-            sharing.place[place].is_inside = True
+            sharing.place[place].inside = first + 1
