@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -175,14 +176,18 @@ def short_names(runs: Sequence[dict[str, str]]) -> list[str]:
     ['log', '+ran easy']
     >>> short_names([{"workload": "A", "scheduler": "easy"}, {"workload": "A+like@1", "scheduler": "easy"}])
     ['A', '+like@1']
+    >>> short_names([{"workload": f"A+ran+{step}", "scheduler": "easy"} for step in ("low@1", "high@1")])
+    ['+low@1', '+high@1']
     """
     workloads = {run["workload"] for run in runs}
     if len(workloads) == 1:
         return [run["scheduler"] for run in runs]
     logs = {workload.split("+")[0] for workload in workloads}
+    steps = zip(*(steps_of(workload) for workload in workloads), strict=False)
+    common = sum(1 for _ in takewhile(lambda those: len(set(those)) == 1, steps))
 
     def of(run: dict[str, str]) -> str:
-        return run["workload"] if len(logs) > 1 else "".join(f"+{step}" for step in steps_of(run["workload"]))
+        return run["workload"] if len(logs) > 1 else "".join(f"+{step}" for step in steps_of(run["workload"])[common:])
 
     if len({run["scheduler"] for run in runs}) == 1:
         return [of(run) or run["workload"] for run in runs]

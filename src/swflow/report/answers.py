@@ -168,6 +168,34 @@ def what_if(tables: Mapping[str, Sequence[WhatIf]]) -> str:
     return f"What if: {'; '.join(sentences)}." if sentences else ""
 
 
+def conventions(decisive: Mapping[str, int], inside: int, count: int) -> str:
+    """
+    Say which of the conventions that papers leave open decides, and how far they explain what is published.
+
+    Parameters
+    ----------
+    decisive : mapping
+        Convention to the number of figures that it moves furthest.
+    inside : int
+        How many published values lie in the range of ours under all conventions.
+    count : int
+        How many published values there are.
+
+    Examples
+    --------
+    >>> conventions({"ties": 1, "cancelled jobs": 5}, 2, 9)
+    'Of 9 published values, cancelled jobs moves ours furthest for 5 and ties for 1. 2 lie within the range of ours.'
+    >>> conventions({}, 0, 9)
+    'Of 9 published values, no convention moves ours. None lie within the range of ours.'
+    """
+    order = sorted(decisive, key=lambda name: (-decisive[name], name))
+    parts = [
+        f"{name} {'' if place else 'moves ours furthest '}for {decisive[name]:,}" for place, name in enumerate(order)
+    ]
+    found = f"Of {count:,} published values, {_and(parts) if parts else 'no convention moves ours'}."
+    return f"{found} {f'{inside:,}' if inside else 'None'} lie within the range of ours." if count else ""
+
+
 def reproduced(compared: int, near: Sequence[int]) -> str:
     """Say how many of the compared values are within 1, 5 and 10 % of the published ones, each with the former."""
     if not compared:

@@ -1,6 +1,7 @@
 """What stands on which page: the overview, a page per study, one per log, and one of all tables."""
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +16,7 @@ from swflow.figures.published import published_figure
 from swflow.figures.request import Request
 from swflow.figures.runs import short_names
 from swflow.names import log_of, recipe_of
-from swflow.report.answers import WhatIf, answer, reproduced, what_if
+from swflow.report.answers import WhatIf, answer, conventions, reproduced, what_if
 from swflow.report.plan import Plan, Study
 from swflow.report.tables import Scope, read_table
 from swflow.report.units import duration, number, percent, shortened
@@ -374,7 +375,8 @@ class Book:
             known = [value for value in values["mean_wait_time"] if value is not None]
             if known:
                 waits.setdefault(recipe, {})[scheduler] = known
-        text = " ".join(filter(None, [answer(study, waits, self.idle), self._whatif_answer(study)]))
+        asked = self._conventions_answer(study) or answer(study, waits, self.idle)
+        text = " ".join(filter(None, [asked, self._whatif_answer(study)]))
         if not study.runs:
             return text
         sql = "SELECT coalesce(within_percent, 100) FROM reproduction WHERE {published} AND reason IS NULL"
@@ -382,6 +384,16 @@ class Book:
         found = [percents for (percents,) in self._rows(sql.format(**conditions))]
         near = [sum(percents <= bound for percents in found) for bound in (1, 5, 10)]
         return " ".join(filter(None, [text, reproduced(len(found), near)]))
+
+    def _conventions_answer(self, study: Study) -> str:
+        """Say which convention decides, if that is the question: if it runs the choices of several conventions."""
+        choices = self._rows("SELECT DISTINCT convention, ours FROM conventions WHERE part = 'scheduler'")
+        if len({convention for convention, choice in choices if choice in study.schedulers}) < 2:
+            return ""
+        sql = "SELECT decides, inside FROM sensitivity WHERE {published}"
+        rows = self._rows(sql.format(**_scope(study).conditions()))
+        decisive = Counter(decides for decides, _ in rows if decides)
+        return conventions(decisive, sum(inside for _, inside in rows), len(rows))
 
     def _whatif_answer(self, study: Study) -> str:
         rows = self._rows(
