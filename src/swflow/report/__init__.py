@@ -59,6 +59,10 @@ def read_figures(files: Iterable[str | os.PathLike[str]]) -> list[dict[str, Any]
     return figures
 
 
+#: Views that are made of the metrics of all runs: computed once for a report, and not once for every study.
+_OF_ALL_RUNS = ("reproduction", "readings", "sensitivity", "trend_checks")
+
+
 def write_report(
     database: str | os.PathLike[str],
     folder: str | os.PathLike[str],
@@ -99,6 +103,8 @@ def write_report(
     folder = Path(folder)
     # One thread: sums of floating-point numbers then have one order, and the same database the same bytes.
     with connect(database, threads=1) as connection:
+        for view in _OF_ALL_RUNS:
+            connection.execute(f'CREATE TEMP TABLE "{view}" AS SELECT * FROM main."{view}"')
         rows = connection.execute("SELECT run, workload, scheduler FROM runs ORDER BY run").fetchall()
         runs = [dict(zip(("run", "workload", "scheduler"), row, strict=True)) for row in rows]
         plan = read_plan(studies, runs)

@@ -293,11 +293,11 @@ class Book:
     def _facts(self, log: str) -> dict[str, Any]:
         """Return what a log is, of its workload with the fewest steps."""
         row = self._rows(
-            """SELECT w.workload, computer, installation, processors, nodes, jobs, unix_start_time, acknowledge,
+            """WITH own AS (SELECT * FROM workloads WHERE log = $a ORDER BY len(steps), workload LIMIT 1)
+            SELECT workload, computer, installation, own.processors, nodes, jobs, unix_start_time, acknowledge,
                 last_submit_time - first_submit_time AS span, area, users
-            FROM workloads w JOIN (SELECT workload, sum(processors * run_time) AS area, count(DISTINCT user_id) AS users
-                FROM jobs GROUP BY workload) USING (workload)
-            WHERE log = $a ORDER BY len(steps), workload LIMIT 1""",
+            FROM own, (SELECT sum(processors * run_time) AS area, count(DISTINCT user_id) AS users
+                FROM jobs WHERE workload = (SELECT workload FROM own))""",
             log,
         )[0]
         names = ("workload", "computer", "installation", "processors", "nodes", "jobs", "unix", "acknowledge", "span",
