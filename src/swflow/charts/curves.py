@@ -8,7 +8,7 @@ import numpy as np
 
 from swflow.analysis.heatmap import LOAD_BINS
 from swflow.analysis.moldable import Curves
-from swflow.charts.parts import RUN_COLOURS, FigureData, finished_figure
+from swflow.charts.parts import RUN_COLOURS, FigureData, beside, finished_figure
 
 MOLDABLE_CAPTION = (
     "What the model of moldable jobs draws: lines are the distribution functions stated by Cirne and Berman (2001), "
@@ -38,8 +38,8 @@ def curve_chart(panels: Sequence[Curves], title: str, caption: str) -> dict[str,
     """
     data = FigureData()
     charts = [_curve_panel(data, panel) for panel in panels]
-    rows = [alt.hconcat(*charts[place : place + 2], spacing=24) for place in range(0, len(charts), 2)]
-    return finished_figure(data, [row.resolve_scale(color="independent") for row in rows], title, caption)
+    pairs = [charts[place : place + 2] for place in range(0, len(charts), 2)]
+    return finished_figure(data, [beside(*pair, spacing=24, color="independent") for pair in pairs], title, caption)
 
 
 def _curve_panel(data: FigureData, panel: Curves) -> Any:

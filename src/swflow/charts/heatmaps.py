@@ -19,6 +19,7 @@ from swflow.charts.parts import (
     TIME_LABEL,
     TIME_TICKS,
     FigureData,
+    beside,
     finished_figure,
 )
 
@@ -139,7 +140,7 @@ def heatmap_chart(blocks: Sequence[Block], title: str, *, interactive: bool = Fa
         )
 
 
-def _heatmap_row(data: FigureData, block: Block, measure: str, brush: Any) -> alt.HConcatChart:
+def _heatmap_row(data: FigureData, block: Block, measure: str, brush: Any) -> dict[str, Any]:
     """Draw one measure: the panels of all columns on the same scales."""
     panels = block.panels[measure]
     linear = panels[0].heatmap.value_edges[0] == 0
@@ -154,7 +155,9 @@ def _heatmap_row(data: FigureData, block: Block, measure: str, brush: Any) -> al
     for number, panel in enumerate(panels):
         axis = _first_titled(y, number)
         layers = [
-            _cells(number, step, axis, most, brush, height - 60 if number == len(panels) - 1 else 0),
+            _cells(number, step, axis, most, brush, height - 60 if number == len(panels) - 1 else 0).properties(
+                name=f"cells_{len(data)}_{number}"
+            ),
             *_contour_layers(data, panel.heatmap, axis),
             *_bubble_layers(data, panel.bubbles, axis, largest),
         ]
@@ -165,8 +168,7 @@ def _heatmap_row(data: FigureData, block: Block, measure: str, brush: Any) -> al
             block.columns, step, _first_titled(y, len(panels)), brush, measure == next(iter(block.panels))
         )
         charts.append(curves.properties(width=180, height=height))
-    row = alt.hconcat(*charts, data=data.add(counts), spacing=14)
-    return row.resolve_scale(color="independent", size="independent")
+    return beside(*charts, data=data.add(counts), spacing=14, color="independent", size="independent")
 
 
 def _size(bins: int, *, interactive: bool = False) -> tuple[int, int]:
@@ -413,7 +415,7 @@ def bubble_chart(
             )
             for number, (column, points) in enumerate(zip(columns, row, strict=True))
         ]  # fmt: skip
-        charts.append(alt.hconcat(*panels, spacing=14))
+        charts.append(beside(*panels, spacing=14))
     return finished_figure(data, [*charts, _key(["bubble", "mean"])], title, BUBBLE_CAPTION)
 
 
@@ -457,7 +459,7 @@ def difference_chart(
             ).properties(width=width, height=height, title=_verdict(pairs[number], row[number][2], measure))
             for number, part in enumerate(differences)
         ]
-        rows.append(alt.hconcat(*charts, spacing=14).resolve_scale(color="independent"))
+        rows.append(beside(*charts, spacing=14, color="independent"))
     words = "Cells: jobs of the first run minus those of the second; blue where the first has more, orange the second"
     return finished_figure(data, rows, title, DIFFERENCE_CAPTION, subtitle=words)
 

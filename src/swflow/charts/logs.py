@@ -7,7 +7,7 @@ import altair as alt
 import numpy as np
 import polars as pl
 
-from swflow.charts.parts import RUN_COLOURS, FigureData, finished_figure
+from swflow.charts.parts import RUN_COLOURS, FigureData, beside, finished_figure
 
 ARRIVALS_CAPTION = (
     "Jobs submitted in each hour of the day and on each day of the week, per day of the log. {clock} The hour counts "
@@ -64,7 +64,7 @@ def arrivals_chart(hours: Sequence[float], weekdays: Sequence[float], title: str
         )
     return finished_figure(
         data,
-        [alt.hconcat(*panels, spacing=18).resolve_scale(color="independent")],
+        [beside(*panels, spacing=18, color="independent")],
         title,
         ARRIVALS_CAPTION.format(clock=clock),
     )
@@ -113,9 +113,7 @@ def composition_chart(classes: Mapping[str, pl.DataFrame], title: str) -> dict[s
             )
             .properties(width=270, height=190)
         )
-    return finished_figure(
-        data, [alt.hconcat(*panels, spacing=18).resolve_scale(color="independent")], title, COMPOSITION_CAPTION
-    )
+    return finished_figure(data, [beside(*panels, spacing=18, color="independent")], title, COMPOSITION_CAPTION)
 
 
 def offered_load_chart(days: np.ndarray, load: np.ndarray, mean: float, title: str) -> dict[str, Any]:

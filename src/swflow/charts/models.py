@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from swflow.charts.parts import NUMBER_LABEL, RUN_COLOURS, TIME_LABEL, TIME_TICKS, FigureData, finished_figure
+from swflow.charts.parts import NUMBER_LABEL, RUN_COLOURS, TIME_LABEL, TIME_TICKS, FigureData, beside, finished_figure
 from swflow.workloads.repetition import repetition_histogram
 
 MARGINALS_CAPTION = (
@@ -60,7 +60,7 @@ def marginals_chart(workloads: Mapping[str, tuple[np.ndarray, np.ndarray]], titl
         y = alt.Y("y:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", title="jobs at or below"))
         line = alt.Chart(data.add(rows)).mark_line(interpolate="step-after")
         panels.append(_panel(line, x, y, list(workloads), axis_title))
-    return finished_figure(data, [alt.hconcat(*panels, spacing=24)], title, MARGINALS_CAPTION)
+    return finished_figure(data, [beside(*panels, spacing=24)], title, MARGINALS_CAPTION)
 
 
 def repetitions_chart(workloads: Mapping[str, tuple[np.ndarray, np.ndarray]], title: str) -> dict[str, Any]:

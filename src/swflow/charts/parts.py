@@ -42,12 +42,53 @@ class FigureData(dict[str, Any]):
         return alt.NamedData(name)
 
 
+def beside(*charts: Any, spacing: int, data: alt.NamedData | None = None, **scales: str) -> dict[str, Any]:
+    """
+    Put charts side by side.
+
+    Altair copies all of a chart whenever it becomes a part of another, so that figures of many panels took a minute:
+    rows are put together as what Altair writes.
+
+    Parameters
+    ----------
+    *charts : altair.Chart or altair.LayerChart
+        The charts, from the left.
+    spacing : int
+        Between them, pixels.
+    data : altair.NamedData, optional
+        Of all that have none of their own.
+    **scales : {'independent', 'shared'}
+        How charts resolve a scale, such as ``color``.
+
+    Returns
+    -------
+    dict
+        A row for `finished_figure`.
+    """
+    row: dict[str, Any] = {"hconcat": [_part(chart, data) for chart in charts], "spacing": spacing}
+    if data is not None:
+        row["data"] = data.to_dict()
+    if scales:
+        row["resolve"] = {"scale": scales}
+    return row
+
+
+def _part(chart: Any, data: alt.NamedData | None = None) -> dict[str, Any]:
+    """Return a chart as a part of a figure, which may have data for it; with ``datasets`` if it has its own."""
+    if isinstance(chart, dict):
+        return chart
+    datasets: dict[str, Any] = {}
+    context = {"top_level": False, "datasets": datasets} | ({"data": data} if data is not None else {})
+    spec: dict[str, Any] = chart.to_dict(validate=False, context=context)
+    return spec | ({"datasets": datasets} if datasets else {})
+
+
 def finished_figure(
     data: FigureData, rows: Sequence[Any], title: str, caption: str, more: str = "", subtitle: str = ""
 ) -> dict[str, Any]:
     """Stack the rows, and note title and caption in the specification for whoever shows it."""
-    chart = (
-        alt.vconcat(*rows, spacing=16)
+    frame = (
+        alt.vconcat(spacing=16)
         .resolve_scale(color="independent")
         .properties(
             title=alt.TitleParams(
@@ -62,6 +103,14 @@ def finished_figure(
         .configure_title(fontSize=12, subtitleFontSize=10, subtitleColor="#444444", anchor="start", frame="group")
         .configure_legend(titleFontSize=10, labelFontSize=10, titleFontWeight="normal")
     )  # fmt: skip
-    spec = chart.to_dict()
-    spec["datasets"] = spec.get("datasets", {}) | data
+    spec: dict[str, Any] = frame.to_dict()
+    spec["vconcat"] = [_part(row) for row in rows]
+    spec["datasets"] = dict(data)
+    params: dict[str, dict[str, Any]] = {}
+    for panel in [panel for row in spec["vconcat"] for panel in row.get("hconcat", [row])]:
+        spec["datasets"] |= panel.pop("datasets", {})
+        for param in panel.pop("params", ()):  # one selection, though several panels offer it
+            params.setdefault(param["name"], param | {"views": []})["views"] += param["views"]
+    if params:
+        spec["params"] = list(params.values())
     return spec

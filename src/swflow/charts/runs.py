@@ -14,6 +14,7 @@ from swflow.charts.parts import (
     TIME_LABEL,
     TIME_TICKS,
     FigureData,
+    beside,
     finished_figure,
 )
 
@@ -161,9 +162,7 @@ def waits_chart(classes: Mapping[str, pl.DataFrame], names: Sequence[str], title
         line = chart.mark_line(strokeWidth=1.2, opacity=0.6)
         points = chart.mark_point(filled=True, size=34, opacity=1)
         panels.append(alt.layer(line, points).properties(width=_PANEL[0] - 70, height=_PANEL[1]))
-    return finished_figure(
-        data, [alt.hconcat(*panels, spacing=18).resolve_scale(color="independent")], title, WAITS_CAPTION
-    )
+    return finished_figure(data, [beside(*panels, spacing=18, color="independent")], title, WAITS_CAPTION)
 
 
 def distribution_chart(columns: Mapping[str, Mapping[str, np.ndarray]], title: str) -> dict[str, Any]:
@@ -223,9 +222,7 @@ def distribution_chart(columns: Mapping[str, Mapping[str, np.ndarray]], title: s
             )
             .properties(width=_PANEL[0] + 40, height=_PANEL[1])
         )
-    return finished_figure(
-        data, [alt.hconcat(*panels, spacing=18).resolve_scale(color="independent")], title, DISTRIBUTION_CAPTION
-    )
+    return finished_figure(data, [beside(*panels, spacing=18, color="independent")], title, DISTRIBUTION_CAPTION)
 
 
 def load_curve_chart(lines: Mapping[str, Sequence[tuple[Any, ...]]], title: str) -> dict[str, Any]:
@@ -283,9 +280,7 @@ def load_curve_chart(lines: Mapping[str, Sequence[tuple[Any, ...]]], title: str)
                 width=_PANEL[0] + 40, height=_PANEL[1]
             )
         )
-    return finished_figure(
-        data, [alt.hconcat(*panels, spacing=18).resolve_scale(color="independent")], title, LOAD_CURVE_CAPTION
-    )
+    return finished_figure(data, [beside(*panels, spacing=18, color="independent")], title, LOAD_CURVE_CAPTION)
 
 
 def _run_colour(names: Sequence[str], legend: bool, columns: int = 2) -> alt.Color:

@@ -7,7 +7,7 @@ import altair as alt
 import polars as pl
 
 from swflow.analysis.heatmap import LOAD_BINS
-from swflow.charts.parts import OVER_CELLS, RUN_COLOURS, FigureData, finished_figure
+from swflow.charts.parts import OVER_CELLS, RUN_COLOURS, FigureData, beside, finished_figure
 
 SWEEP_CAPTION = (
     "Each line is the mean over independent draws of a scaled workload, simulated on the new machine; bars, or the "
@@ -81,7 +81,7 @@ def sweep_chart(
             panel = alt.layer(*_sweep_layers(data, part, _sweep_axes(x, measure, scale), colour, interactive))
             heading = {"title": scheduler} if first else {}
             panels.append(panel.properties(width=_SIZE[0], height=_SIZE[1], **heading))
-        charts.append(alt.hconcat(*panels, spacing=14).resolve_scale(color="independent"))
+        charts.append(beside(*panels, spacing=14, color="independent"))
     marks = "Dashed: the source." + (" Diamonds: published." if "published" in rows["kind"] else "")
     return finished_figure(data, charts, title, SWEEP_CAPTION, subtitle=marks)
 

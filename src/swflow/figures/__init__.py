@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -165,12 +166,19 @@ def write(spec: dict[str, Any], path: str | os.PathLike[str]) -> None:
     if path.suffix == ".json":
         content = json.dumps(spec, separators=(",", ":"), sort_keys=True)
     else:
-        import vl_convert
+        content = _picture(json.dumps(spec))
+        if path.suffix == ".png":
+            import vl_convert
 
-        version = ".".join(spec["$schema"].rpartition("/v")[2].split(".")[:2])
-        if path.suffix == ".svg":
-            content = vl_convert.vegalite_to_svg(spec, vl_version=version)
-        else:
-            content = vl_convert.vegalite_to_png(spec, vl_version=version, ppi=144)
+            content = vl_convert.svg_to_png(content, ppi=144)
     with atomic_path(path) as temporary:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+@lru_cache(maxsize=1)
+def _picture(spec: str) -> str:
+    """Draw a figure as SVG: once, if it is written as PNG, too."""
+    import vl_convert
+
+    version = ".".join(json.loads(spec)["$schema"].rpartition("/v")[2].split(".")[:2])
+    return vl_convert.vegalite_to_svg(spec, vl_version=version)
