@@ -52,7 +52,7 @@ JobAcctGatherType=jobacct_gather/none
 AccountingStorageType={storage}
 {accounting}
 NodeName=localhost NodeHostname={host} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory={memory} State=UNKNOWN
-PartitionName=main Nodes=localhost Default=YES MaxTime=60 State=UP OverSubscribe=NO
+PartitionName=main Nodes=localhost Default=YES MaxTime=240 State=UP OverSubscribe=NO
 PartitionName=quick Nodes=localhost MaxTime=5 State=UP OverSubscribe=NO
 """
 

@@ -40,13 +40,15 @@ def snakemake(folder, *arguments):
 
 
 def cancel_the_first(cluster, cancelled):
-    """Cancel the first running job, as if its node had died."""
+    """Cancel the first running job, as if its node had died; note what it asked for: MB, and minutes."""
 
     def is_cancelled():
-        running = cluster.run("squeue", "-h", "-t", "R", "-o", "%i").split()
+        running = cluster.run("squeue", "-h", "-t", "R", "--noconvert", "-O", "JobID,MinMemory,TimeLimit").splitlines()
         if running:
-            cluster.run("scancel", running[0])
-            cancelled.append(running[0])
+            number, memory, limit = running[0].split()
+            cluster.run("scancel", number)
+            hours, minutes, _ = [0, *map(int, limit.split(":"))][-3:]
+            cancelled.append((int(memory.removesuffix("M")), 60 * hours + minutes))
         return bool(running)
 
     cluster.wait_for("a running job", is_cancelled, 600)
@@ -91,11 +93,14 @@ def test_through_slurm_with_a_job_that_dies_all_is_as_on_one_machine(cluster, tm
     killer = threading.Thread(target=cancel_the_first, args=(cluster, cancelled), daemon=True)
     killer.start()
     said = snakemake(
-        folder, "--profile", "workflow/profiles/slurm", "--slurm-no-account", "--slurm-status-command", "squeue",
+        folder, "--profile", "workflow/profiles/slurm", "--cores", str(min(4, os.cpu_count() or 1)),
+        "--slurm-no-account", "--slurm-status-command", "squeue",
         "--default-resources", "slurm_partition=main", "mem_mb=1000", "runtime=10", "--latency-wait", "10",
         "--slurm-init-seconds-before-status-checks", "2", "--seconds-between-status-checks", "2",
     )  # fmt: skip
     assert cancelled, "no job was cancelled"
+    # The first group has files that it makes itself: they count, too.
+    assert cancelled[0][0] >= 2000 and cancelled[0][1] >= 10, cancelled
     assert "Trying to restart" in said
     assert "Nothing to be done" in snakemake(folder, "--cores", "1")
     assert made(folder) == made(local)

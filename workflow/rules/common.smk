@@ -88,14 +88,42 @@ def fit_file(workload):
     return f"results/models/{content.get('like', parent_of(workload))}/{fit_name(content)}.json"
 
 
-def memory(base, per_mb):
+#: What the processes of Snakemake that start a batch job, and a job of a group in it, take beside the job itself (MB).
+SNAKEMAKE = 500
+
+#: What simulates may have to compile kernels first, on a node that has none: the peak of that (MB), whatever the log.
+COMPILING = 1600
+
+#: MB per job of a log, of any file that is made of it: at most 50 bytes in workloads of the archive.
+MB_PER_JOB = 6e-5
+
+#: Jobs of a log of which the catalogue does not say how many it has.
+MANY_JOBS = 250_000
+
+
+def size_mb(wildcards, input):
+    """
+    Return the size (MB) of a job's input; of files that are not there yet, an estimate by the jobs of the log.
+
+    A group of jobs is submitted when most of its files are not there; what Snakemake cannot evaluate then, it leaves
+    out of the memory and the time of the group.
+    """
+    name = next((wildcards[key] for key in ("workload", "recipe", "log") if key in wildcards.keys()), None)
+    log = CATALOGUE.get(log_of(name)) if name else None
+    jobs = (log and (log.jobs or source_of(log, CATALOGUE).jobs)) or MANY_JOBS
+    files = [Path(file) for file in input]
+    return sum(file.stat().st_size / 1e6 if file.is_file() else jobs * MB_PER_JOB for file in files)
+
+
+def memory(base, per_mb, size=size_mb):
     """Return the memory (MB) of a job: so much, and so much for every MB of its input; more at a further attempt."""
-    return lambda wildcards, input, attempt: int((base + per_mb * input.size_mb) * 1.5 ** (attempt - 1))
+    own = SNAKEMAKE + base
+    return lambda wildcards, input, attempt: int((own + per_mb * size(wildcards, input)) * 1.5 ** (attempt - 1))
 
 
-def minutes(base, per_mb):
+def minutes(base, per_mb, size=size_mb):
     """Return the run time (minutes) of a job, likewise."""
-    return lambda wildcards, input, attempt: int((base + per_mb * input.size_mb) * 2 ** (attempt - 1) + 1)
+    return lambda wildcards, input, attempt: int((base + per_mb * size(wildcards, input)) * 2 ** (attempt - 1) + 1)
 
 
 def canonical(content):

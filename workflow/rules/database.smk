@@ -31,6 +31,16 @@ def expected_runs(wildcards, input):
     )
 
 
+def runs_mb(wildcards, input):
+    """Return the size (MB) of all runs: what a load reads. Its input is manifests, which say nothing of that."""
+    return sum(file.stat().st_size for file in Path("results/runs").glob("*/*.parquet")) / 1e6
+
+
+def database_mb(wildcards, input):
+    """Return the size (MB) of the database: what figures, tables and the report read. Their input is its summary."""
+    return DATABASE.stat().st_size / 1e6 if DATABASE.is_file() else 0
+
+
 rule load:
     input:
         loaded_files,
@@ -46,8 +56,8 @@ rule load:
     benchmark:
         "results/benchmark/load.tsv"
     resources:
-        mem_mb=memory(2000, 2),
-        runtime=minutes(5, 0.1),
+        mem_mb=memory(800, 4, runs_mb),
+        runtime=minutes(5, 0.01, runs_mb),
     message:
         "load {params.database}"
     shell:

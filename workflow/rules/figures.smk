@@ -46,6 +46,11 @@ rule figure:
         code=fingerprint("figure"),
     log:
         "results/log/figure/{study}/{log}-{figure}.log",
+    benchmark:
+        "results/benchmark/figure/{study}/{log}-{figure}.tsv"
+    resources:
+        mem_mb=memory(600, 0.1, database_mb),
+        runtime=minutes(3, 0.005, database_mb),
     message:
         "figure {wildcards.figure} of {wildcards.study}, {wildcards.log}"
     shell:
@@ -73,6 +78,11 @@ rule sweep_figure:
         code=fingerprint("figure"),
     log:
         "results/log/figure/{study}/{workload}+{sweep}.log",
+    benchmark:
+        "results/benchmark/figure/{study}/{workload}+{sweep}.tsv"
+    resources:
+        mem_mb=memory(600, 0.1, database_mb),
+        runtime=minutes(3, 0.005, database_mb),
     message:
         "figure {wildcards.workload}+{wildcards.sweep} of {wildcards.study}"
     shell:

@@ -167,8 +167,8 @@ rule generate:
     benchmark:
         "results/benchmark/generate/{log}.tsv"
     resources:
-        mem_mb=1000,
-        runtime=10,
+        mem_mb=memory(500, 0),
+        runtime=minutes(2, 0),
     message:
         "generate {wildcards.log} by {params.model}"
     shell:

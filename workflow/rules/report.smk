@@ -36,6 +36,11 @@ rule report:
         code=fingerprint("report"),
     log:
         "results/log/report.log",
+    benchmark:
+        "results/benchmark/report.tsv"
+    resources:
+        mem_mb=memory(700, 0.4, database_mb),
+        runtime=minutes(5, 0.01, database_mb),
     message:
         "report {output}"
     shell:
@@ -63,6 +68,11 @@ rule tables:
         code=fingerprint("sql"),
     log:
         "results/log/tables.log",
+    benchmark:
+        "results/benchmark/tables.tsv"
+    resources:
+        mem_mb=memory(500, 0.1, database_mb),
+        runtime=minutes(2, 0.005, database_mb),
     message:
         "tables of Snakemake's report"
     shell:

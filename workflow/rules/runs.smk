@@ -37,7 +37,7 @@ rule simulate:
     benchmark:
         "results/benchmark/simulate/{workload}.tsv"
     resources:
-        mem_mb=memory(500, 100),
+        mem_mb=memory(COMPILING, 100),
         runtime=minutes(5, 2),
         runs=lambda wildcards: simulated([wildcards.workload]),
     message:
@@ -83,7 +83,7 @@ rule simulate_replicates:
     benchmark:
         "results/benchmark/simulate/{recipe}.tsv"
     resources:
-        mem_mb=memory(1000, 0),
+        mem_mb=memory(COMPILING, 0),
         runtime=minutes(30, 0),
         runs=lambda wildcards: simulated(replicates_to_simulate(wildcards.recipe)),
     message:
@@ -116,7 +116,7 @@ rule sweep:
         "results/benchmark/sweep/{workload}+{sweep}.tsv"
     threads: 2
     resources:
-        mem_mb=memory(800, 150),
+        mem_mb=memory(COMPILING, 150),
         runtime=minutes(30, 10),
     message:
         "{params.command} {wildcards.workload}+{wildcards.sweep}"
@@ -161,7 +161,7 @@ rule whatif:
     benchmark:
         "results/benchmark/whatif/{study}/{workload}.tsv"
     resources:
-        mem_mb=memory(800, 100),
+        mem_mb=memory(COMPILING, 100),
         runtime=minutes(10, 10),
     message:
         "whatif {wildcards.workload}, {wildcards.study}"

@@ -81,7 +81,7 @@ rule fit:
     benchmark:
         "results/benchmark/fit/{workload}/{fit}.tsv"
     resources:
-        mem_mb=memory(600, 60),
+        mem_mb=memory(400, 60),
         runtime=minutes(2, 0.5),
     message:
         "fit {wildcards.fit} to {wildcards.workload}"
