@@ -34,8 +34,9 @@ GROUP_SIZE = 16
 GROUP = np.dtype([("total", np.int64), ("lowest", np.int64), ("highest", np.int64), ("stale", np.int64)])
 
 #: ``level`` processors are free at ``now``; ``found`` is the level where `earliest` last found a place. The sums of the
-#: changes before the first ``summed`` blocks are known. While reservations move forward, for the ``round``-th time,
-#: none starts after ``latest``; ``seen`` is where the latest of them was found to start.
+#: changes before the first ``summed`` blocks are known. While reservations move forward, so many ``sizes`` of jobs are
+#: remembered, and none starts after ``latest``; ``seen`` is where the latest of them was found to start. The last job
+#: that was asked about, and stays, has ``width`` processors for ``length`` from ``reserved`` on.
 HEAD = np.dtype(
     [
         ("now", np.float64),
@@ -44,21 +45,27 @@ HEAD = np.dtype(
         ("blocks", np.int64),
         ("spare", np.int64),
         ("summed", np.int64),
-        ("round", np.int64),
+        ("sizes", np.int64),
         ("latest", np.float64),
         ("seen", np.float64),
+        ("width", np.int64),
+        ("length", np.float64),
+        ("reserved", np.float64),
     ]
 )
 
 #: What is known, in a round, of jobs of one size: before ``time`` there is no place for them, but for places that were
-#: made since, which all end after ``freed``.
+#: made since, which all end after ``freed``. ``hashed`` is where it is found.
 SIZE_OF_JOBS = np.dtype(
-    [("width", np.int64), ("length", np.float64), ("time", np.float64), ("freed", np.float64), ("round", np.int64)]
+    [("width", np.int64), ("length", np.float64), ("time", np.float64), ("freed", np.float64), ("hashed", np.int64)]
 )
 
-#: As many sizes are remembered, if as many jobs wait: short queues are searched sooner than remembered.
-SIZES = 64
+#: As many sizes are remembered, if as many jobs wait: short queues are searched sooner than remembered. They are found
+#: by hashing.
+SIZES = 256
 LONG_QUEUE = 256
+_HASH_BITS = 10
+_HASH_PLACES = 1 << _HASH_BITS
 
 
 class Availability(NamedTuple):
@@ -71,6 +78,7 @@ class Availability(NamedTuple):
     groups: np.ndarray
     sums: np.ndarray  # of the changes before each block, as far as they are known
     sizes: np.ndarray
+    hashed: np.ndarray  # by a hash of a size, which of the sizes it is; what is wrong is not pointed back to
 
 
 def new_profile(processors: int, changes: int) -> Availability:
@@ -90,6 +98,7 @@ def new_profile(processors: int, changes: int) -> Availability:
         groups=np.ones(rows // GROUP_SIZE + 1, GROUP),
         sums=np.empty(rows, np.int64),
         sizes=np.zeros(SIZES, SIZE_OF_JOBS),
+        hashed=np.zeros(_HASH_PLACES, np.int64),
     )
 
 
@@ -368,7 +377,8 @@ def earliest(profile: Availability, width: int, length: float, before: float) ->
 def begin_round(profile: Availability, jobs: int) -> None:
     """Let reservations of so many jobs move forward: forget where they did not fit, since something was freed."""
     head = profile.head[0]
-    head.round += 1
+    head.sizes = 0
+    head.width = 0
     head.latest = head.seen if jobs >= LONG_QUEUE else -np.inf
     head.seen = -np.inf
 
@@ -452,28 +462,63 @@ def _most_free(profile: Availability, begin: float, end: float) -> int:
 
 
 @inlined
+def _remembered(profile: Availability, width: int, length: float) -> int:
+    """Return which of the sizes is that of a job, a new one if it must be; -1 if there are too many."""
+    head = profile.head[0]
+    place = ((0x9E3779B1 * ((width << 32) + int(length))) >> 20) & (_HASH_PLACES - 1)
+    while True:
+        known = profile.hashed[place]
+        if known >= head.sizes or profile.sizes[known].hashed != place:
+            break
+        if profile.sizes[known].width == width and profile.sizes[known].length == length:
+            return known
+        place = (place + 1) & (_HASH_PLACES - 1)
+    if head.sizes == SIZES:
+        return -1
+    known = head.sizes
+    head.sizes += 1
+    profile.hashed[place] = known
+    size = profile.sizes[known]
+    size.hashed = place
+    size.width = width
+    size.length = length
+    size.time = -np.inf
+    size.freed = np.inf
+    return known
+
+
+@inlined
 def earlier(profile: Availability, width: int, length: float, reserved: float) -> float:
     """
     Return the earliest place of a job that has a reservation, which is in the profile; ``reserved`` if it has that.
 
     There are two ways to come forward: to a place that ends before the reservation begins, or by pushing the
     reservation into a gap right before it. In a round most jobs fail, and the many jobs of one size fail in the first
-    way at the same place, which is remembered; the second is seen where the reservation begins.
+    way at the same place, which is remembered; the second is seen where the reservation begins. Jobs that were
+    submitted together often have the same size and reservation: what was found for one is true of the next.
     """
+    head = profile.head[0]
+    if head.width == width and head.reserved == reserved and head.length == length:
+        return reserved
+    time = _earlier(profile, width, length, reserved)
+    head.width = width if time == reserved else 0
+    head.length = length
+    head.reserved = reserved
+    return time
+
+
+@lean
+def _earlier(profile: Availability, width: int, length: float, reserved: float) -> float:
     head = profile.head[0]
     head.seen = max(head.seen, reserved)
     if reserved <= head.now:
         return reserved
     if reserved > head.latest:  # nothing is remembered
         return earliest(profile, width, length, reserved)
-    size = profile.sizes[(31 * width + int(length)) & (SIZES - 1)]
-    if size.round != head.round or size.width != width or size.length != length:
-        if size.round == head.round:
-            return earliest(profile, width, length, reserved)
-        size.round = head.round
-        size.width = width
-        size.length = length
-        size.time = -np.inf
+    known = _remembered(profile, width, length)
+    if known < 0:
+        return earliest(profile, width, length, reserved)
+    size = profile.sizes[known]
     if size.time + length <= reserved or size.freed < reserved:
         size.time = earliest(profile, width, length, head.latest)
         size.freed = np.inf
@@ -489,7 +534,7 @@ def note_freed(profile: Availability, begin: float, end: float) -> None:
     if begin >= head.latest:
         return
     most = _most_free(profile, begin, end)
-    for place in range(SIZES):
+    for place in range(head.sizes):
         size = profile.sizes[place]
         if size.width <= most:
             size.freed = min(size.freed, begin)
