@@ -321,9 +321,7 @@ def test_bad_centres_are_named():
 
 
 # Otherwise only kernels call them. What is kept on disk of that has no way in from Python.
-pass_by, earliest, note_freed = (
-    numba.njit(one.py_func, _nrt=False) for one in (profile.pass_by, profile.earliest, profile.note_freed)
-)
+pass_by, earliest = (numba.njit(one.py_func, _nrt=False) for one in (profile.pass_by, profile.earliest))
 
 
 def require_sound(free: profile.Availability) -> int:
@@ -388,48 +386,75 @@ def test_the_profile_finds_what_a_scan_of_all_changes_finds():
     assert most > profile.GROUP_SIZE + 1
 
 
-def test_a_round_of_moves_finds_what_a_search_for_each_job_finds():
-    rng = random.Random(5)
-    machine = 40
-    sizes = [(rng.choice([1, 2, 8, 40]), float(rng.choice([5, 20, 60, 300]))) for _ in range(9)]
-    free = profile.new_profile(machine, 4000)
+def changes_of(free: profile.Availability) -> list[tuple[float, int]]:
+    blocks = free.blocks[: int(free.head["blocks"][0])]
+    return [(-math.inf, int(free.head["level"][0]))] + [
+        (float(time), int(change)) for block in blocks for time, change in free.changes[block["row"]][: block["count"]]
+    ]
+
+
+@pytest.mark.parametrize("machine", [40, 100])
+def test_a_round_of_moves_finds_what_a_search_for_each_job_finds(machine: int):
+    # Jobs come in bursts of one size, as those that move together, or each to where the one before it was.
+    rng = random.Random(machine)
+    sizes = [(1, 300.0)] * 9 + [(rng.choice([1, 2, 3, machine]), float(rng.choice([5, 20, 60, 300]))) for _ in range(9)]
+    free, plain = profile.new_profile(machine, 4000), profile.new_profile(machine, 4000)
     count = profile.LONG_QUEUE + 20
-    moved = failed = 0
+    moved = failed = together = followed = joined = waited = 0
+    running: list[list[float]] = []
 
-    def change(start: float, end: float, width: int) -> None:
-        profile.add(free, start, width)
-        profile.add(free, end, -width)
+    def change(where: profile.Availability, start: float, end: float, width: int) -> None:
+        profile.add(where, start, width)
+        profile.add(where, end, -width)
 
-    pass_by(free, 0.0)
-    jobs: list[list[float]] = []  # width, length, start of the reservation, in order of the queue
+    for each in (free, plain):
+        pass_by(each, 0.0)
+    # Width, length, start of the reservation, in order of the queue; at first the machine is full.
+    jobs: list[list[float]] = [[1, float(rng.randint(1, 300)), 0.0] for _ in range(machine)]
+    for _, length, _ in jobs:
+        for each in (free, plain):
+            change(each, 0.0, length, -1)
     for turn in range(60):
         now = 2.0 * turn
-        pass_by(free, now)
-        running = [job for job in jobs if job[2] <= now < job[2] + job[1]]
+        for each in (free, plain):
+            pass_by(each, now)
+        running = [job for job in [*running, *jobs] if job[2] <= now < job[2] + job[1]]
         jobs = [job for job in jobs if job[2] > now]
-        for width, length in [rng.choice(sizes) for _ in range(count - len(jobs))]:
-            start = earliest(free, width, length, math.inf)
-            change(start, start + length, -width)
-            jobs.append([width, length, start])
-            free.head["seen"] = max(free.head["seen"][0], start)
-        for width, length, start in rng.sample(running, min(2, len(running))):  # these end early
-            change(now, start + length, int(width))
+        while len(jobs) < count:
+            width, length = rng.choice(sizes)
+            for _ in range(rng.choice([1, 1, 4, 30])):
+                start = earliest(plain, width, length, math.inf)
+                for each in (free, plain):
+                    change(each, start, start + length, -width)
+                jobs.append([width, length, start])
+                free.head["seen"] = max(free.head["seen"][0], start)
+        rng.shuffle(running)
+        for width, length, start in [running.pop() for _ in range(min(2, len(running)))]:  # these end early
+            for each in (free, plain):
+                change(each, now, start + length, int(width))
         profile.begin_round(free, len(jobs))
         for job in jobs:
             width, length, start = int(job[0]), job[1], job[2]
-            expected = earliest(free, width, length, start)
-            found = profile.earlier(free, width, length, start)
-            assert found == expected, (turn, job)
-            if found < start:
-                change(start, start + length, width)
-                change(found, found + length, -width)
-                note_freed(free, max(start, found + length), start + length)
-                job[2] = found
-            moved += found < start
-            failed += found == start
+            before = (int(free.head["moves"][0]), int(free.moves["count"].sum()))
+            expected = earliest(plain, width, length, start)
+            assert profile.move(free, width, length, start) == expected, (turn, job)
+            after = (int(free.head["moves"][0]), int(free.moves["count"].sum()))
+            if expected < start:
+                change(plain, start, start + length, width)
+                change(plain, expected, expected + length, -width)
+                job[2] = expected
+                together += after[0] == before[0] and after[1] == before[1] + 1
+                followed += after[0] == 2 and before[0] == 1
+                joined += after[0] == before[0] == 2 and after[1] != before[1] + 1
+            waited += expected == start and after[0] > 0
+            moved += expected < start
+            failed += expected == start
+        profile.end_round(free)
         require_sound(free)
+        assert changes_of(free) == changes_of(plain)
     assert moved > 300
     assert failed > 3000
+    assert min(together, followed, joined, waited) > 30, (together, followed, joined, waited)
 
 
 # -- real logs

@@ -117,6 +117,11 @@ def move_forward(state: Any, item: int, now: float) -> None:
     raise NotImplementedError
 
 
+def close_round(state: Any) -> None:
+    """End that."""
+    raise NotImplementedError
+
+
 def renew(state: Any, now: float) -> None:
     """Make the plan of the running jobs anew; there are no reservations."""
     raise NotImplementedError

@@ -12,6 +12,7 @@ from swflow.scheduling.engine.machine import (
     STANDING,
     can_begin,
     can_start,
+    close_round,
     drop,
     find,
     free_now,
@@ -244,7 +245,9 @@ def _compress(state: State, now: float) -> None:
             item = state.line[0].job
             waiting = heap.pop(state.line, waiting)
         else:
-            rank = following(queue.nodes, queue.levels, rank + 1, NOBODY - 1, 0, 0.0, 0.0)
+            rank += 1
+            if rank == state.jobs.size or queue.nodes[rank].width == NOBODY:  # the next one is seldom far
+                rank = following(queue.nodes, queue.levels, rank, NOBODY - 1, 0, 0.0, 0.0)
             if rank < 0:
                 break
             item = queue.job_at[rank]
@@ -258,6 +261,7 @@ def _compress(state: State, now: float) -> None:
             move_forward(state, item, now)
             if state.jobs[item].reserved != before:
                 _note(state, item, state.jobs[item].reserved)
+    close_round(state)
 
 
 @inlined

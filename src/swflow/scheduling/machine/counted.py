@@ -11,9 +11,9 @@ from swflow.scheduling.machine.profile import (
     Availability,
     add,
     begin_round,
-    earlier,
     earliest,
-    note_freed,
+    end_round,
+    move,
     pass_by,
     refresh,
 )
@@ -232,12 +232,12 @@ def _open_round(state: State) -> None:
 @inlined
 def _move_count(state: State, item: int, now: float) -> None:
     job = state.jobs[item]
-    before, time = job.reserved, earlier(state.free, job.processors, job.planned, job.reserved)
-    if time < before:
-        _free_span(state, item)
-        job.reserved = time
-        _take_span(state, item)
-        note_freed(state.free, max(before, time + job.planned), before + job.planned)
+    job.reserved = move(state.free, job.processors, job.planned, job.reserved)
+
+
+@inlined
+def _close_round(state: State) -> None:
+    end_round(state.free)
 
 
 @inlined
@@ -272,6 +272,7 @@ COUNTED: dict[Any, Any] = {
     asked.let_go: _free_span,
     asked.open_round: _open_round,
     asked.move_forward: _move_count,
+    asked.close_round: _close_round,
     asked.renew: _no_table,
     asked.can_begin: _count_can_begin,
     asked.serve_in_table: _no_table,

@@ -944,6 +944,7 @@ PLACED: dict[Any, Any] = {
     asked.let_go: _let_places_go,
     asked.open_round: _nothing_remembered,
     asked.move_forward: _move_places_forward,
+    asked.close_round: _nothing_remembered,
     asked.renew: _plan_running,
     asked.can_begin: _places_can_begin,
     asked.serve_in_table: _serve_table,

@@ -36,7 +36,8 @@ GROUP = np.dtype([("total", np.int64), ("lowest", np.int64), ("highest", np.int6
 #: ``level`` processors are free at ``now``; ``found`` is the level where `earliest` last found a place. The sums of the
 #: changes before the first ``summed`` blocks are known. While reservations move forward, so many ``sizes`` of jobs are
 #: remembered, and none starts after ``latest``; ``seen`` is where the latest of them was found to start. The last job
-#: that was asked about, and stays, has ``width`` processors for ``length`` from ``reserved`` on.
+#: that was asked about had ``width`` processors for ``length``, ``reserved`` for it from then on; ``again`` more of its
+#: kind can go to ``target`` as it did (-1: it stays, as they do). So many ``moves`` are only counted.
 HEAD = np.dtype(
     [
         ("now", np.float64),
@@ -51,6 +52,22 @@ HEAD = np.dtype(
         ("width", np.int64),
         ("length", np.float64),
         ("reserved", np.float64),
+        ("target", np.float64),
+        ("again", np.int64),
+        ("moves", np.int64),
+    ]
+)
+
+#: Moves that the profile does not know of yet: ``count`` jobs of one size went from a time to an earlier one; right
+#: before the former ``level`` processors are free by the profile.
+MOVES = np.dtype(
+    [
+        ("width", np.int64),
+        ("length", np.float64),
+        ("from_time", np.float64),
+        ("to_time", np.float64),
+        ("level", np.int64),
+        ("count", np.int64),
     ]
 )
 
@@ -61,11 +78,11 @@ SIZE_OF_JOBS = np.dtype(
 )
 
 #: As many sizes are remembered, if as many jobs wait: short queues are searched sooner than remembered. They are found
-#: by hashing.
+#: by hashing: the first bits of a product with the golden ratio.
 SIZES = 256
 LONG_QUEUE = 256
 _HASH_BITS = 10
-_HASH_PLACES = 1 << _HASH_BITS
+_GOLDEN = 0x9E3779B97F4A7C15 - (1 << 64)
 
 
 class Availability(NamedTuple):
@@ -78,7 +95,8 @@ class Availability(NamedTuple):
     groups: np.ndarray
     sums: np.ndarray  # of the changes before each block, as far as they are known
     sizes: np.ndarray
-    hashed: np.ndarray  # by a hash of a size, which of the sizes it is; what is wrong is not pointed back to
+    hashed: np.ndarray  # which size is found there, if it says so itself
+    moves: np.ndarray  # one kind, or another as well that went to where the first was
 
 
 def new_profile(processors: int, changes: int) -> Availability:
@@ -98,7 +116,8 @@ def new_profile(processors: int, changes: int) -> Availability:
         groups=np.ones(rows // GROUP_SIZE + 1, GROUP),
         sums=np.empty(rows, np.int64),
         sizes=np.zeros(SIZES, SIZE_OF_JOBS),
-        hashed=np.zeros(_HASH_PLACES, np.int64),
+        hashed=np.zeros(1 << _HASH_BITS, np.int64),
+        moves=np.zeros(2, MOVES),
     )
 
 
@@ -379,6 +398,7 @@ def begin_round(profile: Availability, jobs: int) -> None:
     head = profile.head[0]
     head.sizes = 0
     head.width = 0
+    head.moves = 0
     head.latest = head.seen if jobs >= LONG_QUEUE else -np.inf
     head.seen = -np.inf
 
@@ -410,33 +430,43 @@ def _block_before(profile: Availability, time: float) -> int:
     return low
 
 
-@inlined
-def _free_since(profile: Availability, width: int, time: float) -> float:
-    """Return since when so many processors are free without a break up to a time; the time itself if they are not."""
+@lean
+def _free_since(profile: Availability, width: int, time: float, least: float) -> tuple[float, int, int]:
+    """
+    Return since when so many processors are free without a break up to a time; the time itself if they are not.
+
+    What is before ``least`` is not looked at; it is returned if they are free since then. Besides, how many are free
+    right before the time, and the fewest that are free in between.
+    """
     head = profile.head[0]
     place = _block_before(profile, time)
     if place < 0:
-        return head.now if head.level >= width else time
+        since = max(head.now, least) if head.level >= width else time
+        return since, head.level, head.level
     level = _level_before(profile, place)
     block = profile.blocks[place]
     if block.stale == 0 and level < width and level + block.highest < width:
-        return time
+        return time, 0, 0
     row = profile.changes[block.row]
     k = 0
     while k < block.count and row[k].time < time:
         level += row[k].change
         k += 1
+    last = fewest = level
     if level < width:
-        return time
+        return time, last, fewest
     while True:
         while k > 0:
             k -= 1
+            if row[k].time <= least:
+                return least, last, fewest
             level -= row[k].change
             if level < width:
-                return row[k].time
+                return row[k].time, last, fewest
+            fewest = min(fewest, level)
         place -= 1
         if place < 0:
-            return head.now
+            return max(head.now, least), last, fewest
         row = profile.changes[profile.blocks[place].row]
         k = profile.blocks[place].count
 
@@ -465,14 +495,15 @@ def _most_free(profile: Availability, begin: float, end: float) -> int:
 def _remembered(profile: Availability, width: int, length: float) -> int:
     """Return which of the sizes is that of a job, a new one if it must be; -1 if there are too many."""
     head = profile.head[0]
-    place = ((0x9E3779B1 * ((width << 32) + int(length))) >> 20) & (_HASH_PLACES - 1)
+    last = (1 << _HASH_BITS) - 1
+    place = ((_GOLDEN * (31 * width + int(length))) >> (64 - _HASH_BITS)) & last
     while True:
         known = profile.hashed[place]
         if known >= head.sizes or profile.sizes[known].hashed != place:
             break
         if profile.sizes[known].width == width and profile.sizes[known].length == length:
             return known
-        place = (place + 1) & (_HASH_PLACES - 1)
+        place = (place + 1) & last
     if head.sizes == SIZES:
         return -1
     known = head.sizes
@@ -487,48 +518,8 @@ def _remembered(profile: Availability, width: int, length: float) -> int:
     return known
 
 
-@inlined
-def earlier(profile: Availability, width: int, length: float, reserved: float) -> float:
-    """
-    Return the earliest place of a job that has a reservation, which is in the profile; ``reserved`` if it has that.
-
-    There are two ways to come forward: to a place that ends before the reservation begins, or by pushing the
-    reservation into a gap right before it. In a round most jobs fail, and the many jobs of one size fail in the first
-    way at the same place, which is remembered; the second is seen where the reservation begins. Jobs that were
-    submitted together often have the same size and reservation: what was found for one is true of the next.
-    """
-    head = profile.head[0]
-    if head.width == width and head.reserved == reserved and head.length == length:
-        return reserved
-    time = _earlier(profile, width, length, reserved)
-    head.width = width if time == reserved else 0
-    head.length = length
-    head.reserved = reserved
-    return time
-
-
 @lean
-def _earlier(profile: Availability, width: int, length: float, reserved: float) -> float:
-    head = profile.head[0]
-    head.seen = max(head.seen, reserved)
-    if reserved <= head.now:
-        return reserved
-    if reserved > head.latest:  # nothing is remembered
-        return earliest(profile, width, length, reserved)
-    known = _remembered(profile, width, length)
-    if known < 0:
-        return earliest(profile, width, length, reserved)
-    size = profile.sizes[known]
-    if size.time + length <= reserved or size.freed < reserved:
-        size.time = earliest(profile, width, length, head.latest)
-        size.freed = np.inf
-        if size.time + length <= reserved:
-            return size.time
-    return _free_since(profile, width, reserved)
-
-
-@lean
-def note_freed(profile: Availability, begin: float, end: float) -> None:
+def _note_freed(profile: Availability, begin: float, end: float) -> None:
     """Note that there may be places for jobs again where processors have become free in this round."""
     head = profile.head[0]
     if begin >= head.latest:
@@ -538,3 +529,141 @@ def note_freed(profile: Availability, begin: float, end: float) -> None:
         size = profile.sizes[place]
         if size.width <= most:
             size.freed = min(size.freed, begin)
+
+
+@lean
+def _change_place(profile: Availability, width: int, length: float, from_time: float, to_time: float) -> None:
+    """Let processors be taken from a time on, and no longer from another, later one on, each time for a length."""
+    if from_time < np.inf:
+        add(profile, from_time, width)
+        add(profile, from_time + length, -width)
+    add(profile, to_time, -width)
+    add(profile, to_time + length, width)
+    _note_freed(profile, max(from_time, to_time + length), from_time + length)
+
+
+@lean
+def _tell(profile: Availability) -> None:
+    """Tell the profile of the moves that it does not know of."""
+    head = profile.head[0]
+    for k in range(head.moves):
+        moved = profile.moves[k]
+        _change_place(profile, moved.count * moved.width, moved.length, moved.from_time, moved.to_time)
+    head.moves = 0
+
+
+@inlined
+def _count_move(profile: Availability, time: float, level: int, fewest: int) -> None:
+    """Count the move of the job that is asked about, into a gap; all of its kind for whom there is room can follow."""
+    head = profile.head[0]
+    moved = profile.moves[head.moves]
+    head.moves += 1
+    moved.width = head.width
+    moved.length = head.length
+    moved.from_time = head.reserved
+    moved.to_time = time
+    moved.level = level
+    moved.count = 1
+    head.target = time
+    head.again = fewest // head.width - 1
+
+
+@inlined
+def _beside_moves(profile: Availability, width: int, length: float, reserved: float) -> float:
+    """
+    Return where a job moves that has no place which ends before its reservation; NaN if the profile has to be told.
+
+    Until the first place to which jobs moved ends, fewer processors are free than the profile says: from there to where
+    they were. From then on there are more.
+    """
+    head = profile.head[0]
+    first, last = profile.moves[0], profile.moves[head.moves - 1]
+    if reserved > first.to_time + first.length:
+        return np.nan
+    follows = width == last.width and length == last.length and reserved > last.from_time
+    since, level, fewest = _free_since(profile, width, reserved, last.from_time if follows else reserved)
+    if level < width:
+        return reserved
+    if not follows:
+        return np.nan
+    if since > last.from_time:
+        _tell(profile)
+    else:
+        if last.level - last.count * width >= width or (head.moves == 2 and first.count != last.count):
+            return np.nan
+        if head.moves == 2:  # as many went on from where the others had come to: it is as if these had moved at once
+            first.from_time = last.from_time
+            first.level = last.level
+            head.moves = 1
+    _count_move(profile, since, level, fewest)
+    return since
+
+
+@inlined
+def move(profile: Availability, width: int, length: float, reserved: float) -> float:
+    """
+    Move a reservation to its earliest place, and return the start of that; ``reserved`` if it stays.
+
+    There are two ways to come forward: to a place that ends before the reservation begins, or by pushing the
+    reservation into a gap right before it. In a round most jobs fail, and the many jobs of one size fail in the first
+    way at the same place, which is remembered; the second is seen where the reservation begins.
+
+    Jobs that were submitted together have one size, and often one reservation: what was found for one is true of the
+    next, as long as there is room. Often each of them moves to where the one before it was. So moves of the second kind
+    are counted, and the profile is told of them as late as can be: see `end_round`.
+    """
+    head = profile.head[0]
+    if head.width == width and head.reserved == reserved and head.length == length:
+        if head.again < 0:
+            return reserved
+        if head.again > 0:
+            head.again -= 1
+            profile.moves[head.moves - 1].count += 1
+            return head.target
+    return _move(profile, width, length, reserved)
+
+
+@lean
+def _move(profile: Availability, width: int, length: float, reserved: float) -> float:
+    """Move a reservation that is not like the last one."""
+    head = profile.head[0]
+    head.seen = max(head.seen, reserved)
+    head.width = width
+    head.length = length
+    head.reserved = reserved
+    head.again = -1
+    if reserved <= head.now:
+        return reserved
+    known = _remembered(profile, width, length) if reserved <= head.latest else -1
+    if known >= 0:
+        size = profile.sizes[known]
+        is_known = size.time + length > reserved and size.freed >= reserved
+        if is_known and head.moves > 0:
+            time = _beside_moves(profile, width, length, reserved)
+            if not np.isnan(time):
+                return time
+        if head.moves > 0:
+            _tell(profile)
+            is_known = size.time + length > reserved and size.freed >= reserved
+        if not is_known:
+            size.time = earliest(profile, width, length, head.latest)
+            size.freed = np.inf
+        if size.time + length > reserved:
+            time, level, fewest = _free_since(profile, width, reserved, -np.inf)
+            if time < reserved:
+                _count_move(profile, time, level, fewest)
+            return time
+        time = size.time
+    else:
+        _tell(profile)
+        time = earliest(profile, width, length, reserved)
+    if time < reserved:
+        head.width = 0
+        _change_place(profile, width, length, reserved, time)
+    return time
+
+
+@inlined
+def end_round(profile: Availability) -> None:
+    """Let the profile be right again."""
+    _tell(profile)
