@@ -283,13 +283,17 @@ def load_curve_chart(lines: Mapping[str, Sequence[tuple[Any, ...]]], title: str)
     return finished_figure(data, [beside(*panels, spacing=18, color="independent")], title, LOAD_CURVE_CAPTION)
 
 
+#: Names of more characters than this stand in one column: several would be wider than the panel.
+_LONG_NAME = 24
+
+
 def _run_colour(names: Sequence[str], legend: bool, columns: int = 2) -> alt.Color:
     """Return the colours of runs, the same in all panels, explained above the first, in as many columns as fit."""
     colours = [RUN_COLOURS[place % len(RUN_COLOURS)] for place in range(len(names))]
     key = alt.Legend(
         title=None,
         orient="top",
-        columns=columns,
+        columns=columns if max(map(len, names), default=0) <= _LONG_NAME else 1,
         labelLimit=280,
         symbolType="stroke",
         symbolStrokeWidth=3,

@@ -56,6 +56,16 @@
     if (b === null || b === undefined) return direction === "asc" ? -1 : 1;
     return typeof a === "number" && typeof b === "number" ? a - b : String(a) < String(b) ? -1 : 1;
   };
+  // A recipe that is too long leaves out steps in the middle: the last ones tell it from others.
+  function recipe(text, most) {
+    if (text.length <= most || !/^[^\s+]+\+\S+$/.test(text)) return text;
+    const [log, ...steps] = text.split("+");
+    let end = steps.pop();
+    while (steps.length && `${log}+…+${steps.at(-1)}+${end}`.length <= most) end = `${steps.pop()}+${end}`;
+    if (!steps.length) return text;
+    return `${log}+…+${end}`.length <= most ? `${log}+…+${end}` : `…+${end}`;
+  }
+  const widest = () => innerWidth < 700 ? 20 : 38;
   function buildTable(block) {
     const about = dataOf(block), grid = block.querySelector(".grid");
     const rows = about.rows.map(row => Object.fromEntries(row.map((value, place) => [`c${place}`, value])));
@@ -64,8 +74,9 @@
       hozAlign: kind === "text" ? "left" : "right", headerHozAlign: kind === "text" ? "left" : "right",
       formatter: cell => {
         const value = cell.getValue(), text = document.createElement("span");
-        text.textContent = written(kind, value);
+        text.textContent = kind === "text" ? recipe(written(kind, value), widest()) : written(kind, value);
         if (kind === "seconds") text.title = exact(kind, value);
+        else if (text.textContent.includes("…")) text.title = value;
         return text;
       },
       maxInitialWidth: place === 0 ? (innerWidth < 700 ? 170 : 300) : 340, minWidth: 60,
@@ -148,7 +159,7 @@
       table.append(headed("workload", columns.map(([name]) => name)), body);
       for (const [row, index] of rows) {
         const line = element("tr");
-        line.append(element("th", row.name, {scope: "row", title: row.name}));
+        line.append(element("th", recipe(row.name, widest()), {scope: "row", title: row.name}));
         const values = columns.map(([, column]) => at(index, column));
         const known = values.filter(Boolean).map(([mean]) => mean);
         const best = known.length > 1 ? (measure.best === "low" ? Math.min : Math.max)(...known) : null;
