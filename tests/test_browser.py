@@ -166,6 +166,21 @@ def test_the_matrix_changes_its_measure(browser, site):
         assert tab.page.locator(".matrix td.best").count() >= 1
 
 
+@pytest.mark.parametrize(
+    ("text", "most", "shown"),
+    [
+        ("SDSC-SP2+ran", 20, "SDSC-SP2+ran"),
+        ("SDSC-SP2+completed+first-10000+memory-high", 34, "SDSC-SP2+…+first-10000+memory-high"),
+        ("SDSC-SP2+completed+first-10000+memory-high", 33, "SDSC-SP2+…+memory-high"),
+        ("SDSC-SP2+completed+first-10000+memory-high", 20, "…+memory-high"),
+        ("a sentence with 3+4 in it, longer than that", 20, "a sentence with 3+4 in it, longer than that"),
+    ],
+)
+def test_a_long_recipe_leaves_out_steps_in_the_middle(browser, site, text, most, shown):
+    with Tab(browser, site / "site/index.html") as tab:
+        assert tab.page.evaluate("([text, most]) => swflowReport.recipe(text, most)", [text, most]) == shown
+
+
 def test_pointing_at_a_cell_tells_its_count_and_brushing_chooses_jobs(browser, site):
     with Tab(browser, site / "site/studies/one.html") as tab:
         figure = tab.page.locator("figure.block", has=tab.page.get_by_text("performance against load")).first

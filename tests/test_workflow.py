@@ -341,7 +341,7 @@ def test_real_logs_from_fetch_to_report(tmp_path, traces):
     )
     assert scaled == [(pytest.approx(0, abs=0.03), 6)]
     page = (tmp_path / "archive/results/report/studies/conventions.html").read_text()
-    assert "published values, estimates below run times moves ours furthest for" in page
+    assert "Ours is moved furthest by estimates below run times for" in page
 
 
 def test_logs_of_ones_own_in_the_config(tmp_path):

@@ -1,7 +1,6 @@
 """Charts of load and performance: heatmaps, bubble plots and differences, of counts that are binned already."""
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -126,18 +125,15 @@ def heatmap_chart(blocks: Sequence[Block], title: str, *, interactive: bool = Fa
     D. Krakov, D. G. Feitelson, "High-resolution analysis of parallel job workloads", JSSPP 2012, Figures 2 to 12.
     """
     brush = alt.selection_interval(name="loads", encodings=["x"])
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Automatically deduplicated selection")  # that is what is meant
-        data = FigureData()
-        rows = [
-            _heatmap_row(data, block, measure, brush if interactive else None)
-            for block in blocks
-            for measure in block.panels
-        ]
-        more = INTERACTIVE_CAPTION if interactive else ""
-        return finished_figure(
-            data, [*rows, _key(["cell", "half", "most", "bubble", "mean"])], title, HEATMAP_CAPTION, more
-        )
+    data = FigureData()
+    rows = [
+        _heatmap_row(data, block, measure, brush if interactive else None)
+        for block in blocks
+        for measure in block.panels
+    ]
+    key = _key(["cell", "half", "most", "bubble", "mean"])
+    more = INTERACTIVE_CAPTION if interactive else ""
+    return finished_figure(data, [*rows, key], title, HEATMAP_CAPTION, more)
 
 
 def _heatmap_row(data: FigureData, block: Block, measure: str, brush: Any) -> dict[str, Any]:

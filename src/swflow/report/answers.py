@@ -183,17 +183,16 @@ def conventions(decisive: Mapping[str, int], inside: int, count: int) -> str:
 
     Examples
     --------
-    >>> conventions({"ties": 1, "cancelled jobs": 5}, 2, 9)
-    'Of 9 published values, cancelled jobs moves ours furthest for 5 and ties for 1. 2 lie within the range of ours.'
+    >>> conventions({"ties": 1, "flurries": 5}, 2, 9)
+    'Ours is moved furthest by flurries for 5 of 9 published values and by ties for 1. 2 of them lie in its range.'
     >>> conventions({}, 0, 9)
-    'Of 9 published values, no convention moves ours. None lie within the range of ours.'
+    'No convention moves ours for any of 9 published values. None of them lie in its range.'
     """
     order = sorted(decisive, key=lambda name: (-decisive[name], name))
-    parts = [
-        f"{name} {'' if place else 'moves ours furthest '}for {decisive[name]:,}" for place, name in enumerate(order)
-    ]
-    found = f"Of {count:,} published values, {_and(parts) if parts else 'no convention moves ours'}."
-    return f"{found} {f'{inside:,}' if inside else 'None'} lie within the range of ours." if count else ""
+    of_all = f" of {count:,} published values"
+    parts = [f"by {name} for {decisive[name]:,}{'' if place else of_all}" for place, name in enumerate(order)]
+    found = f"Ours is moved furthest {_and(parts)}." if parts else f"No convention moves ours for any{of_all}."
+    return f"{found} {f'{inside:,}' if inside else 'None'} of them lie in its range." if count else ""
 
 
 def reproduced(compared: int, near: Sequence[int]) -> str:

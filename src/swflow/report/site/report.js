@@ -328,6 +328,7 @@
   document.querySelectorAll(".block.matrix").forEach(buildMatrix);
   document.querySelectorAll(".block.compare").forEach(buildComparison);
   window.swflowReport = {
+    recipe,
     async buildAll() { blocks.filter(block => block.offsetParent).forEach(build); await queue; },
     get figures() { return document.querySelectorAll("figure.block"); },
   };

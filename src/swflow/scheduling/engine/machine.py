@@ -90,7 +90,7 @@ def reserve(state: Any, item: int, now: float) -> None:
 
 
 def unreserve(state: Any, item: int) -> None:
-    """End that."""
+    """End what `open_round` began: whatever was put off is done now."""
     raise NotImplementedError
 
 
@@ -118,7 +118,7 @@ def move_forward(state: Any, item: int, now: float) -> None:
 
 
 def close_round(state: Any) -> None:
-    """End that."""
+    """End what `open_round` began: whatever was put off is done now."""
     raise NotImplementedError
 
 
@@ -151,5 +151,5 @@ def plan(state: Any, item: int) -> None:
 
 
 def drop(state: Any, item: int) -> None:
-    """End that."""
+    """End what `open_round` began: whatever was put off is done now."""
     raise NotImplementedError
