@@ -176,10 +176,11 @@ def test_the_time_of_a_run_is_without_compiling(monkeypatch) -> None:
             general.compile(signature)
             clock[0] += 100
 
-        def __call__(self, *arguments: Any) -> None:
+        def __call__(self, *arguments: Any) -> bool:
             events.append("run")
-            general(*arguments)
+            done = general(*arguments)
             clock[0] += 3
+            return bool(done)
 
     monkeypatch.setattr(simulation, "RUN_COUNTED", Slow())
     monkeypatch.setattr("swflow.runs.time.perf_counter", lambda: clock[0])

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numba.extending import overload
 
+from swflow.scheduling.engine.handle import Handle, part_at
 from swflow.scheduling.engine.queue import Tree
 from swflow.scheduling.engine.state import State
 from swflow.scheduling.engine.usage import Usage
@@ -42,31 +43,22 @@ def _one_of(states: Any, centre: int) -> Any:
 @overload(machine_of, strict=False, jit_options=_JIT_OPTIONS)
 def _machine_of(states: Any, centre: Any) -> Callable[[State, int], State]:
     """Choose when the loop is compiled: a single machine costs nothing."""
-    if states.types[states.fields.index("options")].ndim == 1:
-        return _alone
-    scope: dict[str, Any] = {}
-    exec(f"def of_several(states, centre):\n    return {_part(states, 'states', scope)}\n", scope)
-    of_several: Callable[[State, int], State] = scope["of_several"]
-    return of_several
+    return _one_of_several if states.several else _alone
 
 
 def _alone(states: State, centre: int) -> State:
     return states
 
 
-def _part(kind: Any, path: str, scope: dict[str, Any]) -> str:
-    """Write down how the part of one machine is taken from stacked arrays of a kind; note the classes in it."""
-    common = _COMMON.get(kind.instance_class, ())
-    scope[kind.instance_class.__name__] = kind.instance_class
-    parts = [
-        f"{path}.{name}"
-        if name in common
-        else _part(inner, f"{path}.{name}", scope)
-        if hasattr(inner, "instance_class")
-        else f"{path}.{name}[centre]"
-        for name, inner in zip(kind.fields, kind.types, strict=True)
-    ]
-    return f"{kind.instance_class.__name__}({', '.join(parts)})"
+def _one_of_several(states: State, centre: int) -> State:
+    return part_at(states, centre)  # type: ignore[call-arg]
+
+
+def handle_of(states: State) -> Any:
+    """Return the states of one machine or several for kernels, to which they are what they were."""
+    if states.options.ndim == 1:
+        return Handle([states])
+    return Handle([machine_of(states, centre) for centre in range(len(states.options))], several=True)
 
 
 def stack(states: Sequence[State]) -> State:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from swflow.scheduling.engine.centres import machine_of
-from swflow.scheduling.engine.compiled import entry, inlined
+from swflow.scheduling.engine.compiled import entry, lean
 from swflow.scheduling.engine.followers import Followers, release_followers, take_turn
 from swflow.scheduling.engine.machine import AHEAD, find, room, settle
 from swflow.scheduling.engine.passes import drop_plan, plan_next, plan_queue, serve, soonest_done
@@ -36,27 +36,27 @@ class Arrivals(NamedTuple):
     turn: np.ndarray  # whose turn it is
 
 
-@inlined
+@lean
 def _first_item(arrivals: Arrivals, job: int) -> int:
     if arrivals.followers.line.size > 0:
         return arrivals.followers.line[job]
     return arrivals.first[job] if arrivals.first.size > 0 else job
 
 
-@inlined
+@lean
 def _end_item(arrivals: Arrivals, job: int) -> int:
     if arrivals.followers.line.size > 0:
         return arrivals.followers.line[job] + 1
     return arrivals.first[job + 1] if arrivals.first.size > 0 else job + 1
 
 
-@inlined
+@lean
 def _narrowest(state: State, item: int) -> int:
     """Return the least processors that a job can run on; items come by ascending processors."""
     return state.shapes[item].narrowest if state.options[0].shapes else state.jobs[item].processors
 
 
-@inlined
+@lean
 def _soonest_item(state: State, begin: int, end: int, now: float) -> int:
     """Return the item from ``begin`` to before ``end`` that would complete first by the profile."""
     chosen = begin
@@ -72,14 +72,14 @@ def _soonest_item(state: State, begin: int, end: int, now: float) -> int:
     return chosen
 
 
-@inlined
+@lean
 def _choose(state: State, begin: int, end: int, now: float) -> int:
     """Return the item from ``begin`` to before ``end`` that would complete first if it were planned after the queue."""
     plan_queue(state, now)
     return _soonest_item(state, begin, end, now)
 
 
-@inlined
+@lean
 def _would_start(state: State, begin: int, end: int, now: float) -> float:
     """Return when a job would start if all queued jobs, in order, and then this one got reservations."""
     plan_queue(state, now)
@@ -95,7 +95,7 @@ def _would_start(state: State, begin: int, end: int, now: float) -> float:
     return find(state, item, width, length, now, AHEAD)
 
 
-@inlined
+@lean
 def _next_event(state: State) -> float:
     """Return when something happens at a machine by itself."""
     core = state.now[0]
@@ -109,7 +109,7 @@ def _next_event(state: State) -> float:
     return now
 
 
-@inlined
+@lean
 def _dispatch(states: State, arrivals: Arrivals, job: int, now: float, dispatch: int, turn: int) -> int:
     """Return the machine that a job is sent to, of those that are wide enough; ties go to the first."""
     if dispatch == PARTITION:
@@ -135,7 +135,7 @@ def _dispatch(states: State, arrivals: Arrivals, job: int, now: float, dispatch:
     return chosen
 
 
-@inlined
+@lean
 def _admit(states: State, arrivals: Arrivals, job: int, centre: int, now: float) -> None:
     """Put a job into the queue of a machine; its shape may be chosen first."""
     state = machine_of(states, centre)
@@ -154,7 +154,7 @@ def _admit(states: State, arrivals: Arrivals, job: int, centre: int, now: float)
     plan_next(state, item, now)
 
 
-@inlined
+@lean
 def _happen(state: State, followers: Followers, now: float, completes: bool, opens: bool) -> bool:
     """Let jobs and windows of a machine end; return whether any did."""
     core, per_event = state.now[0], state.options[0].per_event

@@ -90,7 +90,7 @@ def reserve(state: Any, item: int, now: float) -> None:
 
 
 def unreserve(state: Any, item: int) -> None:
-    """End what `open_round` began: whatever was put off is done now."""
+    """End that."""
     raise NotImplementedError
 
 
@@ -151,5 +151,5 @@ def plan(state: Any, item: int) -> None:
 
 
 def drop(state: Any, item: int) -> None:
-    """End what `open_round` began: whatever was put off is done now."""
+    """End that."""
     raise NotImplementedError

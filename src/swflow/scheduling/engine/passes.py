@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from swflow.scheduling.engine import heap
-from swflow.scheduling.engine.compiled import inlined
+from swflow.scheduling.engine.compiled import lean
 from swflow.scheduling.engine.machine import (
     AHEAD,
     PASS,
@@ -44,7 +44,7 @@ from swflow.scheduling.engine.state import (
 )
 
 
-@inlined
+@lean
 def serve(state: State, now: float) -> None:
     """Make one scheduling pass."""
     options, core = state.options[0], state.now[0]
@@ -65,7 +65,7 @@ def serve(state: State, now: float) -> None:
 # -- no backfilling, and lookahead
 
 
-@inlined
+@lean
 def _serve_ahead(state: State, now: float) -> None:
     """Start the head while it fits; reserve for the first that do not; let others start if they delay none."""
     options, core = state.options[0], state.now[0]
@@ -96,7 +96,7 @@ def _serve_ahead(state: State, now: float) -> None:
         state.jobs[state.held[k]].reserved = np.nan
 
 
-@inlined
+@lean
 def _serve_heads(state: State, now: float) -> int:
     """Serve the queue in its order until as many jobs as may have a reservation; return how many have."""
     options, core, queue = state.options[0], state.now[0], state.queue
@@ -141,7 +141,7 @@ def _serve_heads(state: State, now: float) -> int:
     return held
 
 
-@inlined
+@lean
 def soonest_done(state: State, item: int, now: float, where: int) -> int:
     """Return the shape with which a job ends first by what is planned, the narrowest of equals."""
     chosen = -1
@@ -157,14 +157,14 @@ def soonest_done(state: State, item: int, now: float, where: int) -> int:
     return chosen
 
 
-@inlined
+@lean
 def _begin_within(state: State, item: int, now: float) -> None:
     """Start a job and take it out of what is left for others in this pass."""
     begin(state, item, now)
     started(state, item, now)
 
 
-@inlined
+@lean
 def _backfill(state: State, now: float, begin_rank: int, end_rank: int) -> None:
     """Start, in the backfill order, who delays no reservation; ranks are of that order."""
     options, core, steps, tree = state.options[0], state.now[0], state.steps, state.backfill_queue
@@ -195,7 +195,7 @@ def _backfill(state: State, now: float, begin_rank: int, end_rank: int) -> None:
 # -- conservative
 
 
-@inlined
+@lean
 def _serve_conservatively(state: State, now: float) -> None:
     """Give reservations to all; when a job ended early, move them forward, in order of the queue."""
     options, core, queue = state.options[0], state.now[0], state.queue
@@ -229,7 +229,7 @@ def _serve_conservatively(state: State, now: float) -> None:
                 begin(state, item, now)
 
 
-@inlined
+@lean
 def _compress(state: State, now: float) -> None:
     """Move every reservation to its earliest place, in order of the queue."""
     options, queue = state.options[0], state.queue
@@ -264,7 +264,7 @@ def _compress(state: State, now: float) -> None:
     close_round(state)
 
 
-@inlined
+@lean
 def _hold_earliest(state: State, item: int, now: float) -> None:
     """Give a job without a reservation the earliest place."""
     job = state.jobs[item]
@@ -274,7 +274,7 @@ def _hold_earliest(state: State, item: int, now: float) -> None:
     hold(state, item)
 
 
-@inlined
+@lean
 def _note(state: State, item: int, time: float) -> None:
     """Note when the reservation of a queued job starts; NaN if it has none."""
     job, queue = state.jobs[item], state.queue
@@ -285,7 +285,7 @@ def _note(state: State, item: int, time: float) -> None:
 # -- plans of the whole queue
 
 
-@inlined
+@lean
 def plan_queue(state: State, now: float) -> None:
     """Give every queued job that has none a reservation, in order of the queue, until `drop_plan`."""
     options, core, queue, line = state.options[0], state.now[0], state.queue, state.line
@@ -307,14 +307,14 @@ def plan_queue(state: State, now: float) -> None:
             _plan_earliest(state, first, now)
 
 
-@inlined
+@lean
 def _plan_earliest(state: State, item: int, now: float) -> None:
     job = state.jobs[item]
     job.reserved = find(state, item, job.processors, job.planned, now, AHEAD)
     plan(state, item)
 
 
-@inlined
+@lean
 def plan_next(state: State, item: int, now: float) -> None:
     """Let a job that just arrived take part in the plan, if there is one."""
     options, core = state.options[0], state.now[0]
@@ -329,7 +329,7 @@ def plan_next(state: State, item: int, now: float) -> None:
     _plan_earliest(state, item, now)
 
 
-@inlined
+@lean
 def drop_plan(state: State) -> None:
     """Take the reservations away that `plan_queue` gave."""
     core = state.now[0]

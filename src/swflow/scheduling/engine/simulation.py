@@ -11,9 +11,10 @@ from swflow.errors import SwflowError
 from swflow.jobs import check_arrays
 from swflow.machine import MOST_PROCESSORS
 from swflow.scheduling.engine import state as records
-from swflow.scheduling.engine.centres import stack
+from swflow.scheduling.engine.centres import handle_of, stack
 from swflow.scheduling.engine.compiled import for_machine
 from swflow.scheduling.engine.followers import followers_of, nobody
+from swflow.scheduling.engine.handle import Handle
 from swflow.scheduling.engine.heap import ELEMENT
 from swflow.scheduling.engine.loop import Arrivals, run_events
 from swflow.scheduling.engine.queue import new_tree
@@ -365,11 +366,10 @@ def _sealed(values: np.ndarray) -> np.ndarray:
 
 def _run(state: State, arrivals: Arrivals, dispatch: int) -> State:
     """Run all events; make room where arrays turn out to be too short."""
-    make_ready(RUN_COUNTED if isinstance(state.free, Availability) else RUN_PLACED, state, arrivals, dispatch)
-    if isinstance(state.free, Availability):
-        RUN_COUNTED(state, arrivals, dispatch)
-        return state
-    while not RUN_PLACED(state, arrivals, dispatch):
+    kernel = RUN_COUNTED if isinstance(state.free, Availability) else RUN_PLACED
+    coming: Any = Handle([arrivals])
+    make_ready(kernel, handle_of(state), coming, dispatch)
+    while not kernel(handle_of(state), coming, dispatch):
         state = state._replace(free=larger(state.free))
     return state
 

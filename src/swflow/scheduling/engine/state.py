@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swflow.scheduling.engine import heap
-from swflow.scheduling.engine.compiled import entry, inlined, lean
+from swflow.scheduling.engine.compiled import entry, lean
 from swflow.scheduling.engine.machine import end_of, extend, longest, move_on, occupy, release
 from swflow.scheduling.engine.queue import NOBODY, Tree, dynamic_key, following, put
 from swflow.scheduling.engine.usage import Usage, at_limit, book_use, key_of_owner
@@ -155,7 +155,7 @@ def write_jobs(
         job.backfill_rank = item
 
 
-@inlined
+@lean
 def advance(state: State, now: float) -> None:
     """Let the time be ``now``."""
     move_on(state, now)
@@ -169,7 +169,7 @@ def advance(state: State, now: float) -> None:
             core.windows_ended += 1
 
 
-@inlined
+@lean
 def arrive(state: State, item: int) -> None:
     """Put a job into the queue."""
     core, options, job = state.now[0], state.options[0], state.jobs[item]
@@ -198,7 +198,7 @@ def arrive(state: State, item: int) -> None:
         core.full = 1
 
 
-@inlined
+@lean
 def complete(state: State, now: float) -> None:
     """Take the job that ends first, which is now, off the machine."""
     core, options = state.now[0], state.options[0]
@@ -220,7 +220,7 @@ def complete(state: State, now: float) -> None:
         user.jobs += 1
 
 
-@inlined
+@lean
 def correct(state: State, now: float) -> None:
     """Give every job that outran its prediction the next increment, up to the user's estimate."""
     core = state.now[0]
@@ -241,7 +241,7 @@ def correct(state: State, now: float) -> None:
         core.corrected = 1
 
 
-@inlined
+@lean
 def begin(state: State, item: int, now: float) -> None:
     """Start a queued job."""
     core, options, job = state.now[0], state.options[0], state.jobs[item]
@@ -262,13 +262,13 @@ def begin(state: State, item: int, now: float) -> None:
         put(state.backfill_queue.nodes, state.backfill_queue.levels, job.backfill_rank, NOBODY, np.inf)
 
 
-@inlined
+@lean
 def is_limited(state: State, item: int) -> bool:
     """Return whether a job is passed over now, since its user, group or partition is at a limit."""
     return state.options[0].limits != 0 and at_limit(state.usage, item, state.jobs[item].processors)
 
 
-@inlined
+@lean
 def take(state: State, item: int, chosen: int) -> None:
     """Let a job have a shape."""
     job, shape = state.jobs[item], state.shapes[chosen]

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from swflow.scheduling.engine import machine as asked
-from swflow.scheduling.engine.compiled import inlined, lean
+from swflow.scheduling.engine.compiled import lean
 from swflow.scheduling.engine.state import CONSERVATIVE, State, take
 from swflow.scheduling.machine.profile import (
     Availability,
@@ -19,12 +19,12 @@ from swflow.scheduling.machine.profile import (
 )
 
 
-@inlined
+@lean
 def _has_room(state: State, coming: int) -> bool:
     return True
 
 
-@inlined
+@lean
 def _move_profile(state: State, now: float) -> None:
     head = state.free.head[0]
     head.now = now
@@ -35,7 +35,7 @@ def _move_profile(state: State, now: float) -> None:
 # -- running jobs
 
 
-@inlined
+@lean
 def _take_count(state: State, item: int, now: float) -> None:
     job = state.jobs[item]
     if job.reserved != now:  # else its place in the profile is that of its reservation
@@ -45,7 +45,7 @@ def _take_count(state: State, item: int, now: float) -> None:
         add(state.free, job.planned_end, job.processors)
 
 
-@inlined
+@lean
 def _return_count(state: State, item: int, now: float) -> None:
     job = state.jobs[item]
     if now < job.planned_end:
@@ -53,22 +53,22 @@ def _return_count(state: State, item: int, now: float) -> None:
         add(state.free, job.planned_end, -job.processors)
 
 
-@inlined
+@lean
 def _nothing_shared(state: State, now: float, come: bool) -> None:
     pass
 
 
-@inlined
+@lean
 def _recorded_end(state: State, item: int) -> float:
     return state.jobs[item].start + state.jobs[item].run
 
 
-@inlined
+@lean
 def _estimate_of(state: State, item: int) -> float:
     return state.predicted[item].estimate
 
 
-@inlined
+@lean
 def _extend_count(state: State, item: int, now: float) -> None:
     job = state.jobs[item]
     add(state.free, now, -job.processors)
@@ -78,12 +78,12 @@ def _extend_count(state: State, item: int, now: float) -> None:
 # -- passes
 
 
-@inlined
+@lean
 def _count_free(state: State) -> int:
     return state.options[0].machine - state.now[0].busy - state.now[0].closed
 
 
-@inlined
+@lean
 def _open_count(state: State, now: float, free: int) -> None:
     state.steps[0].free = free
     state.now[0].steps = 1
@@ -93,7 +93,7 @@ def _open_count(state: State, now: float, free: int) -> None:
         _find_steps(state)
 
 
-@inlined
+@lean
 def _count_is_kept(state: State, now: float) -> bool:
     return True  # whoever started since leaves it as it is
 
@@ -136,7 +136,7 @@ def _fits(steps: np.ndarray, count: int, processors: int, end: float) -> bool:
     return True
 
 
-@inlined
+@lean
 def _count_can_start(state: State, item: int, now: float) -> bool:
     job, count = state.jobs[item], state.now[0].steps
     if not state.options[0].shapes:
@@ -159,7 +159,7 @@ def _fastest_fitting(steps: np.ndarray, count: int, shapes: np.ndarray, item: in
     return chosen
 
 
-@inlined
+@lean
 def _count_started(state: State, item: int, now: float) -> None:
     """Take its processors from the steps that a job lives through."""
     job, steps = state.jobs[item], state.steps
@@ -169,12 +169,12 @@ def _count_started(state: State, item: int, now: float) -> None:
         steps[k].free -= job.processors
 
 
-@inlined
+@lean
 def _find_in_profile(state: State, item: int, width: int, length: float, now: float, where: int) -> float:
     return earliest(state.free, width, length, np.inf)
 
 
-@inlined
+@lean
 def _reserve_count(state: State, item: int, now: float) -> None:
     job, free = state.jobs[item], state.free
     if state.options[0].simple:  # nothing else to come but ends of jobs: the shadow and the extra processors
@@ -186,7 +186,7 @@ def _reserve_count(state: State, item: int, now: float) -> None:
         _find_steps(state)
 
 
-@inlined
+@lean
 def _unreserve_count(state: State, item: int) -> None:
     if not state.options[0].simple:
         _free_span(state, item)
@@ -203,49 +203,49 @@ def _change_span(free: Availability, begin: float, end: float, change: int) -> N
         add(free, end, -change)
 
 
-@inlined
+@lean
 def _take_span(state: State, item: int) -> None:
     """Take the processors of a job's reservation out of the profile."""
     job = state.jobs[item]
     _change_span(state.free, job.reserved, job.reserved + job.planned, -job.processors)
 
 
-@inlined
+@lean
 def _free_span(state: State, item: int) -> None:
     """Give them back."""
     job = state.jobs[item]
     _change_span(state.free, job.reserved, job.reserved + job.planned, job.processors)
 
 
-@inlined
+@lean
 def _hold_count(state: State, item: int) -> None:
     _take_span(state, item)
     head = state.free.head[0]
     head.seen = max(head.seen, state.jobs[item].reserved)
 
 
-@inlined
+@lean
 def _open_round(state: State) -> None:
     begin_round(state.free, state.now[0].queued)
 
 
-@inlined
+@lean
 def _move_count(state: State, item: int, now: float) -> None:
     job = state.jobs[item]
     job.reserved = move(state.free, job.processors, job.planned, job.reserved)
 
 
-@inlined
+@lean
 def _close_round(state: State) -> None:
     end_round(state.free)
 
 
-@inlined
+@lean
 def _no_table(state: State, now: float) -> None:
     pass  # the profile needs none
 
 
-@inlined
+@lean
 def _count_can_begin(state: State, item: int) -> bool:
     return state.now[0].busy + state.jobs[item].processors <= state.options[0].machine
 

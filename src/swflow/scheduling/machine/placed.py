@@ -7,7 +7,7 @@ import numpy as np
 
 from swflow.scheduling.engine import heap
 from swflow.scheduling.engine import machine as asked
-from swflow.scheduling.engine.compiled import inlined, lean
+from swflow.scheduling.engine.compiled import lean
 from swflow.scheduling.engine.heap import ELEMENT
 from swflow.scheduling.engine.machine import AHEAD, STANDING
 from swflow.scheduling.engine.queue import NOBODY, following, put
@@ -190,7 +190,7 @@ def larger(places: Placed) -> Placed:
     )
 
 
-@inlined
+@lean
 def _has_places(state: State, coming: int) -> bool:
     options, core, places = state.options[0], state.now[0], state.free
     waiting = core.queued + coming
@@ -205,7 +205,7 @@ def _has_places(state: State, coming: int) -> bool:
     return enough
 
 
-@inlined
+@lean
 def _move_places(state: State, now: float) -> None:
     options, places = state.options[0], state.free
     if options.backfill >= CONSERVATIVE:
@@ -250,7 +250,7 @@ def _reopen_idle(state: State, now: float) -> None:
 # -- running jobs
 
 
-@inlined
+@lean
 def _take_places(state: State, item: int, now: float) -> None:
     """Give a job the set of processors that was found last."""
     places, job = state.free, state.jobs[item]
@@ -350,7 +350,7 @@ def _add_places(places: Placed, item: int, bits: np.ndarray) -> None:
         fill(bits, int(places.pool[index, 0]), int(places.pool[index, 1]))
 
 
-@inlined
+@lean
 def _return_places(state: State, item: int, now: float) -> None:
     places, job = state.free, state.jobs[item]
     counters = places.now[0]
@@ -378,7 +378,7 @@ def _vacate_early(state: State, item: int, now: float) -> None:
     _plan_windows(state, places.table)
 
 
-@inlined
+@lean
 def _settle_shares(state: State, now: float, come: bool) -> None:
     places = state.free
     if places.moved.size > 0 and (places.now[0].moved > 0 or (come and places.sharing.numbers[1] > 0)):
@@ -398,21 +398,21 @@ def _share_out(state: State, now: float, come: bool) -> None:
         heap.change(state.running, state.now[0].running, sharing.job[item].end, item)
 
 
-@inlined
+@lean
 def _end_with_others(state: State, item: int) -> float:
     if state.free.sharing.slows:
         return state.free.sharing.job[item].end
     return state.jobs[item].start + state.jobs[item].run
 
 
-@inlined
+@lean
 def _longest_with_others(state: State, item: int) -> float:
     if state.free.sharing.slows:
         return state.free.sharing.job[item].allowed
     return state.predicted[item].estimate
 
 
-@inlined
+@lean
 def _extend_places(state: State, item: int, now: float) -> None:
     places, until = state.free, state.jobs[item].planned_end
     placement = places.jobs[item]
@@ -431,12 +431,12 @@ def _extend_places(state: State, item: int, now: float) -> None:
 # -- passes
 
 
-@inlined
+@lean
 def _count_idle(state: State) -> int:
     return state.options[0].machine - state.now[0].busy
 
 
-@inlined
+@lean
 def _open_places(state: State, now: float, free: int) -> None:
     places = state.free
     places.now[0].planned = 0
@@ -477,7 +477,7 @@ def _block(spots: Spots, steps: np.ndarray, now: np.ndarray, start: float, block
         spots.stale[index] = True
 
 
-@inlined
+@lean
 def _places_are_kept(state: State, now: float) -> bool:
     """
     Return whether the head would be promised the same processors at the same time.
@@ -509,7 +509,7 @@ def _same_for_head(state: State, now: float) -> bool:
     return same
 
 
-@inlined
+@lean
 def _places_can_start(state: State, item: int, now: float) -> bool:
     job = state.jobs[item]
     if not state.options[0].shapes:
@@ -526,7 +526,7 @@ def _places_can_start(state: State, item: int, now: float) -> bool:
     return chosen >= 0
 
 
-@inlined
+@lean
 def _leaves_room(state: State, item: int, width: int, end: float) -> bool:
     """Return whether a job can start now and end then, after choosing its processors."""
     places, machine = state.free, state.options[0].machine
@@ -602,7 +602,7 @@ def _choose_idle(places: Placed, eligible: np.ndarray, width: int, machine: int,
         place = places.idle_next[place]
 
 
-@inlined
+@lean
 def _places_started(state: State, item: int, now: float) -> None:
     places = state.free
     places.now[0].started += 1
@@ -736,7 +736,7 @@ def _plan_windows(state: State, table: Timetable) -> None:
         keep(table, places.work[4], places.windows[window, 0], places.windows[window, 1])
 
 
-@inlined
+@lean
 def _reserve_places(state: State, item: int, now: float) -> None:
     job, places = state.jobs[item], state.free
     _block(places.spots, state.steps, state.now, job.reserved, places.work[0])
@@ -744,7 +744,7 @@ def _reserve_places(state: State, item: int, now: float) -> None:
         keep(places.table, places.work[0], job.reserved, job.reserved + job.planned)
 
 
-@inlined
+@lean
 def _unreserve_places(state: State, item: int) -> None:
     pass  # the next whole pass begins anew
 
@@ -783,7 +783,7 @@ def _let_places_go(state: State, item: int) -> None:
     _free_row(places.jobs, places.spare_rows, places.now, item)
 
 
-@inlined
+@lean
 def _nothing_remembered(state: State) -> None:
     pass
 
@@ -810,7 +810,7 @@ def _places_can_begin(state: State, item: int) -> bool:
 # -- the reservation table
 
 
-@inlined
+@lean
 def _serve_table(state: State, now: float) -> None:
     """
     Give the head a reservation, and others if their turn comes no later.

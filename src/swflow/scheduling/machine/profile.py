@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swflow.scheduling.engine.compiled import entry, inlined, lean
+from swflow.scheduling.engine.compiled import entry, lean
 
 #: Changes in a block.
 SIZE = 64
@@ -392,7 +392,7 @@ def earliest(profile: Availability, width: int, length: float, before: float) ->
 # -- moving reservations forward
 
 
-@inlined
+@lean
 def begin_round(profile: Availability, jobs: int) -> None:
     """Let reservations of so many jobs move forward: forget where they did not fit, since something was freed."""
     head = profile.head[0]
@@ -403,7 +403,7 @@ def begin_round(profile: Availability, jobs: int) -> None:
     head.seen = -np.inf
 
 
-@inlined
+@lean
 def _level_before(profile: Availability, place: int) -> int:
     """Return how many processors are free before a block."""
     head = profile.head[0]
@@ -417,7 +417,7 @@ def _level_before(profile: Availability, place: int) -> int:
     return head.level + profile.sums[place]
 
 
-@inlined
+@lean
 def _block_before(profile: Availability, time: float) -> int:
     """Return the last block that begins before a time; -1 if none does."""
     low, high = -1, profile.head[0].blocks
@@ -491,7 +491,7 @@ def _most_free(profile: Availability, begin: float, end: float) -> int:
     return max(most, level)
 
 
-@inlined
+@lean
 def _remembered(profile: Availability, width: int, length: float) -> int:
     """Return which of the sizes is that of a job, a new one if it must be; -1 if there are too many."""
     head = profile.head[0]
@@ -552,7 +552,7 @@ def _tell(profile: Availability) -> None:
     head.moves = 0
 
 
-@inlined
+@lean
 def _count_move(profile: Availability, time: float, level: int, fewest: int) -> None:
     """Count the move of the job that is asked about, into a gap; all of its kind for whom there is room can follow."""
     head = profile.head[0]
@@ -568,7 +568,7 @@ def _count_move(profile: Availability, time: float, level: int, fewest: int) -> 
     head.again = fewest // head.width - 1
 
 
-@inlined
+@lean
 def _beside_moves(profile: Availability, width: int, length: float, reserved: float) -> float:
     """
     Return where a job moves that has no place which ends before its reservation; NaN if the profile has to be told.
@@ -599,7 +599,7 @@ def _beside_moves(profile: Availability, width: int, length: float, reserved: fl
     return since
 
 
-@inlined
+@lean
 def move(profile: Availability, width: int, length: float, reserved: float) -> float:
     """
     Move a reservation to its earliest place, and return the start of that; ``reserved`` if it stays.
@@ -663,7 +663,7 @@ def _move(profile: Availability, width: int, length: float, reserved: float) -> 
     return time
 
 
-@inlined
+@lean
 def end_round(profile: Availability) -> None:
     """Let the profile be right again."""
     _tell(profile)

@@ -8,7 +8,7 @@ import numpy as np
 from numba import cfunc, types
 
 from swflow.errors import SwflowError
-from swflow.scheduling.engine.compiled import caller, entry, inlined, lean
+from swflow.scheduling.engine.compiled import caller, entry, lean
 from swflow.scheduling.machine.places import NO_PLACES, fill, next_in
 
 #: What a node's overload costs, as the kernels number it: linear in the overload; the same and a second for every
@@ -266,7 +266,7 @@ def penalty_with(sharing: Sharing, usage: np.ndarray, job: int, processes: int) 
     return penalty
 
 
-@inlined
+@lean
 def _cost_with(sharing: Sharing, usage: np.ndarray, job: int, processes: int) -> float:
     """Return that penalty as nodes are compared by it."""
     return np.round(penalty_with(sharing, usage, job, processes) * STEPS) / STEPS
@@ -394,7 +394,7 @@ def whole_nodes(sharing: Sharing, chosen: np.ndarray, machine: int) -> None:
         place = next_in(chosen, (node + 1) * sharing.per_node, machine)
 
 
-@inlined
+@lean
 def _penalty_at(sharing: Sharing, place: int) -> float:
     """Return the penalty of a processor's node to its job; none if the job is not seen there."""
     return 0.0 if sharing.place[place].unseen else sharing.node[place // sharing.per_node].penalty
@@ -598,7 +598,7 @@ def _forget_shadows(sharing: Sharing, gone: np.ndarray, nodes: int, records: np.
                 stays.inside = 0
 
 
-@inlined
+@lean
 def _goes(sharing: Sharing, job: int) -> bool:
     return sharing.job[job].mark == sharing.numbers[0]
 
