@@ -5,7 +5,6 @@ import random
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 import naive
 from swflow.errors import SwflowError
 from swflow.scheduling.engine import simulation as kernels
+from swflow.scheduling.engine.compiling import for_python
 from swflow.scheduling.engine.queue import key_function
 from swflow.scheduling.machine import profile
 from swflow.scheduling.options import CHOICES
@@ -190,9 +190,9 @@ def test_a_formula_orders_the_queue(monkeypatch: pytest.MonkeyPatch):
         ours = {"order": compiled, "backfill": backfill, "backfill_order": compiled if second == "formula" else second}
         slowly = {"order": "formula", "backfill": backfill, "backfill_order": second}
         assert by_kernel(jobs, machine, **ours) == by_naive(jobs, machine, **slowly), (case, jobs, machine, slowly)
-        before = before or len(kernels.RUN_COUNTED.signatures)
+        before = before or len(kernels.RUN_COUNTED.kinds)
     by_kernel(jobs, machine, order=key_function(lambda now, a, b, c, d, e, f, g, job: -job))
-    assert len(kernels.RUN_COUNTED.signatures) == before  # a new formula compiles nothing but itself
+    assert len(kernels.RUN_COUNTED.kinds) == before  # a new formula compiles nothing but itself
 
 
 def test_static_keys_order_the_queue_and_unknown_ones_come_last():
@@ -320,8 +320,10 @@ def test_bad_centres_are_named():
 # -- the availability profile
 
 
-# Otherwise only kernels call them. What is kept on disk of that has no way in from Python.
-pass_by, earliest = (numba.njit(one.py_func, _nrt=False) for one in (profile.pass_by, profile.earliest))
+pass_by, earliest, add, begin_round, move, end_round = map(
+    for_python,
+    (profile.pass_by, profile.earliest, profile.add, profile.begin_round, profile.move, profile.end_round),
+)
 
 
 def require_sound(free: profile.Availability) -> int:
@@ -370,16 +372,16 @@ def test_the_profile_finds_what_a_scan_of_all_changes_finds():
         grows = turn % 1400 < 1150  # several blocks come and go
         if grows and before == math.inf:
             spans.append((found, found + length, width))
-            profile.add(free, found, -width)
-            profile.add(free, found + length, width)
+            add(free, found, -width)
+            add(free, found + length, width)
         if turn % 5 == 0:
             now += rng.choice([0.0, 1.0, 2.5])
             pass_by(free, now)
         if spans and not grows:  # the rest of one of them is given back
             start, end, width = spans.pop(rng.randrange(len(spans)))
             if end > now:
-                profile.add(free, max(start, now), width)
-                profile.add(free, end, -width)
+                add(free, max(start, now), width)
+                add(free, end, -width)
                 spans.append((start, max(start, now), width))
         spans = [span for span in spans if span[1] > max(span[0], now)]
         most = max(most, require_sound(free))
@@ -404,8 +406,8 @@ def test_a_round_of_moves_finds_what_a_search_for_each_job_finds(machine: int):
     running: list[list[float]] = []
 
     def change(where: profile.Availability, start: float, end: float, width: int) -> None:
-        profile.add(where, start, width)
-        profile.add(where, end, -width)
+        add(where, start, width)
+        add(where, end, -width)
 
     for each in (free, plain):
         pass_by(each, 0.0)
@@ -432,12 +434,12 @@ def test_a_round_of_moves_finds_what_a_search_for_each_job_finds(machine: int):
         for width, length, start in [running.pop() for _ in range(min(2, len(running)))]:  # these end early
             for each in (free, plain):
                 change(each, now, start + length, int(width))
-        profile.begin_round(free, len(jobs))
+        begin_round(free, len(jobs))
         for job in jobs:
             width, length, start = int(job[0]), job[1], job[2]
             before = (int(free.head["moves"][0]), int(free.moves["count"].sum()))
             expected = earliest(plain, width, length, start)
-            assert profile.move(free, width, length, start) == expected, (turn, job)
+            assert move(free, width, length, start) == expected, (turn, job)
             after = (int(free.head["moves"][0]), int(free.moves["count"].sum()))
             if expected < start:
                 change(plain, start, start + length, width)
@@ -449,7 +451,7 @@ def test_a_round_of_moves_finds_what_a_search_for_each_job_finds(machine: int):
             waited += expected == start and after[0] > 0
             moved += expected < start
             failed += expected == start
-        profile.end_round(free)
+        end_round(free)
         require_sound(free)
         assert changes_of(free) == changes_of(plain)
     assert moved > 300

@@ -171,9 +171,9 @@ def test_the_time_of_a_run_is_without_compiling(monkeypatch) -> None:
     class Slow:
         """A kernel that takes 100 s to compile and 3 s to run."""
 
-        def compile(self, signature: Any) -> None:
+        def prepare(self, *arguments: Any) -> None:
             events.append("compile")
-            general.compile(signature)
+            general.prepare(*arguments)
             clock[0] += 100
 
         def __call__(self, *arguments: Any) -> bool:

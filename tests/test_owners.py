@@ -5,7 +5,6 @@ import random
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import polars as pl
 import pytest
@@ -20,6 +19,7 @@ from swflow.randomness import generator
 from swflow.runs import run, write_run
 from swflow.scheduling.engine import simulation as kernels
 from swflow.scheduling.engine import usage as uses
+from swflow.scheduling.engine.compiling import for_python
 from swflow.scheduling.engine.usage import UNLIMITED, Owners, new_usage
 from swflow.scheduling.known import conventions
 from swflow.scheduling.options import ORDERS
@@ -31,8 +31,7 @@ from swflow.workloads.clean import clean
 from swflow.workloads.lublin import generate_lublin
 from test_kernels import BACKFILLS, random_jobs, random_windows
 
-# Otherwise only kernels call them. What is kept on disk of that has no way in from Python.
-book_use, share_of = (numba.njit(one.py_func, _nrt=False) for one in (uses.book_use, uses.share_of))
+book_use, share_of = map(for_python, (uses.book_use, uses.share_of))
 
 #: The weights of one example after the other: (as the scheduler's option, as the slow simulator takes them).
 PRIORITIES: list[dict[str, Any]] = [

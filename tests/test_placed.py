@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba import cfunc
 
 import naive
 from swflow.errors import SwflowError
-from swflow.scheduling.engine.queue import KEY_SIGNATURE
+from swflow.scheduling.engine.queue import key_function
 from swflow.scheduling.engine.simulation import Schedule, Shapes, simulate_arrays
 from swflow.scheduling.machine.places import ALLOCATIONS, LEAST_SHARED
 from swflow.scheduling.orders import NAMED
@@ -232,7 +231,7 @@ def test_a_contiguous_job_waits_for_a_run() -> None:
 def test_an_order_may_be_keys_or_a_formula() -> None:
     generator = random.Random(3)
 
-    @cfunc(KEY_SIGNATURE)
+    @key_function
     def oldest_of_last_user(
         now: float,
         submit: float,

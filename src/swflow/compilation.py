@@ -1,4 +1,4 @@
-"""The project's numba decorator: compiled once, kept on disk, and never stale after an edit."""
+"""Where compiled kernels are kept, never stale after an edit; a numba decorator; how long compiling takes."""
 
 import hashlib
 import os
@@ -20,7 +20,7 @@ KEPT_CACHES = 4
 
 
 #: What the source of a kernel has in it: the decorator, or where it is taken from.
-_MARKS = (b"njit", b"numba", b"engine.compiled")
+_MARKS = (b"njit", b"numba", b"engine.kernels")
 
 
 def _cache_folder() -> Path:
@@ -60,7 +60,12 @@ def _use_cache() -> None:
         numba.config.reload_config()
 
 
-def _leave_out_linear_algebra() -> None:
+def kernel_folder() -> Path | None:
+    """Return the folder in which compiled kernels are kept; None where nothing can be written."""
+    return Path(os.environ["NUMBA_CACHE_DIR"]) if "NUMBA_CACHE_DIR" in os.environ else None
+
+
+def before_numba() -> None:
     """
     Keep numba from importing SciPy, which takes a quarter of a second, for matrix products that no kernel has.
 
@@ -78,28 +83,25 @@ def _leave_out_linear_algebra() -> None:
 
 
 _use_cache()
-_leave_out_linear_algebra()
-
-from numba import njit as _njit  # noqa: E402  the cache folder has to be set first
-from numba import typeof  # noqa: E402
-
 _lost = threading.local()
 
 
 def njit(function: Function) -> Function:
     """Compile a kernel with numba, without the interpreter's lock and with the compiled code kept on disk."""
-    return cast(Function, _njit(function, cache=True, nogil=True))
+    before_numba()
+    from numba import njit as compiled
+
+    return cast(Function, compiled(function, cache=True, nogil=True))
 
 
-def make_ready(kernel: Callable[..., Any], *arguments: Any) -> None:
+def make_ready(kernel: Any, *arguments: Any) -> None:
     """
-    Load or compile a kernel for these arguments, so that the call that follows takes its own time alone.
+    Load or compile a `swflow.scheduling.engine.kernels.Kernel`, so that the call that follows takes its own time alone.
 
     How long it took is added to `seconds_lost`.
     """
     began = time.perf_counter()
-    if hasattr(kernel, "compile"):  # not with NUMBA_DISABLE_JIT
-        kernel.compile(tuple(typeof(argument) for argument in arguments))
+    kernel.prepare(*arguments)
     _lost.seconds = seconds_lost() + time.perf_counter() - began
 
 

@@ -1,20 +1,16 @@
 """Several machines in one state: their arrays stacked, and the state of one of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numba.extending import overload
 
-from swflow.scheduling.engine.handle import Handle, part_at
+from swflow.scheduling.engine.kernels import Handle, compiled_as
 from swflow.scheduling.engine.queue import Tree
 from swflow.scheduling.engine.state import State
 from swflow.scheduling.engine.usage import Usage
 from swflow.scheduling.machine.placed import Placed
 from swflow.scheduling.machine.shared import Sharing
-
-# As of `swflow.scheduling.engine.compiled.lean`: no arrays are made.
-_JIT_OPTIONS: Any = {"_nrt": False}
 
 #: What all machines share, of a state and of what is nested in it; the rest has an axis of the machines.
 _COMMON = {
@@ -26,6 +22,7 @@ _COMMON = {
 }
 
 
+@compiled_as("chosen_machine")
 def machine_of(states: State, centre: int) -> State:
     """Return the state of one machine from arrays that hold those of all, along their first axis, or its own."""
     return _one_of(states, centre) if states.options.ndim > 1 else states
@@ -38,20 +35,6 @@ def _one_of(states: Any, centre: int) -> Any:
     return states._replace(
         **{name: _one_of(part, centre) for name, part in states._asdict().items() if name not in common}
     )
-
-
-@overload(machine_of, strict=False, jit_options=_JIT_OPTIONS)
-def _machine_of(states: Any, centre: Any) -> Callable[[State, int], State]:
-    """Choose when the loop is compiled: a single machine costs nothing."""
-    return _one_of_several if states.several else _alone
-
-
-def _alone(states: State, centre: int) -> State:
-    return states
-
-
-def _one_of_several(states: State, centre: int) -> State:
-    return part_at(states, centre)  # type: ignore[call-arg]
 
 
 def handle_of(states: State) -> Any:

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from swflow.scheduling.engine.centres import machine_of
-from swflow.scheduling.engine.compiled import entry, lean
 from swflow.scheduling.engine.followers import Followers, release_followers, take_turn
+from swflow.scheduling.engine.kernels import lean
 from swflow.scheduling.engine.machine import AHEAD, find, room, settle
 from swflow.scheduling.engine.passes import drop_plan, plan_next, plan_queue, serve, soonest_done
 from swflow.scheduling.engine.state import CONSERVATIVE, State, advance, arrive, complete
@@ -177,12 +177,11 @@ def _happen(state: State, followers: Followers, now: float, completes: bool, ope
     return due
 
 
-@entry
-def run_events(states: State, arrivals: Arrivals, dispatch: int) -> bool:
+def run_events(states: State, arrivals: Arrivals, dispatch: int) -> int:
     """
     Run all machines from the first event to the last; a machine makes a pass when something happens at it.
 
-    Returns False if a machine lacks room for the next event: make some, and run on.
+    Returns 1; or 0 if a machine lacks room for the next event: make some, and run on.
     """
     jobs, due = states.jobs, arrivals.due
     centres = due.size
@@ -197,7 +196,7 @@ def run_events(states: State, arrivals: Arrivals, dispatch: int) -> bool:
             busy = busy or state.now[0].running > 0 or state.now[0].queued > 0
             now = min(now, _next_event(state))
         if not busy or now == math.inf:  # in the end, or if a job never fits
-            return True
+            return 1
         now = max(now, arrivals.clock[0])  # ends of penalized jobs are rounded, maybe to before an arrival
         coming = 0
         while arrived + coming < count and jobs[_first_item(arrivals, arrived + coming)].submit <= now:
@@ -205,7 +204,7 @@ def run_events(states: State, arrivals: Arrivals, dispatch: int) -> bool:
         for centre in range(centres):
             if not room(machine_of(states, centre), coming):
                 arrivals.turn[0] = turn
-                return False
+                return 0
         arrivals.clock[0] = now
         arrives = coming > 0
         completes = -1  # one event at a time: where the completed job of the lowest index is

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from swflow.scheduling.engine import heap
-from swflow.scheduling.engine.compiled import lean
+from swflow.scheduling.engine.heap import pop
+from swflow.scheduling.engine.kernels import lean
 from swflow.scheduling.engine.machine import (
     AHEAD,
     PASS,
@@ -113,7 +113,7 @@ def _serve_heads(state: State, now: float) -> int:
             if waiting == 0:
                 break
             item = state.line[0].job
-            waiting = heap.pop(state.line, waiting)
+            waiting = pop(state.line, waiting)
         else:
             rank = following(queue.nodes, queue.levels, rank + 1, NOBODY - 1, 0, 0.0, 0.0)
             if rank < 0:
@@ -187,7 +187,7 @@ def _backfill(state: State, now: float, begin_rank: int, end_rank: int) -> None:
             if waiting == 0:
                 break
             item = state.line[0].job
-            waiting = heap.pop(state.line, waiting)
+            waiting = pop(state.line, waiting)
         if np.isnan(state.jobs[item].reserved) and not is_limited(state, item) and can_start(state, item, now):
             _begin_within(state, item, now)
 
@@ -215,7 +215,7 @@ def _serve_conservatively(state: State, now: float) -> None:
         waiting = line_up(state, queue, options.formula, now, -1, NOBODY - 1, 0.0, -np.inf)
         while waiting > 0:
             item = state.line[0].job
-            waiting = heap.pop(state.line, waiting)
+            waiting = pop(state.line, waiting)
             _hold_earliest(state, item, now)
             if np.isnan(state.jobs[item].promise):
                 state.jobs[item].promise = state.jobs[item].reserved
@@ -224,7 +224,7 @@ def _serve_conservatively(state: State, now: float) -> None:
         waiting = line_up(state, queue, options.formula, now, -1, NOBODY - 1, 0.0, now)
         while waiting > 0:
             item = state.line[0].job
-            waiting = heap.pop(state.line, waiting)
+            waiting = pop(state.line, waiting)
             if can_begin(state, item):
                 begin(state, item, now)
 
@@ -243,7 +243,7 @@ def _compress(state: State, now: float) -> None:
             if waiting == 0:
                 break
             item = state.line[0].job
-            waiting = heap.pop(state.line, waiting)
+            waiting = pop(state.line, waiting)
         else:
             rank += 1
             if rank == state.jobs.size or queue.nodes[rank].width == NOBODY:  # the next one is seldom far
@@ -297,7 +297,7 @@ def plan_queue(state: State, now: float) -> None:
     core.planned_rank = -1
     while waiting > 0:
         first = line[0].job
-        waiting = heap.pop(line, waiting)
+        waiting = pop(line, waiting)
         line[waiting].job = -1
         core.planned_rank = state.jobs[first].rank
         if np.isnan(state.jobs[first].reserved):

@@ -5,13 +5,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import cfunc, types
 
-from swflow.scheduling.engine.compiled import caller, entry, lean
-
-#: What a key function takes: now, submit time, planned run time, processors, user, group, queue, executable and
-#: job id, all float64, NaN where unknown.
-KEY_SIGNATURE = types.float64(*[types.float64] * 9)
+from swflow.compilation import before_numba
+from swflow.scheduling.engine.kernels import Handle, Kernel, call_formula, lean
 
 #: A node of the tree: the least processors and the least length (of the planned run time, or the start of
 #: the reservation) of the queued jobs below it.
@@ -55,18 +51,22 @@ def key_function(function: Callable[..., float], cache: bool = False) -> Callabl
     >>> key.ctypes(0, 0, 60, 1, 0, 0, 0, 0, 0)
     -60.0
     """
-    compiled: Callable[..., float] = cfunc(KEY_SIGNATURE, error_model="numpy", cache=cache)(function)
-    return compiled
+    return callback(function, 9, cache)
 
 
 def key_function_of_owners(function: Callable[..., float], cache: bool = False) -> Callable[..., float]:
     """Compile a formula that takes partition, usage and shares of the job's owners besides, as `key_function` does."""
-    signature = types.float64(*[types.float64] * 15)
+    return callback(function, 15, cache)
+
+
+def callback(function: Callable[..., float], arguments: int, cache: bool = False) -> Callable[..., float]:
+    """Compile a function of so many floats as a C callback; a division by zero gives infinity or NaN."""
+    before_numba()
+    from numba import cfunc, types
+
+    signature = types.float64(*[types.float64] * arguments)
     compiled: Callable[..., float] = cfunc(signature, error_model="numpy", cache=cache)(function)
     return compiled
-
-
-_call = caller(9)
 
 
 def new_tree(keys: np.ndarray | None, jobs: int) -> tuple[Tree, np.ndarray]:
@@ -172,7 +172,7 @@ def dynamic_key(
 ) -> float:
     """Return the key of a job by a formula's address; ``attributes`` are user, group, queue, executable, job id."""
     known = (attributes[0], attributes[1], attributes[2], attributes[3], attributes[4])
-    key = _call(formula, (now, submit, planned, float(processors), *known))
+    key = call_formula(formula, (now, submit, planned, float(processors), *known))
     return math.inf if math.isnan(key) else key
 
 
@@ -201,20 +201,27 @@ def keys_of(
         The smallest is served first.
     """
     keys = np.empty(submit.size)
-    _fill_keys(function.address, submit, planned, processors, attributes, keys)
+    _FILL_KEYS(function.address, Handle([_Columns(submit, planned, processors, attributes, keys)]))
     return keys
 
 
-@entry
-def _fill_keys(
-    formula: int,
-    submit: np.ndarray,
-    planned: np.ndarray,
-    processors: np.ndarray,
-    attributes: np.ndarray,
-    keys: np.ndarray,
-) -> None:
-    for job in range(submit.size):
-        at = attributes[job]
+class _Columns(NamedTuple):
+    """What a formula takes of all jobs, and what it gives."""
+
+    submit: np.ndarray
+    planned: np.ndarray
+    processors: np.ndarray
+    attributes: np.ndarray
+    keys: np.ndarray
+
+
+def _fill_keys(formula: int, jobs: _Columns) -> int:
+    for job in range(jobs.keys.size):
+        at = jobs.attributes[job]
         known = (at[0], at[1], at[2], at[3], at[4])
-        keys[job] = _call(formula, (submit[job], submit[job], planned[job], processors[job], *known))
+        submit = jobs.submit[job]
+        jobs.keys[job] = call_formula(formula, (submit, submit, jobs.planned[job], float(jobs.processors[job]), *known))
+    return 0
+
+
+_FILL_KEYS = Kernel(_fill_keys)

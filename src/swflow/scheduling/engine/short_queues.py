@@ -1,15 +1,40 @@
 """Short queues in order of arrival, without backfilling or with EASY: a list is faster than a tree then."""
 
+from typing import NamedTuple
+
 import numpy as np
 
-from swflow.compilation import njit
+from swflow.compilation import make_ready
 from swflow.scheduling.engine.heap import ELEMENT, pop, push
+from swflow.scheduling.engine.kernels import Handle, Kernel
 
 #: How many steps over queued or running jobs the kernel may take for each job before it gives up.
 STEPS_PER_JOB = 64
 
 
-@njit
+class _Queue(NamedTuple):
+    """Jobs in order of arrival, when they start, and room for who runs and who waits."""
+
+    submit: np.ndarray
+    run: np.ndarray
+    planned: np.ndarray
+    processors: np.ndarray
+    start: np.ndarray
+    running: np.ndarray  # a heap by the true end
+    planned_ends: np.ndarray  # a list sorted by the planned end
+    planned_jobs: np.ndarray
+    following: np.ndarray  # a linked list in order of arrival; the last place stands for its two ends
+
+
+def _queue(submit: np.ndarray, run: np.ndarray, planned: np.ndarray, processors: np.ndarray, machine: int) -> _Queue:
+    jobs = submit.size
+    room = min(machine, jobs) + 2
+    return _Queue(
+        submit, run, planned, processors, np.empty(jobs), np.empty(room, ELEMENT), np.empty(room),
+        np.empty(room, np.int64), np.full(jobs + 1 if planned.size else 0, jobs),
+    )  # fmt: skip
+
+
 def fcfs(submit: np.ndarray, run: np.ndarray, processors: np.ndarray, machine: int) -> np.ndarray:
     """
     First come, first served, without backfilling.
@@ -28,13 +53,19 @@ def fcfs(submit: np.ndarray, run: np.ndarray, processors: np.ndarray, machine: i
     float64 array of shape (jobs,)
         Start times.
     """
-    jobs = submit.size
-    start = np.empty(jobs)
-    running = np.empty(min(machine, jobs) + 1, ELEMENT)  # the items are numbers of processors
+    queue = _queue(submit, run, np.empty(0), processors, machine)
+    make_ready(_FCFS, Handle([queue]), machine)
+    _FCFS(Handle([queue]), machine)
+    return queue.start
+
+
+def _fcfs(queue: _Queue, machine: int) -> int:
+    submit, run, processors, start = queue.submit, queue.run, queue.processors, queue.start
+    running = queue.running  # the items are numbers of processors
     size = 0
     free = machine
     now = -np.inf
-    for job in range(jobs):
+    for job in range(submit.size):
         now = max(now, submit[job])
         while size > 0 and (running[0].time <= now or free < processors[job]):
             now = max(now, running[0].time)
@@ -43,10 +74,12 @@ def fcfs(submit: np.ndarray, run: np.ndarray, processors: np.ndarray, machine: i
         start[job] = now
         free -= processors[job]
         size = push(running, size, now + run[job], processors[job])
-    return start
+    return 0
 
 
-@njit
+_FCFS = Kernel(_fcfs)
+
+
 def easy(
     submit: np.ndarray, run: np.ndarray, planned: np.ndarray, processors: np.ndarray, machine: int
 ) -> tuple[np.ndarray, bool]:
@@ -72,16 +105,20 @@ def easy(
     finished : bool
         Whether they are all there.
     """
-    jobs = submit.size
-    start = np.empty(jobs)
+    queue = _queue(submit, run, planned, processors, machine)
+    make_ready(_EASY, Handle([queue]), machine)
+    finished = _EASY(Handle([queue]), machine)
+    return queue.start, bool(finished)
+
+
+def _easy(queue: _Queue, machine: int) -> int:
+    submit, run, planned, processors, start = queue.submit, queue.run, queue.planned, queue.processors, queue.start
     # The running jobs twice: a heap by the true end, and a list sorted by the planned end for the shadow.
-    running = np.empty(min(machine, jobs) + 2, ELEMENT)
+    running, planned_ends, planned_jobs = queue.running, queue.planned_ends, queue.planned_jobs
+    jobs = submit.size
     size = 0
-    planned_ends = np.empty(min(machine, jobs) + 2)
-    planned_jobs = np.empty(min(machine, jobs) + 2, np.int64)
     free = machine
-    # The queue, a linked list in order of arrival; `jobs` stands for its two ends.
-    following = np.full(jobs + 1, jobs)
+    following = queue.following
     last = jobs
     arrived = 0
     shadow = np.inf
@@ -150,4 +187,7 @@ def easy(
                     place += 1
                 steps -= place
             previous = job
-    return start, steps >= 0
+    return 1 if steps >= 0 else 0
+
+
+_EASY = Kernel(_easy)

@@ -12,10 +12,9 @@ from swflow.jobs import check_arrays
 from swflow.machine import MOST_PROCESSORS
 from swflow.scheduling.engine import state as records
 from swflow.scheduling.engine.centres import handle_of, stack
-from swflow.scheduling.engine.compiled import for_machine
 from swflow.scheduling.engine.followers import followers_of, nobody
-from swflow.scheduling.engine.handle import Handle
 from swflow.scheduling.engine.heap import ELEMENT
+from swflow.scheduling.engine.kernels import Handle, Kernel
 from swflow.scheduling.engine.loop import Arrivals, run_events
 from swflow.scheduling.engine.queue import new_tree
 from swflow.scheduling.engine.short_queues import easy, fcfs
@@ -23,7 +22,7 @@ from swflow.scheduling.engine.state import CONSERVATIVE, LOOKAHEAD, NONE, RESERV
 from swflow.scheduling.engine.usage import Owners, Usage, new_usage
 from swflow.scheduling.machine.counted import COUNTED
 from swflow.scheduling.machine.placed import PLACED, larger, new_places
-from swflow.scheduling.machine.profile import Availability, add, new_profile
+from swflow.scheduling.machine.profile import Availability, enter, new_profile
 from swflow.scheduling.machine.shared import MOST_PENALTY, Resources, longest_stretch
 from swflow.scheduling.options import CHOICES
 from swflow.scheduling.orders import kernel_order
@@ -37,7 +36,7 @@ BACKFILLS = {
 }  # fmt: skip
 
 #: The loop of events, for counted and for numbered processors.
-RUN_COUNTED, RUN_PLACED = for_machine(run_events, COUNTED), for_machine(run_events, PLACED)
+RUN_COUNTED, RUN_PLACED = Kernel(run_events, COUNTED), Kernel(run_events, PLACED)
 
 
 class Shapes(NamedTuple):
@@ -366,8 +365,7 @@ def _sealed(values: np.ndarray) -> np.ndarray:
 
 def _run(state: State, arrivals: Arrivals, dispatch: int) -> State:
     """Run all events; make room where arrays turn out to be too short."""
-    kernel = RUN_COUNTED if isinstance(state.free, Availability) else RUN_PLACED
-    coming: Any = Handle([arrivals])
+    kernel, coming = RUN_COUNTED if isinstance(state.free, Availability) else RUN_PLACED, Handle([arrivals])
     make_ready(kernel, handle_of(state), coming, dispatch)
     while not kernel(handle_of(state), coming, dispatch):
         state = state._replace(free=larger(state.free))
@@ -563,7 +561,7 @@ def new_state(
     """
     count = submit.size
     jobs = np.empty(count, records.JOB)
-    records.write_jobs(jobs, submit, run, planned, processors)
+    records.write_jobs(records.Given(jobs, submit, run, planned, processors))
 
     windows = checked_windows(unavailable, machine)
     if backfill in ("none", "conservative"):
@@ -612,8 +610,8 @@ def new_state(
     if allocation == "count":
         free = new_profile(machine, min(running + 2 * reservations, 2 * count) + 2 * len(windows) + 4)
         for begin, until, away in windows:
-            add(free, begin, -away)
-            add(free, until, away)
+            enter(free, begin, -away)
+            enter(free, until, away)
     else:
         ahead = int(options["lookahead"][0])
         free = new_places(machine, count, allocation, ahead, windows, resources, plans_ahead, max(widest, machine))

@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swflow.scheduling.engine import heap
-from swflow.scheduling.engine.compiled import entry, lean
+from swflow.scheduling.engine.heap import pop, push
+from swflow.scheduling.engine.kernels import Handle, Kernel, lean
 from swflow.scheduling.engine.machine import end_of, extend, longest, move_on, occupy, release
 from swflow.scheduling.engine.queue import NOBODY, Tree, dynamic_key, following, put
 from swflow.scheduling.engine.usage import Usage, at_limit, book_use, key_of_owner
@@ -136,23 +136,38 @@ class State(NamedTuple):
     usage: Usage
 
 
-@entry
-def write_jobs(
-    jobs: np.ndarray, submit: np.ndarray, run: np.ndarray, planned: np.ndarray, processors: np.ndarray
-) -> None:
-    """Write the data of all jobs into their records; ranks are those of arrival."""
-    for item in range(jobs.size):
-        job = jobs[item]
-        job.submit = submit[item]
-        job.run = run[item]
-        job.planned = planned[item]
-        job.processors = processors[item]
+class Given(NamedTuple):
+    """The data of all jobs, and the records that they are written into."""
+
+    jobs: np.ndarray
+    submit: np.ndarray
+    run: np.ndarray
+    planned: np.ndarray
+    processors: np.ndarray
+
+
+def _write_jobs(given: Given) -> int:
+    for item in range(given.jobs.size):
+        job = given.jobs[item]
+        job.submit = given.submit[item]
+        job.run = given.run[item]
+        job.planned = given.planned[item]
+        job.processors = given.processors[item]
         job.start = np.nan
         job.planned_end = np.nan
         job.reserved = np.nan
         job.promise = np.nan
         job.rank = item
         job.backfill_rank = item
+    return 0
+
+
+_WRITE_JOBS = Kernel(_write_jobs)
+
+
+def write_jobs(given: Given) -> None:
+    """Write the data of all jobs into their records; ranks are those of arrival."""
+    _WRITE_JOBS(Handle([given]))
 
 
 @lean
@@ -204,7 +219,7 @@ def complete(state: State, now: float) -> None:
     core, options = state.now[0], state.options[0]
     item = state.running[0].job
     job = state.jobs[item]
-    core.running = heap.pop(state.running, core.running)
+    core.running = pop(state.running, core.running)
     core.busy -= job.processors
     core.demand -= job.processors
     core.full = 1
@@ -226,7 +241,7 @@ def correct(state: State, now: float) -> None:
     core = state.now[0]
     while core.predicted > 0 and state.predictions[0].time <= now:
         item = state.predictions[0].job
-        core.predicted = heap.pop(state.predictions, core.predicted)
+        core.predicted = pop(state.predictions, core.predicted)
         job, prediction = state.jobs[item], state.predicted[item]
         if end_of(state, item) <= now:
             continue
@@ -236,7 +251,7 @@ def correct(state: State, now: float) -> None:
             length = job.planned_end - job.start + INCREMENTS[step]
             job.planned_end = job.start + min(length, longest(state, item))
         extend(state, item, now)
-        core.predicted = heap.push(state.predictions, core.predicted, job.planned_end, item)
+        core.predicted = push(state.predictions, core.predicted, job.planned_end, item)
         core.full = 1
         core.corrected = 1
 
@@ -254,9 +269,9 @@ def begin(state: State, item: int, now: float) -> None:
     core.queued -= 1
     if options.accounts:
         book_use(state.usage, item, now, options.half_life, 1, job.processors)
-    core.running = heap.push(state.running, core.running, now + job.run, item)
+    core.running = push(state.running, core.running, now + job.run, item)
     if options.corrects:
-        core.predicted = heap.push(state.predictions, core.predicted, job.planned_end, item)
+        core.predicted = push(state.predictions, core.predicted, job.planned_end, item)
     put(state.queue.nodes, state.queue.levels, job.rank, NOBODY, np.inf)
     if not options.one_tree:
         put(state.backfill_queue.nodes, state.backfill_queue.levels, job.backfill_rank, NOBODY, np.inf)
@@ -308,6 +323,6 @@ def line_up(
                     -formula, now, job.submit, planned, processors, attributes, state.usage, item, about.machine,
                     about.half_life,
                 )  # fmt: skip
-        size = heap.push(state.line, size, key, item)
+        size = push(state.line, size, key, item)
         rank = following(tree.nodes, tree.levels, rank + 1, narrow, wide, base, latest)
     return size

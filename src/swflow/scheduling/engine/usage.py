@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swflow.scheduling.engine.compiled import caller, entry, lean
+from swflow.scheduling.engine.kernels import Handle, Kernel, call_formula, lean
 
 #: An account: processor-seconds used up to ``since``, decayed and in units of the half-life where there is one, and
 #: the processors that run for it from then on; its share of the whole as it was asked for last, and when that was.
@@ -195,8 +195,6 @@ def at_limit(usage: Usage, item: int, processors: int) -> bool:
 
 # -- formulas that know of owners
 
-_call_of_owner = caller(15)
-
 
 @lean
 def key_of_owner(
@@ -213,7 +211,7 @@ def key_of_owner(
 ) -> float:
     """Return the key of a job by the address of a formula that knows of owners."""
     owner = usage.owners[item]
-    key = _call_of_owner(
+    key = call_formula(
         formula,
         (
             now, submit, planned, float(processors), attributes[0], attributes[1], attributes[2], attributes[3],
@@ -252,27 +250,34 @@ def keys_of_owners(
         The smallest is served first.
     """
     keys = np.empty(submit.size)
-    usage = Usage(np.zeros(0, ACCOUNT), owners, np.zeros(0, LIMIT))
-    _fill_keys_of_owners(formula, submit, planned, processors.astype(np.int64), attributes, usage, keys)
+    _FILL_KEYS_OF_OWNERS(
+        formula, Handle([_OwnedColumns(submit, planned, processors.astype(np.int64), attributes, owners, keys)])
+    )
     return keys
 
 
-@entry
-def _fill_keys_of_owners(
-    formula: int,
-    submit: np.ndarray,
-    planned: np.ndarray,
-    processors: np.ndarray,
-    attributes: np.ndarray,
-    usage: Usage,
-    keys: np.ndarray,
-) -> None:
-    for job in range(submit.size):
-        owner, at = usage.owners[job], attributes[job]
-        keys[job] = _call_of_owner(
+class _OwnedColumns(NamedTuple):
+    """What a formula takes of all jobs, and what it gives."""
+
+    submit: np.ndarray
+    planned: np.ndarray
+    processors: np.ndarray
+    attributes: np.ndarray
+    owners: np.ndarray
+    keys: np.ndarray
+
+
+def _fill_keys_of_owners(formula: int, jobs: _OwnedColumns) -> int:
+    for job in range(jobs.keys.size):
+        owner, at, submit = jobs.owners[job], jobs.attributes[job], jobs.submit[job]
+        jobs.keys[job] = call_formula(
             formula,
             (
-                submit[job], submit[job], planned[job], float(processors[job]), at[0], at[1], at[2], at[3], at[4],
+                submit, submit, jobs.planned[job], float(jobs.processors[job]), at[0], at[1], at[2], at[3], at[4],
                 owner.partition_id, 0.0, 0.0, owner.user_share, owner.group_share, 0.0,
             ),
         )  # fmt: skip
+    return 0
+
+
+_FILL_KEYS_OF_OWNERS = Kernel(_fill_keys_of_owners)

@@ -5,10 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swflow.scheduling.engine import heap
 from swflow.scheduling.engine import machine as asked
-from swflow.scheduling.engine.compiled import lean
-from swflow.scheduling.engine.heap import ELEMENT
+from swflow.scheduling.engine.heap import ELEMENT, change, pop
+from swflow.scheduling.engine.kernels import lean
 from swflow.scheduling.engine.machine import AHEAD, STANDING
 from swflow.scheduling.engine.queue import NOBODY, following, put
 from swflow.scheduling.engine.state import CONSERVATIVE, State, begin, line_up, take
@@ -395,7 +394,7 @@ def _share_out(state: State, now: float, come: bool) -> None:
     counters.moved = 0
     for index in range(count):
         item = sharing.place[index].changed
-        heap.change(state.running, state.now[0].running, sharing.job[item].end, item)
+        change(state.running, state.now[0].running, sharing.job[item].end, item)
 
 
 @lean
@@ -834,7 +833,7 @@ def _serve_table(state: State, now: float) -> None:
         waiting = line_up(state, queue, options.formula, now, -1, NOBODY - 1, 0.0, now)
         while waiting > 0:
             item = state.line[0].job
-            waiting = heap.pop(state.line, waiting)
+            waiting = pop(state.line, waiting)
             if _places_can_begin(state, item):
                 begin(state, item, now)
                 if item == head:
@@ -889,7 +888,7 @@ def _add_to_table(state: State, head: int, now: float, anew: bool) -> None:
     waiting = line_up(state, tree, formula, now, free, 0, 0.0, 0.0)
     while waiting > 0:
         item = state.line[0].job
-        waiting = heap.pop(state.line, waiting)
+        waiting = pop(state.line, waiting)
         job = state.jobs[item]
         if places.jobs[item].row >= 0 or not (anew or item >= core.first_newcomer):
             continue

@@ -1,13 +1,10 @@
 """Allocation: sets of numbered processors as bits, and which of the free ones a job gets."""
 
-from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 
-from swflow.scheduling.engine.compiled import entry, lean
+from swflow.scheduling.engine.kernels import compiled_as, lean
 
 #: The allocations, as the kernels number them.
 FIRST_FIT, LONGEST_IDLE, FIRST_CONTIGUOUS, BEST_CONTIGUOUS, NEXT_FIT, LEAST_SHARED, THRESHOLD = range(7)
@@ -30,37 +27,25 @@ _ONE = np.uint64(1)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
-def _type_ones(typing_context: Any, word: Any) -> Any:
-    """Tell numba how to count the ones of a word."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.ctpop(arguments[0])
-
-    return types.int64(types.uint64), generate
-
-
-def _type_lowest(typing_context: Any, word: Any) -> Any:
-    """Tell numba how to find the place of the lowest one of a word that is not 0."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], context.get_constant(types.boolean, 0))
-
-    return types.int64(types.uint64), generate
-
-
-def _type_highest(typing_context: Any, word: Any) -> Any:
-    """Tell numba how to find the place of the highest one of a word that is not 0, counted from the other end."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.ctlz(arguments[0], context.get_constant(types.boolean, 0))
-
-    return types.int64(types.uint64), generate
-
-
 # Each is one instruction of the processor.
-_ones = cast(Callable[[Any], int], intrinsic(_type_ones))
-_lowest = cast(Callable[[Any], int], intrinsic(_type_lowest))
-_leading = cast(Callable[[Any], int], intrinsic(_type_highest))
+
+
+@compiled_as("ones")
+def _ones(word: Any) -> int:
+    """Return how many bits of a word are 1."""
+    return int(word).bit_count()
+
+
+@compiled_as("lowest")
+def _lowest(word: Any) -> int:
+    """Return the place of the lowest one of a word that is not 0."""
+    return (int(word) & -int(word)).bit_length() - 1
+
+
+@compiled_as("leading")
+def _leading(word: Any) -> int:
+    """Return the place of the highest one of a word that is not 0, counted from the other end."""
+    return 64 - int(word).bit_length()
 
 
 @lean
@@ -77,7 +62,7 @@ def remove(bits: np.ndarray, other: np.ndarray) -> None:
         bits[word] &= ~other[word]
 
 
-@entry
+@lean
 def fill(bits: np.ndarray, first: int, last: int) -> None:
     """Put the processors ``first`` to ``last``, both included, into a set."""
     low, high = first >> 6, last >> 6

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swflow.scheduling.engine.compiled import entry, lean
+from swflow.scheduling.engine.kernels import Handle, Kernel, lean
 
 #: Changes in a block.
 SIZE = 64
@@ -186,7 +186,20 @@ def _merge(profile: Availability, place: int) -> None:
     _remove_block(profile, place + 1)
 
 
-@entry
+def enter(profile: Availability, time: float, change: int) -> None:
+    """Do what `add` does, called from Python."""
+    _ENTER(Handle([profile]), time, change)
+
+
+def _enter(profile: Availability, time: float, change: int) -> int:
+    add(profile, time, change)
+    return 0
+
+
+_ENTER = Kernel(_enter)
+
+
+@lean
 def add(profile: Availability, time: float, change: int) -> None:
     """Let ``change`` more processors be free from ``time`` on; fewer, if it is negative."""
     head = profile.head[0]

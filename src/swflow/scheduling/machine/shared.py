@@ -5,18 +5,15 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import cfunc, types
 
 from swflow.errors import SwflowError
-from swflow.scheduling.engine.compiled import caller, entry, lean
+from swflow.scheduling.engine.kernels import Handle, Kernel, call_formula, lean
+from swflow.scheduling.engine.queue import callback
 from swflow.scheduling.machine.places import NO_PLACES, fill, next_in
 
 #: What a node's overload costs, as the kernels number it: linear in the overload; the same and a second for every
 #: overloaded shadow, as the paper prints it; a formula; or linear by a computation that forgets parts of shadows.
 LINEAR, PRINTED, BY_FORMULA, FORGETS_SHADOWS = range(4)
-
-#: A formula takes what the processes of a node ask of a resource and what the node has of it.
-PENALTY_SIGNATURE = types.float64(types.float64, types.float64)
 
 #: Ends of penalized jobs are rounded to this fraction of a second, so that rounding errors decide no tie.
 TICKS = 2.0**20
@@ -26,8 +23,6 @@ STEPS = 2.0**30
 
 #: A job that takes a thousand million times as long does not end: formulas may not give more.
 MOST_PENALTY = 1e9
-
-_call_penalty = caller(2)
 
 
 def penalty_function(function: Callable[..., float], cache: bool = False) -> Callable[..., float]:
@@ -47,8 +42,7 @@ def penalty_function(function: Callable[..., float], cache: bool = False) -> Cal
     callable
         A C callback, for `Resources`.
     """
-    compiled: Callable[..., float] = cfunc(PENALTY_SIGNATURE, error_model="numpy", cache=cache)(function)
-    return compiled
+    return callback(function, 2, cache)
 
 
 @dataclass(frozen=True)
@@ -223,12 +217,11 @@ def new_sharing(resources: Resources | None, count: int, machine: int, keeps_to_
         sharing.place["job"] = -1
         sharing.node["since"] = -np.inf
     if sharing.limit < np.inf:
-        _bear(sharing)
+        _BEAR(Handle([sharing]))
     return sharing
 
 
-@entry
-def _bear(sharing: Sharing) -> None:
+def _bear(sharing: Sharing) -> int:
     """Find how many processes of each job an empty node bears within the limit."""
     for item in range(sharing.job.size):
         job = sharing.job[item]
@@ -236,6 +229,10 @@ def _bear(sharing: Sharing) -> None:
             if not _cost_with(sharing, sharing.later[0], item, job.together + 1) <= sharing.limit:
                 break
             job.together += 1
+    return 0
+
+
+_BEAR = Kernel(_bear)
 
 
 @lean
@@ -256,7 +253,7 @@ def penalty_with(sharing: Sharing, usage: np.ndarray, job: int, processes: int) 
             asked += processes * sharing.demands[job, resource]
         capacity = sharing.capacities[resource]
         if sharing.penalty_kind == BY_FORMULA:
-            value = _call_penalty(sharing.formula, (asked, capacity))
+            value = call_formula(sharing.formula, (asked, capacity))
             if value >= 0.0 and value <= MOST_PENALTY:
                 penalty += value
             elif not (value < 0.0 and asked <= capacity):  # below the capacity, negative is none
