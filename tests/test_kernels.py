@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
+from swflow.compiling import for_python
 from swflow.errors import SwflowError
 from swflow.scheduling.engine import simulation as kernels
-from swflow.scheduling.engine.compiling import for_python
 from swflow.scheduling.engine.queue import key_function
 from swflow.scheduling.machine import profile
 from swflow.scheduling.options import CHOICES

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
+from swflow.compiling import for_python
 from swflow.errors import SwflowError
 from swflow.jobs import Workload
 from swflow.machine import Machine
@@ -19,7 +20,6 @@ from swflow.randomness import generator
 from swflow.runs import run, write_run
 from swflow.scheduling.engine import simulation as kernels
 from swflow.scheduling.engine import usage as uses
-from swflow.scheduling.engine.compiling import for_python
 from swflow.scheduling.engine.usage import UNLIMITED, Owners, new_usage
 from swflow.scheduling.known import conventions
 from swflow.scheduling.options import ORDERS

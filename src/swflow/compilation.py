@@ -20,7 +20,7 @@ KEPT_CACHES = 4
 
 
 #: What the source of a kernel has in it: the decorator, or where it is taken from.
-_MARKS = (b"njit", b"numba", b"engine.kernels")
+_MARKS = (b"njit", b"numba", b"swflow.kernels")
 
 
 def _cache_folder() -> Path:
@@ -96,7 +96,7 @@ def njit(function: Function) -> Function:
 
 def make_ready(kernel: Any, *arguments: Any) -> None:
     """
-    Load or compile a `swflow.scheduling.engine.kernels.Kernel`, so that the call that follows takes its own time alone.
+    Load or compile a `swflow.kernels.Kernel`, so that the call that follows takes its own time alone.
 
     How long it took is added to `seconds_lost`.
     """

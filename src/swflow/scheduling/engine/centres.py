@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from swflow.scheduling.engine.kernels import Handle, compiled_as
+from swflow.kernels import Handle, compiled_as
 from swflow.scheduling.engine.queue import Tree
 from swflow.scheduling.engine.state import State
 from swflow.scheduling.engine.usage import Usage

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swflow.scheduling.engine.kernels import lean
+from swflow.kernels import lean
 from swflow.scheduling.engine.state import State
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from swflow.scheduling.engine.kernels import lean
+from swflow.kernels import lean
 
 #: An element; equal times are served by the lower job.
 ELEMENT = np.dtype([("time", np.float64), ("job", np.int64)])

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from swflow.kernels import lean
 from swflow.scheduling.engine.centres import machine_of
 from swflow.scheduling.engine.followers import Followers, release_followers, take_turn
-from swflow.scheduling.engine.kernels import lean
 from swflow.scheduling.engine.machine import AHEAD, find, room, settle
 from swflow.scheduling.engine.passes import drop_plan, plan_next, plan_queue, serve, soonest_done
 from swflow.scheduling.engine.state import CONSERVATIVE, State, advance, arrive, complete

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
+from swflow.kernels import lean
 from swflow.scheduling.engine.heap import pop
-from swflow.scheduling.engine.kernels import lean
 from swflow.scheduling.engine.machine import (
     AHEAD,
     PASS,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swflow.compilation import before_numba
-from swflow.scheduling.engine.kernels import Handle, Kernel, call_formula, lean
+from swflow.kernels import Handle, Kernel, call_formula, lean
 
 #: A node of the tree: the least processors and the least length (of the planned run time, or the start of
 #: the reservation) of the queued jobs below it.

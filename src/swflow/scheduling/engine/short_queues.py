@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from swflow.compilation import make_ready
+from swflow.kernels import Handle, Kernel
 from swflow.scheduling.engine.heap import ELEMENT, pop, push
-from swflow.scheduling.engine.kernels import Handle, Kernel
 
 #: How many steps over queued or running jobs the kernel may take for each job before it gives up.
 STEPS_PER_JOB = 64

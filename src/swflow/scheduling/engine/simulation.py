@@ -9,12 +9,12 @@ import numpy as np
 from swflow.compilation import make_ready
 from swflow.errors import SwflowError
 from swflow.jobs import check_arrays
+from swflow.kernels import Handle, Kernel
 from swflow.machine import MOST_PROCESSORS
 from swflow.scheduling.engine import state as records
 from swflow.scheduling.engine.centres import handle_of, stack
 from swflow.scheduling.engine.followers import followers_of, nobody
 from swflow.scheduling.engine.heap import ELEMENT
-from swflow.scheduling.engine.kernels import Handle, Kernel
 from swflow.scheduling.engine.loop import Arrivals, run_events
 from swflow.scheduling.engine.queue import new_tree
 from swflow.scheduling.engine.short_queues import easy, fcfs

@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from swflow.kernels import Handle, Kernel, lean
 from swflow.scheduling.engine.heap import pop, push
-from swflow.scheduling.engine.kernels import Handle, Kernel, lean
 from swflow.scheduling.engine.machine import end_of, extend, longest, move_on, occupy, release
 from swflow.scheduling.engine.queue import NOBODY, Tree, dynamic_key, following, put
 from swflow.scheduling.engine.usage import Usage, at_limit, book_use, key_of_owner

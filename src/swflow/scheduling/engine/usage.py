@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swflow.scheduling.engine.kernels import Handle, Kernel, call_formula, lean
+from swflow.kernels import Handle, Kernel, call_formula, lean
 
 #: An account: processor-seconds used up to ``since``, decayed and in units of the half-life where there is one, and
 #: the processors that run for it from then on; its share of the whole as it was asked for last, and when that was.

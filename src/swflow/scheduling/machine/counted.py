@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from swflow.kernels import lean
 from swflow.scheduling.engine import machine as asked
-from swflow.scheduling.engine.kernels import lean
 from swflow.scheduling.engine.state import CONSERVATIVE, State, take
 from swflow.scheduling.machine.profile import (
     Availability,

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from swflow.kernels import lean
 from swflow.scheduling.engine import machine as asked
 from swflow.scheduling.engine.heap import ELEMENT, change, pop
-from swflow.scheduling.engine.kernels import lean
 from swflow.scheduling.engine.machine import AHEAD, STANDING
 from swflow.scheduling.engine.queue import NOBODY, following, put
 from swflow.scheduling.engine.state import CONSERVATIVE, State, begin, line_up, take

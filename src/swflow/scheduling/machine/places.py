@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from swflow.scheduling.engine.kernels import compiled_as, lean
+from swflow.kernels import compiled_as, lean
 
 #: The allocations, as the kernels number them.
 FIRST_FIT, LONGEST_IDLE, FIRST_CONTIGUOUS, BEST_CONTIGUOUS, NEXT_FIT, LEAST_SHARED, THRESHOLD = range(7)

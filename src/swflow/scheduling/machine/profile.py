@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swflow.scheduling.engine.kernels import Handle, Kernel, lean
+from swflow.kernels import Handle, Kernel, lean
 
 #: Changes in a block.
 SIZE = 64

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swflow.errors import SwflowError
-from swflow.scheduling.engine.kernels import Handle, Kernel, call_formula, lean
+from swflow.kernels import Handle, Kernel, call_formula, lean
 from swflow.scheduling.engine.queue import callback
 from swflow.scheduling.machine.places import NO_PLACES, fill, next_in
 

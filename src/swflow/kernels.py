@@ -25,7 +25,7 @@ def lean(function: Function) -> Function:
 
 
 def compiled_as(name: str) -> Callable[[Function], Function]:
-    """Mark a function for which, in kernels, one of `swflow.scheduling.engine.compiling` stands."""
+    """Mark a function for which, in kernels, one of `swflow.compiling` stands."""
 
     def mark(function: Function) -> Function:
         function.compiled_as = name  # type: ignore[attr-defined]
@@ -158,7 +158,7 @@ class Kernel:
             content = b""
         if not content:
             before_numba()
-            from swflow.scheduling.engine.compiling import machine_code
+            from swflow.compiling import machine_code
 
             content = machine_code(self.function, self.hooks, arguments)
             _keep(path, content)

@@ -16,7 +16,7 @@ from numba.core.typing.templates import AttributeTemplate
 from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, models, overload, register_model
 from numba.np.arrayobj import populate_array
 
-from swflow.scheduling.engine.kernels import Handle
+from swflow.kernels import Handle
 
 _WORD = 8
 
@@ -27,7 +27,7 @@ def machine_code(
     arguments: Sequence[Any],
 ) -> bytes:
     """
-    Compile a kernel with all that it calls; see `swflow.scheduling.engine.kernels.Kernel`.
+    Compile a kernel with all that it calls; see `swflow.kernels.Kernel`.
 
     Returns
     -------
