@@ -25,14 +25,14 @@ def machine_code(
     function: Callable[..., int],
     hooks: Mapping[Callable[..., Any], Callable[..., Any]],
     arguments: Sequence[Any],
-) -> bytes:
+) -> tuple[str, bytes]:
     """
     Compile a kernel with all that it calls; see `swflow.kernels.Kernel`.
 
     Returns
     -------
-    bytes
-        A line with the function's name, and an object file.
+    str, bytes
+        The function's name, and the object file that it is in.
 
     Raises
     ------
@@ -48,8 +48,7 @@ def machine_code(
     for one in result.library.asked_for():
         if not hasattr(ctypes.CDLL(None), one):
             raise RuntimeError(f"{function.__qualname__} needs {one}, which is not there without numba")
-    code: bytes = result.library._get_compiled_object()
-    return result.fndesc.llvm_func_name.encode() + b"\n" + code
+    return result.fndesc.llvm_func_name, result.library._get_compiled_object()
 
 
 def for_python(function: Callable[..., Any]) -> Any:

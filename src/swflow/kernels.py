@@ -152,29 +152,36 @@ class Kernel:
         about = repr((self.function.__module__, kinds, answers, _processor()))
         name = f"{self.function.__name__}-{hashlib.blake2b(about.encode(), digest_size=12).hexdigest()}.o"
         path = None if folder is None else folder / name
-        try:
-            content = b"" if path is None else path.read_bytes()
-        except OSError:
-            content = b""
-        if not content:
+        found = None if path is None else _kept(path)
+        if found is None:
             before_numba()
             from swflow.compiling import machine_code
 
-            content = machine_code(self.function, self.hooks, arguments)
-            _keep(path, content)
-        return _function(content, [_C_TYPES.get(kind, ctypes.c_void_p) for kind in kinds])
+            found = machine_code(self.function, self.hooks, arguments)
+            _keep(path, *found)
+        return _function(*found, [_C_TYPES.get(kind, ctypes.c_void_p) for kind in kinds])
 
 
 _C_TYPES: dict[str, Any] = {"int": ctypes.c_int64, "bool": ctypes.c_int64, "float": ctypes.c_double}
 
 
-def _keep(path: Path | None, content: bytes) -> None:
+def _keep(path: Path | None, name: str, code: bytes) -> None:
+    """Write an object file behind a line with the function's name, and with what tells whether the file is whole."""
     try:
         if path is not None:
             with atomic_path(path) as temporary:
-                temporary.write_bytes(content)
+                temporary.write_bytes(f"{name} {hashlib.blake2b(code).hexdigest()}\n".encode() + code)
     except (OSError, SwflowError):
         pass  # what cannot be kept is compiled again
+
+
+def _kept(path: Path) -> tuple[str, bytes] | None:
+    try:
+        first, _, code = path.read_bytes().partition(b"\n")
+    except OSError:
+        return None
+    name, _, digest = first.decode(errors="replace").partition(" ")
+    return (name, code) if digest == hashlib.blake2b(code).hexdigest() else None
 
 
 @cache
@@ -192,13 +199,12 @@ def _processor() -> tuple[str, ...]:
 _ENGINES: list[Any] = []
 
 
-def _function(content: bytes, kinds: list[Any]) -> Any:
-    """Load an object file, whose first line names a function, and return the function."""
+def _function(name: str, code: bytes, kinds: list[Any]) -> Any:
+    """Load an object file, and return one of its functions."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    name, _, code = content.partition(b"\n")
     machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
@@ -206,4 +212,4 @@ def _function(content: bytes, kinds: list[Any]) -> Any:
     _ENGINES.append(engine)
     pointer = ctypes.POINTER
     form = ctypes.CFUNCTYPE(ctypes.c_int32, pointer(ctypes.c_int64), pointer(ctypes.c_void_p), *kinds)
-    return form(engine.get_function_address(name.decode()))
+    return form(engine.get_function_address(name))
