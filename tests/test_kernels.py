@@ -352,11 +352,12 @@ def test_the_profile_finds_what_a_scan_of_all_changes_finds():
     now = 0.0
     most = 0
     for turn in range(2800):
-        width, length = rng.randint(1, machine), float(rng.randint(1, 60))
+        width, length = rng.randint(1, machine), float(rng.choice([rng.randint(1, 60), 300]))
         before = rng.choice([math.inf, math.inf, math.inf, now + rng.randint(1, 900)])
+        since = rng.choice([-math.inf, now, now + 100 * rng.random()] if before == math.inf else [-math.inf])
         starts, ends, widths = np.array([*spans, (-2.0, -1.0, 0)]).T
-        moments = np.unique(np.concatenate([[now], starts, ends]))
-        moments = moments[moments >= now]
+        moments = np.unique(np.concatenate([[max(now, since)], starts, ends]))
+        moments = moments[moments >= max(now, since)]
         times, changes = np.concatenate([starts, ends]), np.concatenate([-widths, widths])
         sums = np.append(0, np.cumsum(changes[np.argsort(times)]))
         level = machine + sums[np.searchsorted(np.sort(times), moments, side="right")]
@@ -367,7 +368,7 @@ def test_the_profile_finds_what_a_scan_of_all_changes_finds():
                 if (level[(moments >= moment) & (moments < until)] >= width).all():
                     expected = moment
                     break
-        found = earliest(free, width, length, before)
+        found = earliest(free, width, length, since, before)
         assert found == expected, turn
         grows = turn % 1400 < 1150  # several blocks come and go
         if grows and before == math.inf:
@@ -425,7 +426,7 @@ def test_a_round_of_moves_finds_what_a_search_for_each_job_finds(machine: int):
         while len(jobs) < count:
             width, length = rng.choice(sizes)
             for _ in range(rng.choice([1, 1, 4, 30])):
-                start = earliest(plain, width, length, math.inf)
+                start = earliest(plain, width, length, -math.inf, math.inf)
                 for each in (free, plain):
                     change(each, start, start + length, -width)
                 jobs.append([width, length, start])
@@ -438,7 +439,7 @@ def test_a_round_of_moves_finds_what_a_search_for_each_job_finds(machine: int):
         for job in jobs:
             width, length, start = int(job[0]), job[1], job[2]
             before = (int(free.head["moves"][0]), int(free.moves["count"].sum()))
-            expected = earliest(plain, width, length, start)
+            expected = earliest(plain, width, length, -math.inf, start)
             assert move(free, width, length, start) == expected, (turn, job)
             after = (int(free.head["moves"][0]), int(free.moves["count"].sum()))
             if expected < start:

@@ -140,13 +140,13 @@ def serve_in_table(state: Any, now: float) -> None:
 # -- plans of the whole queue
 
 
-def open_plan(state: Any, now: float) -> None:
-    """Begin a plan in which all queued jobs will have a place."""
+def open_plan(state: Any, now: float) -> int:
+    """Begin a plan in which all queued jobs have a place; return up to which rank they have it already, -1 if none."""
     raise NotImplementedError
 
 
-def plan(state: Any, item: int) -> None:
-    """Let a job have the place that was found, from ``reserved`` on, in this plan."""
+def plan(state: Any, item: int, time: float) -> bool:
+    """Let a job have the place that was found in this plan, from a time on; return whether to `drop` it afterwards."""
     raise NotImplementedError
 
 

@@ -288,54 +288,61 @@ def _note(state: State, item: int, time: float) -> None:
 @lean
 def plan_queue(state: State, now: float) -> None:
     """Give every queued job that has none a reservation, in order of the queue, until `drop_plan`."""
-    options, core, queue, line = state.options[0], state.now[0], state.queue, state.line
+    options, core, queue = state.options[0], state.now[0], state.queue
     if core.planned >= 0:
         return
-    open_plan(state, now)
-    waiting = line_up(state, queue, options.formula, now, NOBODY - 1, 0, 0.0, 0.0)
-    core.planned = waiting
-    core.planned_rank = -1
-    while waiting > 0:
-        first = line[0].job
-        waiting = pop(line, waiting)
-        line[waiting].job = -1
-        core.planned_rank = state.jobs[first].rank
-        if np.isnan(state.jobs[first].reserved):
+    core.planned = 0
+    core.planned_rank = open_plan(state, now)
+    rank = core.planned_rank
+    waiting = 0
+    everybody = NOBODY - 1 if options.backfill != CONSERVATIVE else -1  # or those without a reservation
+    if options.formula:
+        waiting = line_up(state, queue, options.formula, now, everybody, NOBODY - 1, 0.0, -np.inf)
+    while True:
+        if options.formula:
+            if waiting == 0:
+                break
+            item = state.line[0].job
+            waiting = pop(state.line, waiting)
+        else:
+            rank = following(queue.nodes, queue.levels, rank + 1, everybody, NOBODY - 1, 0.0, -np.inf)
+            if rank < 0:
+                break
+            item = queue.job_at[rank]
+        if np.isnan(state.jobs[item].reserved):
             if options.shapes:
-                take(state, first, soonest_done(state, first, now, AHEAD))
-            line[waiting].job = first
-            _plan_earliest(state, first, now)
+                take(state, item, soonest_done(state, item, now, AHEAD))
+            _plan_earliest(state, item, now)
 
 
 @lean
 def _plan_earliest(state: State, item: int, now: float) -> None:
-    job = state.jobs[item]
-    job.reserved = find(state, item, job.processors, job.planned, now, AHEAD)
-    plan(state, item)
+    job, core = state.jobs[item], state.now[0]
+    core.planned_rank = job.rank
+    if plan(state, item, find(state, item, job.processors, job.planned, now, AHEAD)):
+        core.planned += 1
+        state.line[state.line.size - core.planned].job = item  # behind the heap
 
 
 @lean
 def plan_next(state: State, item: int, now: float) -> None:
     """Let a job that just arrived take part in the plan, if there is one."""
     options, core = state.options[0], state.now[0]
-    if core.planned < 0:
-        return
     if options.formula or options.shapes or state.jobs[item].rank < core.planned_rank:
         drop_plan(state)  # it is not the last one
-        return
-    state.line[core.planned].job = item
-    core.planned += 1
-    core.planned_rank = state.jobs[item].rank
-    _plan_earliest(state, item, now)
+        core.kept = 0
+    elif core.planned >= 0:
+        _plan_earliest(state, item, now)
 
 
 @lean
 def drop_plan(state: State) -> None:
-    """Take the reservations away that `plan_queue` gave."""
+    """Take the reservations away that `plan_queue` gave, but for those of a plan that is kept."""
     core = state.now[0]
     for k in range(core.planned):
-        item = state.line[k].job
-        if item >= 0:
-            drop(state, item)
-            state.jobs[item].reserved = np.nan
+        item = state.line[state.line.size - 1 - k].job
+        drop(state, item)
+        state.jobs[item].reserved = np.nan
     core.planned = -1
+    if state.options[0].formula or state.options[0].shapes:
+        core.kept = 0  # another instant, another order

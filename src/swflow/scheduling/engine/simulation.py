@@ -20,9 +20,8 @@ from swflow.scheduling.engine.queue import new_tree
 from swflow.scheduling.engine.short_queues import easy, fcfs
 from swflow.scheduling.engine.state import CONSERVATIVE, LOOKAHEAD, NONE, RESERVATION_TABLE, State
 from swflow.scheduling.engine.usage import Owners, Usage, new_usage
-from swflow.scheduling.machine.counted import COUNTED
+from swflow.scheduling.machine.counted import COUNTED, Counted, new_counted
 from swflow.scheduling.machine.placed import PLACED, larger, new_places
-from swflow.scheduling.machine.profile import Availability, enter, new_profile
 from swflow.scheduling.machine.shared import MOST_PENALTY, Resources, longest_stretch
 from swflow.scheduling.options import CHOICES
 from swflow.scheduling.orders import kernel_order
@@ -333,7 +332,7 @@ def simulate_arrays(
         processors, run = done["processors"].copy(), done["run"].copy()
     found = _schedule(done["submit"].copy(), done["start"].copy(), run, processors)
     found = replace(found, promise=done["promise"].copy(), centre=arrivals.centre if len(states) > 1 else found.centre)
-    if isinstance(together.free, Availability):
+    if isinstance(together.free, Counted):
         return found
     found = _with_places(found, together.free, items)
     return _with_penalties(found, together.free.sharing, items) if resources else found
@@ -365,7 +364,7 @@ def _sealed(values: np.ndarray) -> np.ndarray:
 
 def _run(state: State, arrivals: Arrivals, dispatch: int) -> State:
     """Run all events; make room where arrays turn out to be too short."""
-    kernel, coming = RUN_COUNTED if isinstance(state.free, Availability) else RUN_PLACED, Handle([arrivals])
+    kernel, coming = RUN_COUNTED if isinstance(state.free, Counted) else RUN_PLACED, Handle([arrivals])
     make_ready(kernel, handle_of(state), coming, dispatch)
     while not kernel(handle_of(state), coming, dispatch):
         state = state._replace(free=larger(state.free))
@@ -605,13 +604,12 @@ def new_state(
     options["simple"] = options["lookahead"][0] <= 1 and not windows and not per_event
 
     running = min(machine, count) + 1
-    reservations = count if plans_ahead or backfill == "conservative" else min(lookahead, count)
+    conservative = backfill == "conservative"
+    reservations = count if conservative else min(lookahead, count)
     free: Any
     if allocation == "count":
-        free = new_profile(machine, min(running + 2 * reservations, 2 * count) + 2 * len(windows) + 4)
-        for begin, until, away in windows:
-            enter(free, begin, -away)
-            enter(free, until, away)
+        changes = min(running + 2 * reservations, 2 * count) + 2 * len(windows) + 4
+        free = new_counted(machine, changes, windows, processors, planned, plans_ahead and not conservative)
     else:
         ahead = int(options["lookahead"][0])
         free = new_places(machine, count, allocation, ahead, windows, resources, plans_ahead, max(widest, machine))

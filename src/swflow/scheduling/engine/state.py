@@ -86,7 +86,8 @@ RULES = np.dtype(
 #: What changes: how many jobs run, wait, and have predictions to be corrected; processors of running jobs and
 #: of windows; and for the next pass whether all queued jobs have to be looked at (``full``), which jobs
 #: arrived since the last one, and the rank before which a newcomer changes who has reservations; and of a plan of the
-#: whole queue how many jobs are in it (-1: there is none) and the last one's rank.
+#: whole queue how many of its jobs leave it after the instant (-1: there is none now), the last one's rank, the first
+#: start of a queued one (or an earlier time), and whether the plan is ``kept`` for the next instant.
 NOW = np.dtype(
     [
         ("running", np.int64),
@@ -109,6 +110,8 @@ NOW = np.dtype(
         ("unfinished", np.int64),
         ("planned", np.int64),
         ("planned_rank", np.int64),
+        ("planned_first", np.float64),
+        ("kept", np.int64),
     ]
 )
 

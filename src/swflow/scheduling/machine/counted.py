@@ -1,22 +1,86 @@
 """Machines whose processors are only counted: what the engine asks of them, answered by an availability profile."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from swflow.kernels import lean
 from swflow.scheduling.engine import machine as asked
+from swflow.scheduling.engine.machine import AHEAD
+from swflow.scheduling.engine.queue import NOBODY, following
 from swflow.scheduling.engine.state import CONSERVATIVE, State, take
 from swflow.scheduling.machine.profile import (
     Availability,
+    Bounds,
     add,
     begin_round,
     earliest,
     end_round,
+    enter,
     move,
+    new_bounds,
+    new_profile,
+    next_place,
     pass_by,
+    plan_anew,
     refresh,
 )
+
+
+class Counted(NamedTuple):
+    """
+    How many processors are free when.
+
+    In ``profile`` by what is planned of running jobs and by reservations; in ``ahead`` besides by a plan of the whole
+    queue, in which jobs have ``starts``, and whose places are found with ``bounds``.
+    """
+
+    profile: Availability
+    ahead: Availability
+    bounds: Bounds
+    starts: np.ndarray  # of every job; empty if nobody plans
+
+
+def new_counted(
+    machine: int,
+    changes: int,
+    windows: Sequence[tuple[float, float, int]],
+    processors: np.ndarray,
+    planned: np.ndarray,
+    plans_ahead: bool,
+) -> Counted:
+    """
+    Make an idle machine.
+
+    Parameters
+    ----------
+    machine : int
+        Processors.
+    changes : int
+        How many changes to come there may be by what is planned of running jobs and reservations.
+    windows : sequence of (from, until, processors)
+        When processors are away.
+    processors, planned : arrays of shape (jobs,)
+        Processors of the jobs and their planned run times in seconds.
+    plans_ahead : bool
+        Whether the whole queue is planned.
+
+    Returns
+    -------
+    Counted
+    """
+    profile = new_profile(machine, changes)
+    for begin, until, away in windows:
+        enter(profile, begin, -away)
+        enter(profile, until, away)
+    jobs = slice(None if plans_ahead else 0)
+    return Counted(
+        profile,
+        new_profile(machine, changes + 2 * planned[jobs].size),
+        new_bounds(processors[jobs], planned[jobs]),
+        np.full(planned[jobs].size, np.nan),
+    )
 
 
 @lean
@@ -26,10 +90,15 @@ def _has_room(state: State, coming: int) -> bool:
 
 @lean
 def _move_profile(state: State, now: float) -> None:
-    head = state.free.head[0]
+    _pass(state.free.profile, now)
+
+
+@lean
+def _pass(profile: Availability, now: float) -> None:
+    head = profile.head[0]
     head.now = now
-    if head.blocks > 0 and state.free.blocks[0].first <= now:
-        pass_by(state.free, now)
+    if head.blocks > 0 and profile.blocks[0].first <= now:
+        pass_by(profile, now)
 
 
 # -- running jobs
@@ -41,16 +110,19 @@ def _take_count(state: State, item: int, now: float) -> None:
     if job.reserved != now:  # else its place in the profile is that of its reservation
         if state.options[0].backfill == CONSERVATIVE:
             _free_span(state, item)
-        state.free.head[0].level -= job.processors
-        add(state.free, job.planned_end, job.processors)
+        state.free.profile.head[0].level -= job.processors
+        add(state.free.profile, job.planned_end, job.processors)
+    if state.free.starts.size > 0 and state.free.starts[item] != now:
+        state.now[0].kept = 0
 
 
 @lean
 def _return_count(state: State, item: int, now: float) -> None:
     job = state.jobs[item]
     if now < job.planned_end:
-        state.free.head[0].level += job.processors
-        add(state.free, job.planned_end, -job.processors)
+        state.free.profile.head[0].level += job.processors
+        add(state.free.profile, job.planned_end, -job.processors)
+        state.now[0].kept = 0
 
 
 @lean
@@ -71,8 +143,9 @@ def _estimate_of(state: State, item: int) -> float:
 @lean
 def _extend_count(state: State, item: int, now: float) -> None:
     job = state.jobs[item]
-    add(state.free, now, -job.processors)
-    add(state.free, job.planned_end, job.processors)
+    add(state.free.profile, now, -job.processors)
+    add(state.free.profile, job.planned_end, job.processors)
+    state.now[0].kept = 0
 
 
 # -- passes
@@ -88,7 +161,7 @@ def _open_count(state: State, now: float, free: int) -> None:
     state.steps[0].free = free
     state.now[0].steps = 1
     # Who ends now by the plan, but is not yet done, is in the way of a start, though not of a plan.
-    state.now[0].unfinished = state.free.head[0].level - free
+    state.now[0].unfinished = state.free.profile.head[0].level - free
     if state.options[0].windows:
         _find_steps(state)
 
@@ -101,20 +174,20 @@ def _count_is_kept(state: State, now: float) -> bool:
 @lean
 def _find_steps(state: State) -> None:
     """Read from the profile what is free now, and after every loss of processors to come."""
-    head, steps = state.free.head[0], state.steps
+    head, steps = state.free.profile.head[0], state.steps
     level = head.level
     steps[0].time = head.now
     steps[0].free = level - state.now[0].unfinished
     count = 1
     for place in range(head.blocks):
-        block = state.free.blocks[place]
+        block = state.free.profile.blocks[place]
         if block.stale:
-            refresh(state.free, place)
+            refresh(state.free.profile, place)
         if block.losses == 0:
             level += block.total
             continue
         for k in range(block.count):
-            change = state.free.changes[block.row, k]
+            change = state.free.profile.changes[block.row, k]
             level += change.change
             if change.change < 0:
                 steps[count].time = change.time
@@ -171,12 +244,14 @@ def _count_started(state: State, item: int, now: float) -> None:
 
 @lean
 def _find_in_profile(state: State, item: int, width: int, length: float, now: float, where: int) -> float:
-    return earliest(state.free, width, length, np.inf)
+    if where == AHEAD and state.options[0].backfill != CONSERVATIVE:
+        return next_place(state.free.ahead, state.free.bounds, width, length)
+    return earliest(state.free.profile, width, length, -np.inf, np.inf)
 
 
 @lean
 def _reserve_count(state: State, item: int, now: float) -> None:
-    job, free = state.jobs[item], state.free
+    job, free = state.jobs[item], state.free.profile
     if state.options[0].simple:  # nothing else to come but ends of jobs: the shadow and the extra processors
         state.steps[1].time = job.reserved
         state.steps[1].free = free.head[0].found - job.processors
@@ -207,37 +282,86 @@ def _change_span(free: Availability, begin: float, end: float, change: int) -> N
 def _take_span(state: State, item: int) -> None:
     """Take the processors of a job's reservation out of the profile."""
     job = state.jobs[item]
-    _change_span(state.free, job.reserved, job.reserved + job.planned, -job.processors)
+    _change_span(state.free.profile, job.reserved, job.reserved + job.planned, -job.processors)
 
 
 @lean
 def _free_span(state: State, item: int) -> None:
     """Give them back."""
     job = state.jobs[item]
-    _change_span(state.free, job.reserved, job.reserved + job.planned, job.processors)
+    _change_span(state.free.profile, job.reserved, job.reserved + job.planned, job.processors)
 
 
 @lean
 def _hold_count(state: State, item: int) -> None:
     _take_span(state, item)
-    head = state.free.head[0]
+    head = state.free.profile.head[0]
     head.seen = max(head.seen, state.jobs[item].reserved)
 
 
 @lean
 def _open_round(state: State) -> None:
-    begin_round(state.free, state.now[0].queued)
+    begin_round(state.free.profile, state.now[0].queued)
 
 
 @lean
 def _move_count(state: State, item: int, now: float) -> None:
     job = state.jobs[item]
-    job.reserved = move(state.free, job.processors, job.planned, job.reserved)
+    job.reserved = move(state.free.profile, job.processors, job.planned, job.reserved)
 
 
 @lean
 def _close_round(state: State) -> None:
-    end_round(state.free)
+    end_round(state.free.profile)
+
+
+# -- plans of the whole queue
+
+
+@lean
+def _open_ahead(state: State, now: float) -> int:
+    """
+    Return up to which rank the queue is in the plan already.
+
+    The plan stays as it is until a job ends before its time, or starts at another time than its own. The time alone
+    changes it if a job has not started when it should.
+    """
+    core, free = state.now[0], state.free
+    if state.options[0].backfill == CONSERVATIVE:  # only newcomers have no reservation
+        return -1
+    if core.kept and core.planned_first < now:
+        core.planned_first = _first_start(state)
+    if core.kept and core.planned_first >= now:
+        _pass(free.ahead, now)
+        return core.planned_rank
+    plan_anew(free.ahead, free.bounds, free.profile)
+    core.kept = 1
+    core.planned_first = np.inf
+    return -1
+
+
+@lean
+def _first_start(state: State) -> float:
+    """Return when the first of the queued jobs starts by plan."""
+    queue, first = state.queue, np.inf
+    rank = following(queue.nodes, queue.levels, 0, NOBODY - 1, 0, 0.0, 0.0)
+    while 0 <= rank <= state.now[0].planned_rank:
+        first = min(first, state.free.starts[queue.job_at[rank]])
+        rank = following(queue.nodes, queue.levels, rank + 1, NOBODY - 1, 0, 0.0, 0.0)
+    return first
+
+
+@lean
+def _plan_ahead(state: State, item: int, time: float) -> bool:
+    job, free = state.jobs[item], state.free
+    if state.options[0].backfill == CONSERVATIVE:
+        job.reserved = time
+        _take_span(state, item)
+        return True
+    _change_span(free.ahead, time, time + job.planned, -job.processors)
+    free.starts[item] = time
+    state.now[0].planned_first = min(state.now[0].planned_first, time)
+    return False
 
 
 @lean
@@ -276,7 +400,7 @@ COUNTED: dict[Any, Any] = {
     asked.renew: _no_table,
     asked.can_begin: _count_can_begin,
     asked.serve_in_table: _no_table,
-    asked.open_plan: _no_table,
-    asked.plan: _take_span,
+    asked.open_plan: _open_ahead,
+    asked.plan: _plan_ahead,
     asked.drop: _free_span,
 }

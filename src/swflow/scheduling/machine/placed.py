@@ -900,11 +900,11 @@ def _add_to_table(state: State, head: int, now: float, anew: bool) -> None:
 
 
 @lean
-def _open_places_plan(state: State, now: float) -> None:
+def _open_places_plan(state: State, now: float) -> int:
     places, queue = state.free, state.queue
     _plan_into(state, places.ahead, now)
     if state.options[0].backfill < CONSERVATIVE:
-        return
+        return -1
     rank = following(queue.nodes, queue.levels, 0, NOBODY - 1, 0, 0.0, 0.0)
     while rank >= 0:
         item = queue.job_at[rank]
@@ -912,13 +912,16 @@ def _open_places_plan(state: State, now: float) -> None:
         if row >= 0 and job.reserved < np.inf:
             keep(places.ahead, places.held[row], job.reserved, job.reserved + job.planned)
         rank = following(queue.nodes, queue.levels, rank + 1, NOBODY - 1, 0, 0.0, 0.0)
+    return -1
 
 
 @lean
-def _plan_places(state: State, item: int) -> None:
+def _plan_places(state: State, item: int, time: float) -> bool:
     job = state.jobs[item]
-    if job.reserved < np.inf:
+    job.reserved = time
+    if time < np.inf:
         keep(state.free.ahead, state.free.work[0], job.reserved, job.reserved + job.planned)
+    return True
 
 
 #: What numbered processors answer.

@@ -38,6 +38,7 @@ GROUP = np.dtype([("total", np.int64), ("lowest", np.int64), ("highest", np.int6
 #: remembered, and none starts after ``latest``; ``seen`` is where the latest of them was found to start. The last job
 #: that was asked about had ``width`` processors for ``length``, ``reserved`` for it from then on; ``again`` more of its
 #: kind can go to ``target`` as it did (-1: it stays, as they do). So many ``moves`` are only counted.
+#: `earliest` ``looked`` at about so many blocks.
 HEAD = np.dtype(
     [
         ("now", np.float64),
@@ -55,6 +56,7 @@ HEAD = np.dtype(
         ("target", np.float64),
         ("again", np.int64),
         ("moves", np.int64),
+        ("looked", np.int64),
     ]
 )
 
@@ -83,6 +85,12 @@ SIZES = 256
 LONG_QUEUE = 256
 _HASH_BITS = 10
 _GOLDEN = 0x9E3779B97F4A7C15 - (1 << 64)
+
+#: While the whole queue is planned, it is remembered of as many widths and lengths before when they have no place, if
+#: that was found by looking at as many blocks: to note it costs as much.
+MOST_WIDTHS = 32
+MOST_LENGTHS = 128
+FAR = 10
 
 
 class Availability(NamedTuple):
@@ -334,89 +342,6 @@ def _sum_up(profile: Availability, place: int) -> None:
 
 
 @lean
-def earliest(profile: Availability, width: int, length: float, before: float) -> float:
-    """
-    Return the earliest time at which so many processors are free for so long.
-
-    Parameters
-    ----------
-    profile : Availability
-        The profile.
-    width : int
-        Processors.
-    length : float
-        Seconds.
-    before : float
-        Only times before this are looked for, and what is free from this time on does not matter: give the
-        start of the job's own reservation, or infinity.
-
-    Returns
-    -------
-    float
-        The time; ``before`` if there is none.
-    """
-    head = profile.head[0]
-    level = head.level
-    found = level
-    waiting = level < width
-    candidate = head.now
-    limit = before if waiting else min(candidate + length, before)
-    place = -1
-    while place + 1 < head.blocks:
-        place += 1
-        block = profile.blocks[place]
-        if block.first >= limit:
-            break
-        last = place + GROUP_SIZE - 1
-        if place % GROUP_SIZE == 0 and last + 1 < head.blocks and profile.blocks[last + 1].first < limit:
-            group = profile.groups[place // GROUP_SIZE]
-            if group.stale:
-                _sum_up(profile, place)
-            if (level + group.highest < width) if waiting else (level + group.lowest >= width):
-                level += group.total
-                place = last
-                continue
-        if block.stale:
-            refresh(profile, place)
-        if (level + block.highest < width) if waiting else (level + block.lowest >= width):
-            level += block.total
-            continue
-        row = profile.changes[block.row]
-        for k in range(block.count):
-            if row[k].time >= limit:
-                break
-            level += row[k].change
-            if waiting:
-                if level >= width:
-                    waiting = False
-                    candidate = row[k].time
-                    found = level
-                    limit = min(candidate + length, before)
-            elif level < width:
-                waiting = True
-                limit = before
-        else:
-            continue
-        break
-    head.found = found
-    return before if waiting else candidate
-
-
-# -- moving reservations forward
-
-
-@lean
-def begin_round(profile: Availability, jobs: int) -> None:
-    """Let reservations of so many jobs move forward: forget where they did not fit, since something was freed."""
-    head = profile.head[0]
-    head.sizes = 0
-    head.width = 0
-    head.moves = 0
-    head.latest = head.seen if jobs >= LONG_QUEUE else -np.inf
-    head.seen = -np.inf
-
-
-@lean
 def _level_before(profile: Availability, place: int) -> int:
     """Return how many processors are free before a block."""
     head = profile.head[0]
@@ -441,6 +366,215 @@ def _block_before(profile: Availability, time: float) -> int:
         else:
             high = middle
     return low
+
+
+@lean
+def earliest(profile: Availability, width: int, length: float, since: float, before: float) -> float:
+    """
+    Return the earliest time at which so many processors are free for so long.
+
+    Parameters
+    ----------
+    profile : Availability
+        The profile.
+    width : int
+        Processors.
+    length : float
+        Seconds.
+    since : float
+        Only times from this on are looked for.
+    before : float
+        Only times before this are looked for, and what is free from this time on does not matter: give the
+        start of the job's own reservation, or infinity.
+
+    Returns
+    -------
+    float
+        The time; ``before`` if there is none.
+    """
+    head = profile.head[0]
+    level = head.level
+    candidate = head.now
+    place = -1
+    first = 0  # where to go on in the next block
+    if since > candidate:
+        candidate = since
+        before_it = _block_before(profile, since)
+        if before_it >= 0:
+            level = _level_before(profile, before_it)
+            block = profile.blocks[before_it]
+            row = profile.changes[block.row]
+            while first < block.count and row[first].time <= since:
+                level += row[first].change
+                first += 1
+            place = before_it - 1
+    began = place
+    found = level
+    waiting = level < width
+    limit = before if waiting else min(candidate + length, before)
+    while place + 1 < head.blocks:
+        place += 1
+        block = profile.blocks[place]
+        if block.first >= limit:
+            break
+        row = profile.changes[block.row]
+        if first == 0:
+            last = place + GROUP_SIZE - 1
+            if place % GROUP_SIZE == 0 and last + 1 < head.blocks and profile.blocks[last + 1].first < limit:
+                group = profile.groups[place // GROUP_SIZE]
+                if group.stale:
+                    _sum_up(profile, place)
+                passes = (level + group.highest < width) if waiting else (level + group.lowest >= width)
+                lasts = block.first + length >= profile.blocks[last + 1].first
+                if not passes and lasts and level + group.total < width:
+                    passes = waiting = True  # as below
+                    limit = before
+                if passes:
+                    level += group.total
+                    place = last
+                    continue
+            if block.stale:
+                refresh(profile, place)
+            if (level + block.highest < width) if waiting else (level + block.lowest >= width):
+                level += block.total
+                continue
+            until = row[block.count - 1].time
+            if until < limit and until < block.first + length:  # who starts here needs what is free in the end
+                level += block.total
+                waiting = level < width
+                limit = before
+                if not waiting:
+                    rest = level
+                    for k in range(block.count - 1, -1, -1):
+                        rest -= row[k].change
+                        if rest < width:
+                            candidate = row[k].time
+                            found = rest + row[k].change
+                            break
+                    limit = min(candidate + length, before)
+                continue
+        begin = first
+        first = 0
+        for k in range(np.uint64(begin), np.uint64(block.count)):
+            time = row[k].time
+            if time >= limit:
+                break
+            level += row[k].change
+            if waiting == (level >= width):
+                if waiting:
+                    waiting = False
+                    candidate = time
+                    found = level
+                    limit = min(candidate + length, before)
+                else:
+                    waiting = True
+                    limit = before
+        else:
+            continue
+        break
+    head.found = found
+    head.looked = place - began
+    return before if waiting else candidate
+
+
+# -- plans of many jobs
+
+
+class Bounds(NamedTuple):
+    """
+    Before when jobs have no place in a profile from which processors are taken, but to which none are given back.
+
+    Those of at least ``widths[i]`` processors and a length of at least ``lengths[j]`` have none before ``since[i, j]``.
+    """
+
+    since: np.ndarray
+    widths: np.ndarray
+    lengths: np.ndarray
+
+
+def new_bounds(widths: np.ndarray, lengths: np.ndarray) -> Bounds:
+    """Make bounds for jobs of such widths and lengths, for the most frequent ones exact."""
+    rows, columns = _steps_of(widths, MOST_WIDTHS), _steps_of(lengths, MOST_LENGTHS)
+    return Bounds(np.full((rows.size, columns.size), -np.inf), rows, columns)
+
+
+def _steps_of(values: np.ndarray, most: int) -> np.ndarray:
+    """Return some of the values, ascending: the most frequent ones, and others between them."""
+    known, counts = np.unique(values, return_counts=True)
+    if known.size <= most:
+        return known
+    frequent = known[np.argsort(-counts, kind="stable")[: most // 2]]
+    return np.union1d(frequent, known[np.linspace(0, known.size - 1, most // 2).astype(np.int64)])
+
+
+@lean
+def plan_anew(profile: Availability, bounds: Bounds, other: Availability) -> None:
+    """Let a profile be what another one is, of which nothing is known yet."""
+    head, model = profile.head[0], other.head[0]
+    for place in range(head.blocks):
+        profile.spare_rows[head.spare] = profile.blocks[place].row
+        head.spare += 1
+    head.now = model.now
+    head.level = model.level
+    head.blocks = model.blocks
+    for place in range(model.blocks):
+        head.spare -= 1
+        row = profile.spare_rows[head.spare]
+        profile.blocks[place] = other.blocks[place]
+        for k in range(other.blocks[place].count):
+            profile.changes[row, k] = other.changes[other.blocks[place].row, k]
+        profile.blocks[place].row = row
+    _spoil(profile, 0)
+    for row in range(bounds.since.shape[0]):
+        for column in range(bounds.since.shape[1]):
+            bounds.since[row, column] = -np.inf
+
+
+@lean
+def _last_within(steps: np.ndarray, value: float) -> int:
+    """Return the last step that is not above a value; -1 if none is."""
+    low, high = -1, steps.size
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if steps[middle] <= value:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@lean
+def next_place(profile: Availability, bounds: Bounds, width: int, length: float) -> float:
+    """Return the earliest time at which so many processors are free for so long, and note what that says of others."""
+    row, column = _last_within(bounds.widths, width), _last_within(bounds.lengths, length)
+    since = bounds.since[row, column] if row >= 0 and column >= 0 else -np.inf
+    time = earliest(profile, width, length, since, np.inf)
+    if profile.head[0].looked < FAR:
+        return time
+    if row < 0 or bounds.widths[row] < width:
+        row += 1
+    if column < 0 or bounds.lengths[column] < length:
+        column += 1
+    for wider in range(max(row, 0), bounds.widths.size):
+        for longer in range(max(column, 0), bounds.lengths.size):
+            if bounds.since[wider, longer] >= time:
+                break
+            bounds.since[wider, longer] = time
+    return time
+
+
+# -- moving reservations forward
+
+
+@lean
+def begin_round(profile: Availability, jobs: int) -> None:
+    """Let reservations of so many jobs move forward: forget where they did not fit, since something was freed."""
+    head = profile.head[0]
+    head.sizes = 0
+    head.width = 0
+    head.moves = 0
+    head.latest = head.seen if jobs >= LONG_QUEUE else -np.inf
+    head.seen = -np.inf
 
 
 @lean
@@ -659,7 +793,7 @@ def _move(profile: Availability, width: int, length: float, reserved: float) -> 
             _tell(profile)
             is_known = size.time + length > reserved and size.freed >= reserved
         if not is_known:
-            size.time = earliest(profile, width, length, head.latest)
+            size.time = earliest(profile, width, length, -np.inf, head.latest)
             size.freed = np.inf
         if size.time + length > reserved:
             time, level, fewest = _free_since(profile, width, reserved, -np.inf)
@@ -669,7 +803,7 @@ def _move(profile: Availability, width: int, length: float, reserved: float) -> 
         time = size.time
     else:
         _tell(profile)
-        time = earliest(profile, width, length, reserved)
+        time = earliest(profile, width, length, -np.inf, reserved)
     if time < reserved:
         head.width = 0
         _change_place(profile, width, length, reserved, time)
