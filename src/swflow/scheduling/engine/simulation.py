@@ -314,8 +314,8 @@ def simulate_arrays(
     if feedback is not None:
         arrivals = arrivals._replace(followers=followers_of(*feedback))
     together = _run(together, arrivals, list(CHOICES["dispatch"]).index(dispatch))
-    items = arrivals.chosen if first.size else np.arange(count)
-    done = jobs[items] if first.size else jobs
+    items = arrivals.chosen if first.size else slice(None)
+    done = jobs[items]
     never = np.flatnonzero(np.isnan(done["start"]))
     if never.size:
         if any(one.options["limits"][0] for one in states):
@@ -330,12 +330,21 @@ def simulate_arrays(
     processors, run = processors[items], run[items]
     if shapes and select == "start":
         processors, run = done["processors"].copy(), done["run"].copy()
-    found = _schedule(done["submit"].copy(), done["start"].copy(), run, processors)
-    found = replace(found, promise=done["promise"].copy(), centre=arrivals.centre if len(states) > 1 else found.centre)
-    if isinstance(together.free, Counted):
+    submit = done["submit"].copy() if feedback is not None else submit[items]
+    start, centre, free = done["start"].copy(), arrivals.centre, together.free
+    promise = None
+    if any(one["backfill"] == "conservative" for one in machines):
+        promise = done["promise"].copy()
+    del one, together, states, jobs, done, arrivals  # what follows needs their memory
+    found = _schedule(submit, start, run, processors)
+    if promise is not None:
+        found = replace(found, promise=promise)
+    if len(machines) > 1:
+        found = replace(found, centre=centre)
+    if isinstance(free, Counted):
         return found
-    found = _with_places(found, together.free, items)
-    return _with_penalties(found, together.free.sharing, items) if resources else found
+    found = _with_places(found, free, items)
+    return _with_penalties(found, free.sharing, items) if resources else found
 
 
 def _check_partitions(
@@ -373,14 +382,14 @@ def _run(state: State, arrivals: Arrivals, dispatch: int) -> State:
 
 def _schedule(submit: np.ndarray, start: np.ndarray, run: np.ndarray, processors: np.ndarray) -> Schedule:
     """Return the schedule of counted processors on one machine."""
-    none, nothing = np.full(start.size, np.nan), np.zeros(0, np.int64)
+    none, nothing = np.broadcast_to(np.nan, start.shape), np.zeros(0, np.int64)
     return Schedule(
         start, none, np.zeros(start.size, np.int64), processors, run, submit, start + run, np.zeros(start.size),
         killed=np.zeros(0, np.bool_), offsets=nothing, ranges=nothing,
     )  # fmt: skip
 
 
-def _with_places(found: Schedule, places: Any, items: np.ndarray) -> Schedule:
+def _with_places(found: Schedule, places: Any, items: np.ndarray | slice) -> Schedule:
     """Return the schedule with the processors of each job."""
     placed = places.jobs[items]
     offsets = np.append(0, np.cumsum(placed["ranges"], dtype=np.int64))
@@ -390,7 +399,7 @@ def _with_places(found: Schedule, places: Any, items: np.ndarray) -> Schedule:
     return replace(found, offsets=offsets, ranges=ranges)
 
 
-def _with_penalties(found: Schedule, sharing: Any, items: np.ndarray) -> Schedule:
+def _with_penalties(found: Schedule, sharing: Any, items: np.ndarray | slice) -> Schedule:
     """Return the schedule with what shared resources cost."""
     if (sharing.numbers[..., 2] > 0).any():
         raise SwflowError(
@@ -398,7 +407,7 @@ def _with_penalties(found: Schedule, sharing: Any, items: np.ndarray) -> Schedul
             "occurs; write one that never is, such as: max(usage / capacity, 1) - 1"
         )
     if not sharing.slows:
-        return replace(found, killed=np.zeros(items.size, np.bool_))
+        return replace(found, killed=np.zeros(found.start.size, np.bool_))
     jobs, start = sharing.job[items], found.start
     killed, end = jobs["killed"] != 0, jobs["end"]
     spent = np.where(killed, jobs["progress"], found.run)  # what the run took without penalties
