@@ -389,6 +389,46 @@ def test_the_profile_finds_what_a_scan_of_all_changes_finds():
     assert most > profile.GROUP_SIZE + 1
 
 
+@pytest.mark.parametrize("far", [0, 3])
+def test_a_plan_of_many_jobs_finds_what_a_search_for_each_job_finds(far: int, monkeypatch: pytest.MonkeyPatch):
+    rng = random.Random(far)
+    machine = 40
+    monkeypatch.setattr(profile, "FAR", far)
+    monkeypatch.setattr(profile, "MOST_WIDTHS", 6)
+    monkeypatch.setattr(profile, "MOST_LENGTHS", 8)
+    next_place, plan_anew = (numba.njit(one.py_func, _nrt=False) for one in (profile.next_place, profile.plan_anew))
+    widths = np.array([rng.choice([1, 1, 2, 8, rng.randint(1, machine)]) for _ in range(1500)])
+    lengths = np.array([float(rng.choice([5, 300, rng.randint(1, 400)])) for _ in widths])
+    running, ahead, plain = (profile.new_profile(machine, 2 * (widths.size + machine)) for _ in range(3))
+    bounds = profile.new_bounds(widths, lengths)
+    assert bounds.since.shape <= (6, 8)
+    for now in (0.0, 3.0, 40.0):
+        for each in (running, plain):  # the changes of the last round remain in what is planned anew
+            pass_by(each, now)
+        for end in rng.sample(range(1, 500), 12):
+            for each in (running, plain):
+                each.head["level"] -= 3
+                profile.add(each, now + end, 3)
+        plan_anew(ahead, bounds, running)
+        assert changes_of(ahead) == changes_of(running)
+        remembered = 0
+        for width, length in zip(widths.tolist(), lengths.tolist(), strict=True):
+            expected = earliest(plain, width, length, -math.inf, math.inf)
+            remembered += (bounds.since > now).any()
+            assert next_place(ahead, bounds, width, length) == expected
+            for each in (ahead, plain):
+                profile.add(each, expected, -width)
+                profile.add(each, expected + length, width)
+        require_sound(ahead)
+        assert changes_of(ahead) == changes_of(plain)
+        assert remembered > widths.size / 2
+        plain = profile.new_profile(machine, 2 * (widths.size + machine))
+        plain.head["level"] = running.head["level"]
+        pass_by(plain, now)
+        for time, change in changes_of(running)[1:]:
+            profile.add(plain, time, change)
+
+
 def changes_of(free: profile.Availability) -> list[tuple[float, int]]:
     blocks = free.blocks[: int(free.head["blocks"][0])]
     return [(-math.inf, int(free.head["level"][0]))] + [
