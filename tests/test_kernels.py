@@ -396,7 +396,7 @@ def test_a_plan_of_many_jobs_finds_what_a_search_for_each_job_finds(far: int, mo
     monkeypatch.setattr(profile, "FAR", far)
     monkeypatch.setattr(profile, "MOST_WIDTHS", 6)
     monkeypatch.setattr(profile, "MOST_LENGTHS", 8)
-    next_place, plan_anew = (numba.njit(one.py_func, _nrt=False) for one in (profile.next_place, profile.plan_anew))
+    next_place, plan_anew = map(for_python, (profile.next_place, profile.plan_anew))
     widths = np.array([rng.choice([1, 1, 2, 8, rng.randint(1, machine)]) for _ in range(1500)])
     lengths = np.array([float(rng.choice([5, 300, rng.randint(1, 400)])) for _ in widths])
     running, ahead, plain = (profile.new_profile(machine, 2 * (widths.size + machine)) for _ in range(3))
@@ -408,7 +408,7 @@ def test_a_plan_of_many_jobs_finds_what_a_search_for_each_job_finds(far: int, mo
         for end in rng.sample(range(1, 500), 12):
             for each in (running, plain):
                 each.head["level"] -= 3
-                profile.add(each, now + end, 3)
+                add(each, now + end, 3)
         plan_anew(ahead, bounds, running)
         assert changes_of(ahead) == changes_of(running)
         remembered = 0
@@ -417,8 +417,8 @@ def test_a_plan_of_many_jobs_finds_what_a_search_for_each_job_finds(far: int, mo
             remembered += (bounds.since > now).any()
             assert next_place(ahead, bounds, width, length) == expected
             for each in (ahead, plain):
-                profile.add(each, expected, -width)
-                profile.add(each, expected + length, width)
+                add(each, expected, -width)
+                add(each, expected + length, width)
         require_sound(ahead)
         assert changes_of(ahead) == changes_of(plain)
         assert remembered > widths.size / 2
@@ -426,7 +426,7 @@ def test_a_plan_of_many_jobs_finds_what_a_search_for_each_job_finds(far: int, mo
         plain.head["level"] = running.head["level"]
         pass_by(plain, now)
         for time, change in changes_of(running)[1:]:
-            profile.add(plain, time, change)
+            add(plain, time, change)
 
 
 def changes_of(free: profile.Availability) -> list[tuple[float, int]]:
