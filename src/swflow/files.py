@@ -68,6 +68,32 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         _remove(temporary)
 
 
+@contextmanager
+def folder_beside(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """
+    Give a folder beside ``path`` for what is too large for the memory; it is removed when the block ends.
+
+    Raises
+    ------
+    SwflowError
+        If nothing can be written there.
+    """
+    target = Path(path)
+    folder = target.with_name(f".{os.getpid()}@{_host()}.parts")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        remove_left_over(target)
+        folder.mkdir()
+        yield folder
+    except Exception as error:
+        reason = reason_of_writing(error)
+        if reason is None or isinstance(error, SwflowError):
+            raise
+        raise SwflowError(f"{folder}: cannot be written ({reason})") from None
+    finally:
+        _remove(folder)
+
+
 def remove_left_over(target: Path) -> None:
     """
     Remove what killed commands left behind in a file's folder: files in the making whose process is gone.

@@ -53,6 +53,12 @@ LONGEST_TIME = 1e12
 #: No schedule may reach further, seconds: up to here a float tells quarters of a second apart, so that clocks move.
 END_OF_TIME = 2.0**51
 
+#: Tables of more rows are read and written part by part: a hundred million jobs in all columns take 16 GB.
+MOST_AT_ONCE = 2**22
+
+#: Rows of a row group of the files that are written part by part.
+ROW_GROUP = 2**17
+
 #: The key in the Parquet metadata under which swflow keeps what it knows of a file.
 METADATA_KEY = "swflow"
 
@@ -329,7 +335,7 @@ def _refuse_processors(processors: np.ndarray, machine: int, refuse: Any) -> Non
 # --- files -----------------------------------------------------------------------------------------------
 
 
-def read_workload(path: str | os.PathLike[str]) -> Workload:
+def read_workload(path: str | os.PathLike[str], columns: Iterable[str] | None = None) -> Workload:
     """
     Read a workload from a Parquet file that swflow wrote.
 
@@ -337,6 +343,8 @@ def read_workload(path: str | os.PathLike[str]) -> Workload:
     ----------
     path : path-like
         For example ``results/workloads/KTH-SP2.parquet``.
+    columns : iterable of str, optional
+        Read only these columns, as far as the file has them, and what every workload must have.
 
     Returns
     -------
@@ -359,7 +367,7 @@ def read_workload(path: str | os.PathLike[str]) -> Workload:
     except TypeError as error:
         raise SwflowError(f"{path}: its notes describe no machine ({error}); make it again") from None
     try:
-        jobs = pl.read_parquet(Path(path), glob=False)
+        jobs = read_columns(path, None if columns is None else {*columns, *NEEDED_COLUMNS})
     except (pl.exceptions.PolarsError, OSError) as error:
         raise SwflowError(f"{path}: damaged data ({str(error).splitlines()[0]}); make it again") from None
     return Workload(
@@ -369,6 +377,34 @@ def read_workload(path: str | os.PathLike[str]) -> Workload:
         header=header,
         history=tuple(history),
     )
+
+
+def read_columns(path: str | os.PathLike[str], columns: Iterable[str] | None = None) -> pl.DataFrame:
+    """
+    Read columns of a Parquet file, in the file's order; of a large one each into an array of its own, one by one.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    columns : iterable of str, optional
+        Those of these that the file has; by default all.
+    """
+    file = Path(path)
+    lazy = pl.scan_parquet(file, glob=False)
+    names = list(lazy.collect_schema())
+    if columns is not None:
+        wanted = set(columns)
+        names = [name for name in names if name in wanted]
+    if height_of(file) <= MOST_AT_ONCE:
+        return pl.read_parquet(file, glob=False, columns=names)
+    # All at once there would be two of them for a while, the parts and the whole.
+    return pl.DataFrame([pl.read_parquet(file, glob=False, columns=[name]).to_series().rechunk() for name in names])
+
+
+def height_of(path: str | os.PathLike[str]) -> int:
+    """Return how many rows a Parquet file has; its footer says so."""
+    return int(pl.scan_parquet(Path(path), glob=False).select(pl.len()).collect(engine="in-memory").item())
 
 
 def write_workload(workload: Workload, path: str | os.PathLike[str]) -> None:
@@ -391,10 +427,29 @@ def write_workload(workload: Workload, path: str | os.PathLike[str]) -> None:
     write_table(workload.jobs, path, about)
 
 
-def write_table(table: pl.DataFrame, path: str | os.PathLike[str], about: Mapping[str, Any]) -> None:
-    """Write a table to Parquet, atomically, with ``about`` as JSON in its metadata."""
+def write_table(
+    table: pl.DataFrame | pl.LazyFrame, path: str | os.PathLike[str], about: Mapping[str, Any], rows: int = 0
+) -> None:
+    """
+    Write a table to Parquet, atomically, with ``about`` as JSON in its metadata.
+
+    Parameters
+    ----------
+    table : polars.DataFrame or polars.LazyFrame
+        What to write.
+    path : path-like
+        Where.
+    about : mapping
+        The notes.
+    rows : int
+        How many rows a lazy table has: one of more than `MOST_AT_ONCE` is never in the memory as a whole.
+    """
+    notes = {METADATA_KEY: json.dumps(about, sort_keys=True)}
     with atomic_path(path) as temporary:
-        table.write_parquet(temporary, compression="zstd", metadata={METADATA_KEY: json.dumps(about, sort_keys=True)})
+        if isinstance(table, pl.LazyFrame) and rows > MOST_AT_ONCE:
+            table.sink_parquet(temporary, compression="zstd", metadata=notes, row_group_size=ROW_GROUP)
+        else:
+            table.lazy().collect(engine="in-memory").write_parquet(temporary, compression="zstd", metadata=notes)
 
 
 def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from swflow.files import is_in_the_making
 from swflow.jobs import Workload, write_table
 from swflow.made import Made, file_digest, has_size, is_whole, key_of, read_manifest, write_json
 from swflow.scheduling.scheduler import LOG, Scheduler
-from swflow.scheduling.simulate import simulate, warm_up
+from swflow.scheduling.simulate import columns_needed, simulate_narrow, warm_up, with_derived
 from swflow.workloads.clean import open_workload
 
 #: The file beside the runs of a workload that lists them; the workflow's declared output.
@@ -38,8 +39,8 @@ class Run:
 
     Parameters
     ----------
-    outcomes : polars.DataFrame
-        One row a job, with its load.
+    table : polars.DataFrame
+        One row a job, with its load, as `swflow.scheduling.simulate.simulate_narrow` has it.
     metrics : dict
         As `swflow.analysis.metrics.metrics` and `swflow.analysis.fairness.fairness_indices` return them.
     correlations : dict
@@ -48,10 +49,15 @@ class Run:
         How long the simulation took, without compiling.
     """
 
-    outcomes: pl.DataFrame
+    table: pl.DataFrame
     metrics: dict[str, Any]
     correlations: dict[str, float | None]
     seconds: float
+
+    @cached_property
+    def outcomes(self) -> pl.DataFrame:
+        """One row a job, with its load, in all columns of `swflow.scheduling.simulate.OUTCOME_COLUMNS`."""
+        return with_derived(self.table)
 
 
 def run(workload: Workload, scheduler: Scheduler) -> Run:
@@ -76,12 +82,21 @@ def run(workload: Workload, scheduler: Scheduler) -> Run:
     """
     warm_up(workload, scheduler)
     began = time.perf_counter() - seconds_lost()
-    outcomes = simulate(workload, scheduler)
+    table = simulate_narrow(workload, scheduler)
     seconds = time.perf_counter() - seconds_lost() - began
     machine = workload.machine.processors
-    outcomes = with_load(outcomes, machine)
+    table = with_load(table, machine)
+    outcomes = with_derived(table.lazy())
     figures = metrics(outcomes, machine) | fairness_indices(outcomes, workload.jobs)
-    return Run(outcomes, figures, correlations(outcomes), seconds)
+    return Run(table, figures, correlations(outcomes), seconds)
+
+
+def columns_of_run(schedulers: Iterable[Scheduler]) -> set[str] | None:
+    """Return the columns of a job table that runs under some schedulers look at; None: it may be any."""
+    needed = [columns_needed(scheduler) for scheduler in schedulers]
+    if any(columns is None for columns in needed):
+        return None
+    return {"user_id", *(name for columns in needed for name in columns or ())}
 
 
 def write_run(result: Run, path: str | os.PathLike[str], about: Mapping[str, Any]) -> None:
@@ -98,7 +113,7 @@ def write_run(result: Run, path: str | os.PathLike[str], about: Mapping[str, Any
         What to note beside the metrics: workload, scheduler, their files and settings.
     """
     notes = {"kind": "run", "metrics": result.metrics, "correlations": result.correlations, **about}
-    write_table(result.outcomes, path, notes)
+    write_table(with_derived(result.table.lazy()), path, notes, rows=result.table.height)
 
 
 def describe_run(
@@ -228,7 +243,7 @@ def _simulate_into(
     report: Callable[[str, bool], None],
 ) -> dict[str, str]:
     """Make the runs of a workload that are not there as they would be; return run to scheduler."""
-    workload = open_workload(source)
+    workload = open_workload(source, columns=columns_of_run(schedulers.values()))
     made = Made(folder / MADE)
     runs = {}
     for name, scheduler in schedulers.items():

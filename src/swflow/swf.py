@@ -8,11 +8,12 @@ import re
 import stat
 import zlib
 import zoneinfo
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal, InvalidOperation
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,106 @@ def read_content(path: str | os.PathLike[str]) -> bytes:
     return content
 
 
+#: A log whose text may have more bytes than this is read part by part; packed, a tenth of it.
+LARGE_TEXT = 2**28
+
+#: So much text is parsed at a time then, bytes.
+PART = 2**26
+
+
+def is_large(path: str | os.PathLike[str]) -> bool:
+    """Return whether a log is better read part by part, see `read_parts`; one that cannot be read is not."""
+    try:
+        with Path(path).open("rb") as file:
+            is_packed = file.read(2) == _GZIP_MAGIC
+            return os.fstat(file.fileno()).st_size > LARGE_TEXT // (10 if is_packed else 1)
+    except OSError:
+        return False
+
+
+class LogParts:
+    """
+    A log in the Standard Workload Format that is read part by part: its text may be larger than the memory.
+
+    Parameters
+    ----------
+    path : path-like
+        A plain or gzipped file.
+    lenient : bool
+        Skip malformed lines and note them in ``skipped`` instead of raising an error.
+
+    Attributes
+    ----------
+    header : dict
+        As of `SwfLog`; known before the first part is given.
+    skipped : list of (int, str)
+        As of `SwfLog`; complete after the last part.
+
+    Raises
+    ------
+    SwflowError
+        As `read_swf` does.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, lenient: bool = False) -> None:
+        self.path, self.lenient = str(path), lenient
+        self.skipped: list[tuple[int, str]] = []
+        self._texts = _text_parts(self.path)
+        self._first = next(self._texts, b"")
+        self.header = parse_header(self._first)
+
+    def __iter__(self) -> Iterator[pl.DataFrame]:
+        lines = jobs = 0
+        for text in chain([self._first], self._texts):
+            fields, faults = _parse_fields(text, stop_at_first=not self.lenient)
+            self.skipped += [(lines + line, reason) for line, reason in faults]
+            if faults and not self.lenient:
+                raise _malformed(self.path, *self.skipped[0])
+            lines += text.count(b"\n")
+            jobs += fields.height
+            if fields.height:
+                yield fields
+        if not jobs:
+            raise _no_jobs(self.path, self.skipped)
+
+
+def _text_parts(path: str) -> Iterator[bytes]:
+    """Give the text of a log in parts of whole lines."""
+    rest, has_lines = b"", False
+    try:
+        with Path(path).open("rb") as file:
+            if stat.S_ISCHR(os.fstat(file.fileno()).st_mode):
+                raise SwflowError(f"{path}: a device, not a log file")
+            packed = os.fstat(file.fileno()).st_size
+            is_packed = file.read(2) == _GZIP_MAGIC
+            file.seek(0)
+            source: Any = gzip.GzipFile(fileobj=file) if is_packed else file
+            most = max(PACKED_SIZE, MOST_PACKED * packed)
+            size = 0
+            while block := source.read(PART):
+                if not size:
+                    block = block.removeprefix(_BOM)
+                size += len(block)
+                _require_text(block, path, is_first=size == len(block))
+                if is_packed and size > most:
+                    raise _fills_the_memory(path, packed, most)
+                end = block.rfind(b"\n") + 1
+                if end:
+                    has_lines = True
+                    yield rest + block[:end]
+                    rest = block[end:]
+                else:
+                    rest += block
+    except EOFError:
+        raise SwflowError(f"{path}: the gzip file is truncated; fetch or copy it again") from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise SwflowError(f"{path}: damaged gzip data ({error}); fetch or copy it again") from None
+    except OSError as error:
+        raise SwflowError(f"{path}: {_os_reason(error)}") from None
+    if rest:
+        yield rest if has_lines else rest.replace(b"\r", b"\n")
+
+
 def parse_swf(content: bytes, where: str, *, lenient: bool = False) -> SwfLog:
     """
     Parse the content of a log file; see `read_swf`.
@@ -178,14 +279,19 @@ def parse_swf(content: bytes, where: str, *, lenient: bool = False) -> SwfLog:
         text = text.replace(b"\r", b"\n")
     fields, faults = _parse_fields(text, stop_at_first=not lenient)
     if faults and not lenient:
-        line, reason = faults[0]
-        raise SwflowError(
-            f"{where}:{line}: {reason}; correct the line, or skip such lines and count them with --lenient"
-        )
+        raise _malformed(where, *faults[0])
     if fields.is_empty():
-        hint = f"; the first malformed line is {faults[0][0]}: {faults[0][1]}" if faults else ""
-        raise SwflowError(f"{where}: no job lines{hint}; a job is a line of 18 numbers")
+        raise _no_jobs(where, faults)
     return SwfLog(fields, parse_header(text), faults)
+
+
+def _malformed(where: str, line: int, reason: str) -> SwflowError:
+    return SwflowError(f"{where}:{line}: {reason}; correct the line, or skip such lines and count them with --lenient")
+
+
+def _no_jobs(where: str, faults: Sequence[tuple[int, str]]) -> SwflowError:
+    hint = f"; the first malformed line is {faults[0][0]}: {faults[0][1]}" if faults else ""
+    return SwflowError(f"{where}: no job lines{hint}; a job is a line of 18 numbers")
 
 
 def plain_text(content: bytes, where: str) -> bytes:
@@ -212,11 +318,23 @@ def plain_text(content: bytes, where: str) -> bytes:
             raise SwflowError(f"{where}: the gzip file is truncated; fetch or copy it again") from None
         except (OSError, zlib.error) as error:
             raise SwflowError(f"{where}: damaged gzip data ({error}); fetch or copy it again") from None
-    kinds = [kind for magic, kind in _OTHER_MAGIC.items() if text.startswith(magic)]
+    _require_text(text, where)
+    return text
+
+
+def _require_text(text: bytes, where: str, is_first: bool = True) -> None:
+    """Raise an error if a part of a file, its first or another one, is no text."""
+    kinds = [kind for magic, kind in _OTHER_MAGIC.items() if is_first and text.startswith(magic)]
     if kinds or b"\0" in text:
         kind = kinds[0] if kinds else "a binary file"
         raise SwflowError(f"{where}: {kind}, no log in the Standard Workload Format; give plain or gzipped text")
-    return text
+
+
+def _fills_the_memory(where: str, packed: int, most: int) -> SwflowError:
+    return SwflowError(
+        f"{where}: {packed:,} bytes decompress to more than {most:,}; that is no log, but would fill "
+        "the memory; get the right file"
+    )
 
 
 def _decompress(content: bytes, where: str) -> bytes:
@@ -227,10 +345,7 @@ def _decompress(content: bytes, where: str) -> bytes:
         while block := file.read(1 << 22):
             text += block
             if len(text) > most:
-                raise SwflowError(
-                    f"{where}: {len(content):,} bytes decompress to more than {most:,}; that is no log, but would fill "
-                    "the memory; get the right file"
-                )
+                raise _fills_the_memory(where, len(content), most)
     return bytes(text)
 
 

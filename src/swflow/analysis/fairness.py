@@ -67,13 +67,13 @@ def gini_coefficient(values: np.ndarray) -> float | None:
     return float(2 * (ranks @ np.sort(values)) / (values.size * total) - (values.size + 1) / values.size)
 
 
-def fairness_indices(outcomes: pl.DataFrame, jobs: pl.DataFrame) -> dict[str, float | None]:
+def fairness_indices(outcomes: pl.DataFrame | pl.LazyFrame, jobs: pl.DataFrame) -> dict[str, float | None]:
     """
     Compute Jain's index and the Gini coefficient of the users' mean wait times.
 
     Parameters
     ----------
-    outcomes : polars.DataFrame
+    outcomes : polars.DataFrame or polars.LazyFrame
         One row a job: ``job_id``, ``wait_time`` (s).
     jobs : polars.DataFrame
         Whose the jobs are: ``job_id``, ``user_id``.
@@ -85,7 +85,8 @@ def fairness_indices(outcomes: pl.DataFrame, jobs: pl.DataFrame) -> dict[str, fl
     """
     if "user_id" not in jobs.columns:
         return {"jain_wait_time": None, "gini_wait_time": None}
-    waits = _with_owner(outcomes, jobs, "user_id").group_by("owner").agg(pl.col("wait_time").mean())["wait_time"]
+    table = outcomes.lazy().select("job_id", "wait_time").collect(engine="in-memory")
+    waits = _with_owner(table, jobs, "user_id").group_by("owner").agg(pl.col("wait_time").mean())["wait_time"]
     values = np.sort(np.maximum(waits.to_numpy(), 0.0))
     return {"jain_wait_time": jain_index(values), "gini_wait_time": gini_coefficient(values)}
 
@@ -130,5 +131,7 @@ def fairness_table(outcomes: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_owner(outcomes: pl.DataFrame, jobs: pl.DataFrame, column: str) -> pl.DataFrame:
+    if jobs.height == outcomes.height and jobs["job_id"].equals(outcomes["job_id"]):
+        return outcomes.with_columns(owner=jobs[column]).drop_nulls("owner")
     owner = jobs.select("job_id", owner=pl.col(column)).drop_nulls()
     return outcomes.join(owner, on="job_id", how="inner", maintain_order="left")

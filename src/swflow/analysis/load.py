@@ -1,11 +1,15 @@
 """Load: what each job experienced between its submission and its end, without and with the queue's backlog."""
 
+from collections.abc import Callable
+from functools import cache
+
 import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
 from swflow.jobs import END_OF_TIME
 from swflow.machine import require_machine
+from swflow.workloads.busy import places_in_order
 
 
 def load_experienced(
@@ -42,6 +46,7 @@ def load_experienced(
     >>> load_experienced(submit, start, np.array([10.0, 10.0]), np.array([1, 2]), 4).tolist()
     [0.5, 0.75]
     """
+    _require_schedule({"submit time": submit, "end": end, "start": start}, processors, machine)
     return _average_over_stay(submit, end, start, processors, machine)
 
 
@@ -78,6 +83,7 @@ def load_with_backlog(submit: np.ndarray, end: np.ndarray, processors: np.ndarra
     >>> load_with_backlog(submit, end, np.array([4, 4]), 4).tolist()
     [2.0, 1.5]
     """
+    _require_schedule({"submit time": submit, "end": end}, processors, machine)
     return _average_over_stay(submit, end, submit, processors, machine)
 
 
@@ -85,27 +91,105 @@ def _average_over_stay(
     submit: np.ndarray, end: np.ndarray, counted_from: np.ndarray, processors: np.ndarray, machine: int
 ) -> np.ndarray:
     """Average over each stay the share of the machine taken by jobs that count from some time to their end."""
-    _require_schedule({"submit time": submit, "end": end, "start": counted_from}, processors, machine)
-    if submit.size == 0:
-        return np.empty(0)
-    times = np.concatenate([counted_from, end])
-    changes = np.concatenate([processors, -processors])
-    order = np.argsort(times, kind="stable")
-    times = times[order]
-    level = np.cumsum(changes[order]) / machine
-    integral = np.concatenate([[0.0], np.cumsum(level[:-1] * np.diff(times))])
+    return _averages(submit, end, counted_from, processors, machine, places_in_order(end))
 
-    def up_to(moments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the integral and the level at the moments; before the first change both are 0."""
-        place = np.searchsorted(times, moments, side="right") - 1
-        before = place < 0
-        now = np.where(before, 0.0, level[place])
-        return np.where(before, 0.0, integral[place] + now * (moments - times[place])), now
 
-    at_end, _ = up_to(end)
-    at_submit, now = up_to(submit)
-    stay = end - submit
-    return np.where(stay > 0, (at_end - at_submit) / np.where(stay > 0, stay, 1.0), now)
+def _averages(
+    submit: np.ndarray,
+    end: np.ndarray,
+    counted_from: np.ndarray,
+    processors: np.ndarray,
+    machine: int,
+    by_end: np.ndarray,
+) -> np.ndarray:
+    """Do what `_average_over_stay` does for who has the jobs in the order of their ends."""
+    by_submit = places_in_order(submit)
+    by_begin = by_submit if counted_from is submit else places_in_order(counted_from)
+    load = np.empty(submit.size)
+    times = (np.ascontiguousarray(values, np.float64) for values in (submit, counted_from, end))
+    _compiled()(*times, by_submit, by_begin, by_end, np.ascontiguousarray(processors, np.int64), machine, load)
+    return load
+
+
+@cache
+def _compiled() -> Callable[..., None]:
+    """Compile the kernel at its first use: importing this module must not import numba."""
+    from swflow.compilation import njit
+
+    return njit(_sweep)
+
+
+def _sweep(
+    submit: np.ndarray,
+    begin: np.ndarray,
+    end: np.ndarray,
+    by_submit: np.ndarray,
+    by_begin: np.ndarray,
+    by_end: np.ndarray,
+    processors: np.ndarray,
+    machine: int,
+    load: np.ndarray,
+) -> None:
+    """
+    Go once through all times at which jobs are submitted, begin to count and end (a numba kernel).
+
+    Parameters
+    ----------
+    submit, begin, end : float64 array of shape (jobs,)
+        When each job is submitted, counts from, and ends, seconds.
+    by_submit, by_begin, by_end : int32 array of shape (jobs,) or (0,)
+        The jobs in these orders; none if it is theirs.
+    processors : int64 array of shape (jobs,)
+        What each counts.
+    machine : int
+        Processors of the machine.
+    load : float64 array of shape (jobs,)
+        Is filled. Between its submission and its end a job has the integral at its submission here.
+    """
+    jobs = submit.size
+    submitted = begun = ended = 0
+    level = 0
+    share = integral = 0.0
+    last = np.nan  # the last change
+    while submitted < jobs or ended < jobs:
+        next_submit = next_begin = next_end = np.inf
+        if submitted < jobs:
+            next_submit = submit[by_submit[submitted] if by_submit.size else submitted]
+        if begun < jobs:
+            next_begin = begin[by_begin[begun] if by_begin.size else begun]
+        if ended < jobs:
+            next_end = end[by_end[ended] if by_end.size else ended]
+        now = min(next_submit, next_begin, next_end)
+        if next_begin == now or next_end == now:
+            if not np.isnan(last):
+                integral += share * (now - last)
+            last = now
+            while begun < jobs:
+                job = by_begin[begun] if by_begin.size else begun
+                if begin[job] != now:
+                    break
+                level += processors[job]
+                begun += 1
+            first = ended
+            while ended < jobs:
+                job = by_end[ended] if by_end.size else ended
+                if end[job] != now:
+                    break
+                level -= processors[job]
+                ended += 1
+            share = level / machine
+            for place in range(first, ended):
+                job = by_end[place] if by_end.size else place
+                if end[job] > submit[job]:
+                    load[job] = (integral - load[job]) / (end[job] - submit[job])
+        while submitted < jobs:
+            job = by_submit[submitted] if by_submit.size else submitted
+            if submit[job] != now:
+                break
+            load[job] = share
+            if end[job] > submit[job]:
+                load[job] = 0.0 if np.isnan(last) else integral + share * (now - last)
+            submitted += 1
 
 
 def _require_schedule(times: dict[str, np.ndarray], processors: np.ndarray, machine: int) -> None:
@@ -140,11 +224,11 @@ def with_load(outcomes: pl.DataFrame, machine: int) -> pl.DataFrame:
     for name in ("submit_time", "start_time", "end_time", "processors"):
         if name in outcomes.columns and not outcomes.schema[name].is_numeric():
             raise SwflowError(f"outcomes: column {name} holds {outcomes.schema[name]}, not numbers")
-    submit, start, end, processors = (
-        outcomes[name].to_numpy() for name in ("submit_time", "start_time", "end_time", "processors")
-    )
-    load = load_experienced(submit, start, end, processors, machine)
-    backlog = load_with_backlog(submit, end, processors, machine)
-    return outcomes.with_columns(
-        load=pl.Series(load, dtype=pl.Float64()), backlog_load=pl.Series(backlog, dtype=pl.Float64())
-    )
+    submit, start, processors = (outcomes[name].to_numpy() for name in ("submit_time", "start_time", "processors"))
+    end = outcomes["end_time"].to_numpy() if "end_time" in outcomes.columns else start + outcomes["run_time"].to_numpy()
+    _require_schedule({"submit time": submit, "end": end, "start": start}, processors, machine)
+    by_end = places_in_order(end)
+    for name, counted_from in (("load", start), ("backlog_load", submit)):
+        load = _averages(submit, end, counted_from, processors, machine, by_end)
+        outcomes = outcomes.with_columns(pl.Series(name, load, dtype=pl.Float64()))
+    return outcomes

@@ -4,6 +4,8 @@ from typing import Any
 
 import polars as pl
 
+from swflow.jobs import MOST_AT_ONCE
+
 #: What is summarized by mean, median and 95th percentile.
 MEASURES = ("wait_time", "response_time", "slowdown", "bounded_slowdown")
 
@@ -14,13 +16,13 @@ GUIM_BOUND = 60.0
 CORRELATED = ("slowdown", "response_time", "wait_time")
 
 
-def metrics(outcomes: pl.DataFrame, machine: int) -> dict[str, Any]:
+def metrics(outcomes: pl.DataFrame | pl.LazyFrame, machine: int) -> dict[str, Any]:
     """
     Compute the metrics of a run.
 
     Parameters
     ----------
-    outcomes : polars.DataFrame
+    outcomes : polars.DataFrame or polars.LazyFrame
         One row a job, as `swflow.scheduling.simulate.simulate` returns it.
     machine : int
         Processors of the machine.
@@ -71,7 +73,9 @@ def metrics(outcomes: pl.DataFrame, machine: int) -> dict[str, Any]:
             ("p95", pl.col(measure).quantile(0.95, "linear")),
         )
     ]
-    row = outcomes.select(
+    whole = outcomes.lazy()
+    jobs = whole.select(pl.len()).collect(engine="in-memory").item()
+    figures = [
         pl.len().alias("jobs"),
         makespan.alias("makespan"),
         (area.sum() / (machine * makespan)).alias("utilization"),
@@ -84,7 +88,12 @@ def metrics(outcomes: pl.DataFrame, machine: int) -> dict[str, Any]:
         share.mean().alias("penalized_share_percent"),
         _upper_tail(pl.col("wait_time").filter(alive)).alias("p95_wait_time_unkilled"),
         _upper_tail(bounded.filter(alive)).alias("p95_bounded_slowdown_60_unkilled"),
-    ).row(0, named=True)
+    ]
+    # Medians and percentiles sort what they are of: with many jobs one after the other.
+    parts = [figures] if jobs <= MOST_AT_ONCE else [[figure] for figure in figures]
+    row: dict[str, Any] = {}
+    for part in parts:
+        row |= whole.select(part).collect(engine="in-memory").row(0, named=True)
     return {name: None if isinstance(value, float) and value != value else value for name, value in row.items()}
 
 
@@ -93,13 +102,13 @@ def _upper_tail(values: pl.Expr) -> pl.Expr:
     return values.sort().get((values.len() * 0.95).floor().cast(pl.Int64), null_on_oob=True)
 
 
-def correlations(outcomes: pl.DataFrame) -> dict[str, float | None]:
+def correlations(outcomes: pl.DataFrame | pl.LazyFrame) -> dict[str, float | None]:
     """
     Compute Spearman's rank correlation of load with each of slowdown, response time and wait time.
 
     Parameters
     ----------
-    outcomes : polars.DataFrame
+    outcomes : polars.DataFrame or polars.LazyFrame
         One row a job, with its load.
 
     Returns
@@ -111,8 +120,13 @@ def correlations(outcomes: pl.DataFrame) -> dict[str, float | None]:
     ----------
     D. Krakov, D. G. Feitelson, "High-resolution analysis of parallel job workloads", JSSPP 2012, Table 1.
     """
-    known = outcomes.filter(pl.col("load").is_not_null() & pl.col("slowdown").is_not_null())
-    if known.height < 2:
+    known = outcomes.lazy().filter(pl.col("load").is_not_null() & pl.col("slowdown").is_not_null())
+    ranks = known.select(pl.col("load").rank()).collect(engine="in-memory")
+    if ranks.height < 2:
         return dict.fromkeys(CORRELATED)
-    row = known.select(pl.corr("load", name, method="spearman").alias(name) for name in CORRELATED).row(0, named=True)
-    return {name: None if value is None or value != value else value for name, value in row.items()}
+    found: dict[str, float | None] = {}
+    for name in CORRELATED:
+        other = known.select(pl.col(name).rank()).collect(engine="in-memory")
+        value = ranks.hstack(other).select(pl.corr("load", name)).item()
+        found[name] = None if value is None or value != value else value
+    return found

@@ -9,10 +9,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from swflow import jobs as tables
 from swflow.jobs import Workload
 from swflow.log_table import names_of
 from swflow.machine import Machine
 from swflow.swf import header_number
+from swflow.workloads.busy import Use, use_of
 
 #: From grave to slight: what cannot have been, what makes results doubtful, what is good to know.
 SEVERITIES = ("error", "warning", "note")
@@ -24,6 +26,12 @@ FLURRY_JOBS, FLURRY_WEEKS = 500, 5.0
 GAP_DAYS, GAP_INTERVALS = 3.0, 100.0
 
 DAY, WEEK = 86400.0, 604800.0
+
+#: The columns that the checks look at, besides those that every workload has.
+LOOKED_AT = ("wait_time", "requested_time", "user_id", "partition_id")
+
+#: What is kept of jobs to say which they are.
+_NAMED = ("row", "job_id", "submit_time")
 
 
 @dataclass(frozen=True)
@@ -184,7 +192,9 @@ def _identity(log: _Log) -> Iterator[Finding]:
     lost = jobs.filter(pl.col("submit_time").is_null())
     if lost.height:
         yield log.finding("unknown-submit-time", "error", f"{lost.height:,} jobs have no submit time", lost)
-    repeated = jobs.filter(pl.col("job_id").is_duplicated())
+    numbers = jobs["job_id"]
+    in_order = not numbers.null_count() and bool((numbers.to_numpy()[1:] > numbers.to_numpy()[:-1]).all())
+    repeated = jobs.clear() if in_order else jobs.filter(pl.col("job_id").is_duplicated())
     if repeated.height:
         ids = repeated["job_id"].n_unique()
         text = f"{ids:,} job ids are on {repeated.height:,} lines"
@@ -217,24 +227,20 @@ def _use(log: _Log) -> Iterator[Finding]:
     """Find recorded use beyond the machine."""
     start = pl.col("submit_time") + pl.col("wait_time")
     ran = log.jobs.select("row", "job_id", "submit_time", "processors", "partition_id", start=start, run="run_time")
-    ran = ran.filter((pl.col("run") > 0) & (pl.col("processors") > 0) & pl.col("start").is_not_null())
+    known = ran.select((pl.col("run") > 0) & (pl.col("processors") > 0) & pl.col("start").is_not_null()).to_series()
+    ran = ran if known.fill_null(False).all() else ran.filter(known)
     if ran.is_empty():
         text = "no wait times are recorded: the log's own schedule cannot be replayed or compared"
         yield log.finding("no-wait-times", "warning", text)
         return
-    times, busy = _busy(ran)
     machine = log.machine.processors
-    peak = int(busy.max())
+    peak, moment, beyond, total, area = _used(ran, machine)
     if peak <= machine:
         if peak < machine / 2:
             text = f"never more than {peak:,} of {machine:,} processors were busy: is the machine that large?"
             yield log.finding("never-full", "note", text)
         return
-    moment = float(times[busy.argmax()])
-    span = np.diff(times)
-    beyond = float(span[busy[:-1] > machine].sum())
-    total = float(times[-1] - times[0])
-    used = float((busy[:-1] * span).sum()) / (machine * total) if total else 0.0
+    used = area / (machine * total) if total else 0.0
     running = ran.filter((pl.col("start") <= moment) & (pl.col("start") + pl.col("run") > moment))
     widest = running.sort("processors", descending=True).head(3)["job_id"].to_list()
     text = (
@@ -247,6 +253,17 @@ def _use(log: _Log) -> Iterator[Finding]:
     grave = used > 1 or (peak >= 1.2 * machine and beyond > 0.05 * total)
     severity = "error" if grave else "note" if slight else "warning"
     yield Finding("use-beyond-machine", severity, text, running.height, running["job_id"][0], log.moment(moment))
+
+
+def _used(ran: pl.DataFrame, machine: int) -> Use:
+    """Return what the recorded schedule used."""
+    if ran.height > tables.MOST_AT_ONCE:
+        start, run, processors = (ran[name].to_numpy() for name in ("start", "run", "processors"))
+        return use_of(start, start + run, processors, machine)
+    times, busy = _busy(ran)
+    span = np.diff(times)
+    beyond, area = float(span[busy[:-1] > machine].sum()), float((busy[:-1] * span).sum())
+    return Use(int(busy.max()), float(times[busy.argmax()]), beyond, float(times[-1] - times[0]), area)
 
 
 def _busy(ran: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
@@ -307,7 +324,7 @@ def _waits(log: _Log) -> Iterator[Finding]:
 
 def _clock(log: _Log) -> Iterator[Finding]:
     """Submit times that go back while job ids go on."""
-    jobs = log.jobs.filter(pl.col("submit_time").is_not_null()).sort("job_id", "row")
+    jobs = _sorted(log.jobs.select(_NAMED).filter(pl.col("submit_time").is_not_null()), "job_id", "row")
     back = pl.col("submit_time").cum_max().shift(1) - pl.col("submit_time")
     jumps = jobs.with_columns(back=back).filter(pl.col("back") > 3600)
     if jumps.height:
@@ -337,8 +354,17 @@ def _estimates(log: _Log) -> Iterator[Finding]:
         yield log.finding("past-estimates", "warning" if beyond.height > 0.2 * jobs.height else "note", text, beyond)
 
 
+def _sorted(jobs: pl.DataFrame, first: str, second: str) -> pl.DataFrame:
+    """Return jobs by two columns; as they are, where they are in that order."""
+    if not jobs[first].null_count() and not jobs[second].null_count():
+        one, two = (jobs[name].to_numpy() for name in (first, second))
+        if ((one[1:] > one[:-1]) | ((one[1:] == one[:-1]) & (two[1:] >= two[:-1]))).all():
+            return jobs
+    return jobs.sort(first, second)
+
+
 def _gaps(log: _Log) -> Iterator[Finding]:
-    jobs = log.jobs.filter(pl.col("submit_time").is_not_null()).sort("submit_time", "job_id")
+    jobs = _sorted(log.jobs.select(_NAMED).filter(pl.col("submit_time").is_not_null()), "submit_time", "job_id")
     if jobs.height < 3:
         return
     span = float(jobs["submit_time"][-1] - jobs["submit_time"][0])
@@ -357,14 +383,19 @@ def _gaps(log: _Log) -> Iterator[Finding]:
 
 def _flurries(log: _Log) -> Iterator[Finding]:
     """Users with bursts (Tsafrir and Feitelson, "Instability in parallel job scheduling simulation", IPDPS 2006)."""
-    jobs = log.jobs.filter(pl.col("submit_time").is_not_null() & pl.col("user_id").is_not_null())
+    jobs = log.jobs.select(*_NAMED, "user_id").filter(
+        pl.col("submit_time").is_not_null() & pl.col("user_id").is_not_null()
+    )
     if jobs.is_empty() or jobs["user_id"].n_unique() < 2:
         return
     jobs = jobs.with_columns(week=((pl.col("submit_time") - jobs["submit_time"].min()) / WEEK).floor().cast(pl.Int64))
     weekly = jobs.group_by("week").len()["len"]
     median = float(np.median(weekly.to_numpy()))
     least = max(FLURRY_JOBS, FLURRY_WEEKS * median)
-    bursts = jobs.with_columns(burst=pl.len().over("user_id", "week")).filter(pl.col("burst") >= least)
+    counted = jobs.lazy().group_by("user_id", "week").agg(burst=pl.len()).filter(pl.col("burst") >= least).collect()
+    if counted.is_empty():
+        return
+    bursts = jobs.join(counted, on=["user_id", "week"], how="inner", maintain_order="left")
     for part in bursts.partition_by("user_id", maintain_order=True):
         user = int(part["user_id"][0])
         low, high = int(part["job_id"].to_numpy().min()), int(part["job_id"].to_numpy().max())

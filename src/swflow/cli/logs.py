@@ -7,7 +7,7 @@ import typer
 
 from swflow.cli.app import app, generate_app
 from swflow.cli.options import Name, Output, Seed, WithoutStatus
-from swflow.cli.terminal import check_ending, read_object, save, say, say_doubts
+from swflow.cli.terminal import check_ending, read_object, save, say, say_doubts, say_removed
 from swflow.errors import SwflowError
 
 
@@ -84,22 +84,28 @@ def clean(
 
     Example: `swflow clean kth.swf.gz -o kth.parquet --machine-processors 100`
     """
+    from swflow.analysis.plausibility import LOOKED_AT
     from swflow.swf import parse_moment
     from swflow.workloads.clean import RULES, clean_log, log_name
+    from swflow.workloads.clean_parts import clean_into
 
-    workload = clean_log(
-        log,
-        name=name or log_name(output.with_suffix("") if output.suffix == ".parquet" else output),
-        processors=machine_processors,
-        nodes=machine_nodes,
-        since=parse_moment(since, "--from") if since else None,
-        until=parse_moment(until, "--until") if until else None,
-        lenient=lenient,
-        drop=list(RULES) if drop is None else [rule for rule in drop if rule != "none"],
-        without_status=without_status or (),
-        flurries=flurries or (),
-    )
-    save(workload, output)
+    options: dict[str, Any] = {
+        "name": name or log_name(output.with_suffix("") if output.suffix == ".parquet" else output),
+        "processors": machine_processors,
+        "nodes": machine_nodes,
+        "since": parse_moment(since, "--from") if since else None,
+        "until": parse_moment(until, "--until") if until else None,
+        "lenient": lenient,
+        "drop": list(RULES) if drop is None else [rule for rule in drop if rule != "none"],
+        "without_status": without_status or (),
+        "flurries": flurries or (),
+    }
+    if output.suffix == ".parquet":
+        workload = clean_into(log, output, columns=LOOKED_AT, **options)
+        say_removed(workload)
+    else:
+        workload = clean_log(log, **options)
+        save(workload, output)
     say_doubts(workload)
 
 

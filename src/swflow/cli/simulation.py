@@ -376,12 +376,12 @@ def _simulate_all(
 
 def _print_each(workload: Path, schedulers: Sequence[str], processors: int | None) -> None:
     """Simulate named schedulers, and print their metrics side by side."""
-    from swflow.runs import run
+    from swflow.runs import columns_of_run, run
     from swflow.scheduling.scheduler import Scheduler
     from swflow.workloads.clean import open_workload
 
     chosen = {name: Scheduler.of(name, options) for name, options in named_schedulers(schedulers).items()}
-    opened = open_workload(workload, processors)
+    opened = open_workload(workload, processors, columns=columns_of_run(chosen.values()))
     say_removed(opened)
     found = {}
     with progress_bar("simulate", len(chosen)) as advance:
@@ -415,7 +415,7 @@ def _simulate_one(
     workload: Path, options: dict[str, Any], processors: int | None, output: Path | None, known_schedule: Path | None
 ) -> None:
     """Simulate one scheduler, print its metrics, and write its outcomes if asked to."""
-    from swflow.runs import describe_run, run, write_run
+    from swflow.runs import columns_of_run, describe_run, run, write_run
     from swflow.scheduling.scheduler import Scheduler
     from swflow.workloads.clean import open_workload
 
@@ -424,10 +424,11 @@ def _simulate_one(
     if known_schedule:
         check_ending(known_schedule, ".swf", ".swf.gz")
     chosen = Scheduler(**options)
-    opened = open_workload(workload, processors)
+    is_log = known_schedule is not None or (output is not None and output.suffix not in (".parquet", ".csv"))
+    opened = open_workload(workload, processors, columns=None if is_log else columns_of_run([chosen]))
     say_removed(opened)
     result = run(opened, chosen)
-    missing = opened.jobs.height - result.outcomes.height
+    missing = opened.jobs.height - result.table.height
     if missing:
         say(f"{opened.name}: {missing:,} of {opened.jobs.height:,} jobs left out (by status, or without a wait time)")
     name = output.name.partition(".")[0] if output else f"{options['order']}-{options['backfill']}"
@@ -446,5 +447,5 @@ def _simulate_one(
         from swflow.scheduling.known import write_known_schedule
 
         write_known_schedule(known_schedule, opened, result.outcomes, chosen)
-        say(f"{known_schedule}: {result.outcomes.height:,} jobs with the conventions of their schedule")
+        say(f"{known_schedule}: {result.table.height:,} jobs with the conventions of their schedule")
     print_table(["metric", opened.name], [(metric, format_number(value)) for metric, value in result.metrics.items()])

@@ -289,7 +289,7 @@ def kernel_order(
     submit: np.ndarray,
     planned: np.ndarray,
     processors: np.ndarray,
-    attributes: np.ndarray,
+    attributes: np.ndarray | None,
     predict: bool,
     owners: np.ndarray | None = None,
     moves: bool = False,
@@ -307,8 +307,8 @@ def kernel_order(
         Submit times and planned run times, seconds.
     processors : int64 array of shape (jobs,)
         Processors of each job.
-    attributes : float64 array of shape (jobs, 5)
-        User, group, queue, executable and job id, NaN where unknown.
+    attributes : float64 array of shape (jobs, 5), optional
+        User, group, queue, executable and job id, NaN where unknown; without them all are NaN.
     predict : bool
         Whether planned run times are known only when a job is submitted.
     owners : array of `swflow.scheduling.engine.usage.OWNER` of shape (jobs,), optional
@@ -337,7 +337,7 @@ def kernel_order(
         own = OwnOrder(order, option)
         _require_owners(own.names, owners, option)
         if late.isdisjoint(own.names):
-            return own.keys(submit, planned, processors.astype(np.float64), attributes, owners)
+            return own.keys(submit, planned, processors.astype(np.float64), _attributes_of(submit, attributes), owners)
         return own
     tree, names = parsed(order, option)
     _require_owners(names, owners, option)
@@ -349,7 +349,7 @@ def kernel_order(
         from swflow.scheduling.engine.usage import keys_of_owners
 
         address = compile_formula(order, option).function.address
-        return keys_of_owners(address, submit, planned, processors, attributes, owners)
+        return keys_of_owners(address, submit, planned, processors, _attributes_of(submit, attributes), owners)
     columns: dict[str, Any] = {"submit_time": submit, "estimate": planned, "processors": processors.astype(np.float64)}
     if names <= columns.keys():
         try:
@@ -358,7 +358,12 @@ def kernel_order(
             pass
     from swflow.scheduling.engine.queue import keys_of
 
-    return keys_of(compile_formula(order, option).function, submit, planned, columns["processors"], attributes)
+    function = compile_formula(order, option).function
+    return keys_of(function, submit, planned, columns["processors"], _attributes_of(submit, attributes))
+
+
+def _attributes_of(submit: np.ndarray, attributes: np.ndarray | None) -> np.ndarray:
+    return np.full((submit.size, 5), np.nan) if attributes is None else attributes
 
 
 def _require_owners(names: Iterable[str], owners: np.ndarray | None, option: str) -> None:

@@ -5,14 +5,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from swflow import jobs as tables
 from swflow.errors import SwflowError
 from swflow.expressions import condition
 from swflow.jobs import JOB_COLUMNS, LONGEST_TIME, SWF_FIELDS, Workload, read_workload, sort_jobs
 from swflow.machine import MOST_PROCESSORS, Machine
+from swflow.workloads.busy import use_of
 
 #: The rules of `clean`, in the order in which they are applied; a job counts under the first that it meets.
 RULES: dict[str, str] = {
@@ -82,23 +85,26 @@ def clean(
     >>> workload.history[0]["removed"]
     {'no-processors': 1}
     """
-    unknown = [rule for rule in drop if rule not in RULES]
-    if unknown:
-        raise SwflowError(f"clean: unknown rule {unknown[0]!r} in drop; known are {', '.join(RULES)}")
+    rules = list(removals(machine, drop, without_status, flurries, period))
     _require_limits(fields, name)
     jobs = prepared(fields)
     _require_identity(jobs, name)
     removed: dict[str, int] = {}
-    for reason, expression in _filters(machine, drop, without_status, flurries, period):
+    for reason, expression in rules:
         kept = jobs.filter(~expression.fill_null(False))
         if kept.height < jobs.height:
             removed[reason] = jobs.height - kept.height
         jobs = kept
     _require_column(jobs, "submit_time", name)
     if jobs.is_empty():
-        raise SwflowError(f"clean: {name}: no job is left of {fields.height}; removed: {describe(removed)}")
+        raise no_job_left(name, fields.height, removed)
     entry = {"stage": "clean", "read": fields.height, "kept": jobs.height, "removed": removed}
     return Workload(sort_jobs(jobs), machine, name, dict(header or {}), (entry,))
+
+
+def no_job_left(name: str, read: int, removed: Mapping[str, int]) -> SwflowError:
+    """Return the error that nothing is left of a log."""
+    return SwflowError(f"clean: {name}: no job is left of {read}; removed: {describe(removed)}")
 
 
 def describe(removed: Mapping[str, int]) -> str:
@@ -138,15 +144,25 @@ def _require_identity(jobs: pl.DataFrame, name: str) -> None:
     duplicates = jobs.height - jobs["job_id"].n_unique()
     if duplicates:
         job = jobs.filter(pl.col("job_id").is_duplicated())["job_id"][0]
-        raise SwflowError(
-            f"clean: {name}: job ids must be unique, but {duplicates:,} lines repeat one (the first is {job})"
-        )
+        raise repeats_id(name, duplicates, job)
+
+
+def repeats_id(name: str, duplicates: int, job: int) -> SwflowError:
+    """Return the error that lines repeat the id of others."""
+    return SwflowError(
+        f"clean: {name}: job ids must be unique, but {duplicates:,} lines repeat one (the first is {job})"
+    )
 
 
 def _require_column(jobs: pl.DataFrame, column: str, name: str) -> None:
     missing = jobs[column].null_count()
     if missing:
-        raise SwflowError(f"clean: {name}: {missing} jobs have no {column.replace('_', ' ')}; it must be known")
+        raise lacks_column(name, missing, column)
+
+
+def lacks_column(name: str, missing: int, column: str) -> SwflowError:
+    """Return the error that something is not known of some jobs."""
+    return SwflowError(f"clean: {name}: {missing} jobs have no {column.replace('_', ' ')}; it must be known")
 
 
 #: The share of its time in which a recorded schedule may use more than the machine has without a warning.
@@ -168,7 +184,7 @@ _LIMITS: dict[str, float] = {
 }
 
 
-def _within_limits() -> pl.Expr:
+def within_limits() -> pl.Expr:
     """Say of a line whether its times and processors can be some."""
     return pl.all_horizontal(
         # not a number is neither above nor below
@@ -183,29 +199,36 @@ def _is_nan(column: str) -> pl.Expr:
 
 def _require_limits(fields: pl.DataFrame, name: str) -> None:
     """Raise an error that names the first job with a time or a number of processors that cannot be one."""
-    wrong = fields.filter(~_within_limits())
+    wrong = fields.filter(~within_limits())
     if wrong.is_empty():
         return
-    row = wrong.row(0, named=True)
+    raise beyond_limits(name, wrong.row(0, named=True), wrong.height)
+
+
+def beyond_limits(name: str, row: Mapping[str, Any], count: int) -> SwflowError:
+    """Return the error that a job has a time or a number of processors that cannot be one."""
     column = next(
         column for column, limit in _LIMITS.items() if row[column] is not None and not abs(row[column]) <= limit
     )
     unit = " s" if SWF_FIELDS[column].is_float() else ""
-    raise SwflowError(
+    return SwflowError(
         f"clean: {name}: job {row['job_id']}: {column} is {row[column]:g}{unit}, beyond the limit of "
-        f"{_LIMITS[column]:g}{unit} ({wrong.height:,} such jobs); correct the log, or skip such lines and count them "
+        f"{_LIMITS[column]:g}{unit} ({count:,} such jobs); correct the log, or skip such lines and count them "
         "with --lenient"
     )
 
 
-def _filters(
+def removals(
     machine: Machine,
     drop: Sequence[str],
     without_status: Iterable[int],
     flurries: Iterable[str],
     period: tuple[float | None, float | None],
 ) -> Iterable[tuple[str, pl.Expr]]:
-    """Give every reason for removal with its expression, in order."""
+    """Give every reason for removal with its expression, in order; raise an error about a rule that is none."""
+    unknown = [rule for rule in drop if rule not in RULES]
+    if unknown:
+        raise SwflowError(f"clean: unknown rule {unknown[0]!r} in drop; known are {', '.join(RULES)}")
     since, until = period
     if since is not None:
         yield "before-period", pl.col("submit_time") < since
@@ -275,7 +298,7 @@ def clean_log(
 
     log, imported = read_log(path, lenient=lenient)
     name = name or log_name(path)
-    fields = log.fields.filter(_within_limits()) if lenient else log.fields
+    fields = log.fields.filter(within_limits()) if lenient else log.fields
     _require_limits(fields, name)
     skipped = len(log.skipped) + log.fields.height - fields.height
     if fields.is_empty():
@@ -297,13 +320,18 @@ def clean_log(
     entry = workload.history[0] | {"machine_from": source, "read": log.fields.height + len(log.skipped)}
     if skipped:
         entry["removed"] = {"malformed": skipped} | entry["removed"]
-    peak, beyond = recorded_use(workload.jobs, machine.processors)
+    return replace(workload, history=(*imported, with_recorded_use(entry, workload.jobs, machine)))
+
+
+def with_recorded_use(entry: dict[str, Any], jobs: pl.DataFrame, machine: Machine) -> dict[str, Any]:
+    """Add to an entry of the history what the recorded schedule used, and what is doubtful about the machine."""
+    peak, beyond = recorded_use(jobs, machine.processors)
     entry["recorded_peak"] = peak
-    replayable = workload.jobs["wait_time"].null_count() < workload.jobs.height
-    warnings = _warnings(machine, source, peak, beyond if replayable else 0.0)
+    replayable = jobs["wait_time"].null_count() < jobs.height
+    warnings = _warnings(machine, entry["machine_from"], peak, beyond if replayable else 0.0)
     if warnings:
         entry["warnings"] = warnings
-    return replace(workload, history=(*imported, entry))
+    return entry
 
 
 def recorded_use(jobs: pl.DataFrame, machine: int) -> tuple[int, float]:
@@ -335,11 +363,20 @@ def recorded_use(jobs: pl.DataFrame, machine: int) -> tuple[int, float]:
     """
     if jobs["wait_time"].null_count() == jobs.height:
         jobs = jobs.with_columns(wait_time=pl.lit(0.0))
-    jobs = jobs.filter(pl.col("run_time") > 0, pl.col("processors") > 0).drop_nulls(["submit_time", "wait_time"])
+    known = jobs.select(
+        (pl.col("run_time") > 0)
+        & (pl.col("processors") > 0)
+        & (pl.col("submit_time") + pl.col("wait_time")).is_not_null()
+    ).to_series()
+    if not known.fill_null(False).all():
+        jobs = jobs.filter(known)
     if jobs.is_empty():
         return 0, 0.0
     start = (jobs["submit_time"] + jobs["wait_time"]).to_numpy()
     processors = jobs["processors"].to_numpy()
+    if jobs.height > tables.MOST_AT_ONCE:
+        used = use_of(start, start + jobs["run_time"].to_numpy(), processors, machine)
+        return used.peak, used.beyond / used.span if used.span > 0 else 0.0
     times = np.concatenate([start + jobs["run_time"].to_numpy(), start])
     order = np.argsort(times, kind="stable")
     busy = np.cumsum(np.concatenate([-processors, processors])[order])
@@ -364,7 +401,9 @@ def _warnings(machine: Machine, source: str, peak: int, beyond: float) -> list[s
     return warnings
 
 
-def open_workload(path: str | os.PathLike[str], processors: int | None = None) -> Workload:
+def open_workload(
+    path: str | os.PathLike[str], processors: int | None = None, columns: Iterable[str] | None = None
+) -> Workload:
     """
     Open a workload that swflow wrote, or a log, which is cleaned by the default rules.
 
@@ -374,6 +413,8 @@ def open_workload(path: str | os.PathLike[str], processors: int | None = None) -
         ``.parquet`` (a workload, or an imported log), ``.swf`` or ``.swf.gz``.
     processors : int, optional
         The machine's processors, instead of the workload's own.
+    columns : iterable of str, optional
+        Of a workload: the columns to read, besides those that every workload has; by default all.
 
     Returns
     -------
@@ -387,7 +428,7 @@ def open_workload(path: str | os.PathLike[str], processors: int | None = None) -
     from swflow.log_table import is_log_table
 
     if Path(path).suffix == ".parquet" and not is_log_table(path):
-        workload = read_workload(path)
+        workload = read_workload(path, columns)
         return (
             workload if processors is None else replace(workload, machine=workload.machine.with_processors(processors))
         )
@@ -405,6 +446,23 @@ def machine_of(
     fields: pl.DataFrame, header: Mapping[str, list[str]], processors: int | None, nodes: int | None
 ) -> tuple[Machine, str]:
     """Return the machine of a log, and where its size comes from: given, the header, or one of `GUESSED`."""
+    stated = stated_machine(header, processors, nodes)
+    if stated:
+        return stated
+    widest = max(1, fields.select(pl.max_horizontal("allocated_processors", "requested_processors").max()).item())
+    return guessed_machine(prepared(fields), widest, nodes)
+
+
+def guessed_machine(jobs: pl.DataFrame, widest: int, nodes: int | None) -> tuple[Machine, str]:
+    """Return a machine that is as large as the widest job, or as what was used at once."""
+    peak, _ = recorded_use(jobs, widest)
+    return Machine.of(max(widest, peak), nodes), "recorded peak" if peak > widest else "widest job"
+
+
+def stated_machine(
+    header: Mapping[str, list[str]], processors: int | None, nodes: int | None
+) -> tuple[Machine, str] | None:
+    """Return what `machine_of` does, or None if neither the user nor the header states the machine."""
     from swflow.swf import header_number
 
     if processors is not None:
@@ -413,6 +471,4 @@ def machine_of(
         stated = header_number(header, key)
         if stated is not None and stated > 0:
             return Machine.of(stated, nodes or header_number(header, "MaxNodes")), f"header ({key})"
-    widest = max(1, fields.select(pl.max_horizontal("allocated_processors", "requested_processors").max()).item())
-    peak, _ = recorded_use(prepared(fields), widest)
-    return Machine.of(max(widest, peak), nodes), "recorded peak" if peak > widest else "widest job"
+    return None

@@ -1,0 +1,103 @@
+"""How many processors are busy over time by a recorded schedule, of many jobs without a table of all events."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Use(NamedTuple):
+    """
+    What a schedule used.
+
+    Parameters
+    ----------
+    peak : int
+        The most processors that were busy at once. Who ends at an instant has left before others start.
+    moment : float
+        When they first were, seconds.
+    beyond : float
+        Seconds in which more than the machine has were busy.
+    span : float
+        From the first start to the last end, seconds.
+    area : float
+        Processor-seconds.
+    """
+
+    peak: int
+    moment: float
+    beyond: float
+    span: float
+    area: float
+
+
+def use_of(start: np.ndarray, end: np.ndarray, processors: np.ndarray, machine: int) -> Use:
+    """
+    Return what a schedule used of a machine.
+
+    Parameters
+    ----------
+    start, end : float64 array of shape (jobs,)
+        Seconds; at least one job, each end after the start.
+    processors : int64 array of shape (jobs,)
+        Processors of each job, above 0.
+    machine : int
+        Processors of the machine.
+
+    Examples
+    --------
+    >>> use_of(np.array([1.0, 5.0]), np.array([11.0, 10.0]), np.array([3, 2]), 4)
+    Use(peak=5, moment=5.0, beyond=5.0, span=10.0, area=40.0)
+    """
+    found = _compiled()(start, end, places_in_order(start), places_in_order(end), processors, machine)
+    return Use(int(found[0]), *map(float, found[1:]))
+
+
+def places_in_order(times: np.ndarray) -> np.ndarray:
+    """Return the jobs in the order of some times, int32; an empty array where they are in it as they are."""
+    if not (times[1:] < times[:-1]).any():
+        return np.empty(0, np.int32)
+    return np.argsort(times, kind="stable").astype(np.int32)
+
+
+@cache
+def _compiled() -> Callable[..., Any]:
+    """Compile the kernel at its first use: importing this module must not import numba."""
+    from swflow.compilation import njit
+
+    return njit(_use)
+
+
+def _use(
+    start: np.ndarray, end: np.ndarray, by_start: np.ndarray, by_end: np.ndarray, processors: np.ndarray, machine: int
+) -> tuple[int, float, float, float, float]:
+    """Go once through all starts and ends (a numba kernel); see `use_of`."""
+    jobs = start.size
+    begun = ended = 0
+    busy = peak = 0
+    moment = beyond = area = 0.0
+    first = last = start[by_start[0] if by_start.size else 0]
+    while ended < jobs:
+        now = end[by_end[ended] if by_end.size else ended]
+        if begun < jobs:
+            now = min(now, start[by_start[begun] if by_start.size else begun])
+        area += busy * (now - last)
+        if busy > machine:
+            beyond += now - last
+        last = now
+        while ended < jobs:
+            job = by_end[ended] if by_end.size else ended
+            if end[job] != now:
+                break
+            busy -= processors[job]
+            ended += 1
+        while begun < jobs:
+            job = by_start[begun] if by_start.size else begun
+            if start[job] != now:
+                break
+            busy += processors[job]
+            begun += 1
+        if busy > peak:
+            peak, moment = busy, now
+    return peak, moment, beyond, last - first, area

@@ -1,0 +1,214 @@
+"""Logs of many jobs: what is read, computed and written part by part is what it is as a whole."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from swflow import jobs as tables
+from swflow import swf
+from swflow.analysis import load as loads
+from swflow.analysis import metrics as metrics_module
+from swflow.analysis import plausibility
+from swflow.errors import SwflowError
+from swflow.jobs import read_columns, read_metadata, read_workload, write_workload
+from swflow.machine import Machine
+from swflow.randomness import generator
+from swflow.runs import columns_of_run, run, write_run
+from swflow.scheduling.scheduler import Scheduler
+from swflow.workloads.clean import clean
+from swflow.workloads.clean_parts import clean_into
+from swflow.workloads.lublin import generate_lublin
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every table of more than a hundred rows be a large one."""
+    for module in (tables, metrics_module):
+        monkeypatch.setattr(module, "MOST_AT_ONCE", 100)
+    monkeypatch.setattr(tables, "ROW_GROUP", 150)
+
+
+@pytest.fixture(scope="module")
+def workload_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the file of a workload of a thousand jobs."""
+    fields = generate_lublin(1000, 64, generator(1, "size"), load=0.9, users=True)
+    path = tmp_path_factory.mktemp("size") / "small.parquet"
+    write_workload(clean(fields, Machine.of(64), name="small"), path)
+    return path
+
+
+def _run(path: Path, scheduler: Scheduler, target: Path) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """Simulate, write, and read what was written."""
+    workload = read_workload(path, columns_of_run([scheduler]))
+    write_run(run(workload, scheduler), target, {})
+    return pl.read_parquet(target), read_metadata(target)
+
+
+@pytest.mark.parametrize(
+    "scheduler",
+    [Scheduler(), Scheduler(order="log"), Scheduler(backfill="easy", backfill_order="sjf"), Scheduler(estimates="kill"),
+     Scheduler(order="user_id"), Scheduler(backfill="easy", prediction="system")],
+    ids=lambda scheduler: f"{scheduler.order}-{scheduler.backfill}-{scheduler.prediction}",
+)  # fmt: skip
+def test_a_run_in_parts_is_the_run(
+    workload_file: Path, tmp_path: Path, scheduler: Scheduler, request: pytest.FixtureRequest
+) -> None:
+    whole, about = _run(workload_file, scheduler, tmp_path / "whole.parquet")
+    request.getfixturevalue("small_parts")
+    parts, told = _run(workload_file, scheduler, tmp_path / "parts.parquet")
+    assert parts.equals(whole)
+    assert parts.schema == whole.schema
+    assert told["correlations"] == about["correlations"]
+    metrics, expected = ({name: value or 0 for name, value in one["metrics"].items()} for one in (told, about))
+    assert metrics == pytest.approx(expected, rel=1e-12)
+
+
+def test_columns_that_a_scheduler_looks_at_are_read(workload_file: Path) -> None:
+    wanted = columns_of_run([Scheduler(), Scheduler(order="log"), Scheduler(without_status=(5,))])
+    assert wanted == {"user_id", "wait_time", "status"}
+    assert columns_of_run([Scheduler(), Scheduler(order="group_id")]) is None
+    assert columns_of_run([Scheduler(limits={"user": {"jobs": 1}})]) is None
+    jobs = read_workload(workload_file, wanted).jobs
+    whole = read_workload(workload_file).jobs
+    needed = ["job_id", "submit_time", "wait_time", "run_time", "status", "user_id", "processors", "estimate"]
+    assert jobs.columns == needed
+    assert jobs.equals(whole.select(needed))
+
+
+def test_columns_are_read_one_by_one_into_whole_arrays(workload_file: Path, small_parts: None) -> None:
+    table = read_columns(workload_file)
+    assert table.equals(pl.read_parquet(workload_file))
+    assert table["submit_time"].n_chunks() == 1
+
+
+def _plain_load(
+    submit: np.ndarray, end: np.ndarray, begin: np.ndarray, processors: np.ndarray, machine: int
+) -> np.ndarray:
+    """Compute the load with sorted events and their sums, all in the memory at once."""
+    times = np.concatenate([begin, end])
+    order = np.argsort(times, kind="stable")
+    times = times[order]
+    level = np.cumsum(np.concatenate([processors, -processors])[order]) / machine
+    integral = np.concatenate([[0.0], np.cumsum(level[:-1] * np.diff(times))])
+
+    def up_to(moments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        place = np.searchsorted(times, moments, side="right") - 1
+        now = np.where(place < 0, 0.0, level[place])
+        return np.where(place < 0, 0.0, integral[place] + now * (moments - times[place])), now
+
+    stay = end - submit
+    (at_end, _), (at_submit, now) = up_to(end), up_to(submit)
+    return np.where(stay > 0, (at_end - at_submit) / np.where(stay > 0, stay, 1.0), now)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_load_is_that_of_sorted_events_to_the_last_bit(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    jobs, spread = 300, (5, 50, 100_000)[seed % 3]
+    submit = random.integers(0, spread, jobs).astype(float) + (random.random(jobs) if seed % 2 else 0.0)
+    if seed % 4:
+        submit = np.sort(submit)
+    begin = submit + random.integers(-3, 30, jobs)  # some logs have jobs that begin before they are submitted
+    end = begin + random.integers(0, 20, jobs)
+    processors = random.integers(1, 9, jobs)
+    expected = _plain_load(submit, end, begin, processors, 7)
+    assert loads.load_experienced(submit, begin, end, processors, 7).tolist() == expected.tolist()
+    backlog = loads.load_with_backlog(submit, end, processors, 7)
+    assert backlog.tolist() == _plain_load(submit, end, submit, processors, 7).tolist()
+
+
+# -- cleaning
+
+
+@pytest.fixture
+def small_texts(small_parts: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every log of more than a kilobyte be a large one, and parts have some lines."""
+    monkeypatch.setattr(swf, "LARGE_TEXT", 1000)
+    monkeypatch.setattr(swf, "PART", 700)
+
+
+def _log(folder: Path, name: str = "log.swf", header: str = "; MaxProcs: 64\n", shuffled: bool = False) -> Path:
+    fields = generate_lublin(400, 64, generator(1, "text"), load=0.9, users=True)
+    fields = fields.with_columns(
+        wait_time=pl.int_range(pl.len()).cast(pl.Float64) % 50,
+        status=pl.int_range(pl.len()) % 6,
+        run_time=pl.when(pl.int_range(pl.len()) % 11 == 0).then(0.0).otherwise("run_time"),
+    )
+    if shuffled:
+        fields = fields.sample(fraction=1.0, shuffle=True, seed=1)
+    swf.write_swf(folder / f"plain-{name}", fields)
+    lines = (folder / f"plain-{name}").read_bytes() if not name.endswith(".gz") else None
+    text = header.encode() + (lines if lines is not None else gzip.decompress((folder / f"plain-{name}").read_bytes()))
+    path = folder / name
+    path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    return path
+
+
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"drop": ["zero-run-time"], "without_status": (5, 1), "flurries": ("user_id == 1 and job_id < 100",)},
+    {"processors": 32, "nodes": 16},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize(
+    ("name", "header", "shuffled"),
+    [("log.swf", "; MaxProcs: 64\n", False), ("log.swf.gz", "", False), ("log.swf", "", True)],
+)
+def test_a_log_cleaned_in_parts_is_the_log_cleaned(
+    tmp_path: Path, options: dict[str, Any], name: str, header: str, shuffled: bool, request: pytest.FixtureRequest
+) -> None:
+    path = _log(tmp_path, name, header, shuffled)
+    clean_into(path, tmp_path / "whole.parquet", name="x", **options)
+    request.getfixturevalue("small_texts")
+    narrow = clean_into(path, tmp_path / "parts.parquet", name="x", columns=("status",), **options)
+    whole, parts = (read_workload(tmp_path / f"{one}.parquet") for one in ("whole", "parts"))
+    assert parts.jobs.equals(whole.jobs)
+    assert parts.jobs.schema == whole.jobs.schema
+    assert read_metadata(tmp_path / "parts.parquet") == read_metadata(tmp_path / "whole.parquet")
+    assert narrow.jobs.equals(whole.jobs.select(narrow.jobs.columns))
+    assert not list(tmp_path.glob(".*"))
+
+
+REST = " 4 -1 -1 4 90 -1 1 3 -1 -1 -1 -1 -1 -1\n"
+
+
+@pytest.mark.parametrize("lenient", [False, True])
+@pytest.mark.parametrize(
+    "fault",
+    ["1 2 3\n", "8001 0 -1 x" + REST, "8001 0 -1 1e15" + REST, "200 0 -1 60" + REST, "-1 0 -1 60" + REST, "\0"],
+)  # fmt: skip
+def test_what_is_wrong_with_a_log_is_told_as_ever(
+    tmp_path: Path, lenient: bool, fault: str, request: pytest.FixtureRequest
+) -> None:
+    path = _log(tmp_path)
+    path.write_text(path.read_text() + 2 * fault)
+
+    def told() -> str:
+        try:
+            made = clean_into(path, tmp_path / "made.parquet", name="x", lenient=lenient)
+        except SwflowError as error:
+            return str(error)
+        return json.dumps(made.history, sort_keys=True)
+
+    expected = told()
+    request.getfixturevalue("small_texts")
+    assert told() == expected
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_use_of_a_schedule_is_that_of_all_its_events(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(seed)
+    start = np.sort(random.integers(0, 60, 80)).astype(float) if seed % 2 else random.integers(0, 60, 80).astype(float)
+    table = pl.DataFrame(
+        {"start": start, "run": random.integers(1, 20, 80).astype(float), "processors": random.integers(1, 5, 80)}
+    )
+    whole = plausibility._used(table, 20)
+    monkeypatch.setattr(tables, "MOST_AT_ONCE", 10)
+    assert tuple(plausibility._used(table, 20)) == tuple(whole)
