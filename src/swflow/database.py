@@ -8,7 +8,7 @@ import os
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from itertools import combinations
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 import duckdb
 import polars as pl
 
+from swflow import jobs as tables
 from swflow import runs
 from swflow.analysis import verdict
 from swflow.analysis.comparison import compare, worth_comparing
@@ -25,12 +26,13 @@ from swflow.analysis.fidelity import MEASURES as FIDELITY
 from swflow.analysis.fidelity import fidelity
 from swflow.analysis.heatmap import HEATMAP_MEASURES, Heatmap, heatmap_of_cells, summarize
 from swflow.analysis.metrics import CORRELATED, MEASURES
-from swflow.analysis.plausibility import check_workload
+from swflow.analysis.plausibility import LOOKED_AT, check_workload
 from swflow.errors import SwflowError, reason_of
 from swflow.files import atomic_path
 from swflow.fingerprint import fingerprint
-from swflow.jobs import JOB_COLUMNS, Workload, read_metadata
-from swflow.log_table import names_in, names_of_jobs
+from swflow.jobs import JOB_COLUMNS, Workload, check_columns, height_of, read_columns, read_metadata
+from swflow.log_table import is_log_table, names_in, names_of_jobs
+from swflow.machine import free_memory
 from swflow.made import file_digest
 from swflow.names import expand, log_of, recipe_of, replicate_of
 from swflow.published import published_conventions, published_readings, published_trends, published_values
@@ -237,6 +239,7 @@ def load(
                 _copy(Path(database), temporary)
             with duckdb.connect(temporary) as connection:
                 connection.execute("SET enable_progress_bar = false; SET preserve_insertion_order = true")
+                connection.execute(f"SET memory_limit = '{_memory_limit()}B'")
                 if old:
                     _forget(connection, old, contents)
                 else:
@@ -325,6 +328,15 @@ def _copy(source: Path, target: Path) -> None:
             fcntl.ioctl(new, _CLONE, old.fileno())
     except OSError:
         shutil.copyfile(source, target)
+
+
+#: What DuckDB may take of the memory, in any case and as a share of what is free: beyond it is the disk, and what is
+#: computed of whole columns needs the rest.
+_LEAST_MEMORY, _MEMORY_SHARE = 2**31, 1 / 6
+
+
+def _memory_limit() -> int:
+    return max(_LEAST_MEMORY, int(_MEMORY_SHARE * (free_memory() or 0)))
 
 
 def _create(connection: duckdb.DuckDBPyConnection) -> None:
@@ -545,15 +557,30 @@ def _fill_workloads(
     rows: dict[str, list[dict[str, Any]]] = {table: [] for table in ("workloads", "removals", "model_fit", "checks")}
     called = []
     for name in names:
-        workload = open_workload(sources[name][0])
-        for column, dtype in workload.jobs.schema.items():
-            connection.execute(f'ALTER TABLE jobs ADD COLUMN IF NOT EXISTS "{column}" {_duckdb_type(dtype)}')
+        file = sources[name][0]
+        is_workload = file.suffix == ".parquet" and not is_log_table(file)
+        # Of a file that is inserted as it is, only that is read which is looked at.
+        workload = open_workload(file, columns=LOOKED_AT if is_workload else None)
         rows["workloads"].append(_workload_row(name, workload))
         rows["removals"] += _removal_rows(name, workload)
         rows["model_fit"] += _model_fit_rows(name, workload)
         rows["checks"] += [{"workload": name, **asdict(finding)} for finding in check_workload(workload)]
+        if is_workload:
+            named = names_in(workload.header)["column"].unique().to_list()
+            workload = replace(workload, jobs=read_columns(file, named))
+            schema = check_columns(pl.read_parquet(file, glob=False, n_rows=0), name).schema
+        else:
+            schema = workload.jobs.schema
         called.append(names_of_jobs(workload).with_columns(workload=pl.lit(name)))
-        _insert_frame(connection, "jobs", workload.jobs.with_columns(workload=pl.lit(name)))
+        for column, dtype in schema.items():
+            connection.execute(f'ALTER TABLE jobs ADD COLUMN IF NOT EXISTS "{column}" {_duckdb_type(dtype)}')
+        if is_workload:
+            connection.execute(
+                "INSERT INTO jobs BY NAME SELECT $workload AS workload, * FROM read_parquet($file)",
+                {"workload": name, "file": glob.escape(str(file))},
+            )
+        else:
+            _insert_frame(connection, "jobs", workload.jobs.with_columns(workload=pl.lit(name)))
     for table, some in rows.items():
         _insert(connection, table, some)
     if called:
@@ -637,7 +664,7 @@ def _fill_outcomes(
             "FROM read_parquet($file)",
             names | {"file": glob.escape(str(file))},
         )
-        summary = summarize(pl.read_parquet(file, glob=False, columns=["load", "run_time", *HEATMAP_MEASURES]))
+        summary = summarize(file)
         for table, part in (("heatmaps", "cells"), ("bubbles", "bubbles"), ("bubbles_11", "bubbles_11")):
             made[table].append(summary[part].with_columns(run=pl.lit(names["run"])))
     for table, frames in made.items():
@@ -730,19 +757,29 @@ def _compared(
         }
 
     rows: list[dict[str, Any]] = []
-    columns = ["submit_time", "load", *HEATMAP_MEASURES]
     groups: dict[tuple[str, int], list[tuple[Mapping[str, Any], Mapping[str, Any]]]] = {}
     for pair in pairs:  # what is resampled at a time are the runs of a log and replicate
         groups.setdefault((log_of(pair[0]["workload"]), number(pair) or 0), []).append(pair)
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:  # the solver lets others run
         for some in groups.values():
             wanted = sorted({note["run"] for pair in some for note in pair})
-            tables = {run: pl.read_parquet(files[run], glob=False, columns=columns) for run in wanted}
-            weeks = {run: verdict.by_weeks(tables[run]) for run in wanted}
+            of_measures = _resampled({run: files[run] for run in wanted})
             for measure in HEATMAP_MEASURES:
-                weekly = {run: verdict.resample(weeks[run], measure) for run in wanted}
+                weekly = of_measures(measure)
                 rows += pool.map(lambda pair, of=measure, by=weekly: compared(pair, of, by), some)
     return rows
+
+
+def _resampled(files: Mapping[str, Path]) -> Callable[[str], dict[str, verdict.Resampled]]:
+    """Return what resamples a measure of some runs; of runs with many jobs one at a time is read."""
+    columns = ["submit_time", "load", *HEATMAP_MEASURES]
+    if sum(height_of(file) for file in files.values()) > tables.MOST_AT_ONCE:
+        return lambda measure: {
+            run: verdict.resample(read_columns(file, ["submit_time", "load", measure]), measure)
+            for run, file in files.items()
+        }
+    weeks = {run: verdict.by_weeks(pl.read_parquet(file, glob=False, columns=columns)) for run, file in files.items()}
+    return lambda measure: {run: verdict.resample(weeks[run], measure) for run in files}
 
 
 def _compared_by_replicates(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -792,22 +829,34 @@ def _fill_fairness(
 ) -> None:
     """Insert what every user and group got in these runs."""
     columns = ["job_id", "wait_time", "bounded_slowdown", "processors", "run_time"]
-    tables: list[pl.DataFrame] = []
-    workload: Workload | None = None
+    found: list[pl.DataFrame] = []
+    name, jobs = "", pl.DataFrame()
+    header: Mapping[str, list[str]] = {}
     for file in sorted(notes, key=lambda file: str(notes[file]["run"])):
         note = notes[file]
-        if workload is None or workload.name != note["workload"]:
-            workload = open_workload(sources[note["workload"]][0])
-        table = fairness_table(pl.read_parquet(file, glob=False, columns=columns), workload.jobs)
+        if name != note["workload"]:
+            name = note["workload"]
+            jobs, header = _owners(sources[name][0])
+        table = fairness_table(read_columns(file, columns), jobs)
         if table.height:
-            names = names_in(workload.header).with_columns(
+            names = names_in(header).with_columns(
                 kind=pl.col("column").replace_strict({column: kind for kind, column in KINDS.items()}, default=None)
             )
             table = table.join(names.select("kind", "id", "name"), on=["kind", "id"], how="left", maintain_order="left")
             run = {name: pl.lit(note[name]) for name in ("run", "workload", "scheduler")}
-            tables.append(table.with_columns(**run))
-    if tables:
-        _insert_frame(connection, "fairness", pl.concat(tables, how="vertical_relaxed"))
+            found.append(table.with_columns(**run))
+    if found:
+        _insert_frame(connection, "fairness", pl.concat(found, how="vertical_relaxed"))
+
+
+def _owners(file: Path) -> tuple[pl.DataFrame, Mapping[str, list[str]]]:
+    """Return whose the jobs of a workload are, and its header."""
+    if file.suffix == ".parquet" and not is_log_table(file):
+        return check_columns(read_columns(file, ["job_id", *KINDS.values()]), str(file), ()), read_metadata(file)[
+            "header"
+        ]
+    workload = open_workload(file)
+    return workload.jobs, workload.header
 
 
 def _fill_fidelity(

@@ -109,12 +109,14 @@ def fairness_table(outcomes: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
         ``mean_bounded_slowdown``, ``p95_bounded_slowdown``, ``use_share`` (of all processor-seconds, 0 to 1); by kind
         and id.
     """
+    area = pl.col("processors") * pl.col("run_time")
+    areas = outcomes.select("job_id", "wait_time", "bounded_slowdown", area=area)
+    total = float(areas["area"].sum()) or 1.0
     tables = []
     for kind, column in KINDS.items():
         if column not in jobs.columns:
             continue
-        owned = _with_owner(outcomes, jobs, column).with_columns(area=pl.col("processors") * pl.col("run_time"))
-        total = float((outcomes["processors"] * outcomes["run_time"]).sum()) or 1.0
+        owned = _with_owner(areas, jobs, column)
         summaries: dict[str, Any] = {
             f"{prefix}_{measure}": expression
             for measure in ("wait_time", "bounded_slowdown")
@@ -132,6 +134,7 @@ def fairness_table(outcomes: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
 
 def _with_owner(outcomes: pl.DataFrame, jobs: pl.DataFrame, column: str) -> pl.DataFrame:
     if jobs.height == outcomes.height and jobs["job_id"].equals(outcomes["job_id"]):
-        return outcomes.with_columns(owner=jobs[column]).drop_nulls("owner")
+        owned = outcomes.with_columns(owner=jobs[column])
+        return owned.drop_nulls("owner") if jobs[column].null_count() else owned
     owner = jobs.select("job_id", owner=pl.col(column)).drop_nulls()
     return outcomes.join(owner, on="job_id", how="inner", maintain_order="left")

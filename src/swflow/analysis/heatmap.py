@@ -1,14 +1,16 @@
 """Heatmaps: how many jobs saw which load and which performance, with bubbles, means and contours."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike
 
 from swflow.errors import SwflowError
+from swflow.jobs import read_columns
 
 #: What a heatmap may show against the load.
 HEATMAP_MEASURES = ("slowdown", "response_time", "wait_time")
@@ -97,8 +99,7 @@ def heatmap(load: np.ndarray, values: np.ndarray, scale: str = "log", top: float
     """
     if scale not in ("log", "linear"):
         raise SwflowError(f"scale: unknown value {scale!r}; use log or linear")
-    known = ~(np.isnan(load) | np.isnan(values))
-    load, values = load[known], values[known]
+    load, values = _both_known(load, values)
     load_edges = np.arange(LOAD_BINS + 1) / LOAD_BINS
     across = _place(load * LOAD_BINS, load, load_edges)
     if scale == "log":
@@ -182,22 +183,63 @@ def bubbles(load: np.ndarray, values: np.ndarray, classes: int = 10) -> pl.DataF
     >>> bubbles(np.array([1.0, 0.25, 0.04]), np.array([4.0, 7.0, 1.0]), classes=11)["decile"].to_list()
     [0, 3, 10]
     """
-    known = ~(np.isnan(load) | np.isnan(values))
-    load, values = load[known], values[known]
+    load, values = _both_known(load, values)
+    return _bubbles_of(_classed(load, classes), values)
+
+
+class _Classed(NamedTuple):
+    """
+    Jobs by classes of the load.
+
+    Parameters
+    ----------
+    place : uint8 array of shape (jobs,)
+        The class of each job.
+    jobs : int64 array of shape (classes,)
+        How many each class has.
+    some : int64 array
+        The classes that have jobs.
+    parts : list of int64 array
+        The jobs of each of these.
+    mean_load, median_load : float64 array
+        Of each of these.
+    """
+
+    place: np.ndarray
+    jobs: np.ndarray
+    some: np.ndarray
+    parts: list[np.ndarray]
+    mean_load: np.ndarray
+    median_load: np.ndarray
+
+
+def _classed(load: np.ndarray, classes: int) -> _Classed:
     edges = np.arange(11) / 10 if classes == 10 else np.r_[0.0, np.arange(5, 100, 10) / 100, 1.0]
-    place = _place(load * 10 + (0 if classes == 10 else 0.5), load, edges)
+    place = _place(load * 10 + (0 if classes == 10 else 0.5), load, edges).astype(np.uint8)
     jobs = np.bincount(place, minlength=classes)
     some = np.flatnonzero(jobs)
     in_order = np.argsort(place, kind="stable")
     parts = np.split(in_order, np.cumsum(jobs[some])[:-1]) if some.size else []
+    mean = np.bincount(place, load, classes)[some] / jobs[some]
+    return _Classed(place, jobs, some, parts, mean, np.array([np.median(load[part]) for part in parts]))
+
+
+def _bubbles_of(classed: _Classed, values: np.ndarray) -> pl.DataFrame:
+    place, jobs, some, parts, mean_load, median_load = classed
     return pl.DataFrame({
         "decile": some,
-        "mean_load": np.bincount(place, load, classes)[some] / jobs[some],
-        "mean_value": np.bincount(place, values, classes)[some] / jobs[some],
-        "median_load": np.array([np.median(load[part]) for part in parts]),
+        "mean_load": mean_load,
+        "mean_value": np.bincount(place, values, jobs.size)[some] / jobs[some],
+        "median_load": median_load,
         "median_value": np.array([np.median(values[part]) for part in parts]),
         "jobs": jobs[some],
     })  # fmt: skip
+
+
+def _both_known(load: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the jobs of which both are known."""
+    known = ~(np.isnan(load) | np.isnan(values))
+    return (load, values) if known.all() else (load[known], values[known])
 
 
 def kept_by_figure_1(run_time: np.ndarray, slowdown: np.ndarray) -> np.ndarray:
@@ -304,14 +346,15 @@ def _labelled(table: pl.DataFrame, **labels: Any) -> pl.DataFrame:
     return table.hstack([pl.Series(name, [value]).new_from_index(0, table.height) for name, value in labels.items()])
 
 
-def summarize(outcomes: pl.DataFrame) -> dict[str, Any]:
+def summarize(outcomes: pl.DataFrame | str | os.PathLike[str]) -> dict[str, Any]:
     """
     Make the heatmaps and bubbles of a run.
 
     Parameters
     ----------
-    outcomes : polars.DataFrame
-        One row a job: ``load``, ``run_time`` and `HEATMAP_MEASURES`.
+    outcomes : polars.DataFrame or path-like
+        One row a job: ``load``, ``run_time`` and `HEATMAP_MEASURES`; or a Parquet file that has these columns, which
+        are read one by one.
 
     Returns
     -------
@@ -320,21 +363,37 @@ def summarize(outcomes: pl.DataFrame) -> dict[str, Any]:
         ``bubbles``: of all jobs and of those that the paper's Figure 1 keeps, with columns ``measure``,
         ``filtered``; ``bubbles_11``: the same for the eleven classes of `bubbles`.
     """
-    load, run_time, *measures = (
-        outcomes[name].cast(pl.Float64).fill_null(float("nan")).to_numpy()
-        for name in ("load", "run_time", *HEATMAP_MEASURES)
-    )
-    values = dict(zip(HEATMAP_MEASURES, measures, strict=True))
-    kept = kept_by_figure_1(run_time, values["slowdown"])
-    maps = {measure: heatmap(load, values[measure]) for measure in HEATMAP_MEASURES}
+
+    def column(name: str) -> np.ndarray:
+        table = outcomes if isinstance(outcomes, pl.DataFrame) else read_columns(outcomes, [name])
+        return _numbers(table[name])
+
+    load = column("load")
+    kept = kept_by_figure_1(column("run_time"), column("slowdown"))
+    maps: dict[str, Heatmap] = {}
+    points: dict[tuple[int, str, bool], pl.DataFrame] = {}
+    chosen_load = {False: load, True: load[kept]}
+    classes = (10, 11)
+    classed: dict[tuple[int, bool], _Classed] = {}
+    for filtered, of_load in chosen_load.items():
+        if not np.isnan(of_load).any():
+            classed |= {(number, filtered): _classed(of_load, number) for number in classes}
+    for measure in HEATMAP_MEASURES:
+        values = column(measure)
+        maps[measure] = heatmap(load, values)
+        for filtered, of_load in chosen_load.items():
+            of_values = values[kept] if filtered else values
+            all_known = not np.isnan(of_values).any()
+            for number in classes:
+                known = classed.get((number, filtered)) if all_known else None
+                found = _bubbles_of(known, of_values) if known else bubbles(of_load, of_values, number)
+                points[number, measure, filtered] = _labelled(found, measure=measure, filtered=filtered)
+    tenths, rounded = (pl.concat(part for key, part in points.items() if key[0] == number) for number in classes)
     cells = [_labelled(found.cells(), measure=measure) for measure, found in maps.items()]
-    points = [
-        [
-            _labelled(bubbles(load[chosen], values[measure][chosen], classes), measure=measure, filtered=filtered)
-            for measure in HEATMAP_MEASURES
-            for filtered, chosen in ((False, slice(None)), (True, kept))
-        ]
-        for classes in (10, 11)
-    ]
-    tenths, rounded = map(pl.concat, points)
     return {"heatmaps": maps, "cells": pl.concat(cells), "bubbles": tenths, "bubbles_11": rounded}
+
+
+def _numbers(column: pl.Series) -> np.ndarray:
+    """Return a column as an array, NaN where it is null."""
+    column = column.cast(pl.Float64)
+    return (column.fill_null(float("nan")) if column.null_count() else column).to_numpy()

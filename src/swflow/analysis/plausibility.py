@@ -14,7 +14,7 @@ from swflow.jobs import Workload
 from swflow.log_table import names_of
 from swflow.machine import Machine
 from swflow.swf import header_number
-from swflow.workloads.busy import Use, use_of
+from swflow.workloads.busy import Use, places_in_order, use_of
 
 #: From grave to slight: what cannot have been, what makes results doubtful, what is good to know.
 SEVERITIES = ("error", "warning", "note")
@@ -226,7 +226,7 @@ def _width(log: _Log) -> Iterator[Finding]:
 def _use(log: _Log) -> Iterator[Finding]:
     """Find recorded use beyond the machine."""
     start = pl.col("submit_time") + pl.col("wait_time")
-    ran = log.jobs.select("row", "job_id", "submit_time", "processors", "partition_id", start=start, run="run_time")
+    ran = log.jobs.select("job_id", "processors", "partition_id", start=start, run="run_time")
     known = ran.select((pl.col("run") > 0) & (pl.col("processors") > 0) & pl.col("start").is_not_null()).to_series()
     ran = ran if known.fill_null(False).all() else ran.filter(known)
     if ran.is_empty():
@@ -266,6 +266,16 @@ def _used(ran: pl.DataFrame, machine: int) -> Use:
     return Use(int(busy.max()), float(times[busy.argmax()]), beyond, float(times[-1] - times[0]), area)
 
 
+def _peaks(ran: pl.DataFrame, parts: list[int], machine: int) -> list[int]:
+    """Return the most processors of each partition that were busy at once."""
+    start, run, processors = (ran[name].to_numpy() for name in ("start", "run", "processors"))
+    end = start + run
+    orders = places_in_order(start), places_in_order(end)
+    of = ran["partition_id"]
+    inside = ((of == part).fill_null(False).to_numpy() for part in parts)
+    return [use_of(start, end, np.where(mine, processors, 0), machine, orders).peak for mine in inside]
+
+
 def _busy(ran: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     """Return the times at which the number of busy processors changes, and what it is from then on."""
     start, run, processors = (ran[name].to_numpy() for name in ("start", "run", "processors"))
@@ -280,9 +290,9 @@ def _busy(ran: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 def _likely_causes(log: _Log, ran: pl.DataFrame, peak: int, share: float) -> str:
     machine = log.machine.processors
     causes = []
-    parts = ran.filter(pl.col("partition_id").is_not_null()).partition_by("partition_id")
+    parts = ran["partition_id"].drop_nulls().unique().to_list()
     if len(parts) > 1:
-        peaks = [int(_busy(part)[1].max()) for part in parts]
+        peaks = _peaks(ran, parts, machine)
         if max(peaks) <= machine < sum(peaks):
             causes.append(
                 f"{len(parts)} partitions, none of which alone goes beyond: are they machines of their own, and the "

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +29,7 @@ _SEED = (
     20120525  # of the weights of weeks: one for all, so that two runs are resampled alike whenever they are compared
 )
 _AT_ONCE = 256  # weeks that are summed at a time
+_REMEMBERED = 4096  # weeks whose weights are kept, of 8 kB each
 _TENTHS, _BINS_PER_DECADE = 10, 6
 _OVERLAP = 1.5  # by which overlapping blocks of two weeks have fewer degrees of freedom than weeks
 
@@ -172,13 +173,13 @@ def _drawn(weeks: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
     return drawn, drawn.astype(np.float32)
 
 
-@cache
+@lru_cache(maxsize=_REMEMBERED)
 def _weights(week: int) -> np.ndarray:
     """Return the weights of a week in all draws."""
     return np.asarray((_exponential(week) + _exponential(week + 1)) / 2)
 
 
-@cache
+@lru_cache(maxsize=_REMEMBERED)
 def _exponential(week: int) -> np.ndarray:
     words = [_SEED, 0 if week >= 0 else 1, abs(week)]
     return np.random.default_rng(np.random.SeedSequence(words)).standard_exponential(DRAWS)

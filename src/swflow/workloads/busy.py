@@ -32,7 +32,13 @@ class Use(NamedTuple):
     area: float
 
 
-def use_of(start: np.ndarray, end: np.ndarray, processors: np.ndarray, machine: int) -> Use:
+def use_of(
+    start: np.ndarray,
+    end: np.ndarray,
+    processors: np.ndarray,
+    machine: int,
+    orders: tuple[np.ndarray, np.ndarray] | None = None,
+) -> Use:
     """
     Return what a schedule used of a machine.
 
@@ -41,16 +47,19 @@ def use_of(start: np.ndarray, end: np.ndarray, processors: np.ndarray, machine: 
     start, end : float64 array of shape (jobs,)
         Seconds; at least one job, each end after the start.
     processors : int64 array of shape (jobs,)
-        Processors of each job, above 0.
+        Processors of each job; those of 0 are as if they were not there, but for the span.
     machine : int
         Processors of the machine.
+    orders : (int32 array, int32 array), optional
+        What `places_in_order` returns for starts and ends, where it is known.
 
     Examples
     --------
     >>> use_of(np.array([1.0, 5.0]), np.array([11.0, 10.0]), np.array([3, 2]), 4)
     Use(peak=5, moment=5.0, beyond=5.0, span=10.0, area=40.0)
     """
-    found = _compiled()(start, end, places_in_order(start), places_in_order(end), processors, machine)
+    by_start, by_end = orders or (places_in_order(start), places_in_order(end))
+    found = _compiled()(start, end, by_start, by_end, processors, machine)
     return Use(int(found[0]), *map(float, found[1:]))
 
 
