@@ -24,7 +24,7 @@ from swflow.analysis.comparison import compare, worth_comparing
 from swflow.analysis.fairness import KINDS, fairness_table
 from swflow.analysis.fidelity import MEASURES as FIDELITY
 from swflow.analysis.fidelity import fidelity
-from swflow.analysis.heatmap import HEATMAP_MEASURES, Heatmap, heatmap_of_cells, summarize
+from swflow.analysis.heatmap import HEATMAP_MEASURES, Heatmap, read_heatmaps, summarize
 from swflow.analysis.metrics import CORRELATED, MEASURES
 from swflow.analysis.plausibility import LOOKED_AT, check_workload
 from swflow.errors import SwflowError, reason_of
@@ -712,7 +712,7 @@ def _fill_comparisons(
     names = [description[0] for description in connection.execute("SELECT * FROM comparisons").description]
     rows = [dict(zip(names, row, strict=True)) for row in connection.fetchall()]
     if pairs:
-        rows += _compared(pairs, _heatmaps(connection, {note["run"] for pair in pairs for note in pair}), notes)
+        rows += _compared(pairs, read_heatmaps(connection, {note["run"] for pair in pairs for note in pair}), notes)
     rows += _compared_by_replicates(rows)
     if not rows:
         return
@@ -803,22 +803,6 @@ def _compared_by_replicates(rows: Sequence[Mapping[str, Any]]) -> list[dict[str,
             | {"mean_difference": mean.value if math.isfinite(mean.value) else None, **verdict.columns_of("mean", mean)}
             | {"family": verdict.family_of(log_of(workload), measure, None, True)}
         )
-    return found
-
-
-def _heatmaps(connection: duckdb.DuckDBPyConnection, names: Collection[str]) -> dict[tuple[str, str], Heatmap]:
-    """Return the heatmaps of runs, by run and measure, as the database has them."""
-    columns = connection.execute(
-        "SELECT run, measure, load_low, value_low, jobs FROM heatmaps SEMI JOIN (SELECT unnest($names) AS run) "
-        "USING (run) ORDER BY run, measure",
-        {"names": sorted(names)},
-    ).fetchnumpy()
-    found = {(run, measure): heatmap_of_cells([], [], []) for run in names for measure in HEATMAP_MEASURES}
-    keys = list(zip(columns["run"].tolist(), columns["measure"].tolist(), strict=True))
-    starts = [place for place, key in enumerate(keys) if place == 0 or key != keys[place - 1]]
-    for start, end in zip(starts, [*starts[1:], len(keys)], strict=True):
-        load_low, value_low, jobs = (columns[name][start:end] for name in ("load_low", "value_low", "jobs"))
-        found[keys[start]] = heatmap_of_cells(load_low, value_low, jobs)
     return found
 
 

@@ -1,7 +1,7 @@
 """Heatmaps: how many jobs saw which load and which performance, with bubbles, means and contours."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -142,6 +142,46 @@ def heatmap_of_cells(load_low: ArrayLike, value_low: ArrayLike, jobs: ArrayLike)
     counts = np.zeros((LOAD_BINS, value_edges.size - 1), dtype=np.int64)
     counts[across, up] = np.asarray(jobs, dtype=np.int64)
     return Heatmap(counts, np.arange(LOAD_BINS + 1) / LOAD_BINS, value_edges)
+
+
+def read_heatmaps(connection: Any, names: Collection[str]) -> dict[tuple[str, str], Heatmap]:
+    """
+    Return the heatmaps of runs, as a database has them.
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+        To the database.
+    names : collection of str
+        The runs.
+
+    Returns
+    -------
+    dict
+        Run and measure to `Heatmap`, logarithmic.
+    """
+    columns = connection.execute(
+        "SELECT run, measure, load_low, value_low, jobs FROM heatmaps SEMI JOIN (SELECT unnest($names) AS run) "
+        "USING (run) ORDER BY run, measure",
+        {"names": sorted(names)},
+    ).fetchnumpy()
+    found = {(run, measure): heatmap_of_cells([], [], []) for run in names for measure in HEATMAP_MEASURES}
+    keys = list(zip(columns["run"].tolist(), columns["measure"].tolist(), strict=True))
+    starts = [place for place, key in enumerate(keys) if place == 0 or key != keys[place - 1]]
+    for start, end in zip(starts, [*starts[1:], len(keys)], strict=True):
+        load_low, value_low, jobs = (columns[name][start:end] for name in ("load_low", "value_low", "jobs"))
+        found[keys[start]] = heatmap_of_cells(load_low, value_low, jobs)
+    return found
+
+
+def read_bubbles(connection: Any, run: str, measure: str, filtered: bool = False) -> pl.DataFrame:
+    """Return the `bubbles` of a run, as a database has them: of all jobs, or of those that Figure 1 keeps."""
+    columns = connection.execute(
+        """SELECT decile, mean_load, mean_value, median_load, median_value, jobs FROM bubbles
+        WHERE run = $run AND measure = $measure AND filtered = $filtered ORDER BY decile""",
+        {"run": run, "measure": measure, "filtered": filtered},
+    ).fetchnumpy()
+    return pl.DataFrame({name: np.asarray(values) for name, values in columns.items()})
 
 
 def _place(guess: np.ndarray, values: np.ndarray, edges: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from swflow.analysis.comparison import compare, worth_comparing
-from swflow.analysis.heatmap import HEATMAP_MEASURES, bubbles, heatmap, kept_by_figure_1
+from swflow.analysis.heatmap import HEATMAP_MEASURES, bubbles, heatmap, read_bubbles, read_heatmaps
 from swflow.charts.heatmaps import Block, Panel, bubble_chart, difference_chart, heatmap_chart
 from swflow.errors import SwflowError, suggest
 from swflow.expressions import check_condition, fulfilled, names_in
@@ -23,6 +23,9 @@ _COLUMNS = ("load", "run_time", *HEATMAP_MEASURES)
 
 def draw_heatmap(request: Request) -> dict[str, Any]:
     """Draw jobs per load and performance, a column per run."""
+    if not request.split and request.scale == "log":  # the load has counted them
+        return heatmap_chart([_block_of_load(request)], f"{request.title}: performance against load",
+                             interactive=request.interactive)  # fmt: skip
     blocks = [
         _block(label, request.names, parts, request.scale) for label, parts in _subsets(_tables(request), request.split)
     ]
@@ -31,14 +34,14 @@ def draw_heatmap(request: Request) -> dict[str, Any]:
 
 def draw_bubbles(request: Request) -> dict[str, Any]:
     """Draw the mean and the median slowdown per tenth of the load."""
-    rows = _bubble_rows(request.names, _tables(request))
+    rows = _bubble_rows(request)
     return bubble_chart(rows, f"{request.title}: slowdown by load", request.scale)
 
 
 def draw_difference(request: Request) -> dict[str, Any]:
     """Draw what one run has more of than another."""
     title = f"{request.title}: differences at equal load"
-    return _difference(request.runs, request.names, _tables(request), title, request.interactive)
+    return _difference(request, title)
 
 
 def _tables(request: Request) -> list[pl.DataFrame]:
@@ -121,19 +124,25 @@ def _block(label: str, names: Sequence[str], tables: Sequence[pl.DataFrame], sca
     return Block(label, names, panels)
 
 
-def _bubble_rows(
-    names: Sequence[str], tables: Sequence[pl.DataFrame]
-) -> list[tuple[str, list[str], list[pl.DataFrame], str]]:
-    columns = [_arrays(table) for table in tables]
-    kept = [kept_by_figure_1(part["run_time"], part["slowdown"]) for part in columns]
-    every = [bubbles(part["load"], part["slowdown"]) for part in columns]
+def _block_of_load(request: Request) -> Block:
+    """Return what `_block` does of all jobs, from what the load has counted."""
+    runs = [run["run"] for run in request.runs]
+    maps = read_heatmaps(request.connection, set(runs))
+    panels = {
+        measure: [Panel(maps[run, measure], read_bubbles(request.connection, run, measure)) for run in runs]
+        for measure in HEATMAP_MEASURES
+    }
+    return Block("", request.names, panels)
+
+
+def _bubble_rows(request: Request) -> list[tuple[str, list[str], list[pl.DataFrame], str]]:
+    kept, every = (
+        [read_bubbles(request.connection, run["run"], "slowdown", filtered) for run in request.runs]
+        for filtered in (True, False)
+    )
+    names = request.names
     return [
-        (
-            "1 min and more, slowdown to 1000",
-            list(names),
-            [bubbles(part["load"][use], part["slowdown"][use]) for part, use in zip(columns, kept, strict=True)],
-            "mean",
-        ),
+        ("1 min and more, slowdown to 1000", list(names), kept, "mean"),
         ("all", list(names), every, "mean"),
         ("all", list(names), [_medians(points) for points in every], "median"),
     ]
@@ -144,19 +153,18 @@ def _medians(points: pl.DataFrame) -> pl.DataFrame:
     return points.with_columns(mean_load="median_load", mean_value="median_value")
 
 
-def _difference(
-    runs: Sequence[dict[str, str]], names: Sequence[str], tables: Sequence[pl.DataFrame], title: str, interactive: bool
-) -> dict[str, Any]:
+def _difference(request: Request, title: str) -> dict[str, Any]:
+    runs, names = request.runs, request.names
     pairs = [pair for pair in combinations(range(len(runs)), 2) if worth_comparing(runs[pair[0]], runs[pair[1]])]
     if not pairs:
         raise SwflowError("figure: difference: no two of the runs share a workload or a scheduler")
-    columns = [_arrays(table) for table in tables]
+    found = read_heatmaps(request.connection, {run["run"] for run in runs})
     panels = {}
     for measure in HEATMAP_MEASURES:
-        maps = [heatmap(part["load"], part[measure]) for part in columns]
+        maps = [found[run["run"], measure] for run in runs]
         panels[measure] = [(maps[a], maps[b], compare(maps[a], maps[b])) for a, b in pairs]
     labels = [(_short(names, a, b), _short(names, b, a)) for a, b in pairs]
-    return difference_chart(labels, panels, title, interactive=interactive)
+    return difference_chart(labels, panels, title, interactive=request.interactive)
 
 
 def _short(names: Sequence[str], which: int, other: int) -> str:
