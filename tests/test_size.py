@@ -14,11 +14,14 @@ from swflow import swf
 from swflow.analysis import load as loads
 from swflow.analysis import metrics as metrics_module
 from swflow.analysis import plausibility
+from swflow.database import load
 from swflow.errors import SwflowError
+from swflow.figures import draw
 from swflow.jobs import read_columns, read_metadata, read_workload, write_workload
 from swflow.machine import Machine
+from swflow.query import query
 from swflow.randomness import generator
-from swflow.runs import columns_of_run, run, write_run
+from swflow.runs import columns_of_run, run, simulate_all, write_run
 from swflow.scheduling.scheduler import Scheduler
 from swflow.workloads.clean import clean
 from swflow.workloads.clean_parts import clean_into
@@ -212,3 +215,49 @@ def test_the_use_of_a_schedule_is_that_of_all_its_events(seed: int, monkeypatch:
     whole = plausibility._used(table, 20)
     monkeypatch.setattr(tables, "MOST_AT_ONCE", 10)
     assert tuple(plausibility._used(table, 20)) == tuple(whole)
+
+
+# -- figures
+
+
+@pytest.fixture(scope="module")
+def database(workload_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a database of two runs."""
+    folder = tmp_path_factory.mktemp("database")
+    simulate_all(workload_file, {"fcfs": {}, "easy": {"backfill": "easy"}}, folder / "small")
+    load([folder / "small"], folder / "small.duckdb")
+    return folder / "small.duckdb"
+
+
+def _numbers(part: Any) -> list[Any]:
+    """Return all that a specification holds, in order."""
+    if isinstance(part, dict):
+        return [value for key in sorted(part) if key != "name" for value in [key, *_numbers(part[key])]]
+    return [value for one in part for value in _numbers(one)] if isinstance(part, list) else [part]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["heatmap", "bubbles", "difference", "timeline", "waits", "distributions", "arrivals", "composition",
+     "offered-load"],
+)  # fmt: skip
+def test_figures_of_many_jobs_are_those_of_few(database: Path, kind: str, request: pytest.FixtureRequest) -> None:
+    whole = draw(kind, database, log="small", interactive=True)
+    request.getfixturevalue("small_parts")
+    parts = draw(kind, database, log="small", interactive=True)
+    for found, expected in zip(_numbers(parts), _numbers(whole), strict=True):
+        if isinstance(expected, float):
+            assert found == pytest.approx(expected, rel=1e-3, abs=1e-6)
+        elif not str(expected).startswith(("data-", "view_")):
+            assert found == expected
+
+
+def test_a_database_loaded_in_parts_is_the_database(
+    database: Path, workload_file: Path, tmp_path: Path, small_parts: None
+) -> None:
+    simulate_all(workload_file, {"fcfs": {}, "easy": {"backfill": "easy"}}, tmp_path / "small")
+    load([tmp_path / "small"], tmp_path / "parts.duckdb")
+    for table in ("jobs", "outcomes", "checks", "fairness", "heatmaps", "bubbles", "bubbles_11", "comparisons",
+                  "workloads", "names", "removals"):  # fmt: skip
+        found, expected = (query(one, f"FROM {table} ORDER BY ALL") for one in (tmp_path / "parts.duckdb", database))
+        assert found == expected, table

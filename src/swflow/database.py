@@ -32,7 +32,6 @@ from swflow.files import atomic_path
 from swflow.fingerprint import fingerprint
 from swflow.jobs import JOB_COLUMNS, Workload, check_columns, height_of, read_columns, read_metadata
 from swflow.log_table import is_log_table, names_in, names_of_jobs
-from swflow.machine import free_memory
 from swflow.made import file_digest
 from swflow.names import expand, log_of, recipe_of, replicate_of
 from swflow.published import published_conventions, published_readings, published_trends, published_values
@@ -44,6 +43,7 @@ from swflow.published.views import (
     SENSITIVITY,
     TREND_CHECKS,
 )
+from swflow.query import memory_limit
 from swflow.scheduling.scheduler import LOG
 from swflow.scheduling.simulate import OUTCOME_COLUMNS
 from swflow.workloads.clean import open_workload
@@ -239,7 +239,7 @@ def load(
                 _copy(Path(database), temporary)
             with duckdb.connect(temporary) as connection:
                 connection.execute("SET enable_progress_bar = false; SET preserve_insertion_order = true")
-                connection.execute(f"SET memory_limit = '{_memory_limit()}B'")
+                connection.execute(f"SET memory_limit = '{memory_limit()}B'")
                 if old:
                     _forget(connection, old, contents)
                 else:
@@ -328,15 +328,6 @@ def _copy(source: Path, target: Path) -> None:
             fcntl.ioctl(new, _CLONE, old.fileno())
     except OSError:
         shutil.copyfile(source, target)
-
-
-#: What DuckDB may take of the memory, in any case and as a share of what is free: beyond it is the disk, and what is
-#: computed of whole columns needs the rest.
-_LEAST_MEMORY, _MEMORY_SHARE = 2**31, 1 / 6
-
-
-def _memory_limit() -> int:
-    return max(_LEAST_MEMORY, int(_MEMORY_SHARE * (free_memory() or 0)))
 
 
 def _create(connection: duckdb.DuckDBPyConnection) -> None:

@@ -9,9 +9,20 @@ from typing import Any
 import duckdb
 
 from swflow.errors import SwflowError, number_of
+from swflow.machine import free_memory
 
 #: What a query may be unless it is allowed to write.
 _READING = ("SELECT", "EXPLAIN", "PRAGMA", "MULTI")  # DuckDB calls a PIVOT several statements
+
+
+#: What DuckDB may take of the memory, in any case and as a share of what is free: beyond it is the disk, and what is
+#: computed of whole columns needs the rest.
+_LEAST_MEMORY, _MEMORY_SHARE = 2**31, 1 / 6
+
+
+def memory_limit() -> int:
+    """Return how many bytes DuckDB may take."""
+    return max(_LEAST_MEMORY, int(_MEMORY_SHARE * (free_memory() or 0)))
 
 
 @contextmanager
@@ -50,6 +61,7 @@ def connect(
         connection.execute("SET enable_progress_bar = false")
         if threads is not None:
             connection.execute(f"SET threads = {threads:d}")
+        connection.execute(f"SET memory_limit = '{memory_limit()}B'")
         if output is not None:
             connection.execute("SET allowed_paths = [$path]", {"path": str(output)})
         connection.execute("SET enable_external_access = false")

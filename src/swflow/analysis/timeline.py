@@ -42,3 +42,35 @@ def _area_before(times: np.ndarray, weights: np.ndarray, edges: np.ndarray) -> n
     moment = np.concatenate([[0.0], np.cumsum(sorted_weights * sorted_times)])
     area: np.ndarray = mass[come] * (edges - edges[0]) - moment[come]
     return area
+
+
+def interval_means_of_sums(
+    come: tuple[np.ndarray, np.ndarray], gone: tuple[np.ndarray, np.ndarray], edges: np.ndarray
+) -> np.ndarray:
+    """
+    Return what `interval_means` does, of sums.
+
+    Parameters
+    ----------
+    come, gone : (numpy.ndarray, numpy.ndarray)
+        The sums of what things count that come, or go, before the first edge, from each edge to the next, and after
+        the last, shape (m + 2,); and of these times the seconds since the first edge.
+    edges : numpy.ndarray
+        The bounds of the intervals, seconds, rising, shape (m + 1,).
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (m,).
+
+    Examples
+    --------
+    Of 4 that stay from 0 to 10, and 2 from 5 to 20:
+
+    >>> come = np.array([0.0, 6.0, 0.0, 0.0]), np.array([0.0, 10.0, 0.0, 0.0])
+    >>> gone = np.array([0.0, 0.0, 4.0, 2.0]), np.array([0.0, 0.0, 40.0, 40.0])
+    >>> interval_means_of_sums(come, gone, np.array([0.0, 10.0, 20.0]))
+    array([5., 2.])
+    """
+    mass, moment = (np.cumsum(first - second)[: edges.size] for first, second in zip(come, gone, strict=True))
+    return np.asarray(np.diff(mass * (edges - edges[0]) - moment) / np.diff(edges))

@@ -8,6 +8,7 @@ import duckdb
 import numpy as np
 import polars as pl
 
+from swflow import jobs as tables
 from swflow.errors import SwflowError
 from swflow.names import log_of
 
@@ -80,6 +81,16 @@ def describe(connection: duckdb.DuckDBPyConnection, table: str) -> list[tuple[An
 def in_jobs(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
     """Say whether jobs have a column, which a step may have added."""
     return name in {row[0] for row in describe(connection, "jobs")}
+
+
+def is_large(connection: duckdb.DuckDBPyConnection, runs: Sequence[str] = (), workload: str = "") -> bool:
+    """Return whether one of some runs, or a workload, has more jobs than are read at once: the database sums up."""
+    sql = "SELECT max(jobs) FROM metrics WHERE run IN (SELECT unnest($runs))"
+    values: dict[str, Any] = {"runs": list(runs)}
+    if workload:
+        sql, values = "SELECT jobs FROM workloads WHERE workload = $workload", {"workload": workload}
+    row = connection.execute(sql, values).fetchone()
+    return row is not None and (row[0] or 0) > tables.MOST_AT_ONCE
 
 
 def frame(connection: duckdb.DuckDBPyConnection, sql: str, run: str) -> pl.DataFrame:

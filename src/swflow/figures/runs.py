@@ -1,17 +1,18 @@
 """Figures of runs beside each other: over time, of kinds of jobs, and as distribution functions."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from swflow.analysis.timeline import interval_means
+from swflow import jobs
+from swflow.analysis.timeline import interval_means, interval_means_of_sums
 from swflow.charts.runs import distribution_chart, load_curve_chart, timeline_chart, waits_chart
 from swflow.errors import SwflowError
-from swflow.figures.request import Request, bounded_by, frame
+from swflow.figures.request import Request, bounded_by, frame, is_large
 from swflow.names import steps_of
 
 #: So many lines are told apart by their colours; further runs are left out, and the caption says so.
@@ -30,10 +31,23 @@ RUN_TIME_CLASSES = (
 )  # fmt: skip
 
 
+#: The lower bound of the class of a job's run time, in SQL: all jobs of a class have one.
+_BOUNDS = [0.0, *(bound for bound, _ in RUN_TIME_CLASSES[:-1])]
+RUN_TIME_BOUND = (
+    "CASE " + " ".join(f"WHEN run_time >= {bound} THEN {bound}" for bound in _BOUNDS[:0:-1]) + " ELSE 0 END"
+)
+
+#: Of runs with very many jobs so many quantiles stand for their distribution.
+QUANTILES = 20_000
+
+
 def draw_timeline(request: Request) -> dict[str, Any]:
     """Draw utilization and queue length over time."""
     runs, names, more = _shown(request)
     sizes = dict(request.connection.execute("SELECT run, processors FROM runs").fetchall())
+    if is_large(request.connection, runs):
+        timelines = _timelines_of_many(request, dict(zip(runs, names, strict=True)), sizes)
+        return _told(timeline_chart(timelines, f"{request.title}: machine and queue over time"), more)
     tables = [_columns(request, run, "submit_time", "start_time", "end_time", "processors") for run in runs]
     first = min((float(table["submit_time"].min() or 0.0) for table in tables), default=0.0)  # type: ignore[arg-type]
     last = max((float(table["end_time"].max() or 0.0) for table in tables), default=1.0)  # type: ignore[arg-type]
@@ -50,14 +64,55 @@ def draw_timeline(request: Request) -> dict[str, Any]:
     return _told(timeline_chart(timelines, f"{request.title}: machine and queue over time"), more)
 
 
+def _timelines_of_many(
+    request: Request, names: Mapping[str, str], sizes: Mapping[str, int]
+) -> dict[str, dict[str, np.ndarray]]:
+    """Return the timelines of runs with many jobs, of sums over the intervals."""
+    query = request.connection.execute
+    ends = query(
+        "SELECT min(submit_time), max(end_time) FROM outcomes WHERE run IN (SELECT unnest($runs))",
+        {"runs": list(names)},
+    ).fetchall()
+    first, last = ends[0]
+    edges = np.linspace(first, last if last > first else first + 1.0, INTERVALS + 1)
+
+    def come(run: str, time: str, weight: str) -> tuple[np.ndarray, np.ndarray]:
+        rows = query(
+            f"""SELECT greatest(0, least({INTERVALS + 1}, floor(({time} - $first) / $width) + 1))::BIGINT AS part,
+                fsum({weight}), fsum({weight} * ({time} - $first)) FROM outcomes WHERE run = $run GROUP BY part""",
+            {"run": run, "first": first, "width": float(edges[1] - edges[0])},
+        ).fetchall()
+        sums = np.zeros((2, INTERVALS + 2))
+        for part, mass, moment in rows:
+            sums[:, part] = mass, moment
+        return sums[0], sums[1]
+
+    timelines = {}
+    for run, name in names.items():
+        submitted, begun, queued_until = (
+            come(run, "submit_time", "1"), come(run, "start_time", "processors"), come(run, "start_time", "1"),
+        )  # fmt: skip
+        busy = interval_means_of_sums(begun, come(run, "end_time", "processors"), edges) / sizes[run]
+        timelines[name] = {
+            "days": (edges[:-1] + edges[1:]) / 2 / 86_400,
+            "utilization": np.clip(busy, 0.0, None),
+            "queue": np.clip(interval_means_of_sums(submitted, queued_until, edges), 0.0, None),
+        }
+    return timelines
+
+
 def draw_waits(request: Request) -> dict[str, Any]:
     """Draw mean waits by processors, by run time, and by user."""
     runs, names, more = _shown(request)
+    columns = "o.processors, o.run_time, o.wait_time"
+    if is_large(request.connection, runs):
+        bound = RUN_TIME_BOUND.replace("run_time", "o.run_time")
+        columns = f"o.processors, {bound} AS run_time, avg(o.wait_time) AS wait_time, count(*) AS jobs"
     frames = [
         frame(
             request.connection,
-            """SELECT o.processors, o.run_time, o.wait_time, CAST(j.user_id AS VARCHAR) AS user_id FROM outcomes o
-            JOIN jobs j USING (workload, job_id) WHERE o.run = $run""",
+            f"""SELECT {columns}, CAST(j.user_id AS VARCHAR) AS user_id FROM outcomes o
+            JOIN jobs j USING (workload, job_id) WHERE o.run = $run{" GROUP BY ALL" if "count" in columns else ""}""",
             run,
         )
         for run in runs
@@ -77,18 +132,19 @@ def draw_waits(request: Request) -> dict[str, Any]:
 def draw_distributions(request: Request) -> dict[str, Any]:
     """Draw distribution functions of waits and bounded slowdowns."""
     runs, names, more = _shown(request)
-    tables = [_columns(request, run, "wait_time", "bounded_slowdown") for run in runs]
-    columns = {
-        measure: {
-            name: table[measure].drop_nulls().to_numpy()
-            for name, table in zip(names, tables, strict=True)
-            if table[measure].count()
-        }
-        for measure in ("wait_time", "bounded_slowdown")
-    }
+    columns: dict[str, dict[str, np.ndarray]] = {}
+    for measure in ("wait_time", "bounded_slowdown"):
+        found = {name: _known_values(request, run, measure) for run, name in zip(runs, names, strict=True)}
+        columns[measure] = {name: values for name, values in found.items() if values.size}
     if not all(columns.values()):
         raise SwflowError("figure: distributions: the runs have no jobs")
     return _told(distribution_chart(columns, f"{request.title}: distributions"), more)
+
+
+def _known_values(request: Request, run: str, measure: str) -> np.ndarray:
+    """Return the values of a run's jobs that are known; of very many their quantiles, of which those drawn are some."""
+    values = _columns(request, run, measure)[measure].drop_nulls().to_numpy()
+    return values if values.size <= jobs.MOST_AT_ONCE else np.quantile(values, np.linspace(0, 1, QUANTILES + 1))
 
 
 def draw_load_curve(request: Request) -> dict[str, Any]:
@@ -146,13 +202,19 @@ def with_run_time_class(table: pl.DataFrame) -> pl.DataFrame:
 
 def _with_user(table: pl.DataFrame) -> pl.DataFrame:
     """Class jobs by user, those with most jobs first; jobs of other users are left out."""
-    most = table["user_id"].drop_nulls().value_counts(sort=False).sort("count", "user_id", descending=[True, False])
+    count = pl.col("jobs").sum() if "jobs" in table.columns else pl.len()
+    counts = table.drop_nulls("user_id").group_by("user_id").agg(count=count)
+    most = counts.sort("count", "user_id", descending=[True, False])
     ranks = most.head(MOST_USERS).select("user_id").with_row_index("rank")
     return table.join(ranks, on="user_id").with_columns(pl.col("user_id").alias("class"))
 
 
 def _mean_waits(table: pl.DataFrame) -> pl.DataFrame:
-    grouped = table.group_by("run", "class", "rank").agg(mean=pl.col("wait_time").mean(), jobs=pl.len())
+    means = {"mean": pl.col("wait_time").mean(), "jobs": pl.len()}
+    if "jobs" in table.columns:
+        many = pl.col("jobs")
+        means = {"mean": (pl.col("wait_time") * many).sum() / many.sum(), "jobs": many.sum()}
+    grouped = table.group_by("run", "class", "rank").agg(**means)
     return grouped.sort("rank", "run").select("run", "class", "mean", "jobs")
 
 

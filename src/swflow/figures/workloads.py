@@ -12,8 +12,8 @@ from swflow.charts.curves import MOLDABLE_CAPTION, curve_chart
 from swflow.charts.logs import arrivals_chart, composition_chart, offered_load_chart
 from swflow.charts.models import marginals_chart, repetitions_chart
 from swflow.errors import SwflowError
-from swflow.figures.request import Request, frame, in_jobs
-from swflow.figures.runs import INTERVALS, MOST_USERS, with_run_time_class, with_size_class
+from swflow.figures.request import Request, frame, in_jobs, is_large
+from swflow.figures.runs import INTERVALS, MOST_USERS, RUN_TIME_BOUND, with_run_time_class, with_size_class
 
 
 def draw_moldable(request: Request) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def draw_arrivals(request: Request) -> dict[str, Any]:
         "SELECT unix_start_time, time_zone FROM workloads WHERE workload = $workload", {"workload": workload}
     ).fetchone()
     unix, zone = about or (None, None)
-    jobs = _jobs(request.connection, workload)
+    jobs = _jobs(request.connection, workload, "submit_time")
     times, clock = _local_times(jobs["submit_time"], unix, zone)
     submit = jobs["submit_time"].to_numpy()
     days = max(1.0, float(submit.max() - submit.min()) / 86_400)
@@ -50,16 +50,18 @@ def draw_arrivals(request: Request) -> dict[str, Any]:
 
 def draw_composition(request: Request) -> dict[str, Any]:
     """Draw the shares of jobs and processor-seconds by size, run time and user, of the first workload."""
-    jobs = _jobs(request.connection, request.workloads[0])
+    jobs = _classed_jobs(request.connection, request.workloads[0])
     users = jobs.group_by("user_id").agg(pl.col("area").sum()).drop_nulls("user_id")
     ranks = users.sort("area", "user_id", descending=[True, False]).head(MOST_USERS).select("user_id")
     by_user = jobs.join(ranks.with_row_index("rank"), on="user_id", how="inner").with_columns(
         pl.col("user_id").alias("class")
     )
     classes = {"processors": with_size_class(jobs), "run time": with_run_time_class(jobs), "user": by_user}
-    total, area = jobs.height, max(float(jobs["area"].sum()), 1e-300)
+    total, area = jobs["jobs"].sum(), max(float(jobs["area"].sum()), 1e-300)
     shares = {
-        words: table.group_by("class", "rank").agg(jobs=pl.len() / total, area=pl.col("area").sum() / area).sort("rank")
+        words: table.group_by("class", "rank")
+        .agg(jobs=pl.col("jobs").sum() / total, area=pl.col("area").sum() / area)
+        .sort("rank")
         for words, table in classes.items()
         if table.height
     }
@@ -69,7 +71,7 @@ def draw_composition(request: Request) -> dict[str, Any]:
 def draw_offered_load(request: Request) -> dict[str, Any]:
     """Draw the offered load over time, of the first workload."""
     workload = request.workloads[0]
-    jobs = _jobs(request.connection, workload)
+    jobs = _jobs(request.connection, workload, "submit_time", _AREA)
     size = request.connection.execute(
         "SELECT processors FROM workloads WHERE workload = $workload", {"workload": workload}
     ).fetchall()[0][0]
@@ -84,15 +86,41 @@ def draw_offered_load(request: Request) -> dict[str, Any]:
     return offered_load_chart(middles, load, float(area.sum()) / (size * span), f"{request.title}: load over time")
 
 
-def _jobs(connection: duckdb.DuckDBPyConnection, workload: str) -> pl.DataFrame:
-    """Return submit time, processors, run time, user and processor-seconds of a workload's jobs."""
-    jobs = frame(
-        connection,
-        """SELECT submit_time, processors, run_time, CAST(user_id AS VARCHAR) AS user_id,
-            processors * run_time AS area FROM jobs
-        WHERE workload = $run AND run_time IS NOT NULL AND processors IS NOT NULL ORDER BY submit_time, job_id""",
+#: Processor-seconds and the user, in SQL.
+_AREA, _USER = "processors * run_time AS area", "CAST(user_id AS VARCHAR) AS user_id"
+
+
+def _jobs(connection: duckdb.DuckDBPyConnection, workload: str, *columns: str) -> pl.DataFrame:
+    """Return some columns of a workload's jobs, in order; very many are not sorted again, as they were when loaded."""
+    order = "" if is_large(connection, workload=workload) else " ORDER BY submit_time, job_id"
+    return _some(
+        frame(
+            connection,
+            f"""SELECT {", ".join(columns)} FROM jobs
+            WHERE workload = $run AND run_time IS NOT NULL AND processors IS NOT NULL{order}""",
+            workload,
+        ),
         workload,
     )
+
+
+def _classed_jobs(connection: duckdb.DuckDBPyConnection, workload: str) -> pl.DataFrame:
+    """Return processors, run time, user, processor-seconds and jobs; of very many those of a kind together."""
+    if not is_large(connection, workload=workload):
+        return _jobs(connection, workload, "processors", "run_time", _USER, _AREA, "1 AS jobs")
+    return _some(
+        frame(
+            connection,
+            f"""SELECT processors, {RUN_TIME_BOUND} AS run_time, {_USER}, fsum(processors * run_time) AS area,
+                count(*) AS jobs FROM jobs
+            WHERE workload = $run AND run_time IS NOT NULL AND processors IS NOT NULL GROUP BY ALL ORDER BY ALL""",
+            workload,
+        ),
+        workload,
+    )
+
+
+def _some(jobs: pl.DataFrame, workload: str) -> pl.DataFrame:
     if jobs.is_empty():
         raise SwflowError(f"figure: {workload} has no jobs")
     return jobs
