@@ -33,6 +33,9 @@ CONTOUR_SHARES = (0.5, 0.9)
 #: The standard deviation of the smoothing under the contours, in bins.
 SMOOTHING = 1.5
 
+#: So many jobs are put into bins at a time.
+_AT_ONCE = 2**20
+
 _DECADES = 16
 _LOG_EDGES = 10.0 ** (np.arange(_DECADES * BINS_PER_DECADE + 1) / BINS_PER_DECADE)
 
@@ -101,17 +104,26 @@ def heatmap(load: np.ndarray, values: np.ndarray, scale: str = "log", top: float
         raise SwflowError(f"scale: unknown value {scale!r}; use log or linear")
     load, values = _both_known(load, values)
     load_edges = np.arange(LOAD_BINS + 1) / LOAD_BINS
-    across = _place(load * LOAD_BINS, load, load_edges)
     if scale == "log":
-        up = _place(np.log10(np.maximum(values, 1.0)) * BINS_PER_DECADE, values, _LOG_EDGES)
-        value_edges = _LOG_EDGES[: (int(up.max()) if up.size else 0) + 2]
+        value_edges = _LOG_EDGES
     else:
         top = top or float(values.max(initial=0.0)) or 1.0
         value_edges = np.linspace(0.0, top, LINEAR_BINS + 1)
-        up = _place(values * (LINEAR_BINS / top), values, value_edges)
     shape = (LOAD_BINS, value_edges.size - 1)
-    counts = np.bincount(across * shape[1] + up, minlength=shape[0] * shape[1])
-    return Heatmap(counts.reshape(shape), load_edges, value_edges)
+    counts = np.zeros(shape, np.int64)
+    for begin in range(0, load.size, _AT_ONCE):  # what is computed of each job is never there of all
+        some_load, some = load[begin : begin + _AT_ONCE], values[begin : begin + _AT_ONCE]
+        across = _place(some_load * LOAD_BINS, some_load, load_edges)
+        guess = (
+            np.log10(np.maximum(some, 1.0)) * BINS_PER_DECADE if scale == "log" else some * (LINEAR_BINS / (top or 1.0))
+        )
+        up = _place(guess, some, value_edges)
+        counts += np.bincount(across * shape[1] + up, minlength=counts.size).reshape(shape)
+    if scale == "log":
+        rows = np.flatnonzero(counts.any(axis=0))
+        highest = int(rows[-1]) if rows.size else 0
+        counts, value_edges = np.ascontiguousarray(counts[:, : highest + 1]), _LOG_EDGES[: highest + 2]
+    return Heatmap(counts, load_edges, value_edges)
 
 
 def heatmap_of_cells(load_low: ArrayLike, value_low: ArrayLike, jobs: ArrayLike) -> Heatmap:
@@ -239,8 +251,6 @@ class _Classed(NamedTuple):
         How many each class has.
     some : int64 array
         The classes that have jobs.
-    parts : list of int64 array
-        The jobs of each of these.
     mean_load, median_load : float64 array
         Of each of these.
     """
@@ -248,30 +258,34 @@ class _Classed(NamedTuple):
     place: np.ndarray
     jobs: np.ndarray
     some: np.ndarray
-    parts: list[np.ndarray]
     mean_load: np.ndarray
     median_load: np.ndarray
 
 
 def _classed(load: np.ndarray, classes: int) -> _Classed:
     edges = np.arange(11) / 10 if classes == 10 else np.r_[0.0, np.arange(5, 100, 10) / 100, 1.0]
-    place = _place(load * 10 + (0 if classes == 10 else 0.5), load, edges).astype(np.uint8)
+    place = np.empty(load.size, np.uint8)
+    for begin in range(0, load.size, _AT_ONCE):
+        part = load[begin : begin + _AT_ONCE]
+        place[begin : begin + _AT_ONCE] = _place(part * 10 + (0 if classes == 10 else 0.5), part, edges)
     jobs = np.bincount(place, minlength=classes)
     some = np.flatnonzero(jobs)
-    in_order = np.argsort(place, kind="stable")
-    parts = np.split(in_order, np.cumsum(jobs[some])[:-1]) if some.size else []
     mean = np.bincount(place, load, classes)[some] / jobs[some]
-    return _Classed(place, jobs, some, parts, mean, np.array([np.median(load[part]) for part in parts]))
+    return _Classed(place, jobs, some, mean, _medians(place, some, load))
+
+
+def _medians(place: np.ndarray, some: np.ndarray, values: np.ndarray) -> np.ndarray:
+    return np.array([np.median(values[place == one]) for one in some.tolist()])
 
 
 def _bubbles_of(classed: _Classed, values: np.ndarray) -> pl.DataFrame:
-    place, jobs, some, parts, mean_load, median_load = classed
+    place, jobs, some, mean_load, median_load = classed
     return pl.DataFrame({
         "decile": some,
         "mean_load": mean_load,
         "mean_value": np.bincount(place, values, jobs.size)[some] / jobs[some],
         "median_load": median_load,
-        "median_value": np.array([np.median(values[part]) for part in parts]),
+        "median_value": _medians(place, some, values),
         "jobs": jobs[some],
     })  # fmt: skip
 
