@@ -287,7 +287,9 @@ def simulate_arrays(
         users = users if users is None else users[job]
         attributes = attributes if attributes is None else attributes[job]
         resources = resources and resources.of(job)
-    submit, run, planned, processors = map(_sealed, (submit, run, np.maximum(planned, 1.0), processors))
+    if planned.min(initial=1.0) < 1.0:
+        planned = np.maximum(planned, 1.0)
+    submit, run, planned, processors = map(_sealed, (submit, run, planned, processors))
     plans_ahead = select == "submit" or (len(machines) > 1 and dispatch == "earliest-start")
     of_jobs = job if first.size else None
     known = [new_usage(owners, one.pop("limits"), of_jobs, submit.min(initial=0.0)) for one in machines]
@@ -668,8 +670,7 @@ def order_of(
 ) -> tuple[np.ndarray | None, int]:
     """Return the static keys of an order (None: that of arrival), or the address of its formula, else 0."""
     if isinstance(order, str):
-        known = np.full((submit.size, 5), np.nan) if attributes is None else attributes
-        order = kernel_order(order, option, submit, planned, processors, known, predict, owners, moves)
+        order = kernel_order(order, option, submit, planned, processors, attributes, predict, owners, moves)
     if isinstance(order, np.ndarray):
         return order, 0
     return None, 0 if isinstance(order, str) else order.address  # type: ignore[attr-defined]
