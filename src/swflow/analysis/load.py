@@ -1,15 +1,15 @@
 """Load: what each job experienced between its submission and its end, without and with the queue's backlog."""
 
-from collections.abc import Callable
-from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
 from swflow.jobs import END_OF_TIME
+from swflow.kernels import Handle, Kernel
 from swflow.machine import require_machine
-from swflow.workloads.busy import places_in_order
+from swflow.workloads.busy import places_in_order, sealed
 
 
 def load_experienced(
@@ -106,32 +106,17 @@ def _averages(
     by_submit = places_in_order(submit)
     by_begin = by_submit if counted_from is submit else places_in_order(counted_from)
     load = np.empty(submit.size)
-    times = (np.ascontiguousarray(values, np.float64) for values in (submit, counted_from, end))
-    _compiled()(*times, by_submit, by_begin, by_end, np.ascontiguousarray(processors, np.int64), machine, load)
+    stays = _Stays(
+        sealed(submit, np.float64), sealed(counted_from, np.float64), sealed(end, np.float64), by_submit, by_begin,
+        by_end, sealed(processors, np.int64), load,
+    )  # fmt: skip
+    _SWEEP(Handle([stays]), machine)
     return load
 
 
-@cache
-def _compiled() -> Callable[..., None]:
-    """Compile the kernel at its first use: importing this module must not import numba."""
-    from swflow.compilation import njit
-
-    return njit(_sweep)
-
-
-def _sweep(
-    submit: np.ndarray,
-    begin: np.ndarray,
-    end: np.ndarray,
-    by_submit: np.ndarray,
-    by_begin: np.ndarray,
-    by_end: np.ndarray,
-    processors: np.ndarray,
-    machine: int,
-    load: np.ndarray,
-) -> None:
+class _Stays(NamedTuple):
     """
-    Go once through all times at which jobs are submitted, begin to count and end (a numba kernel).
+    When jobs come and go.
 
     Parameters
     ----------
@@ -141,11 +126,24 @@ def _sweep(
         The jobs in these orders; none if it is theirs.
     processors : int64 array of shape (jobs,)
         What each counts.
-    machine : int
-        Processors of the machine.
     load : float64 array of shape (jobs,)
         Is filled. Between its submission and its end a job has the integral at its submission here.
     """
+
+    submit: np.ndarray
+    begin: np.ndarray
+    end: np.ndarray
+    by_submit: np.ndarray
+    by_begin: np.ndarray
+    by_end: np.ndarray
+    processors: np.ndarray
+    load: np.ndarray
+
+
+def _sweep(stays: _Stays, machine: int) -> int:
+    """Go once through all times at which jobs are submitted, begin to count and end."""
+    submit, begin, end, processors, load = stays.submit, stays.begin, stays.end, stays.processors, stays.load
+    by_submit, by_begin, by_end = stays.by_submit, stays.by_begin, stays.by_end
     jobs = submit.size
     submitted = begun = ended = 0
     level = 0
@@ -190,6 +188,10 @@ def _sweep(
             if end[job] > submit[job]:
                 load[job] = 0.0 if np.isnan(last) else integral + share * (now - last)
             submitted += 1
+    return 0
+
+
+_SWEEP = Kernel(_sweep)
 
 
 def _require_schedule(times: dict[str, np.ndarray], processors: np.ndarray, machine: int) -> None:

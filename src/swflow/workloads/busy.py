@@ -1,10 +1,10 @@
 """How many processors are busy over time by a recorded schedule, of many jobs without a table of all events."""
 
-from collections.abc import Callable
-from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+
+from swflow.kernels import Handle, Kernel
 
 
 class Use(NamedTuple):
@@ -59,8 +59,17 @@ def use_of(
     Use(peak=5, moment=5.0, beyond=5.0, span=10.0, area=40.0)
     """
     by_start, by_end = orders or (places_in_order(start), places_in_order(end))
-    found = _compiled()(start, end, by_start, by_end, processors, machine)
-    return Use(int(found[0]), *map(float, found[1:]))
+    times = sealed(start, np.float64), sealed(end, np.float64)
+    found = np.zeros(4)
+    peak = _USE(Handle([_Events(*times, by_start, by_end, sealed(processors, np.int64), found)]), machine)
+    return Use(peak, *found.tolist())
+
+
+def sealed(values: np.ndarray, dtype: type) -> np.ndarray:
+    """Return a view that is not written to: kernels are compiled once, whether or not the caller may write."""
+    view: np.ndarray = np.ascontiguousarray(values, dtype).view()
+    view.flags.writeable = False
+    return view
 
 
 def places_in_order(times: np.ndarray) -> np.ndarray:
@@ -70,18 +79,21 @@ def places_in_order(times: np.ndarray) -> np.ndarray:
     return np.argsort(times, kind="stable").astype(np.int32)
 
 
-@cache
-def _compiled() -> Callable[..., Any]:
-    """Compile the kernel at its first use: importing this module must not import numba."""
-    from swflow.compilation import njit
+class _Events(NamedTuple):
+    """Starts and ends, the jobs in the order of each (none if it is theirs), and what is found besides the peak."""
 
-    return njit(_use)
+    start: np.ndarray
+    end: np.ndarray
+    by_start: np.ndarray
+    by_end: np.ndarray
+    processors: np.ndarray
+    found: np.ndarray
 
 
-def _use(
-    start: np.ndarray, end: np.ndarray, by_start: np.ndarray, by_end: np.ndarray, processors: np.ndarray, machine: int
-) -> tuple[int, float, float, float, float]:
-    """Go once through all starts and ends (a numba kernel); see `use_of`."""
+def _use(events: _Events, machine: int) -> int:
+    """Go once through all starts and ends; see `use_of`."""
+    start, end, by_start, by_end = events.start, events.end, events.by_start, events.by_end
+    processors, found = events.processors, events.found
     jobs = start.size
     begun = ended = 0
     busy = peak = 0
@@ -109,4 +121,8 @@ def _use(
             begun += 1
         if busy > peak:
             peak, moment = busy, now
-    return peak, moment, beyond, last - first, area
+    found[0], found[1], found[2], found[3] = moment, beyond, last - first, area
+    return peak
+
+
+_USE = Kernel(_use)
