@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept, never stale after an edit; a numba decorator; how long compiling takes."""
+"""Where compiled kernels are kept, never stale after an edit, and how long compiling takes."""
 
 import hashlib
 import os
@@ -6,21 +6,18 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from swflow.errors import SwflowError
 from swflow.files import atomic_path
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: How many sets of compiled kernels are kept before the oldest is removed.
 KEPT_CACHES = 4
 
 
-#: What the source of a kernel has in it: the decorator, or where it is taken from.
-_MARKS = (b"njit", b"numba", b"swflow.kernels")
+#: What the source of a kernel has in it.
+_MARKS = (b"numba", b"swflow.kernels")
 
 
 def _cache_folder() -> Path:
@@ -84,14 +81,6 @@ def before_numba() -> None:
 
 _use_cache()
 _lost = threading.local()
-
-
-def njit(function: Function) -> Function:
-    """Compile a kernel with numba, without the interpreter's lock and with the compiled code kept on disk."""
-    before_numba()
-    from numba import njit as compiled
-
-    return cast(Function, compiled(function, cache=True, nogil=True))
 
 
 def make_ready(kernel: Any, *arguments: Any) -> None:

@@ -8,14 +8,13 @@ import re
 import stat
 import zlib
 import zoneinfo
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal, InvalidOperation
-from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -23,6 +22,7 @@ import polars as pl
 from swflow.errors import SwflowError
 from swflow.files import atomic_path
 from swflow.jobs import SWF_FIELDS
+from swflow.kernels import Handle, Kernel
 
 #: The header's keys in the format's definition, in its spelling.
 HEADER_KEYS = (
@@ -367,7 +367,7 @@ def _parse_fields(text: bytes, stop_at_first: bool) -> tuple[pl.DataFrame, list[
     capacity = text.count(b"\n") + 1
     whole = np.empty((int(_WHOLE.sum()), capacity), np.int64)
     real = np.empty((int((~_WHOLE).sum()), capacity), np.float64)
-    rows, bad, odd = _compiled()(data, _WHOLE, _ROWS, _POWERS, whole, real, stop_at_first)
+    rows, bad, odd = _parse(data, whole, real, stop_at_first)
     faults = [(int(line), _reason(reason, value, text[start:stop])) for line, reason, value, start, stop in bad]
     kept = np.ones(rows, bool)
     for line, row, field, start, stop in odd:
@@ -416,25 +416,9 @@ def _parse_odd(token: bytes, is_whole: bool) -> tuple[float, int]:
     return (int(exact), 0) if -(2**63) <= exact < 2**63 else (0, _TOO_LARGE)
 
 
-@cache
-def _compiled() -> Callable[..., Any]:
-    """Compile the kernel at its first use: importing this module must not import numba."""
-    from swflow.compilation import njit
-
-    return njit(_parse_lines)
-
-
-def _parse_lines(
-    data: np.ndarray,
-    is_whole: np.ndarray,
-    target: np.ndarray,
-    powers: np.ndarray,
-    whole: np.ndarray,
-    real: np.ndarray,
-    stop_at_first: bool,
-) -> tuple[int, np.ndarray, np.ndarray]:
+class _Lines(NamedTuple):
     """
-    Parse all job lines (a numba kernel).
+    A log's text, and what is read of it.
 
     Parameters
     ----------
@@ -446,23 +430,48 @@ def _parse_lines(
         Powers of ten: a mantissa below 2**53 over one of them is the correctly rounded quotient.
     whole, real : arrays of int64 and float64, shape (fields, lines)
         The results.
-    stop_at_first : bool
-        Return at the first malformed line.
-
-    Returns
-    -------
-    jobs : int
-        Job lines parsed.
     bad : array of int64, shape (malformed lines, 5)
         Line, reason, number of fields or index of the field, and where its text starts and stops.
     odd : array of int64, shape (numbers left to Python, 5)
         Line, job, field, and where its text starts and stops.
+    at : array of int64, shape (5,)
+        Where the next line begins, the lines before it, their jobs, and how many of them are in ``bad`` and ``odd``.
     """
+
+    data: np.ndarray
+    is_whole: np.ndarray
+    target: np.ndarray
+    powers: np.ndarray
+    whole: np.ndarray
+    real: np.ndarray
+    bad: np.ndarray
+    odd: np.ndarray
+    at: np.ndarray
+
+
+def _parse(
+    data: np.ndarray, whole: np.ndarray, real: np.ndarray, stop_at_first: bool
+) -> tuple[int, np.ndarray, np.ndarray]:
+    """Parse all job lines, or those up to the first malformed one; return their number and what `_Lines` says."""
+    bad, odd = np.empty((16, 5), np.int64), np.empty((64, 5), np.int64)
+    lines = _Lines(data, _WHOLE, _ROWS, _POWERS, whole, real, bad, odd, np.zeros(5, np.int64))
+    while not _PARSE_LINES(Handle([lines]), int(stop_at_first)):
+        lines = lines._replace(bad=np.vstack([lines.bad] * 2), odd=np.vstack([lines.odd] * 2))
+    _, _, jobs, bads, odds = lines.at.tolist()
+    return jobs, lines.bad[:bads], lines.odd[:odds]
+
+
+def _parse_lines(lines: _Lines, stop_at_first: int) -> int:
+    """Parse job lines (a kernel); return 0 if there has to be more room in ``bad`` and ``odd`` for the next one."""
+    data, is_whole, target, powers, at = lines.data, lines.is_whole, lines.target, lines.powers, lines.at
+    whole, real, bad, odd = lines.whole, lines.real, lines.bad, lines.odd
+    position, line, jobs, bads, odds = at[0], at[1], at[2], at[3], at[4]
     size = data.size
-    bad = np.empty((16, 5), np.int64)
-    odd = np.empty((16, 5), np.int64)
-    bads = odds = jobs = line = position = 0
+    done = 1
     while position < size:
+        if bads == bad.shape[0] or odds + is_whole.size > odd.shape[0]:
+            done = 0
+            break
         line += 1
         field = 0
         reason = reason_field = reason_start = reason_stop = 0
@@ -525,10 +534,6 @@ def _parse_lines(
                 if not valid:
                     fault = 2
                 elif exponent or digits > 18 or (not is_whole[field] and (digits > 15 or decimals > 22)):
-                    if odds == odd.shape[0]:
-                        longer = np.empty((2 * odds, 5), np.int64)
-                        longer[:odds] = odd
-                        odd = longer
                     odd[odds, 0] = line
                     odd[odds, 1] = jobs
                     odd[odds, 2] = field
@@ -560,10 +565,6 @@ def _parse_lines(
             jobs += 1
             continue
         odds = odds_before
-        if bads == bad.shape[0]:
-            longer = np.empty((2 * bads, 5), np.int64)
-            longer[:bads] = bad
-            bad = longer
         bad[bads, 0] = line
         bad[bads, 1] = reason
         bad[bads, 2] = reason_field
@@ -572,7 +573,11 @@ def _parse_lines(
         bads += 1
         if stop_at_first:
             break
-    return jobs, bad[:bads], odd[:odds]
+    at[0], at[1], at[2], at[3], at[4] = position, line, jobs, bads, odds
+    return done
+
+
+_PARSE_LINES = Kernel(_parse_lines)
 
 
 # --- the header -------------------------------------------------------------------------------------------

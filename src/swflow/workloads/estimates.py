@@ -1,11 +1,11 @@
 """Requested times as users give them: few round values, many at the maximum, and none below the run time."""
 
-from collections.abc import Callable
-from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
 from swflow.errors import SwflowError
+from swflow.kernels import Handle, Kernel
 
 MINUTE = 60
 HOUR = 60 * MINUTE
@@ -116,7 +116,7 @@ def modal_estimates(
     run = np.minimum(run_times[longest_first], values[-1])
     dealt = np.repeat(values, counts)[::-1].copy()
     dealt = np.where(dealt < run, values[np.searchsorted(values, run)], dealt)
-    _compiled_deal()(run, dealt, rng.random(len(run)))
+    _DEAL(Handle([_Cards(run, dealt, rng.random(len(run)))]))
     estimates = np.empty(len(run))
     estimates[longest_first] = dealt
     return np.maximum(estimates, run_times)
@@ -265,23 +265,24 @@ def _whole(shares: np.ndarray, total: int) -> np.ndarray:
     return counts
 
 
-def _deal(run: np.ndarray, estimates: np.ndarray, draws: np.ndarray) -> None:
-    """
-    Shuffle estimates in place so that each is at least the run time at its place.
+class _Cards(NamedTuple):
+    """Run times and estimates, which fall, none below its run time, and draws from [0, 1); all of shape (jobs,)."""
 
-    Both arrays fall, and no estimate is below its run time; ``draws`` are uniform in [0, 1).
-    """
+    run: np.ndarray
+    estimates: np.ndarray
+    draws: np.ndarray
+
+
+def _deal(cards: _Cards) -> int:
+    """Shuffle estimates in place so that each is at least the run time at its place."""
+    run, estimates, draws = cards.run, cards.estimates, cards.draws
     enough = 0  # the last place whose estimate is long enough for the job
     for job in range(len(run)):
         while enough < len(run) - 1 and run[job] <= estimates[enough + 1]:
             enough += 1
         other = job + int(draws[job] * (enough - job + 1))
         estimates[job], estimates[other] = estimates[other], estimates[job]
+    return 0
 
 
-@cache
-def _compiled_deal() -> Callable[[np.ndarray, np.ndarray, np.ndarray], None]:
-    """Compile `_deal` when it is first needed, since importing numba takes longer than all else here."""
-    from swflow.compilation import njit
-
-    return njit(_deal)
+_DEAL = Kernel(_deal)
