@@ -6,7 +6,7 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -233,7 +233,8 @@ def load(
     schedulers = _schedulers(notes, sweeps)
     contents = _contents(sources, notes, files)
     old = _old_contents(database, contents)
-    with atomic_path(database) as temporary:
+    is_large = any(height_of(file) > tables.MOST_AT_ONCE for file in notes)
+    with atomic_path(database) as temporary, _Beside(not is_large) as in_turn:
         try:
             if old:
                 _copy(Path(database), temporary)
@@ -248,14 +249,17 @@ def load(
                 read = [file for file, note in notes.items() if ("run", note["run"]) in new]
                 for file in read:
                     runs.check_whole(file, files[file])
+                newly = {file: notes[file] for file in sorted(read, key=lambda file: str(notes[file]["run"]))}
+                summaries = in_turn(summarize, newly)
+                owned = in_turn(lambda some: _fairness(some, sources), [newly])
                 _fill_workloads(connection, [name for name in sources if ("workload", name) in new], sources)
-                _fill_outcomes(connection, {file: notes[file] for file in read}, progress)
+                _fill_outcomes(connection, newly, summaries, progress)
                 _fill_runs(connection, notes)
                 _fill_comparisons(connection, notes, {notes[file]["run"] for file in read})
                 _insert(
                     connection, "schedulers", [_scheduler_row(name, schedulers[name]) for name in sorted(schedulers)]
                 )
-                _fill_fairness(connection, {file: notes[file] for file in read}, sources)
+                _insert_frame(connection, "fairness", next(owned))
                 _fill_fidelity(connection, notes, {notes[file]["run"] for file in read})
                 for file, about in sweeps.items():
                     frame = pl.read_parquet(file, glob=False).with_columns(sweep=pl.lit(about["sweep"]))
@@ -541,6 +545,20 @@ def _scheduler_row(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return row
 
 
+class _Beside:
+    """Calls of a function, one after the other, beside what is inserted meanwhile; or, in turn, when they are asked."""
+
+    def __init__(self, beside: bool) -> None:
+        self.pool = ThreadPoolExecutor(max_workers=1) if beside else None
+
+    def __enter__(self) -> Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]:
+        return map if self.pool is None else self.pool.map
+
+    def __exit__(self, *error: Any) -> None:
+        if self.pool is not None:
+            self.pool.shutdown(cancel_futures=True)
+
+
 def _fill_workloads(
     connection: duckdb.DuckDBPyConnection, names: Iterable[str], sources: Mapping[str, tuple[Path, str]]
 ) -> None:
@@ -644,18 +662,19 @@ def _model_fit_rows(name: str, workload: Workload) -> list[dict[str, Any]]:
 def _fill_outcomes(
     connection: duckdb.DuckDBPyConnection,
     notes: Mapping[Path, Mapping[str, Any]],
+    summaries: Iterator[Mapping[str, pl.DataFrame]],
     progress: Callable[[Sequence[Any]], Iterable[Any]],
 ) -> None:
     """Insert the outcomes of runs, and the heatmaps and bubbles that are made of them."""
     made: dict[str, list[pl.DataFrame]] = {"heatmaps": [], "bubbles": [], "bubbles_11": []}
-    for file in progress(sorted(notes, key=lambda file: str(notes[file]["run"]))):
+    for file in progress(list(notes)):
         names = {name: notes[file][name] for name in ("run", "workload", "scheduler")}
         connection.execute(
             "INSERT INTO outcomes BY NAME SELECT $run AS run, $workload AS workload, $scheduler AS scheduler, * "
             "FROM read_parquet($file)",
             names | {"file": glob.escape(str(file))},
         )
-        summary = summarize(file)
+        summary = next(summaries)
         for table, part in (("heatmaps", "cells"), ("bubbles", "bubbles"), ("bubbles_11", "bubbles_11")):
             made[table].append(summary[part].with_columns(run=pl.lit(names["run"])))
     for table, frames in made.items():
@@ -797,18 +816,13 @@ def _compared_by_replicates(rows: Sequence[Mapping[str, Any]]) -> list[dict[str,
     return found
 
 
-def _fill_fairness(
-    connection: duckdb.DuckDBPyConnection,
-    notes: Mapping[Path, Mapping[str, Any]],
-    sources: Mapping[str, tuple[Path, str]],
-) -> None:
-    """Insert what every user and group got in these runs."""
+def _fairness(notes: Mapping[Path, Mapping[str, Any]], sources: Mapping[str, tuple[Path, str]]) -> pl.DataFrame:
+    """Return what every user and group got in these runs."""
     columns = ["job_id", "wait_time", "bounded_slowdown", "processors", "run_time"]
     found: list[pl.DataFrame] = []
     name, jobs = "", pl.DataFrame()
     header: Mapping[str, list[str]] = {}
-    for file in sorted(notes, key=lambda file: str(notes[file]["run"])):
-        note = notes[file]
+    for file, note in notes.items():
         if name != note["workload"]:
             name = note["workload"]
             jobs, header = _owners(sources[name][0])
@@ -820,8 +834,7 @@ def _fill_fairness(
             table = table.join(names.select("kind", "id", "name"), on=["kind", "id"], how="left", maintain_order="left")
             run = {name: pl.lit(note[name]) for name in ("run", "workload", "scheduler")}
             found.append(table.with_columns(**run))
-    if found:
-        _insert_frame(connection, "fairness", pl.concat(found, how="vertical_relaxed"))
+    return pl.concat(found, how="vertical_relaxed") if found else pl.DataFrame()
 
 
 def _owners(file: Path) -> tuple[pl.DataFrame, Mapping[str, list[str]]]:
