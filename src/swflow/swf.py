@@ -55,7 +55,8 @@ HEADER_KEYS = (
     "Note",
 )
 
-#: The largest file that is read, and the longest text that is decompressed, bytes: ten times the archive's largest.
+#: The largest file that is read as a whole, and the longest text that is decompressed, bytes: ten times the archive's
+#: largest. `LogParts` reads larger ones.
 LARGEST_FILE = 2**30
 LARGEST_TEXT = 2**32
 
@@ -157,7 +158,10 @@ def read_content(path: str | os.PathLike[str]) -> bytes:
     except OSError as error:
         raise SwflowError(f"{path}: {_os_reason(error)}") from None
     if len(content) > LARGEST_FILE:
-        raise SwflowError(f"{path}: more than {LARGEST_FILE:,} bytes; no log is as large, split it by period")
+        raise SwflowError(
+            f"{path}: more than {LARGEST_FILE:,} bytes; make a workload of the log first, which is done part by part: "
+            f"swflow clean {path} -o LOG.parquet"
+        )
     return content
 
 
@@ -169,8 +173,10 @@ PART = 2**26
 
 
 def is_large(path: str | os.PathLike[str]) -> bool:
-    """Return whether a log is better read part by part, see `read_parts`; one that cannot be read is not."""
+    """Return whether a log is better read part by part, see `LogParts`; a pipe, or what cannot be read, is not."""
     try:
+        if not Path(path).is_file():
+            return False
         with Path(path).open("rb") as file:
             is_packed = file.read(2) == _GZIP_MAGIC
             return os.fstat(file.fileno()).st_size > LARGE_TEXT // (10 if is_packed else 1)
