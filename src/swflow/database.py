@@ -773,14 +773,14 @@ def _compared(
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:  # the solver lets others run
         for some in groups.values():
             wanted = sorted({note["run"] for pair in some for note in pair})
-            of_measures = _resampled({run: files[run] for run in wanted})
+            of_measures = _resampled({run: files[run] for run in wanted}, pool)
             for measure in HEATMAP_MEASURES:
                 weekly = of_measures(measure)
                 rows += pool.map(lambda pair, of=measure, by=weekly: compared(pair, of, by), some)
     return rows
 
 
-def _resampled(files: Mapping[str, Path]) -> Callable[[str], dict[str, verdict.Resampled]]:
+def _resampled(files: Mapping[str, Path], pool: ThreadPoolExecutor) -> Callable[[str], dict[str, verdict.Resampled]]:
     """Return what resamples a measure of some runs; of runs with many jobs one at a time is read."""
     columns = ["submit_time", "load", *HEATMAP_MEASURES]
     if sum(height_of(file) for file in files.values()) > tables.MOST_AT_ONCE:
@@ -789,7 +789,9 @@ def _resampled(files: Mapping[str, Path]) -> Callable[[str], dict[str, verdict.R
             for run, file in files.items()
         }
     weeks = {run: verdict.by_weeks(pl.read_parquet(file, glob=False, columns=columns)) for run, file in files.items()}
-    return lambda measure: {run: verdict.resample(weeks[run], measure) for run in files}
+    return lambda measure: dict(
+        zip(files, pool.map(lambda run: verdict.resample(weeks[run], measure), files), strict=True)
+    )
 
 
 def _compared_by_replicates(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
