@@ -92,7 +92,7 @@ def fit_file(workload):
 SNAKEMAKE = 500
 
 #: What simulates may have to compile kernels first, on a node that has none: the peak of that (MB), whatever the log.
-COMPILING = 1600
+COMPILING = 600
 
 #: MB per job of a log, of any file that is made of it: at most 50 bytes in workloads of the archive.
 MB_PER_JOB = 6e-5
