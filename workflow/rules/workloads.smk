@@ -132,6 +132,7 @@ rule step:
         "results/log/step/{workload}+{step}.log",
     benchmark:
         "results/benchmark/step/{workload}+{step}.tsv"
+    priority: 1 # others wait for it: long chains begin before what nobody waits for
     resources:
         mem_mb=memory(500, 100),
         runtime=minutes(2, 0.5),
