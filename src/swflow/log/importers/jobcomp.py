@@ -1,4 +1,4 @@
-"""What Slurm's plugin jobcomp/filetxt writes: a line a job, for sites without an accounting database."""
+"""Read files of Slurm's plugin jobcomp/filetxt: one line per job, for sites without an accounting database."""
 
 import re
 from collections.abc import Iterator
@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.importers.records import Tally
+from swflow.log.importers.records import Tally
 
-#: The keys, in the order of the file; names and paths may hold anything, spaces and other keys included.
+#: The keys in the order of the file. Names and paths can contain any text, including spaces and other keys.
 _KEYS = (
     "JobId", "ArrayJobId", "ArrayTaskId", "HetJobId", "HetJobOffset", "UserId", "GroupId", "Name", "JobState",
     "Partition", "TimeLimit", "StartTime", "EndTime", "NodeList", "NodeCnt", "ProcCnt", "WorkDir", "ReservationName",
@@ -17,31 +17,32 @@ _KEYS = (
 
 _KEY = re.compile(rf"(?:^|\s)({'|'.join(_KEYS)})=")
 
-#: The columns of sacct that the keys stand for.
+#: The corresponding columns of sacct.
 _COLUMNS = {
     "UserId": "user", "GroupId": "group", "Name": "jobname", "JobState": "state", "Partition": "partition",
     "TimeLimit": "timelimit", "StartTime": "start", "EndTime": "end", "NodeCnt": "allocnodes", "ProcCnt": "alloccpus",
-    "Tres": "alloctres", "Account": "account", "QOS": "qos", "Cluster": "cluster", "SubmitTime": "submit",
+    "Tres": "alloctres", "ReservationName": "reservation",
+    "Account": "account", "QOS": "qos", "Cluster": "cluster", "SubmitTime": "submit",
 }  # fmt: skip
 
 
 def is_jobcomp(text: bytes) -> bool:
-    """Return whether a text is of jobcomp/filetxt."""
+    """Return whether a text is in the format of jobcomp/filetxt."""
     return text.lstrip().startswith(b"JobId=")
 
 
 def read_jobcomp(text: bytes, path: str, tally: Tally) -> pl.DataFrame:
     """
-    Read a file of jobcomp/filetxt as if it were sacct's text.
+    Convert a file of jobcomp/filetxt to the columns of sacct.
 
     Parameters
     ----------
     text : bytes
         The file's content.
     path : str
-        Its name, for errors.
+        The file's name, for error messages.
     tally : Tally
-        Lines that are no record are counted.
+        Counter of invalid lines.
 
     Returns
     -------
@@ -51,7 +52,7 @@ def read_jobcomp(text: bytes, path: str, tally: Tally) -> pl.DataFrame:
     Raises
     ------
     SwflowError
-        If no line can be used.
+        If no line is valid.
     """
     rows = []
     for number, record in _records(text.decode("utf-8", "replace")):
@@ -66,13 +67,13 @@ def read_jobcomp(text: bytes, path: str, tally: Tally) -> pl.DataFrame:
             row["submit"] = "Unknown"
         rows.append({"line": number, "jobid": _job_id(values), **row})
     if not rows:
-        raise SwflowError(f"{path}: no job of jobcomp/filetxt that can be read; nothing to import")
+        raise SwflowError(f"{path}: no valid record of jobcomp/filetxt; nothing to import")
     table = pl.DataFrame(rows, {"line": pl.Int64, "jobid": pl.String, **dict.fromkeys(_COLUMNS.values(), pl.String)})
     return table.with_columns(reqcpus="alloccpus")
 
 
 def _records(text: str) -> Iterator[tuple[int, str]]:
-    """Give records with the numbers of their first lines; names may hold line breaks."""
+    """Yield records with the numbers of their first lines; names can contain line breaks."""
     record, first = "", 0
     for number, line in enumerate(text.split("\n"), 1):
         if line.startswith("JobId=") or not record:
@@ -86,7 +87,7 @@ def _records(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _values(record: str) -> dict[str, str]:
-    """Split a record at its keys, each taken once and in their order; others are part of a value."""
+    """Split a record at its keys, each used once and in order; further occurrences belong to values."""
     found: list[re.Match[str]] = []
     place = -1
     for match in _KEY.finditer(record):
@@ -98,7 +99,7 @@ def _values(record: str) -> dict[str, str]:
 
 
 def _job_id(values: dict[str, str]) -> str:
-    """Write a job's id as sacct does."""
+    """Return a job's id in the notation of sacct."""
     if values.get("ArrayJobId") and values.get("ArrayTaskId"):
         return f"{values['ArrayJobId']}_{values['ArrayTaskId']}"
     if values.get("HetJobId") and values.get("HetJobOffset"):

@@ -1,4 +1,4 @@
-"""PBS and Torque: accounting files, whose E records say what a job was when it ended."""
+"""PBS and Torque: accounting files, with E records of ended jobs."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -7,11 +7,20 @@ from typing import Any
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.importers.lines import read_text
-from swflow.importers.records import RECORD_COLUMNS, ImportedLog, Site, Tally, make_log, unix_seconds
-from swflow.importers.slurm import kilobytes, seconds
+from swflow.log.importers.lines import read_text
+from swflow.log.importers.records import (
+    DEPENDENCIES,
+    GPUS,
+    RECORD_COLUMNS,
+    ImportedLog,
+    Site,
+    Tally,
+    make_log,
+    unix_seconds,
+)
+from swflow.log.importers.slurm import kilobytes, seconds
 
-#: What the letters of records stand for; only E is a job that ended.
+#: Meaning of the letters of records; only E is an ended job.
 RECORDS: dict[str, str] = {
     "A": "aborted by the server", "B": "reservation began", "C": "checkpointed", "c": "shrunk",
     "D": "deletion asked for", "E": "ended", "F": "reservation finished", "K": "reservation removed",
@@ -27,23 +36,23 @@ _PLACE = re.compile(r"[^/+]+/(?P<place>[\d,\-]+)(?:\*(?P<times>\d+))?")
 
 def import_pbs(path: str, site: Site) -> ImportedLog:
     """
-    Import accounting files of PBS Professional, OpenPBS or Torque, put one after another.
+    Import a concatenation of accounting files of PBS Professional, OpenPBS or Torque.
 
-    Every E record is one job of the log, also when a job was rerun. Processors are those of ``exec_host``, else
-    ``resources_used.ncpus``; the request is ``Resource_List.ncpus``, ``select`` or ``nodes``. Exit status 0 is
-    completed, 271 and negative ones are cancelled, others failed.
+    Every E record is one job of the log, also for jobs that were rerun. Processors are those of ``exec_host``, else
+    ``resources_used.ncpus``. The request is ``Resource_List.ncpus``, ``select`` or ``nodes``. Exit status 0 is
+    completed, 271 and negative values are cancelled, others are failed.
 
     Parameters
     ----------
     path : str
         The file, plain or gzipped.
     site : Site
-        What the user says of the machine.
+        The machine.
 
     Raises
     ------
     SwflowError
-        If the file cannot be read, or has no E record that can be used.
+        If the file cannot be read, or has no valid E record.
     """
     text, tally = read_text(path).decode("utf-8", "replace"), Tally()
     rows, servers = [], set()
@@ -59,7 +68,7 @@ def import_pbs(path: str, site: Site) -> ImportedLog:
         servers.add(name.partition(".")[2])
     if not rows:
         found = ", ".join(f"{count:,} {what}" for what, (count, _) in (tally.notes | tally.removed).items())
-        raise SwflowError(f"{path}: no E record, which a job that ended has ({found or 'the file is empty'})")
+        raise SwflowError(f"{path}: no E record of an ended job ({found or 'the file is empty'})")
     schema: dict[str, Any] = {"line": pl.Int64, "site_job_id": pl.String, **_RAW}
     table = pl.DataFrame(rows, schema, orient="row")
     computer = servers.pop() if len(servers) == 1 else None
@@ -67,7 +76,7 @@ def import_pbs(path: str, site: Site) -> ImportedLog:
 
 
 def _records(text: str, tally: Tally) -> Iterator[tuple[int, str]]:
-    """Give records with the numbers of their lines; a line that begins no record continues the one before it."""
+    """Yield records with the numbers of their lines; a line that begins no record continues the previous one."""
     record, first = "", 0
     for number, line in enumerate(text.split("\n"), 1):
         if _LINE.match(line):
@@ -84,7 +93,7 @@ def _records(text: str, tally: Tally) -> Iterator[tuple[int, str]]:
 
 
 def _values(message: str) -> dict[str, str]:
-    """Split ``key=value key=value``; values may hold spaces."""
+    """Split ``key=value key=value``; values can contain spaces."""
     found = list(_KEY.finditer(message))
     ends = [match.start() for match in found[1:]] + [len(message)]
     return {match[1]: message[match.end() : end].strip().strip('"') for match, end in zip(found, ends, strict=True)}
@@ -94,12 +103,13 @@ _RAW: dict[str, Any] = {
     **dict.fromkeys(("submit", "start", "end"), pl.String()),
     **dict.fromkeys(("walltime", "limit", "cput", "mem", "asked_mem"), pl.String()),
     **dict.fromkeys(("allocated_processors", "requested_processors", "nodes", "exit", "gpus"), pl.Int64()),
+    **dict.fromkeys(("array", "depend"), pl.String()),
     **dict.fromkeys(("user", "group", "unix_group", "queue", "partition", "executable"), pl.String()),
 }
 
 
 def _raw(values: Mapping[str, str]) -> dict[str, str | int | None]:
-    """Return what is used of one record."""
+    """Return the used values of one record."""
     hosts = values.get("exec_host", "")
     places = [_count_places(match) for match in _PLACE.finditer(hosts)]
     used = _whole(values.get("resources_used.ncpus"))
@@ -119,7 +129,8 @@ def _raw(values: Mapping[str, str]) -> dict[str, str | int | None]:
         "requested_processors": _requested(values),
         "nodes": len({match[0].partition("/")[0] for match in _PLACE.finditer(hosts)}) or None,
         "exit": _whole(values.get("Exit_status")),
-        "gpus": _whole(values.get("Resource_List.ngpus")),
+        "gpus": _whole(values.get("Resource_List.ngpus")) or _requested_gpus(values),
+        "depend": values.get("depend"),
         "user": values.get("user"),
         "group": account or values.get("group"),
         "unix_group": values.get("group") if account else None,
@@ -154,14 +165,25 @@ def _requested(values: Mapping[str, str]) -> int | None:
     return _whole(values.get("Resource_List.ncpus")) or _whole(nodes)
 
 
-def _chunk(text: str, key: str) -> int:
+def _requested_gpus(values: Mapping[str, str]) -> int | None:
+    """Return the GPUs of ``select=2:ncpus=8:ngpus=4``, or of Torque's ``nodes=2:ppn=8:gpus=4``."""
+    for name, key in (("select", "ngpus"), ("nodes", "gpus")):
+        chunks = values.get(f"Resource_List.{name}", "").split("+")
+        count = sum(_chunk(chunk, key, 0) for chunk in chunks)
+        if count:
+            return count
+    return None
+
+
+def _chunk(text: str, key: str, missing: int = 1) -> int:
+    """Return the amount of one key in all copies of a chunk."""
     first, *options = text.split(":")
     each = next((_whole(option.partition("=")[2]) for option in options if option.startswith(f"{key}=")), None)
-    return (int(first) if first.isdigit() else 1) * (each or 1)
+    return (int(first) if first.isdigit() else 1) * (each or missing)
 
 
 def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
-    """Turn text into numbers, and leave out what has no times."""
+    """Convert text to numbers, and drop records without times."""
     for name in ("submit", "start", "end"):
         text = table[name]
         clock = text.str.to_datetime("%m/%d/%Y %H:%M:%S", strict=False, time_unit="ms")
@@ -180,7 +202,8 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
     )
     tally.note(table, "further runs of jobs that were rerun", pl.col("again"))
     tally.note(table, "tasks of arrays", pl.col("site_job_id").str.contains(r"\[|-"))
-    tally.note(table, "jobs with GPUs", pl.col("gpus") > 0)
+    tally.note(table, GPUS, pl.col("gpus") > 0)
+    tally.note(table, DEPENDENCIES, pl.col("depend").str.contains(r"after(ok|any|notok):"))
     processors = pl.coalesce("allocated_processors", "requested_processors")
     exit_status = pl.col("exit")
     table = table.with_columns(
@@ -189,6 +212,15 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
         average_cpu_time=seconds(pl.col("cput")) / processors,
         used_memory=kilobytes(pl.col("mem"), unit="") / processors,
         requested_memory=kilobytes(pl.col("asked_mem"), unit="") / processors,
+        memory=(kilobytes(pl.col("asked_mem"), unit="") / 1024).ceil(),
+        array=pl.col("site_job_id").str.extract(r"^(\d+)\[\d+\]$", 1),
+        depends_on=pl.when(~pl.col("again")).then(
+            pl.col("depend")
+            .str.extract_all(r"after(?:ok|any|notok):[\w.@:\[\]-]+")
+            .list.join(":")
+            .str.extract_all(r":\d+(?:\[\d*\])?")
+            .list.eval(pl.element().str.strip_prefix(":").str.replace("[]", "_*", literal=True))
+        ),
         status=pl.when(exit_status == 0)
         .then(1)
         .when((exit_status == 271) | (exit_status < 0))
@@ -198,6 +230,6 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
     )
     span = pl.col("end") - pl.col("start")
     tally.note(table, "end - start differs from the wall time used", (span - pl.col("run_time")).abs() > 60)
-    # Wall time is what the job's first process used; the processors were taken from start to end.
+    # The wall time is that of the job's first process; the processors were allocated from start to end.
     table = table.with_columns(run_time=span)
     return table.select(name for name in RECORD_COLUMNS if name in table.columns)

@@ -1,4 +1,4 @@
-"""Reading and writing logs in the Standard Workload Format, version 2.2, plain or gzipped."""
+"""Read and write logs in the Standard Workload Format, version 2.2, plain or gzipped."""
 
 import gzip
 import io
@@ -19,12 +19,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from swflow.compiled.kernel import Handle, Kernel, inlined
 from swflow.errors import SwflowError
-from swflow.files import atomic_path
-from swflow.jobs import SWF_FIELDS
-from swflow.kernels import Handle, Kernel
+from swflow.files.atomic import atomic_path
+from swflow.jobs.table import SWF_FIELDS
 
-#: The header's keys in the format's definition, in its spelling.
+#: Note of an imported log without a stated MaxProcs.
+GUESSED_MACHINE = "MaxProcs is the number of processors that were ever busy at once; the machine may be larger"
+
+#: The header keys of the format's definition, in its spelling.
 HEADER_KEYS = (
     "Version",
     "Computer",
@@ -55,12 +58,12 @@ HEADER_KEYS = (
     "Note",
 )
 
-#: The largest file that is read as a whole, and the longest text that is decompressed, bytes: ten times the archive's
+#: Size limits, in bytes, of a file that is read as a whole and of a decompressed text: 10 times the archive's
 #: largest. `LogParts` reads larger ones.
 LARGEST_FILE = 2**30
 LARGEST_TEXT = 2**32
 
-#: Logs are packed ten to one. Beyond this, a text above the size is no log but made to fill the memory.
+#: Logs compress to about 10 %. A text above the size limit at a higher ratio is not a log but a decompression bomb.
 MOST_PACKED, PACKED_SIZE = 100, 2**26
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -76,33 +79,37 @@ _KEY = re.compile(r"([A-Za-z][\w-]*)\s*:(?!//)(.*)")
 _NUMBER = re.compile(r"[-+]?\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][-+]?\d{1,9})?(?![\d_])")
 _SPELLING = {key.lower(): key for key in HEADER_KEYS}
 
-# Why a line is malformed, as the kernel says it.
-_WRONG_COUNT, _NOT_A_NUMBER, _NOT_WHOLE = 1, 2, 3
-_TOO_LARGE = 4
+# The kernel's codes of reasons for malformed lines.
+_WRONG_COUNT, _NOT_A_NUMBER, _NOT_WHOLE, _TOO_LARGE = 1, 2, 3, 4
+
+# The kernel's progress, see `_Lines.at`.
+_POSITION, _LINE, _JOBS, _BADS, _ODDS = range(5)
+
+_NEWLINE = 10
 
 _NAMES = list(SWF_FIELDS)
 _WHOLE = np.array([dtype == pl.Int64 for dtype in SWF_FIELDS.values()])
-#: Each field's row in the kernel's array of its type.
+#: Row of each field in the kernel's array of its type.
 _ROWS = np.where(_WHOLE, np.cumsum(_WHOLE) - 1, np.cumsum(~_WHOLE) - 1)
-#: The powers of ten that a float holds exactly.
+#: The powers of ten that a float represents exactly.
 _POWERS = np.array([float(10**exponent) for exponent in range(23)])
 
 
 @dataclass(frozen=True)
 class SwfLog:
     """
-    What a log in the Standard Workload Format says.
+    Content of a log in the Standard Workload Format.
 
     Parameters
     ----------
     fields : polars.DataFrame
-        One row a job line, in the file's order: the columns of `swflow.jobs.SWF_FIELDS`, values as they are
-        in the file (-1 is unknown).
+        One row per job line, in the file's order: the columns of `swflow.jobs.table.SWF_FIELDS`, with values as in
+        the file (-1 is unknown).
     header : dict
-        The comments before the first job: key to list of values, in order. Lines that continue a value are
-        joined to it with a line break.
+        The comments before the first job: key to list of values, in order. Continuation lines are joined to their
+        value with a line break.
     skipped : list of (int, str)
-        Line number and reason of the malformed lines that were left out (only with ``lenient``).
+        Line number and reason of the skipped malformed lines (only with ``lenient``).
     """
 
     fields: pl.DataFrame
@@ -114,17 +121,17 @@ def read_swf(path: str | os.PathLike[str], *, lenient: bool = False) -> SwfLog:
     r"""
     Read a log in the Standard Workload Format.
 
-    The format: Feitelson, Tsafrir and Krakov, "Experience with using the Parallel Workloads Archive",
-    Journal of Parallel and Distributed Computing 74(10), 2014, and Chapin et al., "Benchmarks and standards
-    for the evaluation of parallel job schedulers", JSSPP 1999. Any white space separates fields, comments
-    start with a semicolon; only those before the first job are the header.
+    The format is defined by Feitelson, Tsafrir and Krakov, "Experience with using the Parallel Workloads Archive",
+    Journal of Parallel and Distributed Computing 74(10), 2014, and Chapin et al., "Benchmarks and standards for the
+    evaluation of parallel job schedulers", JSSPP 1999. Any white space separates fields. Comments start with a
+    semicolon; the header consists of those before the first job.
 
     Parameters
     ----------
     path : path-like
-        A plain or gzipped file, whatever its name.
+        A plain or gzipped file with any name.
     lenient : bool
-        Skip malformed lines and give them in ``skipped`` instead of raising an error.
+        Skip malformed lines and return them in ``skipped`` instead of raising an error.
 
     Returns
     -------
@@ -134,8 +141,8 @@ def read_swf(path: str | os.PathLike[str], *, lenient: bool = False) -> SwfLog:
     Raises
     ------
     SwflowError
-        If the file cannot be read, is no text, has no job, or (unless lenient) has a malformed line: not 18
-        fields, or a field that is no finite number, or a fraction where a whole number belongs.
+        If the file cannot be read, is not text, has no job, or (unless lenient) has a malformed line: not 18 fields,
+        a field that is not a finite number, or a fraction in a field of whole numbers.
 
     Examples
     --------
@@ -149,7 +156,7 @@ def read_swf(path: str | os.PathLike[str], *, lenient: bool = False) -> SwfLog:
 
 
 def read_content(path: str | os.PathLike[str]) -> bytes:
-    """Return a log file's bytes; `SwflowError` if it cannot be read, is a device, or is above `LARGEST_FILE`."""
+    """Return the bytes of a log file; raise `SwflowError` if it is unreadable, a device, or above `LARGEST_FILE`."""
     try:
         with Path(path).open("rb") as file:
             if stat.S_ISCHR(os.fstat(file.fileno()).st_mode):
@@ -159,21 +166,21 @@ def read_content(path: str | os.PathLike[str]) -> bytes:
         raise SwflowError(f"{path}: {_os_reason(error)}") from None
     if len(content) > LARGEST_FILE:
         raise SwflowError(
-            f"{path}: more than {LARGEST_FILE:,} bytes; make a workload of the log first, which is done part by part: "
+            f"{path}: more than {LARGEST_FILE:,} bytes; convert it to a workload first, part by part: "
             f"swflow clean {path} -o LOG.parquet"
         )
     return content
 
 
-#: A log whose text may have more bytes than this is read part by part; packed, a tenth of it.
+#: Size in bytes above which a text is read part by part; for gzipped files, a tenth of it.
 LARGE_TEXT = 2**28
 
-#: So much text is parsed at a time then, bytes.
+#: Size of a part, in bytes.
 PART = 2**26
 
 
 def is_large(path: str | os.PathLike[str]) -> bool:
-    """Return whether a log is better read part by part, see `LogParts`; a pipe, or what cannot be read, is not."""
+    """Return whether to read a log part by part, see `LogParts`; False for pipes and unreadable files."""
     try:
         if not Path(path).is_file():
             return False
@@ -186,26 +193,26 @@ def is_large(path: str | os.PathLike[str]) -> bool:
 
 class LogParts:
     """
-    A log in the Standard Workload Format that is read part by part: its text may be larger than the memory.
+    A log in the Standard Workload Format that is read part by part, so that its text can exceed the memory.
 
     Parameters
     ----------
     path : path-like
         A plain or gzipped file.
     lenient : bool
-        Skip malformed lines and note them in ``skipped`` instead of raising an error.
+        Skip malformed lines and add them to ``skipped`` instead of raising an error.
 
     Attributes
     ----------
     header : dict
-        As of `SwfLog`; known before the first part is given.
+        As in `SwfLog`; available before the first part.
     skipped : list of (int, str)
-        As of `SwfLog`; complete after the last part.
+        As in `SwfLog`; complete after the last part.
 
     Raises
     ------
     SwflowError
-        As `read_swf` does.
+        As raised by `read_swf`.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, lenient: bool = False) -> None:
@@ -231,7 +238,7 @@ class LogParts:
 
 
 def _text_parts(path: str) -> Iterator[bytes]:
-    """Give the text of a log in parts of whole lines."""
+    """Yield the text of a log in parts of whole lines."""
     rest, has_lines = b"", False
     try:
         with Path(path).open("rb") as file:
@@ -276,7 +283,7 @@ def parse_swf(content: bytes, where: str, *, lenient: bool = False) -> SwfLog:
     content : bytes
         The file's bytes, plain or gzipped.
     where : str
-        The file's name, for errors.
+        The file's name, for error messages.
     lenient : bool
         Skip malformed lines.
     """
@@ -302,19 +309,19 @@ def _no_jobs(where: str, faults: Sequence[tuple[int, str]]) -> SwflowError:
 
 def plain_text(content: bytes, where: str) -> bytes:
     """
-    Return a log's text, decompressed if it is gzipped.
+    Return the text of a log, decompressed if it is gzipped.
 
     Parameters
     ----------
     content : bytes
         The bytes of a file.
     where : str
-        The file's name, for errors.
+        The file's name, for error messages.
 
     Raises
     ------
     SwflowError
-        If the gzip data is damaged or expands beyond `LARGEST_TEXT`, or the content is no text.
+        If the gzip data is damaged or expands beyond `LARGEST_TEXT`, or the content is not text.
     """
     text = content
     if content.startswith(_GZIP_MAGIC):
@@ -329,22 +336,22 @@ def plain_text(content: bytes, where: str) -> bytes:
 
 
 def _require_text(text: bytes, where: str, is_first: bool = True) -> None:
-    """Raise an error if a part of a file, its first or another one, is no text."""
+    """Raise an error if a part of a file is not text."""
     kinds = [kind for magic, kind in _OTHER_MAGIC.items() if is_first and text.startswith(magic)]
     if kinds or b"\0" in text:
         kind = kinds[0] if kinds else "a binary file"
-        raise SwflowError(f"{where}: {kind}, no log in the Standard Workload Format; give plain or gzipped text")
+        raise SwflowError(f"{where}: {kind}, not a log in the Standard Workload Format; expected plain or gzipped text")
 
 
 def _fills_the_memory(where: str, packed: int, most: int) -> SwflowError:
     return SwflowError(
-        f"{where}: {packed:,} bytes decompress to more than {most:,}; that is no log, but would fill "
+        f"{where}: {packed:,} bytes decompress to more than {most:,}; this is not a log and would fill "
         "the memory; get the right file"
     )
 
 
 def _decompress(content: bytes, where: str) -> bytes:
-    """Decompress bit by bit, so that a file made to fill the memory is left in time."""
+    """Decompress in steps, and stop early at a decompression bomb."""
     most = min(LARGEST_TEXT, max(PACKED_SIZE, MOST_PACKED * len(content)))
     text = bytearray()
     with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
@@ -404,7 +411,7 @@ def _reason(code: int, value: int, token: bytes) -> str:
 
 
 def _parse_odd(token: bytes, is_whole: bool) -> tuple[float, int]:
-    """Parse a number that the kernel leaves (an exponent, or many digits); return it and a reason or 0."""
+    """Parse a number that the kernel does not support (an exponent, or many digits); return it and a reason or 0."""
     text = token.decode("ascii")
     real = float(text)
     if not np.isfinite(real):
@@ -415,7 +422,7 @@ def _parse_odd(token: bytes, is_whole: bool) -> tuple[float, int]:
         return 0, _TOO_LARGE
     try:
         exact = Decimal(text)
-    except InvalidOperation:  # an exponent so far below zero that Decimal cannot hold it
+    except InvalidOperation:  # the exponent is below the range of Decimal
         return 0, _NOT_WHOLE
     if exact != exact.to_integral_value():
         return 0, _NOT_WHOLE
@@ -424,7 +431,7 @@ def _parse_odd(token: bytes, is_whole: bool) -> tuple[float, int]:
 
 class _Lines(NamedTuple):
     """
-    A log's text, and what is read of it.
+    The text of a log, and the output arrays of its kernel.
 
     Parameters
     ----------
@@ -433,15 +440,15 @@ class _Lines(NamedTuple):
     is_whole, target : arrays, shape (18,)
         Whether a field is a whole number, and its row in ``whole`` or ``real``.
     powers : array of float64, shape (23,)
-        Powers of ten: a mantissa below 2**53 over one of them is the correctly rounded quotient.
+        Powers of ten: a mantissa below 2**53 divided by one of them is the correctly rounded quotient.
     whole, real : arrays of int64 and float64, shape (fields, lines)
         The results.
     bad : array of int64, shape (malformed lines, 5)
-        Line, reason, number of fields or index of the field, and where its text starts and stops.
-    odd : array of int64, shape (numbers left to Python, 5)
-        Line, job, field, and where its text starts and stops.
+        Line, reason, number of fields or index of the field, and the start and end of its text.
+    odd : array of int64, shape (numbers that Python parses, 5)
+        Line, job, field, and the start and end of its text.
     at : array of int64, shape (5,)
-        Where the next line begins, the lines before it, their jobs, and how many of them are in ``bad`` and ``odd``.
+        Start of the next line, the lines before it, their jobs, and their numbers of rows in ``bad`` and ``odd``.
     """
 
     data: np.ndarray
@@ -458,7 +465,7 @@ class _Lines(NamedTuple):
 def _parse(
     data: np.ndarray, whole: np.ndarray, real: np.ndarray, stop_at_first: bool
 ) -> tuple[int, np.ndarray, np.ndarray]:
-    """Parse all job lines, or those up to the first malformed one; return their number and what `_Lines` says."""
+    """Parse all job lines, or those up to the first malformed one; return their number and the arrays of `_Lines`."""
     bad, odd = np.empty((16, 5), np.int64), np.empty((64, 5), np.int64)
     lines = _Lines(data, _WHOLE, _ROWS, _POWERS, whole, real, bad, odd, np.zeros(5, np.int64))
     while not _PARSE_LINES(Handle([lines]), int(stop_at_first)):
@@ -468,119 +475,165 @@ def _parse(
 
 
 def _parse_lines(lines: _Lines, stop_at_first: int) -> int:
-    """Parse job lines (a kernel); return 0 if there has to be more room in ``bad`` and ``odd`` for the next one."""
-    data, is_whole, target, powers, at = lines.data, lines.is_whole, lines.target, lines.powers, lines.at
-    whole, real, bad, odd = lines.whole, lines.real, lines.bad, lines.odd
-    position, line, jobs, bads, odds = at[0], at[1], at[2], at[3], at[4]
-    size = data.size
-    done = 1
-    while position < size:
-        if bads == bad.shape[0] or odds + is_whole.size > odd.shape[0]:
-            done = 0
-            break
-        line += 1
-        field = 0
-        reason = reason_field = reason_start = reason_stop = 0
-        odds_before = odds
-        comment = False
-        while True:
-            while position < size and data[position] != 10 and (data[position] == 32 or 9 <= data[position] <= 13):
-                position += 1
-            if position == size or data[position] == 10:
-                break
-            if field == 0 and data[position] == 59:  # a semicolon
-                comment = True
-                while position < size and data[position] != 10:
-                    position += 1
-                break
-            start = position
-            negative = data[position] == 45
-            if negative or data[position] == 43:
-                position += 1
-            mantissa = np.int64(0)
-            digits = 0  # significant ones
-            decimals = 0
-            any_digit = fraction = exponent = False
-            while position < size and 48 <= data[position] <= 57:
-                digit = np.int64(data[position]) - 48
-                any_digit = True
-                if digits > 0 or digit > 0:
-                    digits += 1
-                if digits <= 18:
-                    mantissa = mantissa * 10 + digit
-                position += 1
-            integer = mantissa
-            if position < size and data[position] == 46:  # a point
-                position += 1
-                while position < size and 48 <= data[position] <= 57:
-                    digit = np.int64(data[position]) - 48
-                    any_digit = True
-                    decimals += 1
-                    if digit > 0:
-                        fraction = True
-                    if digits > 0 or digit > 0:
-                        digits += 1
-                    if digits <= 18:
-                        mantissa = mantissa * 10 + digit
-                    position += 1
-            valid = any_digit
-            if any_digit and position < size and (data[position] == 69 or data[position] == 101):  # E or e
-                exponent = True
-                position += 1
-                if position < size and (data[position] == 43 or data[position] == 45):
-                    position += 1
-                valid = position < size and 48 <= data[position] <= 57
-                while position < size and 48 <= data[position] <= 57:
-                    position += 1
-            while position < size and data[position] != 32 and not 9 <= data[position] <= 13:
-                valid = False
-                position += 1
-            if field < 18:
-                fault = 0
-                if not valid:
-                    fault = 2
-                elif exponent or digits > 18 or (not is_whole[field] and (digits > 15 or decimals > 22)):
-                    odd[odds, 0] = line
-                    odd[odds, 1] = jobs
-                    odd[odds, 2] = field
-                    odd[odds, 3] = start
-                    odd[odds, 4] = position
-                    odds += 1
-                elif is_whole[field]:
-                    if fraction:
-                        fault = 3
-                    whole[target[field], jobs] = -integer if negative else integer
-                else:
-                    value = float(mantissa)
-                    if decimals > 0:
-                        value = value / powers[decimals]
-                    real[target[field], jobs] = -value if negative else value
-                if fault != 0 and reason == 0:
-                    reason = fault
-                    reason_field = field
-                    reason_start = start
-                    reason_stop = position
-            field += 1
-        position += 1  # the line's end
-        if comment or field == 0:
+    """Parse job lines (a kernel); return 0 if ``bad`` or ``odd`` is too small for the next line."""
+    at, bad = lines.at, lines.bad
+    while at[_POSITION] < lines.data.size:
+        if at[_BADS] == bad.shape[0] or at[_ODDS] + lines.is_whole.size > lines.odd.shape[0]:
+            return 0
+        at[_LINE] += 1
+        odds = at[_ODDS]
+        fields, reason, value, start, stop = _parse_line(lines)
+        if fields == 0:
             continue
-        if field != 18:
-            reason = 1
-            reason_field = field
         if reason == 0:
-            jobs += 1
+            at[_JOBS] += 1
             continue
-        odds = odds_before
-        bad[bads, 0] = line
-        bad[bads, 1] = reason
-        bad[bads, 2] = reason_field
-        bad[bads, 3] = reason_start
-        bad[bads, 4] = reason_stop
-        bads += 1
+        at[_ODDS] = odds
+        row = at[_BADS]
+        bad[row, 0], bad[row, 1], bad[row, 2], bad[row, 3], bad[row, 4] = at[_LINE], reason, value, start, stop
+        at[_BADS] += 1
         if stop_at_first:
             break
-    at[0], at[1], at[2], at[3], at[4] = position, line, jobs, bads, odds
-    return done
+    return 1
+
+
+@inlined
+def _parse_line(lines: _Lines) -> tuple[int, int, int, int, int]:
+    """
+    Parse a line and advance to the next one.
+
+    Returns
+    -------
+    tuple of int
+        The number of fields, 0 for a comment or an empty line; the reason why the line is malformed, or 0; the number
+        of fields or the index of the field; and the start and end of its text.
+    """
+    data, is_whole, target, powers, at = lines.data, lines.is_whole, lines.target, lines.powers, lines.at
+    whole, real, position, job = lines.whole, lines.real, at[_POSITION], at[_JOBS]
+    field = reason = value = begin = end = 0
+    while True:
+        while position < data.size and data[position] != _NEWLINE and _is_blank(data[position]):
+            position += 1
+        if position == data.size or data[position] == _NEWLINE:
+            break
+        if field == 0 and data[position] == 59:  # a semicolon
+            while position < data.size and data[position] != _NEWLINE:
+                position += 1
+            break
+        token = _read_token(data, position)
+        if field < is_whole.size:
+            fault = 0
+            if token.form == 0:
+                fault = _NOT_A_NUMBER
+            elif _is_odd(token, is_whole[field]):
+                _note_odd(lines.odd, at, field, token)
+            elif is_whole[field]:
+                whole[target[field], job] = -token.integer if token.negative else token.integer
+                fault = _NOT_WHOLE if _has_fraction(token) else 0
+            else:
+                number = float(token.mantissa) / powers[token.decimals]
+                real[target[field], job] = -number if token.negative else number
+            if fault and not reason:
+                reason, value, begin, end = fault, field, token.start, token.end
+        position = token.end
+        field += 1
+    at[_POSITION] = position + 1
+    if field > 0 and field != is_whole.size:
+        reason, value = _WRONG_COUNT, field
+    return field, reason, value, begin, end
+
+
+class _Token(NamedTuple):
+    """
+    A field of a line, as a number.
+
+    Parameters
+    ----------
+    start, end : int
+        Its text.
+    form : int
+        0: not a number; 1: digits, perhaps with a sign and a point; 2: with an exponent.
+    negative : bool
+        Whether it has a minus sign.
+    integer, mantissa : int
+        The digits before the point, and all digits, up to the 18th significant one.
+    digits, decimals : int
+        The number of significant digits, and of digits after the point.
+    """
+
+    start: int
+    end: int
+    form: int
+    negative: bool
+    integer: int
+    mantissa: int
+    digits: int
+    decimals: int
+
+
+@inlined
+def _read_token(data: np.ndarray, start: int) -> _Token:
+    """Read the text up to the next white space."""
+    negative = data[start] == 45
+    first = start + 1 if negative or data[start] == 43 else start
+    end, integer, digits = _read_digits(data, first, 0, 0)
+    form = int(end > first)
+    mantissa, decimals = integer, 0
+    if end < data.size and data[end] == 46:  # a point
+        first = end + 1
+        end, mantissa, digits = _read_digits(data, first, integer, digits)
+        decimals = end - first
+        form |= int(decimals > 0)
+    if form == 1 and end < data.size and (data[end] == 69 or data[end] == 101):  # E or e
+        first = end + 1
+        if first < data.size and (data[first] == 43 or data[first] == 45):
+            first += 1
+        end, _, _ = _read_digits(data, first, 0, 0)
+        form = 2 if end > first else 0
+    while end < data.size and not _is_blank(data[end]):
+        form = 0
+        end += 1
+    return _Token(start, end, form, negative, integer, mantissa, digits, decimals)
+
+
+@inlined
+def _read_digits(data: np.ndarray, position: int, mantissa: Any, digits: int) -> tuple[int, Any, int]:
+    """Read digits; return their end, the mantissa with them, and the number of significant digits."""
+    while position < data.size and 48 <= data[position] <= 57:
+        digit = np.int64(data[position]) - 48
+        if digits > 0 or digit > 0:
+            digits += 1
+        if digits <= 18:
+            mantissa = mantissa * 10 + digit
+        position += 1
+    return position, mantissa, digits
+
+
+@inlined
+def _is_odd(token: _Token, whole: bool) -> bool:
+    """Return whether Python parses a number: it has an exponent, or more digits than the mantissa or a float."""
+    return token.form == 2 or token.digits > 18 or (not whole and (token.digits > 15 or token.decimals > 22))
+
+
+@inlined
+def _note_odd(odd: np.ndarray, at: np.ndarray, field: int, token: _Token) -> None:
+    row = at[_ODDS]
+    odd[row, 0], odd[row, 1], odd[row, 2] = at[_LINE], at[_JOBS], field
+    odd[row, 3], odd[row, 4] = token.start, token.end
+    at[_ODDS] += 1
+
+
+@inlined
+def _has_fraction(token: _Token) -> bool:
+    """Return whether a digit other than 0 follows the point of a number with 18 significant digits at most."""
+    # At most 17 of them follow the point unless the integer is 0.
+    return token.decimals > 0 and token.mantissa != token.integer * np.int64(10) ** min(token.decimals, 18)
+
+
+@inlined
+def _is_blank(byte: int) -> bool:
+    """Return whether a character is white space."""
+    return byte == 32 or 9 <= byte <= 13
 
 
 _PARSE_LINES = Kernel(_parse_lines)
@@ -593,9 +646,9 @@ def parse_header(text: bytes) -> dict[str, list[str]]:
     r"""
     Return the header: the comments before the first job.
 
-    A line ``; Key: value`` starts a value. Any other comment continues the value before it: also one that
-    looks like a key but is indented to the value's column, or has no key of the standard and is indented
-    more than the key before it. Text before any key is a Note.
+    A line ``; Key: value`` starts a value. Any other comment continues the previous value. This includes lines that
+    look like a key but are indented to the value's column, or whose key is not in the standard and is indented more
+    than the previous key. Text before the first key is a Note.
 
     Parameters
     ----------
@@ -605,7 +658,7 @@ def parse_header(text: bytes) -> dict[str, list[str]]:
     Returns
     -------
     dict
-        Key (the standard's spelling) to list of values.
+        Key (in the standard's spelling) to list of values.
 
     Examples
     --------
@@ -639,7 +692,7 @@ def parse_header(text: bytes) -> dict[str, list[str]]:
 
 
 def _leading_comments(text: bytes) -> list[str]:
-    """Return the comment lines before the first job, without the semicolon and with tabs expanded."""
+    """Return the comment lines before the first job, without semicolons and with tabs expanded."""
     comments = []
     position = 0
     text = text.removeprefix(_BOM)
@@ -674,7 +727,7 @@ def header_number(header: Mapping[str, list[str]], key: str) -> int | None:
         match = _NUMBER.search(value)
         if match:
             number = Decimal(match[0].replace(",", ""))
-            # No number of a header is of more digits, and Python would spell all of them out.
+            # Limit the digits: int() would write out all zeros of a large exponent.
             return int(number) if number.adjusted() < 30 else int(math.copysign(10**30, number))
     return None
 
@@ -686,12 +739,12 @@ def time_zone(header: Mapping[str, list[str]]) -> tzinfo:
     Parameters
     ----------
     header : mapping
-        A log's header, of which TimeZoneString and TimeZone (seconds east of Greenwich) are used.
+        A log's header with TimeZoneString or TimeZone (seconds east of Greenwich).
 
     Raises
     ------
     SwflowError
-        If the zone has a name but this computer has no time zone database.
+        If the zone has a name but the computer has no time zone database.
 
     Examples
     --------
@@ -713,7 +766,7 @@ def time_zone(header: Mapping[str, list[str]]) -> tzinfo:
     return UTC
 
 
-#: Names that the archive uses and that some systems no longer install.
+#: Names in logs of the archive that are missing from the time zone database of some systems.
 _US_ZONES = {
     "US/Eastern": "America/New_York",
     "US/Central": "America/Chicago",
@@ -724,24 +777,24 @@ _US_ZONES = {
 
 def parse_moment(value: object, where: str) -> date:
     """
-    Return a day, or a moment, that a config or a command names.
+    Parse a day or a moment of a config or a command.
 
     Parameters
     ----------
     value : str, date or datetime
         A day such as ``1996-01-01``, or a time such as ``1996-01-01T06:00`` or ``1996-01-01T00:00Z``.
     where : str
-        The key or option that it comes from, for the error.
+        The key or option, for error messages.
 
     Returns
     -------
     date or datetime
-        A datetime if a time of day is given.
+        A datetime if the value has a time of day.
 
     Raises
     ------
     SwflowError
-        If it is neither.
+        If the value is neither.
 
     Examples
     --------
@@ -756,30 +809,30 @@ def parse_moment(value: object, where: str) -> date:
         except (TypeError, ValueError):
             continue
     raise SwflowError(
-        f"{where}: must be a date such as 1996-01-01, not {str(value)!r} (with a time: 1996-01-01T00:00Z)"
+        f"{where}: {str(value)!r}; expected a date such as 1996-01-01 (or with a time: 1996-01-01T00:00Z)"
     ) from None
 
 
 def seconds_since_start(header: Mapping[str, list[str]], moment: date) -> float:
     """
-    Return how many seconds after the log's start a date begins, or a time is.
+    Return the seconds from a log's start to a date or time.
 
     Parameters
     ----------
     header : mapping
         The log's header.
     moment : date or datetime
-        A date means its midnight in the log's time zone; a time without a zone is in the log's.
+        A date is midnight in the log's time zone; a time without a zone is in the log's time zone.
 
     Returns
     -------
     float
-        Seconds, comparable to submit times; negative before the start.
+        Seconds, comparable to submit times; negative before the log's start.
 
     Raises
     ------
     SwflowError
-        If the header does not say when the log starts.
+        If the header does not contain the log's start.
 
     Examples
     --------
@@ -809,17 +862,17 @@ def write_swf(path: str | os.PathLike[str], jobs: pl.DataFrame, header: Mapping[
     Parameters
     ----------
     path : path-like
-        Gzipped if it ends in ``.gz``; the same jobs give the same bytes.
+        Output file, gzipped if its name ends in ``.gz``; the same jobs give the same bytes.
     jobs : polars.DataFrame
-        Any job table: of the columns of `swflow.jobs.JOB_COLUMNS` those that are known. What is null or
-        missing is written as -1, but allocated processors are taken from ``processors`` then.
+        Any job table, with some columns of `swflow.jobs.table.JOB_COLUMNS`. Null and missing values are written as
+        -1, except that ``processors`` replaces missing allocated processors.
     header : mapping, optional
-        Key to list of values; line breaks in a value make lines that continue it.
+        Key to list of values; a value with line breaks is written with continuation lines.
 
     Raises
     ------
     SwflowError
-        If a value cannot be written: not finite, or a fraction where a whole number belongs.
+        If a value cannot be written: not finite, or a fraction in a field of whole numbers.
 
     Examples
     --------
@@ -839,7 +892,7 @@ def write_swf(path: str | os.PathLike[str], jobs: pl.DataFrame, header: Mapping[
 
 
 def compress(text: bytes) -> bytes:
-    """Return gzipped text; the same text gives the same bytes: no time and no file name are in them."""
+    """Return gzipped text without time and file name, so that the same text gives the same bytes."""
     packed = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=packed, mtime=0) as file:
         file.write(text)
@@ -848,26 +901,26 @@ def compress(text: bytes) -> bytes:
 
 def run_as_swf(jobs: pl.DataFrame, outcomes: pl.DataFrame) -> pl.DataFrame:
     """
-    Return a simulated run as a log, ready for `write_swf`.
+    Convert a simulated run to a log for `write_swf`.
 
     Parameters
     ----------
     jobs : polars.DataFrame
-        The job table that was simulated.
+        The simulated job table.
     outcomes : polars.DataFrame
-        One row a job: ``job_id``, ``submit_time``, ``start_time``, ``processors``, ``run_time``, ``killed``.
+        One row per job: ``job_id``, ``submit_time``, ``start_time``, ``processors``, ``run_time``, ``killed``.
 
     Returns
     -------
     polars.DataFrame
-        The columns of `swflow.jobs.SWF_FIELDS`, in the jobs' order: wait time, run time and allocated
-        processors as simulated, status 1 (completed) or 0 (killed), the rest as recorded. Jobs without an
-        outcome are left out.
+        The columns of `swflow.jobs.table.SWF_FIELDS`, in the order of the jobs. Wait time, run time and allocated
+        processors are simulated values, status is 1 (completed) or 0 (killed), other columns are as recorded. Jobs
+        without an outcome are omitted.
 
     Raises
     ------
     SwflowError
-        If a column is missing, a job id repeats, or an outcome has no job.
+        If a column is missing, a job id is a duplicate, or an outcome has no job.
 
     Examples
     --------
@@ -880,7 +933,7 @@ def run_as_swf(jobs: pl.DataFrame, outcomes: pl.DataFrame) -> pl.DataFrame:
     needed = ("job_id", "submit_time", "start_time", "processors", "run_time", "killed")
     missing = [name for name in needed if name not in outcomes.columns]
     if missing:
-        raise SwflowError(f"run as SWF: the outcomes lack {', '.join(missing)}; give a run of swflow simulate")
+        raise SwflowError(f"run as SWF: the outcomes lack {', '.join(missing)}; expected a run of swflow simulate")
     for what, table in (("jobs", jobs), ("outcomes", outcomes)):
         if "job_id" not in table.columns or table["job_id"].is_duplicated().any():
             raise SwflowError(f"run as SWF: the {what} need one job_id each; some are missing or repeat")
@@ -896,8 +949,7 @@ def run_as_swf(jobs: pl.DataFrame, outcomes: pl.DataFrame) -> pl.DataFrame:
     run = recorded.join(simulated, on="job_id", how="inner", maintain_order="left")
     if run.height < outcomes.height:
         raise SwflowError(
-            f"run as SWF: {outcomes.height - run.height} outcomes have no job of their id; "
-            "give the workload that was simulated"
+            f"run as SWF: {outcomes.height - run.height} outcomes have no job of their id; give the simulated workload"
         )
     return run.select(
         (pl.col(name) if name in run.columns else pl.lit(None)).cast(dtype).alias(name)
@@ -909,7 +961,7 @@ def _header_text(header: Mapping[str, list[str]]) -> str:
     lines = ["; Version: 2.2"]
     for key, values in header.items():
         if not re.fullmatch(r"[A-Za-z][\w-]*", key):
-            raise SwflowError(f"header: {key!r} cannot be a key; use letters, digits, - and _, without spaces")
+            raise SwflowError(f"header: {key!r} is not a valid key; use letters, digits, - and _, without spaces")
         for value in values if key != "Version" else []:
             first, *others = re.split(r"\r\n|\r|\n", value)
             lines.append(f"; {key}: {first}".rstrip())
@@ -918,7 +970,7 @@ def _header_text(header: Mapping[str, list[str]]) -> str:
 
 
 def _printable(jobs: pl.DataFrame, where: str) -> pl.DataFrame:
-    """Return the 18 fields as whole numbers, or as text with whole numbers where there are fractions."""
+    """Return the 18 fields as whole numbers, or as text if there are fractions."""
     if "processors" in jobs.columns:
         allocated = pl.col("allocated_processors") if "allocated_processors" in jobs.columns else pl.lit(None)
         jobs = jobs.with_columns(allocated_processors=pl.coalesce(allocated, "processors"))
@@ -940,6 +992,6 @@ def _printable_field(jobs: pl.DataFrame, name: str, where: str) -> pl.Series:
     if is_whole.all():
         return values.cast(pl.Int64).alias(name)
     if SWF_FIELDS[name] == pl.Int64:
-        raise SwflowError(f"{where}: {name} has fractions; the Standard Workload Format wants whole numbers")
+        raise SwflowError(f"{where}: {name} has fractions; the Standard Workload Format requires whole numbers")
     exact = values.cast(pl.Int64, strict=False).cast(pl.String)
     return exact.zip_with(is_whole, values.cast(pl.String)).alias(name)

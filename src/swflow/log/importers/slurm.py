@@ -1,8 +1,10 @@
-"""What Slurm writes: states, durations, memory, trackable resources; as its manual pages define them."""
+"""Slurm's notation of states, durations, memory and trackable resources, as defined in its manual pages."""
+
+import re
 
 import polars as pl
 
-#: Every state of the manual page of sacct and squeue, and what it means in the Standard Workload Format: 1 completed,
+#: Every state in the manual pages of sacct and squeue, with its status in the Standard Workload Format: 1 completed,
 #: 0 failed, 5 cancelled; None if the job has not ended.
 STATES: dict[str, int | None] = {
     "BOOT_FAIL": 0,
@@ -47,7 +49,7 @@ _SHORT = {
 
 def state(text: pl.Expr) -> pl.Expr:
     """
-    Return the state without what follows it, spelt in full; as it stands if Slurm does not know it.
+    Return the full name of a state without its suffix; unknown states stay unchanged.
 
     Examples
     --------
@@ -67,10 +69,10 @@ def state(text: pl.Expr) -> pl.Expr:
 
 def seconds(text: pl.Expr) -> pl.Expr:
     """
-    Return a duration in seconds; null where it is none.
+    Return a duration in seconds; null for other text.
 
-    Slurm writes ``[days-]hours:minutes:seconds`` and ``minutes:seconds.thousandths``, and its limits may be
-    ``days-hours``, ``days-hours:minutes`` or plain minutes.
+    Slurm writes ``[days-]hours:minutes:seconds`` and ``minutes:seconds.thousandths``. Its limits can also be
+    ``days-hours``, ``days-hours:minutes`` or minutes.
 
     Examples
     --------
@@ -93,7 +95,7 @@ _UNITS = {"": 1 / 1024, "K": 1.0, "M": 1024.0, "G": 1024.0**2, "T": 1024.0**3, "
 
 def kilobytes(text: pl.Expr, *, unit: str) -> pl.Expr:
     """
-    Return an amount of memory in KB: a number with K, M, G, T, P or E; ``unit`` is that of a bare number.
+    Return an amount of memory in KB. The text is a number with K, M, G, T, P or E; ``unit`` applies to a bare number.
 
     Examples
     --------
@@ -109,7 +111,7 @@ def kilobytes(text: pl.Expr, *, unit: str) -> pl.Expr:
 
 def resource(text: pl.Expr, name: str) -> pl.Expr:
     """
-    Return the text of one trackable resource of a list such as ``billing=4,cpu=4,gres/gpu=2,mem=16G,node=1``.
+    Return the text of one trackable resource in a list such as ``billing=4,cpu=4,gres/gpu=2,mem=16G,node=1``.
 
     Examples
     --------
@@ -117,3 +119,75 @@ def resource(text: pl.Expr, name: str) -> pl.Expr:
     '2'
     """
     return text.str.extract(rf"(?:^|,){name}=([^,]+)", 1)
+
+
+def licences(text: pl.Expr) -> pl.Expr:
+    """
+    Return the number of licences in a list of trackable resources, or in the column Licenses of sacct.
+
+    Licences of all products are added. Null if the text has none.
+
+    Examples
+    --------
+    >>> texts = pl.Series(["cpu=4,license/matlab=2,license/ansys@one=1", "cpu=4", "matlab:3,ansys", None])
+    >>> texts.to_frame("t").select(licences(pl.col("t"))).to_series().to_list()
+    [3, None, 4, None]
+    """
+    of_tres = text.str.extract_all(r"(?:^|,)license/[^=,]+=\d+")
+    product = r"[A-Za-z_][\w.@-]*(?:[:*=]\d+)?"
+    is_list = text.str.contains(rf"^{product}(?:[,;|]{product})*$") & ~text.str.contains(
+        r"(?:^|,)(?:cpu|node|mem|billing)="
+    )
+    products = pl.when(is_list).then(text.str.split(by=",")).otherwise(of_tres)
+    counts = products.list.eval(pl.element().str.extract(r"[=:*](\d+)$", 1).cast(pl.Int64).fill_null(1))
+    return pl.when(counts.list.len() > 0).then(counts.list.sum())
+
+
+_DEPENDENCY = re.compile(r"(?:--dependency[= ]|(?:^|\s)-d *=?)[\"']?((?:after|singleton|expand)\S*?)[\"']?(?:\s|$)")
+
+#: The kinds of dependencies that end with a predecessor; its exit status is not considered.
+_AT_END = ("afterok", "afterany", "afternotok", "afterburstbuffer", "aftercorr")
+
+
+def predecessors(submit_line: str, task: str | None = None) -> tuple[list[str], bool]:
+    """
+    Return the predecessors in a command line of sbatch, and whether it has dependencies that are not modelled.
+
+    ``after`` (the start of a job), ``singleton``, ``expand`` and alternatives (``?``) are not modelled.
+
+    Parameters
+    ----------
+    submit_line : str
+        The command line.
+    task : str, optional
+        The number of the task in its array, for ``aftercorr``.
+
+    Examples
+    --------
+    >>> predecessors("sbatch --dependency=afterok:12:13_4,afterany:15 run.sh")
+    (['12', '13_4', '15'], False)
+    >>> predecessors("sbatch -d aftercorr:12 --array=0-9 run.sh", "3")
+    (['12_3'], False)
+    >>> predecessors("sbatch --dependency=singleton run.sh")
+    ([], True)
+    """
+    match = _DEPENDENCY.search(submit_line)
+    if match is None:
+        return [], False
+    if "?" in match[1]:
+        return [], True
+    found, others = [], False
+    for part in match[1].split(","):
+        kind, *ids = part.split(":")
+        if kind not in _AT_END or not ids:
+            others = True
+            continue
+        for one in ids:
+            number = re.match(r"\d+(?:_(?:\d+|\*))?", one)
+            if number is None:
+                others = True
+            elif kind == "aftercorr" and task is not None and "_" not in number[0]:
+                found.append(f"{number[0]}_{task}")
+            else:
+                found.append(number[0])
+    return list(dict.fromkeys(found)), others

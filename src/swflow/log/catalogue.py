@@ -1,4 +1,4 @@
-"""The catalogue of logs, and fetching a log from a mirror or the Parallel Workloads Archive."""
+"""The catalogue of logs, and the download of logs from a mirror or the Parallel Workloads Archive."""
 
 import contextlib
 import dataclasses
@@ -21,48 +21,48 @@ from typing import Any
 import yaml
 
 from swflow.errors import SwflowError, suggest
-from swflow.files import atomic_path
-from swflow.swf import LARGEST_FILE, compress, header_number, parse_moment, parse_swf, plain_text, read_content
-from swflow.workloads.settings import check_clean, check_generator
+from swflow.files.atomic import atomic_path
+from swflow.log.swf import LARGEST_FILE, compress, header_number, parse_moment, parse_swf, plain_text, read_content
+from swflow.workload.models.settings import check_clean, check_generator
 
-#: Seconds to wait for a connection, and for the next bytes of an answer.
+#: Timeout of a connection, and of the next bytes of a response, seconds.
 TIMEOUT = (4.0, 30.0)
 
-#: Seconds that one address may take for a whole file, however it trickles.
+#: Time limit for the download of a whole file from one address, seconds.
 LONGEST_DOWNLOAD = 1800.0
 
-#: Seconds before the first repetition of a request; doubled for every further one.
+#: Seconds before the first retry of a request; doubled for every further one.
 BACK_OFF = 0.3
 
 
 @dataclass(frozen=True)
 class Log:
     """
-    What the catalogue says of a log.
+    An entry of the catalogue.
 
     Parameters
     ----------
     name : str
-        The name that workloads take from it.
+        Name of the log, with which the names of workloads begin.
     file : str, optional
-        The file's name at a mirror.
+        Name of the file at a mirror.
     url, path, of, generate : str, optional
-        Exactly one of: the file's address, a local file, the log that this one is a period of, and the model
-        that makes a synthetic log.
+        Exactly one of: the address of the file, a local file, the log of which this one is a period, and the model of
+        a synthetic log.
     processors, nodes : int, optional
         The machine.
     jobs : int, optional
-        The file's job lines, or how many jobs to generate.
+        Number of job lines of the file, or of jobs to generate.
     sha256 : str, optional
         Checksum of the decompressed text.
     acknowledgement, citation : str, optional
-        Whom to thank and what to cite.
+        The acknowledgement that the log requires, and the publication to cite.
     since, until : datetime.date or datetime.datetime, optional
-        A period's first day or moment, and the one after its last (``from`` and ``until`` in the catalogue).
+        The first day or moment of a period, and the first one after it (``from`` and ``until`` in the catalogue).
     parameters : dict
-        A synthetic log's other keys: the model's parameters.
+        Other keys of a synthetic log: the model's parameters.
     clean : dict
-        Settings of the cleaning.
+        Settings for cleaning.
     """
 
     name: str
@@ -86,22 +86,22 @@ class Log:
 @dataclass(frozen=True)
 class FetchReport:
     """
-    What `fetch` did.
+    The result of `fetch`.
 
     Parameters
     ----------
     name : str
-        The log.
+        Name of the log.
     output : pathlib.Path
-        The file that was written.
+        The written file.
     source : str
-        Where the log came from.
+        Source of the log.
     jobs : int
-        Its job lines.
+        Number of job lines.
     sha256 : str
-        Checksum of its decompressed text.
+        Checksum of the decompressed text.
     tried : tuple of str
-        Addresses that did not have it, each with the reason.
+        Addresses without the file, each with the reason.
     """
 
     name: str
@@ -131,7 +131,7 @@ def load_catalogue(sources: Source | Iterable[Source]) -> dict[str, Log]:
     Parameters
     ----------
     sources : path or mapping, or several
-        YAML files, or their content. An entry replaces one of the same name in an earlier source.
+        YAML files, or their content. An entry replaces an earlier entry with the same name.
 
     Returns
     -------
@@ -141,7 +141,7 @@ def load_catalogue(sources: Source | Iterable[Source]) -> dict[str, Log]:
     Raises
     ------
     SwflowError
-        If a file is missing or no YAML, or an entry is wrong: its file, log and key are named.
+        If a file is missing or not YAML, or an entry is invalid. The message names the file, log and key.
 
     Examples
     --------
@@ -168,15 +168,15 @@ def load_catalogue(sources: Source | Iterable[Source]) -> dict[str, Log]:
 
 
 def default_catalogue() -> Path:
-    """Return the catalogue to use where none is named: the current folder's, else the project's."""
-    here, project = Path("config/logs.yaml"), Path(__file__).parents[2] / "config/logs.yaml"
-    shipped = Path(__file__).with_name("catalogue.yaml")  # where an installed package has it
+    """Return the default catalogue: that of the current folder, else that of the project."""
+    here, project = Path("config/logs.yaml"), Path(__file__).parents[3] / "config/logs.yaml"
+    shipped = Path(__file__).parents[1] / "catalogue.yaml"  # location in an installed package
     return next((path for path in (here, project, shipped) if path.is_file()), here)
 
 
 def source_of(log: Log, catalogue: Mapping[str, Log]) -> Log:
     """
-    Return the log whose file a log needs: a period's whole log, else the log itself.
+    Return the log that provides the file of a log: for a period the whole log, else the log itself.
 
     Examples
     --------
@@ -188,7 +188,7 @@ def source_of(log: Log, catalogue: Mapping[str, Log]) -> Log:
 
 
 def find_log(name: str, catalogue: Mapping[str, Log]) -> Log:
-    """Return a log of the catalogue; `SwflowError` with the nearest name if it is not there."""
+    """Return a log of the catalogue; raise `SwflowError` with the nearest name if it is missing."""
     if name not in catalogue:
         raise SwflowError(f"log {name!r} is not in the catalogue{suggest(name, catalogue)}")
     return catalogue[name]
@@ -198,20 +198,20 @@ def _read_yaml(path: str) -> Mapping[Any, Any]:
     try:
         content = yaml.load(Path(path).read_text(encoding="utf-8"), _UniqueKeys)
     except OSError as error:
-        raise SwflowError(f"{path}: cannot be read ({error.strerror}); it should be a catalogue of logs") from None
+        raise SwflowError(f"{path}: cannot be read ({error.strerror}); expected a catalogue of logs") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
-        raise SwflowError(f"{path}{line}: no valid YAML ({getattr(error, 'problem', None) or error})") from None
+        raise SwflowError(f"{path}{line}: invalid YAML ({getattr(error, 'problem', None) or error})") from None
     if content is None:
         return {}
     if not isinstance(content, Mapping):
-        raise SwflowError(f"{path}: a catalogue is a mapping of names to logs, not a {type(content).__name__}")
+        raise SwflowError(f"{path}: a {type(content).__name__}; expected a mapping of names to logs")
     return content
 
 
-class _UniqueKeys(yaml.SafeLoader):
-    """A YAML loader for which a key given twice is an error."""
+class _UniqueKeys(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # ten times faster in C
+    """A YAML loader that raises an error for a duplicate key."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen = set()
@@ -225,11 +225,11 @@ class _UniqueKeys(yaml.SafeLoader):
 
 
 def _checked(name: Any, entry: Any, where: str) -> Log:
-    """Check an entry on its own, and make a `Log` of it."""
+    """Check an entry independently of others, and convert it to a `Log`."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise SwflowError(f"{where}: a log's name consists of letters, digits, '.', '_' and '-' (quote a number)")
+        raise SwflowError(f"{where}: a log name must consist of letters, digits, '.', '_' and '-' (quote a number)")
     if not isinstance(entry, Mapping):
-        raise SwflowError(f"{where}: a log is a mapping of keys such as path and processors, not {entry!r}")
+        raise SwflowError(f"{where}: {entry!r}; expected a mapping of keys such as path and processors")
     entry = {key: value for key, value in entry.items() if value is not None}
     given = [key for key in _SOURCES if key in entry]
     unknown = {key: value for key, value in entry.items() if key not in _KEYS}
@@ -237,7 +237,7 @@ def _checked(name: Any, entry: Any, where: str) -> Log:
         key = next(iter(unknown))
         raise SwflowError(f"{where}: unknown key {key!r}{suggest(str(key), _KEYS)}")
     if len(given) != 1:
-        what = f"has {' and '.join(given)}" if given else "says not where it is"
+        what = f"has {' and '.join(given)}" if given else "no source"
         raise SwflowError(f"{where}: {what}; give exactly one of {', '.join(_SOURCES)}")
     values: dict[str, Any] = {key: _text(entry[key], f"{where}: {key}") for key in _TEXTS if key in entry}
     values |= {key: _count(entry[key], f"{where}: {key}") for key in _NUMBERS if key in entry}
@@ -249,21 +249,21 @@ def _checked(name: Any, entry: Any, where: str) -> Log:
     _check_machine(log, where)
     _check_period(log, where)
     if log.sha256 is not None and not re.fullmatch(r"[0-9a-f]{64}", log.sha256):
-        raise SwflowError(f"{where}: sha256: must be 64 hexadecimal digits (zcat FILE | sha256sum)")
+        raise SwflowError(f"{where}: sha256: {log.sha256!r}; expected 64 hexadecimal digits (zcat FILE | sha256sum)")
     if log.url is not None and not re.match(r"(https?|file)://", log.url):
-        raise SwflowError(f"{where}: url: must start with http://, https:// or file://; use path for a local file")
+        raise SwflowError(f"{where}: url: {log.url!r}; expected http://, https:// or file://; or give path")
     if log.url is not None and log.file is None:
         log = dataclasses.replace(log, file=urllib.parse.unquote(urllib.parse.urlsplit(log.url).path).split("/")[-1])
     if log.path is not None and log.path.endswith(".parquet") and (log.sha256 or log.jobs):
-        raise SwflowError(f"{where}: sha256 and jobs are those of a text; leave them out for an imported log")
+        raise SwflowError(f"{where}: sha256 and jobs apply to text only; remove them for an imported log")
     if log.file is not None and (not log.file or "/" in log.file):
-        raise SwflowError(f"{where}: file: must be a file's name without a folder, not {log.file!r}")
+        raise SwflowError(f"{where}: file: {log.file!r}; expected a file name without a folder")
     return log
 
 
 def _check_machine(log: Log, where: str) -> None:
     if log.nodes is not None and (log.processors is None or log.processors % log.nodes):
-        raise SwflowError(f"{where}: nodes: {log.nodes} must divide processors ({log.processors}); leave it out if not")
+        raise SwflowError(f"{where}: nodes: {log.nodes} must divide processors ({log.processors}); or remove it")
     if log.generate is not None and log.processors is None:
         raise SwflowError(f"{where}: processors: a synthetic log needs a machine; give processors")
 
@@ -271,7 +271,7 @@ def _check_machine(log: Log, where: str) -> None:
 def _check_period(log: Log, where: str) -> None:
     if log.of is None:
         if log.since or log.until:
-            raise SwflowError(f"{where}: from and until belong to a period; give of: LOG in an entry of its own")
+            raise SwflowError(f"{where}: from and until need of: LOG; add an entry for the period")
     elif log.since is None and log.until is None:
         raise SwflowError(f"{where}: a period of {log.of} needs from, until or both")
     elif log.since and log.until and str(log.since) >= str(log.until):
@@ -284,22 +284,22 @@ def _check_parent(log: Log, logs: Mapping[str, Log], where: str) -> None:
         raise SwflowError(f"{where}: no log {log.of!r} in the catalogue{suggest(log.of, logs)}")
     parent = logs[log.of]
     if parent.of is not None:
-        raise SwflowError(f"{where}: {log.of} is a period itself; give the log that it is of, {parent.of}")
+        raise SwflowError(f"{where}: {log.of} is a period; give its log, {parent.of}")
     if parent.generate is not None:
-        raise SwflowError(f"{where}: {log.of} is synthetic and has no dates; take the first jobs of it instead")
+        raise SwflowError(f"{where}: {log.of} is synthetic and has no dates; select its first jobs instead")
 
 
 def _text(value: Any, where: str) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise SwflowError(f"{where}: must be text, not {value!r}")
+        raise SwflowError(f"{where}: {value!r}; expected text")
     if any((ord(letter) < 32 and letter != "\n") or ord(letter) == 127 for letter in value.strip()):
-        raise SwflowError(f"{where}: has characters that are no text: {value!r}")
+        raise SwflowError(f"{where}: has characters outside of text: {value!r}")
     return value.strip()
 
 
 def _count(value: Any, where: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise SwflowError(f"{where}: must be a whole number of at least 1, not {value!r}")
+        raise SwflowError(f"{where}: {value!r}; expected a whole number of at least 1")
     return value
 
 
@@ -307,11 +307,11 @@ def _count(value: Any, where: str) -> int:
 
 
 class _NotThere(Exception):
-    """An address does not have the file; its neighbours may."""
+    """The file is missing at an address; it can exist at the next one."""
 
 
 class _Unreachable(Exception):
-    """A host does not answer; its other addresses need not be tried."""
+    """A host does not respond; its other addresses are skipped."""
 
 
 def fetch(
@@ -323,42 +323,43 @@ def fetch(
     progress: bool = False,
 ) -> FetchReport:
     """
-    Get a log's file, check it against the catalogue, and write it gzipped.
+    Download the file of a log, check it against the catalogue, and write it gzipped.
 
-    The mirror comes first, then the log's own address. A file that is found but is not what the catalogue
-    says is an error, wherever it lies.
+    The mirror is tried first, then the log's address. A file that differs from the catalogue is an error at any
+    address.
 
     Parameters
     ----------
     log : Log
-        What to get; one with a ``path`` is taken from there.
+        The log to fetch. A log with a ``path`` is copied from there.
     output : path-like
-        The gzipped file to write, atomically. A gzipped source keeps its bytes.
+        The gzipped output file, written atomically. A gzipped source is copied unchanged.
     mirror : str or path-like, optional
-        A folder, or a base URL (http, https, file), with the files of the archive, all in one folder or in
-        the archive's folders (``l_kth_sp2/``).
+        A folder, or a base URL (http, https, file), with the files of the archive, either in one folder or in the
+        archive's folders (``l_kth_sp2/``).
     retries : int
-        How often a request that failed is repeated, after growing pauses.
+        Number of retries of a failed request, with increasing pauses.
     progress : bool
-        Show a progress bar, if standard error is a terminal.
+        Show a progress bar if standard error is a terminal.
 
     Returns
     -------
     FetchReport
-        Where it came from, and what it is.
+        The source, checksum and number of jobs.
 
     Raises
     ------
     SwflowError
-        If no address has the file, it is larger or slower than any log, it is no log in the Standard Workload Format,
-        or checksum or number of jobs differ from the catalogue's (without a checksum there: from the file's header).
+        If no address has the file, it exceeds the limits of size or time, it is not in the Standard Workload Format,
+        or its checksum or number of jobs differs from the catalogue (without a checksum there: from the file's
+        header).
     """
     if log.of is not None:
-        raise SwflowError(f"{log.name}: a period of {log.of} has no file of its own; fetch {log.of}")
+        raise SwflowError(f"{log.name}: a period of {log.of} has no file; fetch {log.of}")
     if log.path is not None and log.path.endswith(".parquet"):
-        raise SwflowError(f"{log.name}: {log.path} needs no fetching; clean it as it is: swflow clean {log.path}")
+        raise SwflowError(f"{log.name}: {log.path} is a local file; clean it directly: swflow clean {log.path}")
     if log.generate is not None:
-        raise SwflowError(f"{log.name}: a synthetic log is not fetched; make it with: swflow generate {log.generate}")
+        raise SwflowError(f"{log.name}: a synthetic log has no file; create it with: swflow generate {log.generate}")
     content, source, tried = _get(log, mirror, retries, progress and sys.stderr.isatty())
     text = plain_text(content, source)
     jobs, checksum = _check(log, text, source)
@@ -369,14 +370,14 @@ def fetch(
 
 def is_at_hand(log: Log, mirror: str | os.PathLike[str] | None = None) -> bool:
     """
-    Say whether a log's file is got without the network: from its path, or from a mirror that is a folder.
+    Return whether a log's file is available without the network: from its path, or from a mirror that is a folder.
 
     Parameters
     ----------
     log : Log
-        An entry of the catalogue that has a file.
+        A log that has a file.
     mirror : str or path-like, optional
-        As for `fetch`.
+        As in `fetch`.
 
     Raises
     ------
@@ -391,16 +392,16 @@ def reach(
     logs: Iterable[Log], folder: str | os.PathLike[str], mirror: str | os.PathLike[str] | None = None
 ) -> dict[str, str]:
     """
-    Try to fetch logs that may not be found, and go on without those.
+    Fetch the available logs.
 
     Parameters
     ----------
     logs : iterable of Log
-        What to get.
+        The logs to fetch.
     folder : path-like
-        Where ``{log}.swf.gz`` goes; a file that is there, and is what the catalogue says, is kept.
+        Folder of the files ``{log}.swf.gz``. A file that is present and agrees with the catalogue is kept.
     mirror : str or path-like, optional
-        As for `fetch`.
+        As in `fetch`.
 
     Returns
     -------
@@ -416,7 +417,7 @@ def reach(
                     _check(log, plain_text(file.read_bytes(), str(file)), str(file))
                     return None
                 except SwflowError:
-                    pass  # cut short, or of another version: fetched again
+                    pass  # truncated, or another version: fetch it again
             fetch(log, file, mirror)
         except SwflowError as error:
             return str(error)
@@ -434,7 +435,7 @@ def reach(
 
 
 def _get(log: Log, mirror: Any, retries: int, progress: bool) -> tuple[bytes, str, list[str]]:
-    """Return the file's content, its address, and the addresses tried before."""
+    """Return the content of the file, its address, and the addresses tried before."""
     tried: list[str] = []
     for addresses in _places(log, mirror):
         for address in addresses:
@@ -454,7 +455,7 @@ def _get(log: Log, mirror: Any, retries: int, progress: bool) -> tuple[bytes, st
 
 
 def _places(log: Log, mirror: Any) -> Iterator[list[str]]:
-    """Give lists of addresses, each list of one host or folder, in the order to be tried."""
+    """Return lists of addresses, each of one host or folder, in the order of trials."""
     if log.path is not None:
         yield [str(Path(log.path).expanduser())]
         return
@@ -466,7 +467,7 @@ def _places(log: Log, mirror: Any) -> Iterator[list[str]]:
             base = str(Path(base).expanduser())
         folder = _local(base)
         if folder is not None and not folder.is_dir():
-            raise SwflowError(f"mirror {mirror}: no such folder; correct it, or leave it out to use the archive")
+            raise SwflowError(f"mirror {mirror}: no such folder; correct it, or remove it to use the archive")
         parent = urllib.parse.urlsplit(log.url).path.split("/")[-2]
         names = dict.fromkeys([log.file, log.file.removesuffix(".gz")])
         quote = urllib.parse.quote if is_url else str
@@ -475,7 +476,7 @@ def _places(log: Log, mirror: Any) -> Iterator[list[str]]:
 
 
 def _local(address: str) -> Path | None:
-    """Return the file or folder of an address, or None if it is on the network."""
+    """Return the local path of an address, or None for a network address."""
     if address.startswith("file://"):
         return Path(urllib.request.url2pathname(urllib.parse.urlsplit(address).path))
     return None if re.match(r"https?://", address) else Path(address)
@@ -492,7 +493,7 @@ def _read(address: str, retries: int, progress: bool) -> bytes:
 
 
 def _download(url: str, retries: int, progress: bool) -> bytes:
-    """Download with pooch; requests that may succeed later are repeated."""
+    """Download with pooch; retry requests that can succeed later."""
     import pooch
     import requests
 
@@ -526,18 +527,16 @@ def _download(url: str, retries: int, progress: bool) -> bytes:
 
 
 class _Limited(io.BytesIO):
-    """What is downloaded: no larger than a log may be, and no later than its time is up."""
+    """A buffer for a download with limits of size and time."""
 
     def __init__(self, url: str, until: float) -> None:
         super().__init__()
         self._url, self._until = url, until
 
     def write(self, block: Any) -> int:
-        """Take the next bytes, or raise an error."""
+        """Append bytes; raise an error above a limit."""
         if self.tell() + len(block) > LARGEST_FILE:
-            raise SwflowError(
-                f"{self._url}: sends more than {LARGEST_FILE:,} bytes; no log is as large; correct the url"
-            )
+            raise SwflowError(f"{self._url}: more than {LARGEST_FILE:,} bytes, the limit for a log; correct the url")
         if time.monotonic() > self._until:
             raise _Unreachable(_TOO_LONG)
         return super().write(block)
@@ -547,7 +546,7 @@ _TOO_LONG = "the transfer took too long"
 
 
 def _until(moment: float, function: Callable[[], None]) -> None:
-    """Call a function, and leave it alone if it is not done in time: a server may trickle even its header."""
+    """Call a function with a time limit, in a thread: a server can send even its header slowly."""
     errors: list[BaseException] = []
 
     def call() -> None:
@@ -566,7 +565,7 @@ def _until(moment: float, function: Callable[[], None]) -> None:
 
 
 def _network_reason(error: Exception) -> str:
-    """Say in a few words what went wrong: the library's texts are long."""
+    """Return a short reason of a network error; the messages of the library are long."""
     import requests
 
     text = str(error)
@@ -574,7 +573,7 @@ def _network_reason(error: Exception) -> str:
         "NameResolution": "the host's name cannot be resolved",
         "refused": "connection refused",
         "unreachable": "network unreachable",
-        "IncompleteRead": "the transfer broke off",
+        "IncompleteRead": "the transfer was interrupted",
     }
     if isinstance(error, requests.Timeout):
         return "no answer in time"
@@ -590,7 +589,7 @@ def _network_reason(error: Exception) -> str:
 
 @contextlib.contextmanager
 def _bar(url: str, shown: bool) -> Iterator[Any]:
-    """Give a progress bar for pooch, or False."""
+    """Return a progress bar for pooch, or False."""
     if not shown:
         yield False
         return
@@ -610,7 +609,7 @@ class _PoochBar:
 
     @property
     def total(self) -> float | None:
-        """Bytes to come, as the server says."""
+        """Return the number of bytes that the server announced."""
         return self._bars.tasks[0].total
 
     @total.setter
@@ -631,7 +630,7 @@ class _PoochBar:
 
 
 def _check(log: Log, text: bytes, source: str) -> tuple[int, str]:
-    """Compare a file with the catalogue; return its job lines and checksum."""
+    """Check a file against the catalogue; return its number of job lines and its checksum."""
     checksum = hashlib.sha256(text).hexdigest()
     first, jobs = _job_lines(text)
     where = f"{log.name}: {source}"
@@ -639,11 +638,11 @@ def _check(log: Log, text: bytes, source: str) -> tuple[int, str]:
     if first.startswith(b"<"):
         raise SwflowError(f"{where}: a web page or XML, not a log in the Standard Workload Format; {advice}")
     if not jobs:
-        raise SwflowError(f"{where}: no job lines, so it is no log; {advice}")
+        raise SwflowError(f"{where}: no job lines; {advice}")
     if log.sha256 is not None and checksum != log.sha256:
-        raise SwflowError(f"{where}: the text has sha256 {checksum}, the catalogue says {log.sha256}; {advice}")
+        raise SwflowError(f"{where}: sha256 of the text is {checksum}, in the catalogue {log.sha256}; {advice}")
     if log.jobs is not None and jobs != log.jobs:
-        raise SwflowError(f"{where}: {jobs} job lines, but the catalogue says {log.jobs}; {advice}")
+        raise SwflowError(f"{where}: {jobs} job lines, in the catalogue {log.jobs}; {advice}")
     if log.sha256 is None:
         _require_log(log, text, where, advice)
     return jobs, checksum
@@ -651,11 +650,11 @@ def _check(log: Log, text: bytes, source: str) -> tuple[int, str]:
 
 def _require_log(log: Log, text: bytes, where: str, advice: str) -> None:
     """
-    Require of a file without a checksum that all lines are jobs and that it is as long as its header says.
+    Check a file without a checksum: all lines must be jobs, and their number must be that of the header.
 
-    The header of a log that the archive cleaned has the jobs of the raw one, and says in its notes how many were
-    removed. A local file is the user's own, who may have shortened it; and with ``clean: {lenient: true}`` lines may be
-    malformed.
+    The header of a log that the archive cleaned has the number of jobs of the raw log; its notes have the number of
+    removed jobs. Local files are not checked because users can shorten them. With ``clean: {lenient: true}``, lines
+    can be malformed.
     """
     parsed = parse_swf(text, where, lenient=bool(log.clean.get("lenient")))
     if log.path is not None or log.jobs is not None:
@@ -666,13 +665,11 @@ def _require_log(log: Log, text: bytes, where: str, advice: str) -> None:
     found = parsed.fields.height + len(parsed.skipped)
     if stated and found not in (*stated, *(number - removed for number in stated)):
         said = stated[0] - removed
-        raise SwflowError(
-            f"{where}: {found:,} job lines, but its header says {said:,}, so it is cut or changed; {advice}"
-        )
+        raise SwflowError(f"{where}: {found:,} job lines, but {said:,} in the header; {advice}")
 
 
 def _job_lines(text: bytes) -> tuple[bytes, int]:
-    """Return the first job line, and how many there are: lines that are neither blank nor a comment."""
+    """Return the first job line and the number of job lines, which are neither blank nor a comment."""
     lines = text.removeprefix(b"\xef\xbb\xbf").splitlines()
     jobs = [line for line in lines if line[:1].isdigit() or (line.strip() and not line.lstrip().startswith(b";"))]
     return (jobs[0].strip() if jobs else b""), len(jobs)

@@ -1,10 +1,11 @@
-"""What all importers share: the records of jobs, what is counted on the way, names, and the log they become."""
+"""Shared by all importers: records of jobs, counts of left-out records, names, and the resulting log."""
 
 import hashlib
 import hmac
 import os
 import secrets
 import zoneinfo
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,12 +15,16 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.files import atomic_path
-from swflow.jobs import SWF_FIELDS
-from swflow.log_table import NAME_KEYS
+from swflow.files.atomic import atomic_path
+from swflow.jobs.table import SWF_FIELDS
+from swflow.log.imported import NAME_KEYS
+from swflow.log.site import Partition, busiest, partitions_of, with_sizes
+from swflow.log.swf import GUESSED_MACHINE
 
-#: The columns of a table of records, one row a run of a job. Times are Unix seconds, spans seconds, memory KB per
-#: processor; ``line`` is where the record begins in the file, from 1. Null is unknown.
+#: The columns of a table of records, one row per run of a job. Times are Unix seconds, durations seconds, memory KB
+#: per processor. ``line`` is the record's first line in the file, counted from 1. ``memory`` is the whole job's, in MB.
+#: ``array`` is the job array of a task, ``depends_on`` has the site's ids of the jobs that had to end before, where
+#: ``ARRAY_*`` is every task of an array. Unknown values are null.
 RECORD_COLUMNS: dict[str, pl.DataType] = {
     "line": pl.Int64(),
     "site_job_id": pl.String(),
@@ -43,18 +48,29 @@ RECORD_COLUMNS: dict[str, pl.DataType] = {
     "executable": pl.String(),
     "nodes": pl.Int64(),
     "gpus": pl.Int64(),
+    "licences": pl.Int64(),
+    "memory": pl.Int64(),
+    "array": pl.String(),
+    "array_limit": pl.Int64(),
+    "depends_on": pl.List(pl.String()),
 }
 
-#: The columns of an imported log beyond the fields of the standard, where the source knows them: what the site calls
-#: the job, its Unix group (``group_id`` being the account), GPUs, and seconds suspended.
+#: Columns of an imported log in addition to the standard's fields, if the source has them: the site's job id, its
+#: Unix group (``group_id`` is the account), GPUs, suspended time in seconds, licences of all products, memory of the
+#: whole job in MB, and those of `swflow.jobs.table.ELIGIBILITY_COLUMNS`.
 EXTRA_COLUMNS: dict[str, pl.DataType] = {
     "site_job_id": pl.String(),
     "unix_group_id": pl.Int64(),
     "gpus": pl.Int64(),
     "suspended_time": pl.Float64(),
+    "licences": pl.Int64(),
+    "memory": pl.Int64(),
+    "array_id": pl.Int64(),
+    "array_limit": pl.Int64(),
+    "depends_on": pl.List(pl.Int64()),
 }
 
-#: Columns of names in records, and what they become.
+#: Columns with names in records, and the corresponding columns of numbers.
 _NAMED = {
     "user": "user_id",
     "group": "group_id",
@@ -63,14 +79,21 @@ _NAMED = {
     "partition": "partition_id",
 }
 
-#: Where the key of `anonymized` is kept if no other file is named.
+#: Notes on jobs that need more than processors and time.
+GPUS, LICENCES, RESERVATIONS = "jobs with GPUs", "jobs with licences", "jobs in advance reservations"
+
+#: Notes on dependencies.
+DEPENDENCIES = "jobs that depend on others"
+NOT_MODELLED = "dependencies that are not modelled (after, singleton, alternatives with ?; left out)"
+
+#: Default file of the key of `anonymized`.
 DEFAULT_KEY = Path("~/.config/swflow/anonymize.key")
 
 
 @dataclass
 class Tally:
     """
-    What an importer counted: records left out, and what was noteworthy in others.
+    Counts of an importer: records left out, and notes on others.
 
     Parameters
     ----------
@@ -82,17 +105,17 @@ class Tally:
     notes: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def drop(self, records: pl.DataFrame, reason: str, where: pl.Expr) -> pl.DataFrame:
-        """Leave records out, counted under a reason."""
+        """Leave records out and count them under a reason."""
         chosen = _chosen(records, where)
         self._count(self.removed, reason, records.filter(chosen)["line"])
         return records.filter(~chosen)
 
     def note(self, records: pl.DataFrame, reason: str, where: pl.Expr) -> None:
-        """Count records that are kept."""
+        """Count records under a note, and keep them."""
         self._count(self.notes, reason, records.filter(_chosen(records, where))["line"])
 
     def add(self, reason: str, count: int, line: int, *, removed: bool = False) -> None:
-        """Count records that are in no table."""
+        """Count records that are not in a table."""
         if count:
             counts = self.removed if removed else self.notes
             before, first = counts.get(reason, (0, line))
@@ -104,25 +127,27 @@ class Tally:
 
 
 def _chosen(records: pl.DataFrame, where: pl.Expr) -> pl.Series:
-    """Return which records an expression chooses; one value a record also where the expression is a constant."""
+    """Return which records an expression selects, with one value per record also for a constant expression."""
     return records.select(where.fill_null(False) & pl.col("line").is_not_null()).to_series()
 
 
 @dataclass(frozen=True)
 class Site:
     """
-    What the user says of the machine whose records are imported.
+    The machine whose records are imported, as the user states it.
 
     Parameters
     ----------
     processors, nodes : int, optional
-        The machine; by default as many processors as were ever busy at once.
+        The machine; by default the peak number of busy processors, marked as a guess.
     time_zone : str
-        Of the clock in the records, such as ``Europe/Stockholm``.
+        Time zone of the records, such as ``Europe/Stockholm``.
     cluster : str, optional
-        Which one, if the records are of several.
+        The cluster to import, if the records belong to several.
     key : bytes, optional
-        With it, names become keyed hashes, and what the site calls its jobs is left out.
+        If given, names become keyed hashes, and the site's job ids are dropped.
+    partitions : mapping
+        Partition to its processors; by default its peak number of busy processors.
     """
 
     processors: int | None = None
@@ -130,67 +155,71 @@ class Site:
     time_zone: str = "UTC"
     cluster: str | None = None
     key: bytes | None = None
+    partitions: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, value in (("--processors", self.processors), ("--nodes", self.nodes)):
             if value is not None and value < 1:
-                raise SwflowError(f"{name}: must be at least 1, not {value}")
+                raise SwflowError(f"{name}: {value}; expected at least 1")
         try:
             zoneinfo.ZoneInfo(self.time_zone)
         except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
             raise SwflowError(
-                f"--timezone: {self.time_zone!r} is no time zone; give a name such as Europe/Stockholm or UTC"
+                f"--timezone: {self.time_zone!r} is not a time zone; expected a name such as Europe/Stockholm or UTC"
             ) from None
 
 
 @dataclass(frozen=True)
 class ImportedLog:
     """
-    An imported log, ready to be written.
+    An imported log.
 
     Parameters
     ----------
     fields : polars.DataFrame
-        The columns of `swflow.jobs.SWF_FIELDS` and of `EXTRA_COLUMNS` as far as known, by (submit time, line).
+        The columns of `swflow.jobs.table.SWF_FIELDS` and of `EXTRA_COLUMNS`, if known, sorted by (submit time, line).
     header : dict
-        As of a log in the Standard Workload Format, with names.
+        The header, as in the Standard Workload Format, with names.
     history : tuple of dict
-        One entry: what was read, kept, removed and noted.
+        One entry: numbers of read, kept, removed and noted records.
     tally : Tally
-        The same with the lines where each reason occurred first.
+        The same counts, with the first line of each reason.
+    partitions : list of Partition
+        The partitions of the site with their sizes, as in the header.
     """
 
     fields: pl.DataFrame
     header: dict[str, list[str]]
     history: tuple[dict[str, Any], ...]
     tally: Tally
+    partitions: list[Partition]
 
 
 def make_log(
     records: pl.DataFrame, tally: Tally, site: Site, *, source: str, form: str, computer: str | None = None
 ) -> ImportedLog:
     """
-    Make a log of records.
+    Return the log of a table of records.
 
-    Jobs are numbered from 1 by (submit time, line), users and the like in the order of their first job.
+    Jobs are numbered from 1 by (submit time, line); users, groups, queues and partitions by their first job.
 
     Parameters
     ----------
     records : polars.DataFrame
-        The columns of `RECORD_COLUMNS`, as far as known.
+        The columns of `RECORD_COLUMNS`, if known.
     tally : Tally
-        What was counted so far; more is counted here.
+        The counts so far; this function adds to them.
     site : Site
         The machine.
     source, form : str
-        The file, for errors, and what it is, such as ``sacct``.
+        The file, for error messages, and its format, such as ``sacct``.
     computer : str, optional
         The machine's name.
 
     Raises
     ------
     SwflowError
-        If no record is left.
+        If no record remains.
     """
     read = records.height + sum(count for count, _ in tally.removed.values())
     missing = [pl.lit(None, dtype).alias(name) for name, dtype in RECORD_COLUMNS.items() if name not in records.columns]
@@ -198,12 +227,11 @@ def make_log(
     records = tally.drop(records, "no submit time", pl.col("submit").is_null())
     if records.is_empty():
         reasons = ", ".join(f"{count:,} {reason} (line {line})" for reason, (count, line) in tally.removed.items())
-        raise SwflowError(f"{source}: no job can be used of {read:,} records; {reasons or 'there is none'}")
+        raise SwflowError(f"{source}: none of {read:,} records is a valid job; {reasons or 'the file has none'}")
     tally.note(records, "started before it was submitted", pl.col("start") < pl.col("submit"))
     records = records.sort("submit", "line", maintain_order=True)
     began = int(np.floor(records["submit"].min()))  # type: ignore[arg-type]
-    peak = busiest(records)
-    header = _header(records, site, peak, began, form, computer)
+    header = _header(records, site, began, form, computer)
     columns: dict[str, pl.Expr | pl.Series] = {
         "job_id": pl.int_range(1, pl.len() + 1),
         "submit_time": pl.col("submit") - began,
@@ -214,18 +242,27 @@ def make_log(
         ids, names = numbered(records[name])
         columns[column] = ids
         if names:
-            shown = [anonymized(text, column, site.key) for text in names]
-            header[NAME_KEYS[column]] = [f"{number} {text}" for number, text in enumerate(shown, 1)]
+            header[NAME_KEYS[column]] = _lines([anonymized(text, column, site.key) for text in names])
+    columns["array_id"] = numbered(records["array"])[0]
+    columns["depends_on"] = _predecessors(records, tally)
     table = records.with_columns(**columns)
+    # Arrays without a limit start as other jobs do.
+    unlimited = {"array_id"} if table["array_limit"].null_count() == table.height else set()
     extra = [
         name
         for name in EXTRA_COLUMNS
-        if table[name].null_count() < table.height and not (site.key and name == "site_job_id")
+        if name not in unlimited
+        and table[name].null_count() < table.height
+        and not (site.key and name == "site_job_id")
     ]
     fields = table.select(
         (pl.col(name) if name in table.columns else pl.lit(None)).cast(dtype).alias(name)
         for name, dtype in (SWF_FIELDS | {name: EXTRA_COLUMNS[name] for name in extra}).items()
     )
+    # Sizes keep the site's names of partitions, even if the log has hashes instead.
+    plain = header | {NAME_KEYS["partition_id"]: _lines(numbered(records["partition"])[1])}
+    partitions = partitions_of(fields, plain, site.partitions)
+    header = with_sizes(_with_machine(header, fields, site, partitions), partitions)
     entry = {
         "stage": "import",
         "format": form,
@@ -234,12 +271,44 @@ def make_log(
         "removed": {reason: count for reason, (count, _) in tally.removed.items()},
         "notes": {reason: count for reason, (count, _) in tally.notes.items()},
     }
-    return ImportedLog(fields, header, (entry,), tally)
+    return ImportedLog(fields, header, (entry,), tally, partitions)
 
 
-def _header(
-    records: pl.DataFrame, site: Site, peak: int, began: int, form: str, computer: str | None
-) -> dict[str, list[str]]:
+def _predecessors(records: pl.DataFrame, tally: Tally) -> pl.Series:
+    """
+    Return the job ids of each record's predecessors, by the site's ids; a rerun job counts by its last run.
+
+    Predecessors that are not among the records had ended before the log begins, or are unknown: they are left out.
+    """
+    if records["depends_on"].null_count() == records.height:
+        return pl.Series([None] * records.height, dtype=pl.List(pl.Int64()))
+    jobs = records.select("site_job_id", "array", job_id=pl.int_range(1, pl.len() + 1))
+    tasks = jobs.filter(pl.col("array").is_not_null()).select(
+        wanted=pl.col("array") + "_*", job_id=pl.col("job_id").max().over("site_job_id")
+    )
+    known = pl.concat([jobs.group_by(wanted="site_job_id").agg(pl.col("job_id").max()), tasks]).unique()
+    wanted = (
+        records.select("line", job=pl.int_range(1, pl.len() + 1), wanted="depends_on")
+        .filter(pl.col("wanted").list.len() > 0)
+        .explode("wanted")
+        .join(known, on="wanted", how="left")
+    )
+    tally.note(wanted, "dependencies on jobs that are not in the log (left out)", pl.col("job_id").is_null())
+    found = (
+        wanted.filter(pl.col("job_id").is_not_null() & (pl.col("job_id") != pl.col("job")))
+        .group_by("job")
+        .agg(pl.col("job_id").unique().sort())
+    )
+    jobs = jobs.select(job="job_id").join(found, on="job", how="left", maintain_order="left")
+    return jobs["job_id"].alias("depends_on")
+
+
+def _lines(names: Sequence[str]) -> list[str]:
+    """Return the header's lines for names numbered from 1."""
+    return [f"{number} {text}" for number, text in enumerate(names, 1)]
+
+
+def _header(records: pl.DataFrame, site: Site, began: int, form: str, computer: str | None) -> dict[str, list[str]]:
     header = {"Version": ["2.2"]}
     if computer:
         header["Computer"] = [anonymized(computer, "computer", site.key)]
@@ -250,29 +319,28 @@ def _header(
     header["StartTime"] = [datetime.fromtimestamp(began, UTC).strftime("%a %b %d %H:%M:%S %Z %Y")]
     if site.nodes:
         header["MaxNodes"] = [str(site.nodes)]
-    header["MaxProcs"] = [str(site.processors or peak)]
-    if site.processors is None:
-        header["Note"] = ["MaxProcs is the number of processors that were ever busy at once; the machine may be larger"]
     return header
 
 
-def busiest(records: pl.DataFrame) -> int:
-    """Return how many processors were busy at once at most, by the recorded times; at least the widest job."""
-    processors = pl.coalesce("allocated_processors", "requested_processors")
-    table = records.select("start", end=pl.col("start") + pl.col("run_time"), processors=processors)
-    widest = table["processors"].max() or 1
-    ran = table.filter((pl.col("end") > pl.col("start")) & (pl.col("processors") > 0))
-    if ran.is_empty():
-        return int(widest)  # type: ignore[arg-type]
-    times = np.concatenate([ran["start"].to_numpy(), ran["end"].to_numpy()])
-    changes = np.concatenate([ran["processors"].to_numpy(), -ran["processors"].to_numpy()])
-    order = np.lexsort((changes, times))  # who ends makes room for who starts at that moment
-    return max(int(np.cumsum(changes[order]).max()), int(widest))  # type: ignore[arg-type]
+def _with_machine(
+    header: dict[str, list[str]], fields: pl.DataFrame, site: Site, partitions: Sequence[Partition]
+) -> dict[str, list[str]]:
+    """Add the machine's size: the stated one, else the sum of stated partitions, else a guess marked as such."""
+    header = dict(header)
+    if site.processors is not None:
+        header["MaxProcs"] = [str(site.processors)]
+    elif partitions and not any(one.is_guessed for one in partitions):
+        header["MaxProcs"] = [str(sum(one.processors for one in partitions))]
+    else:
+        processors = pl.coalesce("allocated_processors", "requested_processors")
+        peak = busiest(fields.with_columns(processors=processors))
+        header["MaxProcs"], header["Note"] = [str(peak)], [GUESSED_MACHINE]
+    return header
 
 
 def numbered(names: pl.Series) -> tuple[pl.Series, list[str]]:
     """
-    Give names numbers from 1, in the order in which they occur first; empty ones are unknown.
+    Assign numbers from 1 to names in the order of their first occurrence; empty names are unknown.
 
     Examples
     --------
@@ -293,8 +361,8 @@ def anonymized(name: str, kind: str, key: bytes | None) -> str:
     """
     Return a name, or a hash of it if there is a key.
 
-    The hash is HMAC-SHA256 of kind and name, cut to 12 hexadecimal digits: without the key nobody can try names, and
-    two sites with two keys give one person two hashes.
+    The hash is HMAC-SHA256 of kind and name, cut to 12 hexadecimal digits: testing names requires the key, and
+    two sites with different keys give one person different hashes.
     """
     if key is None:
         return name
@@ -303,7 +371,7 @@ def anonymized(name: str, kind: str, key: bytes | None) -> str:
 
 def read_key(path: str | os.PathLike[str] | None) -> tuple[bytes, Path, bool]:
     """
-    Read the key for hashing names; one that is missing is drawn and kept, for its owner's eyes only.
+    Read the key for hashing names; a missing key is drawn and stored, readable by its owner only.
 
     Parameters
     ----------
@@ -313,7 +381,7 @@ def read_key(path: str | os.PathLike[str] | None) -> tuple[bytes, Path, bool]:
     Returns
     -------
     bytes, pathlib.Path, bool
-        The key, where it is, and whether it was made now.
+        The key, its file, and whether it was drawn now.
 
     Raises
     ------
@@ -331,25 +399,25 @@ def read_key(path: str | os.PathLike[str] | None) -> tuple[bytes, Path, bool]:
     except OSError as error:
         raise SwflowError(f"{path}: the key cannot be read or written ({error.strerror}); name a file: --key") from None
     if len(key) < 16:
-        raise SwflowError(f"{path}: a key has at least 16 characters; delete the file, and a key is drawn")
+        raise SwflowError(f"{path}: must have at least 16 characters; delete the file to create a new key")
     return key, path, False
 
 
 def unix_seconds(times: pl.Series, time_zone: str) -> tuple[pl.Series, pl.Series]:
     """
-    Return Unix times of a site's clock: as the earlier and as the later of the two that an hour set back may mean.
+    Return Unix times of local times: the earlier and the later one, which differ in the hour that a clock repeats.
 
     Parameters
     ----------
     times : polars.Series of Datetime
-        Without a zone.
+        Local times without a zone.
     time_zone : str
-        The clock's zone.
+        The time zone.
 
     Returns
     -------
     tuple of two float64 Series
-        Null where the clock never showed such a time (an hour that was skipped).
+        Null for local times that do not exist (a skipped hour).
 
     Examples
     --------

@@ -11,18 +11,29 @@ from typing import Any
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.importers.jobcomp import is_jobcomp, read_jobcomp
-from swflow.importers.lines import Check, matches, read_records, read_text
-from swflow.importers.records import ImportedLog, Site, Tally, make_log, unix_seconds
-from swflow.importers.slurm import STATES, kilobytes, resource, seconds, state
+from swflow.log.importers.jobcomp import is_jobcomp, read_jobcomp
+from swflow.log.importers.lines import Check, matches, read_records, read_text
+from swflow.log.importers.records import (
+    DEPENDENCIES,
+    GPUS,
+    LICENCES,
+    NOT_MODELLED,
+    RESERVATIONS,
+    ImportedLog,
+    Site,
+    Tally,
+    make_log,
+    unix_seconds,
+)
+from swflow.log.importers.slurm import STATES, kilobytes, licences, predecessors, resource, seconds, state
 
 #: The columns that the documentation recommends.
 RECOMMENDED = (
     "JobID,Cluster,User,Group,Account,Partition,QOS,JobName,State,Submit,Start,End,Elapsed,Suspended,Timelimit,"
-    "ReqCPUS,AllocCPUS,NNodes,ReqMem,AllocTRES,TotalCPU,MaxRSS,NTasks"
+    "ReqCPUS,AllocCPUS,NNodes,ReqMem,AllocTRES,ReqTRES,TotalCPU,MaxRSS,NTasks,SubmitLine"
 )
 
-#: What is used of sacct's columns, in lower case, and other names of the same.
+#: The columns of sacct that are used, in lower case, with their other names.
 _USED: dict[str, tuple[str, ...]] = {
     "jobid": (),
     "cluster": (),
@@ -53,9 +64,15 @@ _USED: dict[str, tuple[str, ...]] = {
     "maxrss": (),
     "averss": (),
     "ntasks": (),
+    "licenses": (),
+    "reservation": (),
+    "submitline": (),
 }
 
-#: Columns that hold what users typed: separators and line breaks may be in them.
+#: All names of used columns.
+_COLUMN_NAMES = {"jobidraw", *_USED, *(other for others in _USED.values() for other in others)}
+
+#: Columns with free text of users, which may contain separators and line breaks.
 _FREE = (
     "jobname", "submitline", "comment", "admincomment", "systemcomment", "workdir", "constraints", "reason",
     "container", "extra", "stdin", "stdout", "stderr", "licenses", "reservation",
@@ -90,7 +107,7 @@ _CHECKS: dict[str, Check] = {
 
 
 def is_accounting(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file is what ``sacct -P`` or ``sacct --json`` printed, or jobcomp/filetxt wrote."""
+    """Return whether a file is the output of ``sacct -P``, ``sacct --json`` or jobcomp/filetxt."""
     try:
         with Path(path).open("rb") as file:
             begin = file.read(1 << 16)
@@ -99,8 +116,15 @@ def is_accounting(path: str | os.PathLike[str]) -> bool:
     if begin[:2] == b"\x1f\x8b":
         begin = zlib.decompressobj(31).decompress(begin)
     begin = begin.removeprefix(b"\xef\xbb\xbf").lstrip()
-    names = begin.partition(b"\n")[0].strip().lower().split(b"|")
-    return begin[:1] == b"{" or is_jobcomp(begin) or {b"jobid", b"submit"} <= set(names)
+    return begin[:1] == b"{" or is_jobcomp(begin) or _is_header(begin.partition(b"\n")[0])
+
+
+def _is_header(line: bytes) -> bool:
+    """Return whether a line names columns of sacct; the first line of a log has numbers or a ``;``."""
+    if line.startswith(b";"):
+        return False
+    names = re.split(r"[|,;:\s]+", line.decode("utf-8", "replace").strip().lower())
+    return "jobid" in names or len(_COLUMN_NAMES.intersection(names)) >= 2
 
 
 def import_sacct(
@@ -113,26 +137,26 @@ def import_sacct(
     cpus_per_processor: int = 1,
 ) -> ImportedLog:
     """
-    Import what ``sacct -P`` or ``sacct --json`` printed, or jobcomp/filetxt wrote.
+    Import the output of ``sacct -P``, ``sacct --json`` or jobcomp/filetxt.
 
-    One row of the log is one run of a job: steps are not jobs, tasks of an array are, the components of a
-    heterogeneous job are one job, and every run of a requeued job (``sacct -D``) is one, submitted again when the run
-    before it ended. Jobs that never started have a run time of 0; jobs that have not ended are left out.
+    Each row of the log is one run of a job. Steps are not jobs; tasks of an array are jobs. The components of a
+    heterogeneous job are one job. Every run of a requeued job (``sacct -D``) is one job, submitted when the previous
+    run ended. Jobs that never started have a run time of 0; jobs that have not ended are dropped.
 
     Parameters
     ----------
     path : str
         The file, plain or gzipped.
     site : Site
-        What the user says of the machine.
+        The machine.
     columns : str, optional
         The columns, separated by commas, if the file has no header.
     delimiter : str
-        As given to ``sacct --delimiter``: one character.
+        The character passed to ``sacct --delimiter``.
     partition_limits : mapping, optional
-        Partition to the time limit of its jobs whose limit is the partition's.
+        Partition to its time limit, for jobs with the limit ``Partition_Limit``.
     cpus_per_processor : int
-        Slurm's CPUs that are one processor of the log: 2 where each core counts as two threads.
+        Number of Slurm's CPUs that are one processor of the log: 2 if each core counts as two threads.
 
     Returns
     -------
@@ -141,10 +165,10 @@ def import_sacct(
     Raises
     ------
     SwflowError
-        If the file cannot be read, or no job of it can be used.
+        If the file cannot be read, or has no valid job.
     """
     if cpus_per_processor < 1:
-        raise SwflowError(f"--cpus-per-processor: must be at least 1, not {cpus_per_processor}")
+        raise SwflowError(f"--cpus-per-processor: {cpus_per_processor}; expected at least 1")
     limits = {name: _limit(text, name) for name, text in (partition_limits or {}).items()}
     text, tally = read_text(path), Tally()
     if text.lstrip()[:1] == b"{":
@@ -167,7 +191,7 @@ def import_sacct(
 def _limit(text: str, name: str) -> float:
     value = pl.DataFrame({"text": [text]}).select(seconds(pl.col("text"))).item()
     if value is None:
-        raise SwflowError(f"--partition-limit: {name}={text!r} is no time limit, such as main=2-00:00:00")
+        raise SwflowError(f"--partition-limit: {name}={text!r} is not a time limit; expected such as main=2-00:00:00")
     return value
 
 
@@ -175,9 +199,9 @@ def _limit(text: str, name: str) -> float:
 
 
 def _text_jobs(text: bytes, path: str, site: Site, columns: str | None, delimiter: str, tally: Tally) -> pl.DataFrame:
-    """Read the text of ``sacct -P``; return allocations, with what their steps used."""
+    """Return the allocations in the text of ``sacct -P``, with the memory of their steps."""
     if len(delimiter) != 1:
-        raise SwflowError(f"--delimiter: must be one character, not {delimiter!r}")
+        raise SwflowError(f"--delimiter: {delimiter!r}; expected one character")
     names, body, first_line = _header_of(text, path, columns, delimiter)
     header_line = None if columns else text[: text.find(b"\n")]
     if header_line:
@@ -193,7 +217,7 @@ def _text_jobs(text: bytes, path: str, site: Site, columns: str | None, delimite
 
 
 def _jobs_of(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
-    """Return the allocations among records of text, typed, with what their steps used."""
+    """Return the typed allocations among records of text, with the memory of their steps."""
     table = table.with_columns(pl.lit("").alias(used) for used in _USED if used not in table.columns)
     table = _identified(table, tally)
     steps = table.filter(pl.col("step").is_not_null())
@@ -213,7 +237,7 @@ def _header_of(text: bytes, path: str, columns: str | None, delimiter: str) -> t
     if "jobid" in names:
         return names, body, 2
     if b"JobID" in line and (not body or set(body.split(b"\n", 1)[0].strip()) <= set(b"- ")):
-        raise SwflowError(f"{path}:1: columns of fixed width, which cut their content; print it with: sacct -P")
+        raise SwflowError(f"{path}:1: columns of fixed width with truncated content; print it with: sacct -P")
     if not text.strip():
         raise SwflowError(f"{path}: empty; print it with: sacct -a -P --format={RECOMMENDED}")
     raise SwflowError(
@@ -223,7 +247,7 @@ def _header_of(text: bytes, path: str, columns: str | None, delimiter: str) -> t
 
 
 def _without_headers(body: bytes, header: bytes, first_line: int, tally: Tally) -> bytes:
-    """Blank out headers within the text: files were put one after another."""
+    """Blank out repeated headers, as of concatenated files."""
     if b"\n" + header + b"\n" not in b"\n" + body:
         return body
     lines = body.split(b"\n")
@@ -251,7 +275,7 @@ def _require(path: str, names: Sequence[str], wanted: Mapping[str, str | None]) 
         raise SwflowError(f"{path}:1: no column {', '.join(missing)}; run sacct -P --format={RECOMMENDED}")
     twice = {name for name in names if name and names.count(name) > 1}
     if twice:
-        raise SwflowError(f"{path}:1: column {sorted(twice)[0]!r} is there twice; name each column once")
+        raise SwflowError(f"{path}:1: column {sorted(twice)[0]!r} is a duplicate; name each column once")
 
 
 def _identified(table: pl.DataFrame, tally: Tally) -> pl.DataFrame:
@@ -269,13 +293,13 @@ def _identified(table: pl.DataFrame, tally: Tally) -> pl.DataFrame:
 
 
 def _filled(name: str) -> pl.Expr:
-    """Return a text, null where it says nothing."""
+    """Return a text; placeholders such as Unknown become null."""
     text = pl.col(name).str.strip_chars()
     return pl.when(~text.is_in(["", "Unknown", "None", "N/A", "INVALID", "(null)"])).then(text).alias(name)
 
 
 def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
-    """Turn the text of allocations into numbers: times, spans, processors, memory."""
+    """Convert the text of allocations to numbers: times, spans, processors, memory."""
     processors = {
         name: pl.coalesce(
             pl.col(column).cast(pl.Int64, strict=False),
@@ -285,6 +309,7 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
     }
     limit = pl.coalesce(_filled("timelimit"), _filled("timelimitraw"))
     gpus = [resource(pl.col(name), "gres/gpu").cast(pl.Int64, strict=False) for name in ("alloctres", "reqtres")]
+    megabytes = [kilobytes(resource(pl.col(name), "mem"), unit="M") / 1024 for name in ("alloctres", "reqtres")]
     table = table.with_columns(
         **{name: pl.when(value > 0).then(value) for name, value in processors.items()},
         nodes=pl.col("allocnodes").cast(pl.Int64, strict=False),
@@ -292,6 +317,11 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
         state=state(pl.col("state")),
         elapsed=pl.coalesce(pl.col("elapsedraw").cast(pl.Float64, strict=False), seconds(pl.col("elapsed"))),
         suspended_time=seconds(pl.col("suspended")),
+        licensed=_filled("licenses").is_not_null() | pl.col("alloctres").str.contains(r"(^|,)license/"),
+        licences=pl.coalesce(licences(pl.col("alloctres")), licences(pl.col("reqtres")), licences(_filled("licenses"))),
+        memory=pl.coalesce(megabytes),
+        submitted=_filled("submitline"),
+        reserved=_filled("reservation").is_not_null(),
         limit=seconds(limit),
         limit_kind=limit.str.to_lowercase().replace_strict(
             {"unlimited": "unlimited", "partition_limit": "partition"}, default=None, return_dtype=pl.String
@@ -314,12 +344,15 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
         .then(amount * pl.col("nodes") / processors_of)
         .otherwise(amount / processors_of)
     )
-    table = table.with_columns(requested_memory=pl.when(per_processor > 0).then(per_processor))
+    table = table.with_columns(
+        requested_memory=pl.when(per_processor > 0).then(per_processor),
+        memory=pl.coalesce("memory", pl.when(per_processor > 0).then(per_processor * processors_of / 1024)),
+    )
     return _timed(table, site, tally)
 
 
 def _timed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
-    """Turn the clock's times into Unix seconds; of an hour that the clock showed twice, the one that fits Elapsed."""
+    """Convert local times to Unix seconds; in an hour that the clock repeats, choose the time that fits Elapsed."""
     times: dict[str, pl.Series] = {}
     for name in ("submit", "start", "end"):
         text = table.select(_filled(name)).to_series()
@@ -335,7 +368,7 @@ def _timed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
         times[f"{name}_odd"] = (text.is_not_null() & times[f"{name}_0"].is_null()).alias(f"{name}_odd")
     table = table.drop("submit", "start", "end").with_columns(list(times.values()))
     for name in ("submit", "start", "end"):
-        table = tally.drop(table, f"{name} that is no time of {site.time_zone}", pl.col(f"{name}_odd"))
+        table = tally.drop(table, f"{name} that does not exist in {site.time_zone}", pl.col(f"{name}_odd"))
     twofold = pl.any_horizontal(pl.col(f"{name}_0") != pl.col(f"{name}_1") for name in ("submit", "start", "end"))
     tally.note(table, "times of an hour that the clock showed twice", twofold)
     span = pl.col("elapsed").fill_null(0) + pl.col("suspended_time").fill_null(0)
@@ -353,7 +386,7 @@ def _timed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
 
 
 def _used_by_steps(steps: pl.DataFrame) -> pl.DataFrame:
-    """Return the most memory that a step of each job used in all its tasks, in KB."""
+    """Return the memory of the step of each job that used most, over all tasks, KB."""
     each = pl.coalesce(kilobytes(pl.col("averss"), unit=""), kilobytes(pl.col("maxrss"), unit=""))
     tasks = pl.col("ntasks").cast(pl.Int64, strict=False).fill_null(1)
     return (
@@ -367,15 +400,15 @@ def _used_by_steps(steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def _json_jobs(text: bytes, path: str, tally: Tally) -> pl.DataFrame:
-    """Read the jobs of ``sacct --json``, whatever the version of its data parser."""
+    """Read the jobs of ``sacct --json``, for all versions of its data parser."""
     try:
         content = json.loads(text)
     except ValueError as error:
         where = f":{error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
-        raise SwflowError(f"{path}{where}: no valid JSON ({error}); run sacct --json again") from None
+        raise SwflowError(f"{path}{where}: invalid JSON ({error}); run sacct --json again") from None
     jobs = content.get("jobs") if isinstance(content, dict) else None
     if not isinstance(jobs, list):
-        raise SwflowError(f"{path}: JSON without a list 'jobs'; it must be what sacct --json printed")
+        raise SwflowError(f"{path}: JSON without a list 'jobs'; expected the output of sacct --json")
     rows = []
     for place, job in enumerate(jobs, 1):
         try:
@@ -385,7 +418,7 @@ def _json_jobs(text: bytes, path: str, tally: Tally) -> pl.DataFrame:
                 f"job without {error}" if isinstance(error, KeyError) else "malformed job", 1, place, removed=True
             )
     if not rows:
-        raise SwflowError(f"{path}: no job in it that can be read of {len(jobs)}; nothing to import")
+        raise SwflowError(f"{path}: none of {len(jobs)} jobs is valid; nothing to import")
     table = pl.DataFrame(rows, _JSON_COLUMNS, orient="row")
     tally.add("steps, which are not jobs", int(table["steps"].sum()), 1)
     return table
@@ -398,6 +431,8 @@ _JSON_COLUMNS: dict[str, Any] = {
     "elapsed": pl.Float64, "suspended_time": pl.Float64, "limit": pl.Float64, "limit_kind": pl.String,
     "allocated": pl.Int64, "requested": pl.Int64, "nodes": pl.Int64, "requested_memory": pl.Float64,
     "step_memory": pl.Float64, "cpu_time": pl.Float64, "gpus": pl.Int64, "steps": pl.Int64,
+    "licensed": pl.Boolean, "reserved": pl.Boolean, "licences": pl.Int64, "memory": pl.Float64,
+    "submitted": pl.String, "limit_of_array": pl.Int64,
 }  # fmt: skip
 
 
@@ -452,11 +487,18 @@ def _json_job(job: Mapping[str, Any], place: int) -> dict[str, Any]:
         "cpu_time": _cpu_time(time.get("total")),
         "gpus": allocated.get("gres/gpu", requested.get("gres/gpu")),
         "steps": len(steps),
+        "memory": _megabytes(allocated.get("mem") or requested.get("mem"), per_processor, cpus),
+        "licences": sum(count for name, count in (allocated or requested).items() if name.startswith("license/"))
+        or _count_licences(job.get("licenses")),
+        "submitted": job.get("submit_line") or None,
+        "limit_of_array": _number(((array.get("limits") or {}).get("max") or {}).get("running", {}).get("tasks")),
+        "licensed": bool(job.get("licenses")) or any(name.startswith("license/") for name in allocated),
+        "reserved": bool((job.get("reservation") or {}).get("name")),
     }
 
 
 def _number(value: Any) -> int | None:
-    """Return a number that may come as {set, infinite, number}; None if it is not set."""
+    """Return a number that can be a mapping {set, infinite, number}; None if it is not set."""
     if isinstance(value, Mapping):
         value = value.get("number") if value.get("set") and not value.get("infinite") else None
     return None if value is None or isinstance(value, str) else int(value)
@@ -468,12 +510,12 @@ def _real(value: Any) -> float | None:
 
 
 def _moment(value: Any) -> float | None:
-    """Return a Unix time; 0 is how Slurm says that it is not known."""
+    """Return a Unix time; Slurm writes 0 for an unknown time."""
     return _real(value) or None
 
 
 def _tres(entries: Any) -> dict[str, int]:
-    """Return trackable resources by name, GPUs of all kinds as ``gres/gpu``."""
+    """Return trackable resources by name, with GPUs of all types as ``gres/gpu``."""
     found: dict[str, int] = {}
     for entry in entries or ():
         name = entry["type"] + (f"/{entry['name'].partition(':')[0]}" if entry.get("name") else "")
@@ -484,6 +526,20 @@ def _tres(entries: Any) -> dict[str, int]:
     return {name: count for name, count in found.items() if count > 0}
 
 
+def _megabytes(total: int | None, per_processor: float | None, cpus: int | None) -> float | None:
+    """Return the memory of a job in MB, from its trackable resources or from its request."""
+    if total:
+        return float(total)
+    return per_processor * cpus if per_processor and cpus else None
+
+
+def _count_licences(text: Any) -> int | None:
+    """Return the number of licences in a list such as ``matlab:2,ansys``."""
+    if not isinstance(text, str) or not text.strip():
+        return None
+    return int(pl.select(licences(pl.lit(text))).item())
+
+
 def _cpu_time(value: Any) -> float | None:
     if isinstance(value, Mapping) and "seconds" in value:
         return float(value["seconds"]) + float(value.get("microseconds") or 0) / 1e6
@@ -491,7 +547,7 @@ def _cpu_time(value: Any) -> float | None:
 
 
 def _step_memory(step: Mapping[str, Any]) -> float | None:
-    """Return the memory of all tasks of a step, KB."""
+    """Return the memory of all tasks of a step, in KB."""
     requested = ((step.get("tres") or {}).get("requested") or {}) if isinstance(step, Mapping) else {}
     total = [_tres(requested.get("total")).get("mem"), _tres(requested.get("max")).get("mem")]
     bytes_used = next((value for value in total if value), None)
@@ -514,19 +570,22 @@ def _of_one_cluster(jobs: pl.DataFrame, site: Site, path: str, tally: Tally) -> 
 
 
 def _records(jobs: pl.DataFrame, tally: Tally, limits: Mapping[str, float], cpus: int) -> pl.DataFrame:
-    """Turn allocations into records: those that ended, each run once, components together."""
+    """Return the records of ended allocations: each run once, components together."""
     jobs = _once(_ended(jobs, tally), tally)
     jobs = _components_together(jobs, tally)
     jobs = _limited(jobs, tally, limits)
     tally.note(jobs, "tasks of arrays", pl.col("task").is_not_null())
-    tally.note(jobs, "jobs with GPUs", pl.col("gpus") > 0)
+    tally.note(jobs, GPUS, pl.col("gpus") > 0)
+    tally.note(jobs, LICENCES, pl.col("licensed"))
+    jobs = _with_submission(jobs, tally)
+    tally.note(jobs, RESERVATIONS, pl.col("reserved"))
     tally.note(jobs, "suspended for a while", pl.col("suspended_time") > 0)
     span = pl.col("end") - pl.col("start") - pl.col("suspended_time").fill_null(0)
     differs = (span - pl.col("elapsed")).abs() > 2
     by_an_hour = ((span - pl.col("elapsed")).abs() - 3600).abs() <= 2
     tally.note(jobs, "End - Start differs from Elapsed by an hour (give --timezone)", differs & by_an_hour)
     tally.note(jobs, "End - Start differs from Elapsed", differs & ~by_an_hour)
-    # A job that was cancelled while it waited has the time of that as its start, and CPUs that it never had.
+    # A job that was cancelled in the queue has the time of the cancellation as its start, and CPUs that it never had.
     at_once = (pl.col("state") == "CANCELLED") & (pl.coalesce("elapsed", span) == 0)
     started = pl.col("start").is_not_null() & ~at_once
     tally.note(jobs, "never started (kept, with a run time of 0)", ~started)
@@ -546,10 +605,12 @@ def _records(jobs: pl.DataFrame, tally: Tally, limits: Mapping[str, float], cpus
     }
     unknown = [name for name in jobs["state"].drop_nulls().unique(maintain_order=True) if name not in STATES]
     for name in unknown:
-        tally.note(jobs, f"state {name!r}, which Slurm does not know", pl.col("state") == name)
+        tally.note(jobs, f"unknown state {name!r}", pl.col("state") == name)
     return jobs.select(
         "line", "submit", "start", "end", "run_time", "suspended_time", "unix_group", "queue", "partition",
-        "executable", "nodes", "gpus",
+        "executable", "nodes", "gpus", "array", "array_limit", "depends_on",
+        licences=pl.when(pl.col("licences") > 0).then("licences"),
+        memory=pl.col("memory").ceil().cast(pl.Int64),
         site_job_id=pl.col("jobid"),
         allocated_processors=count["allocated"],
         requested_processors=count["requested"],
@@ -563,8 +624,40 @@ def _records(jobs: pl.DataFrame, tally: Tally, limits: Mapping[str, float], cpus
     ).with_columns(unix_group=pl.when(jobs["account"].null_count() < jobs.height).then("unix_group"))  # fmt: skip
 
 
+def _with_submission(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
+    """Add the job array of each task, the most tasks of it that run at once, and the dependencies of each job."""
+    limit = pl.col("submitted").str.extract(r"(?:--array[= ]|-a *)\S*?%(\d+)", 1).cast(pl.Int64)
+    if "limit_of_array" in jobs.columns:
+        limit = pl.coalesce(pl.when(pl.col("limit_of_array") > 0).then("limit_of_array"), limit)
+    is_task = pl.col("task").is_not_null()
+    jobs = jobs.with_columns(
+        array=pl.when(is_task).then(pl.col("jobid").str.extract(r"^(\d+)_", 1)),
+        array_limit=pl.when(is_task).then(limit),
+    )
+    depending = jobs.select("line", "submitted", "task").filter(pl.col("submitted").str.contains(r"--dependency|-d"))
+    rows = {}
+    unmodelled = []
+    for line, text, task in depending.iter_rows():
+        found, others = predecessors(text, task)
+        if found:
+            rows[line] = found
+        if others:
+            unmodelled.append(line)
+    if unmodelled:
+        tally.add(NOT_MODELLED, len(unmodelled), min(unmodelled))
+    arrays = set(jobs["array"].drop_nulls().unique())
+    wanted = {line: [f"{one}_*" if one in arrays else one for one in found] for line, found in rows.items()}
+    table = pl.DataFrame(
+        {"line": list(wanted), "depends_on": list(wanted.values())},
+        {"line": pl.Int64, "depends_on": pl.List(pl.String)},
+    )
+    jobs = jobs.join(table, on="line", how="left", maintain_order="left")
+    tally.note(jobs, DEPENDENCIES, pl.col("depends_on").is_not_null())
+    return jobs
+
+
 def _ended(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
-    """Leave out what has not ended, and what another cluster of a federation ran."""
+    """Leave out jobs that have not ended or that another cluster of a federation ran."""
     going_on = [name for name, status in STATES.items() if status is None]
     for name in sorted(jobs.filter(pl.col("state").is_in(going_on))["state"].unique()):
         jobs = tally.drop(jobs, f"not ended: {name}", pl.col("state") == name)
@@ -575,25 +668,29 @@ def _ended(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
 
 
 def _once(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
-    """Leave out records that are there twice: exports overlapped."""
+    """Leave out duplicate records, as of overlapping exports."""
     identity = ["cluster", "jobid", "submit", "start", "end"]
     repeated = jobs.select(pl.struct(identity).is_first_distinct().not_()).to_series()
     return tally.drop(jobs.with_columns(repeated=repeated), "the same record again", pl.col("repeated"))
 
 
 def _components_together(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
-    """Make one job of the components of each run of a heterogeneous job."""
+    """Join the components of each run of a heterogeneous job."""
     parts = jobs.filter(pl.col("component").is_not_null())
     if parts.is_empty():
         return jobs
-    tally.note(parts, "components of heterogeneous jobs, put together", pl.lit(True))
-    parts = parts.with_columns(leader=pl.col("jobid").str.extract(r"^(\d+)", 1)).sort("line")
-    sums = ("allocated", "requested", "nodes", "gpus", "cpu_time", "step_memory")
+    tally.note(parts, "components of heterogeneous jobs, joined", pl.lit(True))
+    parts = _with_runs(parts.with_columns(leader=pl.col("jobid").str.extract(r"^(\d+)", 1)))
+    sums = ("allocated", "requested", "nodes", "gpus", "licences", "memory", "cpu_time", "step_memory")
     processors = pl.coalesce("allocated", "requested")
-    together = parts.group_by("cluster", "leader", "submit", "start", maintain_order=True).agg(
+    span = pl.col("end").max() - pl.col("start").min() - pl.col("suspended_time").max().fill_null(0)
+    together = parts.group_by("cluster", "leader", "run", maintain_order=True).agg(
         *(pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name) for name in sums),
+        pl.col("submit").min(),
+        pl.col("start").min(),
         pl.col("end").max(),
-        pl.col("elapsed").max(),
+        # Components that start at different times occupy the job's processors from the first start to the last end.
+        pl.when(pl.col("start").n_unique() > 1).then(span).otherwise(pl.col("elapsed").max()).alias("elapsed"),
         ((pl.col("requested_memory") * processors).sum() / processors.sum()).alias("requested_memory"),
         *(
             pl.col(name).first()
@@ -607,8 +704,30 @@ def _components_together(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     return pl.concat([jobs.filter(pl.col("component").is_null()), together]).sort("line")
 
 
+def _with_runs(parts: pl.DataFrame) -> pl.DataFrame:
+    """
+    Add to each component the ``run`` of its heterogeneous job, from 0.
+
+    A component belongs to the previous run if it overlaps with that run, or if the run lacks this component;
+    otherwise it begins another run.
+    """
+    parts = parts.sort("cluster", "leader", pl.coalesce("start", "end"), "line", maintain_order=True)
+    runs: list[int] = []
+    job, run, ended, seen = None, 0, float("-inf"), set[int]()
+    for row in parts.select("cluster", "leader", "component", "start", "end").iter_rows():
+        begin, end = (time if time is not None else float("-inf") for time in (row[3] or row[4], row[4] or row[3]))
+        if row[:2] != job:
+            job, run, ended, seen = row[:2], 0, float("-inf"), set()
+        elif begin >= ended and row[2] in seen:
+            run, ended, seen = run + 1, float("-inf"), set()
+        runs.append(run)
+        ended = max(ended, end)
+        seen.add(row[2])
+    return parts.with_columns(run=pl.Series(runs, dtype=pl.Int64)).sort("line")
+
+
 def _limited(jobs: pl.DataFrame, tally: Tally, limits: Mapping[str, float]) -> pl.DataFrame:
-    """Give jobs whose limit is their partition's that limit, where it is known."""
+    """Replace the limit Partition_Limit by that of the partition, where it is known."""
     of_partition = pl.col("limit_kind") == "partition"
     known = (
         pl.col("partition").replace_strict(limits, default=None, return_dtype=pl.Float64) if limits else pl.lit(None)
@@ -624,12 +743,17 @@ def _limited(jobs: pl.DataFrame, tally: Tally, limits: Mapping[str, float]) -> p
 
 
 def _requeued(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
-    """Let every further run of a job be submitted when the one before it ended, at the earliest."""
+    """Set the submit time of every further run of a job to the end of the run before it, at the earliest."""
     jobs = jobs.sort("start", "line", maintain_order=True)
     before = pl.col("end").shift(1).over("cluster", "jobid")
-    again = pl.col("line").cum_count().over("cluster", "jobid") > 1
+    further = pl.col("line").cum_count().over("cluster", "jobid") > 1
+    again = further & (before <= pl.col("start"))
     jobs = jobs.with_columns(
-        again=again, submit=pl.when(again & (before > pl.col("submit"))).then(before).otherwise(pl.col("submit"))
+        again=again,
+        overlaps=further & (before > pl.col("start")),
+        submit=pl.when(again & (before > pl.col("submit"))).then(before).otherwise(pl.col("submit")),
+        depends_on=pl.when(~further).then("depends_on"),
     )
     tally.note(jobs, "further runs of requeued jobs", pl.col("again"))
+    tally.note(jobs, "records of one job that overlap in time (not reruns)", pl.col("overlaps"))
     return jobs.sort("line")

@@ -1,4 +1,4 @@
-"""Exporting workloads and schedules: SWF, CSV, Parquet, and the JSON that Batsim reads."""
+"""Export workloads and schedules: SWF, CSV, Parquet, and the JSON format of Batsim."""
 
 import json
 import os
@@ -10,12 +10,12 @@ from typing import Any
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.files import atomic_path
-from swflow.jobs import Workload, read_metadata, write_workload
-from swflow.swf import run_as_swf, write_swf
-from swflow.workloads.clean import open_workload
+from swflow.files.atomic import atomic_path
+from swflow.jobs.table import Workload, read_metadata, write_workload
+from swflow.log.swf import run_as_swf, write_swf
+from swflow.workload.clean import open_workload
 
-#: The endings that `export` knows.
+#: Supported suffixes of `export`.
 ENDINGS = (".swf", ".swf.gz", ".csv", ".parquet", ".json")
 
 
@@ -27,31 +27,31 @@ def export(
     estimates: str = "raise",
 ) -> int:
     """
-    Write a workload or a schedule in the format that the output's ending names.
+    Write a workload or a schedule in the format given by the suffix of the output.
 
-    A schedule becomes, as SWF, a log whose wait times are those of the run; as CSV and Parquet the outcomes with what
-    is known of the jobs; as JSON the jobs with the processors and run times that they had.
+    A schedule is written to SWF as a log with the wait times of the run, to CSV and Parquet as the outcomes joined
+    with the jobs, and to JSON as the jobs with their simulated processors and run times.
 
     Parameters
     ----------
     source : path-like
         A workload, a log, or a run.
     output : path-like
-        One of `ENDINGS`; ``.json`` is the input of Batsim.
+        Output file with one of `ENDINGS`; ``.json`` is the input format of Batsim.
     workload : path-like, optional
-        Of a run: the workload that was simulated, if it is no longer where it was.
+        For a run: the simulated workload, if it was moved.
     estimates : {'raise', 'kill'}
-        In JSON, where Batsim kills a job at its wall time: whether the wall time is at least the run time.
+        For JSON: Batsim kills a job at its wall time. ``raise`` raises the wall time to the run time if it is smaller.
 
     Returns
     -------
     int
-        Jobs written.
+        Number of jobs written.
 
     Raises
     ------
     SwflowError
-        If a file cannot be read, or the ending is unknown.
+        If a file cannot be read, or the suffix is unknown.
     """
     path = Path(output)
     ending = next((ending for ending in reversed(ENDINGS) if path.name.endswith(ending)), None)
@@ -63,7 +63,7 @@ def export(
     if about.get("kind") == "run":
         opened, table = _schedule(source, about, workload)
     elif workload is not None:
-        raise SwflowError(f"--workload: is for a run, which {source} is not")
+        raise SwflowError(f"--workload: applies to runs only, and {source} is not a run")
     else:
         opened = open_workload(source)
         table = opened.jobs
@@ -84,16 +84,18 @@ def export(
 def _schedule(
     source: str | os.PathLike[str], about: Mapping[str, Any], workload: str | os.PathLike[str] | None
 ) -> tuple[Workload, pl.DataFrame]:
-    """Return a run's workload, and its outcomes with what is known of the jobs."""
+    """Return the workload of a run, and its outcomes joined with the jobs."""
     path = Path(workload or about["source"])
     if not path.is_file():
-        raise SwflowError(f"{source}: its workload {path} is not there; say where it is: --workload FILE")
+        raise SwflowError(f"{source}: its workload {path} is missing; give its path: --workload FILE")
     opened = open_workload(path)
     outcomes = pl.read_parquet(Path(source), glob=False)
     known = [name for name in opened.jobs.columns if name not in outcomes.columns]
     table = outcomes.join(opened.jobs.select("job_id", *known), on="job_id", how="inner", maintain_order="left")
     if table.height < outcomes.height:
-        raise SwflowError(f"{source}: {outcomes.height - table.height} jobs are not in {path}; give its own workload")
+        raise SwflowError(
+            f"{source}: {outcomes.height - table.height} jobs are not in {path}; expected the simulated one"
+        )
     return opened, table
 
 
@@ -117,20 +119,20 @@ def _write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 def as_batsim(workload: Workload, estimates: str = "raise") -> dict[str, Any]:
     """
-    Return a workload as Batsim reads it: rigid jobs whose profiles are delays.
+    Return a workload in Batsim's format: rigid jobs with delay profiles.
 
     Parameters
     ----------
     workload : Workload
         Its jobs need processors and run times.
     estimates : {'raise', 'kill'}
-        Whether a wall time below the run time is raised to it.
+        ``raise`` raises a wall time below the run time to the run time.
 
     Returns
     -------
     dict
         ``nb_res`` (processors), ``jobs`` (``id``, ``subtime``, ``walltime``, ``res``, ``profile``) and ``profiles``
-        (``type`` delay, ``delay`` in seconds), one a run time.
+        (``type`` delay, ``delay`` in seconds), one per run time.
 
     Raises
     ------
@@ -139,7 +141,7 @@ def as_batsim(workload: Workload, estimates: str = "raise") -> dict[str, Any]:
 
     Examples
     --------
-    >>> from swflow.machine import Machine
+    >>> from swflow.jobs.machine import Machine
     >>> jobs = pl.DataFrame({"job_id": [1], "submit_time": [5.0], "run_time": [60.0], "processors": [4],
     ...                      "estimate": [90.0]})
     >>> as_batsim(Workload(jobs, Machine.of(8), "tiny"))["jobs"]

@@ -9,11 +9,11 @@ from typing import Any
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.jobs import Workload, read_metadata, write_table
-from swflow.swf import SwfLog, read_swf
+from swflow.jobs.table import Workload, read_metadata, write_table
+from swflow.log.swf import SwfLog, read_swf
 
-#: The columns whose numbers stand for names, and the key of the header whose values are ``NUMBER NAME``. Queue and
-#: Partition are keys of the standard; User, Group and UnixGroup are read and written alike.
+#: Columns with numbers instead of names, and the header key with values ``NUMBER NAME`` for each. Queue and Partition
+#: are keys of the standard; User, Group and UnixGroup use the same format.
 NAME_KEYS: dict[str, str] = {
     "user_id": "User",
     "group_id": "Group",
@@ -26,27 +26,27 @@ _NAMED = re.compile(r"(-?\d+)[ \t:.=]+(\S.*)", re.DOTALL)
 
 
 def is_log_table(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file is a log that ``swflow import`` wrote as Parquet."""
+    """Return whether a file is a log in Parquet, written by ``swflow import``."""
     return Path(path).suffix == ".parquet" and read_metadata(path).get("kind") == "log"
 
 
 def read_log(path: str | os.PathLike[str], *, lenient: bool = False) -> tuple[SwfLog, tuple[dict[str, Any], ...]]:
     """
-    Read a log: one that was imported to Parquet, or a file in the Standard Workload Format.
+    Read an imported log (Parquet), or a file in the Standard Workload Format.
 
     Parameters
     ----------
     path : path-like
         ``.parquet``, or a plain or gzipped text.
     lenient : bool
-        Of a text: skip malformed lines.
+        For a text file: skip malformed lines.
 
     Returns
     -------
     SwfLog
-        Its fields may have more columns than `swflow.jobs.SWF_FIELDS`; null is unknown.
+        The log. Its fields can have more columns than `swflow.jobs.table.SWF_FIELDS`; unknown values are null.
     tuple of dict
-        What importing it counted; empty for a text.
+        The history of the import; empty for a text file.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def read_log(path: str | os.PathLike[str], *, lenient: bool = False) -> tuple[Sw
         return read_swf(path, lenient=lenient), ()
     about = read_metadata(path)
     if about.get("kind") != "log":
-        raise SwflowError(f"{path}: not a log of swflow; make one with: swflow import sacct FILE -o {path}")
+        raise SwflowError(f"{path}: not an imported log; create one with: swflow import sacct FILE -o {path}")
     return SwfLog(pl.read_parquet(Path(path), glob=False), about["header"], []), tuple(about["history"])
 
 
@@ -73,17 +73,17 @@ def write_log(
 
 def names_in(header: Mapping[str, list[str]]) -> pl.DataFrame:
     """
-    Return the names that a header gives to numbers.
+    Return the names that a header assigns to numbers.
 
     Parameters
     ----------
     header : mapping
-        As of `swflow.jobs.Workload`: lines such as ``Queue: 1 batch``.
+        As in `swflow.jobs.table.Workload`: values such as ``1 batch`` under ``Queue``.
 
     Returns
     -------
     polars.DataFrame
-        ``column`` (of the job table), ``id`` and ``name``; of a number that is named twice the first.
+        ``column`` (of the job table), ``id`` and ``name``; for a number with several names, the first.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def names_in(header: Mapping[str, list[str]]) -> pl.DataFrame:
 
 
 def names_of_jobs(workload: Workload) -> pl.DataFrame:
-    """Return the names of the numbers that occur in a workload's jobs: ``column``, ``id``, ``name``."""
+    """Return the names that occur in a workload's jobs: ``column``, ``id``, ``name``."""
     names = names_in(workload.header)
     parts = [
         names.filter((pl.col("column") == column) & pl.col("id").is_in(workload.jobs[column].unique().implode()))
@@ -112,6 +112,6 @@ def names_of_jobs(workload: Workload) -> pl.DataFrame:
 
 
 def names_of(header: Mapping[str, list[str]], column: str) -> dict[int, str]:
-    """Return number to name for one column of the job table."""
+    """Return the names of one column of the job table: number to name."""
     table = names_in(header).filter(pl.col("column") == column)
     return dict(zip(table["id"], table["name"], strict=True))

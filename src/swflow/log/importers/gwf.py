@@ -1,12 +1,12 @@
-"""The Grid Workloads Format of the Grid Workloads Archive: 29 fields a line, of which the first 11 are those of SWF."""
+"""Import the Grid Workloads Format: 29 fields per line, the first 11 of which are those of SWF."""
 
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.importers.lines import read_text
-from swflow.importers.records import ImportedLog, Site, Tally, make_log
+from swflow.log.importers.lines import read_text
+from swflow.log.importers.records import ImportedLog, Site, Tally, make_log
 
-#: The fields, in order (Iosup et al., "The Grid Workloads Archive", Future Generation Computer Systems 24(7), 2008).
+#: The fields in order (Iosup et al., "The Grid Workloads Archive", Future Generation Computer Systems 24(7), 2008).
 FIELDS = (
     "JobID", "SubmitTime", "WaitTime", "RunTime", "NProcs", "AverageCPUTimeUsed", "UsedMemory", "ReqNProcs", "ReqTime",
     "ReqMemory", "Status", "UserID", "GroupID", "ExecutableID", "QueueID", "PartitionID", "OrigSiteID", "LastRunSiteID",
@@ -21,17 +21,17 @@ def import_gwf(path: str, site: Site, *, of_site: str | None = None) -> Imported
     """
     Import a log of the Grid Workloads Archive.
 
-    Users, groups, queues and partitions may be numbers or names; a job's partition is, where it has none, the site
-    that ran it. Submit times that are seconds since 1970 say when the log began.
+    Users, groups, queues and partitions can be numbers or names. The partition of a job without one is the site that
+    ran it. Submit times in seconds since 1970 give the start of the log.
 
     Parameters
     ----------
     path : str
         The file, plain or gzipped.
     site : Site
-        What the user says of the machine.
+        The machine.
     of_site : str, optional
-        Only the jobs that this site of the grid ran (``LastRunSiteID``).
+        Keep only the jobs that ran at this site of the grid (``LastRunSiteID``).
 
     Raises
     ------
@@ -50,13 +50,13 @@ def import_gwf(path: str, site: Site, *, of_site: str | None = None) -> Imported
         padded = [*(field.strip() for field in fields[: len(FIELDS)]), *["-1"] * (len(FIELDS) - len(fields))]
         rows.append((number, *padded))
     if not rows:
-        raise SwflowError(f"{path}: no line of the Grid Workloads Format, which has {len(FIELDS)} fields from JobID on")
+        raise SwflowError(f"{path}: no line in the Grid Workloads Format; expected {len(FIELDS)} fields, JobID first")
     table = pl.DataFrame(rows, {"line": pl.Int64, **dict.fromkeys(FIELDS, pl.String)}, orient="row")
     numbers = [pl.col(name).cast(pl.Float64, strict=False).alias(f"{name}_") for name in _NUMBERS]
     table = table.with_columns(numbers)
     for name in ("SubmitTime", "RunTime", "NProcs"):
         wrong = pl.col(f"{name}_").is_null() | ~pl.col(f"{name}_").is_finite()
-        table = tally.drop(table, f"{name} that is no number", wrong)
+        table = tally.drop(table, f"{name} is not a number", wrong)
     if of_site is not None:
         ran = table["LastRunSiteID"].unique().to_list()
         if of_site not in ran:

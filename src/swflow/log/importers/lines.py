@@ -1,4 +1,4 @@
-"""Records of a line each, with separators that nothing escapes: mended where a text holds such or line breaks."""
+"""Read records of one line each, and repair those with separators or line breaks in a text."""
 
 import itertools
 import re
@@ -9,17 +9,17 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.importers.records import Tally
-from swflow.swf import plain_text
+from swflow.log.importers.records import Tally
+from swflow.log.swf import plain_text
 
-#: At most so many ways to place the separators of a broken record are tried.
+#: Largest number of separator placements that are tried for a broken record.
 MOST_WAYS = 2000
 
 Check = Callable[[str], object]
 
 
 def read_text(path: str) -> bytes:
-    """Return a file's text, decompressed if it is gzipped, with plain line ends."""
+    """Return a file's text, decompressed if it is gzipped, with normalized line ends."""
     try:
         content = Path(path).read_bytes()
     except OSError as error:
@@ -42,28 +42,29 @@ def read_records(
     """
     Split lines into columns of text.
 
-    A record whose number of separators is wrong is put together from its lines, and every way to give the
-    superfluous separators to the columns of free text is tried; it is used if the others then hold what they must, and
-    all such ways agree on them.
+    A record with a wrong number of separators is joined from its lines. The superfluous separators are then assigned
+    to the columns of free text in all possible ways. A placement is valid if the other columns pass their checks. The
+    record is used if all valid placements agree on these columns.
 
     Parameters
     ----------
     text : bytes
         The lines, without the header.
     columns : sequence of str
-        What the fields of a line are.
+        Names of the fields of a line.
     wanted : sequence of str
-        Which to return.
+        Columns to return.
     separator : str
         One character.
     checks : mapping
-        Column to a test of its text; others may hold anything but separators, unless they are free.
+        Column to a check of its text. Columns without a check accept any text without separators; free columns accept
+        any text.
     free : sequence of str
         The columns of free text.
     tally : Tally
-        Mended records are noted, others dropped.
+        Counter of repaired and dropped records.
     first_line : int
-        The number of the first line in the file.
+        Number of the first line in the file.
 
     Returns
     -------
@@ -81,7 +82,7 @@ def read_records(
     if columns[0] in checks:
         begins = (data[starts] >= 48) & (data[starts] <= 57)
     odd = filled & ((counts != len(columns) - 1) | ~begins)
-    # A line break in the last column leaves a line that looks whole before the rest of it.
+    # A line break in the last column leaves a line that looks complete before its continuation.
     odd |= np.append(odd[1:], False) & filled
     whole = filled & ~odd
     table = _plain(text, starts, ends, whole, columns, wanted, separator, first_line)
@@ -138,7 +139,7 @@ def _mended(
     free: Sequence[str],
     tally: Tally,
 ) -> list[tuple[int, list[str]]]:
-    """Put records together from lines, and give each column its text."""
+    """Join records from lines, and return the text of each column."""
     leading = next((place for place, name in enumerate(columns) if name in free), len(columns))
     records: list[tuple[int, str]] = []
     previous = -1
@@ -159,7 +160,7 @@ def _mended(
         if broken:
             mended = _placed(fields, columns, separator, checks, free)
             if mended is None:
-                reason = "too few fields" if len(fields) < len(columns) else "fields that cannot be told apart"
+                reason = "too few fields" if len(fields) < len(columns) else "ambiguous fields"
                 tally.add(reason, 1, number, removed=True)
                 continue
             tally.add("mended: separators or line breaks in a text", 1, number)
@@ -169,7 +170,7 @@ def _mended(
 
 
 def _begins(line: str, leading: Sequence[str], separator: str, checks: Mapping[str, Check]) -> bool:
-    """Return whether a line can be the beginning of a record: its first columns hold what they must."""
+    """Return whether a line can be the beginning of a record: its first columns must pass their checks."""
     if not leading:
         return line.count(separator) > 0
     parts = line.split(separator, len(leading))
@@ -181,7 +182,7 @@ def _begins(line: str, leading: Sequence[str], separator: str, checks: Mapping[s
 def _placed(
     fields: Sequence[str], columns: Sequence[str], separator: str, checks: Mapping[str, Check], free: Sequence[str]
 ) -> list[str] | None:
-    """Give superfluous fields to columns of free text; None if no way fits, or several that differ elsewhere."""
+    """Assign superfluous fields to columns of free text; return None if the placement is invalid or ambiguous."""
     extra = len(fields) - len(columns)
     places = [place for place, name in enumerate(columns) if name in free]
     if extra < 0 or (extra and not places):
@@ -206,5 +207,5 @@ def _placed(
 
 
 def matches(pattern: str) -> Check:
-    """Return a test of a whole text."""
+    """Return a function that matches a whole text."""
     return re.compile(pattern).fullmatch

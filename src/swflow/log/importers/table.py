@@ -1,5 +1,6 @@
-"""Tables of jobs, CSV or Parquet, whose columns a mapping explains: open data sets, and what a site exports itself."""
+"""Import tables of jobs (CSV or Parquet) by a mapping of their columns: open data sets, and exports of a site."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -8,27 +9,28 @@ import polars as pl
 import yaml
 
 from swflow.errors import SwflowError, suggest
-from swflow.importers.records import RECORD_COLUMNS, ImportedLog, Site, Tally, make_log, unix_seconds
-from swflow.importers.slurm import seconds
+from swflow.log.importers.records import RECORD_COLUMNS, ImportedLog, Site, Tally, make_log, unix_seconds
+from swflow.log.importers.slurm import seconds
 
-#: What a mapping may explain, besides ``status_values`` and ``where``.
+#: Target columns of a mapping; other keys are ``status_values`` and ``where``.
 TARGETS = {
     "job_id": "site_job_id", "submit_time": "submit", "start_time": "start", "end_time": "end", "wait_time": "wait",
     "run_time": "run_time", "processors": "allocated_processors", "requested_processors": "requested_processors",
     "requested_time": "requested_time", "average_cpu_time": "average_cpu_time", "used_memory": "used_memory",
     "requested_memory": "requested_memory", "status": "status", "user": "user", "group": "group", "queue": "queue",
-    "partition": "partition", "executable": "executable", "nodes": "nodes", "gpus": "gpus",
+    "partition": "partition", "executable": "executable", "nodes": "nodes", "gpus": "gpus", "licences": "licences",
+    "memory": "memory", "array": "array", "array_limit": "array_limit", "depends_on": "depends_on",
 }  # fmt: skip
 
 _TIMES = ("submit_time", "start_time", "end_time")
 _SPANS = ("wait_time", "run_time", "requested_time", "average_cpu_time")
-_MEMORY = ("used_memory", "requested_memory")
-_COUNTS = ("processors", "requested_processors", "nodes", "gpus")
+_MEMORY = ("used_memory", "requested_memory", "memory")
+_COUNTS = ("processors", "requested_processors", "nodes", "gpus", "licences", "array_limit")
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0, "days": 86400.0}
 _KILOBYTES = {"B": 1 / 1024, "KB": 1.0, "MB": 1024.0, "GB": 1024.0**2, "TB": 1024.0**3}
-_KEYS = ("column", "unit", "format", "factor")
+_KEYS = ("column", "unit", "format", "factor", "pattern")
 
-#: Mappings of well-known data sets, beside this file.
+#: Mappings of well-known data sets, stored next to this module.
 PRESETS = Path(__file__).parent / "columns"
 
 
@@ -39,18 +41,19 @@ def import_table(path: str, site: Site, mapping: str) -> ImportedLog:
     Parameters
     ----------
     path : str
-        CSV (plain or gzipped; the separator is that of the header) or Parquet.
+        CSV (plain or gzipped; the separator is detected in the header) or Parquet.
     site : Site
-        What the user says of the machine.
+        The machine.
     mapping : str
-        A YAML file, or the name of one that comes with swflow: ``columns`` (of `TARGETS` to a column's name, or to a
-        mapping of ``column``, ``unit``, ``format`` and ``factor``), ``status`` (a value to 0, 1 or 5),
-        ``delimiter``.
+        A YAML file, or the name of a mapping included in swflow, with ``columns`` (name in `TARGETS` to a column's
+        name, or to a mapping of ``column``, ``unit``, ``format``, ``factor`` and ``pattern``), ``status`` (a value to
+        0, 1 or 5) and ``delimiter``. A ``pattern`` is a regular expression with one group: the value is the sum of the
+        numbers that it finds in the text. ``memory`` is that of the whole job, by default in MB.
 
     Raises
     ------
     SwflowError
-        If a file cannot be read, the mapping is wrong, or no job can be used.
+        If a file cannot be read, the mapping is invalid, or no job is valid.
     """
     about, where = _read_mapping(mapping)
     columns = {name: _explained(name, entry, where) for name, entry in about["columns"].items()}
@@ -69,12 +72,12 @@ def import_table(path: str, site: Site, mapping: str) -> ImportedLog:
         records = records.with_columns(values.alias(TARGETS[name]))
         unread = table[entry["column"]].is_not_null() & values.is_null()
         unread &= table[entry["column"]].cast(pl.String).str.strip_chars().is_in(["", "-1", "None", "nan"]).not_()
-        tally.note(records.with_columns(unread=unread), f"{name} that is none", pl.col("unread"))
+        tally.note(records.with_columns(unread=unread), f"unreadable {name}", pl.col("unread"))
     return make_log(_completed(records, tally), tally, site, source=path, form=f"csv ({Path(mapping).stem})")
 
 
 def _read_mapping(mapping: str) -> tuple[Mapping[str, Any], str]:
-    """Read a mapping, or raise an error that names its file."""
+    """Read a mapping; raise an error that names its file if it is invalid."""
     path = Path(mapping)
     shipped = sorted(file.stem for file in PRESETS.glob("*.yaml"))
     if mapping in shipped:
@@ -83,10 +86,10 @@ def _read_mapping(mapping: str) -> tuple[Mapping[str, Any], str]:
         content = yaml.safe_load(path.read_text())
     except OSError:
         raise SwflowError(
-            f"--columns {mapping}: no such file, and no mapping of swflow ({', '.join(shipped)})"
+            f"--columns {mapping}: no such file, and not a mapping included in swflow ({', '.join(shipped)})"
         ) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise SwflowError(f"{mapping}: no valid YAML ({str(error).splitlines()[0]})") from None
+        raise SwflowError(f"{mapping}: invalid YAML ({str(error).splitlines()[0]})") from None
     if not isinstance(content, Mapping) or not isinstance(content.get("columns"), Mapping):
         raise SwflowError(f"{mapping}: must have 'columns', such as columns: {{submit_time: submitted, run_time: …}}")
     known = ("columns", "status", "delimiter", "source")
@@ -99,9 +102,9 @@ def _read_mapping(mapping: str) -> tuple[Mapping[str, Any], str]:
     needed = [{"submit_time"}, {"run_time", "end_time"}, {"processors", "requested_processors", "nodes"}]
     for options in needed:
         if not options & content["columns"].keys():
-            raise SwflowError(f"{mapping}: columns: {' or '.join(sorted(options))} is missing; it must be known")
+            raise SwflowError(f"{mapping}: columns: {' or '.join(sorted(options))} is missing, but required")
     if "run_time" not in content["columns"] and not {"start_time", "wait_time"} & content["columns"].keys():
-        raise SwflowError(f"{mapping}: columns: run_time, or start_time beside end_time, is missing")
+        raise SwflowError(f"{mapping}: columns: run_time, or start_time and end_time, is missing")
     status = content.get("status")
     if status is not None and not (
         isinstance(status, Mapping) and all(value in (0, 1, 5) for value in status.values())
@@ -123,14 +126,25 @@ def _explained(name: str, entry: Any, where: str) -> dict[str, Any]:
     unit = entry.get("unit")
     if unit is not None and unit not in units:
         raise SwflowError(f"{where}: columns: {name}: unknown unit {unit!r}{suggest(str(unit), units)}")
+    _require_pattern(entry.get("pattern"), f"{where}: columns: {name}")
     factor = entry.get("factor", 1)
     if isinstance(factor, bool) or not isinstance(factor, int | float) or not factor > 0:
-        raise SwflowError(f"{where}: columns: {name}: factor must be a positive number, not {factor!r}")
+        raise SwflowError(f"{where}: columns: {name}: factor: {factor!r}; expected a positive number")
     return dict(entry)
 
 
+def _require_pattern(pattern: Any, where: str) -> None:
+    """Raise an error unless a pattern is a regular expression with one group."""
+    try:
+        groups = 1 if pattern is None else re.compile(pattern).groups
+    except (re.error, TypeError):
+        groups = 0
+    if groups != 1:
+        raise SwflowError(f"{where}: pattern: {pattern!r}; expected a regular expression with one group, as gpu:(\\d+)")
+
+
 def _read_table(path: str, delimiter: str | None) -> pl.DataFrame:
-    from swflow.importers.lines import read_text
+    from swflow.log.importers.lines import read_text
 
     if not path.endswith(".parquet"):
         text = read_text(path)
@@ -147,12 +161,18 @@ def _read_table(path: str, delimiter: str | None) -> pl.DataFrame:
 def _converted(
     values: pl.Series, name: str, entry: Mapping[str, Any], site: Site, status: Any, where: str
 ) -> pl.Series:
-    """Return a column in the units of records; null where it cannot be read."""
+    """Return a column in the units of records; null for unreadable values."""
     if name in _TIMES:
         return _moments(values, entry, site, where)
     if name in (*_SPANS, *_MEMORY, *_COUNTS):
+        if "pattern" in entry:
+            values = _extracted(values, entry["pattern"])
         numbers = _numbers(values)
         unit = entry.get("unit")
+        if name == "memory":
+            entry = {"unit": "MB", **entry}
+            numbers = numbers * (_KILOBYTES[entry["unit"]] / 1024 * entry.get("factor", 1))
+            return numbers.zip_with(numbers > 0, pl.Series([None], dtype=pl.Float64)).ceil().cast(pl.Int64)
         if unit is None and name in _SPANS and values.dtype == pl.String:
             spelt = values.to_frame("text").select(
                 pl.when(pl.col("text").str.contains(":")).then(seconds(pl.col("text")))
@@ -168,7 +188,23 @@ def _converted(
         word = text.str.extract(r"^\s*(\S+)", 1)
         exact = text.replace_strict(mapping, default=None, return_dtype=pl.Int64)
         return exact.zip_with(exact.is_not_null(), word.replace_strict(mapping, default=None, return_dtype=pl.Int64))
-    return values.cast(pl.String)
+    if name == "depends_on":
+        if isinstance(values.dtype, pl.List):
+            return values.cast(pl.List(pl.String))
+        found = values.cast(pl.String).str.extract_all(r"[^\s,;:|]+")
+        return found.zip_with(found.list.len() > 0, pl.Series([None], dtype=pl.List(pl.String)))
+    text = values.cast(pl.String)
+    # A task id of 0 stands for a job without an array in Slurm's database.
+    return text.zip_with(text != "0", pl.Series([None], dtype=pl.String)) if name == "array" else text
+
+
+def _extracted(values: pl.Series, pattern: str) -> pl.Series:
+    """Return the sum of the numbers that a pattern finds in each text; null without any."""
+    parts = values.cast(pl.String).str.extract_all(pattern)
+    table = parts.to_frame("parts").select(
+        parts=pl.col("parts").list.eval(pl.element().str.extract(pattern, 1).cast(pl.Float64, strict=False))
+    )
+    return table.select(pl.when(pl.col("parts").list.len() > 0).then(pl.col("parts").list.sum())).to_series()
 
 
 _STATUS = {
@@ -184,7 +220,7 @@ def _numbers(values: pl.Series) -> pl.Series:
 
 
 def _moments(values: pl.Series, entry: Mapping[str, Any], site: Site, where: str) -> pl.Series:
-    """Return Unix seconds of a column of times: numbers, text, or Parquet's own times."""
+    """Return a column of times in Unix seconds; the column holds numbers, text, or Parquet times."""
     if isinstance(values.dtype, pl.Datetime):
         if values.dtype.time_zone:
             return values.dt.epoch("ms") / 1000
@@ -217,7 +253,7 @@ def _moments(values: pl.Series, entry: Mapping[str, Any], site: Site, where: str
 
 
 def _completed(records: pl.DataFrame, tally: Tally) -> pl.DataFrame:
-    """Fill in what follows: a start of submission and wait, a run time of start and end, processors of nodes."""
+    """Derive missing columns: start from submission and wait, run time from start and end, processors from nodes."""
     if "wait" in records.columns:
         start = pl.col("submit") + pl.col("wait")
         records = records.with_columns(start=pl.coalesce("start", start) if "start" in records.columns else start)

@@ -1,1 +1,0 @@
-"""Importers: accounting records of batch systems, grids and open data sets become logs."""

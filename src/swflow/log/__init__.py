@@ -1,0 +1,1 @@
+"""Logs: the Standard Workload Format, the catalogue of logs, imports of accounting logs and exports."""

@@ -1,0 +1,1 @@
+"""Importers: convert accounting records of batch systems, grids and open data sets to logs."""

@@ -1,0 +1,324 @@
+"""The partitions of a site, from its log, and the scheduler that simulates each of them as a separate cluster."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from swflow.errors import SwflowError, suggest
+from swflow.log.imported import names_of
+
+#: Name of the scheduler that represents the site.
+SITE = "site"
+
+#: Header key with a value ``NUMBER PROCESSORS`` per partition; guessed sizes end in `GUESSED`.
+SIZES = "PartitionProcs"
+
+#: The scheduler option for several machines.
+CLUSTERS = "clusters"
+
+#: The mark of a size that is not stated: the recorded peak may be smaller than the machine.
+GUESSED = "guessed: peak use"
+
+#: Tolerated relative excess of a peak: clocks of nodes differ.
+_CLOCKS = 0.05
+
+#: The columns of imported logs with the demands of jobs for resources besides processors; memory is in MB.
+RESOURCES = ("gpus", "licences", "memory")
+
+
+@dataclass(frozen=True)
+class Partition:
+    """
+    A partition of a site.
+
+    Parameters
+    ----------
+    number : int
+        Its ``partition_id``.
+    name : str
+        Its name, or its number as text.
+    jobs : int
+        Number of the log's jobs that ran in it.
+    processors : int
+        The stated size, else the peak number of busy processors, which can be too small.
+    is_guessed : bool
+        Whether the size is the peak use.
+    gpu_jobs : int
+        Number of jobs that requested GPUs.
+    default_limit, max_limit : float, optional
+        The most frequent and the longest time limit of its jobs, seconds.
+    resources : mapping
+        The units of each resource of `RESOURCES` that its jobs demand: stated, else the peak use.
+    guessed_resources : tuple of str
+        The resources whose units are the peak use.
+    """
+
+    number: int
+    name: str
+    jobs: int
+    processors: int
+    is_guessed: bool
+    gpu_jobs: int = 0
+    default_limit: float | None = None
+    max_limit: float | None = None
+    resources: Mapping[str, int] = field(default_factory=dict, hash=False)
+    guessed_resources: tuple[str, ...] = ()
+
+
+def partitions_of(
+    jobs: pl.DataFrame, header: Mapping[str, list[str]], sizes: Mapping[str, int] | None = None
+) -> list[Partition]:
+    """
+    Return the partitions that occur in a log, sorted by number.
+
+    Parameters
+    ----------
+    jobs : polars.DataFrame
+        A job table, or the fields of a log; unknown values are null.
+    header : mapping
+        The log's header, with the names of partitions and, if known, their sizes (`SIZES`).
+    sizes : mapping, optional
+        Partition, by name or number, to its processors; overrides the header.
+
+    Returns
+    -------
+    list of Partition
+        The partitions; empty if the log names none, or an unknown size cannot be guessed without start times.
+
+    Raises
+    ------
+    SwflowError
+        If ``sizes`` names a partition that does not occur.
+
+    Examples
+    --------
+    >>> jobs = pl.DataFrame({"submit_time": [0.0, 0.0, 5.0], "wait_time": [0.0, 0.0, 5.0], "run_time": [10.0] * 3,
+    ...                      "processors": [4, 2, 8], "requested_time": [60.0] * 3, "partition_id": [1, 2, 1]})
+    >>> header = {"Partition": ["1 cpu", "2 gpu"]}
+    >>> [(one.name, one.processors, one.is_guessed) for one in partitions_of(jobs, header, {"gpu": 16})]
+    [('cpu', 8, True), ('gpu', 16, False)]
+    """
+    names = names_of(header, "partition_id")
+    table = _known(jobs)
+    present = table["partition_id"].drop_nulls().unique().sort().to_list()
+    name_of = {number: names.get(number, str(number)) for number in present}
+    stated = _stated(header) | _numbered(sizes or {}, name_of)
+    if table["wait_time"].null_count() == table.height and any(stated.get(number, (0, True))[1] for number in present):
+        return []
+    found = []
+    for number in present:
+        of_partition = table.filter(pl.col("partition_id") == number)
+        size, is_guessed = stated.get(number) or (busiest(of_partition), True)
+        limits = of_partition["requested_time"].drop_nulls()
+        peaks = peaks_of(of_partition)
+        found.append(
+            Partition(
+                number, name_of[number], of_partition.height, size, is_guessed,
+                int((of_partition["gpus"] > 0).sum()),
+                default_limit=float(limits.mode().sort()[0]) if len(limits) else None,
+                max_limit=float(limits.max()) if len(limits) else None,  # type: ignore[arg-type]
+                resources=peaks, guessed_resources=tuple(peaks),
+            )
+        )  # fmt: skip
+    return found
+
+
+def peaks_of(jobs: pl.DataFrame) -> dict[str, int]:
+    """
+    Return the peak use of each resource of `RESOURCES` that jobs demand; empty if no start is known.
+
+    Examples
+    --------
+    >>> peaks_of(pl.DataFrame({"submit_time": [0.0, 5.0], "wait_time": [0.0, 0.0], "run_time": [9.0, 9.0],
+    ...                        "gpus": [2, 3]}))
+    {'gpus': 5}
+    """
+    if "wait_time" not in jobs.columns or jobs["wait_time"].null_count() == jobs.height:
+        return {}
+    used = [name for name in RESOURCES if name in jobs.columns and (jobs[name] > 0).any()]
+    times = jobs.select("submit_time", "wait_time", "run_time", *used)
+    return {name: busiest(times.rename({name: "processors"}).filter(pl.col("processors") > 0)) for name in used}
+
+
+def with_resources(partitions: list[Partition], stated: Mapping[str, int] | None) -> list[Partition]:
+    """
+    Return the partitions with the resources that the user states.
+
+    Parameters
+    ----------
+    partitions : list of Partition
+        Result of `partitions_of`.
+    stated : mapping, optional
+        ``NAME``, or ``PARTITION:NAME`` if the jobs of several partitions demand it, to the units of a resource.
+
+    Raises
+    ------
+    SwflowError
+        If no partition, or more than one, uses a resource.
+    """
+    for text, units in (stated or {}).items():
+        name, _, resource = text.rpartition(":")
+        users = [one for one in partitions if resource in one.resources and name in ("", one.name, str(one.number))]
+        if len(users) != 1:
+            found = ", ".join(f"{one.name}:{resource}={one.resources[resource]}" for one in users)
+            problem = f"{len(users)} partitions use {resource}; state each: {found}" if users else "no job demands it"
+            raise SwflowError(f"--machine-resource {text}={units}: {problem}")
+        changed = replace(
+            users[0],
+            resources={**users[0].resources, resource: units},
+            guessed_resources=tuple(one for one in users[0].guessed_resources if one != resource),
+        )
+        partitions = [changed if one.number == changed.number else one for one in partitions]
+    return partitions
+
+
+def share_nodes(partitions: Sequence[Partition], processors: int | None) -> bool:
+    """Return whether partitions share a machine of a stated size, because their peaks add up to more than it."""
+    return processors is not None and sum(one.processors for one in partitions) > (1 + _CLOCKS) * processors
+
+
+def pool_of(jobs: pl.DataFrame, stated: Mapping[str, int] | None = None) -> tuple[dict[str, int], tuple[str, ...]]:
+    """
+    Return the resources of a site whose jobs share one machine, and the names of those that are guessed.
+
+    Parameters
+    ----------
+    jobs : polars.DataFrame
+        As for `partitions_of`.
+    stated : mapping, optional
+        Name to units; the others are the peak use. A partition before the name (``PARTITION:NAME``) is refused.
+    """
+    peaks = peaks_of(_known(jobs))
+    for name, units in (stated or {}).items():
+        if name not in peaks:
+            raise SwflowError(f"--machine-resource {name}={units}: no job demands it{suggest(name, peaks)}")
+    return {**peaks, **(stated or {})}, tuple(name for name in peaks if name not in (stated or {}))
+
+
+def _known(jobs: pl.DataFrame) -> pl.DataFrame:
+    """Return the required columns of a job table; -1 (in text logs) and missing columns become null."""
+    columns = ("submit_time", "wait_time", "run_time", "requested_time", "partition_id", *RESOURCES,
+               "processors", "allocated_processors", "requested_processors")  # fmt: skip
+    missing = [pl.lit(None, pl.Int64).alias(name) for name in columns if name not in jobs.columns]
+    table = jobs.lazy().with_columns(missing).select(columns)
+    positive = [pl.when(pl.col(name) > 0).then(pl.col(name)) for name in columns if name.endswith("processors")]
+    return table.with_columns(
+        pl.when(pl.col("partition_id") >= 0).then("partition_id").alias("partition_id"),
+        pl.when(pl.col("wait_time") != -1).then("wait_time").alias("wait_time"),
+        pl.when(pl.col("requested_time") > 0).then("requested_time").alias("requested_time"),
+        processors=pl.coalesce(positive),
+    ).collect()
+
+
+def _stated(header: Mapping[str, list[str]]) -> dict[int, tuple[int, bool]]:
+    """Return the sizes in a header, and whether they are guessed."""
+    lines = (re.match(r"\s*(\d+)\s+(\d+)(.*)", line) for line in header.get(SIZES, ()))
+    return {int(found[1]): (int(found[2]), GUESSED in found[3]) for found in lines if found}
+
+
+def _numbered(sizes: Mapping[str, int], names: Mapping[int, str]) -> dict[int, tuple[int, bool]]:
+    """Return the sizes that the user states, by partition number."""
+    numbers = {name: number for number, name in names.items()} | {str(number): number for number in names}
+    for name, processors in sizes.items():
+        if name not in numbers:
+            raise SwflowError(f"--partition: the log has no partition {name!r}{suggest(name, names.values())}")
+        if processors < 1:
+            raise SwflowError(f"--partition {name}={processors}: expected at least 1 processor")
+    return {numbers[name]: (processors, False) for name, processors in sizes.items()}
+
+
+def read_sizes(texts: Iterable[str] | None, option: str = "--partition") -> dict[str, int]:
+    """
+    Read ``PARTITION=PROCESSORS``, each partition once.
+
+    Examples
+    --------
+    >>> read_sizes(["cpu=3840", "gpu=512"])
+    {'cpu': 3840, 'gpu': 512}
+    """
+    sizes: dict[str, int] = {}
+    for text in texts or ():
+        name, _, processors = text.rpartition("=")
+        if not name or not processors.isdecimal():
+            raise SwflowError(f"{option} {text!r}: expected PARTITION=PROCESSORS, such as cpu=3840")
+        if name in sizes:
+            raise SwflowError(f"{option}: {name} is given twice")
+        sizes[name] = int(processors)
+    return sizes
+
+
+def with_sizes(header: Mapping[str, list[str]], partitions: Iterable[Partition]) -> dict[str, list[str]]:
+    """Return a header with the sizes of partitions, so that parts of the log keep the sizes of the whole."""
+    lines = [f"{one.number} {one.processors}" + f" ({GUESSED})" * one.is_guessed for one in partitions]
+    return dict(header) | ({SIZES: lines} if lines else {})
+
+
+def busiest(jobs: pl.DataFrame) -> int:
+    """
+    Return the peak number of busy processors by the recorded times; at least the widest job.
+
+    Parameters
+    ----------
+    jobs : polars.DataFrame
+        ``submit_time``, ``wait_time``, ``run_time`` (s) and ``processors``. Jobs with an unknown value count by their
+        width only.
+    """
+    begin = pl.col("submit_time") + pl.col("wait_time")
+    table = jobs.select("processors", start=begin, end=begin + pl.col("run_time"))
+    widest = int(table["processors"].max() or 1)  # type: ignore[arg-type]
+    ran = table.filter((pl.col("end") > pl.col("start")) & (pl.col("processors") > 0))
+    if ran.is_empty():
+        return widest
+    times = np.concatenate([ran["start"].to_numpy(), ran["end"].to_numpy()])
+    changes = np.concatenate([ran["processors"].to_numpy(), -ran["processors"].to_numpy()])
+    order = np.lexsort((changes, times))  # at one instant, jobs end before others start
+    return max(int(np.cumsum(changes[order]).max()), widest)
+
+
+def site_options(
+    partitions: Sequence[Partition], processors: int | None = None, pool: Mapping[str, int] | None = None
+) -> dict[str, Any]:
+    """
+    Return the options of the scheduler that represents a site: EASY backfilling in each partition.
+
+    Each partition is a cluster. If the sum of their peaks exceeds the machine by more than `_CLOCKS`, they share
+    nodes. The machine is then one pool in which each partition is limited to its peak.
+
+    Parameters
+    ----------
+    partitions : sequence of Partition
+        Result of `partitions_of`.
+    processors : int, optional
+        Processors of the machine, if stated.
+    pool : mapping, optional
+        The units of each resource, as `pool_of` returns them, if the partitions share one machine.
+
+    Examples
+    --------
+    >>> two = [Partition(1, "cpu", 9, 64, False), Partition(2, "gpu", 9, 16, False)]
+    >>> site_options(two)[CLUSTERS]
+    [{'partition': 'cpu', 'processors': 64}, {'partition': 'gpu', 'processors': 16}]
+    >>> site_options(two, 64)["limits"]
+    {'partition': {'cpu': {'processors': 64}, 'gpu': {'processors': 16}}}
+    >>> site_options(two[:1])
+    {'order': 'fcfs', 'backfill': 'easy'}
+    >>> site_options(two[:1], pool={"gpus": 8})["resources"]
+    {'gpus': 8}
+    """
+    options: dict[str, Any] = {"order": "fcfs", "backfill": "easy"}
+    shared = {"resources": dict(pool)} if pool else {}
+    if len(partitions) < 2:
+        return options | shared
+    if processors is not None and share_nodes(partitions, processors):
+        limits = {one.name: {"processors": min(one.processors, processors)} for one in partitions}
+        return options | {"limits": {"partition": limits}} | shared
+    clusters = [
+        {"partition": one.name, "processors": one.processors}
+        | ({"resources": dict(one.resources)} if one.resources else {})
+        for one in partitions
+    ]
+    return options | {"dispatch": "partition", CLUSTERS: clusters}
