@@ -1,4 +1,4 @@
-"""The one exception that a user is meant to read: a single line, without a traceback."""
+"""Errors that are shown to users as one line, without a traceback."""
 
 import difflib
 import errno
@@ -7,12 +7,12 @@ from collections.abc import Iterable
 
 
 class SwflowError(Exception):
-    """What is wrong and what to do about it, in one line that names the file, line or config key."""
+    """An error for users: one line that names the file or key, the problem, and what to do."""
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
     """
-    Return what to say after naming an unknown word: the nearest known one, or all of them.
+    Return the end of a message about an unknown word: the most similar known word, or all known words.
 
     Examples
     --------
@@ -26,26 +26,26 @@ def suggest(word: str, known: Iterable[str]) -> str:
     return f"; known are {', '.join(spelt.values())}" if spelt else "; none is known"
 
 
-#: What to do about some errors of the system.
+#: Messages for errors of the operating system, with a hint.
 _REMEDIES = {
-    errno.ENOSPC: "the disk is full; make room, or write to another place",
-    errno.EDQUOT: "your share of the disk is used up; make room, or write to another place",
-    errno.EFBIG: "the file is larger than is allowed here; raise the limit, or write to another place",
-    errno.EACCES: "permission denied; change the permissions, or name another place",
-    errno.EPERM: "not permitted; change the permissions, or name another place",
-    errno.EROFS: "the file system is read-only; name another place",
+    errno.ENOSPC: "the disk is full; free some space, or write to another folder",
+    errno.EDQUOT: "the disk quota is exceeded; free some space, or write to another folder",
+    errno.EFBIG: "the file exceeds the size limit; raise the limit, or write to another folder",
+    errno.EACCES: "permission denied; change the permissions, or name another path",
+    errno.EPERM: "not permitted; change the permissions, or name another path",
+    errno.EROFS: "the file system is read-only; name another path",
     errno.ENAMETOOLONG: "the name is too long; choose a shorter one",
     errno.ENOENT: "no such file or folder",
     errno.EISDIR: "it is a folder; name a file",
-    errno.ENOTDIR: "a part of its path is no folder; name another place",
-    errno.EEXIST: "a file is where a folder should be; name another place",
-    errno.ENOTEMPTY: "a folder of this name is there; name a file",
+    errno.ENOTDIR: "a part of its path is not a folder; name another path",
+    errno.EEXIST: "a file with the name of the folder exists; name another path",
+    errno.ENOTEMPTY: "a folder with this name exists; name a file",
     errno.EMFILE: "too many open files; raise the limit (ulimit -n)",
 }
 
 _LIBRARIES = ("duckdb", "_duckdb", "polars")
 
-# How DuckDB and Polars, which often give no number, call the same errors.
+# Phrases of DuckDB and Polars, which often give no error number, for the same errors.
 _WORDS = {
     "no space left": errno.ENOSPC,
     "file too large": errno.EFBIG,
@@ -58,12 +58,12 @@ _WORDS = {
 
 def reason_of(error: BaseException) -> str | None:
     """
-    Say in one line what the system, DuckDB or Polars did not allow; None if the error is not of these.
+    Return one line about an error of the system, DuckDB or Polars; None for any other error.
 
     Examples
     --------
     >>> reason_of(OSError(errno.ENOSPC, "No space left on device")), reason_of(KeyError("x"))
-    ('the disk is full; make room, or write to another place', None)
+    ('the disk is full; free some space, or write to another folder', None)
     """
     if isinstance(error, MemoryError):
         return "not enough memory"
@@ -76,13 +76,13 @@ def reason_of(error: BaseException) -> str | None:
 
 
 def reason_of_writing(error: BaseException) -> str | None:
-    """Say in one line why a file could not be written; None if that is not what the error is about."""
+    """Return why a file could not be written, as one line; None for any other error."""
     number = number_of(error)
     return None if number in (None, errno.ENOENT) else reason_of(error)
 
 
 def number_of(error: BaseException) -> int | None:
-    """Return the system's number of an error, also where a library hides it in its words; None if it has none."""
+    """Return the system's error number, also if a library gives it only as text; None if there is none."""
     if isinstance(error, IsADirectoryError):
         return errno.EISDIR
     text = str(error).lower()
@@ -91,7 +91,7 @@ def number_of(error: BaseException) -> int | None:
 
 
 def describe(error: BaseException) -> str | None:
-    """Say in one line what went wrong with which file; None if the error is none of the system's or the libraries'."""
+    """Return one line that names the file and the problem; None unless the system or a library raised the error."""
     reason = reason_of(error)
     if reason is None:
         return None

@@ -1,7 +1,8 @@
-"""Names of workloads: the log, the steps applied to it, and which replicate of a random step it is."""
+"""Names of workloads: the log, the steps applied to it, and the number of the replicate."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from swflow.errors import SwflowError
 
@@ -9,50 +10,50 @@ _REPLICATE = re.compile(r"@([1-9][0-9]*)(?=\+|\Z)")
 _RANGE = re.compile(r"@([1-9][0-9]*)-([1-9][0-9]*)(?=[+/.]|\Z)")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
-#: File systems take names of 255 bytes; endings, and marks of files in the making, need some of them.
+#: The longest name, in bytes: file systems allow 255, and endings and temporary files need some of them.
 LONGEST_NAME = 200
 
 
 def check_name(name: str, where: str) -> str:
     """
-    Return a name that becomes a part of files' names, if it can be one.
+    Return a name if it can be a part of file names.
 
     Raises
     ------
     SwflowError
-        If it has other characters than letters, digits, ``.``, ``_`` and ``-``, or is too long.
+        If it contains other characters than letters, digits, ``.``, ``_`` and ``-``, or is too long.
 
     Examples
     --------
     >>> check_name("../easy", "--scheduler")
     Traceback (most recent call last):
-    swflow.errors.SwflowError: --scheduler: a name is letters, digits, '.', '_' and '-', not '../easy'
+    swflow.errors.SwflowError: --scheduler: invalid name '../easy'; expected letters, digits, '.', '_' and '-'
     """
     if not _NAME.fullmatch(name):
-        raise SwflowError(f"{where}: a name is letters, digits, '.', '_' and '-', not {name[:200]!r}")
+        raise SwflowError(f"{where}: invalid name {name[:200]!r}; expected letters, digits, '.', '_' and '-'")
     return check_length(name, where)
 
 
 def check_length(name: str, where: str) -> str:
-    """Return a name that is short enough for a file's."""
+    """Return a name if it is short enough for a file name."""
     if len(name.encode()) > LONGEST_NAME:
-        raise SwflowError(f"{where}: {name[:60]}… is {len(name)} characters long; use at most {LONGEST_NAME}")
+        raise SwflowError(f"{where}: {name[:60]}… has {len(name)} characters; expected at most {LONGEST_NAME}")
     return name
 
 
 def log_of(workload: str) -> str:
-    """Return the log that a workload comes from."""
+    """Return the log of a workload."""
     return workload.partition("+")[0]
 
 
 def steps_of(workload: str) -> list[str]:
-    """Return the steps that were applied to the log, in order, each with its replicate if it has one."""
+    """Return the steps that were applied to the log, in order, each with its replicate number, if any."""
     return workload.split("+")[1:]
 
 
 def split_step(step: str) -> tuple[str, int | None]:
     """
-    Return the name of a step as the config knows it, and the number of the replicate.
+    Return the name of a step in the config, and the number of the replicate.
 
     Examples
     --------
@@ -65,7 +66,7 @@ def split_step(step: str) -> tuple[str, int | None]:
 
 def recipe_of(workload: str) -> str:
     """
-    Return what all replicates of a workload share: its name without their number.
+    Return the name of a workload without the numbers of replicates.
 
     Examples
     --------
@@ -77,7 +78,7 @@ def recipe_of(workload: str) -> str:
 
 def replicate_of(workload: str) -> int | None:
     """
-    Return which replicate a workload is; None if it is the only one.
+    Return the replicate number of a workload; None if it has none.
 
     Examples
     --------
@@ -90,7 +91,7 @@ def replicate_of(workload: str) -> int | None:
 
 def parent_of(workload: str) -> str:
     """
-    Return the workload that a workload's last step is applied to.
+    Return the workload to which the last step of a workload is applied.
 
     Examples
     --------
@@ -102,7 +103,7 @@ def parent_of(workload: str) -> str:
 
 def compact(names: Iterable[str]) -> list[str]:
     """
-    Write the names of replicates as ranges, which `expand` reads.
+    Return the names of workloads with replicates as ranges, which `expand` parses.
 
     Examples
     --------
@@ -128,7 +129,7 @@ def compact(names: Iterable[str]) -> list[str]:
 
 def expand(text: str) -> list[str]:
     """
-    Return the names, or paths, that a name or path with a range of replicates stands for.
+    Return the names or paths of all replicates in a range.
 
     Examples
     --------
@@ -145,7 +146,7 @@ def expand(text: str) -> list[str]:
 
 def replicates(template: str, seeds: int | None) -> Iterator[str]:
     """
-    Give the workloads that a template of a study stands for.
+    Yield the workloads of a template of a study.
 
     Examples
     --------
@@ -157,3 +158,27 @@ def replicates(template: str, seeds: int | None) -> Iterator[str]:
         return
     for seed in range(1, (seeds or 1) + 1):
         yield template.replace("{seed}", str(seed))
+
+
+def worth_comparing(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+    """
+    Return whether a comparison of two runs, given by ``workload`` and ``scheduler``, answers one question.
+
+    The runs must have the same log, and also the same workload or scheduler, unless one is the recorded schedule
+    (``log``). Replicates must have the same number.
+
+    Examples
+    --------
+    >>> recorded = {"workload": "KTH-SP2", "scheduler": "log"}
+    >>> easy, fcfs = ({"workload": "KTH-SP2+ran", "scheduler": name} for name in ("easy", "fcfs"))
+    >>> worth_comparing(recorded, easy), worth_comparing(easy, fcfs)
+    (True, True)
+    >>> worth_comparing(easy, fcfs | {"workload": "KTH-SP2"})
+    False
+    """
+    logs = {log_of(run["workload"]) for run in (first, second)}
+    numbers = {replicate_of(run["workload"]) for run in (first, second)} - {None}
+    if len(numbers) > 1:
+        return False
+    same = first["workload"] == second["workload"] or first["scheduler"] == second["scheduler"]
+    return len(logs) == 1 and (same or "log" in (first["scheduler"], second["scheduler"]))

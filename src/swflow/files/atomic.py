@@ -1,4 +1,4 @@
-"""Writing files so that a reader sees the old one or the new one, never a half."""
+"""Write files atomically: readers see the old file or the new one, never a part."""
 
 import os
 import re
@@ -11,28 +11,28 @@ from pathlib import Path
 
 from swflow.errors import SwflowError, reason_of_writing
 
-#: A file in the making: the process that makes it, the host that this runs on, and the file's name.
+#: Name of a temporary file: process id, host and name of the final file.
 _IN_THE_MAKING = re.compile(r"\.(?P<process>[1-9][0-9]*)(?:@(?P<host>[A-Za-z0-9_-]*))?\.(?P<name>.+)", re.DOTALL)
 
-_LONGEST = 255  # bytes of a file's name
+_LONGEST = 255  # longest name of a file, bytes
 
 
 @contextmanager
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
-    Give a temporary path beside ``path`` that is moved over it when the block ends without an error.
+    Provide a temporary path next to ``path``; rename it to ``path`` when the block ends without an error.
 
-    What commands that were killed left behind of such files is removed first.
+    Temporary files of killed commands are removed first.
 
     Parameters
     ----------
     path : path-like
-        The file to be written. Its folder is made if need be.
+        The file to write. A missing folder is created.
 
     Yields
     ------
     pathlib.Path
-        Where to write. It keeps the endings of ``path``, so that writers that look at them work.
+        The temporary path. It has the suffixes of ``path``, for writers that choose the format by suffix.
 
     Raises
     ------
@@ -71,12 +71,12 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
 @contextmanager
 def folder_beside(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
-    Give a folder beside ``path`` for what is too large for the memory; it is removed when the block ends.
+    Provide a folder next to ``path`` for data that does not fit in memory; remove it when the block ends.
 
     Raises
     ------
     SwflowError
-        If nothing can be written there.
+        If the folder cannot be written.
     """
     target = Path(path)
     folder = target.with_name(f".{os.getpid()}@{_host()}.parts")
@@ -96,10 +96,10 @@ def folder_beside(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 def remove_left_over(target: Path) -> None:
     """
-    Remove what killed commands left behind in a file's folder: files in the making whose process is gone.
+    Remove temporary files of killed commands from a file's folder.
 
-    Processes of other hosts are not known, so that their files stay. A file without a host is of an earlier version
-    of swflow, and goes only if it was to become ``target``.
+    Files of other hosts stay because their processes cannot be checked. A temporary file without a host is from an
+    earlier version of swflow; it is removed only if its final file is ``target``.
     """
     for entry in os.scandir(target.parent):
         found = _IN_THE_MAKING.fullmatch(entry.name)
@@ -113,7 +113,7 @@ def remove_left_over(target: Path) -> None:
 
 
 def is_in_the_making(path: Path) -> bool:
-    """Return whether a path is of a file that a command writes, or wrote when it was killed."""
+    """Return whether a path is a temporary file, of a running or a killed command."""
     return _IN_THE_MAKING.fullmatch(path.name) is not None
 
 
@@ -133,10 +133,10 @@ def _is_running(process: int) -> bool:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file or a folder, if it is there and may be removed."""
+    """Remove a file or a folder, if it exists and can be removed."""
     try:
         path.unlink(missing_ok=True)
     except IsADirectoryError:
         shutil.rmtree(path, ignore_errors=True)
     except OSError:
-        pass  # its folder cannot be written either, which is said elsewhere
+        pass  # the folder is not writable either, which is reported elsewhere

@@ -1,8 +1,8 @@
-"""The job table: its columns, units and types, the checks in front of every kernel, and the files that carry it."""
+"""The job table: columns, units and types, the input validation of all kernels, and its Parquet files."""
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -11,12 +11,12 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.files import atomic_path
-from swflow.machine import Machine, require_machine
+from swflow.files.atomic import atomic_path
+from swflow.jobs.machine import MOST_PROCESSORS, Machine, require_machine
 from swflow.names import log_of, steps_of
 
-#: The 18 fields of a line of the Standard Workload Format, in its order. Times are seconds, memory is KB
-#: per processor; times and memory may have fractions, the others are whole numbers.
+#: The 18 fields of a line of the Standard Workload Format, in its order. Times are seconds, memory is KB per
+#: processor. Times and memory can be fractions; the other fields are whole numbers.
 SWF_FIELDS: dict[str, pl.DataType] = {
     "job_id": pl.Int64(),
     "submit_time": pl.Float64(),
@@ -38,52 +38,70 @@ SWF_FIELDS: dict[str, pl.DataType] = {
     "think_time": pl.Float64(),
 }
 
-#: What cleaning derives: processors (allocated, else requested), estimate (requested time, else run time).
+#: Derived columns: processors (allocated, else requested), estimate (requested time, else run time).
 DERIVED_COLUMNS: dict[str, pl.DataType] = {"processors": pl.Int64(), "estimate": pl.Float64()}
+
+#: Columns that change when a job may start; a workload that has one is simulated with it. ``depends_on``: the ids of
+#: the jobs that must have ended before (and ``think_time`` seconds must have passed); ``cancelled_after``: the seconds
+#: from its submission after which a job that did not run was cancelled; ``array_id``, ``array_limit``: the job array of
+#: a task, and the most tasks of it that run at once. Null: none.
+ELIGIBILITY_COLUMNS: dict[str, pl.DataType] = {
+    "depends_on": pl.List(pl.Int64()),
+    "cancelled_after": pl.Float64(),
+    "array_id": pl.Int64(),
+    "array_limit": pl.Int64(),
+}
 
 #: The columns that every job table has, in order. Null means unknown.
 JOB_COLUMNS: dict[str, pl.DataType] = SWF_FIELDS | DERIVED_COLUMNS
 
-#: What every workload must have, in a file as in front of a kernel.
+#: Columns that every workload must have, in files and for kernels.
 NEEDED_COLUMNS = ("job_id", "submit_time", "run_time", "processors", "estimate")
 
-#: No time of a job may be further from 0, seconds (31,700 years): what is beyond is a mistake or no time.
+#: Largest absolute time of a job, seconds (31,700 years); larger values are mistakes.
 LONGEST_TIME = 1e12
 
-#: No schedule may reach further, seconds: up to here a float tells quarters of a second apart, so that clocks move.
+#: Largest time of a schedule, seconds: up to here, the resolution of floats is 0.25 s or better.
 END_OF_TIME = 2.0**51
 
-#: Tables of more rows are read and written part by part: a hundred million jobs in all columns take 16 GB.
+#: Tables with more rows are read and written part by part: 100 million jobs in all columns take 16 GB.
 MOST_AT_ONCE = 2**22
 
-#: Rows of a row group of the files that are written part by part.
+#: Rows per row group of files that are written part by part.
 ROW_GROUP = 2**17
 
-#: The key in the Parquet metadata under which swflow keeps what it knows of a file.
+#: Key of swflow's metadata in a Parquet file.
 METADATA_KEY = "swflow"
 
 
 @dataclass(frozen=True)
 class Workload:
     """
-    A job table and the machine that it is meant for.
+    A job table with its machine.
 
     Parameters
     ----------
     jobs : polars.DataFrame
-        The columns of `JOB_COLUMNS`, sorted by (submit time, job id), and what steps added.
+        The columns of `JOB_COLUMNS`, sorted by (submit time, job id), and those added by steps.
     machine : Machine
-        Where the jobs are to run.
+        The machine on which the jobs run.
     name : str
-        The workload's name: the log's, and a ``+step`` for every step applied.
+        Name of the workload: the log's name, with a ``+step`` for every applied step.
     header : dict
         The log's SWF header: key to list of values.
     history : tuple of dict
-        What was done so far, in order: one entry a stage, with what it removed and why.
+        The stages so far, in order: one entry per stage, with the removed jobs and reasons.
 
     Notes
     -----
-    A workload is not changed in place; `with_jobs` gives a new one.
+    Workloads are immutable; `with_jobs` returns a new one.
+
+    Examples
+    --------
+    >>> import swflow
+    >>> workload = swflow.generate(jobs=100, processors=64, name="demo")
+    >>> workload.name, workload.jobs.height, workload.steps
+    ('demo', 100, [])
     """
 
     jobs: pl.DataFrame
@@ -94,26 +112,26 @@ class Workload:
 
     @property
     def log(self) -> str:
-        """The name of the log that the workload comes from."""
+        """Return the name of the original log."""
         return log_of(self.name)
 
     @property
     def steps(self) -> list[str]:
-        """The names of the steps that were applied to the log, in order."""
+        """Return the names of the applied steps, in order."""
         return steps_of(self.name)
 
     def with_jobs(self, jobs: pl.DataFrame, entry: dict[str, Any], **changes: Any) -> "Workload":
         """
-        Return the workload with other jobs and one more entry in its history.
+        Return the workload with other jobs and an additional history entry.
 
         Parameters
         ----------
         jobs : polars.DataFrame
             The new job table.
         entry : dict
-            What was done: at least a ``stage``.
+            Description of the change, with at least a ``stage``.
         **changes
-            Other fields to change, such as ``name`` or ``machine``.
+            Other changed fields, such as ``name`` or ``machine``.
         """
         return replace(self, jobs=jobs, history=(*self.history, entry), **changes)
 
@@ -123,7 +141,7 @@ def sort_jobs(jobs: pl.DataFrame) -> pl.DataFrame:
     return jobs.sort("submit_time", "job_id", maintain_order=True)
 
 
-# --- the one door: kernels check nothing, so nothing reaches them that did not pass here -----------------------
+# --- input validation: kernels do not check their arguments, so all of them are checked here -------------------
 
 
 def check_workload(
@@ -134,32 +152,32 @@ def check_workload(
     needed: Iterable[str] = NEEDED_COLUMNS,
 ) -> pl.DataFrame:
     """
-    Require that a job table can be simulated, or raise an error that names the first job or column that cannot.
+    Check that a job table can be simulated; raise an error that names the first invalid job or column.
 
-    O(n), some milliseconds for 200,000 jobs.
+    The check takes O(n) time, some milliseconds for 200,000 jobs.
 
     Parameters
     ----------
     jobs : polars.DataFrame
-        The table: with `NEEDED_COLUMNS`, of the types of `JOB_COLUMNS` or narrower ones, without nulls, sorted by
-        (submit time, job id); times finite and at most `LONGEST_TIME`; run times and estimates not negative; 1 to
-        ``machine`` processors.
+        The table. It needs `NEEDED_COLUMNS`, with the types of `JOB_COLUMNS` or narrower ones, without nulls, sorted
+        by (submit time, job id). Times must be finite and at most `LONGEST_TIME`, run times and estimates not
+        negative, and processors from 1 to ``machine``.
     machine : int
         Processors of the machine.
     name : str
-        The workload's name, for errors.
+        The workload's name, for error messages.
     needed : iterable of str
-        The columns that must be there, without nulls.
+        The required columns, without nulls.
 
     Returns
     -------
     polars.DataFrame
-        The table, its numbers in the types that kernels take.
+        The table with numbers in the types of the kernels.
 
     Raises
     ------
     SwflowError
-        If the table is not as said.
+        If the table is invalid.
 
     Examples
     --------
@@ -195,14 +213,14 @@ def check_workload(
 
 def check_columns(jobs: pl.DataFrame, name: str, needed: Iterable[str] = NEEDED_COLUMNS) -> pl.DataFrame:
     """
-    Require the columns of a job table and their types; return the table with numbers in the types of `JOB_COLUMNS`.
+    Check the columns of a job table and their types; return the table with numbers in the types of `JOB_COLUMNS`.
 
-    Narrower numbers are taken (whole numbers for times, 32 bits); columns that are no job's are left as they are.
+    Narrower numbers are accepted (whole numbers for times, 32 bits). Columns outside of `JOB_COLUMNS` stay unchanged.
 
     Raises
     ------
     SwflowError
-        If a column is missing or holds something else: which column, which type.
+        If a column is missing or has another type.
     """
     for column in needed:
         if column not in jobs.columns:
@@ -222,8 +240,32 @@ def check_columns(jobs: pl.DataFrame, name: str, needed: Iterable[str] = NEEDED_
     return jobs.with_columns(pl.col(column).cast(wanted) for column, wanted in wider.items())
 
 
+def check_recorded(jobs: pl.DataFrame, name: str) -> pl.DataFrame:
+    """
+    Return the jobs with a recorded wait time that were not cancelled, after the checks of `check_workload`.
+
+    Recorded jobs need no estimate, and may be wider than the machine.
+    """
+    jobs = check_columns(jobs, name, ("wait_time",)).filter(pl.col("wait_time").is_not_null())
+    if "cancelled_after" in jobs.columns:
+        jobs = jobs.filter(pl.col("cancelled_after").is_null())
+    known = [column for column in NEEDED_COLUMNS if column != "estimate"]
+    jobs = check_workload(jobs, MOST_PROCESSORS, name, needed=known)
+    wait, ids = np.abs(jobs["wait_time"].to_numpy()), jobs["job_id"].to_numpy()
+    check_arrays({"wait_time": wait}, jobs["processors"].to_numpy(), MOST_PROCESSORS, name=name, ids=ids)
+    return jobs
+
+
+def without_status(jobs: pl.DataFrame, status: Collection[int], name: str) -> pl.DataFrame:
+    """Return the jobs of other status than these; ``name`` is the workload's, for errors."""
+    if not status:
+        return jobs
+    jobs = check_columns(jobs, name, ("status",))
+    return jobs.filter(~pl.col("status").is_in(list(status)).fill_null(False))
+
+
 def check_shapes(found: pl.DataType, name: str) -> None:
-    """Require that the column ``shapes`` holds lists of processors and run times."""
+    """Check that the column ``shapes`` holds lists of processors and run times."""
     inner = getattr(found, "inner", None)
     fields = {part.name: part.dtype for part in getattr(inner, "fields", ())}
     numbers = ("processors" in fields and fields["processors"].is_integer()) and (
@@ -231,7 +273,7 @@ def check_shapes(found: pl.DataType, name: str) -> None:
     )
     if found != pl.Null and not numbers:
         raise SwflowError(
-            f"{name}: column shapes holds {found}, not lists of {{processors, run_time}}; make it with: swflow moldable"
+            f"{name}: column shapes holds {found}, not lists of {{processors, run_time}}; create it: swflow moldable"
         )
 
 
@@ -246,29 +288,29 @@ def check_arrays(
     others: Mapping[str, np.ndarray | None] | None = None,
 ) -> None:
     """
-    Require that the arrays of a kernel are what it takes for granted.
+    Check that the arrays of a kernel fulfil its preconditions.
 
     Parameters
     ----------
     times : mapping of str to float64 array of shape (jobs,)
-        By name: ``submit_time``, ascending, may be negative; all others are lengths, not negative. Seconds.
+        By name: ``submit_time``, ascending, possibly negative; all others are durations, not negative. Seconds.
     processors : int64 array of shape (jobs,)
         1 to ``machine``.
     machine : int
-        Processors of the machine, 1 to `swflow.machine.MOST_PROCESSORS`.
+        Processors of the machine, 1 to `swflow.jobs.machine.MOST_PROCESSORS`.
     name : str
-        What they are of, for errors.
+        Name of the workload, for error messages.
     ids : int64 array of shape (jobs,), optional
-        The jobs' numbers, for errors; by default their places from 0.
+        The jobs' ids, for error messages (default: positions from 0).
     stretch : float
-        How many times its length a run may take.
+        Largest factor by which a run can be prolonged.
     others : mapping, optional
-        More arrays by name, or None, that have an element a job.
+        More arrays by name, or None; each must have one element per job.
 
     Raises
     ------
     SwflowError
-        If one is not: the first job at fault is named.
+        If an array is invalid; the message names the first such job.
 
     Examples
     --------
@@ -286,16 +328,16 @@ def check_arrays(
 
     advice = "; correct it, or drop the job when cleaning"
     if processors.ndim != 1 or processors.dtype.kind not in "iu":
-        raise SwflowError(f"{name}: processors must be whole numbers, one a job, not {processors.dtype}")
+        raise SwflowError(f"{name}: processors: {processors.dtype}; expected one whole number per job")
     lengths = 0.0
     for column, values in times.items():
         said = column.replace("_", " ")
         if values.shape != (count,) or values.dtype.kind not in "fiu":
-            raise SwflowError(f"{name}: the {said} must be {count:,} numbers, not {values.dtype} of {values.shape}")
+            raise SwflowError(f"{name}: {said}: {values.dtype} of {values.shape}; expected {count:,} numbers")
         if not count:
             continue
         low, high = values.min(), values.max()
-        if not (low >= -LONGEST_TIME and high <= LONGEST_TIME):  # not a number is neither
+        if not (low >= -LONGEST_TIME and high <= LONGEST_TIME):  # NaN fails both comparisons
             place = int(np.argmax(~(np.abs(values) <= LONGEST_TIME)))
             fault = f"beyond {LONGEST_TIME:g} s" if np.isfinite(values[place]) else "no finite number"
             refuse(place, f": the {said} is {values[place]:g}, {fault}{advice}")
@@ -311,12 +353,12 @@ def check_arrays(
         _refuse_processors(processors, machine, refuse)
     if lengths * stretch > END_OF_TIME:
         raise SwflowError(
-            f"{name}: the run times and estimates come to {lengths * stretch:.3g} s, beyond {END_OF_TIME:.3g} s, where "
-            "clocks stand still; correct the longest"
+            f"{name}: the run times and estimates come to {lengths * stretch:.3g} s, beyond "
+            f"{END_OF_TIME:.3g} s, where floating-point clocks cannot advance; correct the longest"
         )
     for column, array in (others or {}).items():
         if array is not None and len(array) != count:
-            raise SwflowError(f"{name}: {column} must have an element a job ({count:,}), not {len(array):,}")
+            raise SwflowError(f"{name}: {column} must have one element per job ({count:,}), not {len(array):,}")
 
 
 def _refuse_processors(processors: np.ndarray, machine: int, refuse: Any) -> None:
@@ -337,39 +379,43 @@ def _refuse_processors(processors: np.ndarray, machine: int, refuse: Any) -> Non
 
 def read_workload(path: str | os.PathLike[str], columns: Iterable[str] | None = None) -> Workload:
     """
-    Read a workload from a Parquet file that swflow wrote.
+    Read a workload from a Parquet file written by swflow.
 
     Parameters
     ----------
     path : path-like
         For example ``results/workloads/KTH-SP2.parquet``.
     columns : iterable of str, optional
-        Read only these columns, as far as the file has them, and what every workload must have.
+        Read only these columns, if present, and those that every workload must have, those of `ELIGIBILITY_COLUMNS`,
+        and the demands for the machine's resources.
 
     Returns
     -------
     Workload
-        Its name is the file's: a copy under another name is another workload.
+        The workload, named after the file: a copy under another name is another workload.
 
     Raises
     ------
     SwflowError
-        If the file is missing, is no workload, or has a column missing or of another type.
+        If the file is missing or is not a workload, or a column is missing or has another type.
     """
     about = read_metadata(path)
     if about.get("kind") != "workload":
-        raise SwflowError(f"{path}: not a workload of swflow; make one with: swflow clean LOG.swf.gz -o {path}")
+        raise SwflowError(f"{path}: not a workload of swflow; create one with: swflow clean LOG.swf.gz -o {path}")
     machine, header, history = about.get("machine"), about.get("header"), about.get("history")
     if not (isinstance(machine, dict) and isinstance(header, dict) and isinstance(history, list)):
-        raise SwflowError(f"{path}: its notes on machine, header and history are damaged; make it again")
+        raise SwflowError(f"{path}: damaged metadata (machine, header, history); create the file again")
     try:
         made_for = Machine(**machine)
     except TypeError as error:
-        raise SwflowError(f"{path}: its notes describe no machine ({error}); make it again") from None
+        raise SwflowError(f"{path}: invalid machine in the metadata ({error}); create the file again") from None
+    if columns is not None:
+        columns = {*columns, *NEEDED_COLUMNS, *ELIGIBILITY_COLUMNS, *made_for.resources}
+        columns |= {"think_time"} if "depends_on" in pl.read_parquet_schema(Path(path)) else set()
     try:
-        jobs = read_columns(path, None if columns is None else {*columns, *NEEDED_COLUMNS})
+        jobs = read_columns(path, columns)
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise SwflowError(f"{path}: damaged data ({str(error).splitlines()[0]}); make it again") from None
+        raise SwflowError(f"{path}: damaged data ({str(error).splitlines()[0]}); create the file again") from None
     return Workload(
         jobs=check_columns(jobs, str(path)),
         machine=made_for,
@@ -381,14 +427,16 @@ def read_workload(path: str | os.PathLike[str], columns: Iterable[str] | None = 
 
 def read_columns(path: str | os.PathLike[str], columns: Iterable[str] | None = None) -> pl.DataFrame:
     """
-    Read columns of a Parquet file, in the file's order; of a large one each into an array of its own, one by one.
+    Read columns of a Parquet file, in the file's order.
+
+    Columns of a large file are read one by one, each into one array.
 
     Parameters
     ----------
     path : path-like
         The file.
     columns : iterable of str, optional
-        Those of these that the file has; by default all.
+        The columns to read, if present (default: all).
     """
     file = Path(path)
     lazy = pl.scan_parquet(file, glob=False)
@@ -398,12 +446,12 @@ def read_columns(path: str | os.PathLike[str], columns: Iterable[str] | None = N
         names = [name for name in names if name in wanted]
     if height_of(file) <= MOST_AT_ONCE:
         return pl.read_parquet(file, glob=False, columns=names)
-    # All at once there would be two of them for a while, the parts and the whole.
+    # Reading all columns at once would hold them twice, as parts and as a whole.
     return pl.DataFrame([pl.read_parquet(file, glob=False, columns=[name]).to_series().rechunk() for name in names])
 
 
 def height_of(path: str | os.PathLike[str]) -> int:
-    """Return how many rows a Parquet file has; its footer says so."""
+    """Return the number of rows of a Parquet file, from its footer."""
     return int(pl.scan_parquet(Path(path), glob=False).select(pl.len()).collect(engine="in-memory").item())
 
 
@@ -414,9 +462,9 @@ def write_workload(workload: Workload, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     workload : Workload
-        What to write.
+        The workload to write.
     path : path-like
-        Where; its folder is made if need be.
+        Path of the file; a missing folder is created.
     """
     about = {
         "kind": "workload",
@@ -431,18 +479,18 @@ def write_table(
     table: pl.DataFrame | pl.LazyFrame, path: str | os.PathLike[str], about: Mapping[str, Any], rows: int = 0
 ) -> None:
     """
-    Write a table to Parquet, atomically, with ``about`` as JSON in its metadata.
+    Write a table to Parquet atomically, with ``about`` as JSON in its metadata.
 
     Parameters
     ----------
     table : polars.DataFrame or polars.LazyFrame
-        What to write.
+        The table to write.
     path : path-like
-        Where.
+        Path of the file.
     about : mapping
-        The notes.
+        The metadata.
     rows : int
-        How many rows a lazy table has: one of more than `MOST_AT_ONCE` is never in the memory as a whole.
+        Number of rows of a lazy table. A table with more than `MOST_AT_ONCE` rows is never in memory as a whole.
     """
     notes = {METADATA_KEY: json.dumps(about, sort_keys=True)}
     with atomic_path(path) as temporary:
@@ -454,7 +502,7 @@ def write_table(
 
 def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
     """
-    Read what swflow noted in a Parquet file.
+    Read swflow's metadata from a Parquet file.
 
     Parameters
     ----------
@@ -464,12 +512,12 @@ def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
     Returns
     -------
     dict
-        Empty if swflow did not write the file.
+        The metadata; empty if swflow did not write the file.
 
     Raises
     ------
     SwflowError
-        If the file is missing or no Parquet.
+        If the file is missing or not Parquet.
     """
     if not Path(path).is_file():
         raise SwflowError(f"{path}: no such file")
@@ -482,5 +530,5 @@ def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
     except ValueError:
         about = None
     if not isinstance(about, dict):
-        raise SwflowError(f"{path}: what swflow noted in it is no JSON; make it again")
+        raise SwflowError(f"{path}: swflow's metadata is not JSON; create the file again")
     return about

@@ -1,12 +1,11 @@
 """
-Conditions and formulas of the config: parsed by a whitelist of syntax, never run as code, never pasted into a query.
+Conditions and formulas of the config. They are parsed with a whitelist of syntax and never run as code.
 
-One language serves all conditions: `where` of a step, `flurries` of the cleaning, `split` of a figure. It is Python's
-arithmetic and comparisons on the columns of a table, and ``x in (1, 2)``, ``x not in (1, 2)``, ``x is null`` and
-``x is not null``; words like AND may be in capitals. Numbers are computed as Python computes floats; whole numbers
-that are compared as they are, without arithmetic, are compared exactly. What is unknown (null) makes unknown what
-depends on it, and so does what has no value, such as a division by zero: a row of which it is unknown whether it
-fulfils the condition does not fulfil it.
+One language serves all conditions: `where` of a step, `flurries` of the cleaning, `split` of a figure. It consists of
+Python's arithmetic and comparisons on the columns of a table, ``x in (1, 2)``, ``x not in (1, 2)``, ``x is null`` and
+``x is not null``. Words such as AND can be in capitals. Arithmetic uses Python's floats; whole numbers that are
+compared without arithmetic are compared exactly. Unknown values (null) propagate, and so do undefined results such as
+a division by zero. A row with an unknown result does not fulfil the condition.
 """
 
 import ast
@@ -21,9 +20,9 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError, suggest
-from swflow.jobs import JOB_COLUMNS
+from swflow.jobs.table import JOB_COLUMNS
 
-#: So deep may an expression be nested, and so many parts may a formula have: compilers give up beyond.
+#: Largest nesting depth of an expression, and largest number of nodes of a formula: compilers fail above these.
 MOST_LEVELS = 100
 MOST_PARTS = 1000
 
@@ -74,13 +73,14 @@ def parse_expression(
     text : str
         The expression.
     names : iterable of str or None
-        The names that it may use; with None any.
+        The permitted names; None permits any.
     where : str
-        The config key or option that it comes from, for the error.
+        The config key or option, for error messages.
     functions : iterable of str
-        The functions that it may call, by position; with any, ``a if condition else b`` is allowed too.
+        The functions that can be called, with positional arguments. If there are any, ``a if condition else b`` is
+        also permitted.
     conditions : bool
-        Whether ``in``, ``not in``, ``is null`` and ``is not null`` are allowed.
+        Whether ``in``, ``not in``, ``is null`` and ``is not null`` are permitted.
 
     Returns
     -------
@@ -90,16 +90,16 @@ def parse_expression(
     Raises
     ------
     SwflowError
-        If the text is no such expression; the message has the position of the fault.
+        If the text is not such an expression; the message contains the position of the fault.
     """
     if not isinstance(text, str):
-        raise SwflowError(f"{where}: must be text, not {text!r}")
+        raise SwflowError(f"{where}: {text!r}; expected text")
     where = f"{where}: {_short(text)}"
     tree = _parse(_WORDS.sub(lambda word: word[0].lower(), text) if conditions else text, where)
     levels, parts = _size(tree)
     if levels > MOST_LEVELS or (functions and parts > MOST_PARTS):
         limit = f"{MOST_LEVELS} levels deep" if levels > MOST_LEVELS else f"of {MOST_PARTS} parts"
-        raise SwflowError(f"{where}: too long or too deeply nested; write it simpler, at most {limit}")
+        raise SwflowError(f"{where}: too long or too deeply nested; simplify it to at most {limit}")
     known, callable_names = None if names is None else sorted(names), sorted(functions)
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     listed = _check_membership(tree, where) if conditions else set()
@@ -133,7 +133,7 @@ def parse_expression(
 
 
 def _short(text: str) -> str:
-    """Quote a text, in one line and not too long."""
+    """Quote a text in one line, shortened if long."""
     return repr(_cut(text))
 
 
@@ -142,22 +142,28 @@ def _cut(text: str) -> str:
 
 
 def _parse(text: str, where: str) -> ast.Expression:
-    """Parse by Python's grammar, whatever the text."""
+    """Parse a text with Python's grammar; raise `SwflowError` for every invalid text."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return ast.parse(text.strip(), mode="eval")
     except SyntaxError as error:
+        end = len(text.strip()) + 1
+        problem = str(error.msg).splitlines()[0]
+        if error.offset and error.offset < end:
+            problem += f" at position {error.offset}"
+        elif problem == "invalid syntax":  # Python reports offset 0 or one beyond the end
+            problem = f"incomplete at position {end}, after {_cut(text.split()[-1])!r}" if text.strip() else "empty"
         equals = "; compare with ==" if _SINGLE_EQUALS.search(text) else ""
-        raise SwflowError(f"{where}: {str(error.msg).splitlines()[0]} at position {error.offset}{equals}") from None
+        raise SwflowError(f"{where}: {problem}{equals}") from None
     except (RecursionError, MemoryError):
-        raise SwflowError(f"{where}: too deeply nested; write it simpler") from None
+        raise SwflowError(f"{where}: too deeply nested; simplify it") from None
     except ValueError as error:
         raise SwflowError(f"{where}: {str(error).splitlines()[0]}") from None
 
 
 def _size(tree: ast.AST) -> tuple[int, int]:
-    """Return how many levels a tree has, and how many nodes, without recursion; lists count as one."""
+    """Return the depth of a tree and its number of nodes, without recursion; lists count as one node."""
     levels = parts = 0
     below: list[ast.AST] = [tree]
     while below:
@@ -168,7 +174,7 @@ def _size(tree: ast.AST) -> tuple[int, int]:
 
 
 def _check_number(value: Any, where: str, position: str) -> None:
-    """Raise an error unless a constant is a number that a float can be."""
+    """Raise an error unless a constant is a number in the range of floats."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise SwflowError(
             f"{where}{_short(value) if isinstance(value, str) else _cut(repr(value))} {position} is not a number"
@@ -182,7 +188,7 @@ def _check_number(value: Any, where: str, position: str) -> None:
 
 
 def _check_membership(tree: ast.AST, where: str) -> set[int]:
-    """Check ``in`` and ``is`` comparisons; return the ids of the nodes that only stand to the right of one."""
+    """Check ``in`` and ``is`` comparisons; return the ids of the nodes that are only valid to the right of one."""
     listed: set[int] = set()
     for node in ast.walk(tree):
         if not isinstance(node, ast.Compare) or not any(isinstance(op, _MEMBERSHIP) for op in node.ops):
@@ -203,12 +209,12 @@ def _check_membership(tree: ast.AST, where: str) -> set[int]:
     return listed
 
 
-#: The values of an expression, and in which rows they are known; both may be of one row that stands for all.
+#: Values of an expression, and a mask of known rows. Both can have length 1 and are then broadcast.
 _Values = tuple[Any, Any]
 
 
 def _evaluate(tree: ast.expr, columns: Mapping[str, _Values]) -> _Values:
-    """Evaluate a parsed condition, or a part of one."""
+    """Evaluate a parsed condition, or a part of it."""
     match tree:
         case ast.Constant(value=value):
             number: Any = value
@@ -250,7 +256,7 @@ def _floats(value: Any) -> Any:
 
 
 def _arithmetic(op: ast.operator, left: _Values, right: _Values) -> _Values:
-    """Compute with floats; a result that is no finite number is unknown."""
+    """Compute with floats; results that are not finite are unknown."""
     a, b = np.broadcast_arrays(_floats(left[0]), _floats(right[0]))
     known = np.broadcast_to(left[1] & right[1], a.shape)
     if isinstance(op, ast.Pow):
@@ -262,7 +268,7 @@ def _arithmetic(op: ast.operator, left: _Values, right: _Values) -> _Values:
 
 
 def _power(base: float, exponent: float) -> float:
-    """Return Python's own power: NumPy's may differ in the last bit."""
+    """Return Python's power: NumPy's can differ in the last bit."""
     try:
         return math.pow(base, exponent)
     except (OverflowError, ValueError):
@@ -270,7 +276,7 @@ def _power(base: float, exponent: float) -> float:
 
 
 def _joined(parts: list[_Values], every: bool) -> _Values:
-    """Join conditions by ``and`` (else by ``or``): one that decides the outcome does so whatever is unknown."""
+    """Join conditions by ``and`` (or ``or``); a deciding condition determines the result despite unknown others."""
     value, known = parts[0]
     for other, other_known in parts[1:]:
         decided = (known & (value != every)) | (other_known & (other != every))
@@ -280,7 +286,7 @@ def _joined(parts: list[_Values], every: bool) -> _Values:
 
 
 def _require_kinds(tree: ast.expr, flags: set[str], where: str) -> None:
-    """Raise an error where a number stands for a condition, or a condition for a number."""
+    """Raise an error for a number in place of a condition, or a condition in place of a number."""
 
     def check(node: ast.expr, wanted: bool) -> None:
         match node:
@@ -319,10 +325,10 @@ def check_condition(text: str, where: str, names: Iterable[str] | Mapping[str, A
     text : str
         The condition; see `condition`.
     where : str
-        The config key or option that it comes from, for the error.
+        The config key or option, for error messages.
     names : mapping of str to polars.DataType, or iterable of str, optional
-        The columns that it may use. With their types, boolean columns are conditions themselves, and what is neither
-        a number nor boolean is refused. By default any name may stand for a number.
+        The permitted columns. With a mapping to types, boolean columns are conditions themselves, and columns that
+        are neither numeric nor boolean are rejected. By default, any name is accepted as a number.
 
     Returns
     -------
@@ -339,14 +345,14 @@ def check_condition(text: str, where: str, names: Iterable[str] | Mapping[str, A
         flags = {name for name, dtype in names.items() if dtype == pl.Boolean}
         names = [name for name, dtype in names.items() if name in flags or dtype.is_numeric()]
     tree = parse_expression(text, names, where, conditions=True)
-    if names is None:  # of the columns that runs and steps add, one may be a condition, such as `killed`
+    if names is None:  # columns added by runs and steps can be boolean, such as `killed`
         flags = {node.id for node in _alone(tree)} - JOB_COLUMNS.keys()
     _require_kinds(tree, flags, f"{where}: {_short(text)}")
     return tree
 
 
 def _alone(tree: ast.expr) -> Iterable[ast.Name]:
-    """Give the names that stand where a condition belongs."""
+    """Return the names in positions of conditions."""
     match tree:
         case ast.Name():
             yield tree
@@ -370,11 +376,11 @@ def condition(text: str, names: Iterable[str] | Mapping[str, Any], where: str) -
     Parameters
     ----------
     text : str
-        For example ``user_id == 50 and 24439 <= job_id <= 64542``; the module's first lines say what it may be.
+        For example ``user_id == 50 and 24439 <= job_id <= 64542``; the module's docstring describes the syntax.
     names : mapping of str to polars.DataType, or iterable of str
-        The columns that it may use; see `check_condition`.
+        The permitted columns; see `check_condition`.
     where : str
-        The config key or option that it comes from, for the error.
+        The config key or option, for error messages.
 
     Returns
     -------
@@ -407,7 +413,7 @@ def fulfilled(tree: ast.expr, table: pl.DataFrame) -> pl.Series:
 
 
 def _column(values: pl.Series) -> _Values:
-    """Return a column's values, and where they are known; NaN is not."""
+    """Return a column's values and the mask of known values; NaN is unknown."""
     known = values.is_not_null().to_numpy()
     filled = values.fill_null(False if values.dtype == pl.Boolean else 0).to_numpy()
     return filled, known & np.isfinite(filled) if filled.dtype.kind == "f" else known

@@ -1,7 +1,7 @@
-"""Asking the database: connections that can do nothing but read it, and one SQL query, to rows or to a file."""
+"""Query the database: read-only connections, and a single SQL query with rows or a file as its result."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -9,19 +9,19 @@ from typing import Any
 import duckdb
 
 from swflow.errors import SwflowError, number_of
-from swflow.machine import free_memory
+from swflow.jobs.machine import free_memory
 
-#: What a query may be unless it is allowed to write.
-_READING = ("SELECT", "EXPLAIN", "PRAGMA", "MULTI")  # DuckDB calls a PIVOT several statements
+#: Types of statements that are permitted without --write.
+_READING = ("SELECT", "EXPLAIN", "PRAGMA", "MULTI")  # DuckDB splits a PIVOT into several statements
 
 
-#: What DuckDB may take of the memory, in any case and as a share of what is free: beyond it is the disk, and what is
-#: computed of whole columns needs the rest.
+#: Memory limit of DuckDB, absolute and as a share of the free memory. DuckDB spills to disk above it. The remaining
+#: memory is needed for computations on whole columns.
 _LEAST_MEMORY, _MEMORY_SHARE = 2**31, 1 / 6
 
 
 def memory_limit() -> int:
-    """Return how many bytes DuckDB may take."""
+    """Return the memory limit of DuckDB in bytes."""
     return max(_LEAST_MEMORY, int(_MEMORY_SHARE * (free_memory() or 0)))
 
 
@@ -30,16 +30,16 @@ def connect(
     database: str | os.PathLike[str], output: str | os.PathLike[str] | None = None, threads: int | None = None
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """
-    Open a database to read it: no file, network or setting is within reach of what it or a query contains.
+    Open a database read-only. Queries cannot access files, the network or settings.
 
     Parameters
     ----------
     database : path-like
-        A database that `swflow.database.load` wrote.
+        A database written by `swflow.database.load`.
     output : path-like, optional
-        The one file that may be written.
+        The only file that queries can write.
     threads : int, optional
-        How many threads queries use; one adds floating-point numbers in the same order each time.
+        Number of threads of queries; with 1, floating-point sums have a fixed order.
 
     Yields
     ------
@@ -48,9 +48,9 @@ def connect(
     Raises
     ------
     SwflowError
-        If there is no such database, or the file is none, or a query of the block fails.
+        If the database is missing or invalid, or a query of the block fails.
     """
-    remedy = f"make it with snakemake, or: swflow load RUNS --database {database}"
+    remedy = f"create it with snakemake, or: swflow load RUNS --database {database}"
     if not Path(database).is_file():
         raise SwflowError(f"{database}: no such database; {remedy}")
     try:
@@ -69,7 +69,7 @@ def connect(
         try:
             yield connection
         except duckdb.CatalogException as error:
-            raise SwflowError(f"{database}: lacks what swflow load writes ({one_line(error)}); {remedy}") from None
+            raise SwflowError(f"{database}: not written by swflow load ({one_line(error)}); {remedy}") from None
         except duckdb.Error as error:
             raise SwflowError(f"{database}: {one_line(error)}") from None
 
@@ -80,36 +80,39 @@ def query(
     output: str | os.PathLike[str] | None = None,
     format: str = "csv",
     *,
+    parameters: Mapping[str, Any] | None = None,
     write: bool = False,
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
     """
-    Run an SQL query on a database that `load` wrote.
+    Run an SQL query on a database written by `load`.
 
     Parameters
     ----------
     database : path-like
-        Such as ``results/swflow.duckdb``.
+        For example ``results/swflow.duckdb``.
     sql : str
         One query.
     output : path-like, optional
         Write the result to this file instead of returning it.
     format : {'csv', 'parquet'}
-        What to write.
+        Format of ``output``.
+    parameters : mapping, optional
+        Values of the query's parameters by name, without an output.
     write : bool
-        Allow several statements that may change the database, and read and write files. Otherwise a query can
-        do nothing but read the database.
+        Permit several statements, which can change the database and read and write files. Otherwise, a query can only
+        read the database.
 
     Returns
     -------
     columns : list of str
-        Names; empty with ``output``.
+        Names of the columns; empty with ``output``.
     rows : list of tuple
-        The result; empty with ``output``.
+        Rows of the result; empty with ``output``.
 
     Raises
     ------
     SwflowError
-        If there is no such database, or the query is wrong or is more than a query.
+        If the database is missing, the query is invalid, or the text is more than one query.
     """
     if write:
         return _write(database, sql, output)
@@ -117,7 +120,7 @@ def query(
         try:
             statement = _reading_statement(connection, sql)
             if output is None:
-                result = connection.execute(statement)
+                result = connection.execute(statement, parameters)
                 return [column[0] for column in result.description or ()], result.fetchall()
             target = str(output).replace("'", "''")
             connection.execute(f"COPY (\n{statement}\n) TO '{target}' (FORMAT {format}, USE_TMP_FILE false)")
@@ -131,32 +134,32 @@ def query(
         except duckdb.Error as error:
             number = number_of(error)
             if output is not None and number is not None:
-                raise OSError(number, os.strerror(number)) from None  # for who writes the file
+                raise OSError(number, os.strerror(number)) from None  # handled by the writer of the file
             raise SwflowError(f"sql: {one_line(error)}") from None
 
 
 def _has_runs(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Return whether a database is one of swflow's."""
+    """Return whether a database was written by swflow."""
     return bool(connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'runs'").fetchall())
 
 
 def _reading_statement(connection: duckdb.DuckDBPyConnection, sql: str) -> str:
-    """Return the one statement that a text has, if it only reads."""
+    """Return the single statement of a text; raise an error if it does more than read."""
     statements = connection.extract_statements(sql)
     if not statements:
         raise SwflowError('sql: no query; write one, as in: swflow sql "FROM metrics"')
     if len(statements) > 1:
-        raise SwflowError(f"sql: {len(statements)} statements; give one query, or allow more with --write")
+        raise SwflowError(f"sql: {len(statements)} statements; expected one query; several need --write")
     kind = statements[0].type.name
     if kind not in _READING:
-        raise SwflowError(f"sql: {kind} is no query; to change the database or write files, add --write")
+        raise SwflowError(f"sql: {kind} is not a query; to change the database or write files, add --write")
     return statements[0].query.strip().rstrip("; \n")
 
 
 def _write(
     database: str | os.PathLike[str], sql: str, output: str | os.PathLike[str] | None
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Run statements that may do everything."""
+    """Run statements without restrictions."""
     if output is not None:
         raise SwflowError("sql: with --write, let the query write the file: COPY (SELECT …) TO 'FILE'")
     with connect(database):
@@ -173,6 +176,6 @@ def _write(
 
 
 def one_line(error: Exception) -> str:
-    """Return DuckDB's message in one line, without the picture of the place but with its words."""
+    """Return DuckDB's message in one line, without the marker of the position."""
     lines = [line.strip() for line in str(error).splitlines()]
     return " ".join(line for line in lines if line and set(line) != {"^"} and not line.startswith("COPY ("))

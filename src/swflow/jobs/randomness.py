@@ -1,4 +1,4 @@
-"""Random generators: one per stage, derived from the seed and from names, never from the order of execution."""
+"""Random generators: one per stage, derived from the seed and from names, independent of the order of execution."""
 
 import hashlib
 import os
@@ -17,13 +17,13 @@ def generator(seed: int, *names: str) -> np.random.Generator:
     seed : int
         The project's seed (``seed`` in the config).
     *names : str
-        What the generator is for, such as the workload's name and the step's name.
+        Names of the purpose, such as the workload's name and the step's name.
 
     Returns
     -------
     numpy.random.Generator
-        Depends on the seed and the names only: the same arguments give the same stream on every machine
-        and in whatever order stages run.
+        A generator that depends only on the seed and the names: the same arguments give the same stream on every
+        machine and in any order of the stages.
 
     Examples
     --------
@@ -43,18 +43,18 @@ def _seed_sequence(seed: int, names: Sequence[str]) -> np.random.SeedSequence:
 
 def uniform_per_job(seed: int, names: Sequence[str], ids: np.ndarray) -> np.ndarray:
     """
-    Draw one uniform number per job, which depends on the job's id and not on the other jobs.
+    Draw one uniform number per job, which depends on the job's id and not on other jobs.
 
-    A job keeps its number when others are selected away, added or put in another order.
+    A job keeps its number when other jobs are removed, added or reordered.
 
     Parameters
     ----------
     seed : int
         The project's seed.
     names : sequence of str
-        What the numbers are for, such as the log's name and the step's name.
+        Names of the purpose, such as the log's name and the step's name.
     ids : int64 array of shape (jobs,)
-        The job ids; equal ids get equal numbers.
+        The job ids; equal ids give equal numbers.
 
     Returns
     -------
@@ -63,9 +63,8 @@ def uniform_per_job(seed: int, names: Sequence[str], ids: np.ndarray) -> np.ndar
 
     References
     ----------
-    G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014: the id counts
-    the steps of two generators (SplitMix64) that are seeded by the names, the second of which starts at the first's
-    output.
+    G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014. The id counts
+    the steps of two generators (SplitMix64). The names seed the first; its output seeds the second.
 
     Examples
     --------
@@ -75,16 +74,16 @@ def uniform_per_job(seed: int, names: Sequence[str], ids: np.ndarray) -> np.ndar
     keys = _seed_sequence(seed, names).generate_state(2, np.uint64)
     bits = np.asarray(ids, dtype=np.int64).astype(np.uint64)
     for key in keys:
-        bits = _mix(bits * _GOLDEN + key)  # wraps around at 2**64, as it is meant to
+        bits = _mix(bits * _GOLDEN + key)  # intended overflow modulo 2**64
     return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-#: The increment of SplitMix64: 2**64 over the golden ratio, made odd.
+#: Increment of SplitMix64: 2**64 over the golden ratio, rounded to an odd number.
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def _mix(bits: np.ndarray) -> np.ndarray:
-    """Return SplitMix64's output for a state: every bit of it depends on every bit of the state."""
+    """Return SplitMix64's output for a state; every output bit depends on every bit of the state."""
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return bits ^ (bits >> np.uint64(31))
@@ -92,24 +91,24 @@ def _mix(bits: np.ndarray) -> np.ndarray:
 
 def step_generator(seed: int, workload: str, output: str | os.PathLike[str], kind: str) -> np.random.Generator:
     """
-    Return the random generator of a step that is applied to a workload.
+    Return the random generator of a step for a workload.
 
     Parameters
     ----------
     seed : int
         The project's seed.
     workload : str
-        The name of the workload that the step is applied to.
+        Name of the step's input workload.
     output : path-like
-        The file that the step makes: what follows the last ``+`` of its name is the step's name, with the number
-        of the replicate, as in ``KTH-SP2+scaled-1024@3.parquet``.
+        The step's output file. The text after the last ``+`` of its name is the step's name, with the number of the
+        replicate, as in ``KTH-SP2+scaled-1024@3.parquet``.
     kind : str
-        The kind of step, which stands in for its name if the file's name has no ``+``.
+        Kind of the step, which replaces the name if the file's name has no ``+``.
 
     Returns
     -------
     numpy.random.Generator
-        Of its own for every seed, workload, step and replicate.
+        A different generator for every seed, workload, step and replicate.
 
     Examples
     --------
@@ -120,7 +119,7 @@ def step_generator(seed: int, workload: str, output: str | os.PathLike[str], kin
 
 
 def step_name(output: str | os.PathLike[str], kind: str) -> str:
-    """Return the name of the step that makes a file, replicate included; its kind if the name has no ``+``."""
+    """Return the name of the step that writes a file, with its replicate; its kind if the file's name has no ``+``."""
     stem = Path(output).name
     for ending in (".gz", ".swf", ".parquet"):
         stem = stem.removesuffix(ending)

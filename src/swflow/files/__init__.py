@@ -1,0 +1,1 @@
+"""Files: atomic writes, manifests, code fingerprints and queries."""

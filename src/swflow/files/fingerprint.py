@@ -1,0 +1,606 @@
+"""Code fingerprints: hashes of the code behind a command or plugin, so that an edit reruns the stages that use it."""
+
+import ast
+import hashlib
+import importlib.util
+import json
+import os
+import symtable
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from swflow.errors import SwflowError
+from swflow.files.atomic import atomic_path
+
+PACKAGE = Path(__file__).parents[1]
+
+#: Seconds for which a file counts as just written: a second edit may then leave its time and its size unchanged.
+_JUST_WRITTEN = 2
+
+
+def fingerprint(*commands: str) -> str:
+    """
+    Return a hash of all code that a command of ``swflow`` runs.
+
+    The hash covers the definitions in ``cli/`` that the command uses, every module that these import, directly or
+    through others, and every module that is loaded with the command line, with their data files. Comments,
+    docstrings and help texts of options do not count.
+
+    Parameters
+    ----------
+    *commands : str
+        The name of the function in ``cli/``, such as ``clean``; several if the command runs others.
+
+    Returns
+    -------
+    str
+        16 hexadecimal digits.
+
+    Raises
+    ------
+    KeyError
+        If there is no such function.
+
+    Examples
+    --------
+    >>> fingerprint("clean") == fingerprint("simulate")
+    False
+    """
+    return installed().fingerprint(*commands)
+
+
+def closure_digest(modules: Iterable[str]) -> str:
+    """Return a hash of modules of the package and of every module that these import, directly or through others."""
+    return installed().closure_digest(modules)
+
+
+def source_digest(name: str, *files: Path) -> str:
+    """
+    Return a hash of source files and of the modules that they import.
+
+    Modules beside the files count, and so do modules of the package. Comments and docstrings do not count.
+
+    Parameters
+    ----------
+    name : str
+        What is used of the files, such as the name of a user-defined policy; it is a part of the hash.
+    *files : pathlib.Path
+        The files; one that is missing does not count.
+
+    Returns
+    -------
+    str
+        16 hexadecimal digits.
+    """
+    digest = hashlib.blake2b(name.encode(), digest_size=8)
+    package = installed()
+    reached: dict[Path, Source] = {}
+    modules: set[str] = set()
+    waiting = [file for file in files if file.is_file()]
+    while waiting:
+        path = waiting.pop()
+        module = package.module_name(path)
+        if module is not None:
+            modules.add(module)
+        elif path not in reached:
+            reached[path] = source = read_source(path)
+            modules.update(package.imported(source.imports))
+            waiting += [near for near in _beside(path, source) if near.is_file()]
+    for path in sorted(reached):
+        digest.update(reached[path].digest.encode())
+    if modules:
+        digest.update(package.closure_digest(modules).encode())
+    return digest.hexdigest()
+
+
+def _beside(path: Path, source: "Source") -> Iterator[Path]:
+    """Give the files beside a file that its imports may stand for."""
+    for module, name in source.imports:
+        yield path.parent / f"{(module or name).split('.')[0]}.py"
+
+
+def cache_home() -> Path:
+    """Return the folder for what swflow keeps between calls: ``SWFLOW_CACHE``, by default ``~/.cache/swflow``."""
+    home = os.environ.get("SWFLOW_CACHE")
+    return Path(home) if home else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "swflow"
+
+
+@cache
+def installed() -> "Package":
+    """Return the package that is running."""
+    return Package(PACKAGE)
+
+
+#: A module, and the name that is imported from it; an empty name stands for the module itself.
+Import = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Definition:
+    """
+    A function, class or constant of a module, or its other statements.
+
+    Parameters
+    ----------
+    digest : str
+        Hash of its syntax tree.
+    names : tuple of str
+        Global names that it uses.
+    imports : tuple of (str, str)
+        What it imports while it runs.
+    is_command : bool
+        Whether it is a decorated function.
+    """
+
+    digest: str
+    names: tuple[str, ...] = ()
+    imports: tuple[Import, ...] = ()
+    is_command: bool = False
+
+
+@dataclass(frozen=True)
+class Source:
+    """
+    The content of a source file as far as fingerprints need it.
+
+    Parameters
+    ----------
+    digest : str
+        Hash of the syntax tree without docstrings.
+    imports : tuple of (str, str)
+        Imports at the top or inside functions, except those for type checkers.
+    loaded : tuple of (str, str)
+        Those of them that run when the module is imported.
+    bound : mapping
+        Name that an import at the top binds, to the import.
+    definitions : mapping
+        Name to definition, for modules of the command line; the empty name stands for all other statements.
+    """
+
+    digest: str = ""
+    imports: tuple[Import, ...] = ()
+    loaded: tuple[Import, ...] = ()
+    bound: Mapping[str, Import] = field(default_factory=dict)
+    definitions: Mapping[str, Definition] = field(default_factory=dict)
+
+
+class Package:
+    """
+    The source files of a package, each parsed once and kept between calls.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        The folder of the package.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.name = folder.name
+        self.files: dict[str, Path] = {}
+        self.data: dict[Path, list[Path]] = {}
+        for here, folders, names in os.walk(folder):
+            folders[:] = sorted(name for name in folders if name != "__pycache__")
+            self._list(Path(here), sorted(names))
+        self.kept = _Kept(folder, [*self.files.values(), *(file for files in self.data.values() for file in files)])
+        self._fingerprints: dict[tuple[str, ...], str] = {}
+
+    def _list(self, folder: Path, names: list[str]) -> None:
+        """Note the modules of a folder, and its data files; data of a folder without modules belong to the parent's."""
+        modules = [name for name in names if name.endswith(".py")]
+        for name in modules:
+            parts = [self.name, *folder.relative_to(self.folder).parts, name[:-3]]
+            self.files[".".join(parts[:-1] if name == "__init__.py" else parts)] = folder / name
+        home = folder
+        while not modules and home not in self.data and home != self.folder:
+            home = home.parent
+        self.data.setdefault(home, []).extend(
+            folder / name for name in names if not name.endswith((".py", ".pyc")) and not name.startswith(".")
+        )
+
+    def fingerprint(self, *commands: str) -> str:
+        """Return the hash of a command; see `fingerprint`."""
+        if commands not in self._fingerprints:
+            definitions, used = self._reached(commands)
+            digest = hashlib.blake2b(digest_size=8)
+            for part in [*sorted(one.digest for one in definitions), *self._parts(used, self._startup)]:
+                digest.update(part.encode())
+            self._fingerprints[commands] = digest.hexdigest()
+            self.kept.save()
+        return self._fingerprints[commands]
+
+    def modules_behind(self, *commands: str) -> set[str]:
+        """Return the modules that count for the fingerprint of a command, those of the command line included."""
+        full = self.closure(self._reached(commands)[1])
+        return full | self._loaded({*full, *self._startup}) | self._cli.keys()
+
+    def closure_digest(self, modules: Iterable[str]) -> str:
+        """Return the hash of some modules; see `closure_digest`."""
+        digest = hashlib.blake2b(digest_size=8)
+        for part in self._parts(modules, ()):
+            digest.update(part.encode())
+        self.kept.save()
+        return digest.hexdigest()
+
+    def closure(self, modules: Iterable[str]) -> set[str]:
+        """Return modules with all that these import, at their top or inside functions."""
+        return self._followed(modules, lambda source: source.imports)
+
+    def module_name(self, path: Path) -> str | None:
+        """Return the name of the module that a file of the package is."""
+        return self._names.get(path.resolve())
+
+    def imported(self, imports: Iterable[Import]) -> Iterator[str]:
+        """Give the modules of the package among imports."""
+        for module, name in imports:
+            if f"{module}.{name}" in self.files:
+                yield f"{module}.{name}"
+            elif module in self.files and not (module == self.name and name.startswith("__")):
+                yield module
+
+    def _followed(self, modules: Iterable[str], imports_of: Any) -> set[str]:
+        reached: set[str] = set()
+        waiting = list(modules)
+        while waiting:
+            module = waiting.pop()
+            if module not in reached and module in self.files:
+                reached.add(module)
+                waiting += self.imported(imports_of(self.source(module)))
+        return reached
+
+    def _loaded(self, modules: Iterable[str]) -> set[str]:
+        """Return modules with those that are loaded when they are imported, the packages around them included."""
+
+        def loaded(source: Source) -> list[Import]:
+            return [
+                *source.loaded,
+                *((parent, "") for name in self.imported(source.loaded) for parent in _around(name)),
+            ]
+
+        every = set(modules)
+        return self._followed(every | {parent for name in every for parent in _around(name)}, loaded)
+
+    @cached_property
+    def _names(self) -> dict[Path, str]:
+        """The modules by their files."""
+        home = self.folder.resolve()
+        return {home / file.relative_to(self.folder): name for name, file in self.files.items()}
+
+    @cached_property
+    def _startup(self) -> set[str]:
+        """The modules that are loaded with the command line, itself left out."""
+        return {name for name in self._loaded({f"{self.name}.cli"}) if not self._is_cli(name)}
+
+    @cached_property
+    def _cli(self) -> dict[str, Source]:
+        """The modules of the command line."""
+        return {name: self.source(name) for name in sorted(self.files) if self._is_cli(name)}
+
+    def _parts(self, used: Iterable[str], startup: Iterable[str]) -> Iterator[str]:
+        """Give the digests of all modules that count, and of the data of those that are used and not merely loaded."""
+        full = self.closure(used)
+        for module in sorted(full | self._loaded({*full, *startup})):
+            if not self._is_cli(module):
+                yield f"{module} {self.source(module).digest}"
+        for module in sorted(full):
+            yield from (f"{file.name} {self.kept.digest_of(file)}" for file in self._data_of(module))
+
+    def _data_of(self, module: str) -> list[Path]:
+        """Return the data files of a module: of a package all in its folder, else those of its name."""
+        path = self.files[module]
+        beside = self.data.get(path.parent, [])
+        if path.stem == "__init__":
+            return beside
+        return [file for file in beside if file.parent == path.parent and file.name.startswith(f"{path.stem}.")]
+
+    def source(self, module: str) -> Source:
+        """Return the content of a module."""
+        return self.kept.source_of(self.files[module], module if self._is_cli(module) else "")
+
+    def _is_cli(self, module: str) -> bool:
+        return f"{module}.".startswith(f"{self.name}.cli.")
+
+    def _reached(self, commands: Iterable[str]) -> tuple[list[Definition], set[str]]:
+        """Return the definitions of the command line that commands use, and the modules that these import."""
+        waiting = [(name, "") for name in self._cli]
+        for command in commands:
+            homes = [name for name, source in self._cli.items() if command in source.definitions]
+            if not homes:
+                raise KeyError(command)
+            added = [name for name in homes if self._cli[name].definitions[command].is_command]
+            waiting += [(name, command) for name in added or homes]
+        reached: dict[tuple[str, str], Definition] = {}
+        modules: set[str] = set()
+        while waiting:
+            module, name = waiting.pop()
+            definition = self._cli[module].definitions.get(name)
+            if definition is None or (module, name) in reached:
+                continue
+            reached[module, name] = definition
+            if module == f"{self.name}.cli.app":
+                continue  # it calls functions for help and completion only
+            waiting += [(module, used) for used in definition.names]
+            bound = self._cli[module].bound
+            for imported in [*(bound[used] for used in definition.names if used in bound), *definition.imports]:
+                if imported[0] in self._cli and imported[1] in self._cli[imported[0]].definitions:
+                    waiting.append(imported)
+                    continue
+                for one in self.imported([imported]):
+                    if one in self._cli:
+                        waiting += [(one, other) for other in self._cli[one].definitions]
+                    else:
+                        modules.add(one)
+        return list(reached.values()), modules
+
+
+def _around(module: str) -> list[str]:
+    """Return the packages around a module."""
+    parts = module.split(".")
+    return [".".join(parts[:count]) for count in range(1, len(parts))]
+
+
+# -- parsing
+
+
+def read_source(path: Path, cli: str = "") -> Source:
+    """
+    Parse a source file.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The file. One with a syntax error counts byte by byte.
+    cli : str
+        The name of the module, if its definitions count one by one.
+
+    Returns
+    -------
+    Source
+    """
+    text = path.read_bytes()
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return Source(_digest(text))
+    _drop_docstrings(tree)
+    loaded = list(_imports(_at_top(tree.body), path))
+    return Source(
+        _digest(ast.dump(tree).encode()),
+        tuple(dict.fromkeys(one for _, one in _imports(_executed(tree), path))),
+        tuple(dict.fromkeys(one for _, one in loaded)),
+        dict(loaded) if cli else {},
+        _definitions(tree, text.decode(), path) if cli else {},
+    )
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+def _drop_docstrings(tree: ast.AST) -> None:
+    """Remove statements that are texts and nothing else."""
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            kept = [one for one in body if not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))]
+            node.body = kept or [ast.Pass()]  # type: ignore[attr-defined]
+
+
+def _is_for_types(node: ast.AST) -> bool:
+    """Return whether a statement is ``if TYPE_CHECKING:``, whose body never runs."""
+    if not isinstance(node, ast.If):
+        return False
+    return getattr(node.test, "id", getattr(node.test, "attr", None)) == "TYPE_CHECKING"
+
+
+def _executed(node: ast.AST) -> Iterator[ast.AST]:
+    """Give a node and all nodes within it that may run."""
+    yield node
+    children = node.orelse if _is_for_types(node) else ast.iter_child_nodes(node)  # type: ignore[attr-defined]
+    for child in children:
+        yield from _executed(child)
+
+
+def _at_top(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """Give the nodes that run when a module is imported."""
+    for node in body:
+        yield node
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        yield from _at_top(node.orelse if _is_for_types(node) else ast.iter_child_nodes(node))  # type: ignore[attr-defined]
+
+
+def _imports(nodes: Iterable[ast.AST], path: Path) -> Iterator[tuple[str, Import]]:
+    """Give the imports among nodes: the name that each binds, and what it imports."""
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.asname or alias.name.split(".")[0], (alias.name, "")
+        elif isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            if node.level:
+                around = _package_around(path)
+                module = importlib.util.resolve_name("." * node.level + module, around) if around else module
+            for alias in node.names:
+                yield alias.asname or alias.name, (module, alias.name)
+
+
+def _package_around(path: Path) -> str:
+    """Return the name of the package that a file is in; empty if it is in none."""
+    parts: list[str] = []
+    folder = path.parent
+    while (folder / "__init__.py").is_file():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    return ".".join(parts)
+
+
+def _definitions(tree: ast.Module, text: str, path: Path) -> dict[str, Definition]:
+    """Return the definitions of a module, and its other statements under the empty name."""
+    _drop_help(tree)
+    scopes = {scope.get_name(): scope for scope in symtable.symtable(text, str(path), "exec").get_children()}
+    found: dict[str, list[ast.stmt]] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Import | ast.ImportFrom) or _is_for_types(node):
+            continue
+        for name in _bound_by(node):
+            found.setdefault(name, []).append(node)
+    return {name: _definition(nodes, scopes, path) for name, nodes in found.items()}
+
+
+def _bound_by(node: ast.stmt) -> list[str]:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return [node.name]
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    names = [one.id for target in targets if target for one in ast.walk(target) if isinstance(one, ast.Name)]
+    return names or [""]
+
+
+def _definition(nodes: list[ast.stmt], scopes: Mapping[str, symtable.SymbolTable], path: Path) -> Definition:
+    digest, names, imports, is_command = "", set[str](), list[Import](), False
+    for node in nodes:
+        digest += ast.dump(node)
+        imports += [one for _, one in _imports(_executed(node), path)]
+        outside: list[ast.AST] = [node]  # what the module itself evaluates
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            names |= _globals_of(scopes[node.name])
+            added = [one for one in node.decorator_list if _is_registration(one)]
+            outside = [node.args, *(one for one in node.decorator_list if one not in added)]
+            is_command = is_command or bool(added)
+        names |= {
+            inner.id for part in outside for inner in ast.walk(part)
+            if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load)
+        }  # fmt: skip
+    if not _bound_name(nodes):
+        names = set()  # statements that add commands: what these do is not what a command does
+    return Definition(_digest(digest.encode()), tuple(sorted(names)), tuple(dict.fromkeys(imports)), is_command)
+
+
+def _bound_name(nodes: list[ast.stmt]) -> bool:
+    """Return whether statements define a name."""
+    return any(_bound_by(node) != [""] for node in nodes)
+
+
+def _is_registration(node: ast.expr) -> bool:
+    """Return whether a decorator adds a function to the command line: help and completion are not what it runs."""
+    function = node.func if isinstance(node, ast.Call) else node
+    return isinstance(function, ast.Attribute) and function.attr in ("command", "callback")
+
+
+def _globals_of(scope: symtable.SymbolTable) -> set[str]:
+    """Return the global names that a function and the functions within it use."""
+    names = {symbol.get_name() for symbol in scope.get_symbols() if symbol.is_global()}
+    return names.union(*(_globals_of(inner) for inner in scope.get_children()))
+
+
+def _drop_help(tree: ast.AST) -> None:
+    """Remove the help texts and completions of options and arguments."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            node.keywords = [one for one in node.keywords if one.arg not in ("help", "autocompletion")]
+
+
+# -- the cache
+
+
+class _Kept:
+    """
+    The parsed files of a package, kept in the cache folder by path, size and times.
+
+    A cache that is damaged, or written by other code or another Python, is ignored.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        The folder of the package.
+    files : list of pathlib.Path
+        Its files.
+    """
+
+    def __init__(self, folder: Path, files: list[Path]) -> None:
+        self.folder = folder
+        self.states = {file: _state(file) for file in files}
+        about = repr((sys.version, _digest(Path(__file__).read_bytes())))
+        self.head = _digest(about.encode())
+        self.path = cache_home() / f"sources-{_digest(os.fsencode(folder.resolve()))[:16]}.json"
+        self.entries: dict[str, Any] = self._read()
+        self.sources: dict[Path, Source] = {}
+        self.is_new = False
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            first, _, text = self.path.read_bytes().partition(b"\n")
+            if first.decode() != f"{self.head} {_digest(text)}":
+                return {}
+            entries = json.loads(text)
+        except (OSError, ValueError):
+            return {}
+        return entries if isinstance(entries, dict) else {}
+
+    def save(self) -> None:
+        """Write what was parsed, unless nothing was."""
+        if not self.is_new:
+            return
+        text = json.dumps(self.entries, sort_keys=True).encode()
+        try:
+            with atomic_path(self.path) as temporary:
+                temporary.write_bytes(f"{self.head} {_digest(text)}\n".encode() + text)
+        except (OSError, SwflowError):
+            pass  # parsed again by the next call
+        self.is_new = False
+
+    def _value(self, file: Path, make: Any) -> Any:
+        name = file.relative_to(self.folder).as_posix()
+        entry = self.entries.get(name)
+        if entry is not None and entry[0] == self.states[file]:
+            return entry[1]
+        value = make()
+        now = time.time_ns()
+        if _state(file) == self.states[file] and all(now - at > _JUST_WRITTEN * 10**9 for at in self.states[file][1:]):
+            self.entries[name] = [self.states[file], value]
+            self.is_new = True
+        return value
+
+    def digest_of(self, file: Path) -> str:
+        """Return the hash of a data file."""
+        return str(self._value(file, lambda: _digest(file.read_bytes())))
+
+    def source_of(self, file: Path, cli: str) -> Source:
+        """Return the content of a source file."""
+        if file not in self.sources:
+            self.sources[file] = _from_json(self._value(file, lambda: _to_json(read_source(file, cli))))
+        return self.sources[file]
+
+
+def _state(file: Path) -> list[int]:
+    """Return what changes with a file's content: its size, and the times of its last change (ns)."""
+    about = file.stat()
+    return [about.st_size, about.st_mtime_ns, about.st_ctime_ns]
+
+
+def _to_json(source: Source) -> list[Any]:
+    parts = {name: [one.digest, one.names, one.imports, one.is_command] for name, one in source.definitions.items()}
+    return [source.digest, source.imports, source.loaded, dict(source.bound), parts]
+
+
+def _from_json(value: list[Any]) -> Source:
+    digest, imports, loaded, bound, definitions = value
+
+    def pairs(listed: Iterable[Any]) -> tuple[Import, ...]:
+        return tuple((module, name) for module, name in listed)
+
+    return Source(
+        digest,
+        pairs(imports),
+        pairs(loaded),
+        {name: (module, one) for name, (module, one) in bound.items()},
+        {
+            name: Definition(digest, tuple(names), pairs(inside), is_command)
+            for name, (digest, names, inside, is_command) in definitions.items()
+        },
+    )

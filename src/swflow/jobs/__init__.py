@@ -1,0 +1,1 @@
+"""Job tables, machines, conditions on jobs and random numbers."""
