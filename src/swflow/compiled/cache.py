@@ -1,0 +1,165 @@
+"""The cache of compiled kernels: its folder, and what its entries depend on."""
+
+import hashlib
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from swflow.errors import SwflowError
+from swflow.files.atomic import atomic_path
+from swflow.files.fingerprint import cache_home, source_digest
+
+#: How many folders of compiled kernels are kept, one per Python and version of the compiler.
+KEPT_CACHES = 4
+
+#: Seconds after which an entry that no process loaded is removed.
+KEPT_SECONDS = 30 * 86_400
+
+_COMPILER = [Path(__file__).with_name(name) for name in ("numba_compiler.py", "numba_internals.py")]
+
+
+@cache
+def compiler_versions() -> tuple[str, ...]:
+    """Return the versions of Python, numba and llvmlite; numba is not imported."""
+    return sys.version, *(_version(name) for name in ("numba", "llvmlite"))
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return str(getattr(__import__(name), "__version__", ""))
+
+
+@cache
+def processor() -> tuple[str, ...]:
+    """Return the name of the CPU and its instruction set."""
+    import llvmlite.binding as llvm
+
+    return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+
+
+def object_key(functions: Iterable[Callable[..., Any]], variant: Any) -> str:
+    """
+    Return the key of a compiled object.
+
+    It depends on the import closure of the functions and of the compiler, on Python, numba, llvmlite and the CPU, and
+    on the settings of numba in the environment. numba itself does not notice an edit to a function that a kernel calls
+    in another file.
+
+    Parameters
+    ----------
+    functions : iterable of callable
+        The functions that are named when the kernel is compiled. What these call is found by the imports of their
+        files.
+    variant : object
+        What else tells objects apart, such as the types of the arguments.
+
+    Returns
+    -------
+    str
+        24 hexadecimal digits.
+    """
+    settings = sorted(f"{name}={value}" for name, value in os.environ.items() if name.startswith("NUMBA_"))
+    settings = [one for one in settings if not one.startswith("NUMBA_CACHE_DIR=")]
+    files = {*_COMPILER, *(Path(function.__code__.co_filename) for function in functions)}
+    about = repr((source_digest("", *files), variant, compiler_versions(), processor(), settings))
+    return hashlib.blake2b(about.encode(), digest_size=12).hexdigest()
+
+
+def _cache_folder() -> Path:
+    """Return a folder named by the versions of Python and the compiler, which numba's own cache does not tell apart."""
+    digest = hashlib.blake2b(repr(compiler_versions()).encode(), digest_size=8)
+    return cache_home() / f"kernels-{digest.hexdigest()}"
+
+
+def _use_cache() -> None:
+    """Point numba at the folder, and remove folders and entries that are no longer used."""
+    if "NUMBA_CACHE_DIR" in os.environ:
+        return
+    folder = _cache_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        os.utime(folder)
+        others = sorted(folder.parent.glob("kernels-*"), key=lambda path: path.stat().st_mtime)
+        for old in others[:-KEPT_CACHES]:
+            shutil.rmtree(old, ignore_errors=True)
+    except OSError:
+        return  # a read-only home: numba uses a folder of its own
+    os.environ["NUMBA_CACHE_DIR"] = str(folder)
+    if "numba" in sys.modules:  # imported before us: its setting is already read
+        import numba
+
+        numba.config.reload_config()
+
+
+def kernel_folder() -> Path | None:
+    """Return the folder of compiled kernels; None if no folder can be written."""
+    return Path(os.environ["NUMBA_CACHE_DIR"]) if "NUMBA_CACHE_DIR" in os.environ else None
+
+
+def remove_unused(folder: Path) -> None:
+    """Remove compiled objects that no process has loaded for `KEPT_SECONDS`."""
+    limit = time.time() - KEPT_SECONDS
+    for path in folder.glob("*.o"):
+        try:
+            if path.stat().st_mtime < limit:
+                path.unlink()
+        except OSError:
+            pass  # removed by another process
+
+
+def before_numba() -> None:
+    """
+    Keep numba from importing SciPy, which takes 0.25 s, for matrix products that no kernel contains.
+
+    This applies to the commands only: a program that imports the package may compile functions of its own.
+    """
+    if "swflow.cli" not in sys.modules or "numba" in sys.modules:
+        return
+    name = "scipy.linalg.cython_blas"
+    if name not in sys.modules:
+        sys.modules[name] = None  # type: ignore[assignment]  # an import of it fails
+        try:
+            import numba.np.arraymath  # noqa: F401
+        finally:
+            del sys.modules[name]
+
+
+_use_cache()
+
+
+def source_file(source: str, compiler: Callable[..., Any]) -> Path | None:
+    """
+    Write the source of a generated function beside the compiled kernels, so that numba caches its machine code.
+
+    Parameters
+    ----------
+    source : str
+        The text of a module.
+    compiler : callable
+        The function that compiles it.
+
+    Returns
+    -------
+    pathlib.Path, optional
+        The file, named by the text and by the code that compiles it; None if it cannot be written.
+    """
+    code = source_digest("", Path(compiler.__code__.co_filename))
+    name = hashlib.blake2b(f"{source}{code}".encode(), digest_size=12).hexdigest()
+    path = Path(os.environ.get("NUMBA_CACHE_DIR", "")) / "generated" / f"formula_{name}.py"
+    if "NUMBA_CACHE_DIR" not in os.environ:
+        return None
+    try:
+        if not path.is_file() or path.read_text() != source:
+            with atomic_path(path) as temporary:
+                temporary.write_text(source)
+    except (OSError, SwflowError):
+        return None
+    return path

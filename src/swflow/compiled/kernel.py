@@ -1,0 +1,253 @@
+"""Kernels: Python functions that are compiled with everything they call, cached as machine code, or interpreted."""
+
+import ctypes
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from swflow.compiled.cache import before_numba, kernel_folder, object_key, remove_unused
+from swflow.compiled.source import (
+    Handle,
+    Linker,
+    call_formula,
+    compiled_as,
+    inlined,
+    interpreted,
+    part_of,
+    plain_argument,
+    register_formula,
+)
+from swflow.errors import SwflowError
+from swflow.files.atomic import atomic_path
+
+__all__ = [
+    "Callback", "Handle", "Kernel", "call_formula", "compiled_as", "inlined", "interpreted", "part_of", "seconds_lost",
+]  # fmt: skip
+
+
+def _kind_of(value: Any) -> str:
+    """Return a text for the types of an argument; kernels are compiled once per text."""
+    if hasattr(value, "_fields"):
+        parts = (f"{name}={_kind_of(part)}" for name, part in zip(value._fields, value, strict=True))
+        return f"{type(value).__name__}({','.join(parts)})"
+    if isinstance(value, Handle):
+        return f"{_kind_of(value.parts[0])}{'*' * value.several}"
+    if isinstance(value, np.ndarray):
+        if not value.flags.c_contiguous:
+            raise TypeError("an array of a state is not in C order")
+        return f"{_dtype_text(value.dtype)}[{value.ndim}]{'w' * value.flags.writeable}"
+    return "bool" if isinstance(value, bool | np.bool_) else "float" if isinstance(value, float) else "int"
+
+
+@cache
+def _dtype_text(dtype: np.dtype) -> str:
+    return str(dtype.descr) if dtype.names else dtype.str
+
+
+_lost = threading.local()
+
+
+@contextmanager
+def _lost_time() -> Iterator[None]:
+    """Add the time of a block to `seconds_lost`."""
+    began = time.perf_counter()
+    yield
+    _lost.seconds = seconds_lost() + time.perf_counter() - began
+
+
+def seconds_lost() -> float:
+    """Return how many seconds this thread has spent on loading and compiling kernels and formulas."""
+    return getattr(_lost, "seconds", 0.0)
+
+
+class Kernel:
+    """
+    A function that Python calls as machine code, or, in interpreted mode, as plain Python.
+
+    Parameters
+    ----------
+    function : callable
+        It takes named tuples (given as `Handle`), ints and floats, returns an int, and calls functions marked by
+        `inlined` or `compiled_as`.
+    hooks : mapping, optional
+        Replacements of functions that it calls, directly or not: the implementation of an interface.
+    """
+
+    def __init__(
+        self, function: Callable[..., int], hooks: Mapping[Callable[..., Any], Callable[..., Any]] | None = None
+    ) -> None:
+        self.function, self.hooks = function, dict(hooks or {})
+        self._ready: dict[tuple[str, ...], Any] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, *arguments: Any) -> int:
+        """Call the kernel; compiled code runs without Python's global lock."""
+        if interpreted():
+            with np.errstate(all="ignore"):
+                return int(self._plain(*map(plain_argument, arguments)))
+        addresses = [one.address if isinstance(one, Handle) else one for one in arguments]
+        return int(self.prepare(*arguments)(*addresses))
+
+    @cached_property
+    def _plain(self) -> Callable[..., int]:
+        return Linker(self.hooks).link(self.function)
+
+    @property
+    def kinds(self) -> list[tuple[str, ...]]:
+        """The types of arguments for which this process has machine code."""
+        return list(self._ready)
+
+    def prepare(self, *arguments: Any) -> Callable[..., int]:
+        """Load or compile the machine code for arguments of these types."""
+        kinds = tuple(map(_kind_of, arguments))
+        with self._lock:
+            if kinds not in self._ready:
+                with _lost_time():
+                    self._ready[kinds] = self._loaded(kinds, arguments)
+        return self._ready[kinds]
+
+    def _loaded(self, kinds: tuple[str, ...], arguments: Sequence[Any]) -> Callable[..., int]:
+        folder = kernel_folder()
+        named = [function for pair in self.hooks.items() for function in pair]
+        answers = sorted((_name_of(stub), _name_of(answer)) for stub, answer in self.hooks.items())
+        key = object_key([self.function, *named], (_name_of(self.function), kinds, answers))
+        path = None if folder is None else folder / f"{self.function.__name__}-{key}.o"
+        found = None if path is None else _read_object(path)
+        if found is None:
+            before_numba()
+            try:
+                found = self._machine_code(arguments)
+            except Exception as error:
+                return self._by_stock_numba(arguments, error)
+            _write_object(path, *found)
+        return _loaded_function(self.function.__name__, *found, [_C_TYPES.get(kind, ctypes.c_void_p) for kind in kinds])
+
+    def _machine_code(self, arguments: Sequence[Any]) -> tuple[str, bytes]:
+        from swflow.compiled.numba_internals import machine_code
+
+        return machine_code(self.function, self.hooks, arguments)
+
+    def _by_stock_numba(self, arguments: Sequence[Any], error: Exception) -> Callable[..., int]:
+        """Compile the kernel without numba's internals; raise the first error if that fails, too."""
+        from swflow.compiled.numba_compiler import stock_callable, warn_about_internals
+
+        if isinstance(error, TypeError) and "not an int" in str(error):
+            raise error
+        try:
+            compiled = stock_callable(self.function, self.hooks, arguments)
+        except Exception:
+            raise error from None
+        warn_about_internals(self.function, error)
+        return compiled
+
+
+_C_TYPES: dict[str, Any] = {"int": ctypes.c_int64, "bool": ctypes.c_int64, "float": ctypes.c_double}
+
+
+class Callback:
+    """
+    A formula in the form that kernels call: a C function of floats, or, in interpreted mode, a Python function.
+
+    Parameters
+    ----------
+    function : callable
+        A plain Python function of floats that numba can compile. A division by zero gives infinity or NaN.
+    arguments : int
+        How many floats it takes.
+    cache : bool
+        Whether numba caches the compiled function on disk; its source must be a file.
+
+    Attributes
+    ----------
+    address : int
+        The argument of `call_formula`.
+
+    Examples
+    --------
+    >>> Callback(lambda width, length: width * length, 2)(3.0, 4.0)
+    12.0
+    """
+
+    def __init__(self, function: Callable[..., float], arguments: int, cache: bool = False) -> None:
+        self._arguments = arguments
+        if interpreted():
+            self._function: Any = function
+            self.address = register_formula(function)
+            return
+        before_numba()
+        with _lost_time():
+            from numba import cfunc, types
+
+            signature = types.float64(*[types.float64] * arguments)
+            compiled = cfunc(signature, error_model="numpy", cache=cache)(function)
+        self._function, self.address = compiled.ctypes, int(compiled.address or 0)
+        self._keep_alive = compiled
+
+    def __call__(self, *values: float) -> float:
+        """Return the value of the formula; arguments left out at the end are 0."""
+        missing = [0.0] * (self._arguments - len(values))
+        with np.errstate(all="ignore"):
+            return float(self._function(*map(np.float64, [*values, *missing])))
+
+
+def _write_object(path: Path | None, name: str, code: bytes) -> None:
+    """Write an object file after a line with the function's name and a checksum."""
+    try:
+        if path is not None:
+            with atomic_path(path) as temporary:
+                temporary.write_bytes(f"{name} {hashlib.blake2b(code).hexdigest()}\n".encode() + code)
+            remove_unused(path.parent)
+    except (OSError, SwflowError):
+        pass  # the next process compiles it again
+
+
+def _read_object(path: Path) -> tuple[str, bytes] | None:
+    """Return a function's name and its object file; None if the file is missing or damaged."""
+    try:
+        first, _, code = path.read_bytes().partition(b"\n")
+    except OSError:
+        return None
+    with suppress(OSError):
+        os.utime(path)  # in use
+    name, _, digest = first.decode(errors="replace").partition(" ")
+    return (name, code) if digest == hashlib.blake2b(code).hexdigest() else None
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    return f"{function.__module__}.{function.__qualname__}"
+
+
+#: The engines that hold loaded machine code; it lives as long as the process.
+_ENGINES: list[Any] = []
+
+
+def _loaded_function(label: str, name: str, code: bytes, kinds: list[Any]) -> Callable[..., int]:
+    """Load an object file, and return one of its functions."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    _ENGINES.append(engine)
+    pointer = ctypes.POINTER
+    form = ctypes.CFUNCTYPE(ctypes.c_int32, pointer(ctypes.c_int64), pointer(ctypes.c_void_p), *kinds)
+    function = form(engine.get_function_address(name))
+
+    def call(*arguments: Any) -> int:
+        returned, fault = ctypes.c_int64(), ctypes.c_void_p()
+        if function(ctypes.byref(returned), ctypes.byref(fault), *arguments):
+            raise IndexError(f"{label}: an index is out of bounds")  # only with NUMBA_BOUNDSCHECK
+        return returned.value
+
+    return call
