@@ -1,4 +1,4 @@
-"""Giving jobs demands for a shared resource, such as memory bandwidth: drawn by a scenario, or from log or file."""
+"""The step `memory`: assign demands for a shared resource, such as memory bandwidth, by a scenario, a log or a file."""
 
 import math
 import os
@@ -10,25 +10,25 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.jobs import JOB_COLUMNS, Workload
-from swflow.randomness import uniform_per_job
-from swflow.workloads.memory_model import RECORDS, MemoryModel, draw_memory, shares, spearman
+from swflow.jobs.randomness import uniform_per_job
+from swflow.jobs.table import JOB_COLUMNS, Workload
+from swflow.workload.models.memory_model import RECORDS, MemoryModel, draw_memory, shares, spearman
 
-#: Demands of one process, MB/s of memory bandwidth: F. Guim, J. Corbalan, J. Labarta, "Modeling the impact of resource
-#: sharing in backfilling policies using the Alvio simulator", MASCOTS 2007, section V.B.
+#: Demands of one process, in MB/s of memory bandwidth. Source: F. Guim, J. Corbalan, J. Labarta, "Modeling the impact
+#: of resource sharing in backfilling policies using the Alvio simulator", MASCOTS 2007, section V.B.
 LEVELS = {"high": 2000.0, "medium": 1000.0, "low": 500.0}
 
-#: The scenarios of that paper, section V.A: the shares of the jobs that have each level.
+#: The scenarios of the same paper, section V.A: the share of the jobs at each level.
 SCENARIOS = {
     "HIGH": {"high": 0.8, "medium": 0.1, "low": 0.1},
     "MED": {"high": 0.5, "medium": 0.1, "low": 0.4},
     "LOW": {"high": 0.1, "medium": 0.1, "low": 0.8},
 }
 
-#: How far the shares may be from a sum of 1: 1/3 is written 0.333.
+#: Largest deviation of the sum of the shares from 1: users write 1/3 as 0.333.
 TOLERANCE = 0.002
 
-#: Columns that belong to something else: the job table's, other steps', and the key of the database's table.
+#: Reserved columns: those of the job table and of other steps, and the key of the database's table.
 _TAKEN = {*JOB_COLUMNS, "shapes", "source_job_id", "workload"}
 
 
@@ -51,55 +51,55 @@ def memory(
     step: str = "memory",
 ) -> Workload:
     """
-    Give every job a demand for a resource that the processes of a node share.
+    Assign each job a demand for a resource that the processes of a node share.
 
     Parameters
     ----------
     workload : Workload
         The jobs.
     high, medium, low : float, optional
-        The shares of the jobs with each level of demand; they sum to 1. By default the paper's scenario HIGH: 0.8,
-        0.1, 0.1. If one is given, the others are 0 by default. MED is 0.5, 0.1, 0.4; LOW is 0.1, 0.1, 0.8.
+        Shares of the jobs at each level of demand; the sum is 1. The default is the paper's scenario HIGH: 0.8, 0.1,
+        0.1. If one share is given, the default of the others is 0. MED is 0.5, 0.1, 0.4; LOW is 0.1, 0.1, 0.8.
     high_level, medium_level, low_level : float
-        What one process of such a job demands, in the unit of the machine's capacity: MB/s for bandwidths.
+        Demand of one process of such a job, in the unit of the machine's capacity: MB/s for bandwidths.
     demands : mapping, optional
-        Instead of these: any levels, demand of a process to the share of the jobs that have it.
+        Alternative to the levels above: demand of a process to the share of the jobs with this demand.
     from_log : {'used', 'requested'}, optional
-        Instead of a draw: the memory that the log records (KB per processor), in MB. Null where it is not known; such
-        a job counts as one that demands nothing.
+        Use the memory that the log records (KB per processor), converted to MB, instead of a draw. Unknown values are
+        null; a job with null counts as a job without demand.
     file : path-like, optional
-        Instead of a draw: a text file with a line per job, its id first; columns are separated by blanks or commas.
-        Null for a job that the file does not have; it counts as one that demands nothing.
+        Read the demands from a text file instead of a draw. Each line has a job's id, then columns separated by
+        blanks or commas. Jobs that are not in the file get null and count as jobs without demand.
     column : int
-        Which column of the file is the demand of one process; the job's id is column 1.
+        Column of the file with the demand of one process; column 1 is the job's id.
     fitted : MemoryModel, optional
-        Draw the demands with the jobs' sizes and run times, as they go together in the log that the model was fitted
-        to: its memory, in MB; or, if shares or demands are given, these levels, the highest for the jobs whose memory
-        by the model is highest.
+        Draw the demands with the correlation to sizes and run times of the log to which the model was fitted. Without
+        shares or demands, the demand is the drawn memory, in MB. With shares or demands, the levels are assigned in
+        the order of the drawn memory.
     resource : str, optional
-        The name of the resource, and of the new column; by default ``memory_bandwidth``, or ``memory`` with
-        ``from_log``, or ``fitted`` without levels.
+        Name of the resource and of the new column (default: ``memory_bandwidth``; ``memory`` with ``from_log``, or
+        with ``fitted`` without levels).
     seed : int
-        The seed of the draws.
+        Seed of the draws.
     step : str
-        The step's name. A job's demand depends on seed, log, step and its id only: it is the same in whatever
-        part of the log; with ``fitted`` also on the places of its size and run time among the jobs that are here.
-        Copies of a job (column ``source_job_id``) share its demand.
+        Name of the step. A job's demand depends only on the seed, the log, the step and the job's id, so it is the
+        same in every part of the log. With ``fitted``, it also depends on the quantiles of the job's size and run
+        time in the workload. Copies of a job (column ``source_job_id``) share its demand.
 
     Returns
     -------
     Workload
-        With the new column, demand per process. Its history's new entry has ``resource``, and either ``levels`` (what
-        was asked for and the share of the jobs that came out), or ``from_log`` or ``file``, and ``unknown`` (jobs
-        without a record); of a file ``unused``, too (jobs of the file that are not here). With ``fitted`` it has
-        ``like`` and ``record`` (the log and the record of the model), and ``spearman``, the rank correlations of the
-        demands with ``processors`` and ``run_time``.
+        The workload with the new column, demand per process. Its new history entry has ``resource``, and either
+        ``levels`` (requested and realised shares), or ``from_log`` or ``file``, and ``unknown`` (jobs without a
+        record). With ``file``, it also has ``unused`` (jobs of the file that are not in the workload). With
+        ``fitted``, it has ``like`` and ``record`` (log and record of the model), and ``spearman``, the rank
+        correlations of the demands with ``processors`` and ``run_time``.
 
     Raises
     ------
     SwflowError
-        If shares or levels are none, the column is there or is another's, or the file is none (`read_demands`);
-        with ``fitted`` if a run time is unknown.
+        If shares or levels are invalid, the column exists or is reserved, or the file is invalid (`read_demands`);
+        with ``fitted``, also if a run time is unknown.
 
     References
     ----------
@@ -108,7 +108,7 @@ def memory(
 
     Examples
     --------
-    >>> from swflow.machine import Machine
+    >>> from swflow.jobs.machine import Machine
     >>> jobs = pl.DataFrame({"job_id": range(1, 1001)})
     >>> given = memory(Workload(jobs, Machine.of(4), "tiny"), high=0.5, medium=0.1, low=0.4, step="memory-med")
     >>> given.jobs["memory_bandwidth"].unique().sort().to_list()
@@ -123,11 +123,11 @@ def memory(
     resource = resource or ("memory" if from_log or (fitted and not drawn_too) else "memory_bandwidth")
     _require_free(resource, workload)
     if from_log and drawn_too:
-        raise SwflowError("memory: from_log takes the demands from the log; leave out the shares and demands")
+        raise SwflowError("memory: from_log takes the demands from the log; remove the shares and demands")
     if file is not None and (drawn_too or from_log):
-        raise SwflowError("memory: file says where the demands are; leave out the shares, demands and from_log")
+        raise SwflowError("memory: file gives the demands; remove the shares, demands and from_log")
     if fitted and (from_log or file is not None):
-        raise SwflowError("memory: a fitted model draws the demands; leave out from_log and file")
+        raise SwflowError("memory: a fitted model draws the demands; remove from_log and file")
     entry = {"stage": "memory", "read": workload.jobs.height, "kept": workload.jobs.height, "removed": {}}
     entry |= {"resource": resource}
     if from_log:
@@ -139,7 +139,7 @@ def memory(
         listed = read_demands(file, column)
         given = _original_ids(workload).replace_strict(listed, default=None, return_dtype=pl.Float64())
         if given.null_count() == workload.jobs.height:
-            raise SwflowError(f"{file}: has no job of {workload.name}; its first column must be job ids")
+            raise SwflowError(f"{file}: no job of {workload.name}; expected job ids in the first column")
         unused = len(listed.keys() - set(_original_ids(workload).to_list()))
         entry |= {"file": Path(file).name, "unknown": given.null_count(), "unused": unused}
     elif fitted and not drawn_too:
@@ -170,10 +170,10 @@ def read_demands(file: str | os.PathLike[str], column: int = 2) -> dict[int, flo
     Parameters
     ----------
     file : path-like
-        A line per job; columns are separated by blanks or commas. Empty lines, and those that begin with ; or #, do
-        not count.
+        A line per job, with columns separated by blanks or commas. Empty lines and lines that begin with ; or # are
+        ignored.
     column : int
-        Which column is the demand, from 2 on; column 1 is the job's id.
+        Column of the demand, at least 2; column 1 is the job's id.
 
     Returns
     -------
@@ -183,10 +183,10 @@ def read_demands(file: str | os.PathLike[str], column: int = 2) -> dict[int, flo
     Raises
     ------
     SwflowError
-        If the file cannot be read, has no job, has a job twice, or a demand is none.
+        If the file cannot be read, has no job, has a duplicate job, or a demand is invalid.
     """
     if column < 2:
-        raise SwflowError(f"memory: column: must be 2 or more, not {column}: column 1 is the job's id")
+        raise SwflowError(f"memory: column: {column}; expected at least 2; column 1 is the job's id")
     try:
         lines = Path(file).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -200,21 +200,19 @@ def read_demands(file: str | os.PathLike[str], column: int = 2) -> dict[int, flo
         try:
             job, demand = int(fields[0]), float(fields[column - 1])
         except (ValueError, IndexError):
-            raise SwflowError(f"{file}: line {number}: {line!r} has no job id and demand (column {column})") from None
+            raise SwflowError(f"{file}: line {number}: {line!r} lacks a job id or a demand (column {column})") from None
         if not (math.isfinite(demand) and demand >= 0):
-            raise SwflowError(
-                f"{file}: line {number}: a process cannot demand {fields[column - 1]}; it must be 0 or more"
-            )
+            raise SwflowError(f"{file}: line {number}: invalid demand {fields[column - 1]}; expected 0 or more")
         if job in demands:
-            raise SwflowError(f"{file}: line {number}: job {job} is there twice")
+            raise SwflowError(f"{file}: line {number}: job {job} is a duplicate; expected one line per job")
         demands[job] = demand
     if not demands:
-        raise SwflowError(f"{file}: has no job; it must have lines such as: 17 500")
+        raise SwflowError(f"{file}: no job; expected lines such as: 17 500")
     return demands
 
 
 def describe_demands(entry: Mapping[str, object]) -> str:
-    """Say in words what a history entry of `memory` notes."""
+    """Format a history entry of `memory`."""
     like = ""
     if "like" in entry:
         found = entry["spearman"]
@@ -229,7 +227,7 @@ def describe_demands(entry: Mapping[str, object]) -> str:
     if "file" in entry:
         return (
             f"{entry['resource']}: by {entry['file']}; unknown of {entry['unknown']:,} jobs; "
-            f"{entry['unused']:,} lines of jobs that are not here"
+            f"{entry['unused']:,} lines of jobs that are not in the workload"
         )
     if "levels" not in entry:
         return f"{entry['resource']}: {like}"
@@ -241,17 +239,17 @@ def describe_demands(entry: Mapping[str, object]) -> str:
 
 def _require_free(resource: str, workload: Workload) -> None:
     if not re.fullmatch("[a-z][a-z0-9_]*", resource):
-        raise SwflowError(f"memory: resource: {resource!r} is no name of a column; use small letters, digits and _")
+        raise SwflowError(f"memory: resource: {resource!r} is not a column name; use lower-case letters, digits and _")
     if resource in _TAKEN:
-        raise SwflowError(f"memory: resource: {resource!r} is a column of every job table; take another name")
+        raise SwflowError(f"memory: resource: {resource!r} is a reserved column; choose another name")
     if resource in workload.jobs.columns:
-        raise SwflowError(f"memory: {workload.name} has demands of {resource} already; name another resource")
+        raise SwflowError(f"memory: {workload.name} already has demands for {resource}; choose another resource")
 
 
 def _levels(
     shares: Mapping[str, float | None], scenario_levels: Mapping[str, float], demands: Mapping[float, float] | None
 ) -> list[tuple[str, float, float]]:
-    """Return name, demand and share of every level, checked."""
+    """Return name, demand and share of every level; raise an error if one is invalid."""
     given = any(share is not None for share in shares.values())
     if demands:
         if given:
@@ -263,9 +261,9 @@ def _levels(
         levels = [(name, float(scenario_levels[name]), chosen[name]) for name in chosen]
     for name, demand, share in levels:
         if not (math.isfinite(demand) and demand >= 0):
-            raise SwflowError(f"memory: {name}: a process cannot demand {demand}; it must be 0 or more, and finite")
+            raise SwflowError(f"memory: {name}: invalid demand {demand}; expected a finite number, at least 0")
         if not 0 <= share <= 1:
-            raise SwflowError(f"memory: {name}: a share of jobs is between 0 and 1, not {share}")
+            raise SwflowError(f"memory: {name}: {share}; expected a share of jobs from 0 to 1")
     total = math.fsum(share for _, _, share in levels)
     if abs(total - 1) > TOLERANCE:
         raise SwflowError(
@@ -275,38 +273,38 @@ def _levels(
 
 
 def _original_ids(workload: Workload) -> pl.Series:
-    """Return the ids that demands go by: of copies that of their original."""
+    """Return the ids on which demands depend: for copies, that of the original."""
     original = [name for name in ("source_job_id", "job_id") if name in workload.jobs.columns]
     return workload.jobs.select(pl.coalesce(original)).to_series()
 
 
 def _uniform(workload: Workload, seed: int, *names: str) -> np.ndarray:
-    """Return a number in [0, 1) for each job, the same for the copies of one."""
+    """Return a number in [0, 1) for each job; copies of one job share it."""
     return uniform_per_job(seed, [workload.log, *names], _original_ids(workload).to_numpy())
 
 
 def _fitted_memory(fitted: MemoryModel, workload: Workload, seed: int, step: str) -> np.ndarray:
-    """Return the memory of each job by a fitted model, in MB."""
+    """Return the memory of each job, in MB, drawn from a fitted model."""
     return draw_memory(fitted, workload, _uniform(workload, seed, step))
 
 
 def _fitted_places(fitted: MemoryModel, workload: Workload, seed: int, step: str) -> np.ndarray:
-    """Return the place of each job in the order of the memory by a fitted model; equal memory in random order."""
+    """Return the quantile of each job's memory by a fitted model, with ties in random order."""
     memory, among_equals = _fitted_memory(fitted, workload, seed, step), _uniform(workload, seed, step, "among equals")
     order = np.lexsort((among_equals, memory))
-    is_next = (np.diff(memory[order]) > 0) | (np.diff(among_equals[order]) > 0)  # copies of a job have one place
+    is_next = (np.diff(memory[order]) > 0) | (np.diff(among_equals[order]) > 0)  # copies of a job share a position
     places = np.zeros(len(memory), dtype=np.int64)
     places[order[1:]] = np.cumsum(is_next)
     return places
 
 
 def _correlations(workload: Workload, given: pl.Series) -> dict[str, float | None]:
-    """Return Spearman's correlations of demands with sizes and run times."""
+    """Return Spearman's correlations of the demands with sizes and run times."""
     demands = given.to_numpy()
     return {name: spearman(demands, workload.jobs[name].to_numpy()) for name in ("processors", "run_time")}
 
 
 def _levels_at(parts: list[float], uniform: np.ndarray) -> np.ndarray:
-    """Return the place of each job's level, by the shares of the levels."""
-    bounds = np.cumsum(parts)  # nearly 1 in the end; what is missing is shared out
+    """Return the index of each job's level, by the shares of the levels."""
+    bounds = np.cumsum(parts)  # the last bound is nearly 1; the division distributes the rest
     return np.searchsorted(bounds[:-1] / bounds[-1], uniform, side="right")

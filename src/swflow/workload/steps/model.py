@@ -1,4 +1,4 @@
-"""The step `model`: fits a workload model to a workload, and generates a synthetic workload by it."""
+"""The step `model`: fit a workload model to a workload, and generate a synthetic workload from it."""
 
 import json
 import os
@@ -11,20 +11,20 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError, suggest
-from swflow.files import atomic_path
-from swflow.jobs import SWF_FIELDS, Workload
-from swflow.machine import Machine
-from swflow.randomness import generator
-from swflow.workloads.arrivals import DailyCycle, LogArrivals, arrivals_from_dict, fit_daily_cycle
-from swflow.workloads.clean import clean
-from swflow.workloads.fit_measures import fit_measures
-from swflow.workloads.locality import REPEATS, LocalityModel, fit_locality, generate_locality
-from swflow.workloads.lublin import generate_lublin
-from swflow.workloads.markov import MarkovModel, fit_markov, generate_markov, power_of_two_class
-from swflow.workloads.mixtures import COMPONENTS
-from swflow.workloads.pools import Pools, pools_of
+from swflow.files.atomic import atomic_path
+from swflow.jobs.machine import Machine
+from swflow.jobs.randomness import generator
+from swflow.jobs.table import SWF_FIELDS, Workload
+from swflow.workload.clean import clean
+from swflow.workload.models.arrivals import DailyCycle, LogArrivals, arrivals_from_dict, fit_daily_cycle
+from swflow.workload.models.fit_measures import fit_measures
+from swflow.workload.models.lublin import generate_lublin
+from swflow.workload.models.minh_wolters import REPEATS, LocalityModel, fit_locality, generate_locality
+from swflow.workload.models.mixtures import COMPONENTS
+from swflow.workload.models.pools import Pools, pools_of
+from swflow.workload.models.song import MarkovModel, fit_markov, generate_markov, power_of_two_class
 
-#: The models, and what each is.
+#: The models, with descriptions.
 MODELS: dict[str, str] = {
     "minh-wolters": "run times with temporal locality, and sizes that depend on them (Minh and Wolters 2009)",
     "mbc-ls": "its predecessor, without repetitions of single run times (Li, Muskulus and Wolters 2007)",
@@ -33,27 +33,27 @@ MODELS: dict[str, str] = {
     "resample": "the log's jobs, drawn with replacement: marginals and correlation without any order",
 }
 
-#: What `fit` takes for ``arrivals``.
+#: Values of the option ``arrivals`` of `fit`.
 ARRIVALS = (LogArrivals.kind, DailyCycle.kind)
 
-#: What tells a file of a fitted model from others, and the version of its layout.
+#: Marker and layout version of the file of a fitted model.
 _FORMAT = {"swflow": "fitted workload model", "version": 1}
 
-#: The keys of the log's header that a synthetic workload keeps: where its clock starts.
+#: Header keys that a synthetic workload keeps: the start of the clock.
 _KEPT_HEADER = ("UnixStartTime", "TimeZoneString", "TimeZone")
 
 
 class _Attributes(Protocol):
-    """The part of a model that makes run times and sizes."""
+    """The part of a model that generates run times and sizes."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fitted values as plain data."""
+        """Return the fitted values as JSON-compatible data."""
 
 
 @dataclass(frozen=True)
 class LublinModel:
     """
-    The model of Lublin and Feitelson with its published parameters: of the log it takes the machine only.
+    The model of Lublin and Feitelson with its published parameters; only the machine depends on the log.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class LublinModel:
     processors: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the model as plain data."""
+        """Return the model as JSON-compatible data."""
         return {"processors": self.processors}
 
 
@@ -76,9 +76,9 @@ class ResampleModel:
     Parameters
     ----------
     run_times, processors, estimates : numpy.ndarray of float, shape (different jobs,)
-        Seconds, sizes, and seconds (NaN where unknown).
+        Run times (seconds), sizes, and estimates (seconds, NaN if unknown).
     jobs : numpy.ndarray of int, shape (different jobs,)
-        How many jobs of the log are such.
+        Number of jobs of the log with these values.
     """
 
     run_times: np.ndarray
@@ -87,7 +87,7 @@ class ResampleModel:
     jobs: np.ndarray
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the model as plain data; an unknown estimate is null."""
+        """Return the model as JSON-compatible data; an unknown estimate is null."""
         return {
             "run_times": self.run_times.tolist(),
             "processors": self.processors.astype(np.int64).tolist(),
@@ -97,7 +97,7 @@ class ResampleModel:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "ResampleModel":
-        """Make a model of what `to_dict` returned."""
+        """Create a model from the result of `to_dict`."""
         return cls(
             run_times=np.array(content["run_times"], dtype=float),
             processors=np.array(content["processors"], dtype=float),
@@ -109,32 +109,33 @@ class ResampleModel:
 @dataclass(frozen=True)
 class FittedModel:
     """
-    A model fitted to a workload: all that `generate` needs.
+    A model fitted to a workload, with everything that `generate` needs.
 
     Parameters
     ----------
     model : str
         One of `MODELS`.
     source : str
-        The name of the workload that it was fitted to.
+        Name of the workload to which the model was fitted.
     jobs : int
-        How many jobs that has.
+        Number of jobs of the source.
     machine : Machine
-        The machine that it is meant for.
+        The machine of the generated workload.
     attributes : LocalityModel, MarkovModel, LublinModel or ResampleModel
-        What makes run times and sizes.
+        Model of run times and sizes.
     arrivals : LogArrivals or DailyCycle
-        What makes submit times.
+        Model of submit times.
     estimates : Pools
         The requested times of the source's jobs of each class.
     options : dict
         The options of the model: ``window`` and ``repeats``.
     header : dict
-        Where the source's clock starts.
+        Start of the source's clock.
     history : tuple of dict
-        What was done to the source.
+        History of the source.
     goodness : dict
-        Each of `swflow.workloads.fit_measures.MEASURES` of one draw beside the source's own, see `with_goodness`.
+        Each of `swflow.workload.models.fit_measures.MEASURES` for one draw, with the source's value; see
+        `with_goodness`.
     """
 
     model: str
@@ -162,29 +163,29 @@ def model(
     repeats: str = "fitted",
 ) -> Workload:
     """
-    Replace a workload by a synthetic one: fit a model to it, and generate as many jobs.
+    Replace a workload by a synthetic one: fit a model to it, and generate jobs from the model.
 
     Parameters
     ----------
     workload : Workload
         The source.
     rng : numpy.random.Generator
-        Where all chance comes from.
+        Random generator.
     model, arrivals, components, window, repeats
-        As for `fit`.
+        As in `fit`.
     jobs : int, optional
-        How many jobs to generate; by default as many as the source has.
+        Number of jobs to generate (default: as many as in the source).
 
     Returns
     -------
     Workload
-        Its history's new entry has ``model``, ``source`` and ``fit``: the measures of
-        `swflow.workloads.fit_measures`, each with its value and the source's.
+        The synthetic workload. Its new history entry has ``model``, ``source`` and ``fit``: the measures of
+        `swflow.workload.models.fit_measures`, each with its value and the source's.
 
     Raises
     ------
     SwflowError
-        As `fit` and `generate` do.
+        As raised by `fit` and `generate`.
     """
     fitted = fit(workload, model=model, arrivals=arrivals, components=components, window=window, repeats=repeats)
     return with_measures(generate(fitted, rng, jobs=jobs), workload)
@@ -205,27 +206,28 @@ def fit(
     Parameters
     ----------
     workload : Workload
-        Its run times must be known.
+        The source; its run times must be known.
     model : str
         One of `MODELS`.
     arrivals : {"log", "daily-cycle"}
-        Take the source's submit times, or fit a process with its daily and weekly cycle.
+        Use the source's submit times, or fit an arrival process with a daily and weekly cycle.
     components : int
-        For minh-wolters and mbc-ls: the largest number of Gaussians that is tried.
+        For minh-wolters and mbc-ls: the largest number of Gaussians to try.
     window : int
-        For these two: the window of `swflow.workloads.locality.permute_labels`; 1 permutes nothing.
+        For the same models: the window of `swflow.workload.models.minh_wolters.permute_labels`; 1 permutes nothing.
     repeats : {"fitted", "at-least-two", "printed"}
-        For minh-wolters: how single run times are repeated, see `swflow.workloads.locality.generate_locality`.
+        For minh-wolters: how run times repeat within the repetitions of labels; see
+        `swflow.workload.models.minh_wolters.generate_locality`.
 
     Returns
     -------
     FittedModel
-        The same workload gives the same model.
+        The fitted model. The same workload gives the same model.
 
     Raises
     ------
     SwflowError
-        If an option makes no sense, or a run time or a size is unknown.
+        If an option is invalid, or a run time or a size is unknown.
     """
     _check_options(model, arrivals, components, window, repeats)
     jobs = workload.jobs
@@ -249,9 +251,9 @@ def fit(
 
 def with_goodness(fitted: FittedModel, source: Workload) -> FittedModel:
     """
-    Note in a fitted model how well it fits: the measures of one draw of as many jobs as the source has.
+    Add the goodness of fit to a fitted model: the measures of one draw with as many jobs as the source.
 
-    The draw is the same for every seed of the project, so that the file depends on the source and the options only.
+    The draw is independent of the project's seed, so that the file depends only on the source and the options.
     """
     drawn = with_measures(generate(fitted, generator(0, fitted.source, fitted.model, "goodness")), source)
     return replace(fitted, goodness=drawn.history[-1]["fit"])
@@ -259,12 +261,12 @@ def with_goodness(fitted: FittedModel, source: Workload) -> FittedModel:
 
 def drawn_with(fitted: FittedModel, **options: Any) -> FittedModel:
     """
-    Return a fitted model that draws by other options: ``window`` and ``repeats``; None keeps what it was fitted with.
+    Return a fitted model with other draw options, ``window`` and ``repeats``; None keeps the value of the fit.
 
     Raises
     ------
     SwflowError
-        If an option makes no sense.
+        If an option is invalid.
     """
     chosen = {name: value for name, value in options.items() if value is not None}
     kept: dict[str, Any] = {"window": 1, "repeats": "fitted", **fitted.options, **chosen}
@@ -274,23 +276,23 @@ def drawn_with(fitted: FittedModel, **options: Any) -> FittedModel:
 
 def generate(fitted: FittedModel, rng: np.random.Generator, *, jobs: int | None = None) -> Workload:
     """
-    Generate a workload by a fitted model.
+    Generate a workload from a fitted model.
 
     Parameters
     ----------
     fitted : FittedModel
-        As `fit` or `read_model` give it.
+        Model returned by `fit` or `read_model`.
     rng : numpy.random.Generator
-        Where all chance comes from; the same state gives the same workload.
+        Random generator; the same state gives the same workload.
     jobs : int, optional
-        How many; by default as many as the source has.
+        Number of jobs (default: as many as in the source).
 
     Returns
     -------
     Workload
-        Named like the source. Submit times, run times (whole seconds), sizes and requested times are known; a
-        requested time is drawn from those of the source's jobs of the same class that are at least as long as the
-        run time, and is the run time if there is none.
+        Workload with the name of the source. Submit times, run times (whole seconds), sizes and requested times are
+        known. A requested time is drawn from those of the source's jobs of the same class that are at least as long
+        as the run time; if there is none, it is the run time.
 
     Raises
     ------
@@ -299,7 +301,7 @@ def generate(fitted: FittedModel, rng: np.random.Generator, *, jobs: int | None 
     """
     count = fitted.jobs if jobs is None else jobs
     if count < 1:
-        raise SwflowError(f"model: jobs must be at least 1, not {jobs}")
+        raise SwflowError(f"model: jobs: {jobs}; expected at least 1")
     run_times, processors, requested = _generate_attributes(fitted, count, rng)
     fields = _fields(fitted.arrivals.sample(count, rng), run_times, processors, requested)
     header = {
@@ -325,7 +327,7 @@ def generate(fitted: FittedModel, rng: np.random.Generator, *, jobs: int | None 
 
 
 def with_measures(synthetic: Workload, source: Workload) -> Workload:
-    """Note in the last entry of a synthetic workload's history how well it fits its source."""
+    """Add the goodness of fit to the last history entry of a synthetic workload."""
     measures = fit_measures(*attributes_of(synthetic), *attributes_of(source))
     entry = synthetic.history[-1] | {
         "source": source.name,
@@ -337,7 +339,7 @@ def with_measures(synthetic: Workload, source: Workload) -> Workload:
 
 
 def describe_fit(synthetic: Workload) -> str:
-    """Say in one line what was generated, and the most telling measures if there are any."""
+    """Format the origin of a synthetic workload, and its main measures if available, in one line."""
     entry = synthetic.history[-1]
     text = f"{entry['kept']:,} jobs by {entry['model']}, fitted to {entry['read']:,} of {entry['source']}"
     fit = entry.get("fit")
@@ -355,13 +357,13 @@ def describe_fit(synthetic: Workload) -> str:
 
 
 def attributes_of(workload: Workload) -> tuple[np.ndarray, np.ndarray]:
-    """Return run times (s) and sizes of a workload's jobs, in the order of arrivals."""
+    """Return run times (s) and sizes by arrival; raise an error if one is unknown."""
     for column in ("run_time", "processors"):
         missing = workload.jobs[column].null_count()
         if missing:
             raise SwflowError(
                 f"model: {workload.name}: {missing:,} jobs have no {column.replace('_', ' ')}; "
-                "clean the log with the default rules, which leave them out"
+                "clean the log with the default rules, which remove them"
             )
     return workload.jobs["run_time"].to_numpy(), workload.jobs["processors"].to_numpy()
 
@@ -373,9 +375,9 @@ def write_model(fitted: FittedModel, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     fitted : FittedModel
-        What to write.
+        The model to write.
     path : path-like
-        Where; its folder is made if need be.
+        Path of the file; a missing folder is created.
     """
     content = {
         **_FORMAT,
@@ -402,7 +404,7 @@ def read_model(path: str | os.PathLike[str]) -> FittedModel:
     Parameters
     ----------
     path : path-like
-        A file that `write_model` wrote.
+        A file written by `write_model`.
 
     Returns
     -------
@@ -411,7 +413,7 @@ def read_model(path: str | os.PathLike[str]) -> FittedModel:
     Raises
     ------
     SwflowError
-        If the file is missing, or is no fitted model.
+        If the file is missing or does not contain a fitted model.
     """
     if not Path(path).is_file():
         raise SwflowError(f"{path}: no such file")
@@ -420,7 +422,7 @@ def read_model(path: str | os.PathLike[str]) -> FittedModel:
     except ValueError as error:
         raise SwflowError(f"{path}: not JSON ({error})") from None
     if not isinstance(content, dict) or {name: content.get(name) for name in _FORMAT} != _FORMAT:
-        raise SwflowError(f"{path}: not a fitted model; make one with: swflow model WORKLOAD --save-fit {path}")
+        raise SwflowError(f"{path}: not a fitted model; create one with: swflow model WORKLOAD --save-fit {path}")
     try:
         return FittedModel(
             model=content["model"],
@@ -436,18 +438,18 @@ def read_model(path: str | os.PathLike[str]) -> FittedModel:
             goodness=content.get("goodness", {}),
         )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise SwflowError(f"{path}: not a whole fitted model ({type(error).__name__}: {error}); fit it again") from None
+        raise SwflowError(f"{path}: incomplete fitted model ({type(error).__name__}: {error}); fit it again") from None
 
 
 def _check_options(model: str, arrivals: str, components: int, window: int, repeats: str) -> None:
-    """Raise an error if an option makes no sense."""
+    """Raise an error if an option is invalid."""
     choices = (("model", model, MODELS), ("arrivals", arrivals, ARRIVALS), ("repeats", repeats, REPEATS))
     for option, value, known in choices:
         if value not in known:
             raise SwflowError(f"model: {option}: unknown value {value!r}{suggest(value, known)}")
     for option, number in (("components", components), ("window", window)):
         if number < 1:
-            raise SwflowError(f"model: {option} must be at least 1, not {number}")
+            raise SwflowError(f"model: {option}: {number}; expected at least 1")
 
 
 def _fit_attributes(
@@ -458,9 +460,9 @@ def _fit_attributes(
     machine: Machine,
     components: int,
 ) -> tuple[_Attributes, np.ndarray]:
-    """Fit what makes run times and sizes; return it with every job's class, by which estimates are drawn."""
+    """Fit the model of run times and sizes; return it with the class of every job, on which estimates depend."""
     if len(run_times) < 2:
-        raise SwflowError("model: needs two jobs or more")
+        raise SwflowError("model: at least 2 jobs are needed")
     if model in ("minh-wolters", "mbc-ls"):
         return fit_locality(run_times, processors, components=components)
     if model == "song":
@@ -474,7 +476,7 @@ def _fit_attributes(
 
 
 def _attributes_from(model: str, content: Mapping[str, Any]) -> _Attributes:
-    """Make what makes run times and sizes of plain data."""
+    """Create the model of run times and sizes from JSON-compatible data."""
     if model in ("minh-wolters", "mbc-ls"):
         return LocalityModel.from_dict(content)
     if model == "song":
@@ -513,7 +515,7 @@ def _generate_attributes(
 def _fields(
     submit_times: np.ndarray, run_times: np.ndarray, processors: np.ndarray, requested: np.ndarray
 ) -> pl.DataFrame:
-    """Make the fields of a log; what a model does not make is null."""
+    """Return the fields of a log; fields that the model does not generate are null."""
     jobs = len(submit_times)
     known = {
         "job_id": np.arange(1, jobs + 1),
@@ -534,7 +536,7 @@ def _fields(
 
 
 def _readable(content: Any, indent: str = "") -> str:
-    """Write JSON with a line for every key, but lists of numbers and small tables on one line."""
+    """Return JSON with one line per key; lists of numbers and small tables stay on one line."""
     if isinstance(content, Mapping) and content:
         line = json.dumps(content, ensure_ascii=False)
         if len(line) <= 100:

@@ -1,26 +1,27 @@
-"""How many processors are busy over time by a recorded schedule, of many jobs without a table of all events."""
+"""Compute processor use over time of a recorded schedule, without a table of all events."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from swflow.kernels import Handle, Kernel
+from swflow.compiled.kernel import Handle, Kernel
 
 
 class Use(NamedTuple):
     """
-    What a schedule used.
+    Processor use of a schedule.
 
     Parameters
     ----------
     peak : int
-        The most processors that were busy at once. Who ends at an instant has left before others start.
+        The largest number of processors that are busy at once. Jobs that end at an instant release their processors
+        before other jobs start.
     moment : float
-        When they first were, seconds.
+        Time at which the peak first occurs, seconds.
     beyond : float
-        Seconds in which more than the machine has were busy.
+        Time in which more processors are busy than the machine has, seconds.
     span : float
-        From the first start to the last end, seconds.
+        Time from the first start to the last end, seconds.
     area : float
         Processor-seconds.
     """
@@ -40,18 +41,18 @@ def use_of(
     orders: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> Use:
     """
-    Return what a schedule used of a machine.
+    Return the processor use of a schedule.
 
     Parameters
     ----------
     start, end : float64 array of shape (jobs,)
         Seconds; at least one job, each end after the start.
     processors : int64 array of shape (jobs,)
-        Processors of each job; those of 0 are as if they were not there, but for the span.
+        Processors of each job. Jobs with 0 processors count for the span only.
     machine : int
         Processors of the machine.
     orders : (int32 array, int32 array), optional
-        What `places_in_order` returns for starts and ends, where it is known.
+        Results of `places_in_order` for starts and ends, if already computed.
 
     Examples
     --------
@@ -66,21 +67,21 @@ def use_of(
 
 
 def sealed(values: np.ndarray, dtype: type) -> np.ndarray:
-    """Return a view that is not written to: kernels are compiled once, whether or not the caller may write."""
+    """Return a read-only view. Kernels then compile once, for writable and read-only arrays alike."""
     view: np.ndarray = np.ascontiguousarray(values, dtype).view()
     view.flags.writeable = False
     return view
 
 
 def places_in_order(times: np.ndarray) -> np.ndarray:
-    """Return the jobs in the order of some times, int32; an empty array where they are in it as they are."""
+    """Return the indices that sort the times, int32, or an empty array if the times are already sorted."""
     if not (times[1:] < times[:-1]).any():
         return np.empty(0, np.int32)
     return np.argsort(times, kind="stable").astype(np.int32)
 
 
 class _Events(NamedTuple):
-    """Starts and ends, the jobs in the order of each (none if it is theirs), and what is found besides the peak."""
+    """Starts and ends, their sort orders (empty if already sorted), and results other than the peak."""
 
     start: np.ndarray
     end: np.ndarray
@@ -91,7 +92,7 @@ class _Events(NamedTuple):
 
 
 def _use(events: _Events, machine: int) -> int:
-    """Go once through all starts and ends; see `use_of`."""
+    """Compute the processor use in one pass over all starts and ends; see `use_of`."""
     start, end, by_start, by_end = events.start, events.end, events.by_start, events.by_end
     processors, found = events.processors, events.found
     jobs = start.size

@@ -6,24 +6,24 @@ from typing import Any
 
 import numpy as np
 
-from swflow.workloads.pools import Pools, class_keys, pools_of
+from swflow.workload.models.pools import Pools, class_keys, pools_of
 
 
 @dataclass(frozen=True)
 class MarkovModel:
     """
-    What is fitted to a log; classes are powers of two, numbered from 0 on.
+    The parameters fitted to a log; classes are powers of two, numbered from 0.
 
     Parameters
     ----------
     first : tuple of (int, int)
         The classes of the first job's size and run time.
     size_transitions : numpy.ndarray of int, shape (size classes, size classes)
-        How many jobs of one class are followed by one of another.
+        Number of jobs of one class that are followed by a job of another.
     run_time_transitions : numpy.ndarray of int, shape (size classes, run-time classes, run-time classes)
-        For the class of a job's size: how many jobs of one run-time class come after one of another.
+        For the class of a job's size: number of jobs of one run-time class that follow a job of another.
     sizes : Pools
-        The sizes of the log's jobs of each class.
+        Sizes of the log's jobs in each class.
     shortest, longest : float
         The range of the log's run times, in seconds.
     """
@@ -36,7 +36,7 @@ class MarkovModel:
     longest: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the model as plain data; of the transitions those that occur."""
+        """Return the model as JSON-compatible data, with the transitions that occur."""
         return {
             "first": list(self.first),
             "size_transitions": _sparse(self.size_transitions),
@@ -49,7 +49,7 @@ class MarkovModel:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "MarkovModel":
-        """Make a model of what `to_dict` returned."""
+        """Create a model from the result of `to_dict`."""
         sizes, run_times = len(content["run_time_transitions"]), content["run_time_classes"]
         return cls(
             first=(content["first"][0], content["first"][1]),
@@ -81,10 +81,10 @@ def fit_markov(run_times: np.ndarray, processors: np.ndarray) -> tuple[MarkovMod
     Notes
     -----
     The model follows B. Song, C. Ernemann, R. Yahyapour, "Parallel computer workload modeling with Markov chains",
-    JSSPP 2004, in its classes (powers of two) and in having one chain per attribute. Their way to tie the two chains
-    together, which transforms the states of one into those of the other, is replaced by a plain condition: the class
-    of a job's run time depends on that of its size and on the class of the run time before it. Within a class of
-    run times the logarithm is uniform; within a class of sizes the log's own sizes are drawn.
+    JSSPP 2004, in its classes (powers of two) and in its chain per attribute. The paper couples the two chains by a
+    transformation of the states of one into those of the other. Here, the coupling is a condition: the class of a
+    job's run time depends on the class of its size and on the class of the previous run time. Within a class of run
+    times, the logarithm is uniform; within a class of sizes, the log's sizes are drawn.
 
     Examples
     --------
@@ -117,11 +117,11 @@ def generate_markov(
     Parameters
     ----------
     model : MarkovModel
-        What was fitted.
+        The fitted model.
     jobs : int
-        How many jobs.
+        Number of jobs.
     rng : numpy.random.Generator
-        Where all chance comes from.
+        Random generator.
 
     Returns
     -------
@@ -132,7 +132,7 @@ def generate_markov(
         The class of every job, "run-time class,size class".
     """
     size = _walk(_rows(model.size_transitions)[None], np.zeros(jobs, dtype=np.int64), model.first[0], rng)
-    # Where the log never went from a run-time class to any with this size, all jobs of the size count.
+    # If the log has no transition from a run-time class with this size, use all jobs of the size.
     run_time = _walk(_rows(model.run_time_transitions), size, model.first[1], rng)
     low = np.maximum(np.where(run_time > 0, np.exp2(run_time), model.shortest), model.shortest)
     high = np.minimum(np.exp2(run_time + 1), model.longest + 1)
@@ -144,7 +144,7 @@ def generate_markov(
 
 def power_of_two_class(values: np.ndarray) -> np.ndarray:
     """
-    Return the power of two at or below each value; 0 for what is below 1.
+    Return the exponent of the largest power of two up to each value; 0 for values below 1.
 
     Examples
     --------
@@ -155,17 +155,17 @@ def power_of_two_class(values: np.ndarray) -> np.ndarray:
 
 
 def _rows(counts: np.ndarray) -> np.ndarray:
-    """Turn counts into cumulative probabilities, row by row; an empty row gets the sum of all rows of its table."""
+    """Convert counts to cumulative probabilities by row; an empty row gets the sum of its table's rows."""
     counts = counts.astype(float)
     counts = counts + ~counts.any(axis=-1, keepdims=True) * counts.sum(axis=-2, keepdims=True)
     cumulative = np.cumsum(counts, axis=-1)
     total = cumulative[..., -1:]
-    # a table without any count, of a class that only the first job has, keeps to its last class
+    # a table without counts, of a class that only the first job has, keeps its last class
     return np.where(total > 0, cumulative / np.where(total > 0, total, 1), 0.0)
 
 
 def _walk(rows: np.ndarray, tables: np.ndarray, first: int, rng: np.random.Generator) -> np.ndarray:
-    """Walk through states: each is drawn from the row of the state before it, in the table that its place names."""
+    """Walk through states: draw each from the row of the previous state, in the table of its position."""
     chance = rng.random(len(tables)).tolist()
     states = np.empty(len(tables), dtype=np.int64)
     last = rows.shape[-1] - 1
@@ -177,7 +177,7 @@ def _walk(rows: np.ndarray, tables: np.ndarray, first: int, rng: np.random.Gener
 
 
 def _sparse(counts: np.ndarray) -> dict[str, dict[str, int]]:
-    """Write a table of counts as class before to class after to count."""
+    """Convert a table of counts to a mapping: previous class to class to count."""
     return {
         str(before): {str(after): int(row[after]) for after in np.flatnonzero(row)}
         for before, row in enumerate(counts)
@@ -186,7 +186,7 @@ def _sparse(counts: np.ndarray) -> dict[str, dict[str, int]]:
 
 
 def _dense(content: Mapping[str, Mapping[str, int]], classes: int) -> np.ndarray:
-    """Make a table of counts of what `_sparse` wrote."""
+    """Convert the result of `_sparse` to a table of counts."""
     counts = np.zeros((classes, classes), dtype=np.int64)
     for before, row in content.items():
         for after, count in row.items():

@@ -1,4 +1,4 @@
-"""Making rigid jobs moldable: the processors that a job could run on, and its run time on each (Cirne and Berman)."""
+"""The step `moldable`: add the shapes (processors, run time) in which each job could run (Cirne and Berman)."""
 
 from dataclasses import dataclass
 
@@ -6,32 +6,32 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.jobs import Workload
-from swflow.workloads.speedup import largest_useful, speedup
+from swflow.jobs.table import Workload
+from swflow.workload.models.downey import largest_useful, speedup
 
-#: The uniform-log distribution of the fewest processors of a job, ``cdf(x) = slope * log2(x) + intercept``
-#: (section 3.2).
+#: Uniform-log distribution of the fewest processors of a job, ``cdf(x) = slope * log2(x) + intercept`` (section 3.2).
 MINIMUM = (0.06920, 0.6279)
 
-#: The share of jobs with one request, and the uniform-log distribution of the requests of the others (section 3.3).
+#: Share of jobs with one request, and the uniform-log distribution of the requests of the others (section 3.3).
 ONE_REQUEST = 0.05
 REQUESTS = (0.1918, 0.1876)
 
-#: The joint uniform-log distribution of the fewest processors x and the average parallelism y (section 4.1):
+#: Joint uniform-log distribution of the fewest processors x and the average parallelism y (section 4.1):
 #: ``cdf(x, y) = JOINT[0] * log2(x) * log2(y) + JOINT[1] * log2(x) + JOINT[2] * log2(y) + JOINT[3]``.
 JOINT = (0.009548, -0.01877, 0.07468, -0.009198)
 
-#: Mean and standard deviation of Downey's sigma, a normal distribution (section 4.2), here of what is not below 0.
+#: Mean and standard deviation of Downey's sigma, a normal distribution (section 4.2), truncated here to values of at
+#: least 0.
 VARIANCE = (1.209, 1.132)
 
-#: The type of the column ``shapes``: the processors that a job can have, and its run time (seconds) with them.
+#: Type of the column ``shapes``: the possible processors of a job, with the run time (seconds) for each.
 SHAPES = pl.List(pl.Struct({"processors": pl.Int64(), "run_time": pl.Float64()}))
 
 
 @dataclass(frozen=True)
 class JobParameters:
     """
-    What the model draws for each job.
+    Parameters that the model draws for each job.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class JobParameters:
     variance : float64 array of shape (jobs,)
         Downey's sigma, at least 0.
     requests : int64 array of shape (jobs,)
-        How many sizes the job's user is willing to name, c_u.
+        Number of sizes that the job's user is willing to request, c_u.
     """
 
     minimum: np.ndarray
@@ -55,42 +55,42 @@ def moldable(
     workload: Workload, rng: np.random.Generator, *, pb: float | None = None, keep_recorded: bool = True
 ) -> Workload:
     """
-    Give every job the shapes that it could run in, by the model of Cirne and Berman.
+    Add to every job the shapes in which it could run, by the model of Cirne and Berman.
 
-    A job's parameters are drawn as `draw_parameters` says. It can use from c_min to c_max processors
-    (`swflow.workloads.speedup.largest_useful`) of those that the machine has; v sizes are drawn from them without
-    repetition, ``v = min(c_max - c_min + 1, c_u)``, and each is moved to the nearest power of two among them with
-    probability ``pb`` (of two that are equally near to the smaller one; sizes that meet are one). With
-    Downey's speedup S, the run time on n' processors is ``run_time * S(n) / S(n')``, with n as recorded.
+    `draw_parameters` draws the parameters of a job. The job can use c_min to c_max processors
+    (`swflow.workload.models.downey.largest_useful`), up to the size of the machine. From this range, v different
+    sizes are drawn, ``v = min(c_max - c_min + 1, c_u)``. Each is moved to the nearest power of two in the range with
+    probability ``pb``, to the smaller one if two are equally near; equal sizes are merged. With Downey's speedup S,
+    the run time on n' processors is ``run_time * S(n) / S(n')``, where n is the recorded size.
 
-    The parameters know nothing of the recorded size, as in the paper, so that it may lie outside of c_min to c_max.
-    Downey's S holds there too: it is defined from 1 processor on, and is A beyond c_max.
+    As in the paper, the parameters do not depend on the recorded size, which can therefore lie outside of c_min to
+    c_max. Downey's S is defined there, too: from 1 processor on, and it equals A beyond c_max.
 
     Parameters
     ----------
     workload : Workload
         The jobs, with known processors and run times.
     rng : numpy.random.Generator
-        Where the random numbers come from.
+        Random generator.
     pb : float, optional
-        The probability that a size is moved to a power of two, 0 to 1; by default the share of powers of two
-        among the workload's own sizes.
+        Probability, from 0 to 1, that a size is moved to a power of two (default: the share of powers of two among
+        the workload's recorded sizes).
     keep_recorded : bool
-        Whether the recorded shape is one of the v, as it is, run time included. Else it is only there by
-        chance, or where the machine has fewer than c_min processors.
+        Whether the recorded shape is one of the v shapes, with its recorded run time. Otherwise it is present only by
+        chance, or if the machine has fewer than c_min processors.
 
     Returns
     -------
     Workload
-        With the columns ``shapes`` (of `SHAPES`, by ascending processors), ``minimum_processors``,
-        ``average_parallelism``, ``parallelism_variance`` and ``requests``. Its history's new entry has ``pb``,
-        ``power_of_two_share``, ``shapes`` (all together) and the jobs that have one (``rigid``), and whose recorded
-        size is ``below_minimum`` or ``above_maximum``.
+        Workload with the columns ``shapes`` (of type `SHAPES`, by ascending processors), ``minimum_processors``,
+        ``average_parallelism``, ``parallelism_variance`` and ``requests``. Its new history entry has ``pb``,
+        ``power_of_two_share``, ``shapes`` (their total number) and the numbers of jobs with one shape (``rigid``) and
+        with a recorded size ``below_minimum`` or ``above_maximum``.
 
     Raises
     ------
     SwflowError
-        If ``pb`` is no probability, or the processors or the run time of a job are unknown or wider than the machine.
+        If ``pb`` is not a probability, a job's processors or run time is unknown, or a job is wider than the machine.
 
     References
     ----------
@@ -98,8 +98,8 @@ def moldable(
 
     Examples
     --------
-    >>> from swflow.machine import Machine
-    >>> from swflow.randomness import generator
+    >>> from swflow.jobs.machine import Machine
+    >>> from swflow.jobs.randomness import generator
     >>> jobs = pl.DataFrame({"job_id": [1, 2], "processors": [4, 10], "run_time": [100.0, 60.0]})
     >>> molded = moldable(Workload(jobs, Machine.of(64), "tiny"), generator(10, "tiny", "moldable"), pb=0.5)
     >>> for shape in molded.jobs["shapes"][1]:
@@ -110,7 +110,7 @@ def moldable(
     16 46.8
     """
     if pb is not None and not 0 <= pb <= 1:
-        raise SwflowError(f"moldable: pb must be from 0 to 1, not {pb}")
+        raise SwflowError(f"moldable: pb: {pb}; expected a number from 0 to 1")
     jobs, machine = workload.jobs, workload.machine.processors
     _require_rigid_jobs(workload)
     recorded = jobs["processors"].to_numpy()
@@ -123,7 +123,7 @@ def moldable(
     chosen = sizes[job, place]
     parallelism, variance = drawn.average_parallelism, drawn.variance
     slower = speedup(recorded, parallelism, variance)[job] / speedup(chosen, parallelism[job], variance[job])
-    run = slower * jobs["run_time"].to_numpy()[job]  # as recorded, to the bit, where the size is
+    run = slower * jobs["run_time"].to_numpy()[job]  # equals the recorded run time bit by bit at the recorded size
     per_job = np.count_nonzero(sizes, axis=1)
     entry = {
         "stage": "moldable",
@@ -164,18 +164,18 @@ def power_of_two_share(processors: np.ndarray) -> float:
 
 def draw_parameters(jobs: int, rng: np.random.Generator) -> JobParameters:
     """
-    Draw the parameters of jobs; each by inverting its distribution function.
+    Draw the parameters of jobs by inverting their distribution functions.
 
-    Numbers of processors and of requests are whole: the smallest one that is not below the value drawn, so that
-    their distribution function is the stated one at every whole number. A c_u above 1 is at least 2.
-    Sigma is drawn from the part of its normal distribution that is not below 0.
+    Numbers of processors and of requests are the drawn values rounded up to whole numbers, so that their distribution
+    function has the stated values at every whole number. A c_u above 1 is at least 2. Sigma is drawn from its normal
+    distribution truncated to values of at least 0.
 
     Parameters
     ----------
     jobs : int
-        How many.
+        Number of jobs.
     rng : numpy.random.Generator
-        Where the random numbers come from; five for each job.
+        Random generator; five numbers are drawn per job.
 
     Returns
     -------
@@ -200,7 +200,7 @@ def draw_parameters(jobs: int, rng: np.random.Generator) -> JobParameters:
 
 def invert_uniform_log(shares: np.ndarray, slope: float, intercept: float) -> np.ndarray:
     """
-    Invert the uniform-log distribution, ``cdf(x) = slope * log2(x) + intercept`` from x = 1 to where it is 1.
+    Invert the uniform-log distribution ``cdf(x) = slope * log2(x) + intercept``, from x = 1 to the x where it is 1.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def invert_uniform_log(shares: np.ndarray, slope: float, intercept: float) -> np
     Returns
     -------
     float64 array
-        The smallest x with that share, at least 1.
+        The smallest x with that value of the distribution function, at least 1.
 
     Examples
     --------
@@ -226,11 +226,11 @@ def invert_joint_uniform_log(shares: np.ndarray, minimum: np.ndarray) -> np.ndar
     """
     Invert the distribution of the average parallelism A given the fewest processors c_min.
 
-    It is what makes the two together have the joint distribution, with the stated one of c_min. For
-    ``c_min = 1`` it is ``cdf(1, y) / P(c_min = 1)``, which reaches 1 at about 370. Above 1 it is the derivative of
-    ``cdf(x, y)`` by log2(x) over the density of c_min, ``(0.009548 log2(y) - 0.01877) / 0.06920``: this depends on
-    c_min no more, starts at about 3.9, and reaches 1 at about 594. A draw below c_min becomes c_min: that leaves
-    the joint function as stated where it has a meaning, for ``x <= y``, which drawing again would not.
+    This conditional distribution and the stated distribution of c_min give the stated joint distribution. For ``c_min
+    = 1`` it is ``cdf(1, y) / P(c_min = 1)``, which reaches 1 at about 370. Above 1 it is the derivative of ``cdf(x,
+    y)`` by log2(x) over the density of c_min, ``(0.009548 log2(y) - 0.01877) / 0.06920``, which does not depend on
+    c_min, starts at about 3.9, and reaches 1 at about 594. A draw below c_min becomes c_min. Unlike drawing again,
+    this preserves the joint distribution function where it is meaningful, for ``x <= y``.
 
     Parameters
     ----------
@@ -260,8 +260,8 @@ def joint_cdf(minimum: np.ndarray, parallelism: np.ndarray) -> np.ndarray:
     """
     Return the stated joint distribution function of c_min and A, Figure 9 of Cirne and Berman.
 
-    It is one for ``1 <= c_min <= A``, up to where it meets the distribution function of c_min (an A of about 370),
-    but for a dip of less than 0.01 below 3.9 processors, where it falls as c_min grows.
+    It is a distribution function for ``1 <= c_min <= A``, up to its intersection with that of c_min (A of about 370),
+    except for a dip of less than 0.01 below 3.9 processors, where it decreases as c_min grows.
 
     Examples
     --------
@@ -281,36 +281,36 @@ def draw_sizes(
     rng: np.random.Generator,
 ) -> np.ndarray:
     """
-    Draw the sizes of jobs, all different; see `moldable`.
+    Draw different sizes for each job; see `moldable`.
 
     Parameters
     ----------
     drawn : JobParameters
         c_min and c_u of each job.
     largest : int64 array of shape (jobs,)
-        The most processors that each can use, and the machine has.
+        The largest number of processors that each job can use on the machine.
     recorded : int64 array of shape (jobs,)
         The recorded sizes.
     pb : float
-        The probability that a size is moved to a power of two.
+        Probability that a size is moved to a power of two.
     keep_recorded : bool
-        Whether the recorded size is one of them.
+        Whether the recorded size is one of the sizes.
     rng : numpy.random.Generator
-        Where the random numbers come from.
+        Random generator.
 
     Returns
     -------
     int64 array of shape (jobs, sizes)
-        The sizes of each job in ascending order among zeros, which stand for none.
+        The sizes of each job in ascending order, filled up with zeros.
     """
     smallest = drawn.minimum
     count = np.clip(largest - smallest + 1, 0, drawn.requests)
-    whole = np.zeros(recorded.size, bool)  # the recorded size is one of those to draw from, and is not drawn
+    whole = np.zeros(recorded.size, bool)  # whether the recorded size is in the range; it is then set, not drawn
     if keep_recorded:
         whole = (smallest <= recorded) & (recorded <= largest)
         count = np.maximum(count - 1, 0)
     sizes = np.zeros((recorded.size, int(count.max(initial=0)) + 1), np.int64)
-    # Floyd's algorithm: the k-th draw is from the first that many, and the last of these where it was drawn before.
+    # Floyd's algorithm: draw k is from the first k values, and becomes the last of these if it was drawn before.
     candidates = np.maximum(largest - smallest + 1, 0) - whole
     for draw in range(sizes.shape[1] - 1):
         job = np.flatnonzero(count > draw)
@@ -331,7 +331,7 @@ def draw_sizes(
 
 
 def _nearest_power_of_two(sizes: np.ndarray, smallest: np.ndarray, largest: np.ndarray) -> np.ndarray:
-    """Return the nearest power of two from ``smallest`` to ``largest``, or the size where there is none."""
+    """Return the nearest power of two from ``smallest`` to ``largest``, or the size if there is none."""
     below = np.int64(1) << (np.frexp(sizes)[1] - 1).astype(np.int64)
     above = 2 * below
     may_fall, may_rise = below >= smallest, above <= largest
@@ -340,7 +340,7 @@ def _nearest_power_of_two(sizes: np.ndarray, smallest: np.ndarray, largest: np.n
 
 
 def _as_lists(job: np.ndarray, processors: np.ndarray, run: np.ndarray) -> pl.Series:
-    """Return shapes, in order of their jobs, as a list for each job."""
+    """Convert shapes, sorted by job, to one list per job."""
     flat = pl.DataFrame({"job": job, "processors": processors, "run_time": run})
     lists = flat.group_by("job", maintain_order=True).agg(shapes=pl.struct("processors", "run_time"))
     return lists["shapes"].cast(SHAPES)
@@ -353,11 +353,11 @@ def _require_rigid_jobs(workload: Workload) -> None:
         if unknown:
             raise SwflowError(
                 f"moldable: {workload.name}: {unknown:,} jobs have no {column.replace('_', ' ')}; "
-                "drop them when cleaning (rules no-processors and unknown-run-time)"
+                "drop them with clean (rules no-processors and unknown-run-time)"
             )
     wide = jobs.filter(pl.col("processors") > workload.machine.processors)
     if wide.height:
         raise SwflowError(
             f"moldable: {workload.name}: {wide.height:,} jobs are wider than the machine, the first is job "
-            f"{wide['job_id'][0]}; drop them when cleaning (rule wider-than-machine)"
+            f"{wide['job_id'][0]}; drop them with clean (rule wider-than-machine)"
         )

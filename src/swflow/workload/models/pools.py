@@ -1,4 +1,4 @@
-"""Pools: what a log's jobs of each class have in some column, to be drawn from with the log's own frequencies."""
+"""Pools: the values of a column for each class of a log's jobs, drawn with the log's frequencies."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ import numpy as np
 @dataclass(frozen=True)
 class Pools:
     """
-    For every class of jobs, the values of a column and how many jobs have each.
+    The values of a column and their numbers of jobs, for every class of jobs.
 
     Parameters
     ----------
     groups : dict of str to (numpy.ndarray, numpy.ndarray)
-        Class to its different values, ascending, and to the number of jobs that have them. A class is named by its
-        labels, joined with commas: ``"3,9"``.
+        Class to its different values, ascending, and to the number of jobs with each. The name of a class is its
+        labels, joined by commas: ``"3,9"``.
     unknown : dict of str to int
-        Class to the number of its jobs of which the value is unknown.
+        Class to the number of its jobs with an unknown value.
     """
 
     groups: Mapping[str, tuple[np.ndarray, np.ndarray]]
@@ -33,14 +33,14 @@ class Pools:
         keys : numpy.ndarray of str, shape (jobs,)
             The jobs' classes.
         rng : numpy.random.Generator
-            Where all chance comes from; it gives as many numbers as there are jobs.
+            Random generator; one number is drawn per job.
         least : numpy.ndarray of float, shape (jobs,), optional
-            Draw among values that are at least as large. Where the class has none, the value is ``least``.
+            Draw among values that are at least as large. If the class has none, the value is ``least``.
 
         Returns
         -------
         numpy.ndarray of float, shape (jobs,)
-            NaN where unknown: in the share of the jobs that it is in the log.
+            Drawn values; NaN for unknown values, with the same frequency as in the log.
 
         Examples
         --------
@@ -62,7 +62,7 @@ class Pools:
         return drawn
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the pools as plain data: class to [value, jobs] pairs, and to the unknown."""
+        """Return JSON-compatible data: class to [value, jobs] pairs and to the number of unknown values."""
         return {
             name: {"values": _plain(values), "jobs": counts.tolist(), "unknown": self.unknown.get(name, 0)}
             for name, (values, counts) in sorted(self.groups.items())
@@ -70,7 +70,7 @@ class Pools:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "Pools":
-        """Make pools of what `to_dict` returned."""
+        """Create pools from the result of `to_dict`."""
         return cls(
             {
                 name: (np.array(pool["values"], dtype=float), np.array(pool["jobs"], dtype=np.int64))
@@ -82,14 +82,14 @@ class Pools:
 
 def pools_of(keys: np.ndarray, values: np.ndarray) -> Pools:
     """
-    Collect the values that the jobs of each class have.
+    Collect the values of each class of jobs.
 
     Parameters
     ----------
     keys : numpy.ndarray of str, shape (jobs,)
         The jobs' classes.
     values : numpy.ndarray of float, shape (jobs,)
-        NaN where unknown.
+        NaN if unknown.
 
     Returns
     -------
@@ -108,7 +108,7 @@ def pools_of(keys: np.ndarray, values: np.ndarray) -> Pools:
 
 def class_keys(*labels: np.ndarray) -> np.ndarray:
     """
-    Join the labels of each job to the name of its class.
+    Join the labels of each job into the name of its class.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def class_keys(*labels: np.ndarray) -> np.ndarray:
 
 
 def _draw(values: np.ndarray, counts: np.ndarray, chance: np.ndarray, least: np.ndarray | None) -> np.ndarray:
-    """Turn numbers in [0, 1) into values, by their counts."""
+    """Map numbers in [0, 1) to values by their counts."""
     cumulative = np.cumsum(counts)
     if not len(cumulative):
         return np.full(len(chance), np.nan) if least is None else least
@@ -135,5 +135,5 @@ def _draw(values: np.ndarray, counts: np.ndarray, chance: np.ndarray, least: np.
 
 
 def _plain(values: np.ndarray) -> list[float]:
-    """Write whole numbers as such."""
+    """Convert whole numbers to integers."""
     return [int(value) if float(value).is_integer() else float(value) for value in values]

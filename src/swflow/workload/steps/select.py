@@ -1,12 +1,12 @@
-"""Selecting: a part of a workload's jobs, by number, status or a condition."""
+"""The step `select`: keep the part of a workload's jobs given by number, status or a condition."""
 
 from collections.abc import Iterable
 
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.expressions import condition
-from swflow.jobs import Workload
+from swflow.jobs.conditions import condition
+from swflow.jobs.table import Workload
 
 
 def select(
@@ -18,41 +18,41 @@ def select(
     where: str | None = None,
 ) -> Workload:
     """
-    Keep a part of the jobs; the first ``jobs`` are counted after the other conditions.
+    Keep a part of the jobs; ``jobs`` applies after the other conditions.
 
     Parameters
     ----------
     workload : Workload
-        Where to select from.
+        The workload to select from.
     jobs : int, optional
-        How many to keep, from the first submitted on.
+        Number of jobs to keep, from the first submitted job on.
     status : iterable of int
-        Keep only jobs of these statuses (SWF: 0 failed, 1 completed, 5 cancelled).
+        Keep only jobs with these statuses (SWF: 0 failed, 1 completed, 5 cancelled).
     without_status : iterable of int
-        Leave out jobs of these statuses. A job of unknown status stays.
+        Remove jobs with these statuses. Jobs with unknown status stay.
     where : str, optional
-        Keep only jobs that fulfil this condition, such as ``processors <= 32 and run_time > 60``.
+        Keep only jobs that meet this condition, such as ``processors <= 32 and run_time > 60``.
 
     Returns
     -------
     Workload
-        Its history's new entry has ``read``, ``kept`` and ``removed`` (reason to number of jobs).
+        The part. Its new history entry has ``read``, ``kept`` and ``removed`` (reason to number of jobs).
 
     Raises
     ------
     SwflowError
-        If the condition is none, ``jobs`` is not positive, or no job is left.
+        If the condition is invalid, ``jobs`` is not positive, or no job remains.
 
     Examples
     --------
-    >>> from swflow.machine import Machine
+    >>> from swflow.jobs.machine import Machine
     >>> table = pl.DataFrame({"job_id": [1, 2, 3], "status": [1, 5, None], "processors": [1, 2, 3]})
     >>> part = select(Workload(table, Machine.of(4), "tiny"), without_status=[5], jobs=1)
     >>> part.jobs["job_id"].to_list(), part.history[0]["removed"]
     ([1], {'status-5': 1, 'after-first-1': 1})
     """
     if jobs is not None and jobs < 1:
-        raise SwflowError(f"select: jobs must be at least 1, not {jobs}")
+        raise SwflowError(f"select: jobs: {jobs}; expected at least 1")
     table = workload.jobs
     removed: dict[str, int] = {}
     status = list(status)
@@ -71,6 +71,6 @@ def select(
         removed[f"after-first-{jobs}"] = table.height - jobs
         table = table.head(jobs)
     if table.is_empty():
-        raise SwflowError(f"select: {workload.name}: no job is left of {workload.jobs.height:,}")
+        raise SwflowError(f"select: {workload.name}: all {workload.jobs.height:,} jobs were removed")
     entry = {"stage": "select", "read": workload.jobs.height, "kept": table.height, "removed": removed}
     return workload.with_jobs(table, entry)

@@ -1,4 +1,4 @@
-"""Downey's speedup: how much faster a parallel program is on more processors, from two parameters."""
+"""Downey's speedup model: the speedup of a parallel program from two parameters."""
 
 from typing import Any
 
@@ -7,28 +7,28 @@ import numpy as np
 
 def speedup(processors: Any, average_parallelism: Any, variance: Any) -> np.ndarray:
     """
-    Return the speedup of a program on some processors, ``S(n) = run time on one / run time on n``.
+    Return the speedup of a program, ``S(n) = run time on 1 processor / run time on n``.
 
     Parameters
     ----------
     processors : array_like
         n, at least 1.
     average_parallelism : array_like
-        A, at least 1: the speedup on as many processors as one likes.
+        A, at least 1: the speedup on arbitrarily many processors.
     variance : array_like
-        sigma, at least 0: about the coefficient of variance of the parallelism. With 0 the speedup is n up to A;
-        the larger it is, the more processors it takes to come near A.
+        sigma, at least 0: approximately the coefficient of variation of the parallelism. With 0, the speedup is n up
+        to A. The larger sigma is, the more processors are needed to approach A.
 
     Returns
     -------
     float64 array
-        The speedup, from 1 on one processor to A from `largest_useful` processors on. The arguments are broadcast.
+        The speedup: 1 on 1 processor, A from `largest_useful` processors on. The arguments are broadcast.
 
     References
     ----------
     A. B. Downey, "A model for speedup of parallel programs", U.C. Berkeley Technical Report CSD-97-933, 1997.
     W. Cirne, F. Berman, "A model for moldable supercomputer jobs", IPDPS 2001, section 4, prints three of the five
-    cases with misprints; these are Downey's.
+    cases with misprints. This function uses Downey's formulas.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def speedup(processors: Any, average_parallelism: Any, variance: Any) -> np.ndar
 
 def largest_useful(average_parallelism: Any, variance: Any) -> np.ndarray:
     """
-    Return the processors beyond which more make a program no faster, c_max in Cirne and Berman 2001.
+    Return the number of processors beyond which the speedup no longer grows: c_max in Cirne and Berman 2001.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def largest_useful(average_parallelism: Any, variance: Any) -> np.ndarray:
     Returns
     -------
     float64 array
-        2 A - 1 with a sigma of at most 1, else A + A sigma - sigma; not rounded.
+        2 A - 1 if sigma is at most 1, else A + A sigma - sigma; not rounded.
 
     Examples
     --------

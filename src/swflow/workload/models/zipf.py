@@ -7,10 +7,10 @@ import numpy as np
 
 from swflow.errors import SwflowError
 
-#: The exponents between which a fit is sought; at the ends the distribution is flat, or a point.
+#: Range of exponents of a fit; at its ends the distribution is uniform, or a single point.
 _SMALLEST, _LARGEST = 0.0, 60.0
 
-#: Halvings of that interval: the exponent is exact to its last digits.
+#: Number of bisections of that range: the exponent is exact to the last digit.
 _HALVINGS = 80
 
 
@@ -22,7 +22,7 @@ class Zipf:
     Parameters
     ----------
     exponent : float
-        0 is the uniform distribution; the larger, the rarer are long lengths.
+        0 is the uniform distribution; the larger the exponent, the rarer are long lengths.
     longest : int
         The largest value, at least 1.
     """
@@ -32,37 +32,37 @@ class Zipf:
 
     @cached_property
     def cumulative(self) -> np.ndarray:
-        """P(length <= x) for x = 0, 1, ... longest: shape (longest + 1,)."""
+        """Return P(length <= x) for x = 0, 1, ... longest: shape (longest + 1,)."""
         mass = np.arange(1, self.longest + 1, dtype=float) ** -self.exponent
         below = np.concatenate([[0.0], np.cumsum(mass)])
         return below / below[-1]
 
     @property
     def mean(self) -> float:
-        """The expected length."""
+        """Return the expected length."""
         return float(np.diff(self.cumulative) @ np.arange(1, self.longest + 1))
 
     def sample(self, count: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw lengths: an integer array of shape (count,)."""
+        """Draw lengths; shape (count,)."""
         return self.sample_below(np.full(count, self.longest + 1), rng)
 
     def sample_below(self, limits: np.ndarray, rng: np.random.Generator, *, least: int = 1) -> np.ndarray:
         """
-        Draw lengths that are smaller than a limit each.
+        Draw lengths below an upper limit for each draw.
 
         Parameters
         ----------
         limits : numpy.ndarray of int, shape (draws,)
-            What each length must stay below.
+            Exclusive upper limit of each length.
         rng : numpy.random.Generator
-            Where all chance comes from; one number is taken for every draw.
+            Random generator; one number is drawn per length.
         least : int
-            What no length may be below.
+            Inclusive lower limit of all lengths.
 
         Returns
         -------
         numpy.ndarray of int, shape (draws,)
-            Distributed as if lengths were drawn again until they are within the limits; 0 where no length is.
+            Distributed as if lengths were drawn until they are within the limits; 0 if no length is.
 
         Examples
         --------
@@ -88,9 +88,9 @@ def fit_zipf(lengths: np.ndarray) -> Zipf:
     Returns
     -------
     Zipf
-        On 1 to the longest length observed. Its exponent makes the expected logarithm equal to the mean logarithm
-        of the lengths, which is where the likelihood is greatest. Lengths that are longer on average than uniform
-        ones would be get exponent 0.
+        A distribution on 1 to the longest observed length. At its exponent, the expected logarithm equals the mean
+        logarithm of the lengths, which maximizes the likelihood. The exponent is 0 if the lengths are longer on
+        average than under the uniform distribution.
 
     Raises
     ------
@@ -107,14 +107,14 @@ def fit_zipf(lengths: np.ndarray) -> Zipf:
     """
     lengths = np.asarray(lengths)
     if not len(lengths) or lengths.min() < 1:
-        raise SwflowError("zipf: needs lengths of at least 1, and at least one of them")
+        raise SwflowError("zipf: lengths are missing or below 1; expected at least one length, each at least 1")
     longest = int(lengths.max())
     if longest == 1:
         return Zipf(0.0, 1)
     logs = np.log(np.arange(1, longest + 1))
     wanted = float(np.log(lengths).mean())
     low, high = _SMALLEST, _LARGEST
-    for _ in range(_HALVINGS):  # the expected logarithm falls as the exponent grows
+    for _ in range(_HALVINGS):  # the expected logarithm decreases as the exponent grows
         middle = (low + high) / 2
         mass = np.exp(-middle * logs)
         low, high = (middle, high) if mass @ logs / mass.sum() > wanted else (low, middle)

@@ -1,4 +1,4 @@
-"""Arrivals of synthetic workloads: those of the log, or a renewal process with the log's daily and weekly cycle."""
+"""Arrival processes of synthetic workloads: the log's submit times, or a renewal process with daily cycles."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,23 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from swflow.workloads.lublin import SECONDS_A_DAY, SECONDS_A_SLOT, SLOTS_A_DAY
+from swflow.workload.models.lublin import SECONDS_A_DAY, SECONDS_A_SLOT, SLOTS_A_DAY
 
 DAYS_A_WEEK = 7
 SECONDS_A_WEEK = DAYS_A_WEEK * SECONDS_A_DAY
 SLOTS_A_WEEK = DAYS_A_WEEK * SLOTS_A_DAY
 
-#: The least weight of a half hour: the clock never stands still.
+#: Smallest weight of a half hour, so that the cycle's clock always advances.
 _LEAST_WEIGHT = 1e-3
 
-#: What is added to every gap when its distribution is fitted, in seconds: logs count whole seconds, also 0.
+#: Seconds added to every gap before the fit of its distribution: logs record whole seconds, including 0.
 _HALF_A_SECOND = 0.5
 
 
 @dataclass(frozen=True)
 class LogArrivals:
     """
-    The submit times of a log.
+    Arrivals at the submit times of a log.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class LogArrivals:
 
     def sample(self, jobs: int, rng: np.random.Generator) -> np.ndarray:
         """
-        Return the first submit times; if there are too few, they come again after whole weeks.
+        Return the first submit times; repeat them after whole weeks if more jobs are needed.
 
         Examples
         --------
@@ -63,21 +63,20 @@ class LogArrivals:
 @dataclass(frozen=True)
 class DailyCycle:
     """
-    A renewal process on a clock that runs faster when more jobs arrive.
+    A renewal process whose clock runs faster when more jobs arrive.
 
     Parameters
     ----------
     first : float
         The first submit time, in seconds since the log's start.
     clock : float
-        The site's clock at the log's start: seconds since Monday, 0:00.
+        Local time of the site at the log's start: seconds since Monday, 0:00.
     half_hours : numpy.ndarray, shape (48,)
-        How many jobs arrive in each half hour of a day, relative to the mean half hour.
+        Arrivals in each half hour of the day, relative to the mean half hour.
     days : numpy.ndarray, shape (7,)
-        How many arrive on each day of the week, from Monday on, relative to the mean day.
+        Arrivals on each day of the week, from Monday, relative to the mean day.
     gap_shape : float
-        The shape of the Weibull distribution of the gaps on that clock; 1 is a Poisson process, below 1 arrivals
-        come in bursts.
+        Shape of the Weibull distribution of the gaps on that clock. 1 is a Poisson process; smaller values give bursts.
     gap_mean : float
         The mean gap, in seconds.
     """
@@ -116,7 +115,7 @@ class DailyCycle:
 
 
 def arrivals_from_dict(content: Mapping[str, Any]) -> LogArrivals | DailyCycle:
-    """Make arrivals of what their ``to_dict`` returned."""
+    """Create an arrival process from the result of its ``to_dict``."""
     if content["kind"] == LogArrivals.kind:
         return LogArrivals(content["first"] + np.concatenate([[0.0], np.cumsum(content["gaps"], dtype=float)]))
     return DailyCycle(
@@ -138,15 +137,15 @@ def fit_daily_cycle(submit_times: np.ndarray, header: Mapping[str, list[str]]) -
     submit_times : numpy.ndarray, shape (jobs,)
         Ascending, seconds since the log's start.
     header : mapping
-        The log's header: UnixStartTime and the time zone tell the site's clock; without them the log starts on a
-        Monday, 0:00. The zone's offset is that of the log's start: summer time is not followed.
+        The log's header. UnixStartTime and the time zone give the site's local time. Without them, the log starts on
+        a Monday at 0:00. The zone's offset at the log's start applies throughout; daylight saving is ignored.
 
     Returns
     -------
     DailyCycle
-        Weights are arrivals per half hour and per day of the week, divided by how often each was in the log. On the
-        clock that they make, a Weibull distribution is fitted to the gaps by maximum likelihood, and then scaled so
-        that the mean gap is the log's.
+        The weights are arrivals per half hour and per day of the week, divided by how often each occurs in the log.
+        The gaps are transformed to the clock of this cycle. A Weibull distribution is fitted to them by maximum
+        likelihood and scaled so that the mean gap equals the log's.
 
     Examples
     --------
@@ -178,8 +177,8 @@ def fit_daily_cycle(submit_times: np.ndarray, header: Mapping[str, list[str]]) -
 
 
 def _clock_at_start(header: Mapping[str, list[str]]) -> float:
-    """Return the seconds since Monday, 0:00, by the site's clock, at second 0 of a log."""
-    from swflow.swf import header_number, time_zone
+    """Return the site's local time at second 0 of a log: seconds since Monday, 0:00."""
+    from swflow.log.swf import header_number, time_zone
 
     start = header_number(header, "UnixStartTime")
     if start is None:
@@ -190,7 +189,7 @@ def _clock_at_start(header: Mapping[str, list[str]]) -> float:
 
 
 def _relative(arrived: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    """Return arrivals per time that something was seen, with mean 1; what was never seen is as the mean."""
+    """Return arrivals per observation with mean 1; slots without observations get the mean."""
     rate = np.where(seen > 0, arrived / np.maximum(seen, 1), arrived.sum() / seen.sum())
     weights = np.maximum(rate / rate.mean(), _LEAST_WEIGHT)
     return weights / weights.mean()
@@ -203,28 +202,28 @@ def _week(half_hours: np.ndarray, days: np.ndarray) -> np.ndarray:
 
 
 def _points_at(weights: np.ndarray, seconds: np.ndarray) -> np.ndarray:
-    """Turn seconds since a Monday, 0:00, into the clock of the cycle, which has 336 points a week."""
+    """Convert seconds since a Monday, 0:00, to points of the cycle (336 a week)."""
     week, rest = np.divmod(seconds, SECONDS_A_WEEK)
     points = np.concatenate([[0.0], np.cumsum(weights)])
     return week * points[-1] + np.interp(rest, np.arange(SLOTS_A_WEEK + 1) * float(SECONDS_A_SLOT), points)
 
 
 def _seconds_at(weights: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Turn points into seconds: the inverse of `_points_at`."""
+    """Convert points to seconds: the inverse of `_points_at`."""
     passed = np.concatenate([[0.0], np.cumsum(weights)])
     week, rest = np.divmod(points, passed[-1])
     return week * SECONDS_A_WEEK + np.interp(rest, passed, np.arange(SLOTS_A_WEEK + 1) * float(SECONDS_A_SLOT))
 
 
 def _weibull_mean(shape: float) -> float:
-    """Return the mean of the Weibull distribution of scale 1."""
+    """Return the mean of the Weibull distribution with scale 1."""
     from math import gamma
 
     return gamma(1 + 1 / shape)
 
 
 def _weibull_shape(gaps: np.ndarray) -> float:
-    """Return the shape of greatest likelihood, by halving the interval in which it lies."""
+    """Return the maximum-likelihood shape, by bisection."""
     if len(gaps) < 2 or np.ptp(gaps) == 0:
         return 1.0
     logs = np.log(gaps)
@@ -233,7 +232,7 @@ def _weibull_shape(gaps: np.ndarray) -> float:
     for _ in range(60):
         shape = (low + high) / 2
         power = np.exp(shape * logs)
-        # the derivative of the log-likelihood: it falls as the shape grows
+        # derivative of the log-likelihood; it decreases with the shape
         slope = 1 / shape + logs.mean() - float(power @ logs) / power.sum()
         low, high = (shape, high) if slope > 0 else (low, shape)
     return (low + high) / 2

@@ -1,4 +1,4 @@
-"""Cleaning a log that the memory does not hold: part by part, by way of files beside the result."""
+"""Clean a log that does not fit in memory: part by part, with temporary files next to the output."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from swflow import jobs as tables
 from swflow.errors import SwflowError
-from swflow.files import folder_beside
-from swflow.jobs import Workload, read_metadata, read_workload, write_table
-from swflow.machine import Machine
-from swflow.swf import LogParts, is_large, seconds_since_start
-from swflow.workloads import clean as whole
+from swflow.files.atomic import folder_beside
+from swflow.jobs import table as tables
+from swflow.jobs.machine import Machine
+from swflow.jobs.table import Workload, read_metadata, read_workload, write_table
+from swflow.log.swf import LogParts, is_large, seconds_since_start
+from swflow.workload import clean as whole
 
-#: What is read again of the jobs that were kept: to say how many processors the recorded schedule used.
+#: The columns of the kept jobs that are read again to compute the recorded processor use.
 _RECORDED = ("submit_time", "wait_time", "run_time", "processors")
 
 
@@ -36,9 +36,11 @@ def clean_into(
     drop: Sequence[str] = tuple(whole.RULES),
     without_status: Iterable[int] = (),
     flurries: Iterable[str] = (),
+    keep_cancelled: bool = False,
+    dependencies: bool = False,
 ) -> Workload:
     """
-    Clean a log into a file, as `swflow.workloads.clean.clean_log` does; a large one part by part.
+    Clean a log into a file, as `swflow.workload.clean.clean_log` does; process a large log part by part.
 
     Parameters
     ----------
@@ -47,28 +49,33 @@ def clean_into(
     output : path-like
         The workload's file, ``.parquet``.
     columns : iterable of str, optional
-        What of a large log's workload to return besides what every workload has; by default all.
-    name, processors, nodes, since, until, lenient, drop, without_status, flurries
-        As of `swflow.workloads.clean.clean_log`.
+        Columns of a large log's workload to return in addition to those that every workload has (default: all).
+    name, processors, nodes, since, until, lenient, drop, without_status, flurries, keep_cancelled, dependencies
+        As in `swflow.workload.clean.clean_log`; dependencies of a large log are refused.
 
     Returns
     -------
     Workload
-        What was written.
+        The written workload.
 
     Raises
     ------
     SwflowError
-        As `swflow.workloads.clean.clean_log` does.
+        As raised by `swflow.workload.clean.clean_log`.
     """
     without_status, flurries = tuple(without_status), tuple(flurries)
-    options: dict[str, Any] = {"drop": drop, "without_status": without_status, "flurries": flurries}
+    options: dict[str, Any] = {
+        "drop": drop, "without_status": without_status, "flurries": flurries, "keep_cancelled": keep_cancelled,
+    }  # fmt: skip
     if not _is_large(Path(path)):
         workload = whole.clean_log(
-            path, name=name, processors=processors, nodes=nodes, since=since, until=until, lenient=lenient, **options
-        )
+            path, name=name, processors=processors, nodes=nodes, since=since, until=until, lenient=lenient,
+            dependencies=dependencies, **options,
+        )  # fmt: skip
         tables.write_workload(workload, output)
         return workload
+    if dependencies:
+        raise SwflowError(f"clean: {path}: --dependencies: the log has more than {tables.MOST_AT_ONCE:,} jobs; cut it")
     name = name or whole.log_name(path)
     log = _Parts(path, lenient, name)
     with folder_beside(output) as folder:
@@ -81,7 +88,7 @@ def clean_into(
         order = _Order()
         kept = []
         for number, file in enumerate(raw):
-            jobs = whole.prepared(pl.read_parquet(file))
+            jobs = whole.prepared(pl.read_parquet(file), keep_cancelled)
             file.unlink()
             for reason, expression in rules:
                 left = jobs.filter(~expression.fill_null(False))
@@ -122,7 +129,7 @@ def _written(table: pl.DataFrame, file: Path) -> Path:
 
 
 class _Parts:
-    """The parts of a log within the limits of times and processors, and what is counted while they are given."""
+    """Iterate over the parts of a log within the limits, and count jobs along the way."""
 
     def __init__(self, path: str | os.PathLike[str], lenient: bool, name: str) -> None:
         self.path, self.lenient, self.name = Path(path), lenient, name
@@ -132,7 +139,7 @@ class _Parts:
         if self.path.suffix == ".parquet":
             about = read_metadata(path)
             if about.get("kind") != "log":
-                raise SwflowError(f"{path}: not a log of swflow; make one with: swflow import sacct FILE -o {path}")
+                raise SwflowError(f"{path}: not an imported log; create one with: swflow import sacct FILE -o {path}")
             self.header, self.history = about["header"], tuple(about["history"])
             self._source: Iterable[pl.DataFrame] = _slices(self.path)
             self.parts_skipped: Sequence[Any] = ()
@@ -142,7 +149,7 @@ class _Parts:
 
     @property
     def malformed(self) -> int:
-        """How many lines were skipped."""
+        """Return the number of skipped lines."""
         return len(self.parts_skipped) + self.beyond
 
     def __iter__(self) -> Iterator[pl.DataFrame]:
@@ -168,7 +175,7 @@ class _Parts:
             raise SwflowError(f"clean: {self.name}: no job is within the limits of times and processors")
 
     def require_identity(self) -> None:
-        """Raise an error if an id is missing or repeats."""
+        """Raise an error if a job id is missing or duplicate."""
         if self.unnumbered:
             raise whole.lacks_column(self.name, self.unnumbered, "job_id")
         ids = np.concatenate(self.ids)
@@ -184,7 +191,7 @@ class _Parts:
 
 
 def _slices(path: Path) -> Iterator[pl.DataFrame]:
-    """Give the rows of a Parquet file in parts."""
+    """Yield the rows of a Parquet file in parts."""
     table = pl.scan_parquet(path, glob=False)
     for begin in range(0, tables.height_of(path), tables.MOST_AT_ONCE // 4):
         yield table.slice(begin, tables.MOST_AT_ONCE // 4).collect()
@@ -193,7 +200,7 @@ def _slices(path: Path) -> Iterator[pl.DataFrame]:
 def _machine_of(
     raw: list[Path], header: Mapping[str, list[str]], processors: int | None, nodes: int | None
 ) -> tuple[Machine, str]:
-    """Return what `swflow.workloads.clean.machine_of` does; only where nobody states the machine the jobs are read."""
+    """Return the result of `swflow.workload.clean.machine_of`; read the jobs only if no machine is stated."""
     stated = whole.stated_machine(header, processors, nodes)
     if stated:
         return stated
@@ -208,7 +215,7 @@ def _machine_of(
 
 @dataclass
 class _Order:
-    """Whether jobs, looked at part by part, are in the order of every job table; and how many there are."""
+    """Check, part by part, that jobs are sorted as in every job table, and count them."""
 
     holds: bool = True
     rows: int = 0
@@ -216,7 +223,7 @@ class _Order:
     last: tuple[float, int] = field(default=(-np.inf, 0))
 
     def look_at(self, jobs: pl.DataFrame) -> None:
-        """Look at the next part."""
+        """Check the next part."""
         self.rows += jobs.height
         self.unknown += jobs["submit_time"].null_count()
         if self.unknown or not jobs.height:
@@ -229,7 +236,7 @@ class _Order:
 
 
 def _sorted(files: list[Path], folder: Path) -> pl.LazyFrame:
-    """Return the jobs in order; what the memory does not hold while they are sorted is in files, too."""
+    """Return the jobs sorted by submit time and id; DuckDB spills to disk if memory is short."""
     import duckdb
 
     with duckdb.connect() as connection:
@@ -245,7 +252,7 @@ def _sorted(files: list[Path], folder: Path) -> pl.LazyFrame:
 
 
 def _about(entry: dict[str, Any], kept: list[Path], machine: Machine, source: str) -> dict[str, Any]:
-    """Return the entry of the history with what the recorded schedule used."""
+    """Return the history entry extended by the recorded processor use."""
     recorded = pl.scan_parquet(kept, glob=False).select(_RECORDED)
     columns = [recorded.select(name).collect().to_series().rechunk() for name in _RECORDED]
     return whole.with_recorded_use(entry | {"machine_from": source}, pl.DataFrame(columns), machine)

@@ -1,15 +1,15 @@
-"""What a config or a catalogue may say of how a log is cleaned or generated: checked before anything runs."""
+"""Check the settings of a config or catalogue for cleaning and generating logs."""
 
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from swflow.errors import SwflowError, suggest
-from swflow.expressions import check_condition
-from swflow.jobs import JOB_COLUMNS
-from swflow.workloads.clean import RULES
+from swflow.jobs.conditions import check_condition
+from swflow.jobs.table import JOB_COLUMNS
+from swflow.workload.clean import RULES
 
-#: The models of synthetic logs, each with its parameters: the values that one may have, or their kind.
+#: The models of synthetic logs with their parameters: permitted values or type.
 GENERATORS: dict[str, dict[str, Any]] = {
     "lublin": {
         "load": float,
@@ -22,15 +22,14 @@ GENERATORS: dict[str, dict[str, Any]] = {
 
 def check_clean(settings: Any, where: str) -> dict[str, Any]:
     """
-    Check the settings of cleaning a log.
+    Check the settings for cleaning a log.
 
     Parameters
     ----------
     settings : mapping
-        At most ``drop``, ``without_status``, ``flurries`` and ``lenient``, as `swflow.workloads.clean.clean_log` has
-        them.
+        At most ``drop``, ``without_status``, ``flurries`` and ``lenient``, as in `swflow.workload.clean.clean_log`.
     where : str
-        The key that they come from, for errors.
+        Key of the settings, for error messages.
 
     Returns
     -------
@@ -40,7 +39,7 @@ def check_clean(settings: Any, where: str) -> dict[str, Any]:
     Raises
     ------
     SwflowError
-        If a key is unknown, or a value is not of its kind, or a flurry is no condition.
+        If a key is unknown, a value has the wrong type, or a flurry is not a condition.
 
     Examples
     --------
@@ -49,7 +48,7 @@ def check_clean(settings: Any, where: str) -> dict[str, Any]:
     swflow.errors.SwflowError: logs.yaml: A: clean: unknown key 'flurry'; did you mean 'flurries'?
     """
     if not isinstance(settings, Mapping):
-        raise SwflowError(f"{where}: must be a mapping such as {{flurries: [...]}}, not {settings!r}")
+        raise SwflowError(f"{where}: {settings!r}; expected a mapping such as {{flurries: [...]}}")
     _require_known(settings, ("drop", "without_status", "flurries", "lenient"), where)
     for rule in _list(settings, "drop", str, "text", where):
         if rule not in RULES:
@@ -58,7 +57,7 @@ def check_clean(settings: Any, where: str) -> dict[str, Any]:
     for flurry in _list(settings, "flurries", str, "conditions", where):
         check_condition(flurry, f"{where}: flurries", JOB_COLUMNS)
     if not isinstance(settings.get("lenient", False), bool):
-        raise SwflowError(f"{where}: lenient: must be true or false, not {settings['lenient']!r}")
+        raise SwflowError(f"{where}: lenient: {settings['lenient']!r}; expected true or false")
     return dict(settings)
 
 
@@ -71,14 +70,14 @@ def check_generator(model: str, parameters: Mapping[str, Any], where: str) -> No
     model : str
         A name of `GENERATORS`.
     parameters : mapping
-        What the model is to be given besides processors, jobs and a seed.
+        Parameters of the model other than processors, jobs and seed.
     where : str
-        The log that they come from, for errors.
+        The log, for error messages.
 
     Raises
     ------
     SwflowError
-        If the model or a parameter is unknown, or a value is none that it may have.
+        If the model or a parameter is unknown, or a value is not permitted.
     """
     if model not in GENERATORS:
         raise SwflowError(f"{where}: generate: unknown model {model!r}{suggest(model, GENERATORS)}")
@@ -90,11 +89,11 @@ def check_generator(model: str, parameters: Mapping[str, Any], where: str) -> No
             if value not in kind:
                 raise SwflowError(f"{where}: {name}: unknown value {value!r}{suggest(str(value), kind)}")
         elif kind is bool and not isinstance(value, bool):
-            raise SwflowError(f"{where}: {name}: must be true or false, not {value!r}")
+            raise SwflowError(f"{where}: {name}: {value!r}; expected true or false")
         elif kind is float and (
             isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf
         ):
-            raise SwflowError(f"{where}: {name}: must be a positive number, not {value!r}")
+            raise SwflowError(f"{where}: {name}: {value!r}; expected a positive number")
 
 
 def _require_known(content: Mapping[str, Any], known: Iterable[str], where: str) -> None:
@@ -104,10 +103,10 @@ def _require_known(content: Mapping[str, Any], known: Iterable[str], where: str)
 
 
 def _list(settings: Mapping[str, Any], key: str, kind: type, what: str, where: str) -> list[Any]:
-    """Return a list of the settings, all items of one kind."""
+    """Return a list of the settings; raise an error if an item has another type."""
     values = settings.get(key, [])
     if not isinstance(values, list) or not all(
         isinstance(value, kind) and not isinstance(value, bool) for value in values
     ):
-        raise SwflowError(f"{where}: {key}: must be a list of {what}, not {values!r}")
+        raise SwflowError(f"{where}: {key}: {values!r}; expected a list of {what}")
     return values

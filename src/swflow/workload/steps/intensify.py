@@ -1,52 +1,52 @@
-"""The step `intensify`: more or less load by a factor on arrivals or run times, the conventional way, and its flaw."""
+"""The step `intensify`: change the load by a factor on arrivals or run times. The Notes describe its flaw."""
 
 import math
 
 import polars as pl
 
 from swflow.errors import SwflowError, suggest
-from swflow.jobs import Workload
+from swflow.jobs.table import Workload
 
-#: What may be changed, and what that means.
+#: What can be changed, with descriptions.
 CHANGES: dict[str, str] = {
     "arrivals": "times between submissions are divided by the factor",
-    "run-times": "run times, and the times that users asked for, are multiplied by the factor",
+    "run-times": "run times, and requested times, are multiplied by the factor",
 }
 
-#: The columns, in seconds, that grow with run times.
+#: Columns, in seconds, that scale with run times.
 _LENGTHS = ("run_time", "average_cpu_time", "requested_time", "estimate")
 
 
 def intensify(workload: Workload, factor: float, *, by: str = "arrivals") -> Workload:
     """
-    Multiply the load that a workload offers.
+    Multiply the offered load of a workload by a factor.
 
     Parameters
     ----------
     workload : Workload
-        What to change.
+        The workload to change.
     factor : float
-        By how much; below 1 there is less load.
+        Factor; values below 1 reduce the load.
     by : {'arrivals', 'run-times'}
-        What is changed: times between submissions (and think times) are divided, or run times, CPU times and estimates
-        (and those of ``shapes``) multiplied. Seconds are not rounded.
+        Quantity to change. ``arrivals`` divides times between submissions and think times. ``run-times`` multiplies
+        run times, CPU times, estimates, and those of ``shapes``. Seconds are not rounded.
 
     Returns
     -------
     Workload
-        Recorded wait times are unknown now: the recorded schedule was that of another workload.
+        The changed workload. Recorded wait times are null because the recorded schedule belongs to another workload.
 
     Raises
     ------
     SwflowError
-        If an option has no such value.
+        If an option has an invalid value.
 
     Notes
     -----
-    This is how most evaluations vary the load, and its flaw is that it also varies something else: denser arrivals
-    squeeze the day (at a factor of 2 a day has 12 hours, and a job of 10 hours ends in the night after the next),
-    longer run times move jobs to other classes. A curve of performance against load made so compares workloads that
-    nobody submitted; a heatmap shows the loads that the jobs of one workload did experience.
+    Most evaluations vary the load in this way. Its flaw is that it also changes other properties. Denser arrivals
+    compress the day: at a factor of 2, a day has 12 hours, and a job of 10 hours ends in the night after the next.
+    Longer run times move jobs to other classes. A curve of performance against load therefore compares workloads that
+    no user submitted. A heatmap shows the loads that the jobs of one recorded workload experienced.
 
     References
     ----------
@@ -54,7 +54,7 @@ def intensify(workload: Workload, factor: float, *, by: str = "arrivals") -> Wor
 
     Examples
     --------
-    >>> from swflow.machine import Machine
+    >>> from swflow.jobs.machine import Machine
     >>> jobs = pl.DataFrame({"job_id": [1, 2], "submit_time": [100.0, 160.0], "run_time": [10.0, 20.0]})
     >>> tiny = Workload(jobs, Machine.of(4), "tiny")
     >>> intensify(tiny, 1.5).jobs["submit_time"].to_list()
@@ -63,7 +63,7 @@ def intensify(workload: Workload, factor: float, *, by: str = "arrivals") -> Wor
     [15.0, 30.0]
     """
     if not (factor > 0 and math.isfinite(factor)):
-        raise SwflowError(f"intensify: factor must be positive, not {factor}")
+        raise SwflowError(f"intensify: factor: {factor}; expected a number above 0")
     if by not in CHANGES:
         raise SwflowError(f"intensify: by: unknown value {by!r}{suggest(by, CHANGES)}")
     jobs = workload.jobs

@@ -7,21 +7,21 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.jobs import SWF_FIELDS
-from swflow.workloads.estimates import DEFAULT_MAXIMUM, modal_estimates
+from swflow.jobs.table import SWF_FIELDS
+from swflow.workload.models.estimates import DEFAULT_MAXIMUM, modal_estimates
 
-#: The queues of the two classes, by the convention of the Standard Workload Format.
+#: Queue numbers of the two classes, by the convention of the Standard Workload Format.
 INTERACTIVE_QUEUE = 0
 BATCH_QUEUE = 1
 
-#: What `generate_lublin` takes for ``classes`` and ``estimates``.
+#: Values of the options ``classes`` and ``estimates`` of `generate_lublin`.
 CLASSES = ("batch-and-interactive", "combined")
 ESTIMATES = ("tsafrir", "exact", "none")
 
-#: The size of the machine that the published parameters of job size are for.
+#: Processors of the machine to which the published parameters of job size apply.
 PUBLISHED_PROCESSORS = 128
 
-#: Logarithms (of seconds) above which the authors' program draws again: 45 hours and 5 days.
+#: Logarithms of the limits (45 hours and 5 days, in seconds) above which the authors' program draws again.
 LONGEST_LOG_RUN_TIME = 12.0
 LONGEST_LOG_GAP = 13.0
 
@@ -29,10 +29,10 @@ SECONDS_A_DAY = 86400
 SLOTS_A_DAY = 48
 SECONDS_A_SLOT = SECONDS_A_DAY // SLOTS_A_DAY
 
-#: The half hour, counted from 1 at midnight, at which the cyclic day starts: that from 5:00 to 5:30.
+#: Half hour at which the cyclic day starts (5:00 to 5:30), counted from 1 at midnight.
 FIRST_SLOT = 11
 
-#: Users of a generated workload, when users are wanted. The model has none: this is a choice of swflow.
+#: Number of users of a generated workload if users are requested. The model has no users; this is a choice of swflow.
 USERS = 200
 
 
@@ -48,7 +48,7 @@ class LublinParameters:
     serial_probability : float
         Share of jobs of one processor.
     power_of_two_probability : float
-        Share of *all* jobs that are parallel and made a power of two.
+        Share of *all* jobs that are parallel and rounded to a power of two.
     log2_low, log2_medium, log2_high : float
         The two stages, [low, medium] and [medium, high], of the uniform distribution of log2(size) of
         parallel jobs, on a machine of 128 processors.
@@ -57,21 +57,21 @@ class LublinParameters:
     run_time_shape_1, run_time_scale_1 : float
         First gamma distribution of the natural logarithm of the run time in seconds.
     run_time_shape_2, run_time_scale_2 : float
-        The second one, of the longer jobs.
+        Second gamma distribution, of the longer jobs.
     mixture_slope, mixture_intercept : float
-        The first gamma's probability is ``slope * size + intercept``, held within [0, 1].
+        The first gamma's probability is ``slope * size + intercept``, clipped to [0, 1].
     gap_shape, gap_scale : float
         Gamma distribution of the natural logarithm of the time between arrivals in the rush hours.
     gap_ratio : float
-        What the shape is multiplied by to turn the rush hours' gaps into the whole day's.
+        Factor on the shape that turns the gaps of the rush hours into gaps of the whole day.
     cycle_shape, cycle_scale : float
         Gamma distribution of the daily cycle: its mass in a half hour is that half hour's share of arrivals.
 
     References
     ----------
-    U. Lublin, D. G. Feitelson, "The workload on parallel supercomputers: modeling the characteristics of
-    rigid jobs", J. Parallel Distrib. Comput. 63(11), 2003. The figures are those of the program that its
-    authors published with it.
+    U. Lublin, D. G. Feitelson, "The workload on parallel supercomputers: modeling the characteristics of rigid jobs",
+    J. Parallel Distrib. Comput. 63(11), 2003. The values are those of the program that the authors published with the
+    paper.
     """
 
     serial_probability: float
@@ -93,7 +93,7 @@ class LublinParameters:
     cycle_scale: float
 
 
-#: Batch jobs: up to the whole machine, run times of minutes or of about six hours.
+#: Batch jobs: up to the whole machine, run times of minutes or of about 6 hours.
 BATCH = LublinParameters(
     serial_probability=0.2927,
     power_of_two_probability=0.6686,
@@ -135,7 +135,7 @@ INTERACTIVE = LublinParameters(
     cycle_scale=3.6680,
 )
 
-#: All jobs together, for machines whose logs do not tell interactive jobs from batch jobs.
+#: All jobs together, for machines whose logs do not distinguish interactive jobs from batch jobs.
 COMBINED = LublinParameters(
     serial_probability=0.244,
     power_of_two_probability=0.576,
@@ -173,33 +173,32 @@ def generate_lublin(
     Parameters
     ----------
     jobs : int
-        How many jobs.
+        Number of jobs.
     processors : int
-        Processors of the machine. The published sizes are for 128; elsewhere the range of log2(size) is
-        moved by ``log2(processors / 128)`` but for its lower end, which keeps the distance of its two
-        stages. No job is wider than the machine, and powers of two stay powers of two: what would be wider
-        becomes the widest possible.
+        Processors of the machine. The published sizes apply to 128 processors. On other machines, the range of
+        log2(size) is shifted by ``log2(processors / 128)``, except its lower bound, which keeps the distance between
+        its two stages. No job is wider than the machine, and powers of two remain powers of two: a wider draw becomes
+        the largest possible size.
     rng : numpy.random.Generator
-        Where all chance comes from; the same state gives the same workload.
+        Random generator; the same state gives the same workload.
     classes : {"batch-and-interactive", "combined"}
-        Two classes that arrive independently of each other, or one that stands for all jobs.
+        Two classes that arrive independently of each other, or one class for all jobs.
     load : float, optional
-        The offered load wanted, ``sum(size * run time) / (processors * last submit time)``. All gaps of
-        the arrival process are multiplied by one factor *before* the daily cycle is laid over them, so
-        that the cycle, the sizes, the run times and the order within a class stay as they are. Without
-        it, the load is what the model gives.
+        Offered load, ``sum(size * run time) / (processors * last submit time)`` (default: as the model gives it). All
+        gaps of the arrival process are multiplied by one factor *before* the daily cycle is applied. The cycle, the
+        sizes, the run times and the order within a class therefore stay unchanged.
     estimates : {"tsafrir", "exact", "none"}
-        The requested time: by `swflow.workloads.estimates.modal_estimates`, the run time, or unknown.
+        Source of the requested time: `swflow.workload.models.estimates.modal_estimates`, the run time, or unknown.
     users : bool
-        Give each job a user, of `USERS` whose shares fall as 1, 1/2, 1/3 ... (Zipf's law with exponent 1).
-        The model has no users; this is a choice of swflow. Ranking the users of KTH-SP2, SDSC-SP2 and
-        HPC2N by jobs gives slopes between -0.99 and -1.06. Jobs choose independently: sessions and
-        repeated jobs of one user are not modeled.
+        Assign each job one of `USERS` users, with shares proportional to 1, 1/2, 1/3 ... (Zipf's law with exponent
+        1). The model has no users; this is a choice of swflow. Ranking the users of KTH-SP2, SDSC-SP2 and HPC2N by
+        jobs gives slopes between -0.99 and -1.06. Users are drawn independently: sessions and repeated jobs of one
+        user are not modeled.
 
     Returns
     -------
     polars.DataFrame
-        The columns of `swflow.jobs.SWF_FIELDS`, null where unknown: `job_id` from 1 in the order of
+        The columns of `swflow.jobs.table.SWF_FIELDS`, null where unknown: `job_id` from 1 in the order of
         arrival, `submit_time` in whole seconds since a midnight, `run_time` in whole seconds (at least 1),
         `requested_processors` and `allocated_processors`, `requested_time`, `status` 1, `user_id`,
         and `queue_id` 0 (interactive) or 1 (batch), unknown for combined jobs.
@@ -207,16 +206,16 @@ def generate_lublin(
     Raises
     ------
     SwflowError
-        If a number is out of range, or a choice unknown.
+        If a number is out of range or a choice is unknown.
 
     Notes
     -----
     The model is that of U. Lublin, D. G. Feitelson, "The workload on parallel supercomputers: modeling the
-    characteristics of rigid jobs", J. Parallel Distrib. Comput. 63(11), 2003, as its authors' program has
-    it: run times over exp(12) s and gaps over exp(13) s are drawn again, and run times are cut to whole
-    seconds. In one thing we differ: the program cuts every gap to whole seconds as well, without telling
-    the daily cycle, which so moves by about half a second with every job (by a day in 170,000). Here the
-    arrivals are exact, and only the submit times are cut.
+    characteristics of rigid jobs", J. Parallel Distrib. Comput. 63(11), 2003, as implemented in its authors' program:
+    run times over exp(12) s and gaps over exp(13) s are drawn again, and run times are truncated to whole seconds.
+    One thing differs: the program also truncates every gap to whole seconds but does not correct the daily cycle,
+    which therefore shifts by about half a second per job (by 1 day in 170,000 jobs). Here, arrivals are exact, and
+    only the submit times are truncated.
 
     Examples
     --------
@@ -282,24 +281,24 @@ def lublin_header(
     users: bool = False,
 ) -> dict[str, list[str]]:
     """
-    Return the SWF header of a workload that `generate_lublin` made.
+    Return the SWF header of a workload that `generate_lublin` generated.
 
     Parameters
     ----------
     jobs, processors, classes, load, estimates, users
-        As given to `generate_lublin`.
+        As passed to `generate_lublin`.
     seed : int, optional
-        The seed of the generator, to be noted.
+        Seed of the generator, noted in the header.
 
     Returns
     -------
     dict of str to list of str
-        Key to its values, in the order in which to write them. The clock starts at midnight, UTC.
+        Keys with their values, in the order of the file. The clock starts at midnight, UTC.
 
     Raises
     ------
     SwflowError
-        If a number is out of range, or a choice unknown.
+        If a number is out of range or a choice is unknown.
 
     Examples
     --------
@@ -349,7 +348,7 @@ _ESTIMATES_NOTE = {
 
 def daily_weights(parameters: LublinParameters) -> np.ndarray:
     """
-    Return how many arrivals each half hour of the day gets, relative to the mean half hour.
+    Return the arrivals in each half hour of the day, relative to the mean half hour.
 
     Parameters
     ----------
@@ -363,8 +362,8 @@ def daily_weights(parameters: LublinParameters) -> np.ndarray:
 
     Notes
     -----
-    Half hours are counted from 1 at midnight, and those before the 11th belong to the day before, as 49
-    to 58. The weight of number i is the mass of the cycle's gamma distribution in [i - 0.5, i + 0.5].
+    Half hours are counted from 1 at midnight. Those before the 11th belong to the day before, as 49 to 58. The weight
+    of half hour i is the mass of the cycle's gamma distribution in [i - 0.5, i + 0.5].
 
     Examples
     --------
@@ -382,26 +381,26 @@ def daily_weights(parameters: LublinParameters) -> np.ndarray:
 
 
 def _check(jobs: int, processors: int, classes: str, load: float | None, estimates: str) -> None:
-    """Raise an error if an argument makes no sense."""
+    """Raise an error if an argument is invalid."""
     if jobs < 1:
-        raise SwflowError(f"lublin: jobs must be at least 1, not {jobs}")
+        raise SwflowError(f"lublin: jobs: {jobs}; expected at least 1")
     if processors < 1:
-        raise SwflowError(f"lublin: processors must be at least 1, not {processors}")
+        raise SwflowError(f"lublin: processors: {processors}; expected at least 1")
     if classes not in CLASSES:
         raise SwflowError(f"lublin: unknown classes {classes!r}; choose one of {', '.join(CLASSES)}")
     if load is not None and not 0 < load < math.inf:
-        raise SwflowError(f"lublin: load must be positive, such as 0.7, not {load}")
+        raise SwflowError(f"lublin: load: {load}; expected a number above 0, such as 0.7")
     if estimates not in ESTIMATES:
         raise SwflowError(f"lublin: unknown estimates {estimates!r}; choose one of {', '.join(ESTIMATES)}")
 
 
 def _listed(parameters: LublinParameters) -> str:
-    """Return all parameters as one line."""
+    """Return all parameters in one line."""
     return ", ".join(f"{field.name} {getattr(parameters, field.name)}" for field in fields(parameters))
 
 
 def _sizes(parameters: LublinParameters, jobs: int, processors: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw job sizes: serial, or two to the power of a two-stage uniform number, which may be rounded."""
+    """Draw job sizes: 1, or 2 to the power of a two-stage uniform number, which may be rounded."""
     low, medium, high = _size_range(parameters, processors)
     kind = rng.random(jobs)
     first = rng.random(jobs) < parameters.low_probability
@@ -416,7 +415,7 @@ def _sizes(parameters: LublinParameters, jobs: int, processors: int, rng: np.ran
 
 
 def _size_range(parameters: LublinParameters, processors: int) -> tuple[float, float, float]:
-    """Return low, medium and high of log2(size) on a machine; on tiny ones the lower stage shrinks away."""
+    """Return low, medium and high of log2(size) on a machine; on very small machines the lower stage vanishes."""
     whole = math.log2(processors)
     shift = whole - math.log2(PUBLISHED_PROCESSORS)
     high = max(parameters.log2_high + shift, min(1.0, whole))
@@ -425,11 +424,11 @@ def _size_range(parameters: LublinParameters, processors: int) -> tuple[float, f
 
 
 def _run_times(parameters: LublinParameters, size: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Draw run times in whole seconds, by the hyper-gamma distribution of their logarithm, given the size."""
+    """Draw run times in whole seconds from the hyper-gamma distribution of their logarithm, given the size."""
     probability = parameters.mixture_slope * size + parameters.mixture_intercept
     log_run_time = np.empty(len(size))
     todo = np.arange(len(size))
-    while len(todo):  # too long ones are drawn again, and which gamma with them
+    while len(todo):  # run times above the limit are drawn again, including the choice of the gamma distribution
         first = rng.random(len(todo)) < probability[todo]
         shape = np.where(first, parameters.run_time_shape_1, parameters.run_time_shape_2)
         scale = np.where(first, parameters.run_time_scale_1, parameters.run_time_scale_2)
@@ -440,9 +439,9 @@ def _run_times(parameters: LublinParameters, size: np.ndarray, rng: np.random.Ge
 
 def _arrival_points(parameters: LublinParameters, jobs: int, rng: np.random.Generator) -> np.ndarray:
     """
-    Draw the arrivals of one class on a clock that runs with the daily cycle: in points, 48 a day.
+    Draw the arrivals of one class in points of the daily cycle, 48 a day.
 
-    A half hour of weight w is worth w points: the same gap in points takes longer at night.
+    A half hour of weight w has w points: the same gap in points takes longer at night.
     """
     shape = parameters.gap_shape * parameters.gap_ratio
     log_gap = rng.gamma(shape, parameters.gap_scale, jobs)
@@ -452,35 +451,35 @@ def _arrival_points(parameters: LublinParameters, jobs: int, rng: np.random.Gene
 
 
 def _cycle(parameters: LublinParameters) -> tuple[np.ndarray, np.ndarray]:
-    """Return the points that have passed at each half hour of a day, and its seconds."""
+    """Return the points elapsed at each half hour of a day, and its seconds."""
     points = np.concatenate([[0.0], np.cumsum(daily_weights(parameters))])
     points[-1] = SLOTS_A_DAY
     return points, np.arange(SLOTS_A_DAY + 1) * float(SECONDS_A_SLOT)
 
 
 def _times_at(parameters: LublinParameters, points: np.ndarray) -> np.ndarray:
-    """Turn points into seconds since the first midnight."""
+    """Convert points to seconds since the first midnight."""
     cycle_points, cycle_seconds = _cycle(parameters)
     day, rest = np.divmod(points, SLOTS_A_DAY)
     return day * SECONDS_A_DAY + np.interp(rest, cycle_points, cycle_seconds)
 
 
 def _points_at(parameters: LublinParameters, seconds: float) -> float:
-    """Turn seconds since the first midnight into points: the inverse of `_times_at`."""
+    """Convert seconds since the first midnight to points: the inverse of `_times_at`."""
     cycle_points, cycle_seconds = _cycle(parameters)
     day, rest = divmod(seconds, SECONDS_A_DAY)
     return day * SLOTS_A_DAY + float(np.interp(rest, cycle_seconds, cycle_points))
 
 
 def _interleave(points: list[np.ndarray], kinds: list[LublinParameters], jobs: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the points and the classes of the first jobs to arrive, in the order of arrival."""
+    """Return the points and the classes of the first jobs, in the order of arrival."""
     times = np.concatenate([_times_at(kind, mine) for kind, mine in zip(kinds, points, strict=True)])
     earliest = np.argsort(times, kind="stable")[:jobs]
     return np.concatenate(points)[earliest], earliest // jobs
 
 
 def _stretch(points: np.ndarray, kind_of_job: np.ndarray, kinds: list[LublinParameters], last: float) -> float:
-    """Return the factor on all points that makes the last arrival of any class come at a given time."""
+    """Return the factor on all points that puts the last arrival of any class at a given time."""
     return min(
         _points_at(kind, last) / points[kind_of_job == number].max()
         for number, kind in enumerate(kinds)
@@ -489,6 +488,6 @@ def _stretch(points: np.ndarray, kind_of_job: np.ndarray, kinds: list[LublinPara
 
 
 def _users(jobs: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw each job's user, from 1 on, by Zipf's law with exponent 1."""
+    """Draw each job's user, numbered from 1, by Zipf's law with exponent 1."""
     share = np.cumsum(1 / np.arange(1, USERS + 1))
     return np.searchsorted(share / share[-1], rng.random(jobs), side="right") + 1

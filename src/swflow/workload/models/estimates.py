@@ -1,29 +1,29 @@
-"""Requested times as users give them: few round values, many at the maximum, and none below the run time."""
+"""Generate realistic requested times: few round values, many at the maximum, none below the run time."""
 
 from typing import NamedTuple
 
 import numpy as np
 
+from swflow.compiled.kernel import Handle, Kernel
 from swflow.errors import SwflowError
-from swflow.kernels import Handle, Kernel
 
 MINUTE = 60
 HOUR = 60 * MINUTE
 
-#: The maximal estimate where none is given. A choice of swflow: longer than any run time of the Lublin model.
+#: Default of the maximal estimate: longer than any run time of the Lublin model (a choice of swflow).
 DEFAULT_MAXIMUM = 48.0 * HOUR
 
-#: How many estimates make the head, the popular ones, and the share of the jobs that use them.
+#: Number of popular estimates (the head), and the share of the jobs that use them.
 HEAD = 20
 HEAD_SHARE = 0.89
 
-#: The fifteen estimates that are among the twenty most popular in all four logs of the paper.
+#: The 15 estimates that are among the 20 most popular ones in all four logs of the paper.
 COMMON_ESTIMATES = (
     *(minutes * MINUTE for minutes in (5, 10, 15, 20, 30)),
     *(hours * HOUR for hours in (1, 2, 3, 4, 5, 6, 8, 10, 12, 18)),
 )
 
-#: The head is filled up with multiples of these, in this order, each from the maximum downwards.
+#: Steps of the estimates that complete the head: multiples, in this order, each from the maximum downwards.
 ROUND_STEPS = (
     *(hours * HOUR for hours in (200, 100, 50, 10, 5, 2, 1)),
     *(minutes * MINUTE for minutes in (20, 10, 5)),
@@ -44,13 +44,13 @@ POPULARITY_RANKS = np.array(
 HEAD_SIZE = (14.0491, -0.177531, 0.462513)
 TAIL_SIZE_POWER = -2.267
 
-#: How many different estimates a number of jobs has, between these points in straight lines.
+#: Interpolation points of the number of different estimates, by the number of jobs.
 DIFFERENT_ESTIMATES = ((0, 20, 200, 1000, 10_000, 70_000, 250_000), (0, 10, 20, 35, 90, 340, 565))
 
-#: The tail's times: (a - 1) x / (a - x) of the maximum at relative rank x; a = 1 + p K^q for K estimates.
+#: Times of the tail: (a - 1) x / (a - x) of the maximum at relative rank x; a = 1 + p K^q for K estimates.
 TAIL_TIMES = (12.1039, -0.6026)
 
-#: Seconds by which a tail's estimate is moved if its minute is taken.
+#: Offset, in seconds, of a tail estimate whose minute is already in use.
 OFFSETS = (0, 30, -30, 20, -20, 10, -10)
 
 
@@ -62,19 +62,19 @@ def modal_estimates(
     maximum_share: float | None = None,
 ) -> np.ndarray:
     """
-    Give each job a requested time, by the model of Tsafrir, Etsion and Feitelson.
+    Generate a requested time for each job by the model of Tsafrir, Etsion and Feitelson.
 
     Parameters
     ----------
     run_times : numpy.ndarray, shape (jobs,)
         Seconds.
     rng : numpy.random.Generator
-        Where all chance comes from; the same state gives the same estimates.
+        Random generator; the same state gives the same estimates.
     maximum : float
-        The longest estimate that the machine admits, in seconds; at least an hour. A job that ran longer
-        gets its run time.
+        The longest estimate that the machine permits, in seconds; at least 1 hour. The estimate of a job that ran
+        longer is its run time.
     maximum_share : float, optional
-        Share of the jobs that ask for the maximum, if known, below 0.89; else the model's, about 0.22.
+        Share of the jobs that request the maximum, below 0.89 (default: the model's, about 0.22).
 
     Returns
     -------
@@ -88,16 +88,16 @@ def modal_estimates(
 
     Notes
     -----
-    The estimates of all jobs are drawn first (`estimate_histogram`), then dealt out: the longest job takes
-    any of the estimates that are long enough for it, and so on down. Any estimate may so meet any shorter
-    job. The model is that of D. Tsafrir, Y. Etsion, D. G. Feitelson, "Modeling user runtime estimates",
-    JSSPP 2005, with the parameters of the program that the authors published with it.
+    The estimates of all jobs are drawn first (`estimate_histogram`) and then assigned, from the longest job to the
+    shortest. Each job gets a random unused estimate that is long enough, so any estimate can belong to any shorter
+    job. The model is that of D. Tsafrir, Y. Etsion, D. G. Feitelson, "Modeling user runtime estimates", JSSPP 2005,
+    with the parameters of the program that its authors published.
 
-    Where we differ: their program gives up if there are more long jobs than long estimates; here the
-    estimate that is too short is raised to the next one in use, so that the histogram then has somewhat
-    more long ones. Their program cuts jobs that ran longer than the maximum; here they keep their run
-    time. Estimates do not depend on users. Jobs that ran to the end of their estimate and were killed,
-    which logs show as a peak at an accuracy of 1, are there only if the run times have them.
+    Differences from the published program: the program stops if there are more long jobs than long estimates. Here,
+    an estimate that is too short is raised to the next one in use, which adds some long estimates to the histogram.
+    The program truncates jobs that ran longer than the maximum; here, they keep their run time. Estimates do not
+    depend on users. Logs show a peak at an accuracy of 1 from jobs that were killed at the end of their estimate;
+    here, such jobs exist only if the run times contain them.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def modal_estimates(
     if len(run_times) == 0:
         return np.empty(0)
     if not (np.isfinite(run_times) & (run_times >= 0)).all():
-        raise SwflowError("estimates: every run time must be known and not negative; leave the other jobs out")
+        raise SwflowError("estimates: unknown or negative run times; expected known ones; remove these jobs")
     values, counts = estimate_histogram(len(run_times), rng, maximum=maximum, maximum_share=maximum_share)
     longest_first = np.argsort(-run_times, kind="stable")
     run = np.minimum(run_times[longest_first], values[-1])
@@ -130,23 +130,23 @@ def estimate_histogram(
     maximum_share: float | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """
-    Draw which estimates a workload's jobs have, and how many jobs have each.
+    Draw the different estimates of a workload, and the number of jobs with each.
 
     Parameters
     ----------
     jobs : int
-        How many jobs.
+        Number of jobs.
     rng : numpy.random.Generator
-        Decides which of the popular estimates is how popular.
+        Random generator that assigns the popularity of the estimates.
     maximum, maximum_share
-        As of `modal_estimates`.
+        As in `modal_estimates`.
 
     Returns
     -------
     values : numpy.ndarray
         The estimates in seconds, from the shortest to the maximum.
     counts : numpy.ndarray
-        How many jobs have each; they add up to ``jobs``.
+        Number of jobs with each estimate; the sum is ``jobs``.
 
     Raises
     ------
@@ -155,16 +155,17 @@ def estimate_histogram(
 
     Notes
     -----
-    From the published model and its program: the *head* of twenty estimates has 89 % of the jobs. It is the
-    maximum, the values that are popular everywhere, and round values below the maximum. Their shares fall
-    exponentially with the popularity rank, the maximum having rank 1 and the rest of the head's share;
-    which time has which rank is drawn from the ranks in the four logs of the paper. The *tail* has as many
-    further values as logs of that length have, denser among short times, with shares by a power law.
+    From the published model and its program: the *head* of 20 estimates covers 89 % of the jobs. It consists of the
+    maximum, the values that are popular in all logs, and round values below the maximum. The shares fall
+    exponentially with the popularity rank, except that of the maximum, which has rank 1 and the remaining share of
+    the head. The assignment of times to ranks is drawn from the ranks in the four logs of the paper. The number of
+    further values, the *tail*, follows that of logs with as many jobs. Tail values are denser among short times, and
+    their shares follow a power law.
 
-    Simplified: shares become whole jobs by largest remainders (the program gives each value at least one
-    job and then evens out); a known share of the maximum scales the other head shares, and further known
-    values cannot be given; where twenty values do not fit under the maximum, the ranks close up; and with
-    under 200 jobs, for which the program is not made, there is no tail.
+    Simplifications: shares are rounded to whole jobs by largest remainders, while the program gives each value at
+    least 1 job and then compensates. A known share of the maximum scales the other head shares, and other known
+    shares are not supported. If fewer than 20 values fit below the maximum, the ranks close up. Below 200 jobs, for
+    which the program is not designed, there is no tail.
 
     Examples
     --------
@@ -175,11 +176,9 @@ def estimate_histogram(
     0.89
     """
     if not HOUR <= maximum < np.inf:
-        raise SwflowError(f"estimates: the maximum must be at least an hour ({HOUR} s), not {maximum}")
+        raise SwflowError(f"estimates: maximum: {maximum}; expected at least {HOUR} s")
     if maximum_share is not None and not 0 < maximum_share < HEAD_SHARE:
-        raise SwflowError(
-            f"estimates: the share of the maximum must be above 0 and below {HEAD_SHARE}, not {maximum_share}"
-        )
+        raise SwflowError(f"estimates: maximum_share: {maximum_share}; expected a share above 0 and below {HEAD_SHARE}")
     head = _head_times(maximum)
     different = int(np.interp(jobs, *DIFFERENT_ESTIMATES) + 0.5)
     tail = _tail_times(maximum, different, head)
@@ -199,7 +198,7 @@ def estimate_histogram(
 
 
 def _head_times(maximum: float) -> list[float]:
-    """Return the popular estimates: the maximum first, then the others by length."""
+    """Return the popular estimates: the maximum first, then the others in ascending order."""
     others = {float(time) for time in COMMON_ESTIMATES if time < maximum}
     for step in ROUND_STEPS:
         for multiple in range(int(maximum // step), 0, -1):
@@ -209,7 +208,7 @@ def _head_times(maximum: float) -> list[float]:
 
 
 def _head_shares(size: int, maximum_share: float | None) -> np.ndarray:
-    """Return the head's shares of the jobs in the order of popularity; they add up to `HEAD_SHARE`."""
+    """Return the head's shares of the jobs by popularity; they sum to `HEAD_SHARE`."""
     a, b, c = HEAD_SIZE
     others = (a * np.exp(b * np.arange(2, size + 1)) + c) / 100
     if maximum_share is None:
@@ -219,10 +218,10 @@ def _head_shares(size: int, maximum_share: float | None) -> np.ndarray:
 
 def _popularity(size: int, rng: np.random.Generator) -> np.ndarray:
     """
-    Draw the popularity rank of each of the head's estimates, the maximum first, then by length.
+    Draw the popularity rank of each estimate of the head: the maximum first, then the others in ascending order.
 
-    Going up the times, an estimate may take any rank that an estimate up to this place has in one of the
-    logs; the better of two draws is taken. A rank that no later place has in any log is taken at once.
+    In ascending order, each estimate draws two of the ranks that an estimate up to this position has in one of the
+    logs, and takes the better. A rank that no later position has in any log is assigned at once.
     """
     last_place = [int(np.argwhere(np.equal(POPULARITY_RANKS, rank))[-1, 0]) for rank in range(1, HEAD + 1)]
     chosen = [1]
@@ -234,7 +233,7 @@ def _popularity(size: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def _tail_times(maximum: float, different: int, head: list[float]) -> list[float]:
-    """Return the unpopular estimates: whole minutes, moved off by a few seconds if those are taken."""
+    """Return the unpopular estimates: whole minutes, offset by seconds if already in use."""
     size = different - len(head)
     p, q = TAIL_TIMES
     a = 1 + p * float(max(different, 1)) ** q
@@ -251,13 +250,13 @@ def _tail_times(maximum: float, different: int, head: list[float]) -> list[float
 
 
 def _tail_shares(size: int) -> np.ndarray:
-    """Return the tail's shares of its jobs in the order of popularity; they add up to 1."""
+    """Return the tail's shares of its jobs by popularity; they sum to 1."""
     shares = np.arange(HEAD + 1.0, HEAD + 1.0 + size) ** TAIL_SIZE_POWER
     return shares / shares.sum() if size else shares
 
 
 def _whole(shares: np.ndarray, total: int) -> np.ndarray:
-    """Turn shares into whole numbers that add up to the total, the largest remainders rounded up."""
+    """Round shares to whole numbers with the given sum, by largest remainders."""
     exact = shares * (total / shares.sum())
     counts = np.floor(exact).astype(np.int64)
     up = np.argsort(counts - exact, kind="stable")[: total - int(counts.sum())]
@@ -266,7 +265,7 @@ def _whole(shares: np.ndarray, total: int) -> np.ndarray:
 
 
 class _Cards(NamedTuple):
-    """Run times and estimates, which fall, none below its run time, and draws from [0, 1); all of shape (jobs,)."""
+    """Run times and estimates (descending, no estimate below its run time), and draws from [0, 1)."""
 
     run: np.ndarray
     estimates: np.ndarray
@@ -274,9 +273,9 @@ class _Cards(NamedTuple):
 
 
 def _deal(cards: _Cards) -> int:
-    """Shuffle estimates in place so that each is at least the run time at its place."""
+    """Shuffle estimates in place; each stays at least the run time at its position."""
     run, estimates, draws = cards.run, cards.estimates, cards.draws
-    enough = 0  # the last place whose estimate is long enough for the job
+    enough = 0  # the last position whose estimate is long enough for the job
     for job in range(len(run)):
         while enough < len(run) - 1 and run[job] <= estimates[enough + 1]:
             enough += 1

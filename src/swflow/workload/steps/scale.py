@@ -1,4 +1,4 @@
-"""Scaling: a workload for a machine of another size, by wider jobs, by copies of jobs, or by both."""
+"""The step `scale`: adapt a workload to a machine of another size by wider jobs, by copies of jobs, or by both."""
 
 import math
 from collections.abc import Mapping
@@ -7,17 +7,17 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError, suggest
-from swflow.jobs import Workload
-from swflow.machine import Machine
+from swflow.jobs.machine import Machine
+from swflow.jobs.table import Workload
 
-#: How widths and copies follow from the factor.
+#: The variants, with the use of the factor in each.
 VARIANTS: dict[str, str] = {
     "integer": "a whole factor for both",
     "precise-size": "the factor for widths, a whole number of copies",
-    "precise": "the factor for both: as many copies as it says on average",
+    "precise": "the factor for both: the mean number of copies is the factor",
 }
 
-#: The columns that are numbers of processors.
+#: Columns with numbers of processors.
 WIDTHS = ("allocated_processors", "requested_processors", "processors")
 
 
@@ -34,51 +34,52 @@ def scale(
     """
     Scale a workload to a machine of another size.
 
-    For each job p is drawn from (0, 100]. If p > ``d``, the job is made wider: its processors are multiplied by the
-    factor and rounded. Otherwise it is replaced by as many copies as the factor says, submitted when it was. Run
-    times and estimates stay. A job that is wider than the new machine is cut to it.
+    For each job, p is drawn from (0, 100]. If p > ``d``, the job is widened: its processors are multiplied by the
+    factor and rounded. Otherwise, copies with the same submit time replace it, and the factor gives their number. Run
+    times and estimates do not change. A job that is wider than the new machine is cut to its size.
 
     Parameters
     ----------
     workload : Workload
-        What to scale.
+        The workload to scale.
     processors : int
-        Processors of the new machine. Its nodes are as large as before, if that divides, else one processor each.
+        Processors of the new machine. The size of its nodes stays if it divides this number; otherwise nodes have 1
+        processor.
     d : float
-        0 to 100: the share of the jobs, in percent, that are copied. 0 only widens, 100 only copies.
+        Share of the jobs that are copied, in percent, from 0 to 100. 0 only widens jobs, 100 only copies them.
     variant : {'integer', 'precise-size', 'precise'}
-        How widths and copies follow from the factor f. ``integer``: both use f, which is whole. ``precise-size``:
-        widths use f, and there are ``copies`` copies. ``precise``: both use f; a job has floor(f) or ceil(f) copies,
-        by a second draw whose mean is f.
+        How the factor f determines widths and copies. ``integer``: a whole f determines both. ``precise-size``: f
+        determines widths, and each copied job has ``copies`` copies. ``precise``: f determines both; a second draw
+        with mean f gives a job floor(f) or ceil(f) copies.
     factor : float, optional
-        f; by default the new machine's processors over the old one's, for ``integer`` the nearest whole number.
+        f (default: the ratio of the new machine's processors to the old one's, rounded for ``integer``).
     copies : int, optional
-        For ``precise-size`` only: how many copies; by default the whole number nearest to f, and at least 1.
+        Number of copies, for ``precise-size`` only (default: f rounded, at least 1).
     generator : numpy.random.Generator
-        What is drawn from: two numbers a job, whatever the options.
+        Random generator; two numbers are drawn per job, for all options.
 
     Returns
     -------
     Workload
-        A copy's job id is the original's times a power of ten (1 if no job can have two copies), plus the copy's
-        number from 0, so that copies follow each other at one instant; widened jobs count as copy 0.
-        ``source_job_id`` is the original's, and a workload that was scaled before keeps that of the first time.
-        ``preceding_job_id`` is the same copy of the preceding job, or its last one. What is per process
-        (``memory_bandwidth``, memory) stays; the sizes in ``shapes`` are widened or cut with the job. The history
-        counts jobs that have no copy under ``removed`` (``no-copy``), and has ``widened``, ``copied`` (jobs that were
-        replaced by copies), ``jobs`` (jobs now) and ``cut`` (of these, cut to the machine).
+        The scaled workload. A copy's job id is the original's multiplied by a power of ten (1 if no job can have two
+        copies), plus the copy's number from 0, so that the copies of a job are consecutive at its submit time.
+        Widened jobs count as copy 0. ``source_job_id`` is the id of the original, before the first scaling.
+        ``preceding_job_id`` refers to the copy of the preceding job with the same number, or to its last copy. Values
+        per process (``memory_bandwidth``, memory) stay; the sizes in ``shapes`` are widened or cut with the job. The
+        history entry counts jobs without copies under ``removed`` (``no-copy``), and has ``widened``, ``copied``
+        (jobs replaced by copies), ``jobs`` (jobs of the result) and ``cut`` (jobs cut to the machine).
 
     Raises
     ------
     SwflowError
-        If an option has no such value, or no job is left.
+        If an option has an invalid value, or no job remains.
 
     Notes
     -----
-    The text decides by "p1 smaller than 38.14" for the *lower* of the factors 2 and 3 when f is 2.3814, which would
-    give 2.62 copies on average; its results fit the draw whose mean is f, which is used here. Below a factor of 1,
-    ``precise`` keeps a job that is to be copied with probability f, ``precise-size`` keeps all of these, and there
-    is no whole factor. Widths below 1 become 1, so that narrow jobs grow relative to the machine.
+    With f = 2.3814, the paper chooses the *lower* of the factors 2 and 3 for "p1 smaller than 38.14", which gives
+    2.62 copies on average. The paper's results agree with a draw with mean f, which is used here. Below a factor of
+    1, ``precise`` keeps a job that is to be copied with probability f, ``precise-size`` keeps all such jobs, and
+    ``integer`` is impossible. Widths below 1 become 1, so narrow jobs grow relative to the machine.
 
     References
     ----------
@@ -97,17 +98,18 @@ def scale(
     target = _machine(machine, processors)
     wide, exact, most = _factors(variant, factor, copies, processors, machine.processors)
     if not 0 <= d <= 100:
-        raise SwflowError(f"scale: d must be from 0 to 100, not {d}")
+        raise SwflowError(f"scale: d: {d}; expected a number from 0 to 100")
     jobs = workload.jobs
     widened = 100 * (1 - generator.random(jobs.height)) > d
     drawn = math.floor(exact) + (generator.random(jobs.height) < exact - math.floor(exact))
     counts = np.where(widened, 1, drawn)
     rows = np.repeat(np.arange(jobs.height), counts)
     if rows.size == 0:
-        raise SwflowError(f"scale: {workload.name}: no job is left of {jobs.height:,}; choose a smaller d")
+        raise SwflowError(f"scale: {workload.name}: all {jobs.height:,} jobs were removed; choose a smaller d")
     copy = np.arange(rows.size) - np.repeat(np.cumsum(counts) - counts, counts)
     stride = 1 if d == 0 else 10 ** len(str(most - 1)) if most > 1 else 1
-    table, cut = _widen(jobs[rows], widened[rows], wide, processors)
+    places = pl.Series(rows, dtype=pl.get_index_type())  # converted once, not once per column
+    table, cut = _widen(jobs[places], widened[rows], wide, processors)
     entry = {
         "stage": "scale",
         "processors": processors,
@@ -131,9 +133,9 @@ def scale(
 
 
 def _machine(machine: Machine, processors: int) -> Machine:
-    """Return the machine of another size, with nodes of the same size if they fill it."""
+    """Return the machine of another size, with nodes of the same size if they divide it."""
     if processors < 1:
-        raise SwflowError(f"scale: processors must be at least 1, not {processors}")
+        raise SwflowError(f"scale: processors: {processors}; expected at least 1")
     nodes, rest = divmod(processors, machine.processors_per_node)
     return Machine.of(processors, None if rest else nodes)
 
@@ -141,19 +143,19 @@ def _machine(machine: Machine, processors: int) -> Machine:
 def _factors(
     variant: str, factor: float | None, copies: int | None, target: int, source: int
 ) -> tuple[float, float, int]:
-    """Return the factor of widths, the mean number of copies, and the largest number of copies."""
+    """Return the factor of the widths, the mean number of copies, and the largest number of copies."""
     if variant not in VARIANTS:
         raise SwflowError(f"scale: variant: unknown value {variant!r}{suggest(variant, VARIANTS)}")
     if factor is not None and not (factor > 0 and math.isfinite(factor)):
-        raise SwflowError(f"scale: factor must be positive, not {factor}")
+        raise SwflowError(f"scale: factor: {factor}; expected a number above 0")
     if copies is not None and (copies < 1 or variant != "precise-size"):
-        raise SwflowError(f"scale: copies is an option of precise-size and at least 1, not {copies} of {variant}")
+        raise SwflowError(f"scale: copies: {copies} of {variant}; expected at least 1, and only with precise-size")
     exact = target / source if factor is None else float(factor)
     if variant == "integer":
         whole = round(exact) if factor is None else exact
         if whole < 1 or whole != int(whole):
             raise SwflowError(
-                f"scale: factor: {whole:g} is no whole number from 1 on, as variant integer needs "
+                f"scale: factor: {whole:g} is not a positive whole number, which variant integer needs "
                 f"({source:,} to {target:,} processors); give another factor, or choose variant precise"
             )
         return whole, whole, int(whole)
@@ -164,27 +166,27 @@ def _factors(
 
 
 def _widen(table: pl.DataFrame, widened: np.ndarray, factor: float, machine: int) -> tuple[pl.DataFrame, int]:
-    """Multiply the widths of the jobs that are to be wider, cut all to the machine, and count those cut."""
+    """Multiply the widths of the widened jobs, cut all jobs to the machine, and count the cut jobs."""
     wider = pl.Series(widened)
-    widths = {name: _width(pl.col(name), wider, factor) for name in WIDTHS if name in table.columns}
-    cut = table.select((widths["processors"] > machine).sum()).item()
-    changed = table.with_columns(**{name: width.clip(upper_bound=machine) for name, width in widths.items()})
+    widths = table.select(_width(pl.col(name), wider, factor) for name in WIDTHS if name in table.columns)
+    cut = (widths["processors"] > machine).sum()
+    changed = table.with_columns(width.clip(upper_bound=machine) for width in widths)
     if "shapes" in table.columns:
         changed = changed.with_columns(shapes=_shapes(table, changed["processors"], widened, factor, machine))
     return changed, int(cut)
 
 
 def _width(column: pl.Expr, wider: pl.Series, factor: float) -> pl.Expr:
-    """Return the rounded (half up) multiple of positive widths, at least 1; 0 is how some logs say unknown."""
+    """Return the rounded (half up) multiple of positive widths, at least 1; 0 (unknown in some logs) stays 0."""
     multiple = (column * factor + 0.5).floor().clip(lower_bound=1).cast(pl.Int64())
     return pl.when(wider & (column > 0)).then(multiple).otherwise(column)
 
 
 def _shapes(table: pl.DataFrame, new: pl.Series, widened: np.ndarray, factor: float, machine: int) -> pl.Series:
     """
-    Scale the sizes of all shapes like the job's.
+    Scale the sizes of all shapes as the job's size.
 
-    Where several become one size, the one that the job was recorded with stays, else the one that was nearest.
+    If several shapes get one size, keep the one with the recorded size, else the one that was nearest to it.
     """
     job = pl.DataFrame({"row": np.arange(table.height), "wider": widened, "old": table["processors"], "new": new})
     every = job.with_columns(shape=table["shapes"]).explode("shape").filter(pl.col("shape").is_not_null())
@@ -206,7 +208,7 @@ def _shapes(table: pl.DataFrame, new: pl.Series, widened: np.ndarray, factor: fl
 def _numbered(
     table: pl.DataFrame, jobs: pl.DataFrame, counts: np.ndarray, copy: np.ndarray, stride: int
 ) -> pl.DataFrame:
-    """Give every copy its job id, and the ids of its original and of the job before it."""
+    """Set the job id of every copy, and the ids of its original and of the preceding job."""
     number = pl.Series(copy)
     source = pl.col("source_job_id") if "source_job_id" in table.columns else pl.col("job_id")
     table = table.with_columns(source_job_id=source, job_id=pl.col("job_id") * stride + number)
@@ -221,6 +223,6 @@ def _numbered(
 
 
 def _header(header: Mapping[str, list[str]], machine: Machine, jobs: int) -> dict[str, list[str]]:
-    """Return the log's header with the new machine, so that the workload can be written as SWF."""
+    """Return the log's header with the new machine, for export as SWF."""
     sizes = {"MaxJobs": jobs, "MaxRecords": jobs, "MaxNodes": machine.nodes, "MaxProcs": machine.processors}
     return dict(header) | {key: [str(size)] for key, size in sizes.items()}

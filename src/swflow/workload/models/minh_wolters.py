@@ -1,4 +1,4 @@
-"""Temporal locality: the workload model of Minh and Wolters, and MBC-LS, which it improves."""
+"""Temporal locality: the workload model of Minh and Wolters, and its predecessor MBC-LS."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,19 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from swflow.workloads.mixtures import COMPONENTS, Mixture, fit_mixture
-from swflow.workloads.pools import Pools, class_keys, pools_of
-from swflow.workloads.repetition import repetition_lengths, repetition_starts
-from swflow.workloads.zipf import Zipf, fit_zipf
+from swflow.workload.models.mixtures import COMPONENTS, Mixture, fit_mixture
+from swflow.workload.models.pools import Pools, class_keys, pools_of
+from swflow.workload.models.repetition import repetition_lengths, repetition_starts
+from swflow.workload.models.zipf import Zipf, fit_zipf
 
-#: How single run times are repeated within the repetitions of labels: what `generate_locality` takes for ``repeats``.
+#: Values of the option ``repeats`` of `generate_locality`: how run times repeat within the repetitions of labels.
 REPEATS = ("fitted", "at-least-two", "printed")
 
 
 @dataclass(frozen=True)
 class LocalityModel:
     """
-    What is fitted to a log.
+    The parameters fitted to a log.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class LocalityModel:
     transition : numpy.ndarray, shape (labels, classes)
         Pr(class | label): the probability of a size's class, given the run time's label.
     sizes : Pools
-        The sizes of the log's jobs of each pair "label,class".
+        Sizes of the log's jobs of each pair "label,class".
     """
 
     mixture: Mixture
@@ -45,7 +45,7 @@ class LocalityModel:
     sizes: Pools
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the model as plain data."""
+        """Return the model as JSON-compatible data."""
         return {
             "run_times": self.mixture.to_dict(),
             "label_repetitions": {
@@ -63,7 +63,7 @@ class LocalityModel:
         }
 
     def summary(self) -> dict[str, float]:
-        """Return the fitted values that tell most, and the criterion by which the components were chosen."""
+        """Return the main fitted values, and the criterion that selected the number of components."""
         return {
             "components": float(self.mixture.components),
             "bic": self.mixture.bic[self.mixture.components],
@@ -74,7 +74,7 @@ class LocalityModel:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "LocalityModel":
-        """Make a model of what `to_dict` returned."""
+        """Create a model from the result of `to_dict`."""
         return cls(
             mixture=Mixture.from_dict(content["run_times"]),
             label_repetitions=Zipf(**content["label_repetitions"]),
@@ -99,7 +99,7 @@ def fit_locality(
     processors : numpy.ndarray of int, shape (jobs,)
         Their sizes.
     components : int
-        The largest number of Gaussians that is tried.
+        Largest number of Gaussians to try.
 
     Returns
     -------
@@ -138,16 +138,16 @@ def generate_locality(
     Parameters
     ----------
     model : LocalityModel
-        What was fitted.
+        The fitted model.
     jobs : int
-        How many jobs.
+        Number of jobs.
     rng : numpy.random.Generator
-        Where all chance comes from.
+        Random generator.
     repeats : {"fitted", "at-least-two", "printed"} or None
-        How single run times are repeated within the repetitions of labels, which is what the model adds to MBC-LS:
-        None gives that one.
+        How run times repeat within the repetitions of labels, which is the extension of the model over MBC-LS; None
+        gives MBC-LS.
     window : int
-        The window of `permute_labels`: the larger, the stronger is the autocorrelation of the run times.
+        Window of `permute_labels`: the larger it is, the stronger is the autocorrelation of the run times.
 
     Returns
     -------
@@ -159,21 +159,22 @@ def generate_locality(
 
     References
     ----------
-    Minh and Wolters 2009, steps 5 to 13 of section 3.3, and sections 4.2 and 4.3. MBC-LS is H. Li, M. Muskulus,
-    L. Wolters, "Modeling correlated workloads by combining model based clustering and a localized sampling
-    algorithm", ICS 2007; its sizes are here those of Minh and Wolters, so that the two differ in one thing.
+    Minh and Wolters 2009, steps 5 to 13 of section 3.3, and sections 4.2 and 4.3. MBC-LS is H. Li, M. Muskulus, L.
+    Wolters, "Modeling correlated workloads by combining model based clustering and a localized sampling algorithm",
+    ICS 2007. Here, its sizes are those of Minh and Wolters, so that the two models differ in one respect only.
 
     Notes
     -----
-    Step 10 of the paper as "printed": with probability p, a length r is drawn from Z_D until r < R. But Z_D, like the
-    log, has almost only lengths of 1, which repeat nothing, and a label that comes once or twice leaves no room for
-    r = 2. Repeated run times are then much rarer than p, which is the log's share of label repetitions that have one.
-    "at-least-two" draws with probability p a length r of at least 2 and below R, which is what the paper's results
-    fit: they have more repetitions than MBC-LS. As labels that come once or twice still leave no room, they stay rarer
-    than in the log; section 5.1 says that a larger p was tried and given up, since it overfitted.
-    "fitted", which is not the paper's, gives p its meaning: r is at least 2, still below R, and is drawn with
-    probability p / P(R > 2), so that a share p of all label repetitions has a repeated run time (or as many as have
-    room for one).
+    "printed" is step 10 of the paper: with probability p, a length r is drawn from Z_D until r < R. But Z_D, like the
+    log, has almost only lengths of 1, which repeat nothing, and a label that occurs once or twice leaves no room for
+    r = 2. Repeated run times are then much rarer than p, the log's share of label repetitions with a repeated run
+    time.
+    "at-least-two" draws, with probability p, a length r of at least 2 and below R. This agrees with the paper's
+    results, which have more repetitions than MBC-LS. Labels that occur once or twice still leave no room, so
+    repetitions remain rarer than in the log. According to section 5.1, the authors tried a larger p and rejected it
+    because it overfitted.
+    "fitted", an addition of swflow, gives p its meaning: r is at least 2 and below R, and is drawn with probability p
+    / P(R > 2). A share p of all label repetitions then has a repeated run time, or as many as have room for one.
     """
     labels, lengths = _label_repetitions(model, jobs, window, rng)
     repeated = _repeated(model, lengths, repeats, rng)
@@ -185,7 +186,7 @@ def generate_locality(
 
 def repetition_probability(labels: np.ndarray, run_times: np.ndarray) -> float:
     """
-    Return the share of the repetitions of labels in which a run time is repeated: step 4 of section 3.3.
+    Return the share of the label repetitions in which a run time is repeated: step 4 of section 3.3.
 
     Parameters
     ----------
@@ -206,13 +207,13 @@ def repetition_probability(labels: np.ndarray, run_times: np.ndarray) -> float:
     """
     starts = repetition_starts(labels)
     repeats = np.concatenate([np.asarray(run_times[1:]) == np.asarray(run_times[:-1]), [False]])
-    repeats[starts[1:] - 1] = False  # a value that is repeated across the border of two labels belongs to neither
+    repeats[starts[1:] - 1] = False  # a value that repeats across the border of two labels belongs to neither
     return float(np.logical_or.reduceat(repeats, starts).mean())
 
 
 def classify_sizes(processors: np.ndarray) -> np.ndarray:
     """
-    Classify job sizes by how many jobs have them: Algorithm 1.
+    Classify job sizes by their number of jobs: Algorithm 1.
 
     Parameters
     ----------
@@ -222,7 +223,7 @@ def classify_sizes(processors: np.ndarray) -> np.ndarray:
     Returns
     -------
     numpy.ndarray of int, shape (jobs,)
-        ``round(log2(jobs of that size)) + 1``: sizes that about equally many jobs have are one class.
+        ``round(log2(jobs of that size)) + 1``: sizes with about equally many jobs share a class.
 
     Examples
     --------
@@ -236,23 +237,23 @@ def classify_sizes(processors: np.ndarray) -> np.ndarray:
 
 def class_given_label(labels: np.ndarray, sizes: np.ndarray, components: int) -> tuple[np.ndarray, np.ndarray]:
     """
-    Tabulate the classes of the sizes by the labels of the run times: the first half of Algorithm 2.
+    Tabulate the size classes by the run-time labels: the first half of Algorithm 2.
 
     Parameters
     ----------
     labels : numpy.ndarray of int, shape (jobs,)
-        The run times' labels, from 1 on.
+        The run times' labels, numbered from 1.
     sizes : numpy.ndarray of int, shape (jobs,)
         The sizes' classes.
     components : int
-        How many labels there are.
+        Number of labels.
 
     Returns
     -------
     classes : numpy.ndarray of int, shape (classes,)
-        The classes that jobs have, ascending.
+        The classes that occur, ascending.
     transition : numpy.ndarray, shape (components, classes)
-        Pr(class | label). A label that no job has gets the classes of all jobs.
+        Pr(class | label). A label without jobs gets the classes of all jobs.
 
     Examples
     --------
@@ -269,23 +270,23 @@ def class_given_label(labels: np.ndarray, sizes: np.ndarray, components: int) ->
 
 def permute_labels(labels: np.ndarray, window: int) -> np.ndarray:
     """
-    Bring equal labels together within windows of a series: step 6 of section 3.3.
+    Group equal labels within windows of a series: step 6 of section 3.3.
 
     Parameters
     ----------
     labels : numpy.ndarray of int, shape (labels,)
         The series.
     window : int
-        How many labels a window has; the last window may have fewer. 1 leaves the series as it is.
+        Number of labels in a window; the last window may have fewer. 1 leaves the series unchanged.
 
     Returns
     -------
     numpy.ndarray of int, shape (labels,)
-        In every window the label that comes first is followed by all that equal it, then the next one comes.
+        In every window, the first label is followed by all its equals, then the next label by its equals.
 
     Notes
     -----
-    The paper shows the procedure by the example below only, and refers to Li et al. 2007.
+    The paper shows the procedure only by the example below and refers to Li et al. 2007.
 
     Examples
     --------
@@ -300,7 +301,7 @@ def permute_labels(labels: np.ndarray, window: int) -> np.ndarray:
 
 def repeat_labels(labels: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """
-    Repeat every label as often as it is to be: the series CW of section 4.2.
+    Repeat every label by its length: the series CW of section 4.2.
 
     Examples
     --------
@@ -312,19 +313,19 @@ def repeat_labels(labels: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 
 def first_of_repetition(lengths: np.ndarray, repeated: np.ndarray) -> np.ndarray:
     """
-    Say which job's draw each job gets: steps 11 and 12 of section 3.3.
+    Return, for each job, the index of the job that shares its draw: steps 11 and 12 of section 3.3.
 
     Parameters
     ----------
     lengths : numpy.ndarray of int, shape (repetitions,)
-        R: how often each label is repeated.
+        R: the length of each label repetition.
     repeated : numpy.ndarray of int, shape (repetitions,)
-        r < R: how many of these jobs, the first ones, have one and the same run time.
+        r < R: the number of jobs at its start that share one run time.
 
     Returns
     -------
     numpy.ndarray of int, shape (sum of lengths,)
-        Positions in the series of all jobs; most are their own.
+        Positions in the series of all jobs; most jobs refer to themselves.
 
     Examples
     --------
@@ -339,12 +340,12 @@ def first_of_repetition(lengths: np.ndarray, repeated: np.ndarray) -> np.ndarray
 def _label_repetitions(
     model: LocalityModel, jobs: int, window: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw labels and how often each is repeated, until there are enough jobs (steps 5 to 8)."""
+    """Draw labels and their numbers of repetitions until there are enough jobs (steps 5 to 8)."""
     labels: list[np.ndarray] = []
     lengths: list[np.ndarray] = []
     missing = jobs
     while missing > 0:
-        # whole windows, so that it does not matter where one draw ends and the next begins
+        # whole windows, so that the result does not depend on where one draw ends and the next begins
         count = -(-int(missing / model.label_repetitions.mean + 1) // window) * window
         drawn = rng.choice(model.mixture.components, size=count, p=model.mixture.weights) + 1
         labels.append(permute_labels(drawn, window))
@@ -354,7 +355,7 @@ def _label_repetitions(
 
 
 def _repeated(model: LocalityModel, lengths: np.ndarray, repeats: str | None, rng: np.random.Generator) -> np.ndarray:
-    """Draw how many jobs of each repetition of a label have one and the same run time (steps 9 and 10)."""
+    """Draw the number of jobs in each label repetition that share one run time (steps 9 and 10)."""
     if repeats is None:
         return np.zeros(len(lengths), dtype=np.int64)
     chance = rng.random(len(lengths))
@@ -370,7 +371,7 @@ def _repeated(model: LocalityModel, lengths: np.ndarray, repeats: str | None, rn
 
 
 def _draw_classes(model: LocalityModel, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Draw a size's class for every label: the second half of Algorithm 2."""
+    """Draw a size class for every label: the second half of Algorithm 2."""
     cumulative = np.cumsum(model.transition, axis=1)
     cumulative[:, -1] = 1.0
     chance = rng.random(len(labels))

@@ -1,12 +1,12 @@
-"""Laying a machine over a workload: its processors, its nodes, and what the nodes share."""
+"""The step `machine`: replace the machine of a workload: processors, nodes, shared capacities, counted resources."""
 
 from collections.abc import Mapping
 
 import polars as pl
 
 from swflow.errors import SwflowError, suggest
-from swflow.jobs import Workload
-from swflow.machine import PRESETS, Machine, Node
+from swflow.jobs.machine import PRESETS, Machine, Node
+from swflow.jobs.table import Workload
 
 
 def with_machine(
@@ -17,34 +17,41 @@ def with_machine(
     processors_per_node: int | None = None,
     preset: str | None = None,
     capacities: Mapping[str, float] | None = None,
+    resources: Mapping[str, int | None] | None = None,
 ) -> Workload:
     """
-    Lay a machine over a workload; what is not given stays as it is.
+    Replace the machine of a workload; properties that are not given stay unchanged.
 
     Parameters
     ----------
     workload : Workload
-        The jobs; those wider than the machine are removed.
+        The workload; jobs wider than the new machine are removed.
     processors : int, optional
-        Processors in all, whole nodes. Without this and ``nodes`` their number stays, rounded up to whole nodes.
+        Total number of processors, a multiple of the node size. Without this and ``nodes``, the present number is
+        rounded up to whole nodes.
     nodes : int, optional
-        Or nodes in all.
+        Total number of nodes, instead of ``processors``.
     processors_per_node : int, optional
-        Processors of each node; by default the preset's, else those of the workload's machine.
+        Processors of each node (default: the preset's, else those of the workload's machine).
     preset : str, optional
-        One of `swflow.machine.PRESETS`: a kind of node with its processors and capacities.
+        A name of `swflow.jobs.machine.PRESETS`: a node type with its processors and capacities.
     capacities : mapping, optional
-        Resource to what each node has of it (bandwidths in MB/s, memory in MB), besides or instead of the preset's.
+        Capacity of each node for each resource (bandwidths in MB/s, memory in MB); overrides the preset's.
+
+    resources : mapping, optional
+        The units of each resource of the machine besides processors, such as ``gpus``; None removes one, others stay
+        unchanged. Jobs that need more are removed.
 
     Returns
     -------
     Workload
-        Its history's new entry has ``read``, ``kept``, ``removed`` (reason to number of jobs) and ``machine``.
+        The workload with the new machine. Its new history entry has ``read``, ``kept``, ``removed`` (reason to number
+        of jobs) and ``machine``.
 
     Raises
     ------
     SwflowError
-        If the numbers do not make a machine, the preset is unknown, or no job is left.
+        If the numbers do not define a machine, the preset is unknown, or no job remains.
 
     Examples
     --------
@@ -58,24 +65,34 @@ def with_machine(
     if preset is not None and preset not in PRESETS:
         raise SwflowError(f"machine: preset: unknown node {preset!r}{suggest(preset, PRESETS)}")
     node = PRESETS[preset] if preset else Node(workload.machine.processors_per_node, workload.machine.capacities)
+    given = resources or {}
     size = node.processors if processors_per_node is None else processors_per_node
     machine = Machine(
         *_processors_and_nodes(processors, nodes, size, workload.machine.processors),
         {**node.capacities, **(capacities or {})},
+        {name: units for name, units in {**workload.machine.resources, **given}.items() if units is not None},
     )
-    read = workload.jobs.height
-    jobs = workload.jobs.filter((pl.col("processors") <= machine.processors).fill_null(True))
+    read, jobs, removed = workload.jobs.height, workload.jobs, dict[str, int]()
+    most = {"processors": machine.processors} | {name: units for name, units in given.items() if units is not None}
+    for name, units in most.items():
+        if name not in jobs.columns:
+            raise SwflowError(f"machine: resources: {workload.name} has no column {name}{suggest(name, jobs.columns)}")
+        kept = jobs.filter((pl.col(name) <= units).fill_null(True))
+        if kept.height < jobs.height:
+            removed["wider-than-machine" if name == "processors" else f"more-{name}-than-machine"] = (
+                jobs.height - kept.height
+            )
+        jobs = kept
     if jobs.is_empty():
-        raise SwflowError(f"machine: {workload.name}: each of the {read:,} jobs is wider than {machine.describe()}")
-    removed = {"wider-than-machine": read - jobs.height} if jobs.height < read else {}
+        raise SwflowError(f"machine: {workload.name}: all {read:,} jobs are wider than {machine.describe()}")
     entry = {"stage": "machine", "read": read, "kept": jobs.height, "removed": removed, "machine": machine.to_dict()}
     return workload.with_jobs(jobs, entry, machine=machine)
 
 
 def _processors_and_nodes(processors: int | None, nodes: int | None, size: int, present: int) -> tuple[int, int]:
-    """Return processors and nodes of a machine whose nodes have ``size`` processors."""
+    """Return the processors and nodes of a machine with ``size`` processors per node."""
     if size < 1:
-        raise SwflowError(f"machine: processors_per_node must be at least 1, not {size}")
+        raise SwflowError(f"machine: processors_per_node: {size}; expected at least 1")
     if processors is not None and nodes is not None:
         raise SwflowError("machine: give processors or nodes, not both: processors_per_node relates them")
     if processors is not None and processors % size:

@@ -1,4 +1,4 @@
-"""A model of the memory that jobs demand, given their sizes and run times: fitted to a log that records it."""
+"""Model the memory that jobs demand, given their sizes and run times; fit it to a log that records memory."""
 
 import json
 import os
@@ -11,27 +11,27 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.files import atomic_path
-from swflow.jobs import Workload
-from swflow.randomness import uniform_per_job
-from swflow.workloads.fit_measures import correlation, kolmogorov_smirnov
+from swflow.files.atomic import atomic_path
+from swflow.jobs.randomness import uniform_per_job
+from swflow.jobs.table import Workload
+from swflow.workload.models.fit_measures import correlation, kolmogorov_smirnov
 
-#: What a log records of memory, in KB per processor, by the option that asks for it.
+#: Columns with recorded memory, in KB per processor, by the value of the option.
 RECORDS = {"used": "used_memory", "requested": "requested_memory"}
 
-#: A class of sizes has at least this share of the jobs; neighbouring sizes are put together until they have.
+#: Smallest share of the jobs in a class of sizes; neighbouring sizes are merged until they reach it.
 LEAST_SHARE = 0.05
 
-#: The run times of a class of sizes are cut into so many classes of equal shares, or fewer ...
+#: Largest number of classes of run times, of equal shares, in a class of sizes.
 RUN_TIME_CLASSES = 10
 
-#: ... so that each has about so many jobs.
+#: Target number of jobs in each class of run times; small classes of sizes get fewer classes.
 JOBS_PER_CLASS = 50
 
-#: What tells a file of a fitted model of memory from others, and the version of its layout.
+#: Marker and layout version of the file of a fitted memory model.
 FORMAT = {"swflow": "fitted workload model", "version": 1, "model": "memory"}
 
-#: What `goodness_of` returns, and what each means.
+#: The results of `goodness_of`, with descriptions.
 MEASURES: dict[str, str] = {
     "jobs": "the number of jobs whose memory is known",
     "memory_size_spearman": "Spearman's rank correlation of memory per processor and processors",
@@ -47,14 +47,14 @@ MEASURES: dict[str, str] = {
 @dataclass(frozen=True)
 class Cell:
     """
-    The memory of the source's jobs of one class of sizes and run times.
+    The memory of the source's jobs in one class of sizes and run times.
 
     Parameters
     ----------
     memory : numpy.ndarray of float, shape (different values,)
         MB per processor, ascending.
     jobs : numpy.ndarray of int, shape (different values,)
-        How many jobs have each.
+        Number of jobs with each value.
     """
 
     memory: np.ndarray
@@ -64,22 +64,22 @@ class Cell:
 @dataclass(frozen=True)
 class MemoryModel:
     """
-    Memory per processor, given the places of a job's size and run time among those of its workload.
+    Memory per processor, given the quantiles of a job's size and run time in its workload.
 
     Parameters
     ----------
     source : str
-        The name of the workload that it was fitted to.
+        Name of the workload to which the model was fitted.
     record : {"used", "requested"}
-        Which record of the log.
+        The log's column.
     jobs, unknown : int
-        Jobs of the source whose memory is known, and not known.
+        Numbers of the source's jobs with known and with unknown memory.
     up_to : numpy.ndarray of float, shape (classes of sizes,)
-        The share of the source's jobs that are in a class of sizes or in a lower one; the last is 1.
+        Share of the source's jobs in a class of sizes or a lower one; the last is 1.
     cells : tuple of tuple of Cell
-        For every class of sizes its classes of run times, of equal shares, from short to long.
+        For every class of sizes, its classes of run times, of equal shares, from short to long.
     goodness : dict
-        Each of `MEASURES` of one draw for the source beside the source's own.
+        Each of `MEASURES` for one draw, with the source's value.
     """
 
     source: str
@@ -93,28 +93,28 @@ class MemoryModel:
 
 def fit_memory(workload: Workload, record: str = "used") -> MemoryModel:
     """
-    Fit the model to the jobs of a workload whose memory is known.
+    Fit the model to the jobs of a workload with known memory.
 
-    Jobs are put into classes of sizes, and those of a class into classes of run times; a class keeps the memory of its
-    jobs as it is. So the joint distribution is the log's, up to the width of a class, whatever its form: dependences
-    that first rise and then fall, and values that many jobs have in common, are kept.
+    Jobs are grouped into classes of sizes, and each of these into classes of run times. A class stores the memory of
+    its jobs unchanged. The joint distribution is therefore the log's, up to the width of a class, whatever its form:
+    dependences that first rise and then fall, and values shared by many jobs, are preserved.
 
     Parameters
     ----------
     workload : Workload
         The source.
     record : {"used", "requested"}
-        Which record of the log: the memory that jobs used, or that they asked for.
+        The log's column: used or requested memory.
 
     Returns
     -------
     MemoryModel
-        With its goodness. The same workload gives the same model.
+        The model with its goodness. The same workload gives the same model.
 
     Raises
     ------
     SwflowError
-        If the record is none, or no job has it.
+        If the record is unknown, or no job has it.
     """
     if record not in RECORDS:
         raise SwflowError(f"memory: from_log: unknown record {record!r}; use {' or '.join(RECORDS)}")
@@ -145,19 +145,19 @@ def fit_memory(workload: Workload, record: str = "used") -> MemoryModel:
 
 def draw_memory(fitted: MemoryModel, workload: Workload, uniform: np.ndarray) -> np.ndarray:
     """
-    Draw the memory of a workload's jobs by a fitted model.
+    Draw the memory of a workload's jobs from a fitted model.
 
-    A job's classes follow from the places of its size and of its run time among those of the workload, so that the
-    model serves for other machines: the widest jobs of one log are taken for the widest of the other.
+    A job's classes follow from the quantiles of its size and its run time in the workload. The model therefore
+    applies to other machines: the widest jobs of one log correspond to the widest of the other.
 
     Parameters
     ----------
     fitted : MemoryModel
-        As `fit_memory` or `read_memory_model` give it.
+        Model returned by `fit_memory` or `read_memory_model`.
     workload : Workload
         The jobs; run times must be known.
     uniform : numpy.ndarray of float, shape (jobs,)
-        In [0, 1): where all chance comes from.
+        Random numbers in [0, 1).
 
     Returns
     -------
@@ -176,7 +176,7 @@ def goodness_of(
     drawn: np.ndarray, memory: np.ndarray, sizes: np.ndarray, run_times: np.ndarray
 ) -> dict[str, tuple[float | None, float | None]]:
     """
-    Compare drawn memory with that of the source, job by job.
+    Compare drawn memory with the source's, job by job.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def goodness_of(
     Returns
     -------
     dict
-        Each of `MEASURES`, drawn and of the source; where the measure is a difference, the source's is 0.
+        Each of `MEASURES` with the drawn value and the source's; for a measure that is a difference, the source's is 0.
     """
 
     def both(measure: Any) -> tuple[float | None, float | None]:
@@ -212,7 +212,7 @@ def goodness_of(
 
 def spearman(first: np.ndarray, second: np.ndarray) -> float | None:
     """
-    Return Spearman's rank correlation, ties at their mean rank; None if a column does not vary.
+    Return Spearman's rank correlation, ties at their mean rank; None if a column is constant.
 
     Examples
     --------
@@ -224,7 +224,7 @@ def spearman(first: np.ndarray, second: np.ndarray) -> float | None:
 
 
 def describe_goodness(fitted: MemoryModel) -> str:
-    """Say in one line what was fitted, and how well a draw meets it."""
+    """Format the source of a fitted model and its goodness in one line."""
 
     def pair(name: str) -> str:
         drawn, source = fitted.goodness[name]
@@ -264,7 +264,7 @@ def read_memory_model(path: str | os.PathLike[str]) -> MemoryModel:
     Raises
     ------
     SwflowError
-        If the file is missing, or is no such model.
+        If the file is missing or does not contain such a model.
     """
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -273,7 +273,7 @@ def read_memory_model(path: str | os.PathLike[str]) -> MemoryModel:
     except ValueError as error:
         raise SwflowError(f"{path}: not JSON ({error})") from None
     if not is_memory_model(content):
-        raise SwflowError(f"{path}: no model of memory; make one with: swflow memory WORKLOAD --save-fit {path}")
+        raise SwflowError(f"{path}: not a memory model; create one with: swflow memory WORKLOAD --save-fit {path}")
     try:
         fitted = MemoryModel(
             source=content["source"],
@@ -287,14 +287,12 @@ def read_memory_model(path: str | os.PathLike[str]) -> MemoryModel:
         if not fitted.cells or not all(fitted.cells) or (np.diff(fitted.up_to) <= 0).any():
             raise ValueError("a class has no jobs")
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise SwflowError(
-            f"{path}: not a whole model of memory ({type(error).__name__}: {error}); fit it again"
-        ) from None
+        raise SwflowError(f"{path}: incomplete memory model ({type(error).__name__}: {error}); fit it again") from None
     return fitted
 
 
 def is_memory_model(content: Any) -> bool:
-    """Say whether the content of a JSON file is a model of memory."""
+    """Return whether the content of a JSON file is a memory model."""
     return isinstance(content, dict) and {name: content.get(name) for name in FORMAT} == FORMAT
 
 
@@ -308,20 +306,20 @@ def _cell_of(content: Mapping[str, Any]) -> Cell:
 
 
 def _attributes(jobs: pl.DataFrame, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return sizes and run times, which must be known."""
+    """Return sizes and run times; raise an error if one is unknown."""
     for column in ("processors", "run_time"):
         missing = jobs[column].null_count()
         if missing:
             raise SwflowError(
-                f"memory: {name}: {missing:,} jobs have no {column.replace('_', ' ')}, by which memory is drawn; "
-                "clean the log with the default rules, which leave them out"
+                f"memory: {name}: {missing:,} jobs have no {column.replace('_', ' ')}, which the memory model needs; "
+                "clean the log with the default rules, which remove them"
             )
     return jobs["processors"].to_numpy().astype(float), jobs["run_time"].to_numpy().astype(float)
 
 
 def shares(values: np.ndarray) -> np.ndarray:
     """
-    Return the place of each value among all, in (0, 1): the share of lower ones and half that of equal ones.
+    Return the quantile of each value, in (0, 1): the share of smaller values plus half the share of equal ones.
 
     Examples
     --------
@@ -333,7 +331,7 @@ def shares(values: np.ndarray) -> np.ndarray:
 
 
 def _class_bounds(sizes: np.ndarray) -> np.ndarray:
-    """Return the share of the jobs up to the end of each class of sizes; jobs of a size are in one class."""
+    """Return the share of the jobs up to the end of each class of sizes; jobs of equal size share a class."""
     ends = np.cumsum(np.unique(sizes, return_counts=True)[1]) / len(sizes)
     bounds: list[float] = []
     for end in ends[:-1].tolist():
@@ -345,13 +343,14 @@ def _class_bounds(sizes: np.ndarray) -> np.ndarray:
 
 
 def _cells_of(memory: np.ndarray, run_times: np.ndarray) -> tuple[Cell, ...]:
-    """Return the cells of a class of sizes; jobs of equal run times are in one."""
+    """Return the cells of a class of sizes; jobs of equal run time share a cell."""
     number = min(RUN_TIME_CLASSES, max(1, len(memory) // JOBS_PER_CLASS))
     place = _run_time_class(run_times, number)
     cells = []
     for one in range(number):
         inside = place == one
-        if not inside.any():  # as many jobs have the same run time: then it is as the nearest that has some
+        # many jobs have the same run time and leave this class empty: use the nearest class with jobs
+        if not inside.any():
             inside = place == place[np.argmin(np.abs(place - one))]
         cells.append(Cell(*np.unique(memory[inside], return_counts=True)))
     return tuple(cells)

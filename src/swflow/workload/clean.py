@@ -1,4 +1,4 @@
-"""Cleaning: from the lines of a log to the job table, with every removed job counted under its reason."""
+"""Clean a log: convert its lines to the job table and count every removed job under its reason."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from swflow import jobs as tables
 from swflow.errors import SwflowError
-from swflow.expressions import condition
-from swflow.jobs import JOB_COLUMNS, LONGEST_TIME, SWF_FIELDS, Workload, read_workload, sort_jobs
-from swflow.machine import MOST_PROCESSORS, Machine
-from swflow.workloads.busy import use_of
+from swflow.jobs import table as tables
+from swflow.jobs.conditions import condition
+from swflow.jobs.machine import MOST_PROCESSORS, Machine
+from swflow.jobs.table import JOB_COLUMNS, LONGEST_TIME, SWF_FIELDS, Workload, read_workload, sort_jobs
+from swflow.workload.busy import use_of
 
-#: The rules of `clean`, in the order in which they are applied; a job counts under the first that it meets.
+#: The rules of `clean` in the order of their application; a job counts under the first rule that it meets.
 RULES: dict[str, str] = {
     "unknown-submit-time": "the submit time is unknown",
     "no-processors": "neither allocated nor requested processors are known",
@@ -37,9 +37,11 @@ def clean(
     flurries: Iterable[str] = (),
     period: tuple[float | None, float | None] = (None, None),
     header: Mapping[str, list[str]] | None = None,
+    keep_cancelled: bool = False,
+    dependencies: bool = False,
 ) -> Workload:
     """
-    Make the job table of a log.
+    Convert the lines of a log to a job table.
 
     Unknown values (-1) become null, ``processors`` (allocated, else requested) and ``estimate`` (requested
     time, else run time) are derived, and jobs are sorted by (submit time, job id).
@@ -47,33 +49,39 @@ def clean(
     Parameters
     ----------
     fields : polars.DataFrame
-        The 18 fields of every line, as `swflow.swf.read_swf` gives them.
+        The 18 fields of every line, as returned by `swflow.log.swf.read_swf`.
     machine : Machine
         The machine of the log.
     name : str
         The log's name.
     drop : sequence of str
-        Which of `RULES` to apply.
+        The rules of `RULES` to apply.
     without_status : iterable of int
-        Jobs of these statuses are removed (5 is cancelled).
+        Remove jobs with these statuses (5 is cancelled).
     flurries : iterable of str
-        Conditions on the columns; jobs that fulfil one are removed, such as
-        ``user_id == 50 and 24439 <= job_id <= 64542``.
+        Conditions on the columns, such as ``user_id == 50 and 24439 <= job_id <= 64542``. Jobs that meet one are
+        removed.
     period : tuple of (float or None, float or None)
-        Only jobs submitted at or after the first and before the second, seconds from the log's start.
+        Keep only jobs submitted at or after the first time and before the second, seconds from the log's start.
     header : mapping, optional
-        The log's header, kept with the workload.
+        The log's header, stored with the workload.
+    keep_cancelled : bool
+        Keep jobs that were cancelled in the queue (status 5, without a run time, with a wait time), with a run time of
+        0 and the time from the submission to the cancellation in ``cancelled_after``.
+    dependencies : bool
+        The log's preceding jobs and think times (fields 17 and 18) are dependencies: write them to ``depends_on``.
+        Dependencies on jobs that the log lacks, or that are removed, are left out and counted.
 
     Returns
     -------
     Workload
-        Its history's entry has ``read``, ``kept`` and ``removed`` (reason to number of jobs).
+        The new entry of its history has ``read``, ``kept`` and ``removed`` (reason to number of jobs).
 
     Raises
     ------
     SwflowError
-        If a rule or a condition is unknown, a job id is missing or repeats, a time or a number of processors is
-        beyond all limits, a submit time is missing and its rule is not applied, or no job is left.
+        If a rule or a condition is unknown, a job id is missing or duplicate, a time or a number of processors
+        exceeds the limits, a submit time is missing and its rule is not applied, or no job remains.
 
     Examples
     --------
@@ -85,9 +93,9 @@ def clean(
     >>> workload.history[0]["removed"]
     {'no-processors': 1}
     """
-    rules = list(removals(machine, drop, without_status, flurries, period))
+    rules = list(removals(machine, drop, without_status, flurries, period, keep_cancelled))
     _require_limits(fields, name)
-    jobs = prepared(fields)
+    jobs = prepared(fields, keep_cancelled, dependencies)
     _require_identity(jobs, name)
     removed: dict[str, int] = {}
     for reason, expression in rules:
@@ -98,27 +106,63 @@ def clean(
     _require_column(jobs, "submit_time", name)
     if jobs.is_empty():
         raise no_job_left(name, fields.height, removed)
-    entry = {"stage": "clean", "read": fields.height, "kept": jobs.height, "removed": removed}
+    entry: dict[str, Any] = {"stage": "clean", "read": fields.height, "kept": jobs.height, "removed": removed}
+    jobs, lost = _with_known_predecessors(jobs)
+    if lost:
+        entry["notes"] = {LOST_DEPENDENCIES: lost}
     return Workload(sort_jobs(jobs), machine, name, dict(header or {}), (entry,))
 
 
 def no_job_left(name: str, read: int, removed: Mapping[str, int]) -> SwflowError:
-    """Return the error that nothing is left of a log."""
-    return SwflowError(f"clean: {name}: no job is left of {read}; removed: {describe(removed)}")
+    """Return the error for a log without remaining jobs."""
+    return SwflowError(f"clean: {name}: all {read:,} jobs were removed: {describe(removed)}")
 
 
 def describe(removed: Mapping[str, int]) -> str:
-    """Say in words how many jobs were removed and why."""
+    """Format the number of removed jobs per reason."""
     return ", ".join(f"{count:,} {reason}" for reason, count in removed.items()) or "none"
 
 
-def prepared(fields: pl.DataFrame) -> pl.DataFrame:
-    """Return the fields of a log as jobs: unknown values null, processors and estimates derived, nothing removed."""
-    return _derive(_with_nulls(fields))
+#: The note on dependencies that a workload cannot keep.
+LOST_DEPENDENCIES = "dependencies on jobs that are not in the workload (left out)"
+
+
+def prepared(fields: pl.DataFrame, keep_cancelled: bool = False, dependencies: bool = False) -> pl.DataFrame:
+    """
+    Return the fields of a log as jobs: -1 replaced by null, processors and estimates derived, no job removed.
+
+    ``keep_cancelled`` and ``dependencies`` add columns, as `clean` describes.
+    """
+    jobs = _derive(_with_nulls(fields))
+    if keep_cancelled:
+        ran = pl.col("run_time").is_not_null() & (pl.col("run_time") > 0)
+        after = pl.when((pl.col("status") == 5) & ~ran & (pl.col("wait_time") >= 0)).then(pl.col("wait_time"))
+        jobs = jobs.with_columns(cancelled_after=after)
+        left = pl.col("cancelled_after").is_not_null()
+        jobs = jobs.with_columns(
+            run_time=pl.when(left).then(0.0).otherwise("run_time"),
+            estimate=pl.when(left).then(pl.col("estimate").fill_null(0.0)).otherwise("estimate"),
+        )
+    if dependencies:
+        named = pl.when(pl.col("preceding_job_id") > 0).then(pl.concat_list("preceding_job_id"))
+        imported = [pl.col("depends_on")] if "depends_on" in jobs.columns else []
+        jobs = jobs.with_columns(depends_on=pl.coalesce(*imported, named))
+    return jobs
+
+
+def _with_known_predecessors(jobs: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+    """Return the jobs without the dependencies on jobs that are not among them, and the number of these."""
+    if "depends_on" not in jobs.columns or jobs["depends_on"].null_count() == jobs.height:
+        return jobs, 0
+    edges = jobs.select("job_id", wanted="depends_on").filter(pl.col("wanted").list.len() > 0).explode("wanted")
+    kept = edges.filter(pl.col("wanted").is_in(jobs["job_id"].implode()))
+    of_job = kept.group_by("job_id").agg(depends_on=pl.col("wanted").sort())
+    jobs = jobs.drop("depends_on").join(of_job, on="job_id", how="left", maintain_order="left")
+    return jobs, edges.height - kept.height
 
 
 def _with_nulls(fields: pl.DataFrame) -> pl.DataFrame:
-    """Turn -1 into null; columns that the standard does not have stay as they are."""
+    """Replace -1 by null; columns outside of the standard stay unchanged."""
     return fields.select(
         *(
             pl.when(pl.col(column) == -1).then(None).otherwise(pl.col(column)).cast(dtype).alias(column)
@@ -130,7 +174,7 @@ def _with_nulls(fields: pl.DataFrame) -> pl.DataFrame:
 
 def _derive(jobs: pl.DataFrame) -> pl.DataFrame:
     def known(column: str) -> pl.Expr:
-        """0 processors, or an estimate of 0 s, is how some logs say that they do not know."""
+        """Replace 0 by null: some logs write 0 processors, or an estimate of 0 s, for an unknown value."""
         return pl.when(pl.col(column) > 0).then(pl.col(column))
 
     return jobs.with_columns(
@@ -148,9 +192,9 @@ def _require_identity(jobs: pl.DataFrame, name: str) -> None:
 
 
 def repeats_id(name: str, duplicates: int, job: int) -> SwflowError:
-    """Return the error that lines repeat the id of others."""
+    """Return the error for lines with a duplicate job id."""
     return SwflowError(
-        f"clean: {name}: job ids must be unique, but {duplicates:,} lines repeat one (the first is {job})"
+        f"clean: {name}: {duplicates:,} lines repeat a job id (the first is {job}); expected unique job ids"
     )
 
 
@@ -161,17 +205,17 @@ def _require_column(jobs: pl.DataFrame, column: str, name: str) -> None:
 
 
 def lacks_column(name: str, missing: int, column: str) -> SwflowError:
-    """Return the error that something is not known of some jobs."""
-    return SwflowError(f"clean: {name}: {missing} jobs have no {column.replace('_', ' ')}; it must be known")
+    """Return the error for jobs with an unknown value in a required column."""
+    return SwflowError(f"clean: {name}: {missing} jobs have no {column.replace('_', ' ')}; expected one for each job")
 
 
-#: The share of its time in which a recorded schedule may use more than the machine has without a warning.
+#: The largest share of the schedule's time in which its use may exceed the machine without a warning.
 TOLERATED = 0.001
 
-#: Where the size of a machine comes from if nobody states it.
-GUESSED = ("widest job", "recorded peak")
+#: The sources of a guessed machine size, and the label of each guess.
+GUESSED = {"widest job": "guessed: widest job", "recorded peak": "guessed: peak use"}
 
-#: Fields that are times or processors, and how large they may be, whatever the sign.
+#: Columns with times or processors, and the largest absolute value of each.
 _LIMITS: dict[str, float] = {
     "submit_time": LONGEST_TIME,
     "wait_time": LONGEST_TIME,
@@ -185,9 +229,9 @@ _LIMITS: dict[str, float] = {
 
 
 def within_limits() -> pl.Expr:
-    """Say of a line whether its times and processors can be some."""
+    """Return the condition that all times and processors of a line are within the limits."""
     return pl.all_horizontal(
-        # not a number is neither above nor below
+        # NaN compares false with both bounds
         pl.col(column).is_null() | ((pl.col(column) >= -limit) & (pl.col(column) <= limit) & ~_is_nan(column))
         for column, limit in _LIMITS.items()
     )
@@ -198,7 +242,7 @@ def _is_nan(column: str) -> pl.Expr:
 
 
 def _require_limits(fields: pl.DataFrame, name: str) -> None:
-    """Raise an error that names the first job with a time or a number of processors that cannot be one."""
+    """Raise an error that names the first job with a time or a number of processors beyond the limits."""
     wrong = fields.filter(~within_limits())
     if wrong.is_empty():
         return
@@ -206,7 +250,7 @@ def _require_limits(fields: pl.DataFrame, name: str) -> None:
 
 
 def beyond_limits(name: str, row: Mapping[str, Any], count: int) -> SwflowError:
-    """Return the error that a job has a time or a number of processors that cannot be one."""
+    """Return the error for a job with a time or a number of processors beyond the limits."""
     column = next(
         column for column, limit in _LIMITS.items() if row[column] is not None and not abs(row[column]) <= limit
     )
@@ -224,8 +268,9 @@ def removals(
     without_status: Iterable[int],
     flurries: Iterable[str],
     period: tuple[float | None, float | None],
+    keep_cancelled: bool = False,
 ) -> Iterable[tuple[str, pl.Expr]]:
-    """Give every reason for removal with its expression, in order; raise an error about a rule that is none."""
+    """Return each reason for removal with its expression, in order; raise an error for an unknown rule."""
     unknown = [rule for rule in drop if rule not in RULES]
     if unknown:
         raise SwflowError(f"clean: unknown rule {unknown[0]!r} in drop; known are {', '.join(RULES)}")
@@ -238,12 +283,13 @@ def removals(
         yield text, condition(text, JOB_COLUMNS, "clean: flurries")
     for status in without_status:
         yield f"status-{status}", pl.col("status") == status
+    ran = pl.col("cancelled_after").is_null() if keep_cancelled else pl.lit(True)
     rules = {
         "unknown-submit-time": pl.col("submit_time").is_null(),
         "no-processors": pl.col("processors").is_null(),
         "wider-than-machine": pl.col("processors") > machine.processors,
         "unknown-run-time": pl.col("run_time").is_null() | (pl.col("run_time") < 0),
-        "zero-run-time": pl.col("run_time") == 0,
+        "zero-run-time": (pl.col("run_time") == 0) & ran,
     }
     for rule in RULES:
         if rule in drop:
@@ -262,8 +308,10 @@ def clean_log(
     drop: Sequence[str] = tuple(RULES),
     without_status: Iterable[int] = (),
     flurries: Iterable[str] = (),
+    keep_cancelled: bool = False,
+    dependencies: bool = False,
 ) -> Workload:
-    """
+    r"""
     Read a log and clean it.
 
     Parameters
@@ -271,30 +319,39 @@ def clean_log(
     path : path-like
         A file in the Standard Workload Format, plain or gzipped, or a log that was imported to Parquet.
     name : str, optional
-        The log's name; by default the file's.
+        The log's name (default: the name of the file).
     processors, nodes : int, optional
-        The machine; by default MaxProcs and MaxNodes of the header and, where there are none, as many
-        processors as the recorded schedule used at its peak, or the widest job has. That is a guess, and a warning.
+        The machine. The default is MaxProcs and MaxNodes of the header. If the header has neither, the size is guessed
+        with a warning, from the peak of the recorded schedule or the widest job.
     since, until : datetime.date or datetime.datetime, optional
-        Only jobs submitted on or after the first and before the second, by the clock of the log's site.
+        Keep only jobs submitted on or after the first and before the second, in the local time of the log's site.
     lenient : bool
-        Count and skip malformed lines instead of refusing the log.
-    drop, without_status, flurries
+        Skip and count malformed lines instead of raising an error.
+    drop, without_status, flurries, keep_cancelled, dependencies
         As in `clean`.
 
     Returns
     -------
     Workload
-        Its history's entry also counts ``malformed`` lines among the removed, and has ``machine_from``,
-        ``recorded_peak`` and, if something is doubtful, ``warnings``.
+        Its history entry also counts ``malformed`` lines among the removed, and has ``machine_from``,
+        ``recorded_peak`` and, for doubtful values, ``warnings``.
 
     Raises
     ------
     SwflowError
-        As `swflow.swf.read_swf` and `clean` do.
+        As raised by `swflow.log.swf.read_swf` and `clean`.
+
+    Examples
+    --------
+    >>> import swflow
+    >>> from pathlib import Path
+    >>> path = Path("/tmp/example-clean.swf")
+    >>> _ = path.write_text("; MaxProcs: 8\n1 0 -1 60 4 -1 -1 4 90 -1 1 3 -1 -1 -1 -1 -1 -1\n")
+    >>> swflow.clean(path, processors=16).machine.processors
+    16
     """
-    from swflow.log_table import read_log
-    from swflow.swf import seconds_since_start
+    from swflow.log.imported import read_log
+    from swflow.log.swf import seconds_since_start
 
     log, imported = read_log(path, lenient=lenient)
     name = name or log_name(path)
@@ -316,6 +373,8 @@ def clean_log(
             seconds_since_start(log.header, until) if until else None,
         ),
         header=log.header,
+        keep_cancelled=keep_cancelled,
+        dependencies=dependencies,
     )
     entry = workload.history[0] | {"machine_from": source, "read": log.fields.height + len(log.skipped)}
     if skipped:
@@ -324,9 +383,11 @@ def clean_log(
 
 
 def with_recorded_use(entry: dict[str, Any], jobs: pl.DataFrame, machine: Machine) -> dict[str, Any]:
-    """Add to an entry of the history what the recorded schedule used, and what is doubtful about the machine."""
+    """Add the processor use of the recorded schedule and warnings about the machine to a history entry."""
     peak, beyond = recorded_use(jobs, machine.processors)
     entry["recorded_peak"] = peak
+    if entry["machine_from"] in GUESSED:
+        entry["guessed_processors"] = machine.processors
     replayable = jobs["wait_time"].null_count() < jobs.height
     warnings = _warnings(machine, entry["machine_from"], peak, beyond if replayable else 0.0)
     if warnings:
@@ -336,23 +397,24 @@ def with_recorded_use(entry: dict[str, Any], jobs: pl.DataFrame, machine: Machin
 
 def recorded_use(jobs: pl.DataFrame, machine: int) -> tuple[int, float]:
     """
-    Return how many processors the recorded schedule used at its peak, and for how long more than a machine has.
+    Return the peak processor use of the recorded schedule, and the share of time in which it exceeds the machine.
 
     Parameters
     ----------
     jobs : polars.DataFrame
-        With ``submit_time``, ``wait_time``, ``run_time`` and, as `clean` makes it, ``processors``. Jobs of which one is
-        unknown do not count; in a log that knows no wait time at all the submit times are the starts.
+        Table with ``submit_time``, ``wait_time``, ``run_time`` and ``processors`` (see `clean`). Jobs with an unknown
+        value
+        do not count. In a log without any wait time, jobs start at their submit times.
     machine : int
         Processors of the machine.
 
     Returns
     -------
     peak : int
-        The most processors that were busy at once, 0 if no start is known. Who ends at an instant has left before
-        others start.
+        The largest number of processors that are busy at once, 0 if no start is known. Jobs that end at an instant
+        release their processors before other jobs start.
     beyond : float
-        The share of the time from the first start to the last end in which more than ``machine`` were busy.
+        Share of the time from the first start to the last end in which more than ``machine`` processors are busy.
 
     Examples
     --------
@@ -386,14 +448,14 @@ def recorded_use(jobs: pl.DataFrame, machine: int) -> tuple[int, float]:
 
 
 def _warnings(machine: Machine, source: str, peak: int, beyond: float) -> list[str]:
-    """Say what is doubtful about a machine."""
+    """Return warnings about the size of a machine."""
     warnings = []
     if source in GUESSED:
         warnings.append(
-            f"the header has no MaxProcs: {machine.processors:,} processors are a guess, by the {source}; "
-            "give the machine's: --machine-processors"
+            f"the machine's size is not stated: {machine.processors:,} processors ({GUESSED[source]}), which may be "
+            "too few; state it: --machine-processors"
         )
-    if beyond >= TOLERATED:  # clocks of nodes differ by seconds: nearly every log is beyond its machine for moments
+    if beyond >= TOLERATED:  # clocks of nodes differ by seconds, so nearly every log exceeds its machine for moments
         warnings.append(
             f"the recorded schedule has up to {peak:,} processors busy, more than the machine's "
             f"{machine.processors:,} in {beyond:.2%} of its time; its utilization and load cannot be trusted there"
@@ -404,17 +466,17 @@ def _warnings(machine: Machine, source: str, peak: int, beyond: float) -> list[s
 def open_workload(
     path: str | os.PathLike[str], processors: int | None = None, columns: Iterable[str] | None = None
 ) -> Workload:
-    """
-    Open a workload that swflow wrote, or a log, which is cleaned by the default rules.
+    r"""
+    Open a workload that swflow wrote, or clean a log by the default rules.
 
     Parameters
     ----------
     path : path-like
-        ``.parquet`` (a workload, or an imported log), ``.swf`` or ``.swf.gz``.
+        A ``.parquet`` file (workload or imported log), ``.swf`` or ``.swf.gz``.
     processors : int, optional
-        The machine's processors, instead of the workload's own.
+        Processors of the machine (default: as stored in the workload).
     columns : iterable of str, optional
-        Of a workload: the columns to read, besides those that every workload has; by default all.
+        Columns of a workload to read in addition to those that every workload has (default: all).
 
     Returns
     -------
@@ -424,28 +486,37 @@ def open_workload(
     ------
     SwflowError
         If the file cannot be read.
+
+    Examples
+    --------
+    >>> import swflow
+    >>> from pathlib import Path
+    >>> path = Path("/tmp/example-open.swf")
+    >>> _ = path.write_text("; MaxProcs: 8\n1 0 -1 60 4 -1 -1 4 90 -1 1 3 -1 -1 -1 -1 -1 -1\n")
+    >>> swflow.open_workload(path).jobs["run_time"].to_list()
+    [60.0]
     """
-    from swflow.log_table import is_log_table
+    from swflow.log.imported import is_log_table
 
     if Path(path).suffix == ".parquet" and not is_log_table(path):
         workload = read_workload(path, columns)
         return (
             workload if processors is None else replace(workload, machine=workload.machine.with_processors(processors))
         )
-    # A job wider than the machine that was asked for is an error to be told, not a job to be dropped.
+    # A job wider than the requested machine is reported as an error, not dropped.
     rules = [rule for rule in RULES if processors is None or rule != "wider-than-machine"]
     return clean_log(path, processors=processors, drop=rules)
 
 
 def log_name(path: str | os.PathLike[str]) -> str:
-    """Return the name of a log's file without its folder and endings: ``kth`` for ``logs/kth.swf.gz``."""
+    """Return the name of a log's file without folder and suffixes: ``kth`` for ``logs/kth.swf.gz``."""
     return Path(path).name.removesuffix(".gz").removesuffix(".swf").removesuffix(".parquet")
 
 
 def machine_of(
     fields: pl.DataFrame, header: Mapping[str, list[str]], processors: int | None, nodes: int | None
 ) -> tuple[Machine, str]:
-    """Return the machine of a log, and where its size comes from: given, the header, or one of `GUESSED`."""
+    """Return the machine of a log and the source of its size: given, the header, or one of `GUESSED`."""
     stated = stated_machine(header, processors, nodes)
     if stated:
         return stated
@@ -454,7 +525,7 @@ def machine_of(
 
 
 def guessed_machine(jobs: pl.DataFrame, widest: int, nodes: int | None) -> tuple[Machine, str]:
-    """Return a machine that is as large as the widest job, or as what was used at once."""
+    """Return a machine with the processors of the widest job, or of the peak use if that is larger."""
     peak, _ = recorded_use(jobs, widest)
     return Machine.of(max(widest, peak), nodes), "recorded peak" if peak > widest else "widest job"
 
@@ -462,13 +533,35 @@ def guessed_machine(jobs: pl.DataFrame, widest: int, nodes: int | None) -> tuple
 def stated_machine(
     header: Mapping[str, list[str]], processors: int | None, nodes: int | None
 ) -> tuple[Machine, str] | None:
-    """Return what `machine_of` does, or None if neither the user nor the header states the machine."""
-    from swflow.swf import header_number
+    """Return the result of `machine_of`, or None if neither the user nor the header states the machine."""
+    from swflow.log.swf import GUESSED_MACHINE, header_number
 
     if processors is not None:
         return Machine.of(processors, nodes), "given"
     for key in ("MaxProcs", "MaxNodes"):
         stated = header_number(header, key)
         if stated is not None and stated > 0:
-            return Machine.of(stated, nodes or header_number(header, "MaxNodes")), f"header ({key})"
+            source = "recorded peak" if GUESSED_MACHINE in header.get("Note", ()) else f"header ({key})"
+            return Machine.of(stated, nodes or header_number(header, "MaxNodes")), source
     return None
+
+
+def is_as_recorded(workload: Workload) -> bool:
+    """Return whether jobs and machine are those of the log, so that its schedule can be compared with the machine."""
+    return all(entry.get("stage") in {"import", "clean", "select"} for entry in workload.history)
+
+
+def guess_of(workload: Workload) -> str | None:
+    """
+    Return the label of a guessed machine size, or None if the size is known.
+
+    Examples
+    --------
+    >>> entry = {"stage": "clean", "machine_from": "recorded peak", "guessed_processors": 8}
+    >>> guess_of(Workload(pl.DataFrame(), Machine.of(8), "log", history=(entry,)))
+    'guessed: peak use'
+    """
+    guesses = (entry for entry in reversed(workload.history) if entry.get("machine_from") in GUESSED)
+    found: dict[str, Any] = next(guesses, {})
+    is_same = found.get("guessed_processors") == workload.machine.processors
+    return GUESSED[found["machine_from"]] if is_same else None

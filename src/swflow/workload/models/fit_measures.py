@@ -1,10 +1,10 @@
-"""How well a synthetic workload fits its log: the measures of the papers, job by job quantities only."""
+"""Measure how well a synthetic workload fits its log, with the measures of the papers."""
 
 import numpy as np
 
-from swflow.workloads.repetition import repetition_distance
+from swflow.workload.models.repetition import repetition_distance
 
-#: What `fit_measures` returns, and what each means.
+#: The results of `fit_measures`, with descriptions.
 MEASURES: dict[str, str] = {
     "jobs": "the number of jobs",
     "squashed_area": "the sum of processors times run time, in processor-seconds",
@@ -22,20 +22,20 @@ def fit_measures(
     run_times: np.ndarray, processors: np.ndarray, source_run_times: np.ndarray, source_processors: np.ndarray
 ) -> dict[str, tuple[float | None, float | None]]:
     """
-    Compare a synthetic workload with the one that its model was fitted to.
+    Compare a synthetic workload with the source of its model.
 
     Parameters
     ----------
     run_times, processors : numpy.ndarray, shape (jobs,)
-        The synthetic workload's, in the order of arrivals; seconds.
+        Run times (seconds) and processors of the synthetic workload, in the order of arrivals.
     source_run_times, source_processors : numpy.ndarray, shape (source jobs,)
-        The source's.
+        Run times and processors of the source.
 
     Returns
     -------
     dict of str to (float or None, float or None)
-        Each of `MEASURES` to its value and to the source's own. Where the measure is a difference the source's is 0.
-        None where it is not defined, such as the correlation with a constant.
+        Each of `MEASURES` with the value of the synthetic workload and that of the source. For a measure that is a
+        difference, the source's value is 0. Undefined values, such as the correlation with a constant, are None.
 
     References
     ----------
@@ -66,7 +66,7 @@ def fit_measures(
 
 def correlation(first: np.ndarray, second: np.ndarray) -> float | None:
     """
-    Return Pearson's correlation of two columns, or None if one does not vary.
+    Return Pearson's correlation of two columns, or None if one is constant.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def correlation(first: np.ndarray, second: np.ndarray) -> float | None:
 
 def autocorrelation(series: np.ndarray, lag: int) -> float | None:
     """
-    Return the correlation of a series with itself, some places later; None if it is too short or does not vary.
+    Return the autocorrelation of a series at a lag; None if the series is too short or constant.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Repetitions: runs of equal neighbours in a series, their lengths, histograms and the distance of two series."""
+"""Repetitions (runs of equal neighbours in a series): lengths, histograms, and the distance of two series."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ def repetition_starts(series: np.ndarray) -> np.ndarray:
     Returns
     -------
     numpy.ndarray of int, shape (repetitions,)
-        Positions, from 0 on.
+        Positions, from 0.
     """
     series = np.asarray(series)
     if not len(series):
@@ -25,7 +25,7 @@ def repetition_starts(series: np.ndarray) -> np.ndarray:
 
 def repetition_lengths(series: np.ndarray) -> np.ndarray:
     """
-    Count the lengths of the repetitions of a series.
+    Return the lengths of the repetitions of a series.
 
     Parameters
     ----------
@@ -65,19 +65,19 @@ def repetition_histogram(series: np.ndarray) -> dict[int, int]:
 
 def repetition_distance(first: np.ndarray, second: np.ndarray) -> float:
     """
-    Return how far apart the repetitions of two series are.
+    Return the distance between the repetitions of two series.
 
     Parameters
     ----------
     first, second : numpy.ndarray, shape (jobs,)
-        The run times of two workloads, in the order of their arrivals. They need not have equally many jobs.
+        The run times of two workloads, in the order of arrivals. The numbers of jobs may differ.
 
     Returns
     -------
     float
-        The earth mover's distance between the distributions of log2(length), where each *job* counts with the
-        length of the repetition that it is in. 0.1 means, for example, that a tenth of the jobs would have to be
-        in repetitions twice as long, or a twentieth in some four times as long.
+        The earth mover's distance between the distributions of log2(length). Each *job* counts with the length of its
+        repetition. A distance of 0.1 means, for example, that 10 % of the jobs would have to be in repetitions twice
+        as long, or 5 % in repetitions four times as long.
 
     Examples
     --------

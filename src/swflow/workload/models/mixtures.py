@@ -1,4 +1,4 @@
-"""Mixtures of Gaussians of run times in log space: model-based clustering."""
+"""Fit mixtures of Gaussians to run times in log space: model-based clustering."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,41 +9,41 @@ import numpy as np
 
 from swflow.errors import SwflowError
 
-#: The most components that are tried, unless a caller says otherwise.
+#: Default of the largest number of components to try.
 COMPONENTS = 20
 
-#: Longer series are represented by so many of their order statistics, evenly spaced: for the expectation-maximization
-#: algorithm, and for the agglomerative clustering that it starts from.
+#: Number of evenly spaced order statistics that represent a longer series: for the expectation-maximization
+#: algorithm, and for the agglomerative clustering that initializes it.
 FITTED, AGGLOMERATED = 10_000, 2_000
 
-#: The variance that is added to that of every component. Its square root is the
-#: narrowest component there can be: 5 % of a run time.
+#: Variance added to the variance of every component. Its square root is the width of the narrowest possible component,
+#: 5 % of a run time.
 _LEAST_VARIANCE = 2.5e-3
 
-#: A component must be the most probable one of at least so many jobs, as a share of its weight, to be a class of jobs.
+#: Smallest ratio of the jobs labelled with a component to its weight; below it, the component is not a class of jobs.
 _LEAST_LABELLED = 0.5
 
-#: The algorithm ends when the mean log-likelihood changes by less, or after so many iterations: the best so far is then
-#: compared with the others all the same.
+#: Convergence limit of the mean log-likelihood, and the largest number of iterations. After the last iteration, the
+#: result so far takes part in the comparison.
 _TOLERANCE, _MOST_ITERATIONS = 1e-5, 500
 
-#: Run times are whole seconds, and one of t stands for [t - 0.5, t + 0.5); none is taken for shorter than this.
+#: Run times are whole seconds: t represents [t - 0.5, t + 0.5). Smaller values are raised to this one.
 _SHORTEST = 0.25
 
 
 @dataclass(frozen=True)
 class Mixture:
     """
-    A mixture of Gaussians of ln(run time in seconds), its components in the order of their means.
+    A mixture of Gaussians of ln(run time in seconds); components are sorted by mean.
 
     Parameters
     ----------
     weights, means, deviations : numpy.ndarray, shape (components,)
-        Probabilities, which add up to 1; means and standard deviations of the logarithm.
+        Probabilities, which sum to 1; means and standard deviations of the logarithm.
     shortest, longest : float
-        The run times, in seconds, between which values are drawn: the range of those that were fitted.
+        Range of the fitted run times, in seconds; draws stay within it.
     bic : dict of int to float
-        The Bayesian information criterion of every number of components that was tried; the smallest won.
+        Bayesian information criterion of every number of components that was tried; the smallest is selected.
     """
 
     weights: np.ndarray
@@ -55,12 +55,12 @@ class Mixture:
 
     @property
     def components(self) -> int:
-        """How many Gaussians there are."""
+        """Return the number of Gaussians."""
         return len(self.weights)
 
     def classify(self, run_times: np.ndarray) -> np.ndarray:
         """
-        Label run times by the component that they most probably come from.
+        Label run times by their most probable component.
 
         Parameters
         ----------
@@ -85,15 +85,15 @@ class Mixture:
         Parameters
         ----------
         labels : numpy.ndarray of int, shape (jobs,)
-            Components, from 1 on.
+            Components, numbered from 1.
         rng : numpy.random.Generator
-            Where all chance comes from.
+            Random generator.
 
         Returns
         -------
         numpy.ndarray of float, shape (jobs,)
-            Whole seconds, between the shortest and the longest run time that were fitted: what falls outside is
-            drawn again.
+            Whole seconds, between the shortest and the longest fitted run time; draws outside of this range are
+            repeated.
         """
         run_times = np.full(len(labels), np.nan)
         todo = np.arange(len(labels))
@@ -104,7 +104,7 @@ class Mixture:
         return run_times
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the mixture as plain data."""
+        """Return the mixture as JSON-compatible data."""
         return {
             "weights": self.weights.tolist(),
             "means": self.means.tolist(),
@@ -116,7 +116,7 @@ class Mixture:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "Mixture":
-        """Make a mixture of what `to_dict` returned."""
+        """Create a mixture from the result of `to_dict`."""
         return cls(
             weights=np.array(content["weights"], dtype=float),
             means=np.array(content["means"], dtype=float),
@@ -129,19 +129,19 @@ class Mixture:
 
 def fit_mixture(run_times: np.ndarray, *, components: int = COMPONENTS) -> Mixture:
     """
-    Fit a mixture of Gaussians to the logarithms of run times; how many is chosen by BIC.
+    Fit a mixture of Gaussians to the logarithms of run times; select the number of components by BIC.
 
     Parameters
     ----------
     run_times : numpy.ndarray, shape (jobs,)
         Seconds, not negative.
     components : int
-        The largest number of components that is tried, from 1 on.
+        Largest number of components to try, at least 1.
 
     Returns
     -------
     Mixture
-        The same run times give the same mixture, in whatever order they come.
+        The same run times give the same mixture, in any order.
 
     Raises
     ------
@@ -151,23 +151,23 @@ def fit_mixture(run_times: np.ndarray, *, components: int = COMPONENTS) -> Mixtu
     Notes
     -----
     The method is model-based clustering (C. Fraley, A. E. Raftery, "Model-based clustering, discriminant analysis,
-    and density estimation", J. Am. Stat. Assoc. 97, 2002), as T. N. Minh and L. Wolters use it (JSSPP 2009,
-    section 3.2): for each number of components an agglomerative clustering gives the start of the
-    expectation-maximization algorithm, and the Bayesian information criterion chooses among the results.
+    and density estimation", J. Am. Stat. Assoc. 97, 2002), as used by T. N. Minh and L. Wolters (JSSPP 2009, section
+    3.2). For each number of components, an agglomerative clustering initializes the expectation-maximization
+    algorithm. The Bayesian information criterion selects one of the results.
 
-    It differs from the MCLUST software of its authors in this:
+    Differences from the MCLUST software of its authors:
 
-    - Ward's criterion agglomerates, which is the classification likelihood of clusters of *equal* variance; MCLUST
-      agglomerates by that of unequal variances if it is to fit such.
-    - Only mixtures of unequal variances are tried, not those of one common variance.
-    - MCLUST gives up a number of components if the variance of one vanishes, which many equal run times make happen.
-      Here a run time of t whole seconds is spread over [t - 0.5, t + 0.5), and every variance is enlarged by that of
-      a deviation of 5 %. Popular run times may so get a narrow component of their own.
-    - A mixture is passed over if a component is the most probable one of fewer than half as many jobs as its weight
-      says: labels and weights are used side by side when workloads are generated.
+    - The agglomeration uses Ward's criterion, which is the classification likelihood of clusters of *equal* variance.
+      MCLUST uses the likelihood of unequal variances for such mixtures.
+    - Only mixtures of unequal variances are tried.
+    - MCLUST rejects a number of components if a variance vanishes, which happens with many equal run times.
+      Here, a run time of t whole seconds is spread over [t - 0.5, t + 0.5), and the variance of a
+      deviation of 5 % is added to every variance. Popular run times can therefore have a narrow component.
+    - A mixture is rejected if a component is the most probable one of fewer than half as many jobs as its weight
+      implies, because the generation of workloads uses both labels and weights.
     - Up to 20 components are tried; MCLUST's default is 9.
-    - Of long series 10,000 evenly spaced order statistics stand for all jobs, and 2,000 are agglomerated (in MCLUST
-      a random sample may start it). The criterion is that of all jobs: the mean log-likelihood times their number.
+    - A long series is represented by 10,000 evenly spaced order statistics, of which 2,000 are agglomerated (MCLUST can
+      start from a random sample). The criterion applies to all jobs: the mean log-likelihood times their number.
 
     Examples
     --------
@@ -186,45 +186,45 @@ def fit_mixture(run_times: np.ndarray, *, components: int = COMPONENTS) -> Mixtu
         raise SwflowError("mixture: needs two run times or more, all known and none negative")
     logs = _order_statistics(np.log(_spread(run_times)), FITTED)
     best, bic = None, dict[int, float]()
-    with threadpool_limits(limits=1):  # sums in another order would give other last digits
+    with threadpool_limits(limits=1):  # a different order of summation would change the last digits
         for count, groups in zip(_counts(logs, components), _agglomerations(logs, components), strict=True):
             fitted, mean_likelihood = _expectation_maximization(logs, groups, count)
-            parameters = 3 * count - 1  # weights, which add up to 1, means and variances
+            parameters = 3 * count - 1  # weights, which sum to 1, means and variances
             bic[count] = parameters * math.log(len(run_times)) - 2 * len(run_times) * mean_likelihood
             candidate = _mixture(fitted, run_times, bic)
             if best is None or (bic[count] < bic[best.components] and _is_clustering(candidate, run_times)):
                 best = candidate
-    assert best is not None  # one component is always tried
+    assert best is not None  # the loop always tries one component
     return best
 
 
 def _spread(run_times: np.ndarray) -> np.ndarray:
-    """Spread equal whole seconds, which must be sorted, evenly over the second around them."""
+    """Spread equal whole seconds evenly over the second around them; the input must be sorted."""
     _, first, counts = np.unique(run_times, return_index=True, return_counts=True)
     place = np.arange(len(run_times)) - np.repeat(first, counts)
     return np.maximum(run_times - 0.5 + (place + 0.5) / np.repeat(counts, counts), _SHORTEST)
 
 
 def _order_statistics(values: np.ndarray, most: int) -> np.ndarray:
-    """Return sorted values, or as many evenly spaced ones of them as wanted."""
+    """Return sorted values, or evenly spaced ones of them if there are too many."""
     if len(values) <= most:
         return values
     return values[((np.arange(most) + 0.5) * len(values) / most).astype(np.int64)]
 
 
 def _counts(logs: np.ndarray, components: int) -> Sequence[int]:
-    """Return the numbers of components to try: each component needs two different values."""
+    """Return the numbers of components to try; each component needs two different values."""
     return range(1, max(1, min(components, len(np.unique(_order_statistics(logs, AGGLOMERATED))) // 2)) + 1)
 
 
 def _agglomerations(logs: np.ndarray, components: int) -> Sequence[np.ndarray]:
-    """Cluster sorted values into each number of groups to try; shape (values,) each, groups from 0 on."""
+    """Cluster sorted values into each number of groups to try; shape (values,) each, groups numbered from 0."""
     from scipy.cluster.hierarchy import cut_tree, linkage
 
     sample = _order_statistics(logs, AGGLOMERATED)
     counts = _counts(logs, components)
     labels = cut_tree(linkage(sample[:, None], "ward"), counts)  # one tree, cut at every height
-    # a value belongs to the group of the nearest value that was clustered
+    # assign each value to the group of the nearest clustered value
     nearest = np.searchsorted((sample[1:] + sample[:-1]) / 2, logs)
     return [labels[nearest, column] for column in range(len(counts))]
 
@@ -232,7 +232,7 @@ def _agglomerations(logs: np.ndarray, components: int) -> Sequence[np.ndarray]:
 def _mixture(
     fitted: tuple[np.ndarray, np.ndarray, np.ndarray], run_times: np.ndarray, bic: Mapping[int, float]
 ) -> Mixture:
-    """Return what was fitted (weights, means, variances), the components in the order of their means."""
+    """Return the fitted mixture (weights, means, variances) with components sorted by mean."""
     weights, means, variances = fitted
     order = np.argsort(means, kind="stable")
     return Mixture(
@@ -246,7 +246,7 @@ def _mixture(
 
 
 def _is_clustering(mixture: Mixture, run_times: np.ndarray) -> bool:
-    """Say whether every component labels at least `_LEAST_LABELLED` of the jobs that its weight promises."""
+    """Return whether every component labels at least the share `_LEAST_LABELLED` of the jobs implied by its weight."""
     labelled = np.bincount(mixture.classify(run_times), minlength=mixture.components + 1)[1:] / len(run_times)
     return bool((labelled >= _LEAST_LABELLED * mixture.weights).all())
 
@@ -254,7 +254,7 @@ def _is_clustering(mixture: Mixture, run_times: np.ndarray) -> bool:
 def _expectation_maximization(
     logs: np.ndarray, groups: np.ndarray, count: int
 ) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], float]:
-    """Fit a mixture that starts from groups of the values; return it, and the mean log-likelihood of the values."""
+    """Fit a mixture that starts from groups of the values; return it with the mean log-likelihood."""
     members = np.bincount(groups, minlength=count).astype(float)
     weights, means = members / len(logs), np.bincount(groups, logs, count) / members
     variances = np.bincount(groups, (logs - means[groups]) ** 2, count) / members + _LEAST_VARIANCE
@@ -273,12 +273,12 @@ def _expectation_maximization(
 
 
 def _expect(logs: np.ndarray, weights: np.ndarray, means: np.ndarray, variances: np.ndarray, room: np.ndarray) -> float:
-    """Write every component's share in every value to ``room``; return the mean log-likelihood of the values."""
+    """Write the responsibility of every component for every value to ``room``; return the mean log-likelihood."""
     np.subtract(logs, means[:, None], out=room)
     np.square(room, out=room)
     room *= (-0.5 / variances)[:, None]
     room += (np.log(weights) - 0.5 * np.log(2 * math.pi * variances))[:, None]
-    highest = room.max(axis=0)  # so that the largest of the exponentials is 1
+    highest = room.max(axis=0)  # so that the largest exponential is 1
     room -= highest
     np.exp(room, out=room)
     total = room.sum(axis=0)

@@ -1,0 +1,1 @@
+"""Workloads: cleaning, steps, models and replicates."""

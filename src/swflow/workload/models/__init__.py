@@ -1,0 +1,1 @@
+"""Workload models, one module per published model."""

@@ -1,0 +1,1 @@
+"""Steps that transform a workload, one module per kind."""
