@@ -1,4 +1,4 @@
-"""Policies written in Python, to use and to learn from: ``policy: "swflow.policies:Easy"``."""
+"""Example policies written in Python, for use and as templates: ``policy: "swflow.policies:Easy"``."""
 
 from swflow.policies.backfilling import Easy, Fcfs, Slack
 from swflow.policies.fair_share import FairShare

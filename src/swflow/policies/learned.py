@@ -1,4 +1,4 @@
-"""A small learned policy: EASY that backfills the jobs first that it takes for short."""
+"""A small learned policy: EASY that backfills jobs with short predicted run times first."""
 
 import math
 from collections import defaultdict
@@ -7,24 +7,24 @@ from collections.abc import Iterable
 import numpy as np
 
 from swflow.policies.backfilling import Easy
-from swflow.scheduling.policy import Job
+from swflow.scheduling.plugins.protocol import Job
 
 
 class LearnedRunTimes(Easy):
     """
-    Learn run times while jobs end, and backfill in the order of the predictions; reservations keep to the estimates.
+    Learn run times from ended jobs, and backfill in the order of predicted run times; reservations use the estimates.
 
-    A ridge regression of the logarithm of the run time on those of the estimate, the processors, the user's last two
-    run times and the user's mean so far, fitted again and again on what ended. The order is that of É. Gaussier,
-    D. Glesser, V. Reis, D. Trystram, "Improving backfilling by using machine learning to predict running times", SC
-    2015, with a simpler model.
+    A ridge regression of the logarithm of the run time on the logarithms of the estimate, the processors, the user's
+    last two run times and the user's mean run time. It is fitted repeatedly to ended jobs. The order is that of É.
+    Gaussier, D. Glesser, V. Reis, D. Trystram, "Improving backfilling by using machine learning to predict running
+    times", SC 2015, with a simpler model.
 
     Parameters
     ----------
     every : int
-        Jobs between two fits.
+        Number of ended jobs between two fits.
     remember : int
-        How many of the last jobs a fit is made on.
+        Number of most recent jobs in a fit.
     """
 
     def __init__(self, every: int = 500, remember: int = 5000) -> None:
@@ -36,7 +36,7 @@ class LearnedRunTimes(Easy):
         self.weights: np.ndarray | None = None
 
     def on_submit(self, now: float, job: Job) -> None:
-        """Note what is known of a job now, and predict."""
+        """Store the features of a job at its submission, and predict its run time."""
         runs = self.last[job.user_id] or [math.log1p(job.estimate)]
         known = [math.log1p(job.estimate), math.log2(job.processors), runs[-1], runs[-2:][0], sum(runs) / len(runs)]
         self.seen[job.number] = known
@@ -46,7 +46,7 @@ class LearnedRunTimes(Easy):
             self.predicted[job.number] = math.expm1(min(float(self.weights @ [1.0, *known]), known[0]))
 
     def on_end(self, now: float, job: Job) -> None:
-        """Learn from a job that ended."""
+        """Add an ended job to the training data, and refit if due."""
         spent = math.log1p(now - job.start_time)
         self.last[job.user_id] = [*self.last[job.user_id][-19:], spent]
         self.ended.append((self.seen.pop(job.number), spent))
@@ -55,20 +55,20 @@ class LearnedRunTimes(Easy):
             self.weights = ridge(np.array([known for known, _ in recent]), np.array([spent for _, spent in recent]))
 
     def backfill_order(self, jobs: Iterable[Job]) -> Iterable[Job]:
-        """Try the shortest by prediction first."""
+        """Return the jobs sorted by predicted run time."""
         return sorted(jobs, key=lambda job: (self.predicted[job.number], job.number))
 
 
 def ridge(known: np.ndarray, values: np.ndarray, penalty: float = 1.0) -> np.ndarray:
     """
-    Return the weights of a ridge regression, the constant first, which is not penalized.
+    Return the weights of a ridge regression, first the constant, which is not penalized.
 
     Parameters
     ----------
     known : float64 array of shape (jobs, features)
     values : float64 array of shape (jobs,)
     penalty : float
-        How much the squared weights cost.
+        Weight of the squared coefficients in the loss.
 
     Examples
     --------

@@ -1,7 +1,8 @@
-"""The one table of a scheduler's options: what each means, which values it takes, and what does not go together."""
+"""The table of a scheduler's options: their meaning, their values, and the combinations that are refused."""
 
 import contextlib
 import math
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -9,9 +10,9 @@ from numbers import Integral, Real
 from typing import Any
 
 from swflow.errors import SwflowError, suggest
-
-#: The pseudo-scheduler that replays the start times that the log recorded.
-LOG = "log"
+from swflow.jobs.machine import checked_resources
+from swflow.scheduling.orders.vocabulary import LOG, MULTIFACTOR, OF_ACCOUNTS, ORDERS
+from swflow.scheduling.plugins.load import is_own, load_own
 
 #: The largest time that is simulated, seconds: beyond some 2**53 a clock of floating-point numbers stands still.
 LATEST = 1e12
@@ -20,23 +21,27 @@ LATEST = 1e12
 @dataclass(frozen=True)
 class Option:
     """
-    What an option takes.
+    An option of a scheduler.
 
     Parameters
     ----------
     kind : str
-        ``choice``, ``order``, ``text``, ``flag``, ``integer``, ``number``, ``integers``, ``windows``, ``centres``,
-        ``own`` (an object of a module) or ``mapping``.
+        ``choice``, ``order``, ``text``, ``flag``, ``integer``, ``number``, ``integers``, ``windows``, ``clusters``,
+        ``plugin`` (an object of a module), ``mapping``, ``weights``, ``priority``, ``limits`` or ``resources``.
     meaning : str
-        A sentence, for the command's help and the schema.
+        A sentence for the command's help and the schema.
     choices : mapping
-        For a choice: each value and what it means.
+        For a choice: each value and its meaning.
     least, most : float
         For numbers: the bounds, both included.
     above : float, optional
         Instead of ``least``: a bound that is not included.
     optional : bool
         Whether null stands for a default.
+    needs_columns : bool
+        Whether a value other than the default may need columns that not every job table has.
+    default : object
+        The value of an option that is not given.
     """
 
     kind: str
@@ -46,65 +51,8 @@ class Option:
     most: float = math.inf
     above: float | None = None
     optional: bool = False
-
-
-_CARASTAN = (
-    'D. Carastan-Santos, R. Y. de Camargo, "Obtaining dynamic scheduling policies with simulation and machine '
-    'learning", SC 2017, Table 3'
-)
-_TANG = (
-    'W. Tang, Z. Lan, N. Desai, D. Buettner, "Fault-aware, utility-based job scheduling on Blue Gene/P systems", '
-    "CLUSTER 2009"
-)
-
-
-@dataclass(frozen=True)
-class NamedOrder:
-    """
-    An order that has a name.
-
-    Parameters
-    ----------
-    formula : str
-        Smallest value first, ties by (submit time, job id).
-    meaning : str
-        What it is for, or whose it is.
-    """
-
-    formula: str
-    meaning: str
-
-
-#: The orders that have names. A name is nothing but its formula: a line here, and the order is there.
-ORDERS: dict[str, NamedOrder] = {
-    "fcfs": NamedOrder("submit_time", "first come, first served"),
-    "lcfs": NamedOrder("-submit_time", "last come, first served"),
-    "sjf": NamedOrder("estimate", "shortest job first"),
-    "ljf": NamedOrder("-estimate", "longest job first"),
-    "smallest-first": NamedOrder("processors", "narrowest job first"),
-    "largest-first": NamedOrder("-processors", "widest job first"),
-    "saf": NamedOrder("estimate * processors", "smallest area first"),
-    "laf": NamedOrder("-estimate * processors", "largest area first"),
-    "wfp3": NamedOrder("-(wait / estimate) ** 3 * processors", f"{_TANG}: large jobs that wait long for their length"),
-    "unicef": NamedOrder(
-        "-wait / (log2(max(processors, 2)) * estimate)",
-        "the same paper: small and short jobs soon; one processor counts as two, as log2(1) is 0",
-    ),
-    "expansion-factor": NamedOrder("-(wait + estimate) / estimate", "largest expected slowdown first"),
-    "f1": NamedOrder("log10(estimate) * processors + 870 * log10(submit_time)", _CARASTAN),
-    "f2": NamedOrder("sqrt(estimate) * processors + 25600 * log10(submit_time)", "the same"),
-    "f3": NamedOrder("estimate * processors + 6860000 * log10(submit_time)", "the same"),
-    "f4": NamedOrder("estimate * sqrt(processors) + 530000 * log10(submit_time)", "the same"),
-    "fair-share": NamedOrder("user_usage / user_share", "who has used least of their share first"),
-    "slurm-multifactor": NamedOrder(
-        "-(1000 * min(1, wait / 604800) + 10000 * 2 ** (-user_usage / user_share) + 1000 * processors / "
-        "machine_processors)",
-        "Slurm's multifactor priority, with the weights of its manual's example; `priority` has them",
-    ),
-}
-
-#: The order whose formula is made of `priority`.
-MULTIFACTOR = "slurm-multifactor"
+    needs_columns: bool = False
+    default: Any = None
 
 
 #: The options of a scheduler.
@@ -113,70 +61,82 @@ OPTIONS: dict[str, Option] = {
         "order",
         "The order of the queue, smallest value first: "
         f"{', '.join(ORDERS)}, or a formula: '-(wait / estimate) ** 3 * processors'; log: as recorded.",
+        default="fcfs",
     ),
     "backfill": Option(
         "choice",
         "Whether and how later jobs may overtake.",
         {
-            "none": "the head of the queue is started as soon as it fits; nobody overtakes it",
-            "easy": "the head has a reservation, and a later job may start if it does not delay the head",
-            "lookahead": "the same with reservations for the first `lookahead` jobs that do not fit",
-            "selective": "another word for lookahead",
-            "conservative": "every job gets a reservation when it is submitted; they move forward when jobs end early",
-            "reservation-table": "as easy, but jobs wait in the plan, too, if their turn comes before the head's "
-            "(Alvio)",
+            "none": "the head of the queue starts as soon as it fits; no job overtakes it",
+            "easy": "the first jobs that do not fit have reservations (`reservations`); a later job may start if it "
+            "delays none of them",
+            "conservative": "every job gets a reservation when it is submitted; these move forward when jobs end early",
+            "reservation-table": "as easy, but jobs get reservations, too, if these start before the head's (Alvio)",
         },
+        default="none",
     ),
-    "lookahead": Option("integer", "How many jobs have a reservation under lookahead.", least=1),
+    "reservations": Option("integer", "How many jobs have a reservation with backfill easy.", least=1, default=1),
     "backfill_order": Option(
-        "order", "The order of backfilling, as of the queue; by default that of the queue.", optional=True
+        "order", "The order in which jobs are tried for backfilling; by default that of the queue.", optional=True
     ),
     "estimates": Option(
         "choice",
-        "What an estimate below the run time means.",
+        "What happens if the run time exceeds the estimate.",
         {
-            "raise": "an estimate below the run time is raised to it",
+            "raise": "the estimate is raised to the run time",
             "kill": "a job is killed when it reaches its estimate",
         },
+        default="raise",
     ),
     "prediction": Option(
         "choice",
-        "What the scheduler plans with.",
+        "The run times with which the scheduler plans.",
         {
-            "user": "the scheduler plans with the users' estimates",
-            "perfect": "it plans with the run times themselves",
-            "double": "it plans with twice the estimates (Mu'alem & Feitelson 2001)",
-            "system": "it plans with the mean of the user's last two run times (Tsafrir, Etsion & Feitelson 2007)",
+            "user": "the users' estimates",
+            "perfect": "the actual run times",
+            "double": "twice the estimates (Mu'alem & Feitelson 2001)",
+            "system": "the mean of the user's last two run times (Tsafrir, Etsion & Feitelson 2007)",
         },
+        default="user",
     ),
     "allocation": Option(
         "choice",
         "Which processors a job gets.",
         {
-            "count": "processors have no place",
-            "first-fit": "the free processors of the lowest numbers",
+            "count": "processors are only counted",
+            "first-fit": "the free processors with the lowest numbers",
             "longest-idle": "the free processors that were idle longest, then the lowest numbers (First Fit in Alvio)",
             "first-contiguous": "the first run of consecutive free processors that is long enough",
             "best-contiguous": "the shortest run of consecutive free processors that is long enough",
-            "next-fit": "the free processors of the next numbers after those that were taken last",
+            "next-fit": "the free processors with the next numbers after the last allocation",
             "least-shared": "process by process, the node whose shared resources it would overload least",
-            "threshold": "the same, but a job waits while it would push a node's penalty beyond `sharing_limit`",
+            "threshold": "the same, but a job waits while it would raise a node's penalty above `sharing_limit`",
         },
+        default="count",
     ),
-    "places": Option("flag", "Record the processors of each job; not with count."),
+    "places": Option("flag", "Record the processors of each job; not with count.", default=False),
     "runtime": Option(
         "choice",
         "How long jobs run.",
         {
             "trace": "jobs run as long as the log says",
-            "shared": "jobs that ask a node for more than it has hold each other up (Guim, Corbalan & Labarta 2007)",
+            "shared": "jobs that overload a node slow each other down (Guim, Corbalan & Labarta 2007)",
         },
+        needs_columns=True,
+        default="trace",
     ),
     "penalty": Option(
-        "text", "What an overload costs: linear, printed, forgets-shadows, or a formula of usage and capacity."
+        "text",
+        "The penalty of an overloaded node: linear, printed, forgets-shadows, or a formula of usage and capacity.",
+        needs_columns=True,
+        default="linear",
     ),
     "sharing_limit": Option(
-        "number", "With allocation threshold: the penalty of a node beyond which a job rather waits.", least=0
+        "number",
+        "With allocation threshold: the penalty of a node above which a job waits.",
+        least=0,
+        needs_columns=True,
+        default=0.0,
     ),
     "event_order": Option(
         "choice",
@@ -185,104 +145,143 @@ OPTIONS: dict[str, Option] = {
             "batch": "at one instant completions, then arrivals, then one scheduling pass",
             "per-event": "at one instant arrivals, then completions, with a scheduling pass after each",
         },
+        default="batch",
     ),
-    "unavailable": Option("windows", "Windows without some processors: those of the highest numbers are away."),
-    "centres": Option("centres", "Several machines instead of one, each with a queue of its own."),
+    "unavailable": Option(
+        "windows", "Windows in which the processors with the highest numbers are unavailable.", default=()
+    ),
+    "clusters": Option(
+        "clusters", "Several machines instead of one, each with its own queue.", needs_columns=True, default=()
+    ),
     "dispatch": Option(
         "choice",
-        "Which centre a job is sent to when it is submitted.",
+        "The cluster to which a job is sent when it is submitted.",
         {
-            "round-robin": "to one centre after the other",
-            "least-loaded": "to the centre with the fewest processors asked for, of those it has",
-            "earliest-start": "to the centre that would start the job first, by its own plan",
-            "partition": "to the centre of its partition",
+            "round-robin": "one cluster after the other",
+            "least-loaded": "the cluster with the least demand of running and queued jobs, relative to its size",
+            "earliest-start": "the cluster that would start the job first, by its own plan",
+            "partition": "the cluster of the job's partition",
         },
+        needs_columns=True,
+        default="round-robin",
     ),
     "half_life": Option(
         "number",
-        "Seconds after which what a user or group has used counts half in fair share; by default it counts for ever.",
+        "Seconds after which past usage counts half in fair share; by default usage does not decay.",
         above=0,
         optional=True,
+        needs_columns=True,
     ),
     "user_shares": Option(
         "weights",
-        "The shares that users are entitled to, by name or number, such as {alice: 3}; others have 1.",
+        "The shares of users, by name or number, such as {alice: 3}; others have 1.",
         above=0,
         most=1e9,
         optional=True,
+        needs_columns=True,
     ),
     "group_shares": Option(
         "weights",
-        "The shares that groups are entitled to, by name or number; others have 1.",
+        "The shares of groups, by name or number; others have 1.",
         above=0,
         most=1e9,
         optional=True,
+        needs_columns=True,
     ),
     "priority": Option(
         "priority",
         "The weights of order slurm-multifactor: age, max_age, fair_share, fair_share_of, dampening, size, "
         "favor_small, partition, partition_factors, qos, qos_factors.",
         optional=True,
+        needs_columns=True,
     ),
     "limits": Option(
         "limits",
-        "The most running jobs and processors of a user, group and partition, such as {user: {jobs: 10}, partition: "
-        "{debug: {processors: 64}}}; jobs beyond are passed over.",
+        "The maximum of running jobs and processors of a user, group and partition, such as {user: {jobs: 10}, "
+        "partition: {debug: {processors: 64}}}; jobs beyond it are skipped.",
         optional=True,
+        needs_columns=True,
     ),
-    "without_status": Option("integers", "Leave out jobs of these SWF statuses (0 failed, 1 completed, 5 cancelled)."),
+    "resources": Option(
+        "resources",
+        "The machine's units of each resource besides processors, such as {gpus: 512, memory: 4000000} (MB); a job "
+        "occupies as many as its column of that name states. Resources that are not given are those of the workload's "
+        "machine; null leaves one out.",
+        optional=True,
+        needs_columns=True,
+    ),
+    "without_status": Option(
+        "integers", "Leave out jobs of these SWF statuses (0 failed, 1 completed, 5 cancelled).", default=()
+    ),
     "shapes": Option(
         "choice",
-        "Who chooses the processors of moldable jobs, and when.",
+        "When the processors of moldable jobs are chosen.",
         {
-            "requested": "every job has the processors that it asked for",
-            "submit": "when a job is submitted it gets, for good, the shape that would complete first by the plan: the "
-            "planned ends of the running jobs, then the queue in its order, each job at its earliest place",
-            "start": "a job starts in the fastest of its shapes that can start; a reservation is for the shape that "
-            "would complete first",
+            "requested": "never: every job has the processors that it requested",
+            "submit": "at the submission: the shape that would complete first by the plan (the planned ends of the "
+            "running jobs, then the queue in its order, each job at its earliest start)",
+            "start": "at the start: the fastest shape that can start; a reservation is for the shape that would "
+            "complete first",
         },
+        needs_columns=True,
+        default="requested",
     ),
     "shape_choice": Option(
         "choice",
-        "Among which of a job's shapes.",
+        "The shapes that may be chosen.",
         {
-            "fastest": "among all shapes of a job",
-            "efficient": "among those that use their processors well enough, by `efficiency`",
+            "fastest": "all shapes of a job",
+            "efficient": "those that use their processors well enough, by `efficiency`",
         },
+        needs_columns=True,
+        default="fastest",
     ),
     "efficiency": Option(
-        "number", "With efficient: the least processor-seconds of a job's shapes over a shape's.", above=0, most=1
+        "number",
+        "With efficient: the minimum of the least processor-seconds of a job's shapes over a shape's.",
+        above=0,
+        most=1,
+        needs_columns=True,
+        default=0.5,
     ),
     "feedback": Option(
         "choice",
-        "Whether users wait for their jobs before they submit others.",
+        "Whether submissions depend on the ends of earlier jobs (user feedback).",
         {
-            "none": "jobs are submitted when the log says, whatever the scheduler does",
+            "none": "jobs are submitted at the recorded times",
             "sessions": "a job is submitted some time after the end of the job that its user waited for, as the log "
-            "says or as sessions show (Zakay & Feitelson 2012, 2014)",
-            "think-times": "the same, with sessions that last as long as the user is back within 20 minutes of the "
-            "last end",
+            "records or as inferred from sessions (Zakay & Feitelson 2012, 2014)",
+            "think-times": "the same, with sessions that end 20 min after the last end without a submission",
         },
+        needs_columns=True,
+        default="none",
     ),
     "policy": Option(
-        "own", "A class of one's own that decides which jobs start: module:Name, or file.py:Name.", optional=True
+        "plugin",
+        "A class that decides which jobs start: module:Name, or file.py:Name.",
+        optional=True,
+        needs_columns=True,
     ),
     "policy_options": Option(
         "mapping",
-        "What the policy's class is made with, such as {slack: 2}; on the command line as JSON.",
+        "The arguments of the policy's class, such as {slack: 2}; on the command line as JSON.",
         optional=True,
+        needs_columns=True,
     ),
 }
 
-#: The choices of each option that has some, and what they mean.
+#: The choices of each option that has some, with their meanings.
 CHOICES: dict[str, Mapping[str, str]] = {name: option.choices for name, option in OPTIONS.items() if option.choices}
 
-#: What a centre may say of its own.
-CENTRE_OPTIONS = ("processors", "partition", "order", "backfill", "lookahead", "backfill_order", "allocation", "limits")
+#: The keys of a cluster.
+CLUSTER_OPTIONS = (
+    "processors", "resources", "partition", "order", "backfill", "reservations", "backfill_order", "allocation",
+    "limits",
+)  # fmt: skip
 
 _POINTS = Option("number", "", least=0, most=1e9)
 
-#: What `priority` says: weights in points, what they depend on, and the priorities of partitions and QOS by name.
+#: The keys of `priority`: weights in points, parameters, and the priorities of partitions and QOS by name.
 PRIORITY: dict[str, Option] = {
     "age": _POINTS,
     "max_age": Option("number", "", above=0, most=LATEST),
@@ -297,16 +296,16 @@ PRIORITY: dict[str, Option] = {
     "qos_factors": Option("weights", "", least=0, most=1e9),
 }
 
-#: Whose limits there are, and what is limited.
+#: The kinds of accounts that limits apply to, and the limited quantities.
 LIMITED, LIMITS = ("user", "group", "partition"), ("jobs", "processors")
 
-#: What a window says.
+#: The keys of a window.
 WINDOW_OPTIONS = ("from", "until", "processors")
 
 
 def help_of(name: str) -> str:
     """
-    Return what the command's help says of an option: its meaning and its values.
+    Return the help text of an option: its meaning and its values.
 
     Examples
     --------
@@ -332,9 +331,9 @@ def schema_of(name: str) -> dict[str, Any]:
     match option.kind:
         case "choice":
             return {"enum": list(option.choices)}
-        case "mapping" | "weights" | "priority" | "limits":
+        case "mapping" | "weights" | "priority" | "limits" | "resources":
             return {"type": ["object", "null"]}
-        case "order" | "text" | "own":
+        case "order" | "text" | "plugin":
             return {"type": ["string", "null"] if option.optional else "string"}
         case "flag":
             return {"type": "boolean"}
@@ -347,9 +346,10 @@ def schema_of(name: str) -> dict[str, Any]:
         case "windows":
             # Seconds or a day; YAML's days are of no type that JSON knows.
             return _list_of({"from": {}, "until": {}, "processors": _PROCESSORS}, WINDOW_OPTIONS)
-        case "centres":
-            own = {name: schema_of(name) for name in CENTRE_OPTIONS if name in OPTIONS}
-            return _list_of({"processors": _PROCESSORS, "partition": _PARTITION} | own, ("processors",))
+        case "clusters":
+            own = {name: schema_of(name) for name in CLUSTER_OPTIONS if name in OPTIONS}
+            fixed = {"processors": _PROCESSORS, "resources": {"type": "object"}, "partition": _PARTITION}
+            return _list_of(fixed | own, ("processors",))
     raise AssertionError(f"{name}: no schema for {option.kind}")
 
 
@@ -360,6 +360,68 @@ _PARTITION = {"type": ["string", "integer", "array"]}
 def _list_of(properties: Mapping[str, Any], required: Iterable[str]) -> dict[str, Any]:
     fields = {"type": "object", "required": list(required), "additionalProperties": False}
     return {"type": "array", "items": fields | {"properties": dict(properties)}}
+
+
+# -- old names
+
+
+def current_names(options: Mapping[str, Any], where: str = "") -> dict[str, Any]:
+    """
+    Return options with old names replaced by the current ones, with a deprecation warning.
+
+    The section "Old names" of `docs/reference/schedulers.md` lists them. The old ``lookahead`` had no effect on other
+    backfills.
+
+    Examples
+    --------
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     current_names({"backfill": "lookahead", "lookahead": 4})
+    {'backfill': 'easy', 'reservations': 4}
+    """
+    found = dict(options)
+    old = [name for name in ("centres", "lookahead") if name in found]
+    clusters = found.pop("centres", None) or found.get("clusters") or ()
+    inside = [one for one in clusters if isinstance(one, Mapping)] if isinstance(clusters, list | tuple) else []
+    several = found.get("backfill") in OLD_BACKFILLS
+    if not (old or any(one.get("backfill") in OLD_BACKFILLS or "lookahead" in one for one in [found, *inside])):
+        return found
+    if "lookahead" in found or several:
+        ahead = found.pop("lookahead", None)
+        if several:
+            found["backfill"] = "easy"
+            found |= {} if ahead is None else {"reservations": ahead}
+        else:
+            checked("reservations", 1 if ahead is None else ahead, f"{where}lookahead")
+    if clusters:
+        found["clusters"] = tuple(_current_cluster(one, several, where) for one in clusters)
+    said = "; ".join(
+        (["centres is now clusters"] if "centres" in old else [])
+        + ["backfill: lookahead with lookahead: k is now backfill: easy with reservations: k"]
+        * (several or "lookahead" in old or not old)
+    )
+    warnings.warn(f"{where}{said}; write the new names", FutureWarning, stacklevel=3)
+    return found
+
+
+#: The old names of ``easy`` with several reservations.
+OLD_BACKFILLS = ("lookahead", "selective")
+
+
+def _current_cluster(cluster: Any, several: bool, where: str) -> Any:
+    """Return a cluster's options with current names; ``several``: those of all had ``backfill: lookahead``."""
+    if not isinstance(cluster, Mapping):
+        return cluster
+    found = dict(cluster)
+    ahead = found.pop("lookahead", None)
+    if ahead is not None:
+        checked("reservations", ahead, f"{where}clusters: lookahead")
+    if found.get("backfill") in OLD_BACKFILLS:
+        found["backfill"] = "easy"
+        found |= {} if ahead is None else {"reservations": ahead}
+    elif several and found.get("backfill") == "easy":
+        found.setdefault("reservations", 1)
+    return found
 
 
 # -- checks: the value of an option alone
@@ -395,7 +457,7 @@ def checked(name: str, value: Any, where: str | None = None) -> Any:
 
 
 def require_choice(option: str, value: Any, choices: Iterable[str]) -> None:
-    """Raise an error that says what is known, unless ``value`` is one of the choices."""
+    """Raise an error with a suggestion unless ``value`` is one of the choices."""
     choices = list(choices)
     if value not in choices:
         raise SwflowError(f"{option}: unknown value {_shown(value)}{suggest(value, choices)}")
@@ -407,12 +469,12 @@ def _choice(option: Option, value: Any, where: str) -> Any:
 
 
 def _order(option: Option, value: Any, where: str) -> Any:
-    from swflow.scheduling.orders import check_order
+    from swflow.scheduling.orders.keys import check_order  # which imports NumPy
 
     if callable(value):
         return value
     if not isinstance(value, str):
-        raise SwflowError(f"{where}: must be the name of an order or a formula, not {_shown(value)}")
+        raise SwflowError(f"{where}: {_shown(value)}; expected the name of an order or a formula")
     if not (where == "order" and value == LOG):
         check_order(value, where)
     return value
@@ -420,52 +482,50 @@ def _order(option: Option, value: Any, where: str) -> Any:
 
 def _text(option: Option, value: Any, where: str) -> Any:
     if not isinstance(value, str):
-        raise SwflowError(f"{where}: must be a text, not {_shown(value)}")
+        raise SwflowError(f"{where}: {_shown(value)}; expected a text")
     return value
 
 
-def _own(option: Option, value: Any, where: str) -> Any:
-    from swflow.scheduling.own import is_own, load_own
-
+def _plugin(option: Option, value: Any, where: str) -> Any:
     if not is_own(value):
-        raise SwflowError(f"{where}: must be module:Name or file.py:Name, not {_shown(value)}")
+        raise SwflowError(f"{where}: {_shown(value)}; expected module:Name or file.py:Name")
     load_own(value, where)
     return value
 
 
 def _mapping(option: Option, value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise SwflowError(f"{where}: must be names with their values, not {_shown(value)}")
+        raise SwflowError(f"{where}: {_shown(value)}; expected names with their values")
     return dict(value)
 
 
 def _flag(option: Option, value: Any, where: str) -> bool:
     if not isinstance(value, bool):
-        raise SwflowError(f"{where}: must be true or false, not {_shown(value)}")
+        raise SwflowError(f"{where}: {_shown(value)}; expected true or false")
     return value
 
 
 def _integer(option: Option, value: Any, where: str) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise SwflowError(f"{where}: must be a whole number, not {_shown(value)}")
+        raise SwflowError(f"{where}: {_shown(value)}; expected a whole number")
     _bounded(option, value, where)
     return int(value)
 
 
 def _number(option: Option, value: Any, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise SwflowError(f"{where}: must be a number, not {_shown(value)}")
+        raise SwflowError(f"{where}: {_shown(value)}; expected a number")
     _bounded(option, value, where)
     return value if isinstance(value, int) else float(value)
 
 
 def _bounded(option: Option, value: Any, where: str) -> None:
     if option.above is not None and not value > option.above:
-        raise SwflowError(f"{where}: must be above {option.above:g} and at most {option.most:g}, not {_shown(value)}")
+        raise SwflowError(f"{where}: {_shown(value)}; expected above {option.above:g}, at most {option.most:g}")
     if not option.least <= value:
-        raise SwflowError(f"{where}: must be at least {option.least:g}, not {_shown(value)}")
+        raise SwflowError(f"{where}: {_shown(value)}; expected at least {option.least:g}")
     if not value <= option.most or not math.isfinite(value):
-        raise SwflowError(f"{where}: must be at most {option.most:g}, not {_shown(value)}")
+        raise SwflowError(f"{where}: {_shown(value)}; expected at most {option.most:g}")
 
 
 def _integers(option: Option, value: Any, where: str) -> tuple[int, ...]:
@@ -506,7 +566,7 @@ def require_moment(seconds: float, where: str) -> float:
 
 def _moment(value: Any, where: str) -> float | str:
     """Return a time in seconds, or a day as text."""
-    from swflow.swf import parse_moment
+    from swflow.log.swf import parse_moment
 
     if isinstance(value, date):
         value = str(value)
@@ -514,14 +574,14 @@ def _moment(value: Any, where: str) -> float | str:
         parse_moment(value, where)
         return value
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise SwflowError(f"{where}: must be seconds from the log's start or a day, not {_shown(value)}")
+        raise SwflowError(f"{where}: {_shown(value)}; expected seconds from the log's start or a day")
     require_moment(float(value), where)
     return value if isinstance(value, int) else float(value)
 
 
 def _instant(moment: float | str) -> Any:
     """Return a time in a form that compares with another one of its kind."""
-    from swflow.swf import parse_moment
+    from swflow.log.swf import parse_moment
 
     if not isinstance(moment, str):
         return moment
@@ -529,35 +589,37 @@ def _instant(moment: float | str) -> Any:
     return parsed if isinstance(parsed, datetime) else datetime(parsed.year, parsed.month, parsed.day)
 
 
-def _centres(option: Option, value: Any, where: str) -> tuple[dict[str, Any], ...]:
-    return tuple(_centre(item, where) for item in _listed(value, where, "centres"))
+def _clusters(option: Option, value: Any, where: str) -> tuple[dict[str, Any], ...]:
+    return tuple(_cluster(item, where) for item in _listed(value, where, "clusters"))
 
 
-def _centre(centre: Any, where: str) -> dict[str, Any]:
-    _require_keys(where, centre, CENTRE_OPTIONS, ("processors",))
+def _cluster(cluster: Any, where: str) -> dict[str, Any]:
+    _require_keys(where, cluster, CLUSTER_OPTIONS, ("processors",))
     own = {
-        name: checked(name, centre[name], f"{where}: {name}")
-        for name in CENTRE_OPTIONS
-        if name in OPTIONS and centre.get(name) is not None
+        name: checked(name, cluster[name], f"{where}: {name}")
+        for name in CLUSTER_OPTIONS
+        if name in OPTIONS and cluster.get(name) is not None
     }
-    if centre.get("partition") is not None:
-        several = centre["partition"] if isinstance(centre["partition"], list | tuple) else [centre["partition"]]
+    if cluster.get("partition") is not None:
+        several = cluster["partition"] if isinstance(cluster["partition"], list | tuple) else [cluster["partition"]]
         own["partition"] = tuple(_name(one, f"{where}: partition") for one in several)
-    processors = _integer(Option("integer", "", least=1), centre["processors"], f"{where}: processors")
+    if cluster.get("resources"):
+        own["resources"] = checked_resources(cluster["resources"], f"{where}: resources")
+    processors = _integer(Option("integer", "", least=1), cluster["processors"], f"{where}: processors")
     return {"processors": processors} | own
 
 
 def _name(value: Any, where: str) -> str:
     """Return a name or number of a user, group, queue or partition as text."""
     if isinstance(value, bool) or not isinstance(value, str | Integral) or not str(value).strip():
-        raise SwflowError(f"{where}: must be a name or a number, not {_shown(value)}")
+        raise SwflowError(f"{where}: {_shown(value)}; expected a name or a number")
     return str(value).strip()
 
 
 def _named(value: Any, where: str) -> dict[str, Any]:
     """Return a mapping whose keys are names or numbers."""
     if not isinstance(value, Mapping):
-        raise SwflowError(f"{where}: must be names with their values, not {_shown(value)}")
+        raise SwflowError(f"{where}: {_shown(value)}; expected names with their values")
     return {_name(key, where): content for key, content in value.items()}
 
 
@@ -580,7 +642,7 @@ def _priority(option: Option, value: Any, where: str) -> dict[str, Any]:
 
 
 def _limits(option: Option, value: Any, where: str) -> dict[str, dict[str, Any]]:
-    """Return the limits of each kind: jobs and processors of everyone, and by name."""
+    """Return the limits of each kind: jobs and processors of all, and by name."""
     _require_keys(where, value, LIMITED, ())
     return {kind: _limits_of(value[kind], f"{where}: {kind}") for kind in LIMITED if value.get(kind) is not None}
 
@@ -596,15 +658,25 @@ def _limits_of(value: Any, where: str) -> dict[str, Any]:
             found[name] = _integer(least, limit, f"{where}: {name}")
         else:
             raise SwflowError(
-                f"{where}: {name}: must be limits such as {{jobs: 10, processors: 64}}, not {_shown(limit)}"
+                f"{where}: {name}: {_shown(limit)}; expected limits such as {{jobs: 10, processors: 64}}"
                 f"{suggest(name, LIMITS)}"
             )
     return found
 
 
+def _resources(option: Option, value: Any, where: str) -> dict[str, int | None]:
+    """Return the units of counted resources by name; None leaves a resource of the workload's machine out."""
+    if not isinstance(value, Mapping):
+        raise SwflowError(f"{where}: {_shown(value)}; expected names with numbers of units, such as {{gpus: 512}}")
+    given = {name: capacity for name, capacity in value.items() if capacity is not None}
+    left_out = dict.fromkeys(name for name in value if name not in given)
+    checked_resources(dict.fromkeys(left_out, 0), where)
+    return dict(sorted({**checked_resources(given, where), **left_out}.items()))
+
+
 def _listed(value: Any, where: str, what: str) -> Iterable[Any]:
     if not isinstance(value, list | tuple):
-        raise SwflowError(f"{where}: must be a list of {what}, not {_shown(value)}")
+        raise SwflowError(f"{where}: {_shown(value)}; expected a list of {what}")
     return value
 
 
@@ -621,7 +693,7 @@ def _require_keys(where: str, content: Any, known: Iterable[str], needed: Iterab
 
 
 def _shown(value: Any) -> str:
-    """Write a value into an error: on one line, and not for ever."""
+    """Return a value for an error: on one line, shortened."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 80 else f"{text[:77]}..."
 
@@ -635,12 +707,13 @@ _CHECKS: dict[str, Callable[[Option, Any, str], Any]] = {
     "number": _number,
     "integers": _integers,
     "windows": _windows,
-    "centres": _centres,
-    "own": _own,
+    "clusters": _clusters,
+    "plugin": _plugin,
     "mapping": _mapping,
     "weights": _weights,
     "priority": _priority,
     "limits": _limits,
+    "resources": _resources,
 }
 
 
@@ -651,32 +724,32 @@ _SHARED_ALLOCATIONS = ("least-shared", "threshold")
 
 @dataclass(frozen=True)
 class Refusal:
-    """Two options that do not go together: which is to blame, when, and what to do instead."""
+    """A combination of options that is refused: the option that the error names, the condition, and the advice."""
 
     option: str
     when: Callable[[Any], bool]
     reason: str
 
 
-#: What a policy of one's own leaves to the others.
+#: The options that go with a policy plugin.
 _WITH_POLICY = ("policy", "policy_options", "estimates", "prediction", "without_status")
 
-#: What does not go together, in the order in which it is looked for; each function takes a scheduler.
+#: The combinations that are refused, in the order in which they are checked; each condition takes a scheduler.
 REFUSALS: tuple[Refusal, ...] = (
     Refusal(
-        "centres",
+        "clusters",
         lambda one: len(one.allocations) > 1 and "count" in one.allocations,
-        "processors are counted at all centres or at none; give each an allocation",
+        "processors are counted at all clusters or at none; give each an allocation",
     ),
     Refusal(
         "places",
         lambda one: one.places and "count" in one.allocations,
-        "processors have no place with allocation count; choose another allocation",
+        "processors are not numbered with allocation count; choose another allocation",
     ),
     Refusal(
         "runtime",
         lambda one: one.runtime == "shared" and "count" in one.allocations,
-        "shared needs to know who is on which node; choose another allocation",
+        "shared needs to know which jobs are on which node; choose another allocation",
     ),
     Refusal(
         "backfill",
@@ -686,43 +759,45 @@ REFUSALS: tuple[Refusal, ...] = (
     Refusal(
         "event_order",
         lambda one: one.shares and one.event_order != "batch",
-        "shared resources need batch, as their shadows last for some time",
+        "shared resources need batch, since their shadows last for some time",
     ),
     Refusal(
         "allocation",
         lambda one: (
             not one.allocations.isdisjoint(_SHARED_ALLOCATIONS)
-            and (not _backfills_of(one) <= {"none", "easy"} or bool(one.unavailable))
+            and (any(_plans_more_than_one(queue) for queue in one.queues) or bool(one.unavailable))
         ),
-        "least-shared and threshold need backfill none or easy, and no unavailable windows",
+        "least-shared and threshold need backfill none or easy with one reservation, and no unavailable windows",
     ),
     Refusal(
         "allocation",
         lambda one: (
             not one.allocations.isdisjoint(_SHARED_ALLOCATIONS)
-            and (one.shapes == "submit" or (bool(one.centres) and one.dispatch == "earliest-start"))
+            and (one.shapes == "submit" or (bool(one.clusters) and one.dispatch == "earliest-start"))
         ),
         "least-shared and threshold cannot plan the whole queue; choose shapes at the start, or another dispatch",
     ),
     Refusal(
-        "centres",
-        lambda one: bool(one.centres) and bool(one.unavailable),
-        "several centres need no unavailable windows",
+        "clusters",
+        lambda one: bool(one.clusters) and bool(one.unavailable),
+        "clusters cannot have unavailable windows",
     ),
     Refusal(
         "dispatch",
-        lambda one: one.dispatch == "partition" and not (one.centres and all("partition" in of for of in one.centres)),
-        "jobs can stay in their partition only if every one of the centres says which partition it is",
+        lambda one: (
+            one.dispatch == "partition" and not (one.clusters and all("partition" in of for of in one.clusters))
+        ),
+        "partition needs clusters, each with the partition that it serves",
     ),
     Refusal(
-        "centres",
-        lambda one: one.dispatch != "partition" and any("partition" in centre for centre in one.centres),
-        "a centre's partition is for dispatch: partition",
+        "clusters",
+        lambda one: one.dispatch != "partition" and any("partition" in cluster for cluster in one.clusters),
+        "a cluster's partition is for dispatch: partition",
     ),
     Refusal(
         "dispatch",
         lambda one: one.dispatch == "partition" and one.shapes != "requested",
-        "jobs that choose their shapes do not stay in a partition; leave one of them out",
+        "moldable jobs do not stay in a partition; leave one of them out",
     ),
     Refusal(
         "limits",
@@ -734,96 +809,114 @@ REFUSALS: tuple[Refusal, ...] = (
                 or not _backfills_of(one).isdisjoint({"conservative", "reservation-table"})
             )
         ),
-        "jobs that are passed over can have no reservation at their submission; use backfill none, easy or lookahead, "
-        "nodes whose jobs share nothing, and shapes requested",
+        "skipped jobs can have no reservation at their submission; use backfill none or easy, nodes whose jobs share "
+        "nothing, and shapes requested",
     ),
     Refusal(
         "order",
-        lambda one: one.shares and _knows_owners(one),
+        lambda one: one.shares and _mentions_accounts(one),
         "usage, shares, partition_id and machine_processors are known only where jobs share nothing on their nodes",
+    ),
+    Refusal(
+        "resources",
+        lambda one: bool(one.clusters) and any(units is not None for units in (one.resources or {}).values()),
+        "these are units of one machine; give each cluster its own, such as {processors: 64, resources: {gpus: 16}}",
     ),
     Refusal(
         "priority",
         lambda one: one.priority is not None and MULTIFACTOR not in _orders_of(one),
-        f"its weights are for order {MULTIFACTOR}, and no order is that; leave it out",
+        f"its weights are for order {MULTIFACTOR}, which is not used; leave it out",
     ),
     Refusal(
         "feedback",
-        lambda one: one.feedback != "none" and ("count" not in one.allocations or bool(one.centres)),
-        "users who wait need allocation count and one machine",
+        lambda one: one.feedback != "none" and ("count" not in one.allocations or bool(one.clusters)),
+        "user feedback needs allocation count and one machine",
     ),
     Refusal(
         "feedback",
         lambda one: one.feedback != "none" and one.shapes != "requested",
-        "users who wait need the shapes that they asked for; leave shapes out",
+        "user feedback needs the requested shapes; leave shapes out",
     ),
     Refusal(
         "shapes",
         lambda one: one.shapes == "start" and "reservation-table" in _backfills_of(one),
-        "a reservation-table has jobs of one shape; choose them when jobs are submitted",
+        "a reservation-table has jobs of one shape; choose shapes when jobs are submitted",
     ),
     Refusal(
         "shapes",
         lambda one: (
             one.shapes != "requested" and one.runtime == "shared" and (one.shapes == "start" or one.estimates == "kill")
         ),
-        "with shared run times choose them when jobs are submitted, and let estimates be raised",
+        "with shared run times choose shapes when jobs are submitted, and raise estimates",
     ),
     Refusal(
         "shapes",
         lambda one: one.shapes != "requested" and one.prediction == "system",
-        "what a user's last run times say of other shapes is not known; choose another prediction",
+        "the run times of other shapes cannot be predicted; choose another prediction",
+    ),
+)
+
+#: The combinations that are refused if a machine has counted resources.
+WITH_RESOURCES: tuple[Refusal, ...] = (
+    Refusal(
+        "allocation",
+        lambda one: one.allocations != {"count"},
+        "machines with resources have counted processors; use allocation count, or a machine without resources",
+    ),
+    Refusal(
+        "policy",
+        lambda one: one.policy is not None,
+        "a policy plugin decides by processors alone; use an order and a backfill, or a machine without resources",
     ),
 )
 
 
-def _knows_owners(one: Any) -> bool:
-    from swflow.scheduling.orders import OF_OWNERS, mentioned
+def _mentions_accounts(one: Any) -> bool:
+    from swflow.scheduling.orders.keys import mentioned
 
-    return any(not mentioned(order).isdisjoint(OF_OWNERS) for order in _orders_of(one) if order is not None)
+    return any(not mentioned(order).isdisjoint(OF_ACCOUNTS) for order in _orders_of(one) if order is not None)
 
 
 def _has_limits(one: Any) -> bool:
-    return bool(one.limits) or any(centre.get("limits") for centre in one.centres)
+    return any(queue.limits for queue in one.queues)
+
+
+def _plans_more_than_one(queue: Any) -> bool:
+    return queue.backfill not in ("none", "easy") or (queue.backfill == "easy" and queue.reservations > 1)
 
 
 def _backfills_of(one: Any) -> set[str]:
-    own = {centre.get("backfill", one.backfill) for centre in one.centres}
-    return own or {one.backfill}
+    return {queue.backfill for queue in one.queues}
 
 
 def _orders_of(one: Any) -> list[Any]:
-    own = [centre.get(option) for centre in one.centres for option in ("order", "backfill_order")]
-    return [one.order, one.backfill_order, *own]
+    own = [order for queue in one.queues for order in (queue.order, queue.backfill_order)]
+    return [one.order, one.backfill_order, *own]  # a scheduler's own may be replaced in all its clusters
 
 
-def check_together(scheduler: Any, defaults: Mapping[str, Any]) -> None:
-    """
-    Raise an error if a scheduler's options do not go together.
+def check_with_resources(scheduler: Any) -> None:
+    """Raise an error if a scheduler cannot serve a machine with counted resources."""
+    for refusal in WITH_RESOURCES:
+        if refusal.when(scheduler):
+            raise SwflowError(f"{refusal.option}: {refusal.reason}")
 
-    Parameters
-    ----------
-    scheduler : Scheduler
-        Whose options are right one by one.
-    defaults : mapping
-        The options' defaults.
 
-    Raises
-    ------
-    SwflowError
-        That says which of them to change.
-    """
+def check_together(scheduler: Any) -> None:
+    """Raise an error if a scheduler's options, each of which is valid, do not go together."""
+    defaults = {name: option.default for name, option in OPTIONS.items()}
     for refusal in REFUSALS:
         if refusal.when(scheduler):
             raise SwflowError(f"{refusal.option}: {refusal.reason}")
+    if any("resources" in cluster for cluster in scheduler.clusters):
+        check_with_resources(scheduler)
     if scheduler.policy is None and scheduler.policy_options is not None:
-        raise SwflowError("policy_options: without a policy there is nothing to make with them")
+        raise SwflowError("policy_options: there is no policy; leave them out")
     if scheduler.policy is not None:
         for name, default in defaults.items():
             if name not in _WITH_POLICY and getattr(scheduler, name) != default:
-                raise SwflowError(f"{name}: {scheduler.policy} decides itself, on counted processors; leave {name} out")
+                raise SwflowError(f"{name}: not used by the policy {scheduler.policy}; leave {name} out")
         if scheduler.prediction == "system":
-            raise SwflowError(f"prediction: {scheduler.policy} may learn run times itself; choose another prediction")
+            raise SwflowError(f"prediction: not available to the policy {scheduler.policy}; choose another prediction")
     if scheduler.order == LOG:
         for name, default in defaults.items():
             if name not in ("order", "without_status") and getattr(scheduler, name) != default:

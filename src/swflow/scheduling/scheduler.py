@@ -1,92 +1,113 @@
-"""A scheduler: a named combination of an order of the queue, a backfill and their options."""
+"""A scheduler: the validated options of a policy."""
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from datetime import date
+from functools import cached_property, wraps
 from typing import Any
 
 from swflow.errors import SwflowError, suggest
-from swflow.scheduling.options import CHOICES, LOG, OPTIONS, check_together, checked, require_choice
-from swflow.scheduling.orders import check_penalty
-from swflow.scheduling.own import is_own, own_digest
+from swflow.scheduling.options import CHOICES, OPTIONS, check_together, checked, current_names, require_choice
+from swflow.scheduling.orders.formula import check_penalty
+from swflow.scheduling.orders.vocabulary import LOG
+from swflow.scheduling.plugins.load import is_own, own_digest
 
 __all__ = ["CHOICES", "LOG", "Scheduler", "require_choice"]
 
-#: Among the options as plain data: the hashes of the user's own code that they name.
+#: The key, among the options as plain data, of the hashes of plugins.
 OWN_CODE = "own_code"
+
+
+@dataclass(frozen=True)
+class Queue:
+    """The options of one machine's queue, as those of `Scheduler`."""
+
+    order: str | Callable[..., float]
+    backfill: str
+    reservations: int
+    backfill_order: str | Callable[..., float] | None
+    allocation: str
+    limits: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True)
 class Scheduler:
     """
-    How a machine's queue is served.
+    The policy of a machine, or of several clusters.
 
     Parameters
     ----------
-    order : str
-        The order of the queue: a name of `swflow.scheduling.orders.NAMED`, a formula, or ``log``, which
-        replays the recorded start times. Python users may give a plain or jitted function of nine floats
-        instead; see `swflow.scheduling.engine.queue.key_function`.
-    backfill : {'none', 'easy', 'lookahead', 'selective', 'conservative'}
+    order : str or callable
+        The order of the queue: a name of `swflow.scheduling.orders.vocabulary.ORDERS`, a formula, or ``log``, which
+        replays the recorded start times. A Python function of nine floats is compiled; see
+        `swflow.scheduling.orders.keys.key_function`.
+    backfill : {'none', 'easy', 'conservative', 'reservation-table'}
         Whether and how later jobs may overtake.
-    lookahead : int
-        How many jobs have a reservation under ``lookahead``; 1 is EASY.
-    backfill_order : str, optional
+    reservations : int
+        How many jobs have a reservation with ``easy``; 1 is EASY (D. Lifka, "The ANL/IBM SP scheduling system", JSSPP
+        1995).
+    backfill_order : str or callable, optional
         The order in which jobs are tried for backfilling; by default that of the queue.
     estimates : {'raise', 'kill'}
-        What happens to a job that outruns its user's estimate.
+        What happens to a job that exceeds its user's estimate.
     prediction : {'user', 'perfect', 'double', 'system'}
-        What the scheduler plans with; who is killed depends on the user's estimate alone.
+        The run times with which the scheduler plans; which jobs are killed depends on the user's estimate alone.
     allocation : str
-        Which processors a job gets; with ``count`` they have no place.
+        Which processors a job gets; with ``count`` they are not numbered.
     places : bool
-        Whether the outcomes say which processors each job had.
+        Whether the outcomes record the processors of each job.
     runtime : {'trace', 'shared'}
-        Whether jobs are held up by those with whom they share nodes. Plans are made with estimates all the same.
+        Whether jobs that share nodes slow each other down. Plans are made with estimates in both cases.
     penalty : str
-        By what fraction a node prolongs its jobs: ``linear``, ``printed``, or a formula of ``usage`` and
+        The fraction by which a node prolongs its jobs: ``linear``, ``printed``, or a formula of ``usage`` and
         ``capacity``, summed over the resources.
     sharing_limit : float
-        The penalty beyond which a job rather waits, with allocation ``threshold``.
+        The penalty above which a job waits, with allocation ``threshold``.
     event_order : {'batch', 'per-event'}
         When scheduling passes are made.
     unavailable : tuple of dict
-        Windows without some processors: ``from`` and ``until`` (seconds from the log's start, or days),
-        ``processors`` (those of the highest numbers).
-    centres : tuple of dict
-        Several machines instead of one: each with ``processors``, and ``order``, ``backfill``, ``lookahead``,
-        ``backfill_order``, ``allocation`` or ``limits`` of its own; with ``dispatch="partition"`` the ``partition``,
-        or several.
+        Windows without some processors: ``from`` and ``until`` (seconds from the log's start, or days), ``processors``
+        (those with the highest numbers).
+    clusters : tuple of dict
+        Several machines instead of one: each with ``processors``, and optionally its own ``order``, ``backfill``,
+        ``reservations``, ``backfill_order``, ``allocation``, ``limits`` and ``resources``; with
+        ``dispatch="partition"`` its ``partition``, or several.
     dispatch : {'round-robin', 'least-loaded', 'earliest-start', 'partition'}
-        Which centre a job is sent to when it is submitted.
+        The cluster to which a job is sent when it is submitted.
     half_life : float, optional
-        Seconds after which what was used counts half in ``user_usage`` and ``group_usage``; None: for ever.
+        Seconds after which past usage counts half in ``user_usage`` and ``group_usage``; None: usage does not decay.
     user_shares : mapping, optional
-        Users, by name or number, to the shares that they are entitled to; others have 1.
+        Users, by name or number, to their shares; others have 1.
     group_shares : mapping, optional
-        The same of groups.
+        The same for groups.
     priority : mapping, optional
         The weights of order ``slurm-multifactor``: keys of `swflow.scheduling.options.PRIORITY`.
     limits : mapping, optional
-        The most running ``jobs`` and ``processors`` of every ``user``, ``group`` and ``partition``, or of those
-        that it names; of several centres: at each.
+        The maximum of running ``jobs`` and ``processors`` of every ``user``, ``group`` and ``partition``, or of named
+        ones; of several clusters: at each.
+    resources : mapping, optional
+        The machine's units of each resource besides processors, by the names of job columns; others are those of the
+        workload's machine, and None leaves one of these out. With ``clusters`` each cluster has its own.
     without_status : tuple of int
         Jobs of these statuses are left out of the run (SWF: 5 is cancelled).
     shapes : {'requested', 'submit', 'start'}
-        Who chooses the processors of moldable jobs, and when; see `swflow.scheduling.engine.simulation.simulate`.
+        When the processors of moldable jobs are chosen; see `swflow.scheduling.engine.solve.solve`.
     shape_choice : {'fastest', 'efficient'}
-        Among which of a job's shapes.
+        The shapes that may be chosen.
     efficiency : float
-        With ``efficient``: a shape is chosen only if its processors times its run time are at most those of
-        the job's thriftiest shape over this; above 0, up to 1.
+        With ``efficient``: a shape may be chosen only if its processors times its run time are at most those of the
+        job's cheapest shape over this; above 0, up to 1.
     feedback : {'none', 'sessions', 'think-times'}
-        Whether users wait for their jobs before they submit others; see `swflow.scheduling.feedback.feedback_of`.
+        Whether submissions depend on the ends of earlier jobs; see `swflow.scheduling.feedback.dependencies_of`.
     policy : str, optional
         A class that decides which jobs start, ``module:Name`` or ``file.py:Name``; see
-        `swflow.scheduling.policy.Policy`. Only ``estimates``, ``prediction`` and ``without_status`` go with it.
+        `swflow.scheduling.plugins.protocol.Policy`. Only ``estimates``, ``prediction`` and ``without_status`` go with
+        it.
     policy_options : mapping, optional
-        The arguments that the class is made with.
+        The arguments of the class.
+
+    Old names are accepted with a warning; see `swflow.scheduling.options.current_names`.
 
     Raises
     ------
@@ -99,58 +120,75 @@ class Scheduler:
     'user'
     """
 
-    order: str | Callable[..., float] = "fcfs"
-    backfill: str = "none"
-    lookahead: int = 1
-    backfill_order: str | Callable[..., float] | None = None
-    estimates: str = "raise"
-    prediction: str = "user"
-    allocation: str = "count"
-    places: bool = False
-    runtime: str = "trace"
-    penalty: str = "linear"
-    sharing_limit: float = 0.0
-    event_order: str = "batch"
-    unavailable: tuple[Mapping[str, Any], ...] = ()
-    centres: tuple[Mapping[str, Any], ...] = ()
-    dispatch: str = "round-robin"
-    half_life: float | None = None
-    user_shares: Mapping[str, float] | None = None
-    group_shares: Mapping[str, float] | None = None
-    priority: Mapping[str, Any] | None = None
-    limits: Mapping[str, Any] | None = None
-    without_status: tuple[int, ...] = ()
-    shapes: str = "requested"
-    shape_choice: str = "fastest"
-    efficiency: float = 0.5
-    feedback: str = "none"
-    policy: str | None = None
-    policy_options: Mapping[str, Any] | None = None
+    order: str | Callable[..., float] = OPTIONS["order"].default
+    backfill: str = OPTIONS["backfill"].default
+    reservations: int = OPTIONS["reservations"].default
+    backfill_order: str | Callable[..., float] | None = OPTIONS["backfill_order"].default
+    estimates: str = OPTIONS["estimates"].default
+    prediction: str = OPTIONS["prediction"].default
+    allocation: str = OPTIONS["allocation"].default
+    places: bool = OPTIONS["places"].default
+    runtime: str = OPTIONS["runtime"].default
+    penalty: str = OPTIONS["penalty"].default
+    sharing_limit: float = OPTIONS["sharing_limit"].default
+    event_order: str = OPTIONS["event_order"].default
+    unavailable: tuple[Mapping[str, Any], ...] = OPTIONS["unavailable"].default
+    clusters: tuple[Mapping[str, Any], ...] = OPTIONS["clusters"].default
+    dispatch: str = OPTIONS["dispatch"].default
+    half_life: float | None = OPTIONS["half_life"].default
+    user_shares: Mapping[str, float] | None = OPTIONS["user_shares"].default
+    group_shares: Mapping[str, float] | None = OPTIONS["group_shares"].default
+    priority: Mapping[str, Any] | None = OPTIONS["priority"].default
+    limits: Mapping[str, Any] | None = OPTIONS["limits"].default
+    resources: Mapping[str, int | None] | None = OPTIONS["resources"].default
+    without_status: tuple[int, ...] = OPTIONS["without_status"].default
+    shapes: str = OPTIONS["shapes"].default
+    shape_choice: str = OPTIONS["shape_choice"].default
+    efficiency: float = OPTIONS["efficiency"].default
+    feedback: str = OPTIONS["feedback"].default
+    policy: str | None = OPTIONS["policy"].default
+    policy_options: Mapping[str, Any] | None = OPTIONS["policy_options"].default
 
     def __post_init__(self) -> None:
         for name in OPTIONS:
             object.__setattr__(self, name, checked(name, getattr(self, name)))
         check_penalty(self.penalty)
-        check_together(self, _DEFAULTS)
+        check_together(self)
 
     @property
     def shares(self) -> bool:
-        """Whether it matters what the processes of a node share."""
+        """Whether the engine considers the resources that the processes of a node share."""
         return self.runtime == "shared" or not self.allocations.isdisjoint(("least-shared", "threshold"))
 
     @property
     def allocations(self) -> frozenset[str]:
-        """The allocations of all centres, or that of the machine."""
-        return frozenset(centre.get("allocation", self.allocation) for centre in self.centres) or frozenset(
-            {self.allocation}
+        """The allocations of all machines."""
+        return frozenset(queue.allocation for queue in self.queues)
+
+    @property
+    def needs_more_columns(self) -> bool:
+        """Whether an option may need columns of the job table that not every one has."""
+        return any(option.needs_columns and getattr(self, name) != option.default for name, option in OPTIONS.items())
+
+    @cached_property
+    def queues(self) -> tuple[Queue, ...]:
+        """The queue of the machine, or of each cluster, with the options that it does not override."""
+        own = [dict(cluster) for cluster in self.clusters] or [{}]
+        for cluster in own:
+            if "order" in cluster:
+                cluster.setdefault("backfill_order", None)
+        return tuple(
+            Queue(**{option.name: cluster.get(option.name, getattr(self, option.name)) for option in fields(Queue)})
+            for cluster in own
         )
 
     @classmethod
     def of(cls, name: str, options: Mapping[str, Any]) -> "Scheduler":
-        """Make the scheduler that the config calls ``name``, with an error that names it."""
+        """Return the scheduler of a config's entry; errors name it."""
         if not isinstance(options, Mapping):
-            raise SwflowError(f"schedulers: {name}: must be options with their values, not {options!r}")
+            raise SwflowError(f"schedulers: {name}: {options!r}; expected options with their values")
         options = {option: value for option, value in options.items() if option != OWN_CODE}
+        options = current_names(options, f"schedulers: {name}: ")
         for option in options:
             if option not in OPTIONS:
                 raise SwflowError(f"schedulers: {name}: unknown key {option!r}{suggest(str(option), OPTIONS)}")
@@ -162,23 +200,23 @@ class Scheduler:
 
     def to_dict(self) -> dict[str, Any]:
         """
-        Return every option, defaults included, as plain data; a function is named by its module and name.
+        Return every option, defaults included, as plain data; a function is given by its module and name.
 
-        Code of the user's own that options name comes with a hash of its source, so that an edit makes another run.
+        ``resources`` are left out unless they are given, so that runs without resources keep their keys.
+
+        A plugin comes with a hash of its source, so that an edit makes another run.
         """
         options: dict[str, Any] = json.loads(json.dumps(asdict(self), default=_name_of))
+        if options["resources"] is None:
+            del options["resources"]
         named = [options["policy"], options["order"], options["backfill_order"]]
-        named += [centre.get(option) for centre in self.centres for option in ("order", "backfill_order")]
+        named += [order for queue in self.queues for order in (queue.order, queue.backfill_order)]
         own = sorted({text for text in named if is_own(text)})
         return options | ({OWN_CODE: {text: own_digest(text) for text in own}} if own else {})
 
 
-#: What an option is where nothing is said.
-_DEFAULTS = {field.name: field.default for field in fields(Scheduler) if field.default is not MISSING}
-
-
 def _plain(value: Any) -> Any:
-    """Return a value of the config with days as text, so that it can be compared and kept."""
+    """Return a value of the config with days as text, so that it can be compared and stored."""
     if isinstance(value, list | tuple):
         return tuple(_plain(item) for item in value)
     if isinstance(value, Mapping):
@@ -188,3 +226,17 @@ def _plain(value: Any) -> Any:
 
 def _name_of(function: Any) -> str:
     return f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', repr(function))}"
+
+
+def _accept_old_names() -> None:
+    """Let the constructor of `Scheduler` accept the old names of options, with a warning."""
+    construct = Scheduler.__init__
+
+    @wraps(construct)
+    def with_old_names(self: Scheduler, *arguments: Any, **options: Any) -> None:
+        construct(self, *arguments, **current_names(options))
+
+    Scheduler.__init__ = with_old_names  # type: ignore[method-assign]
+
+
+_accept_old_names()

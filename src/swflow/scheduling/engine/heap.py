@@ -1,16 +1,16 @@
-"""A binary min-heap of (time, job): the running jobs by their end, and whatever else is served in order."""
+"""A binary min-heap of (time, job): running jobs by their end, queued jobs by their key."""
 
 import numpy as np
 
-from swflow.kernels import lean
+from swflow.compiled.kernel import inlined
 
-#: An element; equal times are served by the lower job.
+#: An element; of equal times the lower job comes first.
 ELEMENT = np.dtype([("time", np.float64), ("job", np.int64)])
 
 
-@lean
+@inlined
 def rise(heap: np.ndarray, place: int, time: float, job: int) -> None:
-    """Put an element at a place, or further up where it belongs."""
+    """Insert an element at a position or above."""
     while place > 0:
         parent = (place - 1) >> 1
         above = heap[parent]
@@ -23,9 +23,9 @@ def rise(heap: np.ndarray, place: int, time: float, job: int) -> None:
     heap[place].job = job
 
 
-@lean
+@inlined
 def sink(heap: np.ndarray, size: int, place: int, time: float, job: int) -> None:
-    """Put an element at a place of a heap of ``size`` elements, or further down where it belongs."""
+    """Insert an element at a position of a heap of ``size`` elements or below."""
     while True:
         child = 2 * place + 1
         if child >= size:
@@ -44,24 +44,24 @@ def sink(heap: np.ndarray, size: int, place: int, time: float, job: int) -> None
     heap[place].job = job
 
 
-@lean
+@inlined
 def push(heap: np.ndarray, size: int, time: float, job: int) -> int:
-    """Push onto a heap of ``size`` elements; return its new size."""
+    """Push an element onto a heap of ``size`` elements; return the new size."""
     rise(heap, size, time, job)
     return size + 1
 
 
-@lean
+@inlined
 def pop(heap: np.ndarray, size: int) -> int:
-    """Remove the first of a heap of ``size`` elements; return its new size."""
+    """Remove the first element of a heap of ``size`` elements; return the new size."""
     size -= 1
     sink(heap, size, 0, heap[size].time, heap[size].job)
     return size
 
 
-@lean
+@inlined
 def change(heap: np.ndarray, size: int, time: float, job: int) -> None:
-    """Give a job of a heap of ``size`` elements another time."""
+    """Change the time of a job in a heap of ``size`` elements."""
     place = 0
     while heap[place].job != job:
         place += 1

@@ -1,62 +1,79 @@
-"""The loop of events: jobs arrive, are sent to a machine, choose their shape, wait, start and end."""
+"""The event loop: arrivals, dispatch to a cluster, choice of shapes, completions and scheduling passes."""
 
 import math
 from typing import NamedTuple
 
 import numpy as np
 
-from swflow.kernels import lean
-from swflow.scheduling.engine.centres import machine_of
-from swflow.scheduling.engine.followers import Followers, release_followers, take_turn
-from swflow.scheduling.engine.machine import AHEAD, find, room, settle
+from swflow.compiled.kernel import inlined, part_of
+from swflow.scheduling.engine.cancellations import (
+    Cancellations,
+    next_cancellation,
+    note_arrival,
+    take_cancelled,
+    withdraw,
+)
+from swflow.scheduling.engine.dependents import Dependents, release_dependents, take_turn
+from swflow.scheduling.engine.operations import find, room, settle
 from swflow.scheduling.engine.passes import drop_plan, plan_next, plan_queue, serve, soonest_done
 from swflow.scheduling.engine.state import CONSERVATIVE, State, advance, arrive, complete
 
-#: The dispatchers, as the loop numbers them, in the order of the table of options.
+#: The numbers of the dispatch rules, in the order of the table of options.
 ROUND_ROBIN, LEAST_LOADED, EARLIEST_START, PARTITION = range(4)
 
 
 class Arrivals(NamedTuple):
     """
-    What arrives, and what becomes of it.
+    The jobs that arrive, and where they are sent.
 
-    A job is an item, a record of the state's jobs; or, if its shape is chosen when it is submitted, several of which
-    one comes: those from ``first[job]`` to before ``first[job + 1]``, by ascending processors. ``ranks`` and
-    ``backfill_ranks`` are those of every item at every centre.
+    A job is an item, that is a record of the state's jobs; or, if its shape is chosen when it is submitted, several
+    items of which one arrives: those from ``first[job]`` to before ``first[job + 1]``, by ascending processors.
+    ``ranks`` and ``backfill_ranks`` are those of every item at every cluster.
     """
 
     first: np.ndarray  # empty: a job is the item of its number
-    chosen: np.ndarray  # the item that came; empty alike
-    centre: np.ndarray  # where, beforehand if jobs stay in their partition; empty if there is one machine
+    chosen: np.ndarray  # the item that arrived; also empty
+    cluster: np.ndarray  # of each job, known beforehand with dispatch by partition; empty if there is one machine
     ranks: np.ndarray
     backfill_ranks: np.ndarray
-    due: np.ndarray  # scratch: at which machines something happened
-    followers: Followers  # who is submitted when another job has ended
+    due: np.ndarray  # scratch: the machines with events at this time
+    dependents: Dependents  # jobs that are submitted after the end of another
+    cancellations: Cancellations  # jobs that leave the queue
     clock: np.ndarray  # the time of the last event
-    turn: np.ndarray  # whose turn it is
+    turn: np.ndarray  # the next cluster in round-robin
 
 
-@lean
+@inlined
 def _first_item(arrivals: Arrivals, job: int) -> int:
-    if arrivals.followers.line.size > 0:
-        return arrivals.followers.line[job]
+    if arrivals.dependents.line.size > 0:
+        return arrivals.dependents.line[job]
     return arrivals.first[job] if arrivals.first.size > 0 else job
 
 
-@lean
+@inlined
 def _end_item(arrivals: Arrivals, job: int) -> int:
-    if arrivals.followers.line.size > 0:
-        return arrivals.followers.line[job] + 1
+    if arrivals.dependents.line.size > 0:
+        return arrivals.dependents.line[job] + 1
     return arrivals.first[job + 1] if arrivals.first.size > 0 else job + 1
 
 
-@lean
-def _narrowest(state: State, item: int) -> int:
-    """Return the least processors that a job can run on; items come by ascending processors."""
-    return state.shapes[item].narrowest if state.options[0].shapes else state.jobs[item].processors
+@inlined
+def _job(arrivals: Arrivals, place: int) -> int:
+    """Return the job that arrives at a place of the order of arrival."""
+    return arrivals.dependents.line[place] if arrivals.dependents.line.size > 0 else place
 
 
-@lean
+@inlined
+def _takes(state: State, item: int) -> bool:
+    """Return whether a machine is large enough for a job; its first item has the least processors."""
+    for resource in range(state.capacities.size):
+        if state.demands[item, resource] > state.capacities[resource]:
+            return False
+    least = state.shapes[item].narrowest if state.options[0].shapes else state.jobs[item].processors
+    return least <= state.options[0].machine
+
+
+@inlined
 def _soonest_item(state: State, begin: int, end: int, now: float) -> int:
     """Return the item from ``begin`` to before ``end`` that would complete first by the profile."""
     chosen = begin
@@ -65,39 +82,39 @@ def _soonest_item(state: State, begin: int, end: int, now: float) -> int:
         job = state.jobs[item]
         if job.processors > state.options[0].machine:
             break
-        done = find(state, item, job.processors, job.planned, now, AHEAD) + job.planned
+        done = find(state, item, job.processors, job.planned, now) + job.planned
         if done < soonest:
             chosen = item
             soonest = done
     return chosen
 
 
-@lean
+@inlined
 def _choose(state: State, begin: int, end: int, now: float) -> int:
     """Return the item from ``begin`` to before ``end`` that would complete first if it were planned after the queue."""
     plan_queue(state, now)
     return _soonest_item(state, begin, end, now)
 
 
-@lean
+@inlined
 def _would_start(state: State, begin: int, end: int, now: float) -> float:
-    """Return when a job would start if all queued jobs, in order, and then this one got reservations."""
+    """Return the start of a job if all queued jobs, in order, and then this one got reservations."""
     plan_queue(state, now)
     item = _soonest_item(state, begin, end, now)
     width, length = state.jobs[item].processors, state.jobs[item].planned
     if state.options[0].shapes:
-        shape = state.shapes[soonest_done(state, item, now, AHEAD)]
+        shape = state.shapes[soonest_done(state, item, now)]
         width, length = shape.processors, shape.planned
     if state.options[0].predict:
         user = state.users[state.predicted[item].user]
         if user.jobs >= 2:
             length = max(1.0, min(length, (user.older + user.newer) / 2))
-    return find(state, item, width, length, now, AHEAD)
+    return find(state, item, width, length, now)
 
 
-@lean
+@inlined
 def _next_event(state: State) -> float:
-    """Return when something happens at a machine by itself."""
+    """Return the time of the next event at a machine other than an arrival."""
     core = state.now[0]
     now = math.inf
     if core.running > 0:
@@ -109,20 +126,20 @@ def _next_event(state: State) -> float:
     return now
 
 
-@lean
+@inlined
 def _dispatch(states: State, arrivals: Arrivals, job: int, now: float, dispatch: int, turn: int) -> int:
-    """Return the machine that a job is sent to, of those that are wide enough; ties go to the first."""
+    """Return the cluster to which a job is sent, of those that are wide enough; ties go to the first."""
     if dispatch == PARTITION:
-        return arrivals.centre[job]
-    centres = arrivals.due.size
+        return arrivals.cluster[_job(arrivals, job)]
+    clusters = arrivals.due.size
     begin, end = _first_item(arrivals, job), _end_item(arrivals, job)
     chosen = -1
     best = math.inf
-    for offset in range(centres):
-        centre = (turn + offset) % centres if dispatch == ROUND_ROBIN else offset
-        state = machine_of(states, centre)
+    for offset in range(clusters):
+        cluster = (turn + offset) % clusters if dispatch == ROUND_ROBIN else offset
+        state = part_of(states, cluster)
         machine = state.options[0].machine
-        if _narrowest(state, begin) > machine:
+        if not _takes(state, begin):
             continue
         value = 0.0
         if dispatch == LEAST_LOADED:
@@ -130,33 +147,35 @@ def _dispatch(states: State, arrivals: Arrivals, job: int, now: float, dispatch:
         elif dispatch == EARLIEST_START:
             value = _would_start(state, begin, end, now)
         if chosen < 0 or value < best:
-            chosen = centre
+            chosen = cluster
             best = value
     return chosen
 
 
-@lean
-def _admit(states: State, arrivals: Arrivals, job: int, centre: int, now: float) -> None:
-    """Put a job into the queue of a machine; its shape may be chosen first."""
-    state = machine_of(states, centre)
+@inlined
+def _admit(states: State, arrivals: Arrivals, job: int, cluster: int, now: float) -> None:
+    """Add a job to the queue of a machine; its shape may be chosen first."""
+    state = part_of(states, cluster)
     item, end = _first_item(arrivals, job), _end_item(arrivals, job)
     if end > item + 1:
         item = _choose(state, item, end, now)
-    if arrivals.centre.size > 0:
-        arrivals.centre[job] = centre
-        state.jobs[item].rank = arrivals.ranks[centre, item]
-        state.jobs[item].backfill_rank = arrivals.backfill_ranks[centre, item]
+    if arrivals.cluster.size > 0:
+        arrivals.cluster[_job(arrivals, job)] = cluster
+        state.jobs[item].rank = arrivals.ranks[cluster, item]
+        state.jobs[item].backfill_rank = arrivals.backfill_ranks[cluster, item]
     if arrivals.chosen.size > 0:
         arrivals.chosen[job] = item
-    if arrivals.followers.line.size > 0:
-        take_turn(arrivals.followers, state, item)
+    if arrivals.dependents.line.size > 0:
+        take_turn(arrivals.dependents, state, item)
+    if arrivals.cancellations.after.size > 0:
+        note_arrival(arrivals.cancellations, item, state.jobs[item].submit)
     arrive(state, item)
     plan_next(state, item, now)
 
 
-@lean
-def _happen(state: State, followers: Followers, now: float, completes: bool, opens: bool) -> bool:
-    """Let jobs and windows of a machine end; return whether any did."""
+@inlined
+def _happen(state: State, dependents: Dependents, now: float, completes: bool, opens: bool) -> bool:
+    """Process the ends of jobs and windows of a machine; return whether there were any."""
     core, per_event = state.now[0], state.options[0].per_event
     due = False
     while opens and core.windows_handled < state.window_ends.size:
@@ -167,8 +186,8 @@ def _happen(state: State, followers: Followers, now: float, completes: bool, ope
         if per_event:
             break
     while completes and core.running > 0 and state.running[0].time <= now:
-        if followers.line.size > 0:
-            release_followers(followers, state.jobs, state.running[0].job, now)
+        if dependents.line.size > 0:
+            release_dependents(dependents, state.jobs, state.running[0].job, now)
         complete(state, now)
         due = True
         if per_event:
@@ -177,73 +196,92 @@ def _happen(state: State, followers: Followers, now: float, completes: bool, ope
     return due
 
 
+@inlined
+def _cancel(states: State, arrivals: Arrivals, now: float, one: bool) -> None:
+    """Remove the jobs that are cancelled now, or only the next ``one``, from the queues of their machines."""
+    jobs = part_of(states, 0).jobs
+    while next_cancellation(arrivals.cancellations, jobs) <= now:
+        item = take_cancelled(arrivals.cancellations)
+        cluster = arrivals.cluster[item] if arrivals.due.size > 1 else 0
+        withdraw(part_of(states, cluster), item)
+        arrivals.due[cluster] = True
+        if arrivals.dependents.line.size > 0:
+            release_dependents(arrivals.dependents, jobs, item, now)
+        if one:
+            break
+
+
 def run_events(states: State, arrivals: Arrivals, dispatch: int) -> int:
     """
-    Run all machines from the first event to the last; a machine makes a pass when something happens at it.
+    Run all machines from the first event to the last; a machine makes a pass after each of its events.
 
-    Returns 1; or 0 if a machine lacks room for the next event: make some, and run on.
+    Returns 1; or 0 if a machine lacks room for the next event: enlarge its arrays, and call again.
     """
-    jobs, due = states.jobs, arrivals.due
-    centres = due.size
+    jobs, due = part_of(states, 0).jobs, arrivals.due
+    clusters = due.size
     count = arrivals.first.size - 1 if arrivals.first.size > 0 else jobs.size
-    per_event = machine_of(states, 0).options[0].per_event
-    arrived, turn = arrivals.followers.at[0], arrivals.turn[0]
+    per_event = part_of(states, 0).options[0].per_event
+    arrived, turn = arrivals.dependents.at[0], arrivals.turn[0]
     while True:
         now = jobs[_first_item(arrivals, arrived)].submit if arrived < count else math.inf
         busy = arrived < count
-        for centre in range(centres):
-            state = machine_of(states, centre)
+        for cluster in range(clusters):
+            state = part_of(states, cluster)
             busy = busy or state.now[0].running > 0 or state.now[0].queued > 0
             now = min(now, _next_event(state))
-        if not busy or now == math.inf:  # in the end, or if a job never fits
+        if arrivals.cancellations.after.size > 0:
+            now = min(now, next_cancellation(arrivals.cancellations, jobs))
+        if not busy or now == math.inf:  # at the end, or if a job never fits
             return 1
-        now = max(now, arrivals.clock[0])  # ends of penalized jobs are rounded, maybe to before an arrival
+        now = max(now, arrivals.clock[0])  # rounding may put the end of a penalized job before an arrival
         coming = 0
         while arrived + coming < count and jobs[_first_item(arrivals, arrived + coming)].submit <= now:
             coming += 1
-        for centre in range(centres):
-            if not room(machine_of(states, centre), coming):
+        for cluster in range(clusters):
+            if not room(part_of(states, cluster), coming):
                 arrivals.turn[0] = turn
                 return 0
         arrivals.clock[0] = now
         arrives = coming > 0
-        completes = -1  # one event at a time: where the completed job of the lowest index is
+        completes = -1  # one event at a time: the machine whose completed job has the lowest index
         if per_event and not arrives:
             lowest = jobs.size
-            for centre in range(centres):
-                state = machine_of(states, centre)
+            for cluster in range(clusters):
+                state = part_of(states, cluster)
                 first = state.running[0]
                 if state.now[0].running > 0 and first.time <= now and first.job < lowest:
                     lowest = first.job
-                    completes = centre
+                    completes = cluster
         opens = not per_event or (not arrives and completes < 0)
 
-        for centre in range(centres):
-            state = machine_of(states, centre)
+        for cluster in range(clusters):
+            state = part_of(states, cluster)
             advance(state, now)
             promised = state.options[0].backfill >= CONSERVATIVE
             if promised:
                 promised = state.queue.nodes[state.queue.nodes.size - 1].length <= now
-            ended = _happen(state, arrivals.followers, now, not per_event or centre == completes, opens)
-            due[centre] = promised or ended
+            ended = _happen(state, arrivals.dependents, now, not per_event or cluster == completes, opens)
+            due[cluster] = promised or ended
             opens = opens and not (per_event and ended)
-        if arrivals.followers.line.size > 0:
-            arrived = arrivals.followers.at[0]
+        if arrivals.cancellations.after.size > 0 and opens:
+            _cancel(states, arrivals, now, per_event)
+        if arrivals.dependents.line.size > 0:
+            arrived = arrivals.dependents.at[0]
             if not per_event:
                 arrives = arrived < count and jobs[_first_item(arrivals, arrived)].submit <= now
 
         while arrives:
-            centre = _dispatch(states, arrivals, arrived, now, dispatch, turn) if centres > 1 else 0
-            turn = centre + 1
-            _admit(states, arrivals, arrived, centre, now)
-            due[centre] = True
+            cluster = _dispatch(states, arrivals, arrived, now, dispatch, turn) if clusters > 1 else 0
+            turn = cluster + 1
+            _admit(states, arrivals, arrived, cluster, now)
+            due[cluster] = True
             arrived += 1
             arrives = not per_event and arrived < count and jobs[_first_item(arrivals, arrived)].submit <= now
-        arrivals.followers.at[0] = arrived
+        arrivals.dependents.at[0] = arrived
 
-        for centre in range(centres):
-            state = machine_of(states, centre)
+        for cluster in range(clusters):
+            state = part_of(states, cluster)
             drop_plan(state)
-            if due[centre]:
+            if due[cluster]:
                 serve(state, now)
                 settle(state, now, True)

@@ -1,40 +1,35 @@
-"""The scheduling pass: who of the queue starts now, without backfilling, with lookahead (EASY), or conservatively."""
+"""Scheduling passes: decide which queued jobs start now (no backfilling, EASY with k reservations, conservative)."""
 
 import math
 
 import numpy as np
 
-from swflow.kernels import lean
+from swflow.compiled.kernel import inlined
 from swflow.scheduling.engine.heap import pop
-from swflow.scheduling.engine.machine import (
-    AHEAD,
-    PASS,
-    STANDING,
+from swflow.scheduling.engine.operations import (
     can_begin,
     can_start,
+    cancel,
     close_round,
-    drop,
     find,
     free_now,
-    hold,
     is_kept,
-    let_go,
     move_forward,
     open_pass,
     open_plan,
     open_round,
-    plan,
+    plan_apart,
+    protect,
     renew,
     reserve,
-    serve_in_table,
+    serve_otherwise,
     started,
-    unreserve,
 )
-from swflow.scheduling.engine.queue import NOBODY, following, put
+from swflow.scheduling.engine.queue import NO_JOB, following, put
 from swflow.scheduling.engine.state import (
     CONSERVATIVE,
-    LOOKAHEAD,
-    RESERVATION_TABLE,
+    EASY,
+    OTHER,
     State,
     begin,
     correct,
@@ -44,7 +39,7 @@ from swflow.scheduling.engine.state import (
 )
 
 
-@lean
+@inlined
 def serve(state: State, now: float) -> None:
     """Make one scheduling pass."""
     options, core = state.options[0], state.now[0]
@@ -53,8 +48,8 @@ def serve(state: State, now: float) -> None:
     if core.queued > 0:
         if options.backfill == CONSERVATIVE:
             _serve_conservatively(state, now)
-        elif options.backfill == RESERVATION_TABLE:
-            serve_in_table(state, now)
+        elif options.backfill == OTHER:
+            serve_otherwise(state, now)
         else:
             _serve_ahead(state, now)
     core.newcomers = 0
@@ -62,19 +57,19 @@ def serve(state: State, now: float) -> None:
     core.ended_early = 0
 
 
-# -- no backfilling, and lookahead
+# -- no backfilling, and EASY
 
 
-@lean
+@inlined
 def _serve_ahead(state: State, now: float) -> None:
-    """Start the head while it fits; reserve for the first that do not; let others start if they delay none."""
+    """Start the head while it fits; give the first jobs that do not fit reservations; backfill the others."""
     options, core = state.options[0], state.now[0]
     free = free_now(state)
     if state.queue.nodes[state.queue.nodes.size - 1].width > free:
         return
-    # Time alone makes a start no likelier: after arrivals only the newcomers are looked at, unless one is
-    # served before the head, or the end of a window, the order or the plan depend on more than completions.
-    whole = not options.simple or options.formula or options.limits  # a start may bring the head to its limit
+    # Time alone enables no start: after arrivals only these are considered, unless one is served before the
+    # head, or the end of a window, the order or the plan depend on more than completions.
+    whole = not options.simple or options.formula or options.limits  # after a start the head may be at its limit
     if not core.full and (whole or not is_kept(state, now)):
         core.full = 1
     state.steps[0].time = now
@@ -89,24 +84,25 @@ def _serve_ahead(state: State, now: float) -> None:
             newcomer = state.jobs[core.newcomer]
             begin_rank = newcomer.rank if options.one_tree else newcomer.backfill_rank
             end_rank = begin_rank + 1
-    if options.backfill == LOOKAHEAD and core.queued > held:
+    if options.backfill == EASY and core.queued > held:
         _backfill(state, now, begin_rank, end_rank)
     for k in range(held):
-        unreserve(state, state.held[k])
+        if not options.simple:
+            cancel(state, state.held[k])
         state.jobs[state.held[k]].reserved = np.nan
 
 
-@lean
+@inlined
 def _serve_heads(state: State, now: float) -> int:
-    """Serve the queue in its order until as many jobs as may have a reservation; return how many have."""
+    """Serve the queue in its order until all reservations are made; return their number."""
     options, core, queue = state.options[0], state.now[0], state.queue
-    may_have = options.lookahead if options.backfill == LOOKAHEAD else 0
+    may_have = options.reservations if options.backfill == EASY else 0
     held = 0
     waiting = 0
     rank = -1
     core.full = 0
     if options.formula:
-        waiting = line_up(state, queue, options.formula, now, NOBODY - 1, 0, 0.0, 0.0)
+        waiting = line_up(state, queue, options.formula, now, NO_JOB - 1, 0, 0.0, 0.0)
     core.reserved_rank = state.jobs.size
     while True:
         if options.formula:
@@ -115,24 +111,26 @@ def _serve_heads(state: State, now: float) -> int:
             item = state.line[0].job
             waiting = pop(state.line, waiting)
         else:
-            rank = following(queue.nodes, queue.levels, rank + 1, NOBODY - 1, 0, 0.0, 0.0)
+            rank = following(queue.nodes, queue.levels, rank + 1, NO_JOB - 1, 0, 0.0, 0.0)
             if rank < 0:
                 break
             item = queue.job_at[rank]
         if is_limited(state, item):
             continue
-        if can_start(state, item, now):
+        if _can_start(state, item, now):
             _begin_within(state, item, now)
             continue
         if may_have > 0:
             if queue.nodes[queue.nodes.size - 1].width > state.steps[0].free:
-                core.full = 1  # there is nobody whom a reservation could hold up
+                core.full = 1  # no other job fits, so a reservation would change nothing
                 break
             job = state.jobs[item]
             if options.shapes:
-                take(state, item, soonest_done(state, item, now, PASS))
-            job.reserved = find(state, item, job.processors, job.planned, now, PASS)
-            reserve(state, item, now)
+                take(state, item, soonest_done(state, item, now))
+            job.reserved = find(state, item, job.processors, job.planned, now)
+            if not options.simple:  # else nothing else is searched for in this pass
+                reserve(state, item)
+            protect(state, item)
             state.held[held] = item
             held += 1
         if held == may_have:
@@ -141,8 +139,25 @@ def _serve_heads(state: State, now: float) -> int:
     return held
 
 
-@lean
-def soonest_done(state: State, item: int, now: float, where: int) -> int:
+@inlined
+def _can_start(state: State, item: int, now: float) -> bool:
+    """Return whether a job can start now; if its shape is not chosen yet, choose the fastest, the first of equals."""
+    job = state.jobs[item]
+    if not state.options[0].shapes:
+        return can_start(state, item, job.processors, now + job.planned)
+    chosen = -1
+    for k in range(state.shapes[item].first, state.shapes[item].end):
+        shape = state.shapes[k]
+        faster = chosen < 0 or shape.planned < state.shapes[chosen].planned
+        if faster and can_start(state, item, shape.processors, now + shape.planned):
+            chosen = k
+    if chosen >= 0:
+        take(state, item, chosen)
+    return chosen >= 0
+
+
+@inlined
+def soonest_done(state: State, item: int, now: float) -> int:
     """Return the shape with which a job ends first by what is planned, the narrowest of equals."""
     chosen = -1
     end = math.inf
@@ -150,28 +165,28 @@ def soonest_done(state: State, item: int, now: float, where: int) -> int:
         shape = state.shapes[k]
         if shape.processors > state.options[0].machine:
             break
-        done = find(state, item, shape.processors, shape.planned, now, where) + shape.planned
+        done = find(state, item, shape.processors, shape.planned, now) + shape.planned
         if chosen < 0 or done < end:
             chosen = k
             end = done
     return chosen
 
 
-@lean
+@inlined
 def _begin_within(state: State, item: int, now: float) -> None:
-    """Start a job and take it out of what is left for others in this pass."""
+    """Start a job and subtract it from the processors left for others in this pass."""
     begin(state, item, now)
     started(state, item, now)
 
 
-@lean
+@inlined
 def _backfill(state: State, now: float, begin_rank: int, end_rank: int) -> None:
-    """Start, in the backfill order, who delays no reservation; ranks are of that order."""
+    """Start, in the backfill order, the jobs that delay no reservation; ranks are of that order."""
     options, core, steps, tree = state.options[0], state.now[0], state.steps, state.backfill_queue
     waiting = 0
     rank = begin_rank - 1
     while steps[0].free > 0:
-        # The first two steps choose who is worth a look.
+        # The first two steps preselect the jobs.
         latest = steps[1].time if core.steps > 1 else np.inf
         wide = steps[0].free
         narrow = min(wide, steps[1].free) if core.steps > 1 else wide
@@ -188,31 +203,31 @@ def _backfill(state: State, now: float, begin_rank: int, end_rank: int) -> None:
                 break
             item = state.line[0].job
             waiting = pop(state.line, waiting)
-        if np.isnan(state.jobs[item].reserved) and not is_limited(state, item) and can_start(state, item, now):
+        if np.isnan(state.jobs[item].reserved) and not is_limited(state, item) and _can_start(state, item, now):
             _begin_within(state, item, now)
 
 
 # -- conservative
 
 
-@lean
+@inlined
 def _serve_conservatively(state: State, now: float) -> None:
-    """Give reservations to all; when a job ended early, move them forward, in order of the queue."""
+    """Give each job a reservation; when a job ended early, move reservations forward, in order of the queue."""
     options, core, queue = state.options[0], state.now[0], state.queue
-    if core.corrected:  # promises that rested on the prediction cannot be kept
-        rank = following(queue.nodes, queue.levels, 0, NOBODY - 1, 0, 0.0, 0.0)
+    if core.corrected:  # reservations that assumed the prediction cannot be kept
+        rank = following(queue.nodes, queue.levels, 0, NO_JOB - 1, 0, 0.0, 0.0)
         while rank >= 0:
             item = queue.job_at[rank]
             if not np.isnan(state.jobs[item].reserved):
-                let_go(state, item)
+                cancel(state, item)
                 _note(state, item, np.nan)
-            rank = following(queue.nodes, queue.levels, rank + 1, NOBODY - 1, 0, 0.0, 0.0)
+            rank = following(queue.nodes, queue.levels, rank + 1, NO_JOB - 1, 0, 0.0, 0.0)
         renew(state, now)
     elif core.ended_early:
         _compress(state, now)
 
     if queue.nodes[queue.nodes.size - 1].length == -np.inf:
-        waiting = line_up(state, queue, options.formula, now, -1, NOBODY - 1, 0.0, -np.inf)
+        waiting = line_up(state, queue, options.formula, now, -1, NO_JOB - 1, 0.0, -np.inf)
         while waiting > 0:
             item = state.line[0].job
             waiting = pop(state.line, waiting)
@@ -221,7 +236,7 @@ def _serve_conservatively(state: State, now: float) -> None:
                 state.jobs[item].promise = state.jobs[item].reserved
 
     if queue.nodes[queue.nodes.size - 1].length <= now:
-        waiting = line_up(state, queue, options.formula, now, -1, NOBODY - 1, 0.0, now)
+        waiting = line_up(state, queue, options.formula, now, -1, NO_JOB - 1, 0.0, now)
         while waiting > 0:
             item = state.line[0].job
             waiting = pop(state.line, waiting)
@@ -229,15 +244,15 @@ def _serve_conservatively(state: State, now: float) -> None:
                 begin(state, item, now)
 
 
-@lean
+@inlined
 def _compress(state: State, now: float) -> None:
-    """Move every reservation to its earliest place, in order of the queue."""
+    """Move each reservation to its earliest start, in order of the queue."""
     options, queue = state.options[0], state.queue
     waiting = 0
     rank = -1
     open_round(state)
     if options.formula:
-        waiting = line_up(state, queue, options.formula, now, NOBODY - 1, 0, 0.0, 0.0)
+        waiting = line_up(state, queue, options.formula, now, NO_JOB - 1, 0, 0.0, 0.0)
     while True:
         if options.formula:
             if waiting == 0:
@@ -246,8 +261,8 @@ def _compress(state: State, now: float) -> None:
             waiting = pop(state.line, waiting)
         else:
             rank += 1
-            if rank == state.jobs.size or queue.nodes[rank].width == NOBODY:  # the next one is seldom far
-                rank = following(queue.nodes, queue.levels, rank, NOBODY - 1, 0, 0.0, 0.0)
+            if rank == state.jobs.size or queue.nodes[rank].width == NO_JOB:  # the next one is usually near
+                rank = following(queue.nodes, queue.levels, rank, NO_JOB - 1, 0, 0.0, 0.0)
             if rank < 0:
                 break
             item = queue.job_at[rank]
@@ -255,7 +270,7 @@ def _compress(state: State, now: float) -> None:
             continue
         before = state.jobs[item].reserved
         if options.shapes:
-            let_go(state, item)
+            cancel(state, item)
             _hold_earliest(state, item, now)
         else:
             move_forward(state, item, now)
@@ -264,19 +279,19 @@ def _compress(state: State, now: float) -> None:
     close_round(state)
 
 
-@lean
+@inlined
 def _hold_earliest(state: State, item: int, now: float) -> None:
-    """Give a job without a reservation the earliest place."""
+    """Give a job without a reservation the earliest start."""
     job = state.jobs[item]
     if state.options[0].shapes:
-        take(state, item, soonest_done(state, item, now, STANDING))
-    _note(state, item, find(state, item, job.processors, job.planned, now, STANDING))
-    hold(state, item)
+        take(state, item, soonest_done(state, item, now))
+    _note(state, item, find(state, item, job.processors, job.planned, now))
+    reserve(state, item)
 
 
-@lean
+@inlined
 def _note(state: State, item: int, time: float) -> None:
-    """Note when the reservation of a queued job starts; NaN if it has none."""
+    """Store the start of a queued job's reservation; NaN if it has none."""
     job, queue = state.jobs[item], state.queue
     job.reserved = time
     put(queue.nodes, queue.levels, job.rank, job.processors, -np.inf if np.isnan(time) else time)
@@ -285,9 +300,9 @@ def _note(state: State, item: int, time: float) -> None:
 # -- plans of the whole queue
 
 
-@lean
+@inlined
 def plan_queue(state: State, now: float) -> None:
-    """Give every queued job that has none a reservation, in order of the queue, until `drop_plan`."""
+    """Give each queued job without a reservation one, in order of the queue, until `drop_plan`."""
     options, core, queue = state.options[0], state.now[0], state.queue
     if core.planned >= 0:
         return
@@ -295,9 +310,9 @@ def plan_queue(state: State, now: float) -> None:
     core.planned_rank = open_plan(state, now)
     rank = core.planned_rank
     waiting = 0
-    everybody = NOBODY - 1 if options.backfill != CONSERVATIVE else -1  # or those without a reservation
+    everybody = NO_JOB - 1 if options.backfill != CONSERVATIVE else -1  # or those without a reservation
     if options.formula:
-        waiting = line_up(state, queue, options.formula, now, everybody, NOBODY - 1, 0.0, -np.inf)
+        waiting = line_up(state, queue, options.formula, now, everybody, NO_JOB - 1, 0.0, -np.inf)
     while True:
         if options.formula:
             if waiting == 0:
@@ -305,28 +320,31 @@ def plan_queue(state: State, now: float) -> None:
             item = state.line[0].job
             waiting = pop(state.line, waiting)
         else:
-            rank = following(queue.nodes, queue.levels, rank + 1, everybody, NOBODY - 1, 0.0, -np.inf)
+            rank = following(queue.nodes, queue.levels, rank + 1, everybody, NO_JOB - 1, 0.0, -np.inf)
             if rank < 0:
                 break
             item = queue.job_at[rank]
         if np.isnan(state.jobs[item].reserved):
             if options.shapes:
-                take(state, item, soonest_done(state, item, now, AHEAD))
+                take(state, item, soonest_done(state, item, now))
             _plan_earliest(state, item, now)
 
 
-@lean
+@inlined
 def _plan_earliest(state: State, item: int, now: float) -> None:
     job, core = state.jobs[item], state.now[0]
     core.planned_rank = job.rank
-    if plan(state, item, find(state, item, job.processors, job.planned, now, AHEAD)):
+    time = find(state, item, job.processors, job.planned, now)
+    if not plan_apart(state, item, time):
+        job.reserved = time
+        reserve(state, item)
         core.planned += 1
         state.line[state.line.size - core.planned].job = item  # behind the heap
 
 
-@lean
+@inlined
 def plan_next(state: State, item: int, now: float) -> None:
-    """Let a job that just arrived take part in the plan, if there is one."""
+    """Add a job that just arrived to the plan, if there is one."""
     options, core = state.options[0], state.now[0]
     if options.formula or options.shapes or state.jobs[item].rank < core.planned_rank:
         drop_plan(state)  # it is not the last one
@@ -335,13 +353,13 @@ def plan_next(state: State, item: int, now: float) -> None:
         _plan_earliest(state, item, now)
 
 
-@lean
+@inlined
 def drop_plan(state: State) -> None:
-    """Take the reservations away that `plan_queue` gave, but for those of a plan that is kept."""
+    """Remove the reservations of `plan_queue`, except those of a plan that is kept."""
     core = state.now[0]
     for k in range(core.planned):
         item = state.line[state.line.size - 1 - k].job
-        drop(state, item)
+        cancel(state, item)
         state.jobs[item].reserved = np.nan
     core.planned = -1
     if state.options[0].formula or state.options[0].shapes:

@@ -1,24 +1,26 @@
-"""What the simulation of one machine knows at an instant, and how arrivals, completions and starts change it."""
+"""The state of one machine, and its changes by arrivals, completions and starts."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from swflow.kernels import Handle, Kernel, lean
+from swflow.compiled.kernel import Handle, Kernel, call_formula, inlined
+from swflow.scheduling.engine.accounts import Usage, at_limit, book_use, share_of
 from swflow.scheduling.engine.heap import pop, push
-from swflow.scheduling.engine.machine import end_of, extend, longest, move_on, occupy, release
-from swflow.scheduling.engine.queue import NOBODY, Tree, dynamic_key, following, put
-from swflow.scheduling.engine.usage import Usage, at_limit, book_use, key_of_owner
+from swflow.scheduling.engine.operations import end_of, extend, longest, move_on, occupy, release
+from swflow.scheduling.engine.queue import NO_JOB, Tree, following, put
+from swflow.scheduling.orders.keys import demand_at
 
-#: Seconds by which a system-generated prediction grows, one after the other, each time that a job outruns it
+#: Seconds by which a system-generated prediction grows, one after the other, each time a job exceeds it
 #: (D. Tsafrir, Y. Etsion, D. G. Feitelson, "Backfilling using system-generated predictions rather than user
 #: runtime estimates", IEEE TPDS 2007).
 INCREMENTS = np.array([60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000], np.float64)
 
-NONE, LOOKAHEAD, CONSERVATIVE, RESERVATION_TABLE = range(4)
+#: The numbers of the backfills; the machine model implements the pass of another one.
+NONE, EASY, CONSERVATIVE, OTHER = range(4)
 
-#: A job: its data, its ranks in the two orders, and what became of it. ``planned_end`` is of a running job,
-#: ``reserved`` of a queued one (the start of its reservation, NaN without), ``promise`` its first reservation.
+#: A job: its data, its ranks in the two orders, and its schedule. ``planned_end`` is for running jobs, ``reserved`` for
+#: queued ones (the start of the reservation, NaN without); ``promise`` is the start of the first reservation.
 JOB = np.dtype(
     [
         ("submit", np.float64),
@@ -34,15 +36,15 @@ JOB = np.dtype(
     ]
 )
 
-#: What predictions need of a job besides: the user's estimate, the user, how often the prediction was corrected.
+#: Data of a job for predictions: the user's estimate, the user, how often the prediction was corrected.
 PREDICTED = np.dtype([("estimate", np.float64), ("user", np.int64), ("corrections", np.int64)])
 
-#: The last two completed run times of a user, and how many there were.
+#: The last two completed run times of a user, and the number of completed jobs.
 USER = np.dtype([("older", np.float64), ("newer", np.float64), ("jobs", np.int64)])
 
-#: A way in which a job can run. Where the scheduler chooses among several when it starts a job, the first of these
-#: records, one a job, are the jobs' requests, which give their keys; a request knows where the job's choices are,
-#: from ``first`` to before ``end``, and the least processors and planned run time of them.
+#: A shape of a job. If shapes are chosen at the start, the first records, one per job, are the requests, which
+#: determine the keys; the shapes of a request are those from ``first`` to before ``end``, and ``narrowest`` and
+#: ``shortest`` are the least processors and planned run time of them.
 SHAPE = np.dtype(
     [
         ("processors", np.int64),
@@ -63,31 +65,30 @@ RULES = np.dtype(
     [
         ("machine", np.int64),
         ("backfill", np.int64),
-        ("lookahead", np.int64),
-        # The address of the order's formula, if keys change with time; 0: it is by rank; negative: of one that knows of
-        # the jobs' owners.
+        ("reservations", np.int64),
+        # The address of the order's formula if keys change with time; 0: the order is by rank.
         ("formula", np.int64),
         ("backfill_formula", np.int64),
         ("one_tree", np.int64),
-        ("by_arrival", np.int64),  # whether ranks of the queue, and of backfilling, are those of arrival
+        ("by_arrival", np.int64),  # whether ranks in the queue, and in backfilling, are in order of arrival
         ("backfill_by_arrival", np.int64),
         ("per_event", np.int64),
         ("predict", np.int64),
-        ("corrects", np.int64),  # whether jobs may outrun their plan
+        ("corrects", np.int64),  # whether jobs may exceed their plan
         ("windows", np.int64),
-        ("simple", np.int64),  # whether a pass makes one reservation at most, and only ends of jobs are to come
+        ("simple", np.int64),  # whether a pass makes one reservation at most, and only ends of jobs change the profile
         ("shapes", np.int64),  # whether a job's shape is chosen when it starts
-        ("accounts", np.int64),  # whether it matters whose the jobs are
+        ("accounts", np.int64),  # whether usage and running jobs of accounts are counted
         ("limits", np.int64),
         ("half_life", np.float64),
     ]
 )
 
-#: What changes: how many jobs run, wait, and have predictions to be corrected; processors of running jobs and
-#: of windows; and for the next pass whether all queued jobs have to be looked at (``full``), which jobs
-#: arrived since the last one, and the rank before which a newcomer changes who has reservations; and of a plan of the
-#: whole queue how many of its jobs leave it after the instant (-1: there is none now), the last one's rank, the first
-#: start of a queued one (or an earlier time), and whether the plan is ``kept`` for the next instant.
+#: Variables: numbers of running jobs, queued jobs, and predictions that may be corrected; processors of running jobs
+#: and of windows. For the next pass: whether it must consider all queued jobs (``full``), the arrivals since the last
+#: pass, and the rank before which an arrival changes reservations. Of a plan of the whole queue: how many of its jobs
+#: leave it after this event (-1: there is no plan), the last rank in it, the first planned start (or an earlier time),
+#: and whether it is ``kept`` for the next event.
 NOW = np.dtype(
     [
         ("running", np.int64),
@@ -117,7 +118,7 @@ NOW = np.dtype(
 
 
 class State(NamedTuple):
-    """A machine: its jobs, who runs, who waits, and what is planned."""
+    """A machine: its running and queued jobs, and its plan."""
 
     options: np.ndarray
     now: np.ndarray
@@ -126,8 +127,8 @@ class State(NamedTuple):
     predictions: np.ndarray  # a heap by the predicted end
     predicted: np.ndarray
     users: np.ndarray
-    free: Any  # what the kind of machine knows and plans
-    queue: Tree  # by order; for conservative backfilling its lengths are the starts of reservations
+    free: Any  # the processors, and their plan, of the machine model
+    queue: Tree  # by order; with conservative backfilling its lengths are the starts of reservations
     backfill_queue: Tree  # by backfill order
     window_starts: np.ndarray
     window_ends: np.ndarray
@@ -137,10 +138,13 @@ class State(NamedTuple):
     attributes: np.ndarray
     shapes: np.ndarray
     usage: Usage
+    demands: np.ndarray  # the units of each resource that a job needs
+    capacities: np.ndarray  # the units of each resource that the machine has
+    slots: np.ndarray  # for formulas: the resources that they mention, -1 for none
 
 
 class Given(NamedTuple):
-    """The data of all jobs, and the records that they are written into."""
+    """The data of all jobs, and the records into which they are written."""
 
     jobs: np.ndarray
     submit: np.ndarray
@@ -169,13 +173,13 @@ _WRITE_JOBS = Kernel(_write_jobs)
 
 
 def write_jobs(given: Given) -> None:
-    """Write the data of all jobs into their records; ranks are those of arrival."""
+    """Write the data of all jobs into their records; ranks are in order of arrival."""
     _WRITE_JOBS(Handle([given]))
 
 
-@lean
+@inlined
 def advance(state: State, now: float) -> None:
-    """Let the time be ``now``."""
+    """Advance the machine's clock to ``now``."""
     move_on(state, now)
     if state.options[0].windows:
         core = state.now[0]
@@ -187,9 +191,9 @@ def advance(state: State, now: float) -> None:
             core.windows_ended += 1
 
 
-@lean
+@inlined
 def arrive(state: State, item: int) -> None:
-    """Put a job into the queue."""
+    """Add a job to the queue."""
     core, options, job = state.now[0], state.options[0], state.jobs[item]
     if options.predict:
         prediction = state.predicted[item]
@@ -201,7 +205,7 @@ def arrive(state: State, item: int) -> None:
     if options.shapes:
         width, length = state.shapes[item].narrowest, state.shapes[item].shortest
     first = length
-    if options.backfill >= CONSERVATIVE:  # the tree knows when reservations begin
+    if options.backfill >= CONSERVATIVE:  # the tree has the starts of reservations
         first = -np.inf if options.backfill == CONSERVATIVE else np.inf
     put(state.queue.nodes, state.queue.levels, job.rank, width, first)
     if not options.one_tree:
@@ -216,9 +220,9 @@ def arrive(state: State, item: int) -> None:
         core.full = 1
 
 
-@lean
+@inlined
 def complete(state: State, now: float) -> None:
-    """Take the job that ends first, which is now, off the machine."""
+    """Remove the job that ends first, now, from the machine."""
     core, options = state.now[0], state.options[0]
     item = state.running[0].job
     job = state.jobs[item]
@@ -238,9 +242,9 @@ def complete(state: State, now: float) -> None:
         user.jobs += 1
 
 
-@lean
+@inlined
 def correct(state: State, now: float) -> None:
-    """Give every job that outran its prediction the next increment, up to the user's estimate."""
+    """Extend each prediction that a job exceeded by the next increment, up to the user's estimate."""
     core = state.now[0]
     while core.predicted > 0 and state.predictions[0].time <= now:
         item = state.predictions[0].job
@@ -259,14 +263,14 @@ def correct(state: State, now: float) -> None:
         core.corrected = 1
 
 
-@lean
+@inlined
 def begin(state: State, item: int, now: float) -> None:
     """Start a queued job."""
     core, options, job = state.now[0], state.options[0], state.jobs[item]
     job.start = now
     job.planned_end = now + job.planned
     if options.shapes:
-        core.demand += job.processors - state.shapes[item].processors  # until now it was the request
+        core.demand += job.processors - state.shapes[item].processors  # until now it was that of the request
     occupy(state, item, now)
     core.busy += job.processors
     core.queued -= 1
@@ -275,27 +279,57 @@ def begin(state: State, item: int, now: float) -> None:
     core.running = push(state.running, core.running, now + job.run, item)
     if options.corrects:
         core.predicted = push(state.predictions, core.predicted, job.planned_end, item)
-    put(state.queue.nodes, state.queue.levels, job.rank, NOBODY, np.inf)
+    put(state.queue.nodes, state.queue.levels, job.rank, NO_JOB, np.inf)
     if not options.one_tree:
-        put(state.backfill_queue.nodes, state.backfill_queue.levels, job.backfill_rank, NOBODY, np.inf)
+        put(state.backfill_queue.nodes, state.backfill_queue.levels, job.backfill_rank, NO_JOB, np.inf)
 
 
-@lean
+@inlined
 def is_limited(state: State, item: int) -> bool:
-    """Return whether a job is passed over now, since its user, group or partition is at a limit."""
+    """Return whether a job is skipped now, because its user, group or partition is at a limit."""
     return state.options[0].limits != 0 and at_limit(state.usage, item, state.jobs[item].processors)
 
 
-@lean
+@inlined
 def take(state: State, item: int, chosen: int) -> None:
-    """Let a job have a shape."""
+    """Set the shape of a job."""
     job, shape = state.jobs[item], state.shapes[chosen]
     job.processors = shape.processors
     job.planned = shape.planned
     job.run = shape.run
 
 
-@lean
+@inlined
+def _key(state: State, formula: int, item: int, now: float) -> float:
+    """Return the key of a queued job by a formula."""
+    options, job = state.options[0], state.jobs[item]
+    at = state.attributes[min(item, state.attributes.shape[0] - 1)]
+    planned, processors = job.planned, job.processors
+    if options.shapes:
+        planned, processors = state.shapes[item].planned, state.shapes[item].processors
+    partition = user_share = group_share = np.nan
+    user_usage = group_usage = 0.0
+    if options.accounts:
+        owner, accounts = state.usage.owners[item], state.usage.accounts
+        partition, user_share, group_share = owner.partition_id, owner.user_share, owner.group_share
+        user_usage = share_of(accounts, owner.user, now, options.half_life)
+        group_usage = share_of(accounts, owner.group, now, options.half_life)
+    dominant = processors / options.machine
+    for resource in range(state.capacities.size):
+        dominant = max(dominant, state.demands[item, resource] / max(state.capacities[resource], 1))
+    demands, slots = state.demands, state.slots
+    key = call_formula(
+        formula,
+        (
+            now, job.submit, planned, float(processors), at[0], at[1], at[2], at[3], at[4], partition, user_usage,
+            group_usage, user_share, group_share, float(options.machine), dominant, demand_at(demands, item, slots[0]),
+            demand_at(demands, item, slots[1]), demand_at(demands, item, slots[2]), demand_at(demands, item, slots[3]),
+        ),
+    )  # fmt: skip
+    return np.inf if np.isnan(key) else key
+
+
+@inlined
 def line_up(
     state: State,
     tree: Tree,
@@ -306,26 +340,14 @@ def line_up(
     base: float,
     latest: float,
 ) -> int:
-    """Put the queued jobs that `following` finds into ``state.line``, a heap by their keys; return its size."""
+    """Collect the queued jobs that `following` finds in ``state.line``, a heap by their keys; return its size."""
     size = 0
     rank = following(tree.nodes, tree.levels, 0, narrow, wide, base, latest)
     while rank >= 0:
         item = tree.job_at[rank]
-        job = state.jobs[item]
         key = float(rank)
         if formula:
-            attributes = state.attributes[min(item, state.attributes.shape[0] - 1)]
-            planned, processors = job.planned, job.processors
-            if state.options[0].shapes:
-                planned, processors = state.shapes[item].planned, state.shapes[item].processors
-            if formula > 0:
-                key = dynamic_key(formula, now, job.submit, planned, processors, attributes)
-            else:
-                about = state.options[0]
-                key = key_of_owner(
-                    -formula, now, job.submit, planned, processors, attributes, state.usage, item, about.machine,
-                    about.half_life,
-                )  # fmt: skip
+            key = _key(state, formula, item, now)
         size = push(state.line, size, key, item)
         rank = following(tree.nodes, tree.levels, rank + 1, narrow, wide, base, latest)
     return size

@@ -1,1 +1,1 @@
-"""The machine: its processors counted, or numbered and placed, with what the processes of a node share."""
+"""Machine models: counted processors, numbered processors, and nodes whose jobs share resources."""

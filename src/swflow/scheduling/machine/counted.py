@@ -1,204 +1,243 @@
-"""Machines whose processors are only counted: what the engine asks of them, answered by an availability profile."""
+"""Counted processors and resources: the operations of `swflow.scheduling.engine.operations` by a plan of each."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from swflow.kernels import lean
-from swflow.scheduling.engine import machine as asked
-from swflow.scheduling.engine.machine import AHEAD
-from swflow.scheduling.engine.queue import NOBODY, following
-from swflow.scheduling.engine.state import CONSERVATIVE, State, take
-from swflow.scheduling.machine.profile import (
-    Availability,
-    Bounds,
-    add,
-    begin_round,
-    earliest,
-    end_round,
-    enter,
-    move,
-    new_bounds,
-    new_profile,
-    next_place,
-    pass_by,
-    plan_anew,
-    refresh,
-)
+from swflow.compiled.kernel import Handle, inlined, part_of
+from swflow.scheduling.engine import operations as asked
+from swflow.scheduling.engine.items import Items
+from swflow.scheduling.engine.queue import NO_JOB, following
+from swflow.scheduling.engine.state import CONSERVATIVE, STEP, State
+from swflow.scheduling.machine.ahead import Bounds, new_bounds, next_place, plan_anew
+from swflow.scheduling.machine.moves import Moving, begin_round, end_round, move, new_moving
+from swflow.scheduling.machine.plan import Plan, add, advance, earliest, enter, free_at, new_plan, refresh
 
 
 class Counted(NamedTuple):
     """
-    How many processors are free when.
+    The numbers of free processors and of free units of each resource over time.
 
-    In ``profile`` by what is planned of running jobs and by reservations; in ``ahead`` besides by a plan of the whole
-    queue, in which jobs have ``starts``, and whose places are found with ``bounds``.
+    Each of ``plans``, the first for processors, has the planned ends of running jobs and the reservations; ``ahead``
+    also a plan of the whole queue by processors alone, in which jobs have ``starts`` that are found with ``bounds``.
+    For each resource, ``used`` has the units that running jobs occupy and, of a pass, `UNITS` and ``steps`` as the
+    state has steps for processors.
     """
 
-    profile: Availability
-    ahead: Availability
+    plans: Any
+    moving: Moving  # the plan of the processors
+    ahead: Plan
     bounds: Bounds
-    starts: np.ndarray  # of every job; empty if nobody plans
+    starts: np.ndarray  # of every job; empty without such a plan
+    used: np.ndarray
+    steps: np.ndarray
+
+
+#: The units of a resource that running jobs occupy; for a pass, the number of steps, and the units of jobs that end now
+#: by the plan, but still run.
+UNITS = np.dtype([("busy", np.int64), ("steps", np.int64), ("unfinished", np.int64)])
 
 
 def new_counted(
-    machine: int,
+    sizes: Sequence[int],
     changes: int,
     windows: Sequence[tuple[float, float, int]],
-    processors: np.ndarray,
-    planned: np.ndarray,
-    plans_ahead: bool,
+    reservations: int,
+    planned: Items | None,
 ) -> Counted:
     """
-    Make an idle machine.
+    Return an idle machine.
 
     Parameters
     ----------
-    machine : int
-        Processors.
+    sizes : sequence of int
+        Processors, then the units of each resource.
     changes : int
-        How many changes to come there may be by what is planned of running jobs and reservations.
+        The maximum of future changes by running jobs and reservations.
     windows : sequence of (from, until, processors)
-        When processors are away.
-    processors, planned : arrays of shape (jobs,)
-        Processors of the jobs and their planned run times in seconds.
-    plans_ahead : bool
-        Whether the whole queue is planned.
-
-    Returns
-    -------
-    Counted
+        When processors are unavailable, seconds.
+    reservations : int
+        How many jobs have a reservation in a pass.
+    planned : Items, optional
+        The jobs, if the whole queue is planned ahead by processors.
     """
-    profile = new_profile(machine, changes)
+    plans = [new_plan(size, changes) for size in sizes]
     for begin, until, away in windows:
-        enter(profile, begin, -away)
-        enter(profile, until, away)
-    jobs = slice(None if plans_ahead else 0)
+        enter(plans[0], begin, -away)
+        enter(plans[0], until, away)
+    none = np.empty(0)
+    widths, lengths = (none, none) if planned is None else (planned.processors, planned.planned)
     return Counted(
-        profile,
-        new_profile(machine, changes + 2 * planned[jobs].size),
-        new_bounds(processors[jobs], planned[jobs]),
-        np.full(planned[jobs].size, np.nan),
+        Handle(plans, several=True),
+        new_moving(plans[0]),
+        new_plan(sizes[0], 0 if planned is None else changes + 2 * lengths.size),
+        new_bounds(widths.astype(np.int64), lengths),
+        np.full(lengths.size, np.nan),
+        np.zeros(len(plans) - 1, UNITS),
+        np.zeros((len(plans) - 1, reservations + 4), STEP),
     )
 
 
-@lean
+@inlined
+def _processors_of(state: State) -> Any:
+    """Return the plan of the processors."""
+    return part_of(state.free.plans, 0)
+
+
+@inlined
+def _needed(state: State, item: int, number: int) -> int:
+    """Return the processors that a job needs, or (from number 1 on) the units of a resource."""
+    return state.demands[item, number - 1] if number > 0 else state.jobs[item].processors
+
+
+@inlined
 def _has_room(state: State, coming: int) -> bool:
     return True
 
 
-@lean
-def _move_profile(state: State, now: float) -> None:
-    _pass(state.free.profile, now)
-
-
-@lean
-def _pass(profile: Availability, now: float) -> None:
-    head = profile.head[0]
-    head.now = now
-    if head.blocks > 0 and profile.blocks[0].first <= now:
-        pass_by(profile, now)
+@inlined
+def _move_plans(state: State, now: float) -> None:
+    for number in range(1 + state.free.used.size):
+        advance(part_of(state.free.plans, number), now)
 
 
 # -- running jobs
 
 
-@lean
+@inlined
 def _take_count(state: State, item: int, now: float) -> None:
     job = state.jobs[item]
-    if job.reserved != now:  # else its place in the profile is that of its reservation
+    if job.reserved != now:  # else the plans have its reservation already
         if state.options[0].backfill == CONSERVATIVE:
-            _free_span(state, item)
-        state.free.profile.head[0].level -= job.processors
-        add(state.free.profile, job.planned_end, job.processors)
+            _cancel_count(state, item)
+        _add_to_all(state, item, now, -1)
+        _add_to_all(state, item, job.planned_end, 1)
+    for resource in range(state.free.used.size):
+        state.free.used[resource].busy += state.demands[item, resource]
     if state.free.starts.size > 0 and state.free.starts[item] != now:
         state.now[0].kept = 0
 
 
-@lean
+@inlined
 def _return_count(state: State, item: int, now: float) -> None:
     job = state.jobs[item]
+    for resource in range(state.free.used.size):
+        state.free.used[resource].busy -= state.demands[item, resource]
     if now < job.planned_end:
-        state.free.profile.head[0].level += job.processors
-        add(state.free.profile, job.planned_end, -job.processors)
+        _add_to_all(state, item, now, 1)
+        _add_to_all(state, item, job.planned_end, -1)
         state.now[0].kept = 0
 
 
-@lean
+@inlined
+def _add_to_all(state: State, item: int, time: float, sign: int) -> None:
+    """Change the free processors and resources from ``time`` on by those of a job: 1 releases, -1 occupies."""
+    for number in range(1 + state.free.used.size):
+        units = _needed(state, item, number)
+        if units > 0:
+            add(part_of(state.free.plans, number), time, sign * units)
+
+
+@inlined
 def _nothing_shared(state: State, now: float, come: bool) -> None:
     pass
 
 
-@lean
+@inlined
 def _recorded_end(state: State, item: int) -> float:
     return state.jobs[item].start + state.jobs[item].run
 
 
-@lean
+@inlined
 def _estimate_of(state: State, item: int) -> float:
     return state.predicted[item].estimate
 
 
-@lean
+@inlined
 def _extend_count(state: State, item: int, now: float) -> None:
-    job = state.jobs[item]
-    add(state.free.profile, now, -job.processors)
-    add(state.free.profile, job.planned_end, job.processors)
+    _add_to_all(state, item, now, -1)
+    _add_to_all(state, item, state.jobs[item].planned_end, 1)
     state.now[0].kept = 0
 
 
 # -- passes
 
 
-@lean
+@inlined
 def _count_free(state: State) -> int:
     return state.options[0].machine - state.now[0].busy - state.now[0].closed
 
 
-@lean
+@inlined
 def _open_count(state: State, now: float, free: int) -> None:
     state.steps[0].free = free
     state.now[0].steps = 1
-    # Who ends now by the plan, but is not yet done, is in the way of a start, though not of a plan.
-    state.now[0].unfinished = state.free.profile.head[0].level - free
+    # Jobs that end now by the plan, but still run, prevent a start, though not a plan.
+    state.now[0].unfinished = _processors_of(state).head[0].level - free
+    for resource in range(state.free.used.size):
+        units, left = state.free.used[resource], state.capacities[resource] - state.free.used[resource].busy
+        state.free.steps[resource, 0].time = now
+        state.free.steps[resource, 0].free = left
+        units.steps = 1
+        units.unfinished = part_of(state.free.plans, resource + 1).head[0].level - left
     if state.options[0].windows:
-        _find_steps(state)
+        _find_all_steps(state)
 
 
-@lean
+@inlined
 def _count_is_kept(state: State, now: float) -> bool:
-    return True  # whoever started since leaves it as it is
+    return True  # jobs that started since do not change it
 
 
-@lean
-def _find_steps(state: State) -> None:
-    """Read from the profile what is free now, and after every loss of processors to come."""
-    head, steps = state.free.profile.head[0], state.steps
+@inlined
+def _find_all_steps(state: State) -> None:
+    """Read from the plans what is free now, and after each future decrease."""
+    state.now[0].steps = _find_steps(_processors_of(state), state.steps, state.now[0].unfinished)
+    for resource in range(state.free.used.size):
+        units = state.free.used[resource]
+        units.steps = _find_steps(part_of(state.free.plans, resource + 1), state.free.steps[resource], units.unfinished)
+
+
+@inlined
+def _find_steps(plan: Plan, steps: np.ndarray, unfinished: int) -> int:
+    """Read the steps from one plan; return their number."""
+    head = plan.head[0]
     level = head.level
     steps[0].time = head.now
-    steps[0].free = level - state.now[0].unfinished
+    steps[0].free = level - unfinished
     count = 1
     for place in range(head.blocks):
-        block = state.free.profile.blocks[place]
+        block = plan.blocks[place]
         if block.stale:
-            refresh(state.free.profile, place)
+            refresh(plan, place)
         if block.losses == 0:
             level += block.total
             continue
         for k in range(block.count):
-            change = state.free.profile.changes[block.row, k]
+            change = plan.changes[block.row, k]
             level += change.change
             if change.change < 0:
                 steps[count].time = change.time
                 steps[count].free = level
                 count += 1
-    state.now[0].steps = count
+    return count
 
 
-@lean
-def _fits(steps: np.ndarray, count: int, processors: int, end: float) -> bool:
-    """Return whether so many processors are free from now to an end."""
+@inlined
+def _count_suffices(state: State, item: int, processors: int, end: float) -> bool:
+    if not _are_free(state.steps, state.now[0].steps, processors, end):
+        return False
+    for resource in range(state.free.used.size):
+        steps, count = state.free.steps[resource], state.free.used[resource].steps
+        if not _are_free(steps, count, state.demands[item, resource], end):
+            return False
+    return True
+
+
+@inlined
+def _are_free(steps: np.ndarray, count: int, processors: int, end: float) -> bool:
+    """Return whether enough processors, or units of one resource, are free from now to an end."""
     if processors > steps[0].free:
         return False
     for k in range(1, count):
@@ -209,175 +248,176 @@ def _fits(steps: np.ndarray, count: int, processors: int, end: float) -> bool:
     return True
 
 
-@lean
-def _count_can_start(state: State, item: int, now: float) -> bool:
-    job, count = state.jobs[item], state.now[0].steps
-    if not state.options[0].shapes:
-        return _fits(state.steps, count, job.processors, now + job.planned)
-    chosen = _fastest_fitting(state.steps, count, state.shapes, item, now)
-    if chosen >= 0:
-        take(state, item, chosen)
-    return chosen >= 0
-
-
-@lean
-def _fastest_fitting(steps: np.ndarray, count: int, shapes: np.ndarray, item: int, now: float) -> int:
-    """Return the fastest of a job's shapes that fit now, the narrowest of equals; -1 if none fits."""
-    chosen = -1
-    for k in range(shapes[item].first, shapes[item].end):
-        shape = shapes[k]
-        faster = chosen < 0 or shape.planned < shapes[chosen].planned
-        if faster and _fits(steps, count, shape.processors, now + shape.planned):
-            chosen = k
-    return chosen
-
-
-@lean
+@inlined
 def _count_started(state: State, item: int, now: float) -> None:
-    """Take its processors from the steps that a job lives through."""
-    job, steps = state.jobs[item], state.steps
-    for k in range(state.now[0].steps):
-        if steps[k].time >= job.planned_end:
+    """Subtract a job's processors and resources from the steps during which it runs."""
+    job = state.jobs[item]
+    _subtract(state.steps, state.now[0].steps, job.processors, job.planned_end)
+    for resource in range(state.free.used.size):
+        steps, count = state.free.steps[resource], state.free.used[resource].steps
+        _subtract(steps, count, state.demands[item, resource], job.planned_end)
+
+
+@inlined
+def _subtract(steps: np.ndarray, count: int, processors: int, end: float) -> None:
+    """Subtract processors, or units of one resource, from the steps before an end."""
+    for k in range(count):
+        if steps[k].time >= end:
             break
-        steps[k].free -= job.processors
+        steps[k].free -= processors
 
 
-@lean
-def _find_in_profile(state: State, item: int, width: int, length: float, now: float, where: int) -> float:
-    if where == AHEAD and state.options[0].backfill != CONSERVATIVE:
+@inlined
+def _find_by_count(state: State, item: int, width: int, length: float, now: float) -> float:
+    if state.now[0].planned >= 0 and state.free.starts.size > 0:
         return next_place(state.free.ahead, state.free.bounds, width, length)
-    return earliest(state.free.profile, width, length, -np.inf, np.inf)
+    return _earliest_of_all(state, item, width, length)
 
 
-@lean
-def _reserve_count(state: State, item: int, now: float) -> None:
-    job, free = state.jobs[item], state.free.profile
-    if state.options[0].simple:  # nothing else to come but ends of jobs: the shadow and the extra processors
-        state.steps[1].time = job.reserved
-        state.steps[1].free = free.head[0].found - job.processors
-        state.now[0].steps = 2
-    else:
-        _take_span(state, item)
-        _find_steps(state)
+@inlined
+def _earliest_of_all(state: State, item: int, width: int, length: float) -> float:
+    """Return the earliest time at which enough processors and resources are free for long enough."""
+    resources = state.free.used.size
+    time = earliest(_processors_of(state), width, length, -np.inf, np.inf)
+    number = 0
+    agreed = 1  # consecutive plans that have room at that time
+    while agreed <= resources and time < np.inf:
+        number = number + 1 if number < resources else 0
+        units = _needed(state, item, number) if number > 0 else width
+        found = earliest(part_of(state.free.plans, number), units, length, time, np.inf) if units > 0 else time
+        agreed = 1 if found > time else agreed + 1
+        time = found
+    return time
 
 
-@lean
-def _unreserve_count(state: State, item: int) -> None:
+@inlined
+def _protect_count(state: State, item: int) -> None:
+    job = state.jobs[item]
     if not state.options[0].simple:
-        _free_span(state, item)
+        _find_all_steps(state)
+        return
+    # Only ends of jobs change the plans: the shadow time, and what is extra then, suffice.
+    state.steps[1].time = job.reserved
+    state.steps[1].free = free_at(_processors_of(state), job.reserved) - job.processors
+    state.now[0].steps = 2
+    for resource in range(state.free.used.size):
+        free = free_at(part_of(state.free.plans, resource + 1), job.reserved)
+        state.free.steps[resource, 1].time = job.reserved
+        state.free.steps[resource, 1].free = free - state.demands[item, resource]
+        state.free.used[resource].steps = 2
 
 
 # -- reservations
 
 
-@lean
-def _change_span(free: Availability, begin: float, end: float, change: int) -> None:
-    """Let so many more processors be free for a while; nothing, if it never begins."""
-    if begin < np.inf:
-        add(free, begin, change)
-        add(free, end, -change)
-
-
-@lean
-def _take_span(state: State, item: int) -> None:
-    """Take the processors of a job's reservation out of the profile."""
-    job = state.jobs[item]
-    _change_span(state.free.profile, job.reserved, job.reserved + job.planned, -job.processors)
-
-
-@lean
-def _free_span(state: State, item: int) -> None:
-    """Give them back."""
-    job = state.jobs[item]
-    _change_span(state.free.profile, job.reserved, job.reserved + job.planned, job.processors)
-
-
-@lean
-def _hold_count(state: State, item: int) -> None:
-    _take_span(state, item)
-    head = state.free.profile.head[0]
+@inlined
+def _reserve_count(state: State, item: int) -> None:
+    _add_span(state, item, -1)
+    head = state.free.moving.head[0]
     head.seen = max(head.seen, state.jobs[item].reserved)
 
 
-@lean
+@inlined
+def _cancel_count(state: State, item: int) -> None:
+    _add_span(state, item, 1)
+
+
+@inlined
+def _add_span(state: State, item: int, sign: int) -> None:
+    """Change the free processors and resources during a job's reservation."""
+    job = state.jobs[item]
+    if job.reserved < np.inf:
+        _add_to_all(state, item, job.reserved, sign)
+        _add_to_all(state, item, job.reserved + job.planned, -sign)
+
+
+@inlined
 def _open_round(state: State) -> None:
-    begin_round(state.free.profile, state.now[0].queued)
+    begin_round(state.free.moving, state.now[0].queued)
 
 
-@lean
+@inlined
 def _move_count(state: State, item: int, now: float) -> None:
     job = state.jobs[item]
-    job.reserved = move(state.free.profile, job.processors, job.planned, job.reserved)
+    if state.free.used.size == 0:
+        job.reserved = move(state.free.moving, job.processors, job.planned, job.reserved)
+        return
+    _cancel_count(state, item)
+    job.reserved = _earliest_of_all(state, item, job.processors, job.planned)
+    _reserve_count(state, item)
 
 
-@lean
+@inlined
 def _close_round(state: State) -> None:
-    end_round(state.free.profile)
+    end_round(state.free.moving)
 
 
 # -- plans of the whole queue
 
 
-@lean
+@inlined
 def _open_ahead(state: State, now: float) -> int:
     """
-    Return up to which rank the queue is in the plan already.
+    Return the rank up to which the queue is in the plan already.
 
-    The plan stays as it is until a job ends before its time, or starts at another time than its own. The time alone
-    changes it if a job has not started when it should.
+    The plan stays valid until a job ends before its planned end, starts at another time than planned, or has not
+    started at its planned start.
     """
     core, free = state.now[0], state.free
-    if state.options[0].backfill == CONSERVATIVE:  # only newcomers have no reservation
+    if free.starts.size == 0:  # reservations are temporary; under conservative backfilling only arrivals have none
         return -1
     if core.kept and core.planned_first < now:
         core.planned_first = _first_start(state)
     if core.kept and core.planned_first >= now:
-        _pass(free.ahead, now)
+        advance(free.ahead, now)
         return core.planned_rank
-    plan_anew(free.ahead, free.bounds, free.profile)
+    plan_anew(free.ahead, free.bounds, _processors_of(state))
     core.kept = 1
     core.planned_first = np.inf
     return -1
 
 
-@lean
+@inlined
 def _first_start(state: State) -> float:
-    """Return when the first of the queued jobs starts by plan."""
+    """Return the earliest planned start of a queued job."""
     queue, first = state.queue, np.inf
-    rank = following(queue.nodes, queue.levels, 0, NOBODY - 1, 0, 0.0, 0.0)
+    rank = following(queue.nodes, queue.levels, 0, NO_JOB - 1, 0, 0.0, 0.0)
     while 0 <= rank <= state.now[0].planned_rank:
         first = min(first, state.free.starts[queue.job_at[rank]])
-        rank = following(queue.nodes, queue.levels, rank + 1, NOBODY - 1, 0, 0.0, 0.0)
+        rank = following(queue.nodes, queue.levels, rank + 1, NO_JOB - 1, 0, 0.0, 0.0)
     return first
 
 
-@lean
+@inlined
 def _plan_ahead(state: State, item: int, time: float) -> bool:
     job, free = state.jobs[item], state.free
-    if state.options[0].backfill == CONSERVATIVE:
-        job.reserved = time
-        _take_span(state, item)
-        return True
-    _change_span(free.ahead, time, time + job.planned, -job.processors)
+    if free.starts.size == 0:
+        return False
+    if time < np.inf:
+        add(free.ahead, time, -job.processors)
+        add(free.ahead, time + job.planned, job.processors)
     free.starts[item] = time
     state.now[0].planned_first = min(state.now[0].planned_first, time)
-    return False
+    return True
 
 
-@lean
+@inlined
 def _no_table(state: State, now: float) -> None:
-    pass  # the profile needs none
+    pass  # the plans need no table
 
 
-@lean
+@inlined
 def _count_can_begin(state: State, item: int) -> bool:
+    for resource in range(state.free.used.size):
+        if state.free.used[resource].busy + state.demands[item, resource] > state.capacities[resource]:
+            return False
     return state.now[0].busy + state.jobs[item].processors <= state.options[0].machine
 
 
-#: What counted processors answer.
+#: The implementation of the operations by counted processors.
 COUNTED: dict[Any, Any] = {
     asked.room: _has_room,
-    asked.move_on: _move_profile,
+    asked.move_on: _move_plans,
     asked.occupy: _take_count,
     asked.release: _return_count,
     asked.settle: _nothing_shared,
@@ -387,20 +427,18 @@ COUNTED: dict[Any, Any] = {
     asked.free_now: _count_free,
     asked.open_pass: _open_count,
     asked.is_kept: _count_is_kept,
-    asked.can_start: _count_can_start,
+    asked.can_start: _count_suffices,
     asked.started: _count_started,
-    asked.find: _find_in_profile,
+    asked.protect: _protect_count,
+    asked.find: _find_by_count,
     asked.reserve: _reserve_count,
-    asked.unreserve: _unreserve_count,
-    asked.hold: _hold_count,
-    asked.let_go: _free_span,
+    asked.cancel: _cancel_count,
     asked.open_round: _open_round,
     asked.move_forward: _move_count,
     asked.close_round: _close_round,
     asked.renew: _no_table,
     asked.can_begin: _count_can_begin,
-    asked.serve_in_table: _no_table,
+    asked.serve_otherwise: _no_table,
     asked.open_plan: _open_ahead,
-    asked.plan: _plan_ahead,
-    asked.drop: _free_span,
+    asked.plan_apart: _plan_ahead,
 }

@@ -1,4 +1,4 @@
-"""Policies written in Python: what one is told and may ask, and the loop that starts the jobs it chooses."""
+"""Policies written in Python: the protocol, the views of jobs and machine, and the event loop."""
 
 import heapq
 import time
@@ -11,31 +11,31 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.scheduling.own import error_inside
+from swflow.scheduling.plugins.load import error_inside
 
-#: How often a policy may wake up beside an idle machine, with nobody to come, before it is told to start somebody.
+#: Calls of `Policy.decide` on an idle machine, without further arrivals, after which waiting jobs are an error.
 PATIENCE = 10_000
 
 
 @dataclass(slots=True, eq=False)
 class Job:
     """
-    A job as a policy sees it: all but its run time, which nobody knows before it ends.
+    A job without its run time, as passed to policies.
 
     Parameters
     ----------
     number : int
-        Its row in the job table, from 0; the queue is in this order.
+        Row in the job table, from 0; the queue is in this order.
     job_id : int
-        Its number in the log.
+        Number in the log.
     submit_time, estimate : float
-        When it was submitted, and what the scheduler takes for its run time (at least 1); seconds.
+        Submit time and planned run time (at least 1), seconds.
     processors : int
-        Processors that it needs.
+        Requested processors.
     user_id, group_id, queue_id, executable_id : int or None
-        As the log has them; None where it does not know.
+        Values of the log; None if unknown.
     start_time : float
-        When it was started, seconds; infinite while it waits.
+        Start time, seconds; infinite while the job waits.
     """
 
     number: int
@@ -51,20 +51,20 @@ class Job:
 
     @property
     def planned_end(self) -> float:
-        """When a running job ends by its estimate, seconds."""
+        """The end of a running job by its estimate, seconds."""
         return self.start_time + self.estimate
 
 
 def plain_jobs(jobs: pl.DataFrame, planned: np.ndarray) -> list[Job]:
     """
-    Return a job table as a policy sees it.
+    Return the jobs of a table as objects for policies.
 
     Parameters
     ----------
     jobs : polars.DataFrame
-        A job table, in order.
+        A job table in the order of submission.
     planned : float64 array of shape (jobs,)
-        What the scheduler takes for the run times, seconds.
+        Planned run times, seconds.
     """
     known = [
         jobs[name].to_list() if name in jobs.columns else [None] * jobs.height
@@ -76,34 +76,35 @@ def plain_jobs(jobs: pl.DataFrame, planned: np.ndarray) -> list[Job]:
 
 class Policy(Protocol):
     """
-    What decides; a class with a method ``decide``, and the other two where it wants to be told.
+    A scheduling policy: a class with a method ``decide`` and, optionally, ``on_submit`` and ``on_end``.
 
-    It is made once for each run, and may keep whatever state it likes. The same jobs must make it decide the same: draw
-    random numbers from a generator with a seed of its own.
+    Each run creates one object, which may keep state. The same jobs must give the same decisions: draw random numbers
+    from a generator with a fixed seed.
     """
 
     def on_submit(self, now: float, job: Job) -> None:
-        """Be told that a job was submitted; ``now`` in seconds."""
+        """Process the submission of a job; ``now`` in seconds."""
 
     def on_end(self, now: float, job: Job) -> None:
-        """Be told that a job ended; it ran for ``now - job.start_time`` seconds."""
+        """Process the end of a job, which ran for ``now - job.start_time`` seconds."""
 
     def decide(self, now: float, queue: Sequence[Job], running: Sequence[Job], machine: "MachineView") -> Iterable[Job]:
         """
         Choose the jobs that start now.
 
-        It is asked whenever jobs ended or were submitted, once an instant, while jobs wait; and at times it asked for.
+        While jobs wait, it is called once per instant with submissions or completions, and at the times of
+        `MachineView.wake_at`.
 
         Parameters
         ----------
         now : float
             Seconds.
         queue : sequence of Job
-            Who waits, in the order of submission.
+            Waiting jobs in the order of submission.
         running : sequence of Job
-            Who runs, by planned end.
+            Running jobs by planned end.
         machine : MachineView
-            What is free, now and by the plan.
+            Free processors now and by the plan.
         """
         ...
 
@@ -119,7 +120,7 @@ class Profile:
     free : int
         Processors that are free now.
     releases : iterable of (float, int)
-        When processors become free, and how many, in order of time.
+        Times at which processors become free, and their numbers, in order of time.
 
     Examples
     --------
@@ -141,7 +142,7 @@ class Profile:
             self.free[-1] += processors
 
     def earliest(self, processors: int, duration: float, after: float = 0.0) -> float:
-        """Return the first time, seconds, at which so many processors are free for so long; infinite if never."""
+        """Return the earliest time at which ``processors`` are free for ``duration`` seconds; infinite if never."""
         times, free = self.times, self.free
         step = max(bisect_right(times, after) - 1, 0)
         while step < len(times):
@@ -160,13 +161,13 @@ class Profile:
         return float("inf")
 
     def reserve(self, start: float, duration: float, processors: int) -> None:
-        """Take so many processors from ``start`` on for ``duration`` seconds."""
+        """Reserve processors from ``start`` on for ``duration`` seconds."""
         first, last = self._step(start), self._step(start + duration)
         for step in range(first, last):
             self.free[step] -= processors
 
     def _step(self, moment: float) -> int:
-        """Return the step that begins at a time, after cutting one in two there if need be."""
+        """Return the index of the step that begins at ``moment``; split a step there if necessary."""
         step = bisect_right(self.times, moment) - 1
         if self.times[step] == moment:
             return step
@@ -177,12 +178,12 @@ class Profile:
 
 class MachineView:
     """
-    The machine as a policy sees it.
+    The state of the machine, as passed to policies.
 
     Attributes
     ----------
     processors : int
-        Processors in all.
+        Size of the machine.
     free : int
         Processors that are free now.
     """
@@ -192,10 +193,10 @@ class MachineView:
         self.free = processors
         self._now = 0.0
         self._running: list[tuple[float, int, Job]] = []  # planned end, number, job
-        self._wishes: list[float] = []
+        self._wake_times: list[float] = []
 
     def profile(self, starting: Iterable[Job] = ()) -> Profile:
-        """Return what is free over time by the plan, if ``starting`` start now; reservations can be made in it."""
+        """Return the planned free processors over time, if ``starting`` start now."""
         starting = list(starting)
         releases = [(end, job.processors) for end, _, job in self._running]
         releases += [(self._now + job.estimate, job.processors) for job in starting]
@@ -204,21 +205,21 @@ class MachineView:
 
     def shadow(self, head: Job, starting: Iterable[Job] = ()) -> tuple[float, int]:
         """
-        Return a job's shadow time, and the extra processors that it leaves then.
+        Return a job's shadow time and its extra processors.
 
         Parameters
         ----------
         head : Job
-            Who waits.
+            A waiting job.
         starting : iterable of Job
             Jobs that start now.
 
         Returns
         -------
         shadow_time : float
-            The earliest time, seconds, at which by the plan enough processors are free.
+            The earliest time, seconds, at which enough processors are free by the plan.
         extra : int
-            Processors that are free then beyond those that the job needs.
+            Processors that are free then, minus those of the job.
         """
         free = self.free
         releases = self._running
@@ -235,36 +236,36 @@ class MachineView:
         return shadow, free - head.processors
 
     def wake_at(self, moment: float) -> None:
-        """Ask to be asked again at a later time, seconds, whatever happens until then."""
+        """Schedule another call of `Policy.decide` at a later time, seconds."""
         if not moment > self._now:
             raise ValueError(f"wake_at: {moment:g} s is not later than now, {self._now:g} s")
-        if moment not in self._wishes:
-            heapq.heappush(self._wishes, moment)
+        if moment not in self._wake_times:
+            heapq.heappush(self._wake_times, moment)
 
 
 class Replay:
     """
-    Jobs that come to a machine, and what starts there: the loop, for whoever decides.
+    The event loop of policies: submissions, starts and completions of jobs on one machine.
 
     Parameters
     ----------
     jobs : sequence of Job
-        In order of their numbers, which are that of submission; their start times are set here.
+        Jobs by number, the order of submission. The loop sets their start times.
     run : sequence of float
-        Their run times, seconds.
+        Run times, seconds.
     processors : int
-        Processors of the machine; no job is wider.
+        Size of the machine; no job is wider.
 
     Attributes
     ----------
     now : float
         Seconds.
     queue : list of Job
-        Who waits, in the order of submission.
+        Waiting jobs in the order of submission.
     machine : MachineView
-        What is free.
+        State of the machine.
     ended, submitted : list of Job
-        What happened at this instant.
+        Jobs that ended, or were submitted, at this instant.
     """
 
     def __init__(self, jobs: Sequence[Job], run: Sequence[float], processors: int) -> None:
@@ -289,21 +290,21 @@ class Replay:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing will happen but what the policy asked for."""
+        """Whether no submissions and completions remain."""
         return not (self._ends or self.more_to_come)
 
     @property
     def running(self) -> list[Job]:
-        """Who runs, by planned end."""
+        """Running jobs by planned end."""
         return [entry[2] for entry in self.machine._running]
 
     def advance(self) -> bool:
-        """Go on to the next instant at which something happens: completions, then arrivals; False if there is none."""
+        """Process the completions, then the arrivals, of the next instant; return False if there is none."""
         machine, ends, jobs = self.machine, self._ends, self.jobs
         now = min(
             jobs[self._coming].submit_time if self.more_to_come else np.inf,
             ends[0][0] if ends else np.inf,
-            machine._wishes[0] if machine._wishes else np.inf,
+            machine._wake_times[0] if machine._wake_times else np.inf,
         )
         if now == np.inf:
             return False
@@ -318,12 +319,12 @@ class Replay:
             self.submitted.append(jobs[self._coming])
             self._coming += 1
         self.queue += self.submitted
-        while machine._wishes and machine._wishes[0] <= now:
-            heapq.heappop(machine._wishes)
+        while machine._wake_times and machine._wake_times[0] <= now:
+            heapq.heappop(machine._wake_times)
         return True
 
     def start(self, started: Sequence[Job]) -> None:
-        """Start jobs of the queue now; they fit."""
+        """Start jobs of the queue now. They must fit."""
         for job in started:
             job.start_time = self.now
             self.machine.free -= job.processors
@@ -335,16 +336,16 @@ class Replay:
 @dataclass(frozen=True)
 class Decisions:
     """
-    What came of a policy.
+    The decisions of a policy.
 
     Parameters
     ----------
     start : float64 array of shape (jobs,)
         Start times, seconds.
     asked : int
-        How often the policy was asked.
+        Number of calls of ``decide``.
     seconds : float
-        The wall time that it took for its decisions.
+        Wall time of all calls of the policy.
     """
 
     start: np.ndarray
@@ -361,9 +362,9 @@ def simulate_policy(jobs: Sequence[Job], run: Sequence[float], processors: int, 
     jobs, run, processors
         As of `Replay`.
     policy : Policy
-        What decides.
+        The policy.
     name : str
-        What the policy is called, for errors.
+        The name of the policy in errors.
 
     Returns
     -------
@@ -372,39 +373,39 @@ def simulate_policy(jobs: Sequence[Job], run: Sequence[float], processors: int, 
     Raises
     ------
     SwflowError
-        If the policy starts what it must not, leaves jobs waiting for ever, or fails.
+        If the policy starts a job that it must not start, never starts a job, or raises an exception.
     """
-    told = _Told(policy, name)
+    guarded = _Guarded(policy, name)
     replay = Replay(jobs, run, processors)
     asked = idle = 0
     while not replay.over:
         if not replay.advance():
             raise SwflowError(
                 f"policy: {name}: {len(replay.queue):,} jobs are never started, the first of them job "
-                f"{replay.queue[0].job_id}; start them in decide, or ask to be asked again with machine.wake_at"
+                f"{replay.queue[0].job_id}; start them in decide, or schedule another call with machine.wake_at"
             )
         for job in replay.ended:
-            told.on_end(replay.now, job)
+            guarded.on_end(replay.now, job)
         for job in replay.submitted:
-            told.on_submit(replay.now, job)
+            guarded.on_submit(replay.now, job)
         if not replay.queue:
             continue
         asked += 1
-        started = told.decide(replay.now, replay.queue, replay.running, replay.machine)
+        started = guarded.decide(replay.now, replay.queue, replay.running, replay.machine)
         if started:
             _require_allowed(started, replay.machine, replay.now, name)
             replay.start(started)
         idle = idle + 1 if replay.idle else 0
         if idle > PATIENCE:
             raise SwflowError(
-                f"policy: {name}: asked to be asked again {PATIENCE:,} times beside an idle machine, and started none "
-                f"of {len(replay.queue):,} jobs, the first of them job {replay.queue[0].job_id}"
+                f"policy: {name}: called wake_at {PATIENCE:,} times on an idle machine and started none of "
+                f"{len(replay.queue):,} jobs, the first of them job {replay.queue[0].job_id}"
             )
-    return Decisions(np.array([job.start_time for job in jobs]), asked, told.seconds)
+    return Decisions(np.array([job.start_time for job in jobs]), asked, guarded.seconds)
 
 
-class _Told:
-    """A policy behind a guard that names where in its source an error comes from, and a clock."""
+class _Guarded:
+    """Call a policy; locate its exceptions in its source and measure its time."""
 
     def __init__(self, policy: Any, name: str) -> None:
         self.policy, self.name, self.seconds = policy, name, 0.0
@@ -423,7 +424,18 @@ class _Told:
             began = time.perf_counter()
             try:
                 chosen = inner(*arguments)
-                return list(chosen) if method == "decide" else []
+                if method != "decide":
+                    return []
+                if not isinstance(chosen, Iterable):
+                    code = getattr(inner, "__code__", None)
+                    where = f"{code.co_filename}:{code.co_firstlineno}: " if code else ""
+                    raise SwflowError(
+                        f"policy: {self.name}: {where}decide at {arguments[0]:g} s returned {chosen!r}; expected a "
+                        "list of jobs of the queue, [] to start none"
+                    )
+                return list(chosen)
+            except SwflowError:
+                raise
             except Exception as error:  # whatever the user's code raises
                 raise SwflowError(f"policy: {self.name}: {method}: {error_inside(error)}") from error
             finally:
@@ -433,11 +445,11 @@ class _Told:
 
 
 def _require_allowed(started: Sequence[Job], machine: MachineView, now: float, name: str) -> None:
-    """Raise an error unless all of these jobs wait, each is named once, and they fit together."""
+    """Raise an error unless the jobs wait, are distinct and fit together."""
     seen: set[int] = set()
     for job in started:
         if not isinstance(job, Job):
-            raise SwflowError(f"policy: {name}: decide at {now:g} s returned {job!r}, which is no job of the queue")
+            raise SwflowError(f"policy: {name}: decide at {now:g} s returned {job!r}, which is not a job of the queue")
         if job.start_time != np.inf:
             when = "runs already" if job.start_time <= now else "is over"
             raise SwflowError(f"policy: {name}: decide at {now:g} s started job {job.job_id}, which {when}")

@@ -1,18 +1,17 @@
 """Code of the user's own that a config names, such as ``mypolicy:MyPolicy``: found, loaded, and fingerprinted."""
 
-import ast
 import hashlib
 import importlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from swflow.errors import SwflowError, suggest
+from swflow.files.fingerprint import source_digest
 
 
 def is_own(text: Any) -> bool:
@@ -99,7 +98,7 @@ def _load_module(module: str, option: str) -> ModuleType:
 
 @cache
 def _load_file(path: Path, changed: int) -> ModuleType:
-    """Run a file as a module; modules beside it can be imported by it."""
+    """Run a file as a module that can import modules of its folder."""
     name = f"_swflow_own_{hashlib.blake2b(str(path).encode(), digest_size=6).hexdigest()}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
@@ -116,7 +115,9 @@ def _load_file(path: Path, changed: int) -> ModuleType:
 def error_inside(error: BaseException) -> str:
     """Say in one line what went wrong in the user's code, and where."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if Path(frame.filename).parent != Path(__file__).parent]
+    scheduling = Path(__file__).parents[1]
+    ours = {scheduling, scheduling / "plugins", scheduling / "orders"}
+    own = [frame for frame in frames if Path(frame.filename).parent not in ours]
     where = f"{own[-1].filename}:{own[-1].lineno}: " if own else ""
     said = " ".join(str(error).split())
     return f"{where}{type(error).__name__}: {said}" if said else f"{where}{type(error).__name__}"
@@ -124,51 +125,10 @@ def error_inside(error: BaseException) -> str:
 
 def own_digest(text: str) -> str:
     """
-    Return a hash of the source behind ``module:name``: its file, and the files beside it that it imports.
+    Return a hash of the source behind ``module:name``: its file, and the modules that this file imports.
 
     Comments and docstrings do not count. The name of an installed module without sources stands for itself.
     """
     module, _, name = text.rpartition(":")
-    digest = hashlib.blake2b(name.encode(), digest_size=8)
-    path = source_file(module)
-    for file in sorted(_with_neighbours(path)) if path and path.is_file() else ():
-        try:
-            tree = ast.parse(file.read_text())
-        except SyntaxError:
-            digest.update(file.read_bytes())
-            continue
-        digest.update(ast.dump(_without_docstrings(tree)).encode())
-    return digest.hexdigest()
-
-
-def _with_neighbours(path: Path) -> set[Path]:
-    reached: set[Path] = set()
-    waiting = [path]
-    while waiting:
-        file = waiting.pop()
-        if file not in reached:
-            reached.add(file)
-            waiting += [near for near in _imported_beside(file) if near.is_file()]
-    return reached
-
-
-def _imported_beside(path: Path) -> Iterator[Path]:
-    try:
-        tree = ast.parse(path.read_text())
-    except SyntaxError:
-        return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (path.parent / f"{alias.name.split('.')[0]}.py" for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            names = [node.module] if node.module else [alias.name for alias in node.names]
-            yield from (path.parent / f"{name.split('.')[0]}.py" for name in names)
-
-
-def _without_docstrings(tree: ast.Module) -> ast.Module:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            first = node.body[0] if node.body else None
-            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-                node.body[:1] = [ast.Pass()]
-    return tree
+    file = source_file(module)
+    return source_digest(name, *([file] if file else []))

@@ -1,19 +1,20 @@
-"""Short queues in order of arrival, without backfilling or with EASY: a list is faster than a tree then."""
+"""Fast kernels for short queues in order of arrival, FCFS or EASY: a list is several times as fast as a tree."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from swflow.compilation import make_ready
-from swflow.kernels import Handle, Kernel
+from swflow.compiled.kernel import Handle, Kernel, inlined
 from swflow.scheduling.engine.heap import ELEMENT, pop, push
+from swflow.scheduling.engine.items import Items
 
 #: How many steps over queued or running jobs the kernel may take for each job before it gives up.
 STEPS_PER_JOB = 64
 
 
 class _Queue(NamedTuple):
-    """Jobs in order of arrival, when they start, and room for who runs and who waits."""
+    """Jobs in order of arrival with their start times, and working space for running and queued jobs."""
 
     submit: np.ndarray
     run: np.ndarray
@@ -23,38 +24,39 @@ class _Queue(NamedTuple):
     running: np.ndarray  # a heap by the true end
     planned_ends: np.ndarray  # a list sorted by the planned end
     planned_jobs: np.ndarray
-    following: np.ndarray  # a linked list in order of arrival; the last place stands for its two ends
+    following: np.ndarray  # a linked list in order of arrival; the last element is both of its ends
+    demands: np.ndarray  # of each job for each resource
+    left: np.ndarray  # units of each resource that are free now
+    extra: np.ndarray  # and that the reservation leaves
 
 
-def _queue(submit: np.ndarray, run: np.ndarray, planned: np.ndarray, processors: np.ndarray, machine: int) -> _Queue:
-    jobs = submit.size
-    room = min(machine, jobs) + 2
+def _queue(jobs: Items, machine: int, planned: np.ndarray, units: Sequence[int] = ()) -> _Queue:
+    count = jobs.submit.size
+    room = min(machine, count) + 2
     return _Queue(
-        submit, run, planned, processors, np.empty(jobs), np.empty(room, ELEMENT), np.empty(room),
-        np.empty(room, np.int64), np.full(jobs + 1 if planned.size else 0, jobs),
+        jobs.submit, jobs.run, planned, jobs.processors, np.empty(count), np.empty(room, ELEMENT), np.empty(room),
+        np.empty(room, np.int64), np.full(count + 1 if planned.size else 0, count), jobs.demands,
+        np.array(units, np.int64), np.zeros(len(units), np.int64),
     )  # fmt: skip
 
 
-def fcfs(submit: np.ndarray, run: np.ndarray, processors: np.ndarray, machine: int) -> np.ndarray:
+def fcfs(jobs: Items, machine: int) -> np.ndarray:
     """
-    First come, first served, without backfilling.
+    Return the start times under first come, first served, without backfilling.
 
     Parameters
     ----------
-    submit, run : float64 array of shape (jobs,)
-        Submit times, ascending, and run times, in seconds.
-    processors : int64 array of shape (jobs,)
-        Processors of each job, at most ``machine``.
+    jobs : Items
+        The jobs.
     machine : int
         Processors of the machine.
 
     Returns
     -------
     float64 array of shape (jobs,)
-        Start times.
+        Start times, seconds.
     """
-    queue = _queue(submit, run, np.empty(0), processors, machine)
-    make_ready(_FCFS, Handle([queue]), machine)
+    queue = _queue(jobs, machine, np.empty(0))
     _FCFS(Handle([queue]), machine)
     return queue.start
 
@@ -80,33 +82,55 @@ def _fcfs(queue: _Queue, machine: int) -> int:
 _FCFS = Kernel(_fcfs)
 
 
-def easy(
-    submit: np.ndarray, run: np.ndarray, planned: np.ndarray, processors: np.ndarray, machine: int
-) -> tuple[np.ndarray, bool]:
-    """
-    Simulate first come, first served with EASY backfilling, unless the queue gets too long for it.
+@inlined
+def _suffices(left: np.ndarray, demands: np.ndarray, job: int) -> bool:
+    """Return whether enough units of each resource are left for a job."""
+    suffices = True
+    for resource in range(left.size):
+        suffices &= demands[job, resource] <= left[resource]
+    return suffices
 
-    One reservation, batches of events, no windows, no predictions. Its work grows with the length of the
-    queue; when that has cost `STEPS_PER_JOB` steps a job, it gives up for the general kernel.
+
+@inlined
+def _add(left: np.ndarray, demands: np.ndarray, job: int, sign: int) -> None:
+    """Add the units that a job needs to those that are left, or subtract them."""
+    for resource in range(left.size):
+        left[resource] += sign * demands[job, resource]
+
+
+@inlined
+def _is_lacking(extra: np.ndarray) -> bool:
+    """Return whether a reservation needs more units of a resource than are free."""
+    lacking = False
+    for resource in range(extra.size):
+        lacking |= extra[resource] < 0
+    return lacking
+
+
+def easy(jobs: Items, machine: int, units: Sequence[int] = ()) -> tuple[np.ndarray, bool]:
+    """
+    Simulate first come, first served with EASY backfilling, unless the queue gets too long for this kernel.
+
+    One reservation, batches of events, no windows, no predictions. The work grows with the length of the queue; after
+    `STEPS_PER_JOB` steps per job it gives up, and the general kernel takes over.
 
     Parameters
     ----------
-    submit, run, planned : float64 array of shape (jobs,)
-        Submit times, ascending; run times; what the scheduler takes for the run time, not below it. Seconds.
-    processors : int64 array of shape (jobs,)
-        Processors of each job, at most ``machine``.
+    jobs : Items
+        The jobs.
     machine : int
         Processors of the machine.
+    units : sequence of int
+        Units of each resource of the machine.
 
     Returns
     -------
     start : float64 array of shape (jobs,)
-        Start times.
+        Start times, seconds.
     finished : bool
-        Whether they are all there.
+        Whether all of them are known.
     """
-    queue = _queue(submit, run, planned, processors, machine)
-    make_ready(_EASY, Handle([queue]), machine)
+    queue = _queue(jobs, machine, jobs.planned, units)
     finished = _EASY(Handle([queue]), machine)
     return queue.start, bool(finished)
 
@@ -115,6 +139,7 @@ def _easy(queue: _Queue, machine: int) -> int:
     submit, run, planned, processors, start = queue.submit, queue.run, queue.planned, queue.processors, queue.start
     # The running jobs twice: a heap by the true end, and a list sorted by the planned end for the shadow.
     running, planned_ends, planned_jobs = queue.running, queue.planned_ends, queue.planned_jobs
+    demands, left, extras = queue.demands, queue.left, queue.extra
     jobs = submit.size
     size = 0
     free = machine
@@ -134,6 +159,7 @@ def _easy(queue: _Queue, machine: int) -> int:
             job = running[0].job
             size = pop(running, size)
             free += processors[job]
+            _add(left, demands, job, 1)
             place = 0
             while planned_jobs[place] != job:
                 place += 1
@@ -150,8 +176,8 @@ def _easy(queue: _Queue, machine: int) -> int:
             arrived += 1
         if free == 0:
             continue
-        # Without a completion the head goes on waiting for its shadow time, and whoever could not be
-        # backfilled before cannot be now: then the pass begins with the newcomers.
+        # Without a completion the shadow time of the head stays, and no job that could not be backfilled before
+        # can be now: the pass starts with the newcomers.
         if completed or previous == jobs:
             previous = jobs
             shadow = np.inf
@@ -161,11 +187,18 @@ def _easy(queue: _Queue, machine: int) -> int:
             width = processors[job]
             end = now + planned[job]
             steps -= 1
-            if width <= free and (end <= shadow or width <= extra):
+            if (
+                width <= free
+                and (end <= shadow or width <= extra)
+                and _suffices(left, demands, job)
+                and (end <= shadow or _suffices(extras, demands, job))
+            ):
                 start[job] = now
                 free -= width
+                _add(left, demands, job, -1)
                 if end > shadow:
                     extra -= width
+                    _add(extras, demands, job, -1)
                 following[previous] = following[job]
                 if last == job:
                     last = previous
@@ -180,9 +213,12 @@ def _easy(queue: _Queue, machine: int) -> int:
                 continue
             if shadow == np.inf:  # the head, which does not fit: find its reservation
                 extra = free - width
+                for resource in range(left.size):
+                    extras[resource] = left[resource] - demands[job, resource]
                 place = 0
-                while extra < 0 or (place < size and planned_ends[place] == shadow):
+                while extra < 0 or _is_lacking(extras) or (place < size and planned_ends[place] == shadow):
                     extra += processors[planned_jobs[place]]
+                    _add(extras, demands, planned_jobs[place], 1)
                     shadow = planned_ends[place]
                     place += 1
                 steps -= place

@@ -1,15 +1,15 @@
-"""Allocation: sets of numbered processors as bits, and which of the free ones a job gets."""
+"""Allocation: sets of numbered processors as bits, and the choice of a job's processors among the free ones."""
 
 from typing import Any
 
 import numpy as np
 
-from swflow.kernels import compiled_as, lean
+from swflow.compiled.kernel import compiled_as, inlined
 
-#: The allocations, as the kernels number them.
+#: The numbers of the allocations.
 FIRST_FIT, LONGEST_IDLE, FIRST_CONTIGUOUS, BEST_CONTIGUOUS, NEXT_FIT, LEAST_SHARED, THRESHOLD = range(7)
 
-#: What an allocation chooses among the free processors.
+#: The allocations by name.
 ALLOCATIONS = {
     "first-fit": FIRST_FIT,
     "longest-idle": LONGEST_IDLE,
@@ -27,44 +27,44 @@ _ONE = np.uint64(1)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
-# Each is one instruction of the processor.
+# Each of these compiles to one instruction.
 
 
 @compiled_as("ones")
 def _ones(word: Any) -> int:
-    """Return how many bits of a word are 1."""
+    """Return the number of 1 bits of a word."""
     return int(word).bit_count()
 
 
 @compiled_as("lowest")
 def _lowest(word: Any) -> int:
-    """Return the place of the lowest one of a word that is not 0."""
+    """Return the position of the lowest 1 bit of a word that is not 0."""
     return (int(word) & -int(word)).bit_length() - 1
 
 
 @compiled_as("leading")
 def _leading(word: Any) -> int:
-    """Return the place of the highest one of a word that is not 0, counted from the other end."""
+    """Return the number of 0 bits above the highest 1 bit of a word that is not 0."""
     return 64 - int(word).bit_length()
 
 
-@lean
+@inlined
 def assign(bits: np.ndarray, other: np.ndarray) -> None:
-    """Let a set have the processors of another one."""
+    """Copy a set into another one."""
     for word in range(bits.size):
         bits[word] = other[word]
 
 
-@lean
+@inlined
 def remove(bits: np.ndarray, other: np.ndarray) -> None:
-    """Take the processors of another set out of a set."""
+    """Remove the processors of another set from a set."""
     for word in range(bits.size):
         bits[word] &= ~other[word]
 
 
-@lean
+@inlined
 def fill(bits: np.ndarray, first: int, last: int) -> None:
-    """Put the processors ``first`` to ``last``, both included, into a set."""
+    """Add the processors ``first`` to ``last``, both included, to a set."""
     low, high = first >> 6, last >> 6
     below = _ALL << np.uint64(first & 63)
     above = _ALL >> np.uint64(63 - (last & 63))
@@ -77,9 +77,9 @@ def fill(bits: np.ndarray, first: int, last: int) -> None:
     bits[high] |= above
 
 
-@lean
+@inlined
 def clear(bits: np.ndarray, first: int, last: int) -> None:
-    """Take the processors ``first`` to ``last``, both included, out of a set."""
+    """Remove the processors ``first`` to ``last``, both included, from a set."""
     low, high = first >> 6, last >> 6
     below = _ALL << np.uint64(first & 63)
     above = _ALL >> np.uint64(63 - (last & 63))
@@ -92,22 +92,16 @@ def clear(bits: np.ndarray, first: int, last: int) -> None:
     bits[high] &= ~above
 
 
-@lean
-def holds(bits: np.ndarray, place: int) -> bool:
-    """Return whether a processor is in a set."""
-    return (bits[place >> 6] >> np.uint64(place & 63)) & _ONE != NO_PLACES
-
-
-@lean
+@inlined
 def size_of(bits: np.ndarray) -> int:
-    """Count the processors of a set."""
+    """Return the number of processors of a set."""
     size = 0
     for word in range(bits.size):
         size += _ones(bits[word])
     return size
 
 
-@lean
+@inlined
 def next_in(bits: np.ndarray, place: int, machine: int) -> int:
     """Return the first processor from ``place`` on that is in a set, ``machine`` if none is."""
     if place >= machine:
@@ -122,7 +116,7 @@ def next_in(bits: np.ndarray, place: int, machine: int) -> int:
     return (index << 6) + _lowest(word)
 
 
-@lean
+@inlined
 def next_out(bits: np.ndarray, place: int, machine: int) -> int:
     """Return the first processor from ``place`` on that is not in a set, ``machine`` if all are."""
     if place >= machine:
@@ -137,7 +131,7 @@ def next_out(bits: np.ndarray, place: int, machine: int) -> int:
     return min((index << 6) + _lowest(word), machine)
 
 
-@lean
+@inlined
 def last_out(bits: np.ndarray, place: int) -> int:
     """Return the last processor before ``place`` that is not in a set, -1 if all are."""
     if place <= 0:
@@ -152,7 +146,7 @@ def last_out(bits: np.ndarray, place: int) -> int:
     return (index << 6) + 63 - _leading(word)
 
 
-@lean
+@inlined
 def take_lowest(bits: np.ndarray, count: int, chosen: np.ndarray) -> None:
     """Add the ``count`` lowest processors of a set, which has as many, to ``chosen``."""
     for index in range(bits.size):
@@ -170,7 +164,7 @@ def take_lowest(bits: np.ndarray, count: int, chosen: np.ndarray) -> None:
             count -= 1
 
 
-@lean
+@inlined
 def _take_next(bits: np.ndarray, count: int, pointer: int, chosen: np.ndarray) -> None:
     """Add ``count`` processors of a set, which has as many, to ``chosen``: from ``pointer`` on, then from 0."""
     for turn in range(bits.size + 1):
@@ -184,7 +178,7 @@ def _take_next(bits: np.ndarray, count: int, pointer: int, chosen: np.ndarray) -
             count -= 1
 
 
-@lean
+@inlined
 def longest_run(bits: np.ndarray, machine: int) -> int:
     """Return the length of the longest run of consecutive processors of a set."""
     longest = 0
@@ -196,7 +190,7 @@ def longest_run(bits: np.ndarray, machine: int) -> int:
     return longest
 
 
-@lean
+@inlined
 def has_run(bits: np.ndarray, width: int, machine: int) -> bool:
     """Return whether a set has ``width`` consecutive processors."""
     first = next_in(bits, 0, machine)
@@ -208,21 +202,21 @@ def has_run(bits: np.ndarray, width: int, machine: int) -> bool:
     return False
 
 
-@lean
+@inlined
 def choose(bits: np.ndarray, width: int, allocation: int, pointer: int, machine: int, chosen: np.ndarray) -> bool:
     """
-    Apply the allocations that ask neither for the past (longest-idle) nor for the neighbours.
+    Choose processors by an allocation that depends on neither the past (longest-idle) nor the neighbours.
 
     Parameters
     ----------
     bits : uint64 array
-        The processors that can be had.
+        The available processors.
     width : int
-        How many are wanted.
+        The number of processors.
     allocation : int
         One of `ALLOCATIONS`.
     pointer : int
-        Where next-fit goes on.
+        The processor at which next-fit continues.
     machine : int
         Processors of the machine.
     chosen : uint64 array
@@ -231,7 +225,7 @@ def choose(bits: np.ndarray, width: int, allocation: int, pointer: int, machine:
     Returns
     -------
     bool
-        Whether there are as many (contiguous allocations: as many in a row).
+        Whether there are enough (contiguous allocations: enough in a row).
     """
     for word in range(chosen.size):
         chosen[word] = NO_PLACES
@@ -259,12 +253,12 @@ def choose(bits: np.ndarray, width: int, allocation: int, pointer: int, machine:
     return True
 
 
-@lean
+@inlined
 def sort_by_key(items: np.ndarray, keys: np.ndarray, count: int, spare: np.ndarray) -> None:
     """
     Sort the first ``count`` items, all different, by ``(keys[item], item)``, in place.
 
-    A merge sort of the runs that are in order already; ``spare`` is working space of at least ``count`` items.
+    A merge sort of the runs that are already sorted; ``spare`` is working space for at least ``count`` items.
     """
     while True:
         runs = 0
@@ -288,14 +282,14 @@ def sort_by_key(items: np.ndarray, keys: np.ndarray, count: int, spare: np.ndarr
             return
 
 
-@lean
+@inlined
 def _comes_before(keys: np.ndarray, one: int, other: int) -> bool:
     return keys[one] < keys[other] or (keys[one] == keys[other] and one < other)
 
 
-@lean
+@inlined
 def _end_of_run(items: np.ndarray, keys: np.ndarray, begin: int, count: int) -> int:
-    """Return the place after the items from ``begin`` on that are in order already."""
+    """Return the position after the items from ``begin`` on that are already sorted."""
     end = begin + 1
     while end < count and _comes_before(keys, items[end - 1], items[end]):
         end += 1

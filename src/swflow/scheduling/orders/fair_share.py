@@ -1,31 +1,34 @@
-"""Whose the jobs are: fair share, limits and partitions, from names in the options to numbers of a workload."""
+"""Job ownership: fair share, limits and partitions, from names in the options to numbers of a workload."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError, suggest
-from swflow.jobs import Workload
-from swflow.log_table import names_of
-from swflow.scheduling.options import LIMITED, LIMITS, MULTIFACTOR
-from swflow.scheduling.orders import OF_OWNERS, mentioned
+from swflow.jobs.table import Workload
+from swflow.log.imported import names_of
+from swflow.scheduling.engine.accounts import UNLIMITED, Owners
+from swflow.scheduling.options import LIMITED, LIMITS
+from swflow.scheduling.orders.keys import mentioned
+from swflow.scheduling.orders.vocabulary import MULTIFACTOR, OF_ACCOUNTS
 
-#: The columns of the job table that say whose a job is.
+#: The columns of the job table with the owners of a job.
 _COLUMNS = {"user": "user_id", "group": "group_id", "partition": "partition_id", "qos": "queue_id"}
 
-#: How jobs are left out.
+#: The command that leaves out jobs.
 _HINT = "with swflow select --where"
 
-#: The columns that each name of formulas needs.
+#: The kind of account that each variable of formulas needs.
 _NEEDS = {"user_usage": "user", "user_share": "user", "group_usage": "group", "group_share": "group",
           "partition_id": "partition"}  # fmt: skip
 
 
 def multifactor(priority: Mapping[str, Any], number_of: Callable[[str, str], int]) -> str:
     """
-    Write Slurm's multifactor priority as a formula; the queue is served by the smallest value, so that it is negative.
+    Return Slurm's multifactor priority as a formula; it is negative, since the smallest value is served first.
 
     Age counts up to ``max_age``; the fair-share factor is 2 to the power of minus usage over share (over the damping),
     the size factor is the share of the machine, and partitions and QOS count by their priority over the largest.
@@ -33,7 +36,7 @@ def multifactor(priority: Mapping[str, Any], number_of: Callable[[str, str], int
     Parameters
     ----------
     priority : mapping
-        As `swflow.scheduling.options.PRIORITY` says; a weight that is not named is 0.
+        Keys of `swflow.scheduling.options.PRIORITY`; a missing weight is 0.
     number_of : callable
         The number of a ``partition`` or ``qos``, given that word and the name.
 
@@ -84,7 +87,7 @@ class Names:
         self._known: dict[str, dict[str, int]] = {}
 
     def number_of(self, kind: str, name: str, where: str) -> int:
-        """Return the number of a name, or of a number; an error says where an unknown name stands."""
+        """Return the number of a name, or of a number as text; ``where`` names the option in errors."""
         if kind not in self._known:
             names = names_of(self.workload.header, _COLUMNS[kind])
             self._known[kind] = {text: number for number, text in names.items()}
@@ -103,7 +106,7 @@ class Names:
 
 
 def formula_of(order: Any, priority: Mapping[str, Any] | None, names: Names) -> Any:
-    """Return an order with the weights of the scheduler in it, if it has some."""
+    """Return an order, with slurm-multifactor replaced by the formula of the scheduler's weights, if it has some."""
     if order != MULTIFACTOR or priority is None:
         return order
     return multifactor(priority, lambda kind, name: names.number_of(kind, name, f"priority: {kind}_factors"))
@@ -111,32 +114,36 @@ def formula_of(order: Any, priority: Mapping[str, Any] | None, names: Names) -> 
 
 class Accounts:
     """
-    Whose the jobs of a workload are, as the engine takes it.
+    The owners of a workload's jobs, as the engine takes them.
 
     Parameters
     ----------
     jobs : polars.DataFrame
-        The jobs that take part.
+        The jobs that are simulated.
     scheduler : Scheduler
         Its shares.
     names : Names
         Of the workload.
+    arrays : tuple of array, optional
+        As `swflow.scheduling.eligibility.array_limits` returns it.
 
     Attributes
     ----------
-    owners : swflow.scheduling.engine.usage.Owners
+    owners : swflow.scheduling.engine.accounts.Owners
         For the engine.
     """
 
-    def __init__(self, jobs: pl.DataFrame, scheduler: Any, names: Names) -> None:
-        from swflow.scheduling.engine.usage import Owners
-
+    def __init__(
+        self, jobs: pl.DataFrame, scheduler: Any, names: Names, arrays: tuple[np.ndarray, np.ndarray] | None
+    ) -> None:
         self.names, self.jobs = names, jobs
         self.numbers: dict[str, np.ndarray] = {}  # of each account, in order
         rows = {kind: self._numbered(kind) for kind in LIMITED}
         partition = _column(jobs, "partition").cast(pl.Float64()).fill_null(float("nan")).to_numpy()
         shares = [self._shares(kind, rows[kind], getattr(scheduler, f"{kind}_shares")) for kind in ("user", "group")]
-        self.owners = Owners(rows["user"], rows["group"], rows["partition"], partition, shares[0], shares[1])
+        self.arrays = arrays
+        tasks = None if arrays is None else arrays[0]
+        self.owners = Owners(rows["user"], rows["group"], rows["partition"], partition, shares[0], shares[1], tasks)
 
     def _numbered(self, kind: str) -> np.ndarray:
         """Return the account of each job, from 0, -1 where unknown."""
@@ -147,24 +154,23 @@ class Accounts:
         return rows
 
     def _shares(self, kind: str, rows: np.ndarray, given: Mapping[str, float] | None) -> np.ndarray:
-        """Return the share of each job's owner, of 1; who is not known has as much as one who has 1 share."""
+        """Return the share of each job's owner, of 1; an unknown owner counts as one with share 1."""
         shares = np.ones(self.numbers[kind].size)
         for name, number in (given or {}).items():
             shares[self.numbers[kind] == self.names.number_of(kind, name, f"{kind}_shares")] = number
         total = shares.sum() or 1.0
-        return np.append(shares, 1.0)[rows] / total  # the last is of who is not known
+        return np.append(shares, 1.0)[rows] / total  # the last one is for unknown owners
 
     def require(self, kinds: Iterable[str], option: str) -> None:
-        """Raise an error if of no job it is known whose it is; of the few of a warm-up it may well be so."""
+        """Raise an error if the log records the user, group or partition of no job."""
         for kind in kinds:
-            if self.jobs.height > 2 and not self.numbers[kind].size:
+            if self.jobs.height and not self.numbers[kind].size:
                 raise SwflowError(f"{option}: {self.names.workload.name} does not say the {kind} of any job")
 
     def limits(self, limits: Mapping[str, Any] | None) -> np.ndarray | None:
-        """Return the most jobs and processors of all accounts, shape (accounts, 2); None without limits."""
-        from swflow.scheduling.engine.usage import UNLIMITED
-
-        if not limits:
+        """Return the limits of jobs and processors of all accounts, shape (accounts, 2); None without limits."""
+        limits = limits or {}
+        if not limits and self.arrays is None:
             return None
         self.require(limits, "limits")
         tables = [np.full((1, 2), UNLIMITED)]
@@ -180,10 +186,12 @@ class Accounts:
                     for place, what in enumerate(LIMITS):
                         most[row, place] = own.get(what, UNLIMITED)
             tables.append(most)
+        if self.arrays is not None:
+            tables.append(np.column_stack([self.arrays[1], np.full_like(self.arrays[1], UNLIMITED)]))
         return np.concatenate(tables)
 
     def require_room(self, most: np.ndarray | None, there: np.ndarray) -> None:
-        """Raise an error if a job, of those that are there, is wider than its own limits allow."""
+        """Raise an error if one of the selected jobs is wider than its limits allow."""
         if most is None:
             return
         widths = self.jobs["processors"].to_numpy()
@@ -200,58 +208,109 @@ class Accounts:
                     f"with {widths[job]:,} of {allowed[job]:,} processors; raise the limit, or leave them out {_HINT}"
                 )
 
-    def centres(self, centres: Sequence[Mapping[str, Any]]) -> np.ndarray:
-        """Return the index of each job's centre, by its partition."""
-        centre_of: dict[int, int] = {}
-        for index, centre in enumerate(centres):
-            for name in centre["partition"]:
-                number = self.names.number_of("partition", name, "centres: partition")
-                if centre_of.setdefault(number, index) != index:
-                    raise SwflowError(f"centres: partition: {name} is named by two centres; let one have it")
+    def clusters(self, clusters: Sequence[Mapping[str, Any]]) -> np.ndarray:
+        """Return the index of each job's cluster, by its partition."""
+        cluster_of: dict[int, int] = {}
+        for index, cluster in enumerate(clusters):
+            for name in cluster["partition"]:
+                number = self.names.number_of("partition", name, "clusters: partition")
+                if cluster_of.setdefault(number, index) != index:
+                    raise SwflowError(f"clusters: partition: {name} is named by two clusters; name it once")
         column = _column(self.jobs, "partition")
-        found = column.replace_strict(centre_of, default=None, return_dtype=pl.Int64)
+        found = column.replace_strict(cluster_of, default=None, return_dtype=pl.Int64)
         missing = found.is_null()
         if missing.any():
             job = int(np.argmax(missing.to_numpy()))
             number = column[job]
             what = "no partition" if number is None else f"partition {self.names.shown('partition', number)}"
             raise SwflowError(
-                f"centres: partition: {missing.sum():,} jobs of {self.names.workload.name} have no centre, the first "
-                f"is job {self.jobs['job_id'][job]} with {what}; name it in centres, or leave these jobs out {_HINT}"
+                f"clusters: partition: {missing.sum():,} jobs of {self.names.workload.name} have no cluster, the first "
+                f"is job {self.jobs['job_id'][job]} with {what}; name it in clusters, or leave these jobs out {_HINT}"
             )
         chosen = found.to_numpy()
-        self._require_width(chosen, np.array([one["processors"] for one in centres]))
+        self._require_width(chosen, np.array([one["processors"] for one in clusters]))
         return chosen
 
-    def _require_width(self, centre: np.ndarray, sizes: np.ndarray) -> None:
-        """Raise an error if a job is wider than its centre."""
+    def _require_width(self, cluster: np.ndarray, sizes: np.ndarray) -> None:
+        """Raise an error if a job is wider than its cluster."""
         widths = self.jobs["processors"].to_numpy()
-        wide = np.flatnonzero(widths > sizes[centre])
+        wide = np.flatnonzero(widths > sizes[cluster])
         if wide.size:
             job = int(wide[0])
             number = self.jobs["partition_id"][job]
             raise SwflowError(
-                f"centres: {wide.size:,} jobs are wider than their partition's centre, the first is job "
-                f"{self.jobs['job_id'][job]} with {widths[job]:,} of {sizes[centre[job]]:,} processors of "
+                f"clusters: {wide.size:,} jobs are wider than their partition's cluster, the first is job "
+                f"{self.jobs['job_id'][job]} with {widths[job]:,} of {sizes[cluster[job]]:,} processors of "
                 f"{self.names.shown('partition', number)}; give it more, or leave them out {_HINT}"
             )
 
 
-def accounts_of(jobs: pl.DataFrame, scheduler: Any, names: Names) -> Accounts | None:
-    """Return whose the jobs are, if it matters to the scheduler."""
-    own = [centre.get(option) for centre in scheduler.centres for option in ("order", "backfill_order")]
-    orders = [
-        formula_of(order, scheduler.priority, names) for order in (scheduler.order, scheduler.backfill_order, *own)
+@dataclass(frozen=True)
+class Ownership:
+    """
+    The options of all queues that name users, groups or partitions, for the jobs of a workload.
+
+    Parameters
+    ----------
+    orders : tuple of (order, order)
+        The order and the backfill order of each queue, with the scheduler's weights as a formula.
+    limits : tuple of int64 array of shape (accounts, 2), or None
+        The limits of each queue, see `Accounts.limits`.
+    owners : Owners, optional
+        Job ownership, if an order, a limit or the dispatch needs it.
+    clusters : int64 array of shape (jobs,), optional
+        The cluster of each job's partition, from 0, if jobs are dispatched by it.
+    """
+
+    orders: tuple[tuple[Any, Any], ...]
+    limits: tuple[np.ndarray | None, ...]
+    owners: Owners | None = None
+    clusters: np.ndarray | None = None
+
+
+def ownership_of(
+    workload: Workload, jobs: pl.DataFrame, scheduler: Any, arrays: tuple[np.ndarray, np.ndarray] | None
+) -> Ownership:
+    """
+    Return the ownership of a workload's jobs, and the options of the queues that depend on it.
+
+    Parameters
+    ----------
+    workload : Workload
+        Its header has the names of users, groups and partitions.
+    jobs : polars.DataFrame
+        The jobs that are simulated.
+    scheduler : Scheduler
+        Its orders, shares, limits and clusters.
+    arrays : tuple of array, optional
+        As `swflow.scheduling.eligibility.array_limits` returns it.
+
+    Raises
+    ------
+    SwflowError
+        If the log does not record an owner that is needed, or a job is wider than its cluster or its limit.
+    """
+    names = Names(workload)
+    formulas = [
+        [formula_of(order, scheduler.priority, names) for order in (queue.order, queue.backfill_order)]
+        for queue in scheduler.queues
     ]
-    used = {name for order in orders for name in mentioned(order)}
-    used.intersection_update(OF_OWNERS)
-    limited = scheduler.limits or any(centre.get("limits") for centre in scheduler.centres)
-    if not (used or limited or scheduler.dispatch == "partition"):
-        return None
-    accounts = Accounts(jobs, scheduler, names)
+    orders = tuple((order, order if second is None else second) for order, second in formulas)
+    used = {name for pair in orders for order in pair for name in mentioned(order)}.intersection(OF_ACCOUNTS)
+    given = [queue.limits for queue in scheduler.queues]
+    if not (used or any(given) or arrays is not None or scheduler.dispatch == "partition"):
+        return Ownership(orders, (None,) * len(orders))
+    accounts = Accounts(jobs, scheduler, names, arrays)
     for name in sorted(used & _NEEDS.keys()):
         accounts.require([_NEEDS[name]], name)
-    return accounts
+    clusters = accounts.clusters(scheduler.clusters) if scheduler.dispatch == "partition" else None
+    limits = tuple(map(accounts.limits, given))
+    for index, most in enumerate(limits):
+        if clusters is not None:
+            accounts.require_room(most, clusters == index)
+        elif not scheduler.clusters:
+            accounts.require_room(most, np.ones(jobs.height, bool))
+    return Ownership(orders, limits, accounts.owners, clusters)
 
 
 def _column(jobs: pl.DataFrame, kind: str) -> pl.Series:

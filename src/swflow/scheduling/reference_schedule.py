@@ -1,4 +1,4 @@
-"""Known schedules: a run as SWF with a header that states every convention, to check other simulators by."""
+"""Reference schedules: a run as SWF with all conventions in its header, to check other simulators."""
 
 import json
 import os
@@ -7,26 +7,29 @@ from typing import Any
 import polars as pl
 
 from swflow import __version__
-from swflow.jobs import Workload
+from swflow.errors import SwflowError
+from swflow.jobs.table import Workload
+from swflow.log.swf import run_as_swf, write_swf
 from swflow.scheduling.options import CHOICES
-from swflow.scheduling.orders import NAMED, OF_OWNERS, PENALTIES, mentioned
-from swflow.scheduling.owners import Names, formula_of
+from swflow.scheduling.orders.fair_share import Names, formula_of
+from swflow.scheduling.orders.formula import PENALTIES
+from swflow.scheduling.orders.keys import mentioned
+from swflow.scheduling.orders.vocabulary import OF_ACCOUNTS, ORDERS
 from swflow.scheduling.scheduler import Scheduler
-from swflow.swf import run_as_swf, write_swf
 
 
 def write_known_schedule(
     path: str | os.PathLike[str], workload: Workload, outcomes: pl.DataFrame, scheduler: Scheduler
 ) -> None:
     """
-    Write a schedule as a log that says by which rules it was made.
+    Write a schedule as a log whose header states its conventions.
 
     Parameters
     ----------
     path : path-like
         ``.swf`` or ``.swf.gz``.
     workload : Workload
-        What was simulated.
+        The simulated workload.
     outcomes : polars.DataFrame
         The run, as `swflow.scheduling.simulate.simulate` returns it.
     scheduler : Scheduler
@@ -34,9 +37,11 @@ def write_known_schedule(
 
     Notes
     -----
-    Wait time and run time are as simulated, allocated processors are those that were simulated, requested
-    time is what the scheduler was told, and status is 1, or 0 for a job that was killed.
+    Wait time, run time and allocated processors are the simulated ones. The requested time is the scheduler's
+    estimate. The status is 0 for killed jobs and 1 for others.
     """
+    if workload.machine.resources or any("resources" in cluster for cluster in scheduler.clusters):
+        raise SwflowError(f"{path}: SWF has no fields for resources; simulate a machine without them")
     known = workload.jobs.with_columns(requested_time=pl.col("estimate"), requested_processors=pl.col("processors"))
     header = {
         key: list(values)
@@ -55,7 +60,7 @@ def write_known_schedule(
 
 def conventions(workload: Workload, scheduler: Scheduler) -> list[str]:
     """
-    Say in sentences by which rules a schedule is made.
+    Return sentences that state the conventions of a schedule.
 
     Parameters
     ----------
@@ -71,7 +76,7 @@ def conventions(workload: Workload, scheduler: Scheduler) -> list[str]:
 
     Examples
     --------
-    >>> from swflow.machine import Machine
+    >>> from swflow.jobs.machine import Machine
     >>> tiny = Workload(pl.DataFrame({"run_time": [1.0]}), Machine.of(4), "tiny")
     >>> conventions(tiny, Scheduler(backfill="easy"))[1]
     'Machine: 4 processors; they are only counted'
@@ -84,12 +89,12 @@ def conventions(workload: Workload, scheduler: Scheduler) -> list[str]:
         f"Order of the queue: {_order_text(scheduler.order, workload, scheduler)}",
         f"Backfill {scheduler.backfill}: {CHOICES['backfill'][scheduler.backfill]}",
     ]
-    if scheduler.backfill in ("lookahead", "selective"):
-        lines.append(f"Reservations: {scheduler.lookahead}")
-    if scheduler.backfill in ("easy", "lookahead", "selective", "reservation-table"):
+    if scheduler.backfill == "easy":
+        lines.append(f"Reservations: {scheduler.reservations}")
+    if scheduler.backfill in ("easy", "reservation-table"):
         second = scheduler.backfill_order or scheduler.order
         lines.append(f"Order of backfilling: {_order_text(second, workload, scheduler)}")
-    if scheduler.backfill in ("easy", "lookahead", "selective"):
+    if scheduler.backfill == "easy":
         lines += [
             "Shadow time: the earliest time at which, by the planned ends of the running jobs, enough processors are "
             "free for the head; a later job may start now if its planned end is not after it, or if it fits into the "
@@ -101,18 +106,18 @@ def conventions(workload: Workload, scheduler: Scheduler) -> list[str]:
         f"Events ({scheduler.event_order}): {CHOICES['event_order'][scheduler.event_order]}",
         "Processors: the allocated, else the requested; estimate: the requested time, else the run time",
     ]
-    if any(not mentioned(order).isdisjoint(OF_OWNERS) for order in (scheduler.order, scheduler.backfill_order)):
-        kept = f"counts half after {scheduler.half_life:g} seconds" if scheduler.half_life else "counts for ever"
+    if any(not mentioned(order).isdisjoint(OF_ACCOUNTS) for order in (scheduler.order, scheduler.backfill_order)):
+        kept = f"counts half after {scheduler.half_life:g} seconds" if scheduler.half_life else "does not decay"
         lines.append(
-            f"Usage: the processor-seconds that jobs on all centres had up to now, over everybody's; it {kept}"
+            f"Usage: the processor-seconds of the account's jobs on all clusters, over those of all jobs; it {kept}"
         )
         for kind in ("user", "group"):
             shares = getattr(scheduler, f"{kind}_shares") or {}
             lines += [f"Share of {kind} {name}: {share:g}, of others 1" for name, share in shares.items()]
     if scheduler.limits:
         lines.append(
-            f"Limits: {json.dumps(scheduler.limits)}; a job that would be one too many is passed over: it neither "
-            "starts nor has a reservation"
+            f"Limits: {json.dumps(scheduler.limits)}; a job beyond a limit is skipped: it neither starts nor has a "
+            "reservation"
         )
     if scheduler.runtime == "shared":
         lines.append(
@@ -123,18 +128,18 @@ def conventions(workload: Workload, scheduler: Scheduler) -> list[str]:
     if scheduler.allocation == "threshold":
         lines.append(f"Limit of a node's penalty: {scheduler.sharing_limit:g}")
     lines += [f"Unavailable: {_window_text(window)}" for window in scheduler.unavailable]
-    if scheduler.centres:
-        sizes = ", ".join(str(centre["processors"]) for centre in scheduler.centres)
-        lines.append(f"Centres of {sizes} processors; jobs are sent {CHOICES['dispatch'][scheduler.dispatch]}")
+    if scheduler.clusters:
+        sizes = ", ".join(str(cluster["processors"]) for cluster in scheduler.clusters)
+        lines.append(f"Clusters of {sizes} processors; a job is sent to: {CHOICES['dispatch'][scheduler.dispatch]}")
         own = [
-            json.dumps({key: value for key, value in centre.items() if key != "processors"})
-            for centre in scheduler.centres
+            json.dumps({key: value for key, value in cluster.items() if key != "processors"})
+            for cluster in scheduler.clusters
         ]
-        lines += [f"Centre {number}: {text}" for number, text in enumerate(own, 1) if text != "{}"]
+        lines += [f"Cluster {number}: {text}" for number, text in enumerate(own, 1) if text != "{}"]
     if scheduler.shapes != "requested":
         lines.append(f"Shapes ({scheduler.shapes}): {CHOICES['shapes'][scheduler.shapes]}")
         among = CHOICES["shape_choice"][scheduler.shape_choice].replace("`efficiency`", f"{scheduler.efficiency:g}")
-        lines.append(f"Shapes are chosen ({scheduler.shape_choice}) {among}")
+        lines.append(f"Shapes that may be chosen ({scheduler.shape_choice}): {among}")
     lines += [f"Left out: jobs of status {status}" for status in scheduler.without_status]
     for entry in workload.history:
         for reason, jobs in entry.get("removed", {}).items():
@@ -146,7 +151,7 @@ def _order_text(order: Any, workload: Workload, scheduler: Scheduler) -> str:
     if not isinstance(order, str):
         return "a function"
     weighed = formula_of(order, scheduler.priority, Names(workload))
-    formula = NAMED.get(order) if weighed == order else weighed
+    formula = weighed if weighed != order else ORDERS[order].formula if order in ORDERS else None
     named = f"{order}, that is, " if formula else ""
     return f"{named}the smallest value of {formula or order} first; ties by submit time, then job id"
 

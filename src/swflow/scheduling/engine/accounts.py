@@ -1,0 +1,201 @@
+"""Accounts of users, groups, partitions and job arrays: usage for fair share, and limits."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from swflow.compiled.kernel import inlined
+
+#: An account: processor-seconds used up to ``since``, decayed and in units of the half-life if there is one; its
+#: running processors since then; its last computed share of the usage of all, and the time of that.
+ACCOUNT = np.dtype(
+    [
+        ("seconds", np.float64),
+        ("processors", np.int64),
+        ("since", np.float64),
+        ("share", np.float64),
+        ("at", np.float64),
+    ]
+)
+
+#: Running jobs and processors of an account at one machine, and their limits.
+LIMIT = np.dtype([("jobs", np.int64), ("processors", np.int64), ("most_jobs", np.int64), ("most_processors", np.int64)])
+
+#: The owners of a job: the rows of its accounts, -1 where unknown, and the variables of formulas.
+OWNER = np.dtype(
+    [
+        ("user", np.int64),
+        ("group", np.int64),
+        ("partition", np.int64),
+        ("array", np.int64),
+        ("partition_id", np.float64),
+        ("user_share", np.float64),
+        ("group_share", np.float64),
+    ]
+)
+
+#: A limit that no job or machine reaches.
+UNLIMITED = 1 << 60
+
+#: The row of the account of all together.
+_ALL = 0
+
+
+class Owners(NamedTuple):
+    """
+    The owners of jobs.
+
+    Parameters
+    ----------
+    user, group, partition : int64 array of shape (jobs,)
+        Numbers from 0, without gaps; -1 where unknown. Unknown owners have no usage and no limit.
+    partition_id : float64 array of shape (jobs,)
+        As in the log, NaN where unknown.
+    user_share, group_share : float64 array of shape (jobs,)
+        The shares of the owners; they add up to 1.
+    array : int64 array of shape (jobs,), optional
+        The job arrays, as ``user``.
+    """
+
+    user: np.ndarray
+    group: np.ndarray
+    partition: np.ndarray
+    partition_id: np.ndarray
+    user_share: np.ndarray
+    group_share: np.ndarray
+    array: np.ndarray | None = None
+
+    @property
+    def kinds(self) -> dict[str, np.ndarray]:
+        """The owners of each kind, in the order of the accounts."""
+        array = np.full(self.user.size, -1) if self.array is None else self.array
+        return {"user": self.user, "group": self.group, "partition": self.partition, "array": array}
+
+
+class Usage(NamedTuple):
+    """The accounts of all machines together, the owners of each job, and the limits of a machine."""
+
+    accounts: np.ndarray
+    owners: np.ndarray
+    limits: np.ndarray
+
+
+def new_usage(owners: Owners | None, limits: np.ndarray | None, items: np.ndarray | None, since: float) -> Usage:
+    """
+    Return accounts without usage.
+
+    Parameters
+    ----------
+    owners : Owners, optional
+        Without them there are no accounts.
+    limits : int64 array of shape (accounts, 2), optional
+        The maximum of running jobs and processors: of all together, then of every user, group, partition and array.
+    items : int64 array, optional
+        The job of each item, if an item is not a job.
+    since : float
+        A time before the first event, seconds.
+    """
+    if owners is None:
+        return Usage(np.zeros(0, ACCOUNT), np.zeros(0, OWNER), np.zeros(0, LIMIT))
+    kinds = owners.kinds
+    sizes = {name: int(of.max(initial=-1)) + 1 for name, of in kinds.items()}
+    accounts = np.zeros(1 + sum(sizes.values()), ACCOUNT)
+    accounts["since"], accounts["at"] = since, -np.inf
+    table = np.zeros(owners.user.size, OWNER)
+    first = 1
+    for name, of in kinds.items():
+        table[name] = np.where(of < 0, -1, of + first)
+        first += sizes[name]
+    for name in ("partition_id", "user_share", "group_share"):
+        table[name] = getattr(owners, name)
+    counted = np.zeros(0 if limits is None else accounts.size, LIMIT)
+    if limits is not None:
+        counted["most_jobs"], counted["most_processors"] = limits[:, 0], limits[:, 1]
+    return Usage(accounts, table if items is None else table[items], counted)
+
+
+# -- usage
+
+
+@inlined
+def _used(accounts: np.ndarray, row: int, now: float, half_life: float) -> float:
+    """Return the usage of an account up to now; with a half-life in units of half_life / log(2) processor-seconds."""
+    one = accounts[row]
+    passed = now - one.since
+    if passed <= 0:
+        return one.seconds
+    if half_life == np.inf:
+        return one.seconds + one.processors * passed
+    kept = math.exp2(-passed / half_life)
+    return one.seconds * kept + one.processors * (1.0 - kept)
+
+
+@inlined
+def share_of(accounts: np.ndarray, row: int, now: float, half_life: float) -> float:
+    """Return an account's usage up to now as a share of that of all; 0 while there is no usage."""
+    if row < 0:
+        return 0.0
+    one = accounts[row]
+    if one.at != now:  # a start at this time adds no usage yet
+        whole = accounts[_ALL]
+        if whole.at != now:
+            whole.share = _used(accounts, _ALL, now, half_life)
+            whole.at = now
+        one.share = _used(accounts, row, now, half_life) / whole.share if whole.share > 0 else 0.0
+        one.at = now
+    return one.share
+
+
+@inlined
+def _book(accounts: np.ndarray, row: int, now: float, half_life: float, processors: int) -> None:
+    """Change the number of an account's running processors from now on."""
+    if row >= 0:
+        one = accounts[row]
+        one.seconds = _used(accounts, row, now, half_life)
+        one.since = now
+        one.processors += processors
+
+
+@inlined
+def _count(limits: np.ndarray, row: int, jobs: int, processors: int) -> None:
+    if row >= 0:
+        limits[row].jobs += jobs
+        limits[row].processors += processors
+
+
+@inlined
+def book_use(usage: Usage, item: int, now: float, half_life: float, jobs: int, processors: int) -> None:
+    """Count a start (1 job and its processors) or an end (-1 and minus its processors)."""
+    owner = usage.owners[item]
+    _book(usage.accounts, _ALL, now, half_life, processors)
+    _book(usage.accounts, owner.user, now, half_life, processors)
+    _book(usage.accounts, owner.group, now, half_life, processors)
+    if usage.limits.size > 0:
+        _count(usage.limits, owner.user, jobs, processors)
+        _count(usage.limits, owner.group, jobs, processors)
+        _count(usage.limits, owner.partition, jobs, processors)
+        _count(usage.limits, owner.array, jobs, processors)
+
+
+# -- limits
+
+
+@inlined
+def _passes(limits: np.ndarray, row: int, processors: int) -> bool:
+    if row < 0:
+        return False
+    one = limits[row]
+    return one.jobs >= one.most_jobs or one.processors + processors > one.most_processors
+
+
+@inlined
+def at_limit(usage: Usage, item: int, processors: int) -> bool:
+    """Return whether a job may not start now because its user, group, partition or array would exceed a limit."""
+    owner = usage.owners[item]
+    return (
+        _passes(usage.limits, owner.user, processors)
+        or _passes(usage.limits, owner.group, processors)
+        or _passes(usage.limits, owner.partition, processors)
+        or _passes(usage.limits, owner.array, processors)
+    )

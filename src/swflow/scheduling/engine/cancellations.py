@@ -1,0 +1,74 @@
+"""Cancellations: jobs that leave the queue some time after their submission, unless they have started."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from swflow.compiled.kernel import inlined
+from swflow.scheduling.engine.heap import ELEMENT, pop, push
+from swflow.scheduling.engine.operations import cancel
+from swflow.scheduling.engine.queue import NO_JOB, put
+from swflow.scheduling.engine.state import State
+
+
+class Cancellations(NamedTuple):
+    """
+    The jobs that will be cancelled, and a heap of those that have arrived, by the time at which they leave.
+
+    ``after`` is the time from the submission of each job to its cancellation, seconds; infinity: it is not cancelled.
+    ``size[0]`` counts the elements of the heap.
+    """
+
+    after: np.ndarray  # empty: no job is cancelled
+    heap: np.ndarray
+    size: np.ndarray
+
+
+def new_cancellations(after: np.ndarray | None) -> Cancellations:
+    """Return the cancellations before the first arrival."""
+    known = np.empty(0) if after is None else after
+    return Cancellations(known, np.empty(np.isfinite(known).sum(), ELEMENT), np.zeros(1, np.int64))
+
+
+@inlined
+def note_arrival(cancellations: Cancellations, item: int, submit: float) -> None:
+    """Note when a job that arrives is to be cancelled, if at all."""
+    if cancellations.after[item] < np.inf:
+        time = submit + cancellations.after[item]
+        cancellations.size[0] = push(cancellations.heap, cancellations.size[0], time, item)
+
+
+@inlined
+def next_cancellation(cancellations: Cancellations, jobs: np.ndarray) -> float:
+    """Return the time at which the next queued job is cancelled; infinity if there is none."""
+    while cancellations.size[0] > 0:
+        first = cancellations.heap[0]
+        if np.isnan(jobs[first.job].start):
+            return first.time
+        cancellations.size[0] = pop(cancellations.heap, cancellations.size[0])
+    return np.inf
+
+
+@inlined
+def take_cancelled(cancellations: Cancellations) -> int:
+    """Remove the job that is cancelled next from the list, and return it."""
+    item = cancellations.heap[0].job
+    cancellations.size[0] = pop(cancellations.heap, cancellations.size[0])
+    return item
+
+
+@inlined
+def withdraw(state: State, item: int) -> None:
+    """Remove a job from the queue, and its reservation from the plan."""
+    core, options, job = state.now[0], state.options[0], state.jobs[item]
+    put(state.queue.nodes, state.queue.levels, job.rank, NO_JOB, np.inf)
+    if not options.one_tree:
+        put(state.backfill_queue.nodes, state.backfill_queue.levels, job.backfill_rank, NO_JOB, np.inf)
+    core.queued -= 1
+    core.demand -= job.processors
+    core.full = 1
+    core.kept = 0
+    if not np.isnan(job.reserved):
+        cancel(state, item)
+        job.reserved = np.nan
+        core.ended_early = 1

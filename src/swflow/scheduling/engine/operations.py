@@ -1,0 +1,142 @@
+"""Operations that each machine model implements. The compiler substitutes the implementation for these stubs."""
+
+from typing import Any
+
+# The state is one of `swflow.scheduling.engine.state`; its `free` is that of the machine model.
+
+
+def room(state: Any, coming: int) -> bool:
+    """Return whether the arrays have room for the next event with ``coming`` arrivals."""
+    raise NotImplementedError
+
+
+def move_on(state: Any, now: float) -> None:
+    """Advance the machine's clock to ``now``."""
+    raise NotImplementedError
+
+
+# -- running jobs
+
+
+def occupy(state: Any, item: int, now: float) -> None:
+    """Allocate the processors of a job that starts now."""
+    raise NotImplementedError
+
+
+def release(state: Any, item: int, now: float) -> None:
+    """Release a job's processors."""
+    raise NotImplementedError
+
+
+def settle(state: Any, now: float, come: bool) -> None:
+    """Update the ends of jobs whose neighbours started (``come``) or ended now."""
+    raise NotImplementedError
+
+
+def end_of(state: Any, item: int) -> float:
+    """Return the end of a running or completed job, if nothing changes."""
+    raise NotImplementedError
+
+
+def longest(state: Any, item: int) -> float:
+    """Return the maximum planned run time of a job that exceeded its prediction."""
+    raise NotImplementedError
+
+
+def extend(state: Any, item: int, now: float) -> None:
+    """Extend the plan of a running job, which should have ended by now, to its new planned end."""
+    raise NotImplementedError
+
+
+# -- passes without kept reservations
+
+
+def free_now(state: Any) -> int:
+    """Return the number of free processors."""
+    raise NotImplementedError
+
+
+def open_pass(state: Any, now: float, free: int) -> None:
+    """Start a pass over the whole queue, without reservations."""
+    raise NotImplementedError
+
+
+def is_kept(state: Any, now: float) -> bool:
+    """Return whether the only reservation is still the one that a whole pass would make."""
+    raise NotImplementedError
+
+
+def can_start(state: Any, item: int, width: int, end: float) -> bool:
+    """Return whether a job can start now on these processors and end then; `occupy` uses the last that can."""
+    raise NotImplementedError
+
+
+def started(state: Any, item: int, now: float) -> None:
+    """Subtract a job that just started from the processors left for others in this pass."""
+    raise NotImplementedError
+
+
+def protect(state: Any, item: int) -> None:
+    """Limit the jobs that start in this pass to those that do not delay the reservation of a job."""
+    raise NotImplementedError
+
+
+# -- the plan: reservations of a pass, those that are kept, and those of the whole queue
+
+
+def find(state: Any, item: int, width: int, length: float, now: float) -> float:
+    """Return the earliest start of a job in a shape by the plan; `reserve` uses the result of the last call."""
+    raise NotImplementedError
+
+
+def reserve(state: Any, item: int) -> None:
+    """Enter the reservation that was found for a job into the plan, from ``reserved`` on."""
+    raise NotImplementedError
+
+
+def cancel(state: Any, item: int) -> None:
+    """Remove a job's reservation from the plan."""
+    raise NotImplementedError
+
+
+def renew(state: Any, now: float) -> None:
+    """Rebuild the plan of the running jobs; there are no reservations."""
+    raise NotImplementedError
+
+
+def can_begin(state: Any, item: int) -> bool:
+    """Return whether the processors of a job's reservation are free now."""
+    raise NotImplementedError
+
+
+def open_round(state: Any) -> None:
+    """Start to move reservations forward."""
+    raise NotImplementedError
+
+
+def move_forward(state: Any, item: int, now: float) -> None:
+    """Move a job's reservation to an earlier start, or to better processors, if possible."""
+    raise NotImplementedError
+
+
+def close_round(state: Any) -> None:
+    """Finish moving reservations forward: apply deferred moves."""
+    raise NotImplementedError
+
+
+def serve_otherwise(state: Any, now: float) -> None:
+    """Make a pass of a backfill that only this machine model has."""
+    raise NotImplementedError
+
+
+# -- plans of the whole queue
+
+
+def open_plan(state: Any, now: float) -> int:
+    """Start a plan of all queued jobs; return the rank up to which jobs are in it already, -1 if none is."""
+    raise NotImplementedError
+
+
+def plan_apart(state: Any, item: int, time: float) -> bool:
+    """Enter a job into a plan of the whole queue that is kept apart; return whether there is one."""
+    raise NotImplementedError

@@ -1,0 +1,208 @@
+"""The state of each machine, and the list of arrivals, before the first event."""
+
+from typing import Any
+
+import numpy as np
+
+from swflow.scheduling.engine import state as records
+from swflow.scheduling.engine.accounts import Usage, new_usage
+from swflow.scheduling.engine.cancellations import new_cancellations
+from swflow.scheduling.engine.dependents import new_dependents
+from swflow.scheduling.engine.heap import ELEMENT
+from swflow.scheduling.engine.items import Items
+from swflow.scheduling.engine.loop import Arrivals
+from swflow.scheduling.engine.queue import new_tree
+from swflow.scheduling.engine.state import CONSERVATIVE, EASY, NONE, OTHER, State
+from swflow.scheduling.machine.counted import new_counted
+from swflow.scheduling.machine.numbered import new_numbered
+from swflow.scheduling.problem import Machine, Problem, Shapes
+from swflow.scheduling.scheduler import Queue
+
+#: The numbers by which kernels know the backfills.
+BACKFILLS = {
+    "none": NONE, "easy": EASY, "conservative": CONSERVATIVE, "reservation-table": OTHER,
+}  # fmt: skip
+
+
+def new_states(problem: Problem) -> tuple[list[State], list[tuple[np.ndarray, np.ndarray]]]:
+    """
+    Return the state of each machine, and the ranks of all items there.
+
+    The machines share the records of jobs and of their owners.
+    """
+    items = problem.items
+    count = items.submit.size
+    jobs = np.empty(count, records.JOB)
+    records.write_jobs(records.Given(jobs, *items[:4]))
+    since = items.submit.min(initial=0.0)
+    usages = [
+        new_usage(problem.accounts, one.limits, items.job if items.first.size else None, since)
+        for one in problem.machines
+    ]
+    uses_formulas = any(
+        order.formula for machine in problem.machines for order in (machine.order, machine.backfill_order)
+    )
+    attributes = items.of_jobs(problem.jobs.attributes) if uses_formulas else None
+    corrects = problem.policy.prediction == "system" or problem.policy.runtime == "shared"
+    predicted = np.zeros(count if corrects else 0, records.PREDICTED)
+    people = 0
+    if problem.policy.prediction == "system":
+        names, predicted["user"] = np.unique(items.of_jobs(problem.jobs.users), return_inverse=True)
+        people = names.size
+    shapes = np.empty(0, records.SHAPE)
+    if problem.shapes is not None and problem.policy.shapes == "start":
+        shapes = _with_requests(items, problem.shapes)
+    shared: dict[str, Any] = {
+        "jobs": jobs,
+        "predicted": predicted,
+        "attributes": np.full((1, 5), np.nan) if attributes is None else attributes,
+        "shapes": shapes,
+        "demands": items.demands,
+        "slots": problem.slots,
+    }
+    states: list[State] = []
+    ranks: list[tuple[np.ndarray, np.ndarray]] = []
+    for machine, queue, usage in zip(problem.machines, problem.policy.queues, usages, strict=True):
+        one, rank = _new_state(
+            problem, machine, queue, usage._replace(accounts=usages[0].accounts, owners=usages[0].owners)
+        )
+        one = one._replace(users=np.zeros(people, records.USER), **shared)
+        if states and hasattr(one.free, "sharing"):
+            one = one._replace(free=one.free.beside(states[0].free))
+        states.append(one)
+        ranks.append(rank)
+    jobs["rank"], jobs["backfill_rank"] = ranks[0]
+    accounts = problem.accounts is not None and (uses_formulas or any(usage.limits.size for usage in usages))
+    for one in states:
+        one.options["accounts"] = accounts
+    return states, ranks
+
+
+def _new_state(
+    problem: Problem, machine: Machine, queue: Queue, usage: Usage
+) -> tuple[State, tuple[np.ndarray, np.ndarray]]:
+    """Return the state of a machine without what all machines share, and the ranks of all items."""
+    items, policy, size = problem.items, problem.policy, machine.processors
+    count, none = items.submit.size, np.empty(0)
+    order, second = machine.order, machine.backfill_order
+    backfill = BACKFILLS[queue.backfill]
+    if backfill in (NONE, CONSERVATIVE):
+        second = order
+    tree, rank = new_tree(order.keys, count)
+    one_tree = second is order or (not order.has_keys and not second.has_keys)
+    if backfill == OTHER:
+        one_tree = False  # one tree has the starts of reservations, the other the lengths of jobs
+    backfill_tree, backfill_rank = (tree, rank) if one_tree else new_tree(second.keys, count)
+    reserved = min(queue.reservations, max(count, 1)) if backfill == EASY else 0
+    windows = machine.windows
+    slows = problem.sharing is not None and problem.sharing.slows
+    predict, per_event = policy.prediction == "system", policy.event_order == "per-event"
+
+    options = np.zeros(1, records.RULES)
+    values = {
+        "machine": size,
+        "backfill": backfill,
+        "reservations": reserved,
+        "formula": order.address,
+        "backfill_formula": second.address,
+        "by_arrival": not order.has_keys,
+        "backfill_by_arrival": not second.has_keys and not one_tree,
+        "one_tree": one_tree,
+        "per_event": per_event,
+        "predict": predict,
+        "corrects": predict or slows,
+        "windows": len(windows),
+        "simple": reserved <= 1 and not windows and not per_event,
+        "shapes": policy.shapes == "start",
+        "limits": usage.limits.size > 0,
+        "half_life": policy.half_life or np.inf,
+    }
+    for name, value in values.items():
+        options[name] = value
+
+    running = min(size, count) + 1
+    now = np.zeros(1, records.NOW)
+    now["full"], now["planned"] = 1, -1
+    state = State(
+        options=options,
+        now=now,
+        jobs=none,
+        running=np.empty(running, ELEMENT),
+        predictions=np.empty(count if predict or slows else 0, ELEMENT),
+        predicted=none,
+        users=none,
+        free=_new_processors(problem, machine, queue, reserved),
+        queue=tree,
+        backfill_queue=backfill_tree,
+        window_starts=_moments([(begin, away) for begin, _, away in windows]),
+        window_ends=_moments([(until, away) for _, until, away in windows]),
+        steps=np.zeros(reserved + len(windows) + 4, records.STEP),
+        line=np.empty(count, ELEMENT),
+        held=np.empty(reserved + 1, np.int64),
+        attributes=none,
+        shapes=none,
+        usage=usage,
+        demands=none,
+        capacities=np.array(list(machine.resources.values()), np.int64),
+        slots=none,
+    )
+    return state, (rank, backfill_rank)
+
+
+def _new_processors(problem: Problem, machine: Machine, queue: Queue, reserved: int) -> Any:
+    """Return the idle processors of a machine, counted or numbered."""
+    items, policy, size, windows = problem.items, problem.policy, machine.processors, machine.windows
+    count = items.submit.size
+    plans_ahead = policy.shapes == "submit" or (len(problem.machines) > 1 and policy.dispatch == "earliest-start")
+    if queue.allocation == "count":
+        in_plan = queue.backfill == "conservative" or (plans_ahead and bool(machine.resources))
+        reservations = count if in_plan else max(reserved, 1)
+        changes = min(min(size, count) + 1 + 2 * reservations, 2 * count) + 2 * len(windows) + 4
+        sizes = [size, *machine.resources.values()]
+        return new_counted(sizes, changes, windows, reserved, items if plans_ahead and not in_plan else None)
+    widest = max(one.processors for one in problem.machines)
+    sharing = problem.sharing and problem.sharing.of(items.job if items.first.size else slice(None))
+    return new_numbered((size, widest), count, queue.allocation, reserved, windows, sharing, plans_ahead)
+
+
+def _with_requests(items: Items, shapes: Shapes) -> np.ndarray:
+    """Return the requests and then the shapes, as the state of a machine holds them."""
+    begin, count = shapes.first[:-1], items.submit.size
+    both = np.zeros(count + shapes.run.size, records.SHAPE)
+    requests, choices = both[:count], both[count:]
+    requests["planned"], requests["processors"] = items.planned, items.processors
+    requests["first"], requests["end"] = count + begin, count + shapes.first[1:]
+    requests["narrowest"] = np.minimum.reduceat(shapes.processors, begin) if count else 0
+    requests["shortest"] = np.minimum.reduceat(shapes.planned, begin) if count else 0
+    choices["run"], choices["planned"], choices["processors"] = shapes.run, shapes.planned, shapes.processors
+    return both
+
+
+def _moments(pairs: list[tuple[float, int]]) -> np.ndarray:
+    """Return times and processors as elements in order of time."""
+    return np.array(sorted(pairs), ELEMENT)
+
+
+def new_arrivals(problem: Problem, states: list[State], ranks: list[tuple[np.ndarray, np.ndarray]]) -> Arrivals:
+    """Return the list of arrivals before the first event."""
+    items, machines = problem.items, len(states)
+    count = problem.jobs.submit.size
+    several = machines > 1
+    of_orders = (
+        [np.stack(of_order) for of_order in zip(*ranks, strict=True)] if several else [np.empty((0, 0), int)] * 2
+    )
+    cluster = np.zeros(count if several else 0, np.int64)
+    if several and problem.policy.dispatch == "partition" and problem.jobs.clusters is not None:
+        cluster[:] = problem.jobs.clusters
+    return Arrivals(
+        first=items.first,
+        chosen=np.empty(count if items.first.size else 0, np.int64),
+        cluster=cluster,
+        ranks=of_orders[0],
+        backfill_ranks=of_orders[1],
+        due=np.zeros(machines, np.bool_),
+        dependents=new_dependents(problem.dependencies),
+        cancellations=new_cancellations(problem.cancelled_after),
+        clock=np.full(1, -np.inf),
+        turn=np.zeros(1, np.int64),
+    )

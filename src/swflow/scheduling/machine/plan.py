@@ -1,0 +1,442 @@
+"""A plan: how many processors, or units of a resource, are free from now on, as a sorted list of changes in blocks."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from swflow.compiled.kernel import Handle, Kernel, inlined
+
+#: The maximum of changes in a block.
+SIZE = 64
+
+#: From ``time`` on, ``change`` more units are free.
+CHANGE = np.dtype([("time", np.float64), ("change", np.int64)])
+
+#: A block of changes in order of time: its first time, the sum of its changes, their least and greatest partial sum and
+#: the number of decreases (unless ``stale``), the number of changes, and the row that holds them.
+BLOCK = np.dtype(
+    [
+        ("first", np.float64),
+        ("total", np.int64),
+        ("lowest", np.int64),
+        ("highest", np.int64),
+        ("losses", np.int64),
+        ("count", np.int32),
+        ("row", np.int32),
+        ("stale", np.int64),
+    ]
+)
+
+#: The number of consecutive blocks in a group, for long profiles.
+GROUP_SIZE = 16
+
+#: The sum of the blocks of a group, and their least and greatest partial sum, unless ``stale``.
+GROUP = np.dtype([("total", np.int64), ("lowest", np.int64), ("highest", np.int64), ("stale", np.int64)])
+
+#: ``level`` units are free at ``now``. The last call of `earliest` considered about ``looked`` blocks. The sums before
+#: the first ``summed`` blocks are known.
+HEAD = np.dtype(
+    [
+        ("now", np.float64),
+        ("level", np.int64),
+        ("blocks", np.int64),
+        ("spare", np.int64),
+        ("summed", np.int64),
+        ("looked", np.int64),
+    ]
+)
+
+
+class Plan(NamedTuple):
+    """The free units now and the future changes; an update moves only the changes of one block."""
+
+    head: np.ndarray
+    blocks: np.ndarray
+    changes: np.ndarray
+    spare_rows: np.ndarray
+    groups: np.ndarray
+    sums: np.ndarray  # of the changes before each block, as far as known
+
+
+def new_plan(units: int, changes: int) -> Plan:
+    """Return the plan of an idle machine, with room for a number of changes."""
+    # Two neighbours have more than SIZE / 2 changes together, or they would have been merged.
+    rows = 4 * changes // SIZE + 4
+    head = np.zeros(1, HEAD)
+    head["now"], head["level"], head["spare"] = -np.inf, units, rows
+    return Plan(
+        head=head,
+        blocks=np.empty(rows, BLOCK),
+        changes=np.empty((rows, SIZE), CHANGE),
+        spare_rows=np.arange(rows)[::-1].copy(),
+        groups=np.ones(rows // GROUP_SIZE + 1, GROUP),
+        sums=np.empty(rows, np.int64),
+    )
+
+
+@inlined
+def spoil(plan: Plan, place: int) -> None:
+    """Mark the sums of the blocks from a position on as outdated."""
+    plan.head[0].summed = min(plan.head[0].summed, place)
+    for group in range(place // GROUP_SIZE, plan.head[0].blocks // GROUP_SIZE + 1):
+        plan.groups[group].stale = 1
+
+
+@inlined
+def _shift(blocks: np.ndarray, begin: int, end: int, step: int) -> None:
+    """Move the blocks ``begin`` to ``end`` by one position, forward or back."""
+    count = end - begin
+    for offset in range(count):
+        place = end - 1 - offset if step > 0 else begin + offset
+        blocks[place + step] = blocks[place]
+
+
+@inlined
+def _remove_block(plan: Plan, place: int) -> None:
+    head = plan.head[0]
+    plan.spare_rows[head.spare] = plan.blocks[place].row
+    head.spare += 1
+    spoil(plan, place)
+    _shift(plan.blocks, place + 1, head.blocks, -1)
+    head.blocks -= 1
+
+
+@inlined
+def _halve(plan: Plan, place: int) -> None:
+    """Move the later half of a full block into a new one."""
+    head = plan.head[0]
+    _shift(plan.blocks, place + 1, head.blocks, 1)
+    head.blocks += 1
+    spoil(plan, place)
+    head.spare -= 1
+    old, new = plan.blocks[place], plan.blocks[place + 1]
+    new.row = plan.spare_rows[head.spare]
+    half = SIZE // 2
+    moved = 0
+    for k in range(half):
+        change = plan.changes[old.row, half + k]
+        plan.changes[new.row, k] = change
+        moved += change.change
+    new.first = plan.changes[new.row, 0].time
+    new.count = half
+    old.count = half
+    new.total = moved
+    old.total -= moved
+    new.stale = 1
+    old.stale = 1
+
+
+@inlined
+def _merge(plan: Plan, place: int) -> None:
+    """Append the next block to this one."""
+    left, right = plan.blocks[place], plan.blocks[place + 1]
+    for k in range(right.count):
+        plan.changes[left.row, left.count + k] = plan.changes[right.row, k]
+    left.count += right.count
+    left.total += right.total
+    left.stale = 1
+    plan.groups[place // GROUP_SIZE].stale = 1
+    _remove_block(plan, place + 1)
+
+
+def enter(plan: Plan, time: float, change: int) -> None:
+    """Call `add` from Python."""
+    _ENTER(Handle([plan]), time, change)
+
+
+def _enter(plan: Plan, time: float, change: int) -> int:
+    add(plan, time, change)
+    return 0
+
+
+_ENTER = Kernel(_enter)
+
+
+@inlined
+def add(plan: Plan, time: float, change: int) -> None:
+    """Change the number of free units from ``time`` on by ``change``."""
+    head = plan.head[0]
+    if time <= head.now:
+        head.level += change
+        return
+    blocks = plan.blocks
+    if head.blocks == 0:
+        head.spare -= 1
+        blocks[0].row = plan.spare_rows[head.spare]
+        blocks[0].count = 0
+        blocks[0].total = 0
+        blocks[0].first = time
+        head.blocks = 1
+    low, high = 0, head.blocks
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if blocks[middle].first <= time:
+            low = middle
+        else:
+            high = middle
+    if blocks[low].count == SIZE:
+        _halve(plan, low)
+        if blocks[low + 1].first <= time:
+            low += 1
+    block = blocks[low]
+    row = plan.changes[block.row]
+    block.total += change
+    block.stale = 1
+    plan.groups[low // GROUP_SIZE].stale = 1
+    head.summed = min(head.summed, low + 1)
+
+    count = int(block.count)
+    before, after = 0, count
+    while before < after:
+        middle = (before + after) >> 1
+        if row[middle].time < time:
+            before = middle + 1
+        else:
+            after = middle
+    if before == count or row[before].time != time:
+        for k in range(count, before, -1):
+            row[k] = row[k - 1]
+        row[before].time = time
+        row[before].change = change
+        block.count = count + 1
+        block.first = row[0].time
+        return
+    row[before].change += change
+    if row[before].change != 0:
+        return
+    for k in range(before, count - 1):
+        row[k] = row[k + 1]
+    count -= 1
+    block.count = count
+    if count == 0:
+        _remove_block(plan, low)
+        return
+    block.first = row[0].time
+    if low + 1 < head.blocks and count + blocks[low + 1].count <= SIZE // 2:
+        _merge(plan, low)
+    elif low > 0 and count + blocks[low - 1].count <= SIZE // 2:
+        _merge(plan, low - 1)
+
+
+@inlined
+def advance(plan: Plan, now: float) -> None:
+    """Advance the plan to ``now``: apply and remove the changes until then."""
+    head = plan.head[0]
+    head.now = now
+    if head.blocks > 0 and plan.blocks[0].first <= now:
+        _apply_past(plan, now)
+
+
+@inlined
+def _apply_past(plan: Plan, now: float) -> None:
+    """Apply and remove the changes until ``now``."""
+    head = plan.head[0]
+    head.summed = 0
+    while head.blocks > 0 and plan.blocks[0].first <= now:
+        block = plan.blocks[0]
+        row = plan.changes[block.row]
+        count = int(block.count)
+        gone = 0
+        passed = 0
+        while gone < count and row[gone].time <= now:
+            passed += row[gone].change
+            gone += 1
+        head.level += passed
+        if gone == count:
+            _remove_block(plan, 0)
+            continue
+        for k in range(gone, count):
+            row[k - gone] = row[k]
+        block.count = count - gone
+        block.first = row[0].time
+        block.total -= passed
+        block.stale = 1
+        plan.groups[0].stale = 1
+        if head.blocks > 1 and block.count + plan.blocks[1].count <= SIZE // 2:
+            _merge(plan, 0)
+
+
+@inlined
+def refresh(plan: Plan, place: int) -> None:
+    """Compute the least and greatest partial sum of the changes of a block."""
+    block = plan.blocks[place]
+    row = plan.changes[block.row]
+    level = row[0].change
+    lowest = highest = level
+    losses = 1 if level < 0 else 0
+    for k in range(1, block.count):
+        level += row[k].change
+        losses += row[k].change < 0
+        lowest = min(lowest, level)
+        highest = max(highest, level)
+    block.lowest = lowest
+    block.highest = highest
+    block.losses = losses
+    block.stale = 0
+
+
+@inlined
+def _sum_up(plan: Plan, place: int) -> None:
+    """Compute the least and greatest partial sum of the changes of a group of blocks, which begins at a position."""
+    group = plan.groups[place // GROUP_SIZE]
+    level = 0
+    lowest, highest = 1 << 60, -1 << 60
+    for k in range(place, place + GROUP_SIZE):
+        block = plan.blocks[k]
+        if block.stale:
+            refresh(plan, k)
+        lowest = min(lowest, level + block.lowest)
+        highest = max(highest, level + block.highest)
+        level += block.total
+    group.total = level
+    group.lowest = lowest
+    group.highest = highest
+    group.stale = 0
+
+
+@inlined
+def level_before(plan: Plan, place: int) -> int:
+    """Return the number of free units before a block."""
+    head = plan.head[0]
+    if head.summed == 0:
+        plan.sums[0] = 0
+        head.summed = 1
+    while head.summed <= place:
+        last = head.summed - 1
+        plan.sums[last + 1] = plan.sums[last] + plan.blocks[last].total
+        head.summed += 1
+    return head.level + plan.sums[place]
+
+
+@inlined
+def last_block(plan: Plan, time: float) -> int:
+    """Return the last block that begins by a time; -1 if none does."""
+    low, high = -1, plan.head[0].blocks
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if plan.blocks[middle].first <= time:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@inlined
+def free_at(plan: Plan, time: float) -> int:
+    """Return the number of free units from a time on, which is not in the past."""
+    place = last_block(plan, time)
+    if place < 0:
+        return plan.head[0].level
+    level = level_before(plan, place)
+    block = plan.blocks[place]
+    row = plan.changes[block.row]
+    k = 0
+    while k < block.count and row[k].time <= time:
+        level += row[k].change
+        k += 1
+    return level
+
+
+@inlined
+def earliest(plan: Plan, width: int, length: float, since: float, before: float) -> float:
+    """
+    Return the earliest time at which enough units are free for long enough.
+
+    Parameters
+    ----------
+    profile : Plan
+        The plan.
+    width : int
+        Units.
+    length : float
+        Seconds.
+    since : float
+        Only times from this on count.
+    before : float
+        Only times before this count, and the units needed from this time on are not required: the start of
+        the job's own reservation, or infinity.
+
+    Returns
+    -------
+    float
+        The time; ``before`` if there is none.
+    """
+    head = plan.head[0]
+    level = head.level
+    candidate = head.now
+    place = -1
+    first = 0  # the first change to consider in the next block
+    if since > candidate:
+        candidate = since
+        before_it = last_block(plan, since)
+        if before_it >= 0:
+            level = level_before(plan, before_it)
+            block = plan.blocks[before_it]
+            row = plan.changes[block.row]
+            while first < block.count and row[first].time <= since:
+                level += row[first].change
+                first += 1
+            place = before_it - 1
+    began = place
+    waiting = level < width
+    limit = before if waiting else min(candidate + length, before)
+    while place + 1 < head.blocks:
+        place += 1
+        block = plan.blocks[place]
+        if block.first >= limit:
+            break
+        row = plan.changes[block.row]
+        if first == 0:
+            last = place + GROUP_SIZE - 1
+            if place % GROUP_SIZE == 0 and last + 1 < head.blocks and plan.blocks[last + 1].first < limit:
+                group = plan.groups[place // GROUP_SIZE]
+                if group.stale:
+                    _sum_up(plan, place)
+                passes = (level + group.highest < width) if waiting else (level + group.lowest >= width)
+                lasts = block.first + length >= plan.blocks[last + 1].first
+                if not passes and lasts and level + group.total < width:
+                    passes = waiting = True  # as below
+                    limit = before
+                if passes:
+                    level += group.total
+                    place = last
+                    continue
+            if block.stale:
+                refresh(plan, place)
+            if (level + block.highest < width) if waiting else (level + block.lowest >= width):
+                level += block.total
+                continue
+            until = row[block.count - 1].time
+            if until < limit and until < block.first + length:  # a job that starts in this block runs beyond it
+                level += block.total
+                waiting = level < width
+                limit = before
+                if not waiting:
+                    rest = level
+                    for k in range(block.count - 1, -1, -1):
+                        rest -= row[k].change
+                        if rest < width:
+                            candidate = row[k].time
+                            break
+                    limit = min(candidate + length, before)
+                continue
+        begin = first
+        first = 0
+        for k in range(np.uint64(begin), np.uint64(block.count)):
+            time = row[k].time
+            if time >= limit:
+                break
+            level += row[k].change
+            if waiting == (level >= width):
+                if waiting:
+                    waiting = False
+                    candidate = time
+                    limit = min(candidate + length, before)
+                else:
+                    waiting = True
+                    limit = before
+        else:
+            continue
+        break
+    head.looked = place - began
+    return before if waiting else candidate

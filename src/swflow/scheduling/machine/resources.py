@@ -1,0 +1,77 @@
+"""Shared resources: what each process demands, what a node has, and what an overload costs."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from swflow.compiled.kernel import Callback
+from swflow.errors import SwflowError
+
+
+@dataclass(frozen=True)
+class Resources:
+    """
+    The resources that the processes of a node share.
+
+    Parameters
+    ----------
+    per_node : int
+        Processors of a node, a divisor of the machine's.
+    demands : float64 array of shape (jobs, resources)
+        The demand of each process of a job.
+    capacities : float64 array of shape (resources,)
+        The capacity of a node.
+    penalty : {'linear', 'printed', 'forgets-shadows'} or Callback
+        By how much the demand on a node prolongs its jobs, as a fraction of their run times: linear is
+        ``max(usage / capacity, 1) - 1`` for each resource, printed adds a second for every overloaded shadow, and a
+        formula takes usage and capacity; a negative value counts as 0. forgets-shadows is linear with the defect in
+        `swflow.scheduling.machine.alvio`.
+    slows : bool
+        Whether penalties prolong jobs; otherwise they only guide the allocation.
+    allowed : float64 array of shape (jobs,), optional
+        The run time at which a job is killed, seconds.
+    limit : float
+        With the allocation ``threshold``, the penalty of a node beyond which a job waits.
+
+    References
+    ----------
+    F. Guim, J. Corbalan, J. Labarta, "Modeling the impact of resource sharing in backfilling policies using the
+    Alvio simulator", MASCOTS 2007, section III.
+    """
+
+    per_node: int
+    demands: np.ndarray
+    capacities: np.ndarray
+    penalty: str | Callback = "linear"
+    slows: bool = True
+    allowed: np.ndarray | None = None
+    limit: float = np.inf
+
+    def of(self, items: np.ndarray | slice) -> "Resources":
+        """Return the same for a selection of the jobs, maybe with repetitions."""
+        allowed = None if self.allowed is None else self.allowed[items]
+        return replace(self, demands=np.asarray(self.demands)[items], allowed=allowed)
+
+
+def longest_stretch(resources: Resources, count: int, machine: int) -> float:
+    """
+    Check the arrays, and return the factor by which a linear penalty may prolong a run.
+
+    Raises
+    ------
+    SwflowError
+        If nodes do not divide the machine, demands or capacities are not finite, or demands are negative.
+    """
+    demands = np.asarray(resources.demands, np.float64).reshape(-1, len(resources.capacities))
+    if resources.per_node < 1 or machine % resources.per_node:
+        raise SwflowError(f"resources: nodes of {resources.per_node} processors do not divide a machine of {machine:,}")
+    if len(demands) != count:
+        raise SwflowError(f"resources: demands are needed of {count:,} jobs, not of {len(demands):,}")
+    if not (np.isfinite(demands).all() and (demands >= 0).all()):
+        raise SwflowError("resources: negative or infinite demands; expected finite numbers of at least 0")
+    if not (np.isfinite(resources.capacities).all() and (np.asarray(resources.capacities) > 0).all()):
+        raise SwflowError("resources: zero or infinite capacities; expected finite numbers above 0")
+    if resources.allowed is not None and not (len(resources.allowed) == count and (resources.allowed >= 0).all()):
+        raise SwflowError(f"resources: allowed run times are needed of {count:,} jobs, none below 0")
+    most = demands.max(axis=0, initial=0.0) * resources.per_node / resources.capacities
+    return 1.0 + float(np.maximum(most - 1.0, 0.0).sum()) if resources.slows else 1.0

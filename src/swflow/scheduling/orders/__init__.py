@@ -1,0 +1,1 @@
+"""Orders of the queue: formulas, Python functions and fair share."""

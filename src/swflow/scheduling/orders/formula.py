@@ -1,0 +1,250 @@
+"""Formulas of orders and penalties: parsed by a whitelist of syntax, and compiled for the kernels."""
+
+import ast
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from swflow.compiled.cache import source_file
+from swflow.compiled.kernel import Callback, interpreted
+from swflow.errors import SwflowError, suggest
+from swflow.jobs.conditions import parse_expression
+from swflow.scheduling.orders.vocabulary import FUNCTIONS, MOST_NAMED, OF_ACCOUNTS, ORDERS, PARAMETERS, VARIABLES
+
+
+@dataclass(frozen=True)
+class Formula:
+    """
+    A compiled formula.
+
+    Parameters
+    ----------
+    text : str
+        The formula as it was written.
+    function : Callback
+        Its value as a function of `swflow.scheduling.orders.vocabulary.PARAMETERS`.
+    names : frozenset of str
+        The variables that it mentions.
+    """
+
+    text: str
+    function: Callback
+    names: frozenset[str]
+
+
+class _WithFloats(ast.NodeTransformer):
+    """Replace every number by a float, so that ``** 3`` is the same power everywhere; true is 1 and false is 0."""
+
+    def visit_Constant(self, node: ast.Constant) -> ast.Constant:
+        return ast.Constant(float(node.value))  # type: ignore[arg-type]
+
+    def visit_Compare(self, node: ast.Compare) -> ast.IfExp:
+        return self._number(node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        return self._number(node) if isinstance(node.op, ast.Not) else self._inside(node)
+
+    def _inside(self, node: ast.expr) -> ast.expr:
+        self.generic_visit(node)
+        return node
+
+    def _number(self, node: ast.expr) -> ast.IfExp:
+        return ast.IfExp(self._inside(node), ast.Constant(1.0), ast.Constant(0.0))
+
+
+class _WithNumPyFloats(ast.NodeTransformer):
+    """Replace every float by one of NumPy, so that a division by zero is infinite in interpreted mode, too."""
+
+    def visit_Constant(self, node: ast.Constant) -> ast.Call:
+        return ast.Call(ast.Name("float64", ast.Load()), [node], [])
+
+
+def parsed(text: str, option: str, resources: Sequence[str] | None = ()) -> tuple[ast.expr, frozenset[str]]:
+    """
+    Parse a formula or a named order.
+
+    Parameters
+    ----------
+    text : str
+        The formula, or the name.
+    option : str
+        The option that it is for, for errors.
+    resources : sequence of str, optional
+        The resources that it may mention; None if they are unknown yet: any name that resembles no variable.
+
+    Returns
+    -------
+    ast.expr, frozenset of str
+        The tree, and the variables that it mentions.
+
+    Raises
+    ------
+    SwflowError
+        If it is neither; the message has the position of the error.
+
+    Examples
+    --------
+    >>> parsed("-wiat", "order")
+    Traceback (most recent call last):
+    swflow.errors.SwflowError: order: '-wiat': unknown name 'wiat' at position 2; did you mean 'wait'?
+    """
+    if text in ORDERS:
+        text = ORDERS[text].formula
+    elif text.replace("-", "").isalnum() and text[:1].isalpha() and text not in (*VARIABLES, *(resources or ())):
+        known = [*ORDERS, *VARIABLES] if text.isidentifier() else list(ORDERS)
+        raise SwflowError(f"{option}: unknown order {text!r}{suggest(text, known)}; or write a formula")
+    variables = [*VARIABLES, *(_unknown_names(text, option) if resources is None else resources)]
+    tree = _parsed_formula(text, variables, option)
+    return tree, frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in variables)
+
+
+def _unknown_names(text: str, option: str) -> set[str]:
+    """Return the names in a formula that may be those of resources."""
+    tree = parse_expression(text, None, option, FUNCTIONS)
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - {*VARIABLES, *FUNCTIONS}
+    return {name for name in names if not name.startswith("_") and "did you mean" not in suggest(name, VARIABLES)}
+
+
+def _parsed_formula(text: str, variables: Sequence[str], option: str) -> ast.expr:
+    """Parse an expression, and check how many arguments its functions have."""
+    tree = parse_expression(text, variables, option, FUNCTIONS)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            if len(node.args) < 2 if name in ("min", "max") else len(node.args) != 1:
+                raise SwflowError(
+                    f"{option}: {text!r}: {name} has a wrong number of arguments at position {node.col_offset + 1}"
+                )
+    return tree
+
+
+def compile_formula(text: str, option: str = "order", resources: tuple[str, ...] = ()) -> Formula:
+    """
+    Compile a formula, or a named order, for the kernels.
+
+    Parameters
+    ----------
+    text : str
+        An expression of variables, numbers, functions, arithmetic, comparisons and ``a if b else c``; see
+        `swflow.scheduling.orders.vocabulary`. The queue is served by its smallest value first. A division by zero is
+        infinite.
+    option : str
+        The option that it is for, for errors.
+    resources : tuple of str
+        The resources that it may mention, at most `MOST_NAMED`.
+
+    Returns
+    -------
+    Formula
+
+    Raises
+    ------
+    SwflowError
+        If it is no formula; the message has the position of the error.
+
+    Examples
+    --------
+    >>> formula = compile_formula("-(wait / estimate) ** 3 * processors")
+    >>> formula.function(30, 10, 20, 4, *[0] * 11)
+    -4.0
+    """
+    return _compiled_formula(text, option, resources, interpreted())
+
+
+@cache
+def _compiled_formula(text: str, option: str, resources: tuple[str, ...], plain: bool) -> Formula:
+    tree, names = parsed(text, option, resources)
+    first = len(PARAMETERS) - MOST_NAMED
+    parameters = (*PARAMETERS[:first], *resources, *PARAMETERS[first + len(resources) :])
+    return Formula(text, _compiled(tree, f"<{option}: {text}>", parameters, "    wait = now - submit_time\n"), names)
+
+
+def _compiled(tree: ast.expr, label: str, parameters: Sequence[str], first: str = "") -> Callback:
+    """Compile a function whose body is the line ``first`` and a formula."""
+    tree = _WithFloats().visit(tree)
+    body = ast.unparse(_WithNumPyFloats().visit(tree) if interpreted() else tree)
+    # The text contains nothing but arithmetic, since it is built of whitelisted nodes only.
+    source = f"from math import *\n\n\ndef formula({', '.join(parameters)}):\n{first}    return float({body})\n"
+    if interpreted():
+        plain: dict[str, Any] = {}
+        exec(compile(source, label, "exec"), plain)
+        plain |= {"float64": np.float64} | {name: _total(function) for name, function in FUNCTIONS.items()}
+        return Callback(plain["formula"], len(parameters))
+    file = source_file(source, Callback.__init__)
+    scope: dict[str, Any] = {"__name__": "math"}  # the module whose names it uses, where numba looks for them
+    exec(compile(source, str(file or label), "exec"), scope)
+    return Callback(scope["formula"], len(parameters), file is not None)
+
+
+def _total(function: Callable[..., float]) -> Callable[..., float]:
+    """Return a function that, as in compiled code, gives infinity or NaN where Python raises an error."""
+
+    def of_floats(*values: float) -> np.float64:
+        try:
+            return np.float64(function(*values))
+        except ValueError:
+            return np.float64(-math.inf if values[0] == 0 else math.nan)
+        except OverflowError:
+            return np.float64(math.inf)
+
+    return of_floats
+
+
+#: The named penalties of an overloaded node; ``printed`` charges a second for every overloaded shadow besides.
+PENALTIES = dict.fromkeys(("linear", "printed", "forgets-shadows"), "max(usage / capacity, 1) - 1")
+
+
+def check_penalty(penalty: str) -> None:
+    """
+    Raise an error unless a text is a named penalty or a formula of ``usage`` and ``capacity``.
+
+    Examples
+    --------
+    >>> check_penalty("used / 2")
+    Traceback (most recent call last):
+    swflow.errors.SwflowError: penalty: 'used / 2': unknown name 'used' at position 1; did you mean 'usage'?
+    """
+    if penalty not in PENALTIES:
+        _parsed_formula(penalty, ("usage", "capacity"), "penalty")
+
+
+def compile_penalty(penalty: str) -> str | Callback:
+    """
+    Compile the penalty of an overloaded node for the kernels.
+
+    Parameters
+    ----------
+    penalty : str
+        A name of `PENALTIES`, which is returned, or a formula of ``usage`` (what the processes of a node demand of a
+        resource) and ``capacity`` (what the node has of it): the fraction by which it prolongs the jobs there.
+
+    Returns
+    -------
+    str or Callback
+
+    Raises
+    ------
+    SwflowError
+        If it is no formula; the message has the position of the error.
+
+    Examples
+    --------
+    >>> compile_penalty("(usage / capacity) ** 2")(3, 2)
+    2.25
+    """
+    return penalty if penalty in PENALTIES else _compiled_penalty(penalty, interpreted())
+
+
+@cache
+def _compiled_penalty(penalty: str, plain: bool) -> Callback:
+    tree = _parsed_formula(penalty, ("usage", "capacity"), "penalty")
+    return _compiled(tree, f"<penalty: {penalty}>", ("usage", "capacity"))
+
+
+def mentions_accounts(names: frozenset[str]) -> bool:
+    """Return whether variables of a formula are about job ownership: usage, shares, partition, machine size."""
+    return not names.isdisjoint(OF_ACCOUNTS)

@@ -1,0 +1,264 @@
+"""Orders as the engine takes them: static keys, one per job, or a formula that is evaluated in every pass."""
+
+import ast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from swflow.compiled.kernel import Callback, Handle, Kernel, call_formula, inlined, interpreted
+from swflow.errors import SwflowError
+from swflow.scheduling.engine.accounts import Owners
+from swflow.scheduling.orders.formula import compile_formula, mentions_accounts, parsed
+from swflow.scheduling.orders.function import PluginOrder, plugin_function
+from swflow.scheduling.orders.vocabulary import CHANGING, LOG, MOST_NAMED, OF_ACCOUNTS, PARAMETERS
+from swflow.scheduling.plugins.load import is_own
+
+
+@dataclass(frozen=True)
+class Order:
+    """
+    An order of the queue. Without keys and formula it is the order of arrival.
+
+    Parameters
+    ----------
+    keys : float64 array of shape (items,), optional
+        The smallest is served first, ties by index.
+    formula : Callback, optional
+        The key as a function of `swflow.scheduling.orders.vocabulary.PARAMETERS`, if it changes while a job waits.
+    plugin : PluginOrder, optional
+        The user's function behind it, whose errors are raised after the simulation.
+    """
+
+    keys: np.ndarray | None = None
+    formula: Callback | None = None
+    plugin: PluginOrder | None = None
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether the order is by static keys."""
+        return self.keys is not None
+
+    @property
+    def address(self) -> int:
+        """The address of the formula, 0 without one."""
+        return 0 if self.formula is None else self.formula.address
+
+    @property
+    def is_arrival(self) -> bool:
+        """Whether it is the order of arrival."""
+        return self.keys is None and self.formula is None
+
+
+#: First come, first served.
+ARRIVAL = Order()
+
+
+class JobColumns(NamedTuple):
+    """
+    The data of all items that a static key may depend on.
+
+    Parameters
+    ----------
+    submit, planned : float64 array of shape (items,)
+        Submit times and planned run times, seconds.
+    processors : int64 array of shape (items,)
+        Processors.
+    attributes : float64 array of shape (items, 5)
+        User, group, queue, executable and job id, NaN where unknown.
+    owners : float64 array of shape (items, 3)
+        As `owner_columns` returns them; without rows if no order needs them.
+    demands : int64 array of shape (items, resources)
+        The units of each resource that a job needs.
+    resources : mapping of str to int
+        The resources that formulas mention, to their columns of ``demands``.
+    """
+
+    submit: np.ndarray
+    planned: np.ndarray
+    processors: np.ndarray
+    attributes: np.ndarray
+    owners: np.ndarray
+    demands: np.ndarray = np.empty((0, 0), np.int64)
+    resources: Mapping[str, int] = {}
+
+    @property
+    def slots(self) -> np.ndarray:
+        """The columns of ``demands`` that formulas receive, -1 for none."""
+        return np.array([*self.resources.values(), *[-1] * (MOST_NAMED - len(self.resources))])
+
+
+def owner_columns(owners: Owners) -> np.ndarray:
+    """Return the partition of each job and the shares of its user and group, shape (jobs, 3)."""
+    return np.column_stack([owners.partition_id, owners.user_share, owners.group_share])
+
+
+def check_order(order: str, option: str) -> None:
+    """
+    Raise an error unless a text is a named order, a formula, or names a function of the user's.
+
+    Parameters
+    ----------
+    order : str
+        Such as ``sjf``, ``-(wait / estimate) ** 3 * processors`` or ``mine:favour``.
+    option : str
+        The option that it is for, for errors.
+
+    Raises
+    ------
+    SwflowError
+        With the position of the error.
+    """
+    _ = plugin_function(order, option) if is_own(order) else parsed(order, option, None)
+
+
+def mentioned(order: Any, option: str = "order") -> frozenset[str]:
+    """Return the variables that an order mentions; none of a Python function, whose variables are unknown."""
+    if not isinstance(order, str) or order == LOG:
+        return frozenset()
+    return frozenset(plugin_function(order, option)[1]) if is_own(order) else parsed(order, option, None)[1]
+
+
+def key_function(function: Callable[..., float]) -> Callback:
+    """
+    Compile a Python function of nine floats as a formula.
+
+    Parameters
+    ----------
+    function : callable
+        A plain or jitted function that numba can compile, of: now, submit time, planned run time, processors, user,
+        group, queue, executable, job id. Its value is the key; NaN counts as infinity. A division by zero gives
+        infinity or NaN.
+
+    Examples
+    --------
+    >>> key = key_function(lambda now, submit, planned, processors, user, group, queue, executable, job: -planned)
+    >>> key(0, 0, 60, 1)
+    -60.0
+    """
+    inner = getattr(function, "py_func", function)
+    if not interpreted():
+        import numba
+
+        inner = numba.njit(error_model="numpy")(inner)
+
+    scope: dict[str, Any] = {"function": inner}
+    exec(f"def of_all({', '.join(PARAMETERS)}):\n    return function({', '.join(PARAMETERS[:9])})", scope)
+    return Callback(scope["of_all"], len(PARAMETERS))
+
+
+def resolved_order(order: Any, option: str, columns: JobColumns, late: frozenset[str]) -> Order:
+    """
+    Return an order as the engine takes it.
+
+    Parameters
+    ----------
+    order : str or callable
+        A name, a formula, ``module:function``, or a function for `key_function`.
+    option : str
+        The option that it is for, for errors.
+    columns : JobColumns
+        All items that may be queued.
+    late : frozenset of str
+        Variables that are known only during the simulation, besides those that change anyway.
+
+    Raises
+    ------
+    SwflowError
+        If it is no order, or mentions job ownership that is unknown.
+    """
+    if order == "fcfs":
+        return ARRIVAL
+    if not isinstance(order, str):
+        return Order(formula=key_function(order))
+    resources = tuple(columns.resources)
+    names = mentioned(order, option) if is_own(order) else parsed(order, option, resources)[1]
+    if mentions_accounts(names) and len(columns.owners) < columns.submit.size:
+        missing = min(names.intersection(OF_ACCOUNTS))
+        raise SwflowError(f"{option}: {missing} is unknown: the problem has no accounts; give it some")
+    plugin = PluginOrder(order, option) if is_own(order) else None
+    if not names.isdisjoint(late.union(CHANGING)):
+        return Order(formula=(plugin or compile_formula(order, option, resources)).function, plugin=plugin)
+    if plugin is None and names <= {"submit_time", "estimate", "processors"}:
+        known = {"submit_time": columns.submit, "estimate": columns.planned}
+        try:
+            keys = _arithmetic(parsed(order, option)[0], known | {"processors": columns.processors.astype(np.float64)})
+            return Order(np.broadcast_to(keys, columns.submit.shape).astype(np.float64))
+        except _NotPlainError:
+            pass
+    keys = _keys((plugin or compile_formula(order, option, resources)).function, columns)
+    if plugin is not None:
+        plugin.require_success()
+    return Order(keys)
+
+
+def _keys(function: Callback, columns: JobColumns) -> np.ndarray:
+    """Return the keys of all jobs under a formula that does not change while they wait."""
+    keys = np.empty(columns.submit.size)
+    columns = columns._replace(attributes=np.ascontiguousarray(columns.attributes))
+    _FILL_KEYS(function.address, Handle([_Filled(*columns[:6], columns.slots, keys)]))
+    return keys
+
+
+class _Filled(NamedTuple):
+    submit: np.ndarray
+    planned: np.ndarray
+    processors: np.ndarray
+    attributes: np.ndarray
+    owners: np.ndarray
+    demands: np.ndarray
+    slots: np.ndarray
+    keys: np.ndarray
+
+
+def _fill_keys(formula: int, columns: _Filled) -> int:
+    demands, slots = columns.demands, columns.slots
+    partition = user_share = group_share = np.nan
+    for job in range(columns.keys.size):
+        at, submit = columns.attributes[job], columns.submit[job]
+        if columns.owners.size > 0:
+            owner = columns.owners[job]
+            partition, user_share, group_share = owner[0], owner[1], owner[2]
+        columns.keys[job] = call_formula(
+            formula,
+            (
+                submit, submit, columns.planned[job], float(columns.processors[job]), at[0], at[1], at[2], at[3], at[4],
+                partition, 0.0, 0.0, user_share, group_share, 0.0, 0.0, demand_at(demands, job, slots[0]),
+                demand_at(demands, job, slots[1]), demand_at(demands, job, slots[2]), demand_at(demands, job, slots[3]),
+            ),
+        )  # fmt: skip
+    return 0
+
+
+@inlined
+def demand_at(demands: np.ndarray, item: int, resource: int) -> float:
+    """Return a job's demand for a resource that a formula mentions; 0 if it mentions none there."""
+    return float(demands[item, resource]) if resource >= 0 else 0.0
+
+
+_FILL_KEYS = Kernel(_fill_keys)
+
+
+class _NotPlainError(Exception):
+    """A formula has more than the four basic operations, on which all machines agree to the last bit."""
+
+
+def _arithmetic(tree: ast.expr, columns: Mapping[str, Any]) -> Any:
+    """Return the value of a formula for all jobs at once, without compiling it."""
+    match tree:
+        case ast.Constant(value=value):
+            return np.float64(value)  # type: ignore[arg-type]
+        case ast.Name(id=name):
+            return columns[name]
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_arithmetic(operand, columns)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATIONS:
+            with np.errstate(all="ignore"):
+                return _OPERATIONS[type(op)](_arithmetic(left, columns), _arithmetic(right, columns))
+    raise _NotPlainError
+
+
+_OPERATIONS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.divide,
+}  # fmt: skip

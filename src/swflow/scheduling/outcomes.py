@@ -1,0 +1,149 @@
+"""Outcomes: the table that describes each job of a schedule."""
+
+from typing import Any, TypeVar
+
+import numpy as np
+import polars as pl
+
+from swflow.scheduling.eligibility import has_values
+from swflow.scheduling.engine.schedule import Schedule
+from swflow.scheduling.scheduler import Scheduler
+
+Table = TypeVar("Table", pl.DataFrame, pl.LazyFrame)
+
+#: The columns of an outcomes table, in order. Times are seconds; ``load`` is filled by the analysis, ``places`` (the
+#: processors, as ranges such as 0-3,8) and ``centre`` (the cluster, from 1) by schedulers that record them.
+OUTCOME_COLUMNS: dict[str, pl.DataType] = {
+    "job_id": pl.Int64(),
+    "submit_time": pl.Float64(),
+    "start_time": pl.Float64(),
+    "end_time": pl.Float64(),
+    "processors": pl.Int64(),
+    "run_time": pl.Float64(),
+    "penalty_time": pl.Float64(),
+    "killed": pl.Boolean(),
+    "wait_time": pl.Float64(),
+    "response_time": pl.Float64(),
+    "slowdown": pl.Float64(),
+    "bounded_slowdown": pl.Float64(),
+    "load": pl.Float64(),
+    "backlog_load": pl.Float64(),
+    "places": pl.String(),
+    "centre": pl.Int64(),
+}
+
+#: The columns that follow from others; see `with_derived`.
+DERIVED_OUTCOMES = ("end_time", "wait_time", "response_time", "slowdown", "bounded_slowdown")
+
+#: The lower bound of run times in the bounded slowdown, seconds.
+SLOWDOWN_BOUND = 10.0
+
+
+def outcomes(table: pl.DataFrame, scheduler: Scheduler, schedule: Schedule) -> pl.DataFrame:
+    """
+    Return the outcomes of a schedule without `DERIVED_OUTCOMES`, which `with_derived` adds.
+
+    Jobs that were cancelled in the queue (``cancelled_after``) did not run: they have no outcome. The submit time of a
+    job that depends on others is the time at which it became eligible.
+
+    Parameters
+    ----------
+    table : polars.DataFrame
+        The jobs that took part.
+    scheduler : Scheduler
+        The policy.
+    schedule : Schedule
+        The schedule of these jobs.
+    """
+    columns: dict[str, Any] = {"start_time": pl.Series(schedule.start), "run_time": table["run_time"]}
+    if scheduler.estimates == "kill":
+        columns["run_time"], columns["killed"] = pl.Series(schedule.run), table["run_time"] > table["estimate"]
+    if scheduler.shapes != "requested":
+        table = table.with_columns(processors=schedule.processors)
+        columns["run_time"] = pl.Series(schedule.run)
+    if scheduler.runtime == "shared":
+        columns["run_time"], columns["killed"] = pl.Series(schedule.run), pl.Series(schedule.killed)
+        columns["penalty_time"] = pl.Series(schedule.penalty)
+    if scheduler.feedback != "none" or has_values(table, "depends_on"):
+        table = table.with_columns(submit_time=schedule.submit)
+    if scheduler.places:
+        columns["places"] = _ranges_as_text(schedule)
+    if scheduler.clusters:
+        columns["centre"] = pl.Series(schedule.cluster, dtype=pl.Int64()) + 1
+    found = _narrow(table, columns)
+    return found.filter(table["cancelled_after"].is_null()) if has_values(table, "cancelled_after") else found
+
+
+def cancelled(table: pl.DataFrame, schedule: Schedule) -> dict[str, int]:
+    """
+    Count the jobs that were cancelled in the queue, which have no outcome.
+
+    Returns
+    -------
+    dict
+        ``cancelled``, their number, and ``started_before_cancel``, those of them that the scheduler would have started
+        before; empty if no job is cancelled.
+    """
+    if not has_values(table, "cancelled_after"):
+        return {}
+    jobs = table["cancelled_after"].is_not_null().to_numpy()
+    return {
+        "cancelled": int(jobs.sum()),
+        "started_before_cancel": int((jobs & ~np.isnan(schedule.start)).sum()),
+    }
+
+
+def recorded_outcomes(jobs: pl.DataFrame) -> pl.DataFrame:
+    """Return the outcomes of the recorded schedule, of jobs that `swflow.jobs.table.check_recorded` returned."""
+    return _narrow(jobs, {"start_time": jobs["submit_time"] + jobs["wait_time"], "run_time": jobs["run_time"]})
+
+
+def _narrow(jobs: pl.DataFrame, columns: dict[str, Any]) -> pl.DataFrame:
+    """Return the columns of outcomes that do not follow from others; missing ones are 0, false or null."""
+    missing: dict[str, Any] = {"penalty_time": pl.lit(0.0), "killed": pl.lit(False)}
+    missing |= dict.fromkeys(("load", "backlog_load", "places", "centre"))
+    table = jobs.select("job_id", "submit_time", "processors").with_columns(**(missing | columns))
+    return table.select(
+        pl.col(name).cast(dtype) for name, dtype in OUTCOME_COLUMNS.items() if name not in DERIVED_OUTCOMES
+    )
+
+
+def with_derived(table: Table) -> Table:
+    """
+    Add to outcomes the columns that follow from others.
+
+    Wait, response (wait + run), slowdown (response / run, null for a run time of 0) and bounded slowdown
+    (``max(1, response / max(run, 10 s))``) follow from submit, start and run time.
+
+    Parameters
+    ----------
+    table : polars.DataFrame or polars.LazyFrame
+        As `outcomes` returns it.
+
+    Returns
+    -------
+    polars.DataFrame or polars.LazyFrame
+        The columns of `OUTCOME_COLUMNS`.
+    """
+    wait = pl.col("start_time") - pl.col("submit_time")
+    response = wait + pl.col("run_time")
+    derived = {
+        "end_time": pl.col("start_time") + pl.col("run_time"),
+        "wait_time": wait,
+        "response_time": response,
+        "slowdown": pl.when(pl.col("run_time") > 0).then(response / pl.col("run_time")),
+        "bounded_slowdown": (response / pl.col("run_time").clip(lower_bound=SLOWDOWN_BOUND)).clip(lower_bound=1.0),
+    }
+    return table.select(derived[name].alias(name) if name in derived else pl.col(name) for name in OUTCOME_COLUMNS)
+
+
+def _ranges_as_text(schedule: Schedule) -> pl.Series:
+    """Write the processors of each job as ranges, such as ``0-3,8``."""
+    first, last = schedule.ranges[:, 0], schedule.ranges[:, 1]
+    job = np.repeat(np.arange(schedule.start.size), np.diff(schedule.offsets))
+    ranges = pl.DataFrame({"job": job, "first": first, "last": last}).with_columns(
+        text=pl.when(pl.col("first") == pl.col("last"))
+        .then(pl.col("first").cast(pl.String()))
+        .otherwise(pl.format("{}-{}", "first", "last"))
+    )
+    return ranges.group_by("job", maintain_order=True).agg(pl.col("text").str.join(","))["text"]

@@ -1,0 +1,1 @@
+"""User-defined policies in Python: the protocol, their loader and examples."""

@@ -1,0 +1,658 @@
+"""A simulation as plain data: `prepare` turns a workload and a scheduler into a validated `Problem`."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from swflow.errors import SwflowError, suggest
+from swflow.jobs.machine import MOST_PROCESSORS, MOST_UNITS, free_memory
+from swflow.jobs.table import Workload, check_arrays, check_workload, without_status
+from swflow.scheduling.eligibility import array_limits, cancellations_of, predecessors_of, require_supported
+from swflow.scheduling.engine.accounts import Owners
+from swflow.scheduling.engine.items import Items
+from swflow.scheduling.feedback import Dependencies, dependencies_of
+from swflow.scheduling.machine.resources import Resources, longest_stretch
+from swflow.scheduling.options import LATEST, check_with_resources, require_window
+from swflow.scheduling.orders.fair_share import Ownership, ownership_of
+from swflow.scheduling.orders.formula import compile_penalty
+from swflow.scheduling.orders.keys import ARRIVAL, JobColumns, Order, mentioned, owner_columns, resolved_order
+from swflow.scheduling.orders.vocabulary import FUNCTIONS, MOST_NAMED, PARAMETERS, VARIABLES
+from swflow.scheduling.plugins.load import is_own
+from swflow.scheduling.scheduler import LOG, Scheduler
+
+#: Names of formulas that no resource can have.
+NAMES_IN_FORMULAS = frozenset((*VARIABLES, *PARAMETERS, *FUNCTIONS))
+
+#: A window without processors: from, until (infinity: for ever), processors. Times in seconds.
+Window = tuple[float, float, int]
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """
+    The jobs of a problem.
+
+    Parameters
+    ----------
+    submit, run, planned : float64 array of shape (jobs,)
+        Submit times, ascending; run times; planned run times, not below ``run`` and raised to 1. Seconds. Of moldable
+        jobs: those of the request.
+    processors : int64 array of shape (jobs,)
+        Processors, at most the machine's; of a moldable job those of its request.
+    attributes : float64 array of shape (jobs, 5), optional
+        User, group, queue, executable and job id for formulas, NaN where unknown.
+    users : int64 array of shape (jobs,), optional
+        The user of each job, for predictions.
+    clusters : int64 array of shape (jobs,), optional
+        The cluster of each job's partition, from 0.
+    demands : int64 array of shape (jobs, resources), optional
+        The units of each of the machines' resources that a job occupies while it runs.
+    """
+
+    submit: np.ndarray
+    run: np.ndarray
+    planned: np.ndarray
+    processors: np.ndarray
+    attributes: np.ndarray | None = None
+    users: np.ndarray | None = None
+    clusters: np.ndarray | None = None
+    demands: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """
+    The shapes of moldable jobs: the numbers of processors on which they can run.
+
+    Parameters
+    ----------
+    first : int64 array of shape (jobs + 1,)
+        The shapes of job j are those from ``first[j]`` to before ``first[j + 1]``, at least one, by ascending
+        processors.
+    run, planned : float64 array of shape (shapes,)
+        Run times; planned run times, at least 1 and not below ``run``. Seconds.
+    processors : int64 array of shape (shapes,)
+        Processors, 1 to the machine's.
+    """
+
+    first: np.ndarray
+    run: np.ndarray
+    planned: np.ndarray
+    processors: np.ndarray
+
+
+@dataclass(frozen=True)
+class Machine:
+    """
+    A machine of a problem. Its other options are those of the policy's queue with the same index.
+
+    Parameters
+    ----------
+    processors : int
+        Processors.
+    order, backfill_order : Order
+        The order of the queue, and that in which jobs are tried for backfilling. With ``shapes: submit`` keys are those
+        of shapes.
+    windows : tuple of (from, until, processors)
+        When the processors with the highest numbers are unavailable.
+    limits : int64 array of shape (accounts, 2), optional
+        The maximum of running jobs and processors: of all jobs together (unused), then of every user, group and
+        partition. A job beyond a limit is skipped as if it were not queued.
+    resources : mapping of str to int
+        The units of each resource besides processors; all machines of a problem have the same names in the same order.
+    """
+
+    processors: int
+    order: Order = ARRIVAL
+    backfill_order: Order = ARRIVAL
+    windows: tuple[Window, ...] = ()
+    limits: np.ndarray | None = None
+    resources: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """
+    Everything that determines a schedule. Construction validates it.
+
+    Parameters
+    ----------
+    jobs : Jobs
+        The jobs.
+    policy : Scheduler
+        The validated options.
+    machines : tuple of Machine
+        One, or one per cluster.
+    shapes : Shapes, optional
+        The shapes of moldable jobs, if the policy chooses shapes.
+    sharing : Resources, optional
+        The resources that the processes of a node share, if the policy considers them.
+    accounts : Owners, optional
+        Job ownership, if a limit or an order needs it.
+    dependencies : Dependencies, optional
+        The jobs after which others are submitted.
+    name : str
+        The workload's name, for errors.
+    table : polars.DataFrame
+        The job table behind the arrays, for outcomes, policies in Python and errors; empty if there are only arrays.
+    cancelled_after : float64 array of shape (jobs,), optional
+        The time from the submission of each job to its cancellation, seconds; infinity: it is not cancelled.
+    slots : int64 array of shape (MOST_NAMED,)
+        The columns of the demands that formulas receive, -1 for none.
+
+    Raises
+    ------
+    SwflowError
+        If an array cannot be simulated, or the parts do not fit together.
+    """
+
+    jobs: Jobs
+    policy: Scheduler
+    machines: tuple[Machine, ...]
+    shapes: Shapes | None = None
+    sharing: Resources | None = None
+    accounts: Owners | None = None
+    dependencies: Dependencies | None = None
+    name: str = "jobs"
+    table: pl.DataFrame = field(default_factory=pl.DataFrame)
+    cancelled_after: np.ndarray | None = None
+    slots: np.ndarray = field(default_factory=lambda: np.full(MOST_NAMED, -1))
+
+    def __post_init__(self) -> None:
+        _check_arrays(self)
+        _check_machines(self)
+        if any(machine.resources for machine in self.machines) or self.jobs.demands is not None:
+            _check_demands(self)
+
+    @cached_property
+    def items(self) -> Items:
+        """What may be queued."""
+        jobs, shapes, none = self.jobs, self.shapes, np.empty(0, np.int64)
+        if shapes is not None and self.policy.shapes == "submit":
+            job = np.repeat(np.arange(jobs.submit.size), np.diff(shapes.first))
+            items = Items(jobs.submit[job], shapes.run, shapes.planned, shapes.processors, shapes.first, job)
+        else:
+            items = Items(jobs.submit, jobs.run, jobs.planned, jobs.processors, none, none)
+        if jobs.demands is not None:
+            items = items._replace(demands=items.of_jobs(jobs.demands))
+        if items.planned.min(initial=1.0) < 1.0:
+            items = items._replace(planned=np.maximum(items.planned, 1.0))
+        return Items(*map(_read_only, items))
+
+
+def _read_only(values: np.ndarray) -> np.ndarray:
+    """Return a view that is not writeable: kernels are compiled once, whether or not the caller's array is."""
+    view = np.ascontiguousarray(values).view()
+    view.flags.writeable = False
+    return view
+
+
+# -- validation of a problem
+
+
+def _check_arrays(problem: Problem) -> None:
+    jobs, shapes = problem.jobs, problem.shapes
+    name = "dispatch" if len(problem.machines) > 1 and problem.name == "jobs" else problem.name
+    widest = max(machine.processors for machine in problem.machines)
+    stretch = 1.0
+    if problem.sharing is not None:
+        sizes = {machine.processors for machine in problem.machines}
+        stretch = max(longest_stretch(problem.sharing, jobs.submit.size, size) for size in sizes)
+    times = {"submit_time": jobs.submit, "run_time": jobs.run, "planned_run_time": jobs.planned}
+    others = {"users": jobs.users, "attributes": jobs.attributes}
+    check_arrays(
+        times, jobs.processors, MOST_PROCESSORS if shapes else widest, name=name, others=others, stretch=stretch
+    )
+    if (problem.policy.shapes == "requested") != (shapes is None):
+        raise SwflowError(f"{name}: shapes are needed if, and only if, the policy chooses them")
+    if shapes is not None:
+        lengths = {"run_time": shapes.run, "planned_run_time": shapes.planned}
+        check_arrays(lengths, shapes.processors, widest, name="shapes", stretch=stretch)
+        first, count = shapes.first, jobs.submit.size
+        if first.shape != (count + 1,) or first[0] != 0 or first[-1] != shapes.run.size or (np.diff(first) < 1).any():
+            raise SwflowError(f"shapes: first must lead to the shapes of {count:,} jobs, at least one each")
+
+
+def _check_machines(problem: Problem) -> None:
+    policy, jobs, machines = problem.policy, problem.jobs, problem.machines
+    if len(machines) != len(policy.queues):
+        raise SwflowError(f"clusters: {len(machines)} machines for {len(policy.queues)} clusters; give one each")
+    if policy.shares and problem.sharing is None:
+        raise SwflowError("allocation: the resources that the processes of a node share are needed")
+    if problem.sharing is not None and problem.sharing.slows != (policy.runtime == "shared"):
+        raise SwflowError("runtime: shared resources prolong jobs if, and only if, run times are shared")
+    if policy.prediction == "system" and jobs.users is None:
+        raise SwflowError("prediction: the users of the jobs are needed")
+    if problem.accounts is None and any(machine.limits is not None for machine in machines):
+        raise SwflowError("limits: job ownership is needed")
+    for machine in machines:
+        for begin, until, away in machine.windows:
+            if not until > begin:
+                raise SwflowError(f"unavailable: the window from {begin:g} until {until:g} is empty")
+            if not (abs(begin) <= LATEST and (until <= LATEST or until == math.inf)):
+                raise SwflowError(
+                    f"unavailable: from {begin:g} until {until:g} s; expected times from {-LATEST:g} to {LATEST:g} s"
+                )
+            if not 1 <= away <= machine.processors:
+                raise SwflowError(f"unavailable: {away:,} processors are not 1 to {machine.processors:,}")
+    if policy.dispatch == "partition" and policy.clusters:
+        _check_partitions(jobs, np.array([machine.processors for machine in machines]))
+
+
+def _check_partitions(jobs: Jobs, sizes: np.ndarray) -> None:
+    """Raise an error unless every job has a cluster that is wide enough for it."""
+    if jobs.clusters is None or jobs.clusters.shape != jobs.processors.shape:
+        raise SwflowError("dispatch: partition: the cluster of every job is needed")
+    if jobs.clusters.size and not (jobs.clusters.min() >= 0 and jobs.clusters.max() < sizes.size):
+        raise SwflowError(f"dispatch: partition: clusters are numbered 0 to {sizes.size - 1}")
+    wide = np.flatnonzero(jobs.processors > sizes[jobs.clusters])
+    if wide.size:
+        raise SwflowError(
+            f"dispatch: partition: {wide.size:,} jobs are wider than their partition, the first with "
+            f"{jobs.processors[wide[0]]:,} of {sizes[jobs.clusters[wide[0]]]:,} processors; give it more, or leave "
+            "them out"
+        )
+
+
+def _check_demands(problem: Problem) -> None:
+    """Raise an error unless every job finds all the resources that it needs on one machine."""
+    check_with_resources(problem.policy)
+    jobs, machines, name = problem.jobs, problem.machines, problem.name
+    names = list(machines[0].resources)
+    demands, shape = jobs.demands, (jobs.submit.size, len(names))
+    if any(list(machine.resources) != names for machine in machines):
+        raise SwflowError("clusters: resources: all machines need the same names, in the same order; give 0 units")
+    if demands is None or demands.shape != shape or demands.dtype.kind not in "iu":
+        raise SwflowError(f"{name}: demands: expected whole numbers of shape {shape}, one column per resource")
+    capacities = np.array([list(machine.resources.values()) for machine in machines], np.int64)
+    processors = np.array([machine.processors for machine in machines])
+    fits = np.zeros(jobs.submit.size, bool)
+    for index in range(len(machines)):
+        there = (demands <= capacities[index]).all(axis=1)
+        if problem.shapes is None:
+            there &= jobs.processors <= processors[index]
+        if jobs.clusters is not None:
+            there &= jobs.clusters == index
+        fits |= there
+    bad = np.flatnonzero(~fits | (demands < 0).any(axis=1))
+    if not bad.size:
+        return
+    job = int(bad[0])
+    number = problem.table["job_id"][job] if problem.table.height else job
+    said = f"{name}: job {number}"
+    if (demands[job] < 0).any():
+        resource = int(np.argmax(demands[job] < 0))
+        raise SwflowError(f"{said}: {demands[job, resource]:,} {names[resource]}, below 0; correct it")
+    most = capacities.max(axis=0) if jobs.clusters is None else capacities[jobs.clusters[job]]
+    if (demands[job] > most).any():
+        resource = int(np.argmax(demands[job] > most))
+        raise SwflowError(
+            f"{said} needs {demands[job, resource]:,} of {most[resource]:,} {names[resource]}; give the machine more "
+            "of them, or leave the job out"
+        )
+    needs = ", ".join(f"{units:,} {resource}" for resource, units in zip(names, demands[job], strict=True) if units)
+    raise SwflowError(f"{said} needs {jobs.processors[job]:,} processors and {needs}; no cluster has all of them")
+
+
+# -- from a workload and a scheduler
+
+
+def columns_needed(scheduler: Scheduler) -> tuple[str, ...] | None:
+    """
+    Return the columns of a job table that a scheduler needs besides those that every workload has.
+
+    Returns
+    -------
+    tuple of str or None
+        None: it may need any.
+
+    Examples
+    --------
+    >>> columns_needed(Scheduler(backfill="easy")), columns_needed(Scheduler(order="user_id"))
+    ((), None)
+    """
+    if scheduler.needs_more_columns or scheduler.shares or _needs_attributes(scheduler):
+        return None
+    needed = ["wait_time"] if scheduler.order == LOG else []
+    needed += ["status"] if scheduler.without_status else []
+    needed += ["user_id"] if scheduler.prediction == "system" else []
+    return tuple(needed)
+
+
+def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
+    """
+    Validate a workload under a scheduler, and return the problem that the engine solves.
+
+    Parameters
+    ----------
+    workload : Workload
+        The jobs and the machine.
+    scheduler : Scheduler
+        Any but the recorded schedule.
+
+    Returns
+    -------
+    Problem
+
+    Raises
+    ------
+    SwflowError
+        If the workload is not what `swflow.jobs.table.check_workload` demands, or does not fit into the memory.
+    """
+    name = workload.name
+    windows = _windows_in_seconds(scheduler.unavailable, workload.header)
+    moldable = scheduler.shapes != "requested"
+    sizes = [cluster["processors"] for cluster in scheduler.clusters] or [workload.machine.processors]
+    table = without_status(workload.jobs, scheduler.without_status, name)
+    # Requests may be wider than the machine, as long as a shape fits.
+    table = check_workload(table, MOST_PROCESSORS if moldable else max(sizes), name)
+    require_supported(table, scheduler, name)
+    arrays, cancelled_after = array_limits(table, name), cancellations_of(table, name)
+    dependencies = predecessors_of(table, name) or dependencies_of(table, scheduler.feedback, name)
+    ownership = ownership_of(workload, table, scheduler, arrays)
+    _require_memory(name, sum(sizes), scheduler)
+    shapes = _shapes(name, table, scheduler, max(sizes)) if moldable else None
+    sharing = _shared(workload, table, scheduler)
+    resources = resources_at(workload, scheduler)
+    jobs = _jobs(table, scheduler, ownership.clusters, _demands(table, list(resources[0]), name))
+    named = _mentioned_resources(scheduler, list(resources[0]))
+    columns = _columns(jobs, shapes if scheduler.shapes == "submit" else None, ownership.owners, named)
+    orders = _orders(scheduler, ownership, columns, dependencies is not None)
+    machines = [
+        Machine(size, *of_queue, windows, limits, counted)
+        for size, of_queue, limits, counted in zip(sizes, orders, ownership.limits, resources, strict=True)
+    ]
+    return Problem(
+        jobs, scheduler, tuple(machines), shapes, sharing, ownership.owners, dependencies, name, table,
+        cancelled_after, columns.slots,
+    )  # fmt: skip
+
+
+def resources_at(workload: Workload, scheduler: Scheduler) -> list[dict[str, int]]:
+    """Return the resources of each machine; those that only other clusters have are 0."""
+    given = scheduler.resources or {}
+    for name in given:
+        if name not in workload.jobs.columns:
+            raise SwflowError(f"resources: {workload.name} has no column {name}{suggest(name, workload.jobs.columns)}")
+    own = {name: units for name, units in {**workload.machine.resources, **given}.items() if units is not None}
+    if not scheduler.clusters:
+        return [{name: own[name] for name in sorted(own)}]
+    stated = [cluster.get("resources", {}) for cluster in scheduler.clusters]
+    names = sorted(set().union(*stated))
+    if own and not names:
+        raise SwflowError(
+            f"clusters: the machine of {workload.name} has resources ({', '.join(own)}); give each cluster its "
+            f"resources: {{{next(iter(own))}: …}}"
+        )
+    return [{name: one.get(name, 0) for name in names} for one in stated]
+
+
+def _demands(table: pl.DataFrame, names: list[str], workload: str) -> np.ndarray | None:
+    """Return the columns of the job table that are named as resources, null as 0; None without resources."""
+    for name in names:
+        if name in NAMES_IN_FORMULAS:
+            raise SwflowError(f"resources: {name} means something else in formulas; rename it and its column")
+        if name not in table.columns:
+            raise SwflowError(
+                f"{workload}: no column {name}, though the machine has the resource {name}; import it, or leave the "
+                "resource out"
+            )
+        if not table.schema[name].is_numeric() and table.schema[name] != pl.Null:
+            raise SwflowError(f"{workload}: column {name} holds {table.schema[name]}, not numbers; convert it")
+        values = pl.col(name).cast(pl.Float64)
+        wrong = table.filter(~((values == values.floor()) & (values.abs() <= MOST_UNITS)))
+        if wrong.height:
+            raise SwflowError(
+                f"{workload}: job {wrong['job_id'][0]}: {name} is {wrong[name][0]}; expected a whole number of units"
+            )
+    if not names:
+        return None
+    return np.ascontiguousarray(table.select(pl.col(names).cast(pl.Int64).fill_null(0)).to_numpy())
+
+
+def planned_run_times(run: np.ndarray, estimate: np.ndarray, prediction: str) -> np.ndarray:
+    """
+    Return the planned run times; with ``system``, the upper bounds of its predictions.
+
+    Planned run times below 1 s are raised to 1 s.
+
+    Parameters
+    ----------
+    run, estimate : float64 array of shape (jobs,)
+        Run times, and user estimates that are not below them, seconds.
+    prediction : {'user', 'perfect', 'double', 'system'}
+        As in `Scheduler`.
+
+    Returns
+    -------
+    float64 array of shape (jobs,)
+        Seconds, at least 1.
+    """
+    planned = run if prediction == "perfect" else 2 * estimate if prediction == "double" else estimate
+    return np.maximum(planned, 1.0)
+
+
+def _times(table: pl.DataFrame, scheduler: Scheduler) -> tuple[np.ndarray, np.ndarray]:
+    """Return run times, at most the estimates if jobs are killed at them, and planned run times."""
+    run, estimate = table["run_time"].to_numpy(), table["estimate"].to_numpy()
+    run = np.minimum(run, estimate) if scheduler.estimates == "kill" else run
+    return run, planned_run_times(run, np.maximum(run, estimate), scheduler.prediction)
+
+
+def _jobs(table: pl.DataFrame, scheduler: Scheduler, clusters: np.ndarray | None, demands: np.ndarray | None) -> Jobs:
+    run, planned = _times(table, scheduler)
+    return Jobs(
+        table["submit_time"].to_numpy(),
+        # With shared run times the engine decides which jobs are killed.
+        table["run_time"].to_numpy() if scheduler.runtime == "shared" else run,
+        planned,
+        table["processors"].to_numpy(),
+        _attributes(table) if _needs_attributes(scheduler) else None,
+        _users(table) if scheduler.prediction == "system" else None,
+        clusters,
+        demands,
+    )
+
+
+def _orders(scheduler: Scheduler, ownership: Ownership, columns: JobColumns, depend: bool) -> list[tuple[Order, Order]]:
+    """Return the orders of each queue; ``depend``: submit times depend on the ends of other jobs."""
+    late = frozenset({"estimate"} if scheduler.prediction == "system" else ())
+    late |= {"submit_time"} if depend else set()
+    where = "clusters: " if scheduler.clusters else ""
+    known: dict[Any, Order] = {}  # equal orders of several machines are resolved once
+
+    def resolve(order: Any, option: str) -> Order:
+        if order not in known:
+            known[order] = resolved_order(order, where + option, columns, late)
+        return known[order]
+
+    return [(resolve(order, "order"), resolve(second, "backfill_order")) for order, second in ownership.orders]
+
+
+def _columns(jobs: Jobs, shapes: Shapes | None, owners: Owners | None, resources: Mapping[str, int]) -> JobColumns:
+    """Return what static keys may depend on: the shapes that are chosen at the submission, or the requests."""
+    attributes = np.broadcast_to(np.nan, (jobs.submit.size, 5)) if jobs.attributes is None else jobs.attributes
+    ownership = np.empty((0, 3)) if owners is None else owner_columns(owners)
+    demands = np.empty((0, 0), np.int64) if jobs.demands is None else jobs.demands
+    if shapes is None:
+        return JobColumns(jobs.submit, jobs.planned, jobs.processors, attributes, ownership, demands, resources)
+    job = np.repeat(np.arange(jobs.submit.size), np.diff(shapes.first))
+    ownership, demands = (rows[job] if rows.size else rows for rows in (ownership, demands))
+    return JobColumns(
+        jobs.submit[job], shapes.planned, shapes.processors, attributes[job], ownership, demands, resources
+    )
+
+
+def _mentioned_resources(scheduler: Scheduler, resources: Sequence[str]) -> dict[str, int]:
+    """Return the resources that orders mention, to their columns of the demands."""
+    orders = [order for queue in scheduler.queues for order in (queue.order, queue.backfill_order) if order]
+    named = sorted(set[str]().union(*map(mentioned, orders)).intersection(resources))
+    if len(named) > MOST_NAMED:
+        raise SwflowError(f"order: formulas may mention {MOST_NAMED} resources, not {len(named)}: {', '.join(named)}")
+    return {name: resources.index(name) for name in named}
+
+
+#: The variables of formulas that every workload has.
+_PLAIN_VARIABLES = frozenset({"now", "wait", "submit_time", "estimate", "processors"})
+
+
+def _needs_attributes(scheduler: Scheduler) -> bool:
+    """Return whether an order may depend on a job's attributes; of Python functions it is unknown."""
+    return any(
+        not isinstance(order, str) or is_own(order) or not mentioned(order) <= _PLAIN_VARIABLES
+        for queue in scheduler.queues
+        for order in (queue.order, queue.backfill_order)
+        if order is not None
+    )
+
+
+def _users(table: pl.DataFrame) -> np.ndarray:
+    """Return the users; each unknown one is a user of its own."""
+    if "user_id" not in table.columns:
+        return -1 - np.arange(table.height)
+    return table.select(pl.coalesce("user_id", -1 - pl.int_range(pl.len()))).to_series().to_numpy()
+
+
+def _attributes(table: pl.DataFrame) -> np.ndarray:
+    """Return user, group, queue, executable and job id as formulas take them: NaN where unknown."""
+    names = ("user_id", "group_id", "queue_id", "executable_id", "job_id")
+    columns = [
+        table[name].cast(pl.Float64()).fill_null(float("nan")).to_numpy()
+        if name in table.columns
+        else np.full(table.height, np.nan)
+        for name in names
+    ]
+    return np.column_stack(columns)
+
+
+def _windows_in_seconds(
+    unavailable: Iterable[Mapping[str, Any]], header: Mapping[str, list[str]]
+) -> tuple[Window, ...]:
+    """Return the windows in seconds from the log's start; one without an end lasts for ever."""
+    from swflow.log.swf import parse_moment, seconds_since_start
+
+    def seconds(value: Any, key: str) -> float:
+        if isinstance(value, int | float):
+            return float(value)
+        return seconds_since_start(header, parse_moment(value, f"unavailable: {key}"))
+
+    windows = []
+    for window in unavailable:
+        begin = seconds(window["from"], "from")
+        until = math.inf if window["until"] is None else seconds(window["until"], "until")
+        require_window(begin, until, window)
+        windows.append((begin, until, int(window["processors"])))
+    return tuple(windows)
+
+
+def _shapes(name: str, jobs: pl.DataFrame, scheduler: Scheduler, widest: int) -> Shapes:
+    """
+    Return the shapes that may be chosen.
+
+    A job without shapes has the requested one. Shapes that are wider than the machine cannot be chosen.
+    """
+    if "shapes" not in jobs.columns:
+        raise SwflowError(
+            f"shapes: {scheduler.shapes}: {name} has no column shapes; "
+            f"make one with: swflow moldable {name}.parquet -o {name}+moldable.parquet"
+        )
+    requested = pl.concat_list(pl.struct("processors", "run_time"))
+    shape = pl.when(pl.col("shapes").list.len() > 0).then("shapes").otherwise(requested)
+    longer = pl.when(pl.col("of_request") > 0).then(pl.col("run_time") / pl.col("of_request")).otherwise(1.0)
+    table = (
+        jobs.select(shape.alias("shape"), "estimate", job=pl.int_range(pl.len()), of_request="run_time")
+        .explode("shape")
+        .unnest("shape")
+        .with_columns(
+            pl.col("processors").cast(pl.Int64),
+            pl.col("run_time").cast(pl.Float64),
+            estimate=pl.col("estimate") * longer,
+        )
+    )
+    _require_known_shapes(name, jobs, table)
+    table = table.filter(pl.col("processors") <= widest)
+    if scheduler.shape_choice == "efficient":
+        area = pl.col("processors") * pl.col("run_time")
+        table = table.filter(area.min().over("job") >= scheduler.efficiency * area)
+    missing = jobs.height - table["job"].n_unique()
+    if missing:
+        raise SwflowError(
+            f"{name}: {missing:,} jobs have no shape of at most {widest:,} processors; "
+            "give a larger machine (--processors) or make their shapes anew with: swflow moldable"
+        )
+    table = table.sort("job", "processors", maintain_order=True)
+    first = np.append(0, np.cumsum(np.bincount(table["job"].to_numpy(), minlength=jobs.height)))
+    return Shapes(first, *_times(table, scheduler), table["processors"].to_numpy())
+
+
+def _require_known_shapes(name: str, jobs: pl.DataFrame, table: pl.DataFrame) -> None:
+    """Require that shapes can be simulated; those wider than the machine are left out later."""
+    unknown = table.filter(pl.any_horizontal(pl.col("processors", "run_time").is_null()))
+    if unknown.height:
+        job = jobs["job_id"][unknown["job"][0]]
+        raise SwflowError(
+            f"{name}: job {job} has a shape without processors or run time; make it with: swflow moldable"
+        )
+    ids = jobs["job_id"].to_numpy()[table["job"].to_numpy()]
+    lengths = {"run_time": table["run_time"].to_numpy(), "estimate": table["estimate"].to_numpy()}
+    check_arrays(lengths, table["processors"].to_numpy(), MOST_PROCESSORS, name=f"{name}: shapes", ids=ids)
+
+
+def _shared(workload: Workload, jobs: pl.DataFrame, scheduler: Scheduler) -> Resources | None:
+    """Return the resources of a machine that jobs demand; None if the scheduler does not consider them."""
+    if not scheduler.shares:
+        return None
+    machine = workload.machine
+    names = [name for name in machine.capacities if name in jobs.columns]
+    if not names:
+        raise SwflowError(
+            f"{workload.name}: nothing is shared: its machine has capacities for "
+            f"{', '.join(machine.capacities) or 'nothing'}; give it some with a step of kind machine, and the jobs a "
+            "demand for them with a step of kind memory"
+        )
+    for name in names:
+        if not jobs.schema[name].is_numeric():
+            raise SwflowError(f"{workload.name}: column {name} holds {jobs.schema[name]}, not numbers; make it anew")
+        wrong = jobs.filter(~(pl.col(name).is_finite() & (pl.col(name) >= 0)))  # null is none
+        if wrong.height:
+            raise SwflowError(
+                f"{workload.name}: job {wrong['job_id'][0]}: the demand for {name} is {wrong[name][0]}; "
+                "expected a finite number of at least 0"
+            )
+    allowed = None
+    if scheduler.estimates == "kill":
+        allowed = jobs["estimate"].to_numpy()
+    return Resources(
+        machine.processors_per_node,
+        jobs.select(pl.col(names).cast(pl.Float64).fill_null(0.0)).to_numpy(),
+        np.array([machine.capacities[name] for name in names]),
+        compile_penalty(scheduler.penalty),
+        slows=scheduler.runtime == "shared",
+        allowed=allowed,
+        limit=scheduler.sharing_limit,
+    )
+
+
+#: Bytes that a numbered processor takes at least: in lists of ranges and in sets; in the list of the idle ones; and for
+#: the jobs with which it shares its node.
+_BYTES, _BYTES_IDLE, _BYTES_SHARED = 12, 24, 48
+
+
+def _require_memory(name: str, processors: int, scheduler: Scheduler) -> None:
+    """Raise an error if a machine has more numbered processors than fit into the memory."""
+    if "count" in scheduler.allocations:
+        return
+    idle = _BYTES_IDLE if "longest-idle" in scheduler.allocations else 0
+    needed = processors * (_BYTES + idle + (_BYTES_SHARED if scheduler.shares else 0))
+    free = free_memory()
+    if free is not None and needed > free:
+        raise SwflowError(
+            f"{name}: allocation {scheduler.allocation}: {processors:,} numbered processors "
+            f"take at least {needed / 1e9:,.1f} GB, and {free / 1e9:,.1f} GB are free; use allocation count, or a "
+            "smaller machine"
+        )
