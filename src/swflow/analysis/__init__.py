@@ -1,1 +1,1 @@
-"""Analysis: from the outcomes of jobs to metrics, load and correlations."""
+"""Analysis: compute metrics, load, correlations and statistics from the outcomes of jobs."""

@@ -1,19 +1,16 @@
-"""Comparison of two heatmaps: how far apart they are, and which one is better at equal load."""
+"""Comparison of two heatmaps: their distance, and which one is better at equal load."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from swflow.analysis.heatmap import BINS_PER_DECADE, LOAD_BINS, Heatmap
-from swflow.names import log_of, replicate_of
 
-#: The grid of the distance: load deciles by quarters of a decade of the value.
+#: The grid of the distance: deciles of the load by quarters of a decade of the value.
 _LOADS_PER_STEP, _VALUES_PER_STEP = LOAD_BINS // 10, BINS_PER_DECADE // 4
 LOAD_STEP, VALUE_STEP = _LOADS_PER_STEP / LOAD_BINS, _VALUES_PER_STEP / BINS_PER_DECADE
 
-#: One distribution dominates another if at most this share of the area between them speaks against it.
+#: One distribution dominates another if at most this share of the area between them contradicts the dominance.
 TOLERANCE = 0.1
 
 #: The factor of the critical value of the Kolmogorov-Smirnov test at 5 %.
@@ -23,19 +20,19 @@ _KOLMOGOROV_SMIRNOV = 1.358
 @dataclass(frozen=True)
 class Comparison:
     """
-    What comes of comparing two heatmaps of one measure.
+    The result of comparing two heatmaps of one measure.
 
     Parameters
     ----------
     distance : float
-        Their `earth_movers_distance`; 0 for equal ones.
+        Their `earth_movers_distance`; 0 if they are equal.
     score : float
-        From -1 to 1: at equal load, how much more probable it is that a job of the first does better (a smaller
-        value) than one of the second than the other way round. Positive: the first is better.
+        From -1 to 1: at equal load, the probability that a job of the first heatmap has a smaller (better) value than a
+        job of the second, minus the probability of the opposite. Positive: the first is better.
     first_wins, second_wins : float
         The share of the jobs, 0 to 1, in load deciles where one dominates the other.
     better : {'first', 'second'} or None
-        Who wins more than half of the jobs, if the score agrees.
+        The heatmap that wins more than half of the jobs, if the score agrees; otherwise None.
     """
 
     distance: float
@@ -49,16 +46,16 @@ def compare(first: Heatmap, second: Heatmap) -> Comparison:
     """
     Compare two heatmaps of the same measure, both with a logarithmic value axis.
 
-    In each decile of the load the two distributions of the value are compared. One *wins* the decile if its
-    distribution function lies above the other's (its jobs have smaller values) by more than chance would do (the
-    Kolmogorov-Smirnov test at 5 %), and all but `TOLERANCE` of the area between the two speaks for it: this is
-    almost first-order stochastic dominance. A decile weighs as much as the mean of the two shares of jobs in it.
-    Deciles that only one heatmap has jobs in can be won by nobody and add nothing to the score.
+    In each decile of the load, the two distributions of the value are compared. A heatmap *wins* the decile if two
+    conditions hold. Its distribution function exceeds the other one (its jobs have smaller values) by a significant
+    distance (Kolmogorov-Smirnov test at 5 %), and does so on all but `TOLERANCE` of the area between the two.
+    This is almost first-order stochastic dominance. The weight of a decile is the mean of its shares of jobs in the two
+    heatmaps. Deciles in which only one heatmap has jobs have no winner and add 0 to the score.
 
     Parameters
     ----------
     first, second : Heatmap
-        As `swflow.analysis.heatmap.heatmap` returns them.
+        Heatmaps returned by `swflow.analysis.heatmap.heatmap`.
 
     Returns
     -------
@@ -69,7 +66,7 @@ def compare(first: Heatmap, second: Heatmap) -> Comparison:
     ----------
     M. Leshno, H. Levy, "Preferred by all and preferred by most decision makers: almost stochastic dominance",
     Management Science 48(8), 2002. D. Krakov, D. G. Feitelson, "High-resolution analysis of parallel job workloads",
-    JSSPP 2012, section 7, asks for such a metric.
+    JSSPP 2012, section 7, which calls for such a metric.
 
     Examples
     --------
@@ -102,7 +99,7 @@ def compare(first: Heatmap, second: Heatmap) -> Comparison:
 
 
 def _duel(a: np.ndarray, b: np.ndarray) -> tuple[int, float]:
-    """Compare counts by value: 1 if the first dominates, -1 the second, 0 neither; and P(a < b) - P(a > b)."""
+    """Compare counts by value: return 1 if the first dominates, -1 if the second, else 0; and P(a < b) - P(a > b)."""
     count_a, count_b = a.sum(), b.sum()
     below_a, below_b = np.cumsum(a) / count_a, np.cumsum(b) / count_b
     share_a, share_b = a / count_a, b / count_b
@@ -120,26 +117,26 @@ def _duel(a: np.ndarray, b: np.ndarray) -> tuple[int, float]:
 
 def earth_movers_distance(first: np.ndarray, second: np.ndarray, load_step: float, value_step: float) -> float:
     """
-    Return the earth mover's distance of two histograms on one grid, each made to sum to 1.
+    Return the earth mover's distance of two histograms on one grid, each normalized to a sum of 1.
 
-    The least work that turns one into the other: jobs moved times how far. The ground distance of two cells is
-    ``load_step`` times the rows plus ``value_step`` times the columns between them (city block). In `compare`
-    the grid is deciles of the load by quarters of a decade of the value, the steps are 0.1 and 0.25: a job moved
-    by one decade costs 1, one moved across the whole range of the load costs 0.9. Only what one histogram has more of
-    than the other moves: with a distance that fulfils the triangle inequality, jobs that both have in a cell may stay.
-    The network simplex of POT solves it exactly.
+    The distance is the least work that turns one histogram into the other: jobs moved times ground distance. The ground
+    distance of two cells is ``load_step`` times the rows plus ``value_step`` times the columns between them (city
+    block). In `compare`, the grid is deciles of the load by quarters of a decade of the value, and the steps are 0.1
+    and 0.25: moving a job by one decade costs 1, moving it across the whole range of the load costs 0.9. Only the
+    excess of one histogram over the other moves: since the ground distance fulfils the triangle inequality, jobs that
+    both have in a cell can stay. The network simplex of POT solves the problem exactly.
 
     Parameters
     ----------
     first, second : array of shape (loads, values)
-        Jobs per cell.
+        The number of jobs per cell.
     load_step, value_step : float
         The distance of neighbouring cells along the two axes.
 
     Returns
     -------
     float
-        0 for histograms that are alike; 0 too if one has no jobs.
+        0 if the normalized histograms are equal, or if one has no jobs.
 
     Examples
     --------
@@ -153,7 +150,7 @@ def earth_movers_distance(first: np.ndarray, second: np.ndarray, load_step: floa
     excess = first / first.sum() - second / second.sum()
     if np.abs(excess).max() < 1e-12:
         return 0.0
-    from ot.lp import emd2  # takes a second to import
+    from ot.lp import emd2  # the import takes 1 s
 
     more, less = np.argwhere(excess > 0), np.argwhere(excess < 0)
     far = load_step * np.abs(more[:, None, 0] - less[None, :, 0])
@@ -164,38 +161,13 @@ def earth_movers_distance(first: np.ndarray, second: np.ndarray, load_step: floa
 
 
 def _equal_shape(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Give both as many values as the one that has more, in whole steps of the grid."""
+    """Pad both with empty values to the width of the wider one, in whole steps of the grid."""
     values = -(-max(first.shape[1], second.shape[1]) // _VALUES_PER_STEP) * _VALUES_PER_STEP
     padded = [np.pad(counts, ((0, 0), (0, values - counts.shape[1]))) for counts in (first, second)]
     return padded[0], padded[1]
 
 
 def _coarse(counts: np.ndarray, loads: int, values: int) -> np.ndarray:
-    """Merge so many loads by so many values into one cell."""
+    """Merge blocks of ``loads`` by ``values`` cells into one cell each."""
     rows, columns = counts.shape
     return counts.reshape(rows // loads, loads, columns // values, values).sum(axis=(1, 3))
-
-
-def worth_comparing(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
-    """
-    Say whether two runs, given by ``workload`` and ``scheduler``, are one question.
-
-    They are if they share the log, and the workload or the scheduler, or if one is the recorded schedule (``log``):
-    schedulers on a workload, workloads under a scheduler, and simulation against reality. Of replicates, those of
-    the same number are.
-
-    Examples
-    --------
-    >>> recorded = {"workload": "KTH-SP2", "scheduler": "log"}
-    >>> easy, fcfs = ({"workload": "KTH-SP2+ran", "scheduler": name} for name in ("easy", "fcfs"))
-    >>> worth_comparing(recorded, easy), worth_comparing(easy, fcfs)
-    (True, True)
-    >>> worth_comparing(easy, fcfs | {"workload": "KTH-SP2"})
-    False
-    """
-    logs = {log_of(run["workload"]) for run in (first, second)}
-    numbers = {replicate_of(run["workload"]) for run in (first, second)} - {None}
-    if len(numbers) > 1:
-        return False
-    same = first["workload"] == second["workload"] or first["scheduler"] == second["scheduler"]
-    return len(logs) == 1 and (same or "log" in (first["scheduler"], second["scheduler"]))

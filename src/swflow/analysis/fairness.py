@@ -1,11 +1,11 @@
-"""Fairness: how evenly users and groups wait, and what each of them gets."""
+"""Fairness: how evenly wait times are distributed over users and groups."""
 
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-#: Whose jobs are looked at together, and the column that says whose a job is.
+#: Kinds of job owners and the column that holds the owner's id.
 KINDS: dict[str, str] = {"user": "user_id", "group": "group_id"}
 
 
@@ -16,12 +16,12 @@ def jain_index(values: np.ndarray) -> float | None:
     Parameters
     ----------
     values : float64 array of shape (users,)
-        What each got, not negative.
+        The amount that each user receives, not negative.
 
     Returns
     -------
     float or None
-        1 if all are equal, 1 / n if one has it all; None without values, 1 if all are 0.
+        1 if all values are equal or all are 0, 1 / n if one user receives everything; None without values.
 
     References
     ----------
@@ -41,17 +41,17 @@ def jain_index(values: np.ndarray) -> float | None:
 
 def gini_coefficient(values: np.ndarray) -> float | None:
     """
-    Compute the Gini coefficient: half the mean absolute difference of two values over their mean.
+    Compute the Gini coefficient: half the mean absolute difference of two values, divided by their mean.
 
     Parameters
     ----------
     values : float64 array of shape (users,)
-        What each got, not negative.
+        The amount that each user receives, not negative.
 
     Returns
     -------
     float or None
-        0 if all are equal, near 1 if one has it all; None without values, 0 if all are 0.
+        0 if all values are equal, near 1 if one user receives everything; None without values.
 
     Examples
     --------
@@ -74,14 +74,14 @@ def fairness_indices(outcomes: pl.DataFrame | pl.LazyFrame, jobs: pl.DataFrame) 
     Parameters
     ----------
     outcomes : polars.DataFrame or polars.LazyFrame
-        One row a job: ``job_id``, ``wait_time`` (s).
+        One row per job: ``job_id``, ``wait_time`` (s).
     jobs : polars.DataFrame
-        Whose the jobs are: ``job_id``, ``user_id``.
+        The owner of each job: ``job_id``, ``user_id``.
 
     Returns
     -------
     dict
-        ``jain_wait_time`` and ``gini_wait_time``; None where no user is known.
+        ``jain_wait_time`` and ``gini_wait_time``; None if no job has a known user.
     """
     if "user_id" not in jobs.columns:
         return {"jain_wait_time": None, "gini_wait_time": None}
@@ -93,21 +93,21 @@ def fairness_indices(outcomes: pl.DataFrame | pl.LazyFrame, jobs: pl.DataFrame) 
 
 def fairness_table(outcomes: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
     """
-    Say for every user and group what they got.
+    Return the wait times, slowdowns and use of every user and group.
 
     Parameters
     ----------
     outcomes : polars.DataFrame
-        One row a job: ``job_id``, ``wait_time``, ``bounded_slowdown``, ``processors``, ``run_time``.
+        One row per job: ``job_id``, ``wait_time``, ``bounded_slowdown``, ``processors``, ``run_time``.
     jobs : polars.DataFrame
-        Whose the jobs are: ``job_id``, ``user_id``, ``group_id``.
+        The owners of each job: ``job_id``, ``user_id``, ``group_id``.
 
     Returns
     -------
     polars.DataFrame
         ``kind`` (user or group), ``id``, ``jobs``, ``mean_wait_time``, ``p95_wait_time`` (s),
-        ``mean_bounded_slowdown``, ``p95_bounded_slowdown``, ``use_share`` (of all processor-seconds, 0 to 1); by kind
-        and id.
+        ``mean_bounded_slowdown``, ``p95_bounded_slowdown``, ``use_share`` (of all processor-seconds, 0 to 1); sorted by
+        kind and id.
     """
     area = pl.col("processors") * pl.col("run_time")
     areas = outcomes.select("job_id", "wait_time", "bounded_slowdown", area=area)

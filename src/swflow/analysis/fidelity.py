@@ -1,4 +1,4 @@
-"""Fidelity: how much a simulated schedule is like the recorded one, and so how far a what-if may be trusted."""
+"""Fidelity: how closely a simulated schedule reproduces the recorded one."""
 
 import numpy as np
 import polars as pl
@@ -6,16 +6,16 @@ import polars as pl
 from swflow.analysis.comparison import compare
 from swflow.analysis.heatmap import heatmap
 
-#: Bins of the utilization, seconds.
+#: Length of the bins of the utilization (s).
 BIN = 3600.0
 
-#: A job starts as recorded if it does so within so many seconds.
+#: Largest difference between a simulated and a recorded start that counts as equal (s).
 NEAR = 60.0
 
 
 def fidelity(recorded: pl.DataFrame, simulated: pl.DataFrame, machine: int) -> dict[str, float | None]:
     """
-    Compare a simulated schedule with the recorded one, over the jobs that both have.
+    Compare a simulated schedule with the recorded one on the jobs that both contain.
 
     Parameters
     ----------
@@ -28,13 +28,19 @@ def fidelity(recorded: pl.DataFrame, simulated: pl.DataFrame, machine: int) -> d
     Returns
     -------
     dict
-        ``jobs``; ``mean_wait_time`` of both (``recorded_``, ``simulated_``, s); ``wait_distance``, the greatest
-        difference of the distribution functions of the waits (Kolmogorov-Smirnov, 0 to 1); ``wait_difference``, the
-        mean absolute difference of waits of equal rank (s; the earth mover's distance); ``started_alike``, the share of
-        jobs that start within `NEAR` of the record; ``start_order``, of neighbours in the recorded order of starts that
-        waited at the same time, the share that start in this order here as well; ``utilization_difference``, the mean
-        absolute difference of the utilization by hours; ``heatmap_distance``, that of the heatmaps of wait time and
-        load (`swflow.analysis.comparison.earth_movers_distance`). None where nothing can be compared.
+        Measure to value; None where there is nothing to compare.
+
+        - ``jobs``
+        - ``recorded_mean_wait_time``, ``simulated_mean_wait_time``, seconds
+        - ``wait_distance``: greatest difference of the distribution functions of the waits (Kolmogorov-Smirnov, 0 to 1)
+        - ``wait_difference``: mean absolute difference between waits of equal rank (earth mover's distance), seconds
+        - ``started_alike``: share of jobs that start within `NEAR` of the recorded start
+        - ``start_order``: share of pairs that the simulation starts in the recorded order. A pair is two jobs with
+          consecutive starts in the record, where the second job was waiting when the first one started. Pairs that
+          start at the same time in the simulation do not agree with the record; such pairs of the record are left out.
+        - ``utilization_difference``: mean absolute difference of the hourly utilization, 0 to 1, from the first start
+          of either schedule to the last recorded end. Later simulated use does not count.
+        - ``heatmap_distance``: `swflow.analysis.comparison.earth_movers_distance` of the heatmaps of wait time and load
 
     Examples
     --------
@@ -53,9 +59,8 @@ def fidelity(recorded: pl.DataFrame, simulated: pl.DataFrame, machine: int) -> d
         return {"jobs": 0, **dict.fromkeys(MEASURES)}
     waits, other = both["wait_time"].to_numpy(), both["wait_time_s"].to_numpy()
     start, start_s = both["start_time"].to_numpy(), both["start_time_s"].to_numpy()
-    together = both["submit_time"].to_numpy()[1:] < start[:-1]  # the later one waited when the earlier one started
-    # Ties in the record say nothing of the order.
-    together &= start[1:] > start[:-1]
+    waited = both["submit_time"].to_numpy()[1:] < start[:-1]  # the second job waited when the first one started
+    waited &= start[1:] > start[:-1]
     use = [_use_by_bins(both, suffix, machine, _span(both)) for suffix in ("", "_s")]
     maps = [heatmap(both[f"load{suffix}"].to_numpy(), both[f"wait_time{suffix}"].to_numpy()) for suffix in ("", "_s")]
     return {
@@ -65,13 +70,13 @@ def fidelity(recorded: pl.DataFrame, simulated: pl.DataFrame, machine: int) -> d
         "wait_distance": _kolmogorov_smirnov(waits, other),
         "wait_difference": float(np.abs(np.sort(waits) - np.sort(other)).mean()),
         "started_alike": float((np.abs(start - start_s) <= NEAR).mean()),
-        "start_order": float((start_s[1:] >= start_s[:-1])[together].mean()) if together.any() else None,
+        "start_order": float((start_s[1:] > start_s[:-1])[waited].mean()) if waited.any() else None,
         "utilization_difference": float(np.abs(use[0] - use[1]).mean()),
         "heatmap_distance": compare(*maps).distance,
     }
 
 
-#: What `fidelity` returns, besides ``jobs``.
+#: Measures that `fidelity` returns besides ``jobs``.
 MEASURES = (
     "recorded_mean_wait_time", "simulated_mean_wait_time", "wait_distance", "wait_difference", "started_alike",
     "start_order", "utilization_difference", "heatmap_distance",
@@ -85,7 +90,7 @@ def _kolmogorov_smirnov(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def _span(both: pl.DataFrame) -> np.ndarray:
-    """Return the edges of the bins, from the first start to the last recorded end."""
+    """Return the bounds of the bins, from the first start of either schedule to the last recorded end, seconds."""
     begin = float(min(both["start_time"].to_numpy().min(), both["start_time_s"].to_numpy().min()))
     end = float((both["start_time"] + both["run_time"]).to_numpy().max())
     bins = min(max(1, int(np.ceil((end - begin) / BIN))), 1_000_000)

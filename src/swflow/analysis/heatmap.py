@@ -1,4 +1,4 @@
-"""Heatmaps: how many jobs saw which load and which performance, with bubbles, means and contours."""
+"""Heatmaps: numbers of jobs by load and performance, with bubbles, means and contours."""
 
 import os
 from collections.abc import Collection, Sequence
@@ -10,30 +10,34 @@ import polars as pl
 from numpy.typing import ArrayLike
 
 from swflow.errors import SwflowError
-from swflow.jobs import read_columns
+from swflow.jobs.table import read_columns
 
-#: What a heatmap may show against the load.
+#: Measures that a heatmap can show against the load.
 HEATMAP_MEASURES = ("slowdown", "response_time", "wait_time")
 
-#: Bins of the load, from 0 to 1.
+#: The number of bins of the load, from 0 to 1.
 LOAD_BINS = 100
 
-#: Bins of a decade of a logarithmic value axis.
+#: A load counts as above 1 only beyond this value. End times that result from penalties are rounded, so a simulated
+#: load can exceed 1 by a few units in the last place.
+ABOVE_1 = 1 + 1e-9
+
+#: The number of bins per decade of a logarithmic value axis.
 BINS_PER_DECADE = 12
 
-#: Bins of a linear value axis.
+#: The number of bins of a linear value axis.
 LINEAR_BINS = 100
 
-#: Figure 1 of the paper leaves out jobs that ran less than this, seconds, and those slowed down more than this.
+#: Figure 1 of the paper omits jobs with a shorter run time (s) and jobs with a larger slowdown.
 SHORTEST_RUN_TIME, HIGHEST_SLOWDOWN = 60.0, 1000.0
 
-#: The shares of the jobs that contours enclose.
+#: The shares of the jobs that the contours enclose.
 CONTOUR_SHARES = (0.5, 0.9)
 
-#: The standard deviation of the smoothing under the contours, in bins.
+#: The standard deviation (bins) of the smoothing applied before contours are traced.
 SMOOTHING = 1.5
 
-#: So many jobs are put into bins at a time.
+#: The number of jobs binned at a time.
 _AT_ONCE = 2**20
 
 _DECADES = 16
@@ -43,16 +47,16 @@ _LOG_EDGES = 10.0 ** (np.arange(_DECADES * BINS_PER_DECADE + 1) / BINS_PER_DECAD
 @dataclass(frozen=True)
 class Heatmap:
     """
-    A two-dimensional histogram: jobs by load and value.
+    A two-dimensional histogram of jobs by load and value.
 
     Parameters
     ----------
     jobs : int64 array of shape (loads, values)
-        Jobs per cell.
+        The number of jobs per cell.
     load_edges : float64 array of shape (loads + 1,)
-        From 0 to 1. Loads above 1, which are faults of a log, count at 1.
+        From 0 to 1. Loads above 1, which only a faulty log contains, count at 1.
     value_edges : float64 array of shape (values + 1,)
-        Seconds, or none for a slowdown. On a logarithmic axis values below 1 count at 1.
+        Seconds; without unit for a slowdown. On a logarithmic axis, values below 1 count at 1.
     """
 
     jobs: np.ndarray
@@ -60,7 +64,7 @@ class Heatmap:
     value_edges: np.ndarray
 
     def cells(self) -> pl.DataFrame:
-        """Return the cells that have jobs: load_low, load_high, value_low, value_high, jobs."""
+        """Return the nonempty cells: load_low, load_high, value_low, value_high, jobs."""
         loads, values = np.nonzero(self.jobs)
         return pl.DataFrame({
             "load_low": self.load_edges[loads],
@@ -73,19 +77,19 @@ class Heatmap:
 
 def heatmap(load: np.ndarray, values: np.ndarray, scale: str = "log", top: float | None = None) -> Heatmap:
     """
-    Count jobs by the load that they experienced and by their performance.
+    Count jobs by the load that they experienced and by a measure of their performance.
 
-    A cell holds the jobs at or above its lower and below its upper bounds; a load of 1 or more is in the last one.
+    A cell includes its lower and excludes its upper bounds; the last bin includes loads of 1 or more.
 
     Parameters
     ----------
     load, values : float64 array of shape (jobs,)
-        Load and performance. A job of which one is not known (NaN) is not counted.
+        Load and performance. Jobs with an unknown (NaN) load or value are not counted.
     scale : {'log', 'linear'}
-        The value axis: `BINS_PER_DECADE` per decade from 1 upwards, a value below 1 (a wait time of 0) counting
+        The value axis: `BINS_PER_DECADE` per decade from 1 upwards, where values below 1 (a wait time of 0) count
         at 1; or `LINEAR_BINS` from 0 to ``top``.
     top : float, optional
-        The end of a linear axis, by default the largest value. Larger values count in the last bin.
+        The end of a linear axis; default: the largest value. Larger values count in the last bin.
 
     Returns
     -------
@@ -101,7 +105,7 @@ def heatmap(load: np.ndarray, values: np.ndarray, scale: str = "log", top: float
     [(0.25, 0.26, 1.0, 1.2115276586285884, 2), (0.99, 1.0, 1467.799267622069, 1778.2794100389228, 1)]
     """
     if scale not in ("log", "linear"):
-        raise SwflowError(f"scale: unknown value {scale!r}; use log or linear")
+        raise SwflowError(f"scale: unknown value {scale!r}; expected log or linear")
     load, values = _both_known(load, values)
     load_edges = np.arange(LOAD_BINS + 1) / LOAD_BINS
     if scale == "log":
@@ -111,7 +115,7 @@ def heatmap(load: np.ndarray, values: np.ndarray, scale: str = "log", top: float
         value_edges = np.linspace(0.0, top, LINEAR_BINS + 1)
     shape = (LOAD_BINS, value_edges.size - 1)
     counts = np.zeros(shape, np.int64)
-    for begin in range(0, load.size, _AT_ONCE):  # what is computed of each job is never there of all
+    for begin in range(0, load.size, _AT_ONCE):  # limits the memory for temporary arrays
         some_load, some = load[begin : begin + _AT_ONCE], values[begin : begin + _AT_ONCE]
         across = _place(some_load * LOAD_BINS, some_load, load_edges)
         guess = (
@@ -128,14 +132,14 @@ def heatmap(load: np.ndarray, values: np.ndarray, scale: str = "log", top: float
 
 def heatmap_of_cells(load_low: ArrayLike, value_low: ArrayLike, jobs: ArrayLike) -> Heatmap:
     """
-    Make a logarithmic heatmap of its cells, as the database keeps them.
+    Return the logarithmic heatmap with the given cells, which is the form that the database stores.
 
     Parameters
     ----------
     load_low, value_low : array-like of float, shape (cells,)
-        The lower bounds of the cells that have jobs.
+        The lower bounds of the nonempty cells.
     jobs : array-like of int, shape (cells,)
-        How many each has.
+        The number of jobs per cell.
 
     Returns
     -------
@@ -158,19 +162,19 @@ def heatmap_of_cells(load_low: ArrayLike, value_low: ArrayLike, jobs: ArrayLike)
 
 def read_heatmaps(connection: Any, names: Collection[str]) -> dict[tuple[str, str], Heatmap]:
     """
-    Return the heatmaps of runs, as a database has them.
+    Return the heatmaps of runs from a database.
 
     Parameters
     ----------
     connection : duckdb.DuckDBPyConnection
-        To the database.
+        A connection to the database.
     names : collection of str
-        The runs.
+        The names of the runs.
 
     Returns
     -------
     dict
-        Run and measure to `Heatmap`, logarithmic.
+        (run, measure) to a logarithmic `Heatmap`.
     """
     columns = connection.execute(
         "SELECT run, measure, load_low, value_low, jobs FROM heatmaps SEMI JOIN (SELECT unnest($names) AS run) "
@@ -187,7 +191,7 @@ def read_heatmaps(connection: Any, names: Collection[str]) -> dict[tuple[str, st
 
 
 def read_bubbles(connection: Any, run: str, measure: str, filtered: bool = False) -> pl.DataFrame:
-    """Return the `bubbles` of a run, as a database has them: of all jobs, or of those that Figure 1 keeps."""
+    """Return the `bubbles` of a run from a database: those of all jobs, or of the jobs that Figure 1 keeps."""
     columns = connection.execute(
         """SELECT decile, mean_load, mean_value, median_load, median_value, jobs FROM bubbles
         WHERE run = $run AND measure = $measure AND filtered = $filtered ORDER BY decile""",
@@ -197,7 +201,7 @@ def read_bubbles(connection: Any, run: str, measure: str, filtered: bool = False
 
 
 def _place(guess: np.ndarray, values: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Return each value's bin, from a guess that rounding may have put one off; what lies outside is put at an end."""
+    """Return the bin of each value, given a guess that may be one off by rounding; clip to the first and last bin."""
     last = edges.size - 2
     place = np.clip(guess, 0, last).astype(np.int64)
     place = np.where((values < edges[place]) & (place > 0), place - 1, place)
@@ -206,22 +210,22 @@ def _place(guess: np.ndarray, values: np.ndarray, edges: np.ndarray) -> np.ndarr
 
 def bubbles(load: np.ndarray, values: np.ndarray, classes: int = 10) -> pl.DataFrame:
     """
-    Summarize jobs by classes of the load: deciles of its range, or eleven classes around 0, 10 up to 100 percent.
+    Summarize jobs by class of the load: tenths of its range, or eleven classes around 0, 10, …, 100 %.
 
     Parameters
     ----------
     load, values : float64 array of shape (jobs,)
-        Load and performance. A job of which one is not known (NaN) is not counted.
+        Load and performance. Jobs with an unknown (NaN) load or value are not counted.
     classes : {10, 11}
-        Ten are [0, 0.1), [0.1, 0.2) up to 0.9 and more. Eleven are what the text says: "around 0 load, around 10 %, and
-        so on up to 90 % and 100 %", the load rounded to the nearest tenth (half up): the first and the last are half as
-        wide.
+        The ten classes are [0, 0.1), [0.1, 0.2), …, and 0.9 and above. The eleven follow the text of the paper: "around
+        0 load, around 10 %, and so on up to 90 % and 100 %". They round the load to the nearest tenth (half up), so the
+        first and the last are half as wide as the others.
 
     Returns
     -------
     polars.DataFrame
-        ``decile`` (from 0), ``mean_load``, ``mean_value``, ``median_load``, ``median_value``, ``jobs``; a row for each
-        class that has jobs. Medians are of the class: a few jobs that were slowed down a thousand times move the mean.
+        ``decile`` (from 0), ``mean_load``, ``mean_value``, ``median_load``, ``median_value``, ``jobs``; one row per
+        nonempty class. The median is robust against a few jobs with slowdowns in the thousands; the mean is not.
 
     References
     ----------
@@ -241,18 +245,18 @@ def bubbles(load: np.ndarray, values: np.ndarray, classes: int = 10) -> pl.DataF
 
 class _Classed(NamedTuple):
     """
-    Jobs by classes of the load.
+    Jobs grouped by class of the load.
 
     Parameters
     ----------
     place : uint8 array of shape (jobs,)
         The class of each job.
     jobs : int64 array of shape (classes,)
-        How many each class has.
+        The number of jobs per class.
     some : int64 array
-        The classes that have jobs.
+        The nonempty classes.
     mean_load, median_load : float64 array
-        Of each of these.
+        The mean and median load of each nonempty class.
     """
 
     place: np.ndarray
@@ -291,30 +295,30 @@ def _bubbles_of(classed: _Classed, values: np.ndarray) -> pl.DataFrame:
 
 
 def _both_known(load: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the jobs of which both are known."""
+    """Return the jobs whose load and value are both known."""
     known = ~(np.isnan(load) | np.isnan(values))
     return (load, values) if known.all() else (load[known], values[known])
 
 
 def kept_by_figure_1(run_time: np.ndarray, slowdown: np.ndarray) -> np.ndarray:
     """
-    Say which jobs the bubble plots of the paper's Figure 1 keep.
+    Return which jobs the bubble plots of the paper's Figure 1 keep.
 
     Parameters
     ----------
     run_time, slowdown : float64 array of shape (jobs,)
-        Run time in seconds; slowdown, NaN where it is not known.
+        Run time (s) and slowdown; unknown slowdowns are NaN.
 
     Returns
     -------
     bool array of shape (jobs,)
-        False for jobs that ran less than a minute or were slowed down more than a thousand times.
+        False for jobs with a run time below 60 s or a slowdown above 1,000.
     """
     return (run_time >= SHORTEST_RUN_TIME) & (slowdown <= HIGHEST_SLOWDOWN)
 
 
 def mean_point(points: pl.DataFrame) -> tuple[float, float] | None:
-    """Return mean load and mean value of the jobs behind some `bubbles`, or None if there are none."""
+    """Return the mean load and mean value of the jobs summarized by `bubbles`, or None if there are none."""
     jobs = points["jobs"].to_numpy()
     if not jobs.sum():
         return None
@@ -324,7 +328,7 @@ def mean_point(points: pl.DataFrame) -> tuple[float, float] | None:
 
 def density_levels(density: np.ndarray, shares: Sequence[float] = CONTOUR_SHARES) -> list[float]:
     """
-    Return the densities above which the densest cells hold given shares of the whole.
+    Return the densities above which the densest cells hold the given shares of the total.
 
     Parameters
     ----------
@@ -336,7 +340,7 @@ def density_levels(density: np.ndarray, shares: Sequence[float] = CONTOUR_SHARES
     Returns
     -------
     list of float
-        One level per share: the cells at or above it hold at least this share, and those above it do not.
+        One level per share: the cells at or above the level hold at least the share, the cells above it hold less.
 
     Examples
     --------
@@ -345,16 +349,16 @@ def density_levels(density: np.ndarray, shares: Sequence[float] = CONTOUR_SHARES
     """
     cells = np.sort(density, axis=None)[::-1]
     held = np.cumsum(cells)
-    wanted = np.asarray(shares) * held[-1] * (1 - 1e-12)  # what rounding adds must not ask for one more cell
+    wanted = np.asarray(shares) * held[-1] * (1 - 1e-12)  # rounding errors must not require another cell
     return [float(cells[place]) for place in np.minimum(np.searchsorted(held, wanted), cells.size - 1)]
 
 
 def contours(histogram: Heatmap, shares: Sequence[float] = CONTOUR_SHARES) -> list[tuple[float, np.ndarray]]:
     """
-    Trace lines around the densest cells that together hold given shares of the jobs.
+    Return contour lines around the densest cells that together hold the given shares of the jobs.
 
-    The counts are smoothed by a Gaussian of `SMOOTHING` bins first, so that the lines follow concentrations rather
-    than single cells; the shares are those of the smoothed counts.
+    A Gaussian with a standard deviation of `SMOOTHING` bins smooths the counts first, so that the lines follow
+    concentrations rather than single cells; the shares refer to the smoothed counts.
 
     Parameters
     ----------
@@ -365,7 +369,7 @@ def contours(histogram: Heatmap, shares: Sequence[float] = CONTOUR_SHARES) -> li
 
     Returns
     -------
-    list of (float, float64 array of shape (points, 2))
+        Share, and the loads and values of a line in the units of the axes; empty if there are no jobs.
         Share, and a line's loads and values, in the units of the axes; empty if there are no jobs.
     """
     from contourpy import contour_generator
@@ -375,7 +379,7 @@ def contours(histogram: Heatmap, shares: Sequence[float] = CONTOUR_SHARES) -> li
         return []
     density = gaussian_filter(histogram.jobs.astype(float), SMOOTHING, mode="nearest")
     levels = density_levels(density, shares)
-    # A rim of empty cells closes every line; its points are then put back on the border of the picture.
+    # A border of empty cells closes every line; its points are then moved back to the edge of the picture.
     tracer = contour_generator(z=np.pad(density, 1).T, name="serial")
     lines = []
     for share, level in zip(shares, levels, strict=True):
@@ -388,7 +392,7 @@ def contours(histogram: Heatmap, shares: Sequence[float] = CONTOUR_SHARES) -> li
 
 
 def _along(places: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Return the values at fractional bins: between log edges by ratio, between linear ones by difference."""
+    """Return the values at fractional bins: interpolate logarithmic edges by ratio, linear edges by difference."""
     bins = np.arange(edges.size)
     if edges[0] > 0:
         return np.exp(np.interp(places, bins, np.log(edges)))
@@ -396,25 +400,25 @@ def _along(places: np.ndarray, edges: np.ndarray) -> np.ndarray:
 
 
 def _labelled(table: pl.DataFrame, **labels: Any) -> pl.DataFrame:
-    """Add columns that are the same in all rows; as whole columns, since a query per table would take longest."""
+    """Add constant columns; done once per complete table, since one query per part would dominate the time."""
     return table.hstack([pl.Series(name, [value]).new_from_index(0, table.height) for name, value in labels.items()])
 
 
 def summarize(outcomes: pl.DataFrame | str | os.PathLike[str]) -> dict[str, Any]:
     """
-    Make the heatmaps and bubbles of a run.
+    Return the heatmaps and bubbles of a run.
 
     Parameters
     ----------
     outcomes : polars.DataFrame or path-like
-        One row a job: ``load``, ``run_time`` and `HEATMAP_MEASURES`; or a Parquet file that has these columns, which
-        are read one by one.
+        One row per job: ``load``, ``run_time`` and `HEATMAP_MEASURES`; or a Parquet file with these columns, which are
+        then read one by one.
 
     Returns
     -------
     dict
         ``heatmaps``: measure to `Heatmap`, logarithmic; ``cells``: their cells, with a column ``measure``;
-        ``bubbles``: of all jobs and of those that the paper's Figure 1 keeps, with columns ``measure``,
+        ``bubbles``: of all jobs and of the jobs that the paper's Figure 1 keeps, with columns ``measure``,
         ``filtered``; ``bubbles_11``: the same for the eleven classes of `bubbles`.
     """
 
@@ -448,6 +452,6 @@ def summarize(outcomes: pl.DataFrame | str | os.PathLike[str]) -> dict[str, Any]
 
 
 def _numbers(column: pl.Series) -> np.ndarray:
-    """Return a column as an array, NaN where it is null."""
+    """Return a column as an array in which null values are NaN."""
     column = column.cast(pl.Float64)
     return (column.fill_null(float("nan")) if column.null_count() else column).to_numpy()

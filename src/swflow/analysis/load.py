@@ -1,25 +1,44 @@
-"""Load: what each job experienced between its submission and its end, without and with the queue's backlog."""
+"""Load that each job experiences between its submission and its end, without and with the backlog of the queue."""
 
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
+from swflow.compiled.kernel import Handle, Kernel, inlined
 from swflow.errors import SwflowError
-from swflow.jobs import END_OF_TIME
-from swflow.kernels import Handle, Kernel
-from swflow.machine import require_machine
-from swflow.workloads.busy import places_in_order, sealed
+from swflow.jobs.machine import require_machine
+from swflow.jobs.table import END_OF_TIME
+from swflow.workload.busy import places_in_order, sealed
+
+
+class Loads(NamedTuple):
+    """
+    The loads of the jobs of one schedule.
+
+    Parameters
+    ----------
+    load, backlog_load : float64 array of shape (jobs,)
+        `load_experienced` and `load_with_backlog`.
+    peak_processors : int
+        The most processors that were busy at once. A job that ends at an instant releases its processors before other
+        jobs start. The value exceeds the machine only if a log records an impossible schedule.
+    """
+
+    load: np.ndarray
+    backlog_load: np.ndarray
+    peak_processors: int
 
 
 def load_experienced(
     submit: np.ndarray, start: np.ndarray, end: np.ndarray, processors: np.ndarray, machine: int
 ) -> np.ndarray:
     """
-    Compute the load that each job experienced: the time average of the utilization over its stay.
+    Compute the load that each job experienced: the mean utilization of the machine between submission and end.
 
-    With ``I(t)`` the integral of the utilization U (busy processors over all) up to t, the load of a job is
-    ``(I(end) - I(submit)) / (end - submit)``; for a stay of length 0 it is U at that time. Exact, and
+    With ``A(t)`` the processor-seconds used up to t, the load is ``(A(end) - A(submit)) / ((end - submit) * machine)``.
+    A job that ends when it is submitted gets the utilization at that time. Processor-seconds are added in twice the
+    precision of a float64 and divided once, so that every load is the float64 nearest to the true value. The time is
     O(n log n) in the number of jobs.
 
     Parameters
@@ -34,7 +53,12 @@ def load_experienced(
     Returns
     -------
     float64 array of shape (jobs,)
-        The load, 0 to 1; more where a log says that more processors were busy than there are.
+        The load, 0 to 1; above 1 where a log records more busy processors than the machine has.
+
+    Raises
+    ------
+    SwflowError
+        If a time is not finite, the arrays differ in length, or the machine has no processors.
 
     References
     ----------
@@ -46,17 +70,18 @@ def load_experienced(
     >>> load_experienced(submit, start, np.array([10.0, 10.0]), np.array([1, 2]), 4).tolist()
     [0.5, 0.75]
     """
-    _require_schedule({"submit time": submit, "end": end, "start": start}, processors, machine)
-    return _average_over_stay(submit, end, start, processors, machine)
+    require_machine(machine)
+    _require_schedule({"submit time": submit, "end": end, "start": start}, processors)
+    return _average_over_stay(submit, end, start, processors, machine, places_in_order(end))[0]
 
 
 def load_with_backlog(submit: np.ndarray, end: np.ndarray, processors: np.ndarray, machine: int) -> np.ndarray:
     """
-    Compute the load with the queue's backlog: the time average of the demand over a job's stay.
+    Compute the load with the backlog of the queue: the mean demand for processors between submission and end.
 
-    The demand at a time is that of the running *and* the waiting jobs: the processors of all jobs that were
-    submitted and have not ended, over those of the machine. Where `load_experienced` cannot pass 1 and looks the
-    same with a short queue and a long one, this one goes on growing. Exact, and O(n log n).
+    The demand at a time is the number of processors of all jobs that were submitted and have not ended, running *and*
+    waiting, over the processors of the machine. `load_experienced` cannot exceed 1, whether the queue is short or long;
+    this load grows with the queue. Precision and cost are those of `load_experienced`.
 
     Parameters
     ----------
@@ -70,12 +95,17 @@ def load_with_backlog(submit: np.ndarray, end: np.ndarray, processors: np.ndarra
     Returns
     -------
     float64 array of shape (jobs,)
-        Never below the load experienced; above 1 while more is asked for than there is.
+        At least the load experienced; above 1 while the demand exceeds the machine.
+
+    Raises
+    ------
+    SwflowError
+        For the same reasons as `load_experienced`.
 
     References
     ----------
-    D. Krakov, D. G. Feitelson, "High-resolution analysis of parallel job workloads", JSSPP 2012, section 7, asks
-    how the backlog can be part of the load; this is one answer.
+    D. Krakov, D. G. Feitelson, "High-resolution analysis of parallel job workloads", JSSPP 2012, section 7, which
+    raises the question of how to include the backlog in the load.
 
     Examples
     --------
@@ -83,51 +113,103 @@ def load_with_backlog(submit: np.ndarray, end: np.ndarray, processors: np.ndarra
     >>> load_with_backlog(submit, end, np.array([4, 4]), 4).tolist()
     [2.0, 1.5]
     """
-    _require_schedule({"submit time": submit, "end": end}, processors, machine)
-    return _average_over_stay(submit, end, submit, processors, machine)
+    require_machine(machine)
+    _require_schedule({"submit time": submit, "end": end}, processors)
+    return _average_over_stay(submit, end, submit, processors, machine, places_in_order(end))[0]
+
+
+def loads_of(outcomes: pl.DataFrame, machine: int) -> Loads:
+    """
+    Compute both loads of every job of a run, and the largest number of processors that were busy at once.
+
+    Parameters
+    ----------
+    outcomes : polars.DataFrame
+        The outcomes returned by `swflow.scheduling.simulate.simulate` or `simulate_narrow`.
+    machine : int
+        Processors of a `swflow.jobs.machine.Machine`.
+
+    Returns
+    -------
+    Loads
+
+    Raises
+    ------
+    SwflowError
+        If a column is not numeric, or for the same reasons as `load_experienced`.
+    """
+    for name in ("submit_time", "start_time", "end_time", "processors"):
+        if name in outcomes.columns and not outcomes.schema[name].is_numeric():
+            raise SwflowError(f"outcomes: column {name} has type {outcomes.schema[name]}; expected numbers")
+    submit, start, processors = (outcomes[name].to_numpy() for name in ("submit_time", "start_time", "processors"))
+    end = outcomes["end_time"].to_numpy() if "end_time" in outcomes.columns else start + outcomes["run_time"].to_numpy()
+    _require_schedule({"submit time": submit, "end": end, "start": start}, processors)
+    by_end = places_in_order(end)
+    load, peak = _average_over_stay(submit, end, start, processors, machine, by_end)
+    backlog_load, _ = _average_over_stay(submit, end, submit, processors, machine, by_end)
+    return Loads(load, backlog_load, peak)
+
+
+def with_load(outcomes: pl.DataFrame, machine: int) -> pl.DataFrame:
+    """
+    Fill the columns ``load`` and ``backlog_load`` of an outcomes table.
+
+    Parameters
+    ----------
+    outcomes, machine
+        As for `loads_of`.
+
+    Returns
+    -------
+    polars.DataFrame
+        The same rows with `load_experienced` and `load_with_backlog`.
+
+    Raises
+    ------
+    SwflowError
+        For the same reasons as `loads_of`.
+    """
+    require_machine(machine)
+    found = loads_of(outcomes, machine)
+    return outcomes.with_columns(load=found.load, backlog_load=found.backlog_load)
 
 
 def _average_over_stay(
-    submit: np.ndarray, end: np.ndarray, counted_from: np.ndarray, processors: np.ndarray, machine: int
-) -> np.ndarray:
-    """Average over each stay the share of the machine taken by jobs that count from some time to their end."""
-    return _averages(submit, end, counted_from, processors, machine, places_in_order(end))
-
-
-def _averages(
     submit: np.ndarray,
     end: np.ndarray,
     counted_from: np.ndarray,
     processors: np.ndarray,
     machine: int,
     by_end: np.ndarray,
-) -> np.ndarray:
-    """Do what `_average_over_stay` does for who has the jobs in the order of their ends."""
+) -> tuple[np.ndarray, int]:
+    """Return each job's mean share of the machine in use by jobs between ``counted_from`` and end, and the peak use."""
     by_submit = places_in_order(submit)
     by_begin = by_submit if counted_from is submit else places_in_order(counted_from)
     load = np.empty(submit.size)
     stays = _Stays(
         sealed(submit, np.float64), sealed(counted_from, np.float64), sealed(end, np.float64), by_submit, by_begin,
-        by_end, sealed(processors, np.int64), load,
+        by_end, sealed(processors, np.int64), load, np.empty(submit.size),
     )  # fmt: skip
-    _SWEEP(Handle([stays]), machine)
-    return load
+    peak = _SWEEP(Handle([stays]), machine)
+    return load, peak
 
 
 class _Stays(NamedTuple):
     """
-    When jobs come and go.
+    The times of all jobs, and their loads.
 
     Parameters
     ----------
     submit, begin, end : float64 array of shape (jobs,)
-        When each job is submitted, counts from, and ends, seconds.
+        Times at which each job is submitted, starts to count, and ends; seconds.
     by_submit, by_begin, by_end : int32 array of shape (jobs,) or (0,)
-        The jobs in these orders; none if it is theirs.
+        The indices that sort the jobs by these times; empty if the jobs are already sorted.
     processors : int64 array of shape (jobs,)
-        What each counts.
+        Processors of each job.
     load : float64 array of shape (jobs,)
-        Is filled. Between its submission and its end a job has the integral at its submission here.
+        The result. Between a job's submission and its end, it stores the processor-seconds at the submission.
+    low : float64 array of shape (jobs,)
+        The low-order part of these processor-seconds; ``load`` is the high-order part.
     """
 
     submit: np.ndarray
@@ -138,17 +220,72 @@ class _Stays(NamedTuple):
     by_end: np.ndarray
     processors: np.ndarray
     load: np.ndarray
+    low: np.ndarray
+
+
+# A number in twice the precision of a float64 is the unevaluated sum of two, (high, low): T. J. Dekker, "A
+# floating-point technique for extending the available precision", Numerische Mathematik 18, 1971.
+
+#: The factor that splits a float64 into two halves of 26 bits.
+_SPLITTER = 2.0**27 + 1
+
+
+@inlined
+def _exact_sum(a: float, b: float) -> tuple[float, float]:
+    """Return ``a + b`` as (high, low), without error."""
+    high = a + b
+    of_b = high - a
+    return high, (a - (high - of_b)) + (b - of_b)
+
+
+@inlined
+def _exact_product(a: float, b: float) -> tuple[float, float]:
+    """Return ``a * b`` as (high, low), without error."""
+    high = a * b
+    scaled = _SPLITTER * a
+    a_high = scaled - (scaled - a)
+    a_low = a - a_high
+    scaled = _SPLITTER * b
+    b_high = scaled - (scaled - b)
+    b_low = b - b_high
+    return high, ((a_high * b_high - high) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+@inlined
+def _add_area(high: float, low: float, level: int, since: float, now: float) -> tuple[float, float]:
+    """Return the processor-seconds after ``level`` processors were busy from ``since`` to ``now``."""
+    length, length_low = _exact_sum(now, -since)
+    more, more_low = _exact_product(float(level), length)
+    total, total_low = _exact_sum(high, more)
+    return _exact_sum(total, total_low + (low + (more_low + level * length_low)))
+
+
+@inlined
+def _share_of_machine(
+    high: float, low: float, before: float, before_low: float, submit: float, end: float, machine: int
+) -> float:
+    """Return the processor-seconds between submission and end as a share of the whole machine, rounded once."""
+    used, used_low = _exact_sum(high, -before)
+    used, used_low = _exact_sum(used, used_low + (low - before_low))
+    stay, stay_low = _exact_sum(end, -submit)
+    whole, whole_low = _exact_product(stay, float(machine))
+    whole_low += stay_low * machine
+    quotient = used / whole
+    covered, covered_low = _exact_product(quotient, whole)
+    left = ((used - covered) - covered_low) + (used_low - quotient * whole_low)
+    return quotient + left / whole
 
 
 def _sweep(stays: _Stays, machine: int) -> int:
-    """Go once through all times at which jobs are submitted, begin to count and end."""
-    submit, begin, end, processors, load = stays.submit, stays.begin, stays.end, stays.processors, stays.load
+    """Process all submissions, starts and ends in order of time; return the largest number of busy processors."""
+    submit, begin, end, processors = stays.submit, stays.begin, stays.end, stays.processors
+    load, load_low = stays.load, stays.low
     by_submit, by_begin, by_end = stays.by_submit, stays.by_begin, stays.by_end
     jobs = submit.size
     submitted = begun = ended = 0
-    level = 0
-    share = integral = 0.0
-    last = np.nan  # the last change
+    level = peak = 0
+    area = area_low = 0.0
+    last = 0.0  # the last change of the level
     while submitted < jobs or ended < jobs:
         next_submit = next_begin = next_end = np.inf
         if submitted < jobs:
@@ -159,8 +296,7 @@ def _sweep(stays: _Stays, machine: int) -> int:
             next_end = end[by_end[ended] if by_end.size else ended]
         now = min(next_submit, next_begin, next_end)
         if next_begin == now or next_end == now:
-            if not np.isnan(last):
-                integral += share * (now - last)
+            area, area_low = _add_area(area, area_low, level, last, now)
             last = now
             while begun < jobs:
                 job = by_begin[begun] if by_begin.size else begun
@@ -175,62 +311,35 @@ def _sweep(stays: _Stays, machine: int) -> int:
                     break
                 level -= processors[job]
                 ended += 1
-            share = level / machine
+            peak = max(peak, level)
             for place in range(first, ended):
                 job = by_end[place] if by_end.size else place
                 if end[job] > submit[job]:
-                    load[job] = (integral - load[job]) / (end[job] - submit[job])
+                    load[job] = _share_of_machine(
+                        area, area_low, load[job], load_low[job], submit[job], end[job], machine
+                    )
         while submitted < jobs:
             job = by_submit[submitted] if by_submit.size else submitted
             if submit[job] != now:
                 break
-            load[job] = share
             if end[job] > submit[job]:
-                load[job] = 0.0 if np.isnan(last) else integral + share * (now - last)
+                load[job], load_low[job] = _add_area(area, area_low, level, last, now)
+            else:
+                load[job] = level / machine
             submitted += 1
-    return 0
+    return peak
 
 
 _SWEEP = Kernel(_sweep)
 
 
-def _require_schedule(times: dict[str, np.ndarray], processors: np.ndarray, machine: int) -> None:
-    """Require times that are finite, one a job, and a machine; schedules may reach further than jobs."""
-    require_machine(machine)
+def _require_schedule(times: dict[str, np.ndarray], processors: np.ndarray) -> None:
+    """Raise an error unless each job has one finite time up to `END_OF_TIME`."""
     for name, values in times.items():
         if values.shape != processors.shape or values.dtype.kind not in "fiu":
-            raise SwflowError(f"load: the {name} must be a number a job, not {values.dtype} of {values.shape}")
+            raise SwflowError(
+                f"load: the {name} has type {values.dtype} and shape {values.shape}; expected one number per job"
+            )
         if values.size and not (values.min() >= -END_OF_TIME and values.max() <= END_OF_TIME):
             place = int(np.argmax(~(np.abs(values) <= END_OF_TIME)))
-            raise SwflowError(
-                f"load: job {place}: the {name} is {values[place]:g}; it must be at most {END_OF_TIME:.3g}"
-            )
-
-
-def with_load(outcomes: pl.DataFrame, machine: int) -> pl.DataFrame:
-    """
-    Fill the columns ``load`` and ``backlog_load`` of an outcomes table.
-
-    Parameters
-    ----------
-    outcomes : polars.DataFrame
-        As `swflow.scheduling.simulate.simulate` returns it.
-    machine : int
-        Processors of the machine.
-
-    Returns
-    -------
-    polars.DataFrame
-        The same rows with `load_experienced` and `load_with_backlog`.
-    """
-    for name in ("submit_time", "start_time", "end_time", "processors"):
-        if name in outcomes.columns and not outcomes.schema[name].is_numeric():
-            raise SwflowError(f"outcomes: column {name} holds {outcomes.schema[name]}, not numbers")
-    submit, start, processors = (outcomes[name].to_numpy() for name in ("submit_time", "start_time", "processors"))
-    end = outcomes["end_time"].to_numpy() if "end_time" in outcomes.columns else start + outcomes["run_time"].to_numpy()
-    _require_schedule({"submit time": submit, "end": end, "start": start}, processors, machine)
-    by_end = places_in_order(end)
-    for name, counted_from in (("load", start), ("backlog_load", submit)):
-        load = _averages(submit, end, counted_from, processors, machine, by_end)
-        outcomes = outcomes.with_columns(pl.Series(name, load, dtype=pl.Float64()))
-    return outcomes
+            raise SwflowError(f"load: job {place}: the {name} is {values[place]:g}; expected at most {END_OF_TIME:.3g}")

@@ -1,19 +1,33 @@
-"""Metrics of a run: one row of figures, and the correlations of load with performance."""
+"""Metrics of a run (one row per run), and the correlations of load with performance."""
 
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import polars as pl
 
-from swflow.jobs import MOST_AT_ONCE
+from swflow.analysis.heatmap import ABOVE_1
+from swflow.jobs.table import MOST_AT_ONCE
+from swflow.workload.busy import use_of
 
-#: What is summarized by mean, median and 95th percentile.
+#: Columns summarized by mean, median and 95th percentile.
 MEASURES = ("wait_time", "response_time", "slowdown", "bounded_slowdown")
 
-#: The bound of the bounded slowdown in the tables of Guim et al., seconds.
+#: The bound of the bounded slowdown (s) in the tables of Guim et al.
 GUIM_BOUND = 60.0
 
-#: What load is correlated with.
+#: Measures whose correlation with load is computed.
 CORRELATED = ("slowdown", "response_time", "wait_time")
+
+#: All metrics of a run in the order of display; `swflow.analysis.fairness.fairness_indices` computes the last two.
+#: Counts are integers.
+METRICS = (
+    "jobs", "makespan", "utilization",
+    *(f"{prefix}_{measure}" for measure in MEASURES for prefix in ("mean", "median", "p95")),
+    "awrt", "awwt", "squashed_area", "killed", "penalized_percent", "penalized_share_percent",
+    "p95_wait_time_unkilled", "p95_bounded_slowdown_60_unkilled", "jain_wait_time", "gini_wait_time",
+)  # fmt: skip
+COUNTS = ("jobs", "killed")
 
 
 def metrics(outcomes: pl.DataFrame | pl.LazyFrame, machine: int) -> dict[str, Any]:
@@ -23,7 +37,7 @@ def metrics(outcomes: pl.DataFrame | pl.LazyFrame, machine: int) -> dict[str, An
     Parameters
     ----------
     outcomes : polars.DataFrame or polars.LazyFrame
-        One row a job, as `swflow.scheduling.simulate.simulate` returns it.
+        One row per job, as returned by `swflow.scheduling.simulate.simulate`.
     machine : int
         Processors of the machine.
 
@@ -31,11 +45,12 @@ def metrics(outcomes: pl.DataFrame | pl.LazyFrame, machine: int) -> dict[str, An
     -------
     dict
         ``jobs``; ``makespan`` (last end - first submit, s); ``utilization`` (squashed area over machine
-        times makespan); ``mean_``, ``median_`` and ``p95_`` (linearly interpolated) of `MEASURES`; ``awrt``
-        and ``awwt`` (response and wait time weighted by processors times run time, s); ``squashed_area``
+        times makespan); ``mean_``, ``median_`` and ``p95_`` (95th percentile, linearly interpolated) of `MEASURES`;
+        ``awrt`` and ``awwt`` (response and wait time weighted by processors times run time, s); ``squashed_area``
         (processor-seconds); ``killed`` (jobs); ``penalized_percent`` (mean over jobs of penalty time in
         percent of the run time without it); ``penalized_share_percent`` (the same in percent of the prolonged run
-        time). Where there is nothing to average, None.
+        time); ``p95_wait_time_unkilled`` and ``p95_bounded_slowdown_60_unkilled`` (95th percentile by rank of the jobs
+        that were not killed, the latter with a bound of 60 s). Metrics without any value are None.
 
     References
     ----------
@@ -45,8 +60,8 @@ def metrics(outcomes: pl.DataFrame | pl.LazyFrame, machine: int) -> dict[str, An
 
     Examples
     --------
-    >>> from swflow.machine import Machine
-    >>> from swflow.jobs import Workload
+    >>> from swflow.jobs.machine import Machine
+    >>> from swflow.jobs.table import Workload
     >>> from swflow.scheduling.scheduler import Scheduler
     >>> from swflow.scheduling.simulate import simulate
     >>> jobs = pl.DataFrame({
@@ -62,69 +77,118 @@ def metrics(outcomes: pl.DataFrame | pl.LazyFrame, machine: int) -> dict[str, An
     without_penalty = pl.col("run_time") - pl.col("penalty_time")
     penalized = (100 * pl.col("penalty_time") / without_penalty).filter(without_penalty > 0)
     share = (100 * pl.col("penalty_time") / pl.col("run_time")).filter(pl.col("run_time") > 0)
-    alive = ~pl.col("killed")
     bounded = (pl.col("response_time") / pl.col("run_time").clip(lower_bound=GUIM_BOUND)).clip(lower_bound=1.0)
-    summaries = [
-        expression.alias(f"{prefix}_{measure}")
-        for measure in MEASURES
-        for prefix, expression in (
-            ("mean", pl.col(measure).mean()),
-            ("median", pl.col(measure).median()),
-            ("p95", pl.col(measure).quantile(0.95, "linear")),
-        )
-    ]
     whole = outcomes.lazy()
     jobs = whole.select(pl.len()).collect(engine="in-memory").item()
     figures = [
         pl.len().alias("jobs"),
         makespan.alias("makespan"),
         (area.sum() / (machine * makespan)).alias("utilization"),
-        *summaries,
         ((area * pl.col("response_time")).sum() / area.sum()).alias("awrt"),
         ((area * pl.col("wait_time")).sum() / area.sum()).alias("awwt"),
         area.sum().alias("squashed_area"),
         pl.col("killed").sum().cast(pl.Int64).alias("killed"),
         penalized.mean().alias("penalized_percent"),
         share.mean().alias("penalized_share_percent"),
-        _upper_tail(pl.col("wait_time").filter(alive)).alias("p95_wait_time_unkilled"),
-        _upper_tail(bounded.filter(alive)).alias("p95_bounded_slowdown_60_unkilled"),
     ]
-    # Medians and percentiles sort what they are of: with many jobs one after the other.
     parts = [figures] if jobs <= MOST_AT_ONCE else [[figure] for figure in figures]
     row: dict[str, Any] = {}
     for part in parts:
         row |= whole.select(part).collect(engine="in-memory").row(0, named=True)
-    return {name: None if isinstance(value, float) and value != value else value for name, value in row.items()}
+
+    # A quantile of a series takes a fifth of the time of the same expression in a query. Each sorts a copy.
+    def column(values: pl.Expr) -> pl.Series:
+        return whole.select(values).collect(engine="in-memory").to_series()
+
+    for measure in MEASURES:
+        values = column(pl.col(measure))
+        row[f"mean_{measure}"], row[f"median_{measure}"] = values.mean(), values.median()
+        row[f"p95_{measure}"] = values.quantile(0.95, "linear")
+    alive = pl.lit(True) if not row["killed"] else ~pl.col("killed")
+    for name, measured in {"wait_time": pl.col("wait_time"), "bounded_slowdown_60": bounded}.items():
+        row[f"p95_{name}_unkilled"] = _upper_tail(column(measured.filter(alive)))
+    named = {name: row[name] for name in METRICS if name in row}
+    return {name: None if isinstance(value, float) and value != value else value for name, value in named.items()}
 
 
-def _upper_tail(values: pl.Expr) -> pl.Expr:
-    """Return the value of rank ``int(0.95 n)`` from 0, as Guim et al. take the percentile."""
-    return values.sort().get((values.len() * 0.95).floor().cast(pl.Int64), null_on_oob=True)
+def resource_metrics(outcomes: pl.DataFrame, jobs: pl.DataFrame, units: Mapping[str, int]) -> dict[str, float]:
+    """
+    Compute the metrics of each counted resource of a machine besides processors.
+
+    Parameters
+    ----------
+    outcomes : polars.DataFrame
+        ``job_id``, ``submit_time``, ``start_time`` and ``run_time`` of each job that ran.
+    jobs : polars.DataFrame
+        ``job_id``, and a column with the demand of each job for each resource; null and a missing column are 0.
+    units : mapping
+        The units of each resource that the machine, or all clusters together, have.
+
+    Returns
+    -------
+    dict
+        For each resource, such as ``gpus``: ``utilization_gpus`` (squashed area over units times makespan; absent with
+        0 units), ``squashed_area_gpus`` (unit-seconds) and ``peak_gpus``, the most units in use at once, which only a
+        recorded schedule can raise above the machine's.
+
+    Examples
+    --------
+    >>> outcomes = pl.DataFrame({"job_id": [1, 2], "submit_time": [0.0, 0.0], "start_time": [0.0, 10.0],
+    ...                          "run_time": [10.0, 30.0]})
+    >>> resource_metrics(outcomes, pl.DataFrame({"job_id": [1, 2], "gpus": [4, 2]}), {"gpus": 4})
+    {'utilization_gpus': 0.625, 'squashed_area_gpus': 100.0, 'peak_gpus': 4}
+    """
+    found: dict[str, float] = {}
+    if outcomes.is_empty():
+        return found
+    makespan = outcomes.select((pl.col("start_time") + pl.col("run_time")).max() - pl.col("submit_time").min()).item()
+    for name, most in units.items():
+        if name not in jobs.columns:
+            continue
+        demand = jobs.select("job_id", demand=pl.col(name).cast(pl.Int64).fill_null(0))
+        used = outcomes.join(demand, on="job_id", how="left").filter((pl.col("demand") > 0) & (pl.col("run_time") > 0))
+        area = float(used.select((pl.col("demand") * pl.col("run_time")).sum()).item())
+        if most and makespan:
+            found[f"utilization_{name}"] = area / (most * makespan)
+        found[f"squashed_area_{name}"] = area
+        start, run = used["start_time"].to_numpy(), used["run_time"].to_numpy()
+        found[f"peak_{name}"] = use_of(start, start + run, used["demand"].to_numpy(), most).peak if used.height else 0
+    return found
+
+
+def _upper_tail(values: pl.Series) -> float | None:
+    """Return the value at index ``int(0.95 n)`` of the sorted values: the 95th percentile of Guim et al."""
+    return float(np.sort(values.to_numpy())[int(0.95 * len(values))]) if len(values) else None
 
 
 def correlations(outcomes: pl.DataFrame | pl.LazyFrame) -> dict[str, float | None]:
     """
     Compute Spearman's rank correlation of load with each of slowdown, response time and wait time.
 
+    Jobs without a load or without a slowdown (run time 0) are left out.
+
     Parameters
     ----------
     outcomes : polars.DataFrame or polars.LazyFrame
-        One row a job, with its load.
+        One row per job, with its load.
 
     Returns
     -------
     dict
-        Measure to correlation; None where it is undefined (fewer than two jobs, or all equal).
+        Each of `CORRELATED` to its correlation, None where it is undefined (fewer than two jobs, or all values equal);
+        ``jobs``, the number of correlated jobs; ``above_1``, the number of correlated jobs with a load above 1, which
+        occurs only in impossible recorded schedules.
 
     References
     ----------
     D. Krakov, D. G. Feitelson, "High-resolution analysis of parallel job workloads", JSSPP 2012, Table 1.
     """
     known = outcomes.lazy().filter(pl.col("load").is_not_null() & pl.col("slowdown").is_not_null())
-    ranks = known.select(pl.col("load").rank()).collect(engine="in-memory")
+    ranks = known.select(pl.col("load").rank(), above_1=pl.col("load") > ABOVE_1).collect(engine="in-memory")
+    found: dict[str, float | None] = dict.fromkeys(CORRELATED)
+    found |= {"jobs": ranks.height, "above_1": int(ranks["above_1"].sum())}
     if ranks.height < 2:
-        return dict.fromkeys(CORRELATED)
-    found: dict[str, float | None] = {}
+        return found
     for name in CORRELATED:
         other = known.select(pl.col(name).rank()).collect(engine="in-memory")
         value = ranks.hstack(other).select(pl.corr("load", name)).item()

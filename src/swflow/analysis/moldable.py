@@ -1,4 +1,4 @@
-"""Checks of the model of moldable jobs: the stated distribution functions beside those of a workload's jobs."""
+"""Checks of the model of moldable jobs: the published distribution functions compared with those of a workload."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,29 +6,29 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from swflow.workloads.moldable import MINIMUM, REQUESTS, VARIANCE, joint_cdf
-from swflow.workloads.speedup import largest_useful, speedup
+from swflow.workload.models.downey import largest_useful, speedup
+from swflow.workload.steps.moldable import MINIMUM, REQUESTS, VARIANCE, joint_cdf
 
-#: The columns of the job table that are checked.
+#: The columns of the job table that the checks need.
 CHECKED = ("minimum_processors", "average_parallelism", "parallelism_variance", "requests")
 
-#: The values of c_min for which the joint function is drawn, and of sigma for which the speedup is, with this A.
+#: The values of c_min for the joint function, and the values of sigma for the speedup with this A.
 _MINIMA, _VARIANCES, _PARALLELISM = (1, 4, 16, 41), (0.0, 0.5, 1.0, 2.0, 4.0), 64.0
 
 
 @dataclass(frozen=True)
 class Curves:
     """
-    Functions to be drawn in one panel.
+    Functions to draw in one panel.
 
     Parameters
     ----------
     title, x_title, y_title : str
-        The panel's title, and those of its axes.
+        The titles of the panel and of its axes.
     lines, points : mapping
-        Name to (x, y): what is stated, and what was found. Equal names belong together.
+        Name to (x, y): published functions as lines, functions of the workload as points. Equal names correspond.
     logarithmic : bool
-        Whether x is on a logarithmic axis (base 2).
+        Whether the x axis is logarithmic (base 2).
     """
 
     title: str
@@ -41,17 +41,17 @@ class Curves:
 
 def model_checks(jobs: pl.DataFrame) -> list[Curves]:
     """
-    Return the stated and the found distribution functions of what the model of moldable jobs draws, and its speedup.
+    Return the published and the measured distribution functions of the model of moldable jobs, and its speedup.
 
     Parameters
     ----------
     jobs : polars.DataFrame
-        The columns of `CHECKED`, a row a job.
+        The columns of `CHECKED`, one row per job.
 
     Returns
     -------
     list of Curves
-        c_min, c_u of more than one, c_min with A, sigma, and Downey's speedup.
+        c_min, c_u above 1, c_min with A, sigma, and Downey's speedup.
 
     References
     ----------
@@ -105,5 +105,5 @@ def _uniform_log(x: np.ndarray, slope: float, intercept: float) -> np.ndarray:
 
 
 def _share_below(values: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Return the share of the values that are at or below some points."""
+    """Return the share of the values that are at or below each point."""
     return np.searchsorted(np.sort(values), at, side="right") / max(values.size, 1)

@@ -1,4 +1,4 @@
-"""Is the input plausible? Checks of a log against its machine and against itself."""
+"""Plausibility checks of a log: compare it with its machine and check its internal consistency."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -9,50 +9,51 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from swflow import jobs as tables
-from swflow.jobs import Workload
-from swflow.log_table import names_of
-from swflow.machine import Machine
-from swflow.swf import header_number
-from swflow.workloads.busy import Use, places_in_order, use_of
+from swflow.jobs import table as tables
+from swflow.jobs.machine import Machine
+from swflow.jobs.table import Workload
+from swflow.log.imported import names_of
+from swflow.log.site import RESOURCES
+from swflow.log.swf import header_number
+from swflow.workload.busy import Use, places_in_order, use_of
 
-#: From grave to slight: what cannot have been, what makes results doubtful, what is good to know.
+#: From most to least severe: impossible values, values that make results doubtful, information.
 SEVERITIES = ("error", "warning", "note")
 
-#: A user is bursting in a week with at least so many jobs, and so many times what all users submit in the median week.
+#: A user has a burst in a week with at least this many jobs and this multiple of the median week of all users.
 FLURRY_JOBS, FLURRY_WEEKS = 500, 5.0
 
-#: Without any submission for so many days, and so many times the mean interval, a log has a gap.
+#: A log has a gap where no job is submitted for at least this many days and this multiple of the mean interval.
 GAP_DAYS, GAP_INTERVALS = 3.0, 100.0
 
 DAY, WEEK = 86400.0, 604800.0
 
-#: The columns that the checks look at, besides those that every workload has.
-LOOKED_AT = ("wait_time", "requested_time", "user_id", "partition_id")
+#: The columns that the checks need, besides the required columns of a workload.
+LOOKED_AT = ("wait_time", "requested_time", "user_id", "partition_id", *RESOURCES)
 
-#: What is kept of jobs to say which they are.
+#: The columns that identify the jobs of a finding.
 _NAMED = ("row", "job_id", "submit_time")
 
 
 @dataclass(frozen=True)
 class Finding:
     """
-    What a check found.
+    The result of one check.
 
     Parameters
     ----------
     check : str
-        Its name.
+        The name of the check.
     severity : {'error', 'warning', 'note'}
-        As of `SEVERITIES`.
+        One of `SEVERITIES`.
     message : str
-        What was found, and likely causes.
+        The problem and its likely causes.
     jobs : int, optional
-        How many jobs it is about.
+        The number of affected jobs.
     first_job_id : int, optional
-        The first of them.
+        The id of the first affected job.
     moment : datetime, optional
-        When, UTC; only if the log says when it starts.
+        The time of the finding (UTC), if the log states its start time.
     """
 
     check: str
@@ -65,7 +66,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class _Log:
-    """What the checks look at: jobs as `swflow.workloads.clean.prepared` gives them, and what belongs to them."""
+    """The input of the checks: jobs as `swflow.workload.clean.prepared` returns them, and their context."""
 
     jobs: pl.DataFrame
     machine: Machine
@@ -73,24 +74,24 @@ class _Log:
     whole: bool
 
     def moment(self, seconds: float | None) -> datetime | None:
-        """Return a time of the log as a date."""
+        """Return a time of the log as a date and time."""
         start = header_number(self.header, "UnixStartTime")
         if start is None or seconds is None or not -(10**11) < start + seconds < 10**11:
             return None
         return datetime.fromtimestamp(round(start + seconds), UTC).replace(tzinfo=None)
 
     def when(self, seconds: float) -> str:
-        """Say when something was."""
+        """Return a time of the log as text."""
         moment = self.moment(seconds)
         return f"{moment:%Y-%m-%d %H:%M} UTC" if moment else f"{seconds:,.0f} s"
 
     def name(self, column: str, number: int) -> str:
-        """Return the name of a user and the like, with the number."""
+        """Return the name of a user, group or queue, with its number."""
         name = names_of(self.header, column).get(number)
         return f"{name} ({number})" if name else str(number)
 
     def finding(self, check: str, severity: str, message: str, chosen: pl.DataFrame | None = None) -> Finding:
-        """Make a finding about some jobs."""
+        """Return a finding about the chosen jobs."""
         if chosen is None or chosen.is_empty():
             return Finding(check, severity, message)
         first = chosen.row(0, named=True)
@@ -99,31 +100,31 @@ class _Log:
 
 def check_log(path: str | os.PathLike[str], processors: int | None = None) -> tuple[list[Finding], Machine, int]:
     """
-    Check a file: a log, before anything is removed from it, or a workload.
+    Check a log before cleaning, or a workload.
 
     Parameters
     ----------
     path : path-like
         ``.parquet``, ``.swf`` or ``.swf.gz``.
     processors : int, optional
-        The machine's, instead of what the file says.
+        Processors of the machine; default: the size that the file states.
 
     Returns
     -------
     list of Finding
-        From grave to slight.
+        From most to least severe.
     Machine
-        What was checked against.
+        The machine that the log was checked against.
     int
-        Jobs.
+        The number of jobs.
 
     Raises
     ------
     SwflowError
         If the file cannot be read.
     """
-    from swflow.log_table import is_log_table, read_log
-    from swflow.workloads.clean import GUESSED, machine_of, open_workload, prepared
+    from swflow.log.imported import is_log_table, read_log
+    from swflow.workload.clean import GUESSED, machine_of, open_workload, prepared
 
     if Path(path).suffix == ".parquet" and not is_log_table(path):
         workload = open_workload(path, processors)
@@ -136,17 +137,13 @@ def check_log(path: str | os.PathLike[str], processors: int | None = None) -> tu
         text = f"{len(log.skipped):,} malformed lines; the first is {line}: {reason}"
         findings.append(Finding("malformed-lines", "error", text))
     if source in GUESSED:
-        text = (
-            f"the size of the machine is not known; by the {source} it has {machine.processors:,} processors; "
-            "give --processors (clean: --machine-processors)"
-        )
-        findings.append(Finding("unknown-machine", "warning", text))
+        findings.append(_unknown_machine(machine, GUESSED[source]))
     return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)), machine, log.fields.height
 
 
 def check_workload(workload: Workload) -> list[Finding]:
     """
-    Check a workload; its recorded schedule only as long as jobs and machine are the log's.
+    Check a workload; check its recorded schedule only if jobs and machine are unchanged from the log.
 
     Examples
     --------
@@ -155,8 +152,22 @@ def check_workload(workload: Workload) -> list[Finding]:
     >>> [(finding.check, finding.severity) for finding in check_workload(Workload(jobs, Machine.of(8), "tiny"))]
     [('use-beyond-machine', 'error')]
     """
-    as_recorded = all(entry.get("stage") in {"import", "clean", "select"} for entry in workload.history)
-    return _check(_Log(workload.jobs, workload.machine, workload.header, as_recorded))
+    from swflow.workload.clean import guess_of, is_as_recorded
+
+    findings = _check(_Log(workload.jobs, workload.machine, workload.header, is_as_recorded(workload)))
+    guess = guess_of(workload)
+    if guess:
+        findings.append(_unknown_machine(workload.machine, guess))
+    return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
+
+
+def _unknown_machine(machine: Machine, guess: str) -> Finding:
+    """Return the warning that the size of the machine is guessed."""
+    text = (
+        f"the size of the machine is not stated: {machine.processors:,} processors ({guess}), which may be too few; "
+        "give --processors (clean, whatif: --machine-processors)"
+    )
+    return Finding("unknown-machine", "warning", text)
 
 
 def _check(log: _Log) -> list[Finding]:
@@ -170,9 +181,9 @@ def _check(log: _Log) -> list[Finding]:
     ]  # fmt: skip
     jobs = log.jobs.with_columns(missing).with_row_index("row")
     log = _Log(jobs, log.machine, log.header, log.whole)
-    checks: list[Callable[[_Log], Iterator[Finding]]] = [_identity, _width, _estimates, _gaps, _flurries]
+    checks: list[Callable[[_Log], Iterator[Finding]]] = [_identity, _width, _resources, _estimates, _gaps, _flurries]
     if log.whole:
-        checks += [_use, _waits, _clock]
+        checks += [_use, _use_of_resources, _waits, _clock]
     found = [finding for check in checks for finding in check(log)]
     return sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))
 
@@ -187,7 +198,7 @@ def _highest(values: pl.Series) -> float:
 
 
 def _identity(log: _Log) -> Iterator[Finding]:
-    """Jobs without a submit time or run time, and ids that repeat."""
+    """Find jobs without a submit time or run time, and repeated ids."""
     jobs = log.jobs
     lost = jobs.filter(pl.col("submit_time").is_null())
     if lost.height:
@@ -202,10 +213,10 @@ def _identity(log: _Log) -> Iterator[Finding]:
         end = pl.col("start") + pl.col("run_time")
         overlap = pairs.filter((pl.col("start") < end.shift(1).over("job_id")).fill_null(False))
         if overlap.height:
-            text += f"; {overlap.height:,} ran at the same time as another of their id: steps were taken for jobs"
+            text += f"; {overlap.height:,} overlap another job of the same id: job steps were imported as jobs"
             yield log.finding("overlapping-steps", "error", text, overlap)
         else:
-            text += "; none overlaps: runs of requeued jobs? Number them anew (swflow import does)"
+            text += "; none overlaps: requeued jobs? Give them new numbers (swflow import does this)"
             yield log.finding("repeated-job-ids", "error", text, repeated)
     never = jobs.filter(pl.col("run_time").is_null() | (pl.col("run_time") <= 0))
     if never.height:
@@ -223,6 +234,50 @@ def _width(log: _Log) -> Iterator[Finding]:
         yield log.finding("wider-than-machine", "error", text, wide)
 
 
+def _resources(log: _Log) -> Iterator[Finding]:
+    """Find jobs that demand more of a resource than the machine has."""
+    for name, units in log.machine.resources.items():
+        if name not in log.jobs.columns:
+            continue
+        many = log.jobs.filter(pl.col(name) > units)
+        if many.height:
+            text = (
+                f"{many.height:,} jobs need more than the machine's {units:,} {name}, at most "
+                f"{_highest(many[name]):,.0f}; leave them out (swflow machine --resource), or state more"
+            )
+            yield log.finding(f"more-{name}-than-machine", "error", text, many)
+
+
+def _use_of_resources(log: _Log) -> Iterator[Finding]:
+    """Find recorded use of a resource beyond the machine, and the peak use of resources of unknown size."""
+    for name in dict.fromkeys((*log.machine.resources, *RESOURCES)):
+        if name not in log.jobs.columns:
+            continue
+        used = log.jobs.with_columns(start=pl.col("submit_time") + pl.col("wait_time"), demand=pl.col(name))
+        used = used.filter((pl.col("demand") > 0) & (pl.col("run_time") > 0) & pl.col("start").is_not_null())
+        if used.is_empty():
+            continue
+        units = log.machine.resources.get(name)
+        start, run = used["start"].to_numpy(), used["run_time"].to_numpy()
+        use = use_of(start, start + run, used["demand"].cast(pl.Int64).to_numpy(), units or 0)
+        share = 100 * use.beyond / use.span if use.span else 0.0
+        if units is None:
+            text = (
+                f"{used.height:,} jobs demand {name}, up to {use.peak:,} at once by the recorded times; simulations "
+                f"ignore them unless the units are stated: --resource {name}=N"
+            )
+            yield log.finding(f"unknown-{name}", "note", text)
+        elif use.peak > units:
+            text = (
+                f"by the recorded times {use.peak:,} of {units:,} {name} were in use on {log.when(use.moment)}; beyond "
+                f"the machine for {share:.3g} % of the time"
+            )
+            yield log.finding(f"{name}-use-beyond-machine", "error" if share >= 1 else "warning", text)
+        elif use.peak < units / 2:
+            text = f"never more than {use.peak:,} of {units:,} {name} were in use: is the number right?"
+            yield log.finding(f"{name}-never-full", "note", text)
+
+
 def _use(log: _Log) -> Iterator[Finding]:
     """Find recorded use beyond the machine."""
     start = pl.col("submit_time") + pl.col("wait_time")
@@ -230,7 +285,7 @@ def _use(log: _Log) -> Iterator[Finding]:
     known = ran.select((pl.col("run") > 0) & (pl.col("processors") > 0) & pl.col("start").is_not_null()).to_series()
     ran = ran if known.fill_null(False).all() else ran.filter(known)
     if ran.is_empty():
-        text = "no wait times are recorded: the log's own schedule cannot be replayed or compared"
+        text = "no wait times are recorded: the recorded schedule cannot be replayed or compared"
         yield log.finding("no-wait-times", "warning", text)
         return
     machine = log.machine.processors
@@ -256,7 +311,7 @@ def _use(log: _Log) -> Iterator[Finding]:
 
 
 def _used(ran: pl.DataFrame, machine: int) -> Use:
-    """Return what the recorded schedule used."""
+    """Return the processors that the recorded schedule used over time."""
     if ran.height > tables.MOST_AT_ONCE:
         start, run, processors = (ran[name].to_numpy() for name in ("start", "run", "processors"))
         return use_of(start, start + run, processors, machine)
@@ -267,7 +322,7 @@ def _used(ran: pl.DataFrame, machine: int) -> Use:
 
 
 def _peaks(ran: pl.DataFrame, parts: list[int], machine: int) -> list[int]:
-    """Return the most processors of each partition that were busy at once."""
+    """Return the largest number of busy processors of each partition."""
     start, run, processors = (ran[name].to_numpy() for name in ("start", "run", "processors"))
     end = start + run
     orders = places_in_order(start), places_in_order(end)
@@ -277,7 +332,7 @@ def _peaks(ran: pl.DataFrame, parts: list[int], machine: int) -> list[int]:
 
 
 def _busy(ran: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """Return the times at which the number of busy processors changes, and what it is from then on."""
+    """Return the times at which the number of busy processors changes, and the number from each time on."""
     start, run, processors = (ran[name].to_numpy() for name in ("start", "run", "processors"))
     times = np.concatenate([start, start + run])
     changes = np.concatenate([processors, -processors])
@@ -295,8 +350,8 @@ def _likely_causes(log: _Log, ran: pl.DataFrame, peak: int, share: float) -> str
         peaks = _peaks(ran, parts, machine)
         if max(peaks) <= machine < sum(peaks):
             causes.append(
-                f"{len(parts)} partitions, none of which alone goes beyond: are they machines of their own, and the "
-                "size that of one?"
+                f"{len(parts)} partitions, each of which stays within the machine: are they separate machines, and "
+                "is the stated size that of one?"
             )
     nodes = header_number(log.header, "MaxNodes")
     if nodes == machine and header_number(log.header, "MaxProcs") is None:
@@ -320,7 +375,7 @@ def _waits(log: _Log) -> Iterator[Finding]:
     if negative.height:
         text = (
             f"{negative.height:,} jobs started before they were submitted, by up to "
-            f"{_highest(-negative['wait_time']):,.0f} s: clocks that differ, or times of another time zone"
+            f"{_highest(-negative['wait_time']):,.0f} s: unsynchronized clocks, or different time zones"
         )
         yield log.finding("negative-waits", "warning", text, negative)
     unknown = log.jobs.filter(pl.col("wait_time").is_null())
@@ -333,14 +388,14 @@ def _waits(log: _Log) -> Iterator[Finding]:
 
 
 def _clock(log: _Log) -> Iterator[Finding]:
-    """Submit times that go back while job ids go on."""
+    """Find submit times that decrease while job ids increase."""
     jobs = _sorted(log.jobs.select(_NAMED).filter(pl.col("submit_time").is_not_null()), "job_id", "row")
     back = pl.col("submit_time").cum_max().shift(1) - pl.col("submit_time")
     jumps = jobs.with_columns(back=back).filter(pl.col("back") > 3600)
     if jumps.height:
         text = (
             f"{jumps.height:,} jobs were submitted more than an hour before a job of a lower id, by up to "
-            f"{_highest(jumps['back']) / 3600:,.1f} hours: a clock that was set back, or ids that do not follow time"
+            f"{_highest(jumps['back']) / 3600:,.1f} hours: a clock that was set back, or ids not in submission order"
         )
         yield log.finding("clock-jumps", "warning" if jumps.height < 0.01 * jobs.height else "note", text, jumps)
 
@@ -350,8 +405,8 @@ def _estimates(log: _Log) -> Iterator[Finding]:
     missing = jobs.filter(pl.col("requested_time").is_null() | (pl.col("requested_time") <= 0))
     if missing.height:
         text = (
-            f"{missing.height:,} jobs ({_percent(missing.height, jobs.height)}) have no estimate; their run time "
-            "stands for it, so that backfilling knows more than it could"
+            f"{missing.height:,} jobs ({_percent(missing.height, jobs.height)}) have no estimate; the "
+            "simulation uses their run time, so backfilling is better informed than at the site"
         )
         severity = "warning" if missing.height > 0.05 * jobs.height else "note"
         yield log.finding("missing-estimates", severity, text, missing)
@@ -365,7 +420,7 @@ def _estimates(log: _Log) -> Iterator[Finding]:
 
 
 def _sorted(jobs: pl.DataFrame, first: str, second: str) -> pl.DataFrame:
-    """Return jobs by two columns; as they are, where they are in that order."""
+    """Return jobs sorted by two columns; unchanged if they are already sorted."""
     if not jobs[first].null_count() and not jobs[second].null_count():
         one, two = (jobs[name].to_numpy() for name in (first, second))
         if ((one[1:] > one[:-1]) | ((one[1:] == one[:-1]) & (two[1:] >= two[:-1]))).all():
@@ -392,7 +447,7 @@ def _gaps(log: _Log) -> Iterator[Finding]:
 
 
 def _flurries(log: _Log) -> Iterator[Finding]:
-    """Users with bursts (Tsafrir and Feitelson, "Instability in parallel job scheduling simulation", IPDPS 2006)."""
+    """Find users with bursts of jobs."""
     jobs = log.jobs.select(*_NAMED, "user_id").filter(
         pl.col("submit_time").is_not_null() & pl.col("user_id").is_not_null()
     )
@@ -418,5 +473,5 @@ def _flurries(log: _Log) -> Iterator[Finding]:
 
 
 def worst(findings: list[Finding]) -> str | None:
-    """Return the gravest severity among findings."""
+    """Return the most severe severity among findings, or None."""
     return next((severity for severity in SEVERITIES if any(each.severity == severity for each in findings)), None)

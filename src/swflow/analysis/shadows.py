@@ -1,11 +1,11 @@
-"""Shadows: the intervals in which what runs on a node does not change, and what sharing the node costs there."""
+"""Shadows: intervals in which the set of jobs on a node does not change, and the penalty of sharing the node."""
 
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.machine import Machine
+from swflow.jobs.machine import Machine
 
-#: Ranges of processors, such as ``0-3,8``.
+#: Matches ranges of processors, such as ``0-3,8``.
 _PLACES = r"^\d{1,10}(-\d{1,10})?(,\d{1,10}(-\d{1,10})?)*$"
 
 
@@ -18,31 +18,31 @@ def shadows(outcomes: pl.DataFrame, demands: pl.DataFrame, machine: Machine) -> 
     Parameters
     ----------
     outcomes : polars.DataFrame
-        One row a job: ``job_id``, ``start_time``, ``end_time`` (seconds) and ``places``, its processors as text such as
-        ``0-3,8``. Jobs that take no time are in no shadow.
+        One row per job: ``job_id``, ``start_time``, ``end_time`` (seconds) and ``places``, its processors as text such
+        as ``0-3,8``. Jobs with a duration of 0 are in no shadow.
     demands : polars.DataFrame
-        One row a job: ``job_id``, and a column per resource with the demand of each of its processes; null is 0.
+        One row per job: ``job_id``, and one column per resource with the demand of each process; null counts as 0.
     machine : Machine
-        Processor ``i`` belongs to node ``i // processors_per_node``. A resource counts if nodes have a capacity of it
-        and ``demands`` has its column.
+        Processor ``i`` belongs to node ``i // processors_per_node``. A resource counts if nodes have a capacity for it
+        and ``demands`` has a column for it.
 
     Returns
     -------
     polars.DataFrame
-        By node and time: ``node``, ``start``, ``end`` (seconds), ``jobs`` (list of ids, ascending), ``processes``, the
-        use of each resource under its name, and ``penalty``: the sum over the resources of
-        ``max(use / capacity, 1) - 1``. Shadows in which a node is idle are left out.
+        Sorted by node and time: ``node``, ``start``, ``end`` (seconds), ``jobs`` (list of ids, ascending),
+        ``processes``, one column per resource with its use, and ``penalty``: the sum over the resources of
+        ``max(use / capacity, 1) - 1``. Shadows without jobs are left out.
 
     Raises
     ------
     SwflowError
-        If a column is missing, a job's places or demands are not known, or a place is not on the machine.
+        If a column is missing, the processors or demands of a job are unknown, or a processor is not on the machine.
 
     References
     ----------
     F. Guim, J. Corbalan, J. Labarta, "Modeling the impact of resource sharing in backfilling policies using the Alvio
-    simulator", MASCOTS 2007, section III.C. Equation (2), as the text explains it: 8000 MB/s asked of 6000 MB/s make
-    a penalty of 8/6 - 1.
+    simulator", MASCOTS 2007, section III.C. Equation (2) as the text explains it: a use of 8000 MB/s with a capacity
+    of 6000 MB/s has a penalty of 8/6 - 1.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def shadows(outcomes: pl.DataFrame, demands: pl.DataFrame, machine: Machine) -> 
         .agg(
             pl.col("job_id").sort().alias("jobs"),
             pl.col("processes").sum(),
-            # in the order of the jobs, as the last bits of a sum depend on it
+            # sorted in the order of the jobs, since the last bits of a sum depend on the order
             *((pl.col(name) * pl.col("processes")).sort_by("job_id").sum().alias(name) for name in resources),
         )
     )
@@ -84,23 +84,23 @@ def shadows(outcomes: pl.DataFrame, demands: pl.DataFrame, machine: Machine) -> 
 
 def penalty_times(outcomes: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
     """
-    Return the time that the shadows of a schedule add to each job, as it stands.
+    Return the time that the shadows of a schedule add to each job in the unchanged schedule.
 
-    A shadow adds its length times its penalty; a job has the sum over the shadows that it lives through on a node, and
-    the maximum of that over its nodes. In a schedule in which penalties have moved the jobs' ends already, the
-    moved part counts as well.
+    A shadow adds its length times its penalty. A job's time is the sum over its shadows on a node, and the maximum of
+    these sums over its nodes. If penalties have already delayed the ends of jobs in the schedule, the shadows of the
+    added time count as well.
 
     Parameters
     ----------
     outcomes : polars.DataFrame
         As for `shadows`.
     found : polars.DataFrame
-        What `shadows` returned for these.
+        The shadows of these outcomes, as `shadows` returns them.
 
     Returns
     -------
     polars.DataFrame
-        ``job_id``, in the order of the outcomes, and ``penalty_time``, seconds; 0 for a job that takes no time.
+        ``job_id``, in the order of the outcomes, and ``penalty_time``, seconds; 0 for a job with a duration of 0.
 
     References
     ----------
@@ -139,12 +139,12 @@ def ranges(outcomes: pl.DataFrame) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        The outcomes, a row per range in the place of each, with ``first`` and ``last`` instead of ``places``.
+        The outcomes with one row per range, and with ``first`` and ``last`` in place of the column ``places``.
 
     Raises
     ------
     SwflowError
-        If the places of a job are not known.
+        If the processors of a job are unknown.
     """
     unknown = outcomes["places"].null_count()
     if unknown:
@@ -162,7 +162,7 @@ def ranges(outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 def _parts(outcomes: pl.DataFrame, demands: pl.DataFrame, machine: Machine) -> tuple[pl.DataFrame, list[str]]:
-    """Return a row per job and node, with its processes there and the demand of each; and the resources."""
+    """Return one row per job and node, with the number and demands of its processes there; and the resources."""
     for what, table, needed in (
         ("outcomes", outcomes, ("job_id", "start_time", "end_time", "places")),
         ("demands", demands, ("job_id",)),
@@ -207,7 +207,7 @@ def _parts(outcomes: pl.DataFrame, demands: pl.DataFrame, machine: Machine) -> t
 
 
 def _bounds(parts: pl.DataFrame) -> pl.DataFrame:
-    """Return the times at which jobs start or end on a node, by node and time, with the next one and an index."""
+    """Return the times at which jobs start or end on a node, by node and time, with the next time and an index."""
     return (
         pl.concat([parts.select("node", time=name) for name in ("start_time", "end_time")])
         .unique()
@@ -218,7 +218,7 @@ def _bounds(parts: pl.DataFrame) -> pl.DataFrame:
 
 
 def _spans(parts: pl.DataFrame, bounds: pl.DataFrame) -> pl.DataFrame:
-    """Return a row per job and shadow, ``shadow`` being the index of its start among the bounds."""
+    """Return one row per job and shadow; ``shadow`` is the index of the shadow's start among the bounds."""
 
     def index_of(column: str) -> pl.DataFrame:
         return parts.join(

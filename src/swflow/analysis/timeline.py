@@ -1,28 +1,28 @@
-"""How a machine and its queue fare over time: means over equal intervals, exact, whatever the number of jobs."""
+"""Means of a machine's use and queue length over equal intervals, computed exactly for any number of jobs."""
 
 import numpy as np
 
 
 def interval_means(starts: np.ndarray, ends: np.ndarray, weights: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """
-    Return how much is there on average in each interval, of things that come, stay, and go.
+    Return the mean total weight of the items present in each interval.
 
-    Of running jobs weighted by their processors that is the number of busy processors; of waiting jobs the length of
-    the queue.
+    For running jobs weighted by processors, this is the number of busy processors; for waiting jobs of weight 1, it is
+    the length of the queue.
 
     Parameters
     ----------
     starts, ends : numpy.ndarray
-        When each thing comes and goes, seconds, shape (n,).
+        Times at which each item arrives and leaves, seconds, shape (n,).
     weights : numpy.ndarray
-        What each counts, shape (n,).
+        The weight of each item, shape (n,).
     edges : numpy.ndarray
-        The bounds of the intervals, seconds, rising, shape (m + 1,).
+        The bounds of the intervals, seconds, ascending, shape (m + 1,).
 
     Returns
     -------
     numpy.ndarray
-        Shape (m,).
+        Mean weights, shape (m,).
 
     Examples
     --------
@@ -34,7 +34,7 @@ def interval_means(starts: np.ndarray, ends: np.ndarray, weights: np.ndarray, ed
 
 
 def _area_before(times: np.ndarray, weights: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Return the integral up to each edge of what has come at some times and never goes."""
+    """Return the integral up to each edge of the weight of items that arrive at ``times`` and never leave."""
     order = np.argsort(times, kind="stable")
     sorted_times, sorted_weights = times[order] - edges[0], weights[order].astype(float)
     come = np.searchsorted(sorted_times, edges - edges[0], side="right")
@@ -48,24 +48,24 @@ def interval_means_of_sums(
     come: tuple[np.ndarray, np.ndarray], gone: tuple[np.ndarray, np.ndarray], edges: np.ndarray
 ) -> np.ndarray:
     """
-    Return what `interval_means` does, of sums.
+    Return the result of `interval_means`, computed from sums per interval.
 
     Parameters
     ----------
     come, gone : (numpy.ndarray, numpy.ndarray)
-        The sums of what things count that come, or go, before the first edge, from each edge to the next, and after
-        the last, shape (m + 2,); and of these times the seconds since the first edge.
+        The total weight of the items that arrive, or leave, before the first edge, between successive edges, and after
+        the last edge, shape (m + 2,); and the sum of weight times seconds since the first edge, same shape.
     edges : numpy.ndarray
-        The bounds of the intervals, seconds, rising, shape (m + 1,).
+        The bounds of the intervals, seconds, ascending, shape (m + 1,).
 
     Returns
     -------
     numpy.ndarray
-        Shape (m,).
+        Mean weights, shape (m,).
 
     Examples
     --------
-    Of 4 that stay from 0 to 10, and 2 from 5 to 20:
+    An item of weight 4 that stays from 0 to 10, and one of weight 2 from 5 to 20:
 
     >>> come = np.array([0.0, 6.0, 0.0, 0.0]), np.array([0.0, 10.0, 0.0, 0.0])
     >>> gone = np.array([0.0, 0.0, 4.0, 2.0]), np.array([0.0, 0.0, 40.0, 40.0])

@@ -1,4 +1,4 @@
-"""Verdicts: whether one run is better than another, with intervals over weeks or replicates, corrected for how many."""
+"""Statistics: the interval and the verdict of every comparison of two runs, over a log's weeks or over replicates."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,116 +9,183 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from swflow.analysis.uncertainty import FEWEST_WEEKS, WEEK
+#: The length of a week in seconds. Week 0 begins at submit time 0, which is the start of the log.
+WEEK = 604800.0
+
+#: A comparison of runs that last fewer weeks than this has no interval.
+FEWEST_WEEKS = 4
 
 CONFIDENCE = 0.95
 
-#: How many times the weeks are weighted anew.
+#: The number of draws. Each draw assigns other weights to the weeks.
 DRAWS = 1000
 
-#: What a verdict may say.
+#: The values of a verdict.
 FIRST, SECOND, NEITHER, EQUAL, UNKNOWN = (
     "first is better",
     "second is better",
-    "no difference",
+    "not distinguishable",
     "equal",
     "too few weeks",
 )
 
-_SEED = (
-    20120525  # of the weights of weeks: one for all, so that two runs are resampled alike whenever they are compared
-)
+_SEED = 20120525  # for the weights of weeks; the same in all comparisons, so that two runs always get the same weights
 _AT_ONCE = 256  # weeks that are summed at a time
-_REMEMBERED = 4096  # weeks whose weights are kept, of 8 kB each
+_REMEMBERED = 4096  # weeks whose weights are cached, 8 kB each
 _TENTHS, _BINS_PER_DECADE = 10, 6
-_OVERLAP = 1.5  # by which overlapping blocks of two weeks have fewer degrees of freedom than weeks
-
-
-class Resampled(NamedTuple):
-    """
-    A measure of a run, under every draw of the weeks.
-
-    Parameters
-    ----------
-    weeks : int64 array of shape (weeks,)
-        The weeks since the log's beginning in which jobs were submitted.
-    jobs, sums : float64 arrays of shape (weeks,)
-        Jobs whose value is known, and their sum.
-    means : float64 array of shape (draws,)
-        The mean over the jobs.
-    weights : float32 array of shape (draws, 10)
-        The share of the jobs by tenths of the load.
-    shares, ranks : float32 arrays of shape (draws, 10, values)
-        Of the jobs in a tenth: the distribution of the value, and twice its mid-distribution function.
-    counts : int32 array of shape (weeks, 10, values)
-        Jobs by week, tenth of the load and value.
-    """
-
-    weeks: np.ndarray
-    jobs: np.ndarray
-    sums: np.ndarray
-    means: np.ndarray
-    weights: np.ndarray
-    shares: np.ndarray
-    ranks: np.ndarray
-    counts: np.ndarray
-
-    @property
-    def mean(self) -> float:
-        """The mean as it is."""
-        return float(self.sums.sum() / self.jobs.sum()) if self.jobs.sum() else math.nan
+_TENTH_EDGES = np.arange(1, _TENTHS) / _TENTHS
+_OVERLAP = 1.5  # a variance from overlapping blocks of two weeks varies more than one from single weeks by this factor
+_UNEVEN = 0.35, 1.5  # of the skewness of the draws: at least the first, and the second over the root of the weeks
+_ROUNDING = 1e-12  # differences below this share of the values are rounding errors
 
 
 class Weeks(NamedTuple):
     """
-    What all measures of a run share when its weeks are weighted anew.
+    A run with the week of each job.
 
     Parameters
     ----------
     weeks : int64 array of shape (weeks,)
-        The weeks since the log's beginning in which jobs were submitted.
+        The numbers of the weeks in which jobs were submitted, in increasing order.
     week : int64 array of shape (jobs,)
-        Each job's place among them.
-    tenth : int64 array of shape (jobs,)
-        The tenth of the load that it experienced; -1 if the load is unknown.
+        The index of each job's week in ``weeks``.
     outcomes : polars.DataFrame
         The run.
     """
 
     weeks: np.ndarray
     week: np.ndarray
-    tenth: np.ndarray
     outcomes: pl.DataFrame
 
 
-def by_weeks(outcomes: pl.DataFrame) -> Weeks:
-    """Return what `resample` needs of a run, whichever the measure; of many measures it is made once."""
-    submit, load = (outcomes[name].cast(pl.Float64).to_numpy() for name in ("submit_time", "load"))
-    number = np.floor(submit / WEEK).astype(np.int64)
-    weeks = np.unique(number[np.diff(number, prepend=number[:1] - 1) != 0])  # nearly in order: few are left to sort
-    week = np.searchsorted(weeks, number)
-    unknown = np.isnan(load)
-    tenth = np.clip((np.where(unknown, 0, load) * _TENTHS).astype(np.int64), 0, _TENTHS - 1)
-    tenth[unknown] = -1
-    return Weeks(weeks, week, tenth, outcomes)
-
-
-def resample(outcomes: pl.DataFrame | Weeks, measure: str) -> Resampled:
+class Resampled(NamedTuple):
     """
-    Weight the weeks of a run anew many times, and return what its measure then is.
+    A statistic of a run, and its values under resampled weights of the weeks.
 
-    A draw gives each week, with all the jobs submitted in it, a weight: half the sum of two exponential variables, one
-    of which it shares with the week before, one with the week after. These are overlapping blocks of two weeks, since
-    what is queued at a week's end is felt in the next, with the weights of the Bayesian bootstrap, so that no week ever
-    vanishes and every draw has a value. The weights depend on the week alone. Two runs of a log are therefore resampled
-    alike (paired), whichever others are compared.
+    Parameters
+    ----------
+    value : float
+        The statistic of the unweighted run; NaN without jobs.
+    drawn : float64 array of shape (draws,)
+        The statistic under the weights of each draw.
+    weeks : int64 array of shape (weeks,)
+        The weeks in which the jobs of the statistic were submitted.
+    """
+
+    value: float
+    drawn: np.ndarray
+    weeks: np.ndarray
+
+
+class Distribution(NamedTuple):
+    """
+    The distribution of a measure by tenths of the load, and its values under resampled weights of the weeks.
+
+    Parameters
+    ----------
+    weeks : int64 array of shape (weeks,)
+        The weeks in which the jobs were submitted.
+    values : tuple of 10 float64 arrays
+        By tenth of the load: the distinct values, in increasing order.
+    counts : tuple of 10 int64 arrays
+        By tenth of the load: the number of jobs of each value.
+    weights : float32 array of shape (draws, 10)
+        By draw: the share of the jobs in each tenth of the load.
+    shares, ranks : float32 arrays of shape (draws, 10, bins)
+        For the jobs in a tenth: the distribution over bins of the value, and twice its mid-distribution function.
+    by_week : int32 array of shape (weeks, 10, bins)
+        The number of jobs by week, tenth of the load and bin of the value.
+    """
+
+    weeks: np.ndarray
+    values: tuple[np.ndarray, ...]
+    counts: tuple[np.ndarray, ...]
+    weights: np.ndarray
+    shares: np.ndarray
+    ranks: np.ndarray
+    by_week: np.ndarray
+
+
+def by_weeks(outcomes: pl.DataFrame | Weeks) -> Weeks:
+    """
+    Return the week of each job of a run; every statistic of the run uses it.
+
+    Weeks are counted from submit time 0. Runs of one log whose first jobs differ (after a selection, for example)
+    therefore share their weeks.
+
+    Parameters
+    ----------
+    outcomes : polars.DataFrame
+        One row per job, with ``submit_time`` in seconds. A `Weeks` is returned unchanged.
+
+    Returns
+    -------
+    Weeks
+    """
+    if isinstance(outcomes, Weeks):
+        return outcomes
+    number = np.floor(outcomes["submit_time"].cast(pl.Float64).to_numpy() / WEEK).astype(np.int64)
+    weeks = np.unique(number[np.diff(number, prepend=number[:1] - 1) != 0])  # nearly sorted, so few remain
+    return Weeks(weeks, np.searchsorted(weeks, number), outcomes)
+
+
+def statistic(outcomes: pl.DataFrame | Weeks, name: str) -> Resampled:
+    """
+    Resample a statistic of table ``metrics``, given by its name there.
 
     Parameters
     ----------
     outcomes : polars.DataFrame or Weeks
-        ``submit_time`` (seconds from the log's beginning), ``load``, and the measure; or what `by_weeks` made of it.
+        The run.
+    name : str
+        ``mean_``, ``median_`` or ``p95_`` with a column of the run; ``awrt`` or ``awwt``.
+
+    Returns
+    -------
+    Resampled
+
+    Raises
+    ------
+    ValueError
+        If the name is not one of these.
+
+    Examples
+    --------
+    >>> run = pl.DataFrame({"submit_time": [0.0, WEEK], "wait_time": [30.0, 60.0]})
+    >>> statistic(run, "mean_wait_time").value, statistic(run, "p95_wait_time").value
+    (45.0, 58.5)
+    """
+    if name in ("awrt", "awwt"):
+        return mean_of(outcomes, "response_time" if name == "awrt" else "wait_time", by_area=True)
+    kind, _, column = name.partition("_")
+    if kind == "mean":
+        return mean_of(outcomes, column)
+    if kind not in ("median", "p95"):
+        raise ValueError(
+            f"statistic: unknown name {name!r}; expected mean_, median_ or p95_ and a column, awrt or awwt"
+        )
+    return quantile_of(outcomes, column, 0.5 if kind == "median" else 0.95)
+
+
+def mean_of(outcomes: pl.DataFrame | Weeks, measure: str, by_area: bool = False) -> Resampled:
+    """
+    Resample the mean of a measure.
+
+    A draw gives each week, with all the jobs submitted in it, a weight: half the sum of two exponential variables. A
+    week shares one variable with the week before and one with the week after, so the blocks are overlapping pairs of
+    weeks: the queue at the end of a week affects the next week. The weights are those of the Bayesian bootstrap. All
+    are positive, so every draw has a value. A weight depends only on the number of the week. Two runs of a log are
+    therefore resampled with equal weights (paired), regardless of which other runs are compared.
+
+    Parameters
+    ----------
+    outcomes : polars.DataFrame or Weeks
+        One row per job: ``submit_time`` (seconds) and the measure; with ``by_area`` also ``processors`` and
+        ``run_time`` (seconds).
     measure : str
-        A column; jobs of which it is unknown do not count.
+        A column; jobs whose value is unknown are left out.
+    by_area : bool
+        Weight each job by its processors times its run time in this run, as AWRT and AWWT do.
 
     Returns
     -------
@@ -129,47 +196,136 @@ def resample(outcomes: pl.DataFrame | Weeks, measure: str) -> Resampled:
     D. B. Rubin, "The Bayesian bootstrap", Annals of Statistics 9(1), 1981. H. R. Künsch, "The jackknife and the
     bootstrap for general stationary observations", Annals of Statistics 17(3), 1989: blocks instead of single jobs.
     """
-    weeks, week, tenth, table = outcomes if isinstance(outcomes, Weeks) else by_weeks(outcomes)
-    values = table[measure].cast(pl.Float64).to_numpy()  # unknown is NaN
-    known = ~np.isnan(values)
-    if not known.all():
-        week, tenth, values = week[known], tenth[known], values[known]
-    jobs = np.bincount(week, minlength=weeks.size).astype(float)
+    weeks, week, values, known = _known(outcomes, measure)
+    area = None
+    if by_area:
+        table = by_weeks(outcomes).outcomes
+        area = (table["processors"] * table["run_time"]).cast(pl.Float64).to_numpy()[known]
+        values = values * area
+    jobs = np.bincount(week, area, minlength=weeks.size).astype(float)
     sums = np.bincount(week, values, minlength=weeks.size)
-    known = tenth >= 0
+    total, summed = np.zeros(DRAWS), np.zeros(DRAWS)
+    for some in _parts(weeks.size):
+        drawn, _ = _drawn(tuple(weeks[some].tolist()))
+        total += drawn @ jobs[some]
+        summed += drawn @ sums[some]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return Resampled(float(np.float64(sums.sum()) / jobs.sum()), summed / total, _present(weeks, week))
+
+
+def quantile_of(outcomes: pl.DataFrame | Weeks, measure: str, quantile: float) -> Resampled:
+    """
+    Resample a quantile of a measure, with the weights of `mean_of`.
+
+    Parameters
+    ----------
+    outcomes : polars.DataFrame or Weeks
+        One row per job: ``submit_time`` (seconds) and the measure.
+    measure : str
+        A column; jobs whose value is unknown are left out.
+    quantile : float
+        Between 0 and 1.
+
+    Returns
+    -------
+    Resampled
+        The value is interpolated linearly, as in table ``metrics``. In the draws it is the smallest value at which the
+        weights of the jobs up to it reach the quantile.
+    """
+    weeks, week, values, _ = _known(outcomes, measure)
+    present = _present(weeks, week)
+    if not values.size:
+        return Resampled(math.nan, np.full(DRAWS, math.nan), present)
+    order = np.argsort(values)
+    values, week = values[order], week[order]
+    times, _ = _drawn(tuple(weeks.tolist()))
+    size = max(math.isqrt(values.size), 1)  # find the block of jobs with the quantile, then the job in the block
+    blocks = -(-values.size // size)
+    inside = np.bincount(np.arange(values.size) // size * weeks.size + week, minlength=blocks * weeks.size)
+    reached = np.cumsum(times @ inside.reshape(blocks, -1).T.astype(float), axis=1)
+    target = quantile * reached[:, -1]
+    which = np.minimum((reached < target[:, None]).sum(axis=1), blocks - 1)
+    before = np.where(which > 0, reached[np.arange(which.size), which - 1], 0.0)
+    found = np.empty(which.size)
+    for one in np.unique(which):
+        part, draws = slice(one * size, (one + 1) * size), which == one
+        up_to = before[draws, None] + np.cumsum(times[draws][:, week[part]], axis=1)
+        place = np.minimum((up_to < target[draws, None]).sum(axis=1), values[part].size - 1)  # sums may round up
+        found[draws] = values[part][place]
+    return Resampled(float(np.quantile(values, quantile)), found, present)
+
+
+def distribution_of(outcomes: pl.DataFrame | Weeks, measure: str) -> Distribution:
+    """
+    Resample the distribution of a measure by tenths of the load, with the weights of `mean_of`.
+
+    Parameters
+    ----------
+    outcomes : polars.DataFrame or Weeks
+        One row per job: ``submit_time`` (seconds), ``load`` and the measure.
+    measure : str
+        A column; jobs whose value or load is unknown are left out.
+
+    Returns
+    -------
+    Distribution
+        The values are exact; the draws put them into bins, six to a decade, and one for jobs that do not wait.
+    """
+    weeks, week, values, known = _known(outcomes, measure)
+    load = by_weeks(outcomes).outcomes["load"].cast(pl.Float64).to_numpy()[known]
+    known = ~np.isnan(load)
     if not known.all():
-        week, tenth, values = week[known], tenth[known], values[known]
-    value = (np.log10(np.maximum(values, 1.0)) * _BINS_PER_DECADE).astype(np.int64)  # wide bins do for an error
-    width = int(value.max(initial=0)) + 1
+        week, values, load = week[known], values[known], load[known]
+    tenth = np.searchsorted(_TENTH_EDGES, load, side="right")
+    lowest, smallest = (1.0, 1e-3) if "slowdown" in measure else (0.0, 1.0)
+    bins = np.floor(np.log10(np.maximum((values - lowest) / smallest, 0.1)) * _BINS_PER_DECADE)
+    bins = np.maximum(bins, -1).astype(np.int64) + 1  # bin 0 is the lowest possible value
+    width = int(bins.max(initial=0)) + 1
     size = _TENTHS * width
-    place = (week * _TENTHS + tenth) * width + value
+    place = (week * _TENTHS + tenth) * width + bins
     found = np.bincount(place, minlength=weeks.size * size).astype(np.int32).reshape(weeks.size, _TENTHS, width)
     by_value = found.astype(np.float32)
     up_to = np.cumsum(by_value, axis=2)
     shares, ranks = (np.zeros((DRAWS, _TENTHS, width), np.float32) for _ in range(2))
-    total, summed = np.zeros(DRAWS), np.zeros(DRAWS)
-    for begin in range(0, weeks.size, _AT_ONCE):
-        some = slice(begin, min(begin + _AT_ONCE, weeks.size))
-        drawn, rough = _drawn(tuple(weeks[some].tolist()))
+    for some in _parts(weeks.size):
+        _, rough = _drawn(tuple(weeks[some].tolist()))
         shares += (rough @ by_value[some].reshape(-1, size)).reshape(shares.shape)
         ranks += (rough @ up_to[some].reshape(-1, size)).reshape(ranks.shape)
-        total += drawn @ jobs[some]
-        summed += drawn @ sums[some]
     weights = shares.sum(axis=2)
     ranks *= 2
     ranks -= shares
     for counted in (shares, ranks):
         counted /= np.where(weights > 0, weights, 1)[:, :, None]
     weights /= np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(np.float32).tiny)
-    with np.errstate(invalid="ignore"):
-        means = summed / total
-    return Resampled(weeks, jobs, sums, means, weights, shares, ranks, found)
+    exact = [np.unique(values[tenth == number], return_counts=True) for number in range(_TENTHS)]
+    return Distribution(
+        _present(weeks, week), tuple(part for part, _ in exact), tuple(part for _, part in exact), weights, shares,
+        ranks, found[np.bincount(week, minlength=weeks.size) > 0],
+    )  # fmt: skip
+
+
+def _known(outcomes: pl.DataFrame | Weeks, measure: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
+    """Return the weeks of a run, and the week and value of each job with a known measure, and which jobs these are."""
+    weeks, week, table = by_weeks(outcomes)
+    values = table[measure].cast(pl.Float64).to_numpy()  # unknown values are NaN
+    known = ~np.isnan(values)
+    if known.all():
+        return weeks, week, values, slice(None)
+    return weeks, week[known], values[known], known
+
+
+def _present(weeks: np.ndarray, week: np.ndarray) -> np.ndarray:
+    return np.asarray(weeks[np.bincount(week, minlength=weeks.size) > 0])
+
+
+def _parts(weeks: int) -> list[slice]:
+    return [slice(begin, min(begin + _AT_ONCE, weeks)) for begin in range(0, weeks, _AT_ONCE)]
 
 
 @lru_cache(maxsize=16)
 def _drawn(weeks: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weights of weeks in all draws, as they are and in single precision, of shape (draws, weeks)."""
-    drawn = np.column_stack([_weights(week) for week in weeks])
+    """Return the weights of weeks in all draws, in double and in single precision, shape (draws, weeks)."""
+    drawn = np.column_stack([_weights(week) for week in weeks]) if weeks else np.zeros((DRAWS, 0))
     return drawn, drawn.astype(np.float32)
 
 
@@ -188,20 +344,23 @@ def _exponential(week: int) -> np.ndarray:
 @dataclass(frozen=True)
 class Estimate:
     """
-    A difference, and how sure it is.
+    A difference or a score, and its uncertainty.
 
     Parameters
     ----------
     value : float
         The difference, first minus second; or the score, positive where the first is better.
     error : float or None
-        Its standard error; None if there are too few weeks or replicates, or if nothing differs.
+        The standard error; None if there are too few weeks or replicates, if the runs are equal, or if replicates do
+        not vary.
     blocks : int
-        How many weeks or replicates it rests on.
+        The number of weeks or replicates.
     freedom : float
         The degrees of freedom of the standard error.
     equal : bool
-        Whether the two are the same, so that there is nothing to be unsure of.
+        Whether the two runs are equal, so that there is no uncertainty.
+    skewness : float
+        The skewness of the draws; 0 without draws.
     """
 
     value: float
@@ -209,10 +368,17 @@ class Estimate:
     blocks: int
     freedom: float
     equal: bool = False
+    skewness: float = 0.0
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether few weeks contain most of the difference: the interval then contains the true value less often."""
+        least, factor = _UNEVEN
+        return self.error is not None and abs(self.skewness) > max(least, factor / math.sqrt(self.blocks))
 
     @property
     def interval(self) -> tuple[float, float] | tuple[None, None]:
-        """Student's confidence interval, for this difference alone."""
+        """Student's 95 % confidence interval for this comparison alone."""
         if self.error is None:
             return None, None
         half = student(self.freedom) * self.error
@@ -220,7 +386,7 @@ class Estimate:
 
     @property
     def p(self) -> float | None:
-        """How probable a difference as large would be by chance, if there were none; for this one alone."""
+        """The two-sided p-value of this comparison alone: P(a value at least as far from 0 | no difference)."""
         from scipy.special import stdtr
 
         if self.error is None:
@@ -229,10 +395,37 @@ class Estimate:
             return 0.0
         return float(2 * stdtr(self.freedom, -abs(self.value) / self.error))
 
+    def verdict(self, smaller_is_better: bool = True) -> str:
+        """
+        Return the verdict that the interval implies for this comparison alone.
+
+        Parameters
+        ----------
+        smaller_is_better : bool
+            True for differences, False for scores.
+
+        Returns
+        -------
+        str
+            ``equal``; ``too few weeks``, without an interval; ``not distinguishable``, if the interval contains 0;
+            ``first is better`` or ``second is better``.
+
+        Examples
+        --------
+        >>> Estimate(-60.0, 20.0, 50, 30).verdict(), Estimate(-60.0, 40.0, 50, 30).verdict()
+        ('first is better', 'not distinguishable')
+        """
+        low, high = self.interval
+        if self.equal:
+            return EQUAL
+        if low is None or high is None:
+            return UNKNOWN
+        return _better(self.value, smaller_is_better) if low > 0 or high < 0 else NEITHER
+
 
 def student(freedom: float, confidence: float = CONFIDENCE) -> float:
     """
-    Return Student's two-sided quantile for so many degrees of freedom.
+    Return Student's two-sided quantile for these degrees of freedom.
 
     Examples
     --------
@@ -245,86 +438,144 @@ def student(freedom: float, confidence: float = CONFIDENCE) -> float:
 
 
 def difference_of(first: Resampled, second: Resampled) -> Estimate:
-    """Return the difference of the two means, in the unit of the measure; below 0, the first is better."""
-    return _estimate(first.mean - second.mean, first.means - second.means, first, second)
-
-
-def score_of(first: Resampled, second: Resampled, score: float) -> Estimate:
     """
-    Return a score at equal load with its standard error.
+    Return the difference of a statistic of two runs, first minus second, in the unit of the measure.
 
     Parameters
     ----------
     first, second : Resampled
-        Of one measure.
-    score : float
-        As `swflow.analysis.comparison.compare` returns it for the whole runs.
+        The same statistic of both runs. For all statistics of swflow, smaller is better.
 
     Returns
     -------
     Estimate
     """
+    value, drawn = first.value - second.value, first.drawn - second.drawn
+    equal = math.isnan(first.value) and math.isnan(second.value)
+    if not equal and np.array_equal(first.weeks, second.weeks):
+        rounding = _ROUNDING * max(abs(first.value), abs(second.value))
+        equal = abs(value) <= rounding and bool((np.abs(drawn) <= rounding).all())
+    return _estimate(0.0 if equal else value, drawn, np.union1d(first.weeks, second.weeks).size, equal)
+
+
+def score_of(first: Distribution, second: Distribution) -> Estimate:
+    """
+    Return the score of two runs at equal load.
+
+    In each tenth of the load, the score is the probability that a job of the first run has a smaller value than a job
+    of the second run, minus the probability of the opposite (from -1 to 1, computed on the jobs). The weight of a tenth
+    is the mean of the two runs' shares of jobs in it; tenths in which only one run has jobs add 0.
+
+    Parameters
+    ----------
+    first, second : Distribution
+        Distributions of the same measure.
+
+    Returns
+    -------
+    Estimate
+        Positive where the first is better.
+
+    Examples
+    --------
+    >>> run = pl.DataFrame({"submit_time": [0.0, 0.0], "load": [0.95, 0.95], "wait_time": [10.0, 11.0]})
+    >>> one, other = (distribution_of(table, "wait_time") for table in (run, run.with_columns(pl.col("wait_time") + 1)))
+    >>> score_of(one, other).value
+    0.75
+    """
+    value = _score(first, second)
     width = min(first.shares.shape[2], second.shares.shape[2])
     below = np.einsum("bdv,bdv->bd", first.shares[:, :, :width], second.ranks[:, :, :width]).astype(float)
     below += 2 * first.shares[:, :, width:].sum(axis=2)
     both = (first.weights > 0) & (second.weights > 0)
     drawn = ((first.weights + second.weights) / 2 * np.where(both, 1 - below, 0.0)).sum(axis=1)
-    return _estimate(score, drawn, first, second)
+    equal = all(np.array_equal(getattr(first, name), getattr(second, name)) for name in ("weeks", "by_week")) and all(
+        np.array_equal(one, other)
+        for name in ("values", "counts")
+        for one, other in zip(getattr(first, name), getattr(second, name), strict=True)
+    )
+    return _estimate(value, drawn, np.union1d(first.weeks, second.weeks).size, equal)
 
 
-def _equal(first: Resampled, second: Resampled) -> bool:
-    names = ("weeks", "jobs", "sums", "counts")
-    return all(np.array_equal(getattr(first, name), getattr(second, name)) for name in names)
+def _score(first: Distribution, second: Distribution) -> float:
+    """Return the score of two runs, computed on the jobs."""
+    shares = [np.array([part.sum() for part in run.counts], float) for run in (first, second)]
+    if not shares[0].any() or not shares[1].any():
+        return 0.0
+    weights = (shares[0] / shares[0].sum() + shares[1] / shares[1].sum()) / 2
+    score = 0.0
+    for weight, *parts in zip(weights, first.values, first.counts, second.values, second.counts, strict=True):
+        of_first, how_many, of_second, others = parts
+        if how_many.size and others.size:
+            up_to = np.concatenate(([0], np.cumsum(others)))
+            place = np.searchsorted(of_second, of_first)
+            inside = np.minimum(place, of_second.size - 1)
+            same = np.where(of_second[inside] == of_first, others[inside], 0)
+            smaller = up_to[place]
+            larger = up_to[-1] - smaller - same
+            score += weight * float(how_many @ (larger - smaller)) / (float(how_many.sum()) * float(up_to[-1]))
+    return round(float(score), 12)
 
 
-def _estimate(value: float, drawn: np.ndarray, first: Resampled, second: Resampled) -> Estimate:
-    equal = _equal(first, second)
-    blocks = int(np.union1d(first.weeks[first.jobs > 0], second.weeks[second.jobs > 0]).size)
+def _estimate(value: float, drawn: np.ndarray, blocks: int, equal: bool) -> Estimate:
     freedom = max(blocks - 1, 1) / _OVERLAP
     if equal or blocks < FEWEST_WEEKS or not np.isfinite(drawn).all():
         return Estimate(value, None, blocks, freedom, equal)
-    # Half the sum of two exponential variables has half the variance of one. Of independent weeks, two thirds of which
-    # blocks of two weeks know, it is then what it should be on average.
+    # Half the sum of two exponential variables has half the variance of one. The weights are divided by their sum.
+    # Weeks deviate less from their own mean than from the true mean. With independent weeks, the squared error is then
+    # unbiased.
     error = float(np.std(drawn)) * math.sqrt(2 * (blocks + 1) / (blocks - 2))
     if error < 1e-9 * max(abs(value), float(np.abs(drawn).max())):
-        error = 0.0  # all weeks agree; what is left is rounding
-    return Estimate(value, error, blocks, freedom)
+        return Estimate(value, 0.0, blocks, freedom)  # all weeks agree up to rounding errors
+    skewness = float(np.mean(((drawn - drawn.mean()) / drawn.std()) ** 3))
+    return Estimate(value, error, blocks, freedom, skewness=skewness)
 
 
 def over_replicates(values: Sequence[float | None]) -> Estimate:
     """
-    Return the mean of what replicates differ by, with its standard error.
+    Return the mean difference over replicates, with its standard error.
+
+    Parameters
+    ----------
+    values : sequence of float or None
+        The difference or the score in each replicate; unknown values are left out.
+
+    Returns
+    -------
+    Estimate
+        Without a standard error if fewer than two values are known. If all values agree, the draws contain no
+        information on the uncertainty, so there is no standard error either; the runs are equal if all values are 0.
 
     Examples
     --------
     >>> found = over_replicates([1.0, 2.0, 3.0])
     >>> found.value, round(found.error, 4), found.blocks
     (2.0, 0.5774, 3)
-    >>> over_replicates([0.0, 0.0]).equal
-    True
+    >>> over_replicates([0.0, 0.0]).equal, over_replicates([0.5, 0.5]).error
+    (True, None)
     """
     known = np.array([value for value in values if value is not None and math.isfinite(value)], float)
     if known.size < 2:
         return Estimate(float(known.mean()) if known.size else math.nan, None, int(known.size), 1)
-    value, freedom = float(known.mean()), known.size - 1
-    if not known.any():
-        return Estimate(value, None, int(known.size), freedom, equal=True)
-    return Estimate(value, float(known.std(ddof=1) / math.sqrt(known.size)), int(known.size), freedom)
+    value, error, freedom = float(known.mean()), float(known.std(ddof=1) / math.sqrt(known.size)), known.size - 1
+    if error <= 1e-9 * float(np.abs(known).max()):
+        return Estimate(value, None, int(known.size), freedom, equal=not known.any())
+    return Estimate(value, error, int(known.size), freedom)
 
 
 def holm(p: Sequence[float | None]) -> list[float | None]:
     """
-    Adjust probabilities of a family by Holm's method: what is below 5 % afterwards holds for all at once.
+    Adjust the p-values of a family by Holm's method: results below 5 % hold simultaneously.
 
     Parameters
     ----------
     p : sequence of float or None
-        The family's; None is no member.
+        The p-values of the family; None values are not members.
 
     Returns
     -------
     list of float or None
-        Not below ``p``, and at most 1.
+        Adjusted p-values, at least ``p`` and at most 1.
 
     References
     ----------
@@ -345,25 +596,26 @@ def holm(p: Sequence[float | None]) -> list[float | None]:
 
 
 def columns_of(name: str, found: Estimate) -> dict[str, Any]:
-    """Return the columns of a statistic in a table of comparisons; `correct` fills the corrected ones."""
+    """Return the columns of a statistic (``score`` or ``mean``) in a table of comparisons; `correct` adds the rest."""
     low, high = found.interval
+    verdict = found.verdict(smaller_is_better=name != "score")
     return {
-        f"{name}_low": low, f"{name}_high": high, f"{name}_p": found.p, f"{name}_p_holm": None,
-        f"{name}_verdict": EQUAL if found.equal else UNKNOWN,
+        f"{name}_low": low, f"{name}_high": high, f"{name}_p": found.p, f"{name}_verdict": verdict,
+        f"{name}_p_holm": None, f"{name}_verdict_holm": verdict,
     }  # fmt: skip
 
 
 def correct(rows: Sequence[dict[str, Any]]) -> None:
     """
-    Fill in the corrected probabilities and the verdicts of comparisons.
+    Fill in the p-values and verdicts that are corrected for the number of comparisons.
 
     Parameters
     ----------
     rows : sequence of dict
-        Rows with ``family``, ``score``, ``mean_difference`` and what `columns_of` returned for both. A family is what
-        is corrected together, one of scores and one of differences. Each row gets ``family_size``, the number of its
-        members that have an interval. ``better`` is who wins more than half of the jobs, unless the score may be
-        chance.
+        Rows with ``family``, ``score``, ``mean_difference`` and the result of `columns_of` for both. The rows of a
+        family are corrected together, once for scores and once for differences. Each row gets ``family_size``, the
+        number of rows of the family that have an interval. ``better`` is the run that wins more than half of the
+        jobs, unless the corrected verdict of the score is ``not distinguishable`` or ``equal``.
     """
     families: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
@@ -372,40 +624,42 @@ def correct(rows: Sequence[dict[str, Any]]) -> None:
         size = sum(row["mean_p"] is not None or row["score_p"] is not None for row in family)
         for row in family:
             row["family_size"] = size
-        for name, value, sign in (("score", "score", 1), ("mean", "mean_difference", -1)):
+        for name, value in (("score", "score"), ("mean", "mean_difference")):
             for row, adjusted in zip(family, holm([row[f"{name}_p"] for row in family]), strict=True):
                 row[f"{name}_p_holm"] = adjusted
+                verdict = row[f"{name}_verdict"]
                 if adjusted is not None:
-                    row[f"{name}_verdict"] = _verdict(adjusted, sign * row[value])
+                    verdict = _better(row[value], name != "score") if adjusted < 1 - CONFIDENCE else NEITHER
+                row[f"{name}_verdict_holm"] = verdict
     for row in rows:
         row["better"] = None
-        if row["score_verdict"] in (FIRST, SECOND, UNKNOWN):
+        if row["score_verdict_holm"] in (FIRST, SECOND, UNKNOWN):
             if row["first_wins"] > 0.5 and row["score"] > 0:
                 row["better"] = row["first"]
             elif row["second_wins"] > 0.5 and row["score"] < 0:
                 row["better"] = row["second"]
 
 
-def _verdict(p: float, value: float) -> str:
-    if p >= 1 - CONFIDENCE or value == 0:
+def _better(value: float, smaller_is_better: bool) -> str:
+    if value == 0:
         return NEITHER
-    return FIRST if value > 0 else SECOND
+    return FIRST if (value < 0) == smaller_is_better else SECOND
 
 
 def blocks_needed(found: Estimate, effect: float, power: float = 0.8, most: int = 10**7) -> int | None:
     """
-    Return how many weeks or replicates it takes until a difference shows.
+    Return the number of weeks or replicates at which an interval excludes 0, given a true difference.
 
     Parameters
     ----------
     found : Estimate
-        With a standard error; more weeks or replicates are thought to be like those that it rests on.
+        An estimate with a standard error. Further weeks or replicates are assumed to be like the observed ones.
     effect : float
-        The difference that is to be found, in the unit of the error.
+        The true difference, in the unit of the error.
     power : float
-        How probable it is to be that the 95 % interval leaves out zero.
+        The probability that the 95 % interval excludes 0.
     most : int
-        Beyond this the answer is None.
+        The result is None if it exceeds this number.
 
     Returns
     -------
@@ -414,7 +668,7 @@ def blocks_needed(found: Estimate, effect: float, power: float = 0.8, most: int 
 
     Examples
     --------
-    An effect of one standard deviation of a replicate, as tables of Student's paired test have it:
+    An effect of one standard deviation of a replicate, which is listed in tables of Student's paired test:
 
     >>> blocks_needed(Estimate(0.0, 1 / math.sqrt(10), 10, 9), 1.0)
     10
@@ -439,7 +693,7 @@ def blocks_needed(found: Estimate, effect: float, power: float = 0.8, most: int 
 
 def smallest_difference(found: Estimate, wanted: int, power: float = 0.8) -> float:
     """
-    Return the difference that shows with a given probability if there are ``wanted`` blocks instead of those there are.
+    Return the true difference at which an interval over ``wanted`` blocks excludes 0 with a given probability.
 
     Examples
     --------
@@ -456,7 +710,7 @@ def smallest_difference(found: Estimate, wanted: int, power: float = 0.8) -> flo
 
 def family_of(log: str, measure: str, replicate: int | None, replicates: bool) -> str:
     """
-    Return the name of the family that a comparison is corrected in.
+    Return the name of the family of comparisons that are corrected together.
 
     Examples
     --------
@@ -468,7 +722,7 @@ def family_of(log: str, measure: str, replicate: int | None, replicates: bool) -
 
 
 def replicate_rows(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, Any]:
-    """Return the means of some columns over the rows of replicates, None where one is unknown."""
+    """Return the means of columns over the rows of replicates; None where a value is unknown."""
     return {
         name: None if any(row[name] is None for row in rows) else float(np.mean([row[name] for row in rows]))
         for name in names

@@ -1,0 +1,104 @@
+"""Exact optima for instances of a few dozen jobs, found by a constraint solver; they show how tight the bounds are."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from swflow.errors import SwflowError
+
+#: Objectives that can be minimized.
+OBJECTIVES = ("awrt", "mean_response_time", "makespan")
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """
+    The solver's result for one objective.
+
+    Parameters
+    ----------
+    value : float
+        The objective of the best schedule found, seconds.
+    proven : float
+        A lower bound on the objective of every schedule, seconds; equal to ``value`` if ``optimal``.
+    optimal : bool
+        Whether the solver proved the schedule optimal within the time limit.
+    """
+
+    value: float
+    proven: float
+    optimal: bool
+
+
+def optimum(jobs: pl.DataFrame, machine: int, objective: str, seconds: float = 20.0, seed: int = 1) -> Optimum:
+    """
+    Return the best schedule that the solver finds for rigid jobs with known run times.
+
+    Parameters
+    ----------
+    jobs : polars.DataFrame
+        ``submit_time`` and ``run_time`` (whole seconds) and ``processors``; about 20 to 60 jobs.
+    machine : int
+        Processors of the machine.
+    objective : {'awrt', 'mean_response_time', 'makespan'}
+        The objective to minimize.
+    seconds : float
+        The time limit in seconds of the solver's deterministic time.
+    seed : int
+        The solver's seed.
+
+    Returns
+    -------
+    Optimum
+
+    Raises
+    ------
+    SwflowError
+        If the solver is not installed, or a time is not a whole number of seconds.
+
+    Notes
+    -----
+    The solver is CP-SAT of OR-Tools, with one optional interval per job under one cumulative constraint.
+    """
+    try:
+        from ortools.sat.python import cp_model
+    except ImportError:
+        raise SwflowError(
+            "bound: exact optima need a solver that is not installed; install it with: pip install 'swflow[exact]'"
+        ) from None
+    if objective not in OBJECTIVES:
+        raise SwflowError(f"bound: objective {objective!r}; expected {', '.join(OBJECTIVES)}")
+    times = {name: jobs[name].cast(pl.Float64).to_numpy() for name in ("submit_time", "run_time")}
+    for name, values in times.items():
+        if not (values == np.round(values)).all():
+            raise SwflowError(f"bound: {name}: {values[values != np.round(values)][0]}; expected whole seconds")
+    submit, run = (values.astype(np.int64).tolist() for values in times.values())
+    width = jobs["processors"].cast(pl.Int64).to_list()
+    first = min(submit)
+    horizon = max(submit) + sum(run)
+    model = cp_model.CpModel()
+    starts = [model.new_int_var(release, horizon, "") for release in submit]
+    intervals = [
+        model.new_fixed_size_interval_var(start, length, "") for start, length in zip(starts, run, strict=True)
+    ]
+    model.add_cumulative(intervals, width, machine)
+    if objective == "makespan":
+        last = model.new_int_var(first, horizon, "")
+        model.add_max_equality(last, [start + length for start, length in zip(starts, run, strict=True)])
+        model.minimize(last - first)
+        scale, shift = 1.0, 0.0
+    else:
+        weights = [w * r for w, r in zip(width, run, strict=True)] if objective == "awrt" else [1] * len(run)
+        model.minimize(sum(w * (s - r) for w, s, r in zip(weights, starts, submit, strict=True)))
+        scale = float(sum(weights))
+        shift = sum(w * length for w, length in zip(weights, run, strict=True)) / scale
+    solver = cp_model.CpSolver()
+    solver.parameters.max_deterministic_time = seconds
+    solver.parameters.random_seed = seed
+    solver.parameters.num_workers = 1
+    status = solver.solve(model)
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        raise SwflowError(f"bound: the solver found no schedule of {len(run)} jobs in {seconds:g} s; allow more time")
+    value, proven = solver.objective_value / scale + shift, solver.best_objective_bound / scale + shift
+    return Optimum(value, proven, status == cp_model.OPTIMAL)
