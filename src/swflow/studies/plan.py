@@ -1,4 +1,4 @@
-"""Studies: from the lists in the config to the runs that they ask for, and to the options of commands."""
+"""Plan studies: expand the lists of a config to runs, and write settings as options of commands."""
 
 import json
 import shlex
@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping
 from itertools import combinations
 from typing import Any
 
-from swflow.analysis.comparison import worth_comparing
 from swflow.errors import SwflowError, suggest
-from swflow.expressions import check_condition
-from swflow.jobs import JOB_COLUMNS
+from swflow.jobs.conditions import check_condition
+from swflow.jobs.table import JOB_COLUMNS
 from swflow.names import (
     check_length,
     log_of,
@@ -19,28 +18,32 @@ from swflow.names import (
     replicates,
     split_step,
     steps_of,
+    worth_comparing,
 )
-from swflow.points import grid, values
 from swflow.scheduling.scheduler import LOG, Scheduler
+from swflow.studies.points import grid, values
 
-#: The kinds of steps that draw random numbers: their commands take a seed.
+#: The value of ``schedulers`` of runs that selects all schedulers of the config.
+ALL = "all"
+
+#: The kinds of steps that draw random numbers; their commands accept a seed.
 SEEDED_KINDS = ("memory", "model", "moldable", "scale")
 
-#: The options of a step of kind ``model`` that count only when jobs are drawn by a model that was fitted.
+#: The options of a step of kind ``model`` that apply only when jobs are drawn from a fitted model.
 DRAW_OPTIONS = ("jobs", "window", "repeats")
 
 
 def planned_runs(config: Mapping[str, Any], logs: Iterable[str]) -> dict[str, list[str]]:
     """
-    Return the runs that all studies ask for.
+    Return the runs of all studies.
 
     Parameters
     ----------
     config : mapping
-        The config: ``studies``, ``steps``, ``schedulers``, and ``logs``, which limits every study to the
-        logs named (null: no limit).
+        The config: ``studies``, ``steps``, ``schedulers``, and ``logs``, which limits every study to the named logs
+        (null: no limit).
     logs : iterable of str
-        The names of the catalogue.
+        The names of the logs in the catalogue.
 
     Returns
     -------
@@ -77,14 +80,14 @@ def planned_runs(config: Mapping[str, Any], logs: Iterable[str]) -> dict[str, li
             if limit is None or log_of(workload) in limit:
                 runs.setdefault(workload, set()).update(schedulers)
     if not runs and not planned_whatifs(config, known):
-        raise SwflowError("studies: no run is left" + (f" of logs={limit}" if limit is not None else ""))
+        raise SwflowError("studies: no runs" + (f" of logs={limit}" if limit is not None else ""))
     return {workload: sorted(runs[workload]) for workload in sorted(runs)}
 
 
 def _runs_of(
     study: str, content: Mapping[str, Any], config: Mapping[str, Any], logs: set[str]
 ) -> Iterable[tuple[str, list[str]]]:
-    """Give the workloads of a study, each with schedulers, all names checked."""
+    """Yield the workloads of a study, each with its schedulers; raise an error for unknown names."""
     for number, group in enumerate(content["runs"]):
         yield from _workloads_of(study, content, group, f"studies: {study}: runs[{number}]", config, logs)
 
@@ -97,33 +100,45 @@ def _workloads_of(
     config: Mapping[str, Any],
     logs: set[str],
 ) -> Iterable[tuple[str, list[str]]]:
-    """Give the workloads of one entry of a study, each with schedulers, all names checked."""
-    for scheduler in group["schedulers"]:
+    """Yield the workloads of one entry of a study, each with its schedulers; raise an error for unknown names."""
+    schedulers = _schedulers_of(group, config)
+    for scheduler in schedulers:
         _require(scheduler, {LOG, *config["schedulers"]}, f"{where}: schedulers", "scheduler")
     for template in group["workloads"]:
         if "{seed}" in template and not content.get("seeds"):
-            raise SwflowError(f"studies: {study}: seeds: missing, but {template!r} has {{seed}}; say how many")
+            raise SwflowError(f"studies: {study}: seeds: missing, but {template!r} has {{seed}}; expected a number")
+    for workload in _expanded(content, group):
+        _require(log_of(workload), logs, f"{where}: workloads", "log")
+        for step in steps_of(workload):
+            _require_step(step, config["steps"], f"{where}: workloads")
+            _require_like(split_step(step)[0], config["steps"], logs)
+        check_length(workload, f"{where}: workloads")
+        yield workload, schedulers
+
+
+def _expanded(content: Mapping[str, Any], group: Mapping[str, Any]) -> Iterable[str]:
+    """Yield the workloads of an entry of a study: every template with each log and each replicate."""
+    for template in group["workloads"]:
         for log in content["logs"] if "{log}" in template else [""]:
-            for workload in replicates(template.replace("{log}", log), content.get("seeds")):
-                _require(log_of(workload), logs, f"{where}: workloads", "log")
-                for step in steps_of(workload):
-                    _require_step(step, config["steps"], f"{where}: workloads")
-                    _require_like(split_step(step)[0], config["steps"], logs)
-                check_length(workload, f"{where}: workloads")
-                yield workload, group["schedulers"]
+            yield from replicates(template.replace("{log}", log), content.get("seeds"))
+
+
+def _schedulers_of(group: Mapping[str, Any], config: Mapping[str, Any]) -> list[str]:
+    """Return the schedulers of an entry of a study; ``all`` means all schedulers of the config."""
+    return list(config["schedulers"] if group["schedulers"] == ALL else group["schedulers"])
 
 
 def _require_step(step: str, steps: Mapping[str, Any], where: str) -> None:
-    """Raise an error unless the config has the step, and a replicate of it makes sense."""
+    """Raise an error if the config lacks the step, or if it is a replicate of a step that draws nothing."""
     name, replicate = split_step(step)
     _require(name, steps, where, "step")
     kind = steps[name].get("kind")
     if replicate is not None and kind not in SEEDED_KINDS:
-        raise SwflowError(f"{where}: {step}: nothing is drawn in a step of kind {kind}; leave out @{replicate}")
+        raise SwflowError(f"{where}: {step}: a step of kind {kind} draws no random numbers; remove @{replicate}")
 
 
 def _require_like(name: str, steps: Mapping[str, Any], logs: set[str]) -> None:
-    """Raise an error unless the workload that demands are to be like is one that can be made."""
+    """Raise an error if the workload named by ``like`` does not exist or records no demands."""
     like = steps[name].get("like")
     if like is None:
         return
@@ -132,12 +147,12 @@ def _require_like(name: str, steps: Mapping[str, Any], logs: set[str]) -> None:
     for step in steps_of(like):
         _require_step(step, steps, where)
         if "like" in steps[split_step(step)[0]]:
-            raise SwflowError(f"{where}: {like}: its demands are drawn themselves; name a workload that records memory")
+            raise SwflowError(f"{where}: {like}: its demands are drawn; expected a workload that records memory")
 
 
 def sources_behind(workload: str, steps: Mapping[str, Any]) -> list[str]:
     """
-    Return the workloads that a workload is made of: itself, and those that models were fitted to.
+    Return the workloads that a workload depends on: itself, and the workloads that models are fitted to.
 
     Examples
     --------
@@ -172,13 +187,13 @@ def step_options(step: str, config: Mapping[str, Any]) -> str:
 
 
 def is_fitted(content: Mapping[str, Any]) -> bool:
-    """Say whether a step draws from a fit: one of kind ``model``, or demands of memory that are ``like`` a log's."""
+    """Return whether a step draws from a fit: kind ``model``, or memory demands that are ``like`` a log's."""
     return content.get("kind") == "model" or "like" in content
 
 
 def fit_options(content: Mapping[str, Any]) -> dict[str, Any]:
     """
-    Return the options of a step that count when its model is fitted, not when jobs or demands are drawn.
+    Return the options of a step that apply to fitting its model, not to drawing jobs or demands.
 
     Examples
     --------
@@ -195,7 +210,7 @@ def fit_options(content: Mapping[str, Any]) -> dict[str, Any]:
 
 def fit_name(content: Mapping[str, Any]) -> str:
     """
-    Return the name of a fit: steps that differ only in how jobs are drawn share it.
+    Return the name of a fit; steps that differ only in how jobs are drawn share it.
 
     Examples
     --------
@@ -216,7 +231,7 @@ def planned_workloads(
     runs: Iterable[str], sweeps: Iterable[tuple[str, str]] = ()
 ) -> tuple[list[str], dict[str, list[str]]]:
     """
-    Return all workloads that runs and sweeps need, those on the way included.
+    Return all workloads that runs and sweeps need, including intermediate ones.
 
     Parameters
     ----------
@@ -228,9 +243,9 @@ def planned_workloads(
     Returns
     -------
     list of str
-        The workloads that are made one by one, sorted.
+        The workloads that are generated one by one, sorted.
     dict
-        Recipe to its replicates, in the order of their numbers: one job makes them.
+        Recipe to its replicates, in the order of their numbers; one job generates all replicates of a recipe.
 
     Examples
     --------
@@ -253,15 +268,15 @@ def planned_workloads(
 
 def planned_sweeps(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tuple[str, str], dict[str, Any]]:
     """
-    Return the sweeps that all studies ask for.
+    Return the sweeps of all studies.
 
     Parameters
     ----------
     config : mapping
-        The config, as for `planned_runs`; ``sweeps`` and, in a study, ``sweeps``: which of these of which workloads
-        under which schedulers.
+        The config, as for `planned_runs`; ``sweeps`` defines the sweeps. A study may have ``sweeps``: which sweeps of
+        which workloads under which schedulers.
     logs : iterable of str
-        The names of the catalogue.
+        The names of the logs in the catalogue.
 
     Returns
     -------
@@ -292,7 +307,7 @@ def planned_sweeps(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tuple
                 _require(sweep, config.get("sweeps", {}), f"{where}: sweeps", "sweep")
             for workload, schedulers in _workloads_of(study, content, group, where, config, known):
                 if LOG in schedulers:
-                    raise SwflowError(f"{where}: schedulers: a scaled workload has no recorded schedule; leave out log")
+                    raise SwflowError(f"{where}: schedulers: a scaled workload has no recorded schedule; remove log")
                 for sweep in group["sweeps"] if limit is None or log_of(workload) in limit else ():
                     found = planned.setdefault((workload, sweep), {"schedulers": set(), "studies": set()})
                     found["schedulers"].update(schedulers)
@@ -302,15 +317,15 @@ def planned_sweeps(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tuple
 
 def planned_whatifs(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tuple[str, str], dict[str, Any]]:
     """
-    Return the what-if tables that all studies ask for.
+    Return the what-if tables of all studies.
 
     Parameters
     ----------
     config : mapping
-        The config, as for `planned_runs`; a study may have ``whatif``: which workloads, which schedulers, and with
-        which other ``processors``, ``estimates``, ``arrivals`` and ``run_times``.
+        The config, as for `planned_runs`; a study may have ``whatif``: workloads, schedulers, and lists of other
+        ``processors``, ``estimates``, ``arrivals``, ``run_times`` and units of a ``resource``.
     logs : iterable of str
-        The names of the catalogue.
+        The names of the logs in the catalogue.
 
     Returns
     -------
@@ -320,7 +335,7 @@ def planned_whatifs(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tupl
     Raises
     ------
     SwflowError
-        If a study names an unknown log, step or scheduler, or asks twice for a table of a workload.
+        If a study names an unknown log, step or scheduler, or has two tables of one workload.
 
     Examples
     --------
@@ -342,14 +357,53 @@ def planned_whatifs(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tupl
                 if limit is not None and log_of(workload) not in limit:
                     continue
                 if (study, workload) in planned:
-                    raise SwflowError(f"{where}: workloads: {workload} has a table already; put both into one entry")
+                    raise SwflowError(f"{where}: workloads: {workload}: two tables in one study; merge the entries")
                 planned[study, workload] = options
     return planned
 
 
+def planned_bounds(config: Mapping[str, Any], logs: Iterable[str]) -> list[str]:
+    """
+    Return the workloads whose lower bounds the studies request.
+
+    Parameters
+    ----------
+    config : mapping
+        The config, as for `planned_runs`; a study may have ``bounds: true``, for the workloads of all its runs.
+    logs : iterable of str
+        The names of the catalogue.
+
+    Returns
+    -------
+    list of str
+        Sorted, each workload once.
+
+    Examples
+    --------
+    >>> config = {
+    ...     "logs": None, "steps": {}, "schedulers": {"easy": {}},
+    ...     "studies": {"ranked": {
+    ...         "logs": ["KTH-SP2"], "bounds": True, "runs": [{"workloads": ["{log}"], "schedulers": "all"}],
+    ...     }},
+    ... }
+    >>> planned_bounds(config, ["KTH-SP2"]), planned_runs(config, ["KTH-SP2"])
+    (['KTH-SP2'], {'KTH-SP2': ['easy']})
+    """
+    known, limit = set(logs), config.get("logs")
+    return sorted(
+        {
+            workload
+            for study, content in config["studies"].items()
+            if content.get("bounds")
+            for workload, _ in _runs_of(study, content, config, known)
+            if limit is None or log_of(workload) in limit
+        }
+    )
+
+
 def study_runs(config: Mapping[str, Any], study: str) -> list[tuple[str, str]]:
     """
-    Return workload and scheduler of the runs of one study, in its order, once each.
+    Return workload and scheduler of each run of one study, in the study's order, without duplicates.
 
     Examples
     --------
@@ -361,13 +415,13 @@ def study_runs(config: Mapping[str, Any], study: str) -> list[tuple[str, str]]:
         dict.fromkeys(
             (workload, scheduler)
             for group, workload in _named(config, config["studies"][study], "runs")
-            for scheduler in group["schedulers"]
+            for scheduler in _schedulers_of(group, config)
         )
     )
 
 
 def study_sweeps(config: Mapping[str, Any], study: str) -> list[tuple[str, str]]:
-    """Return workload and sweep of the sweeps of one study, in its order, once each."""
+    """Return workload and sweep of each sweep of one study, in the study's order, without duplicates."""
     return list(
         dict.fromkeys(
             (workload, sweep)
@@ -378,38 +432,36 @@ def study_sweeps(config: Mapping[str, Any], study: str) -> list[tuple[str, str]]
 
 
 def _named(config: Mapping[str, Any], content: Mapping[str, Any], part: str) -> Iterable[tuple[Mapping[str, Any], str]]:
-    """Give the groups of a study with the workloads of each, of the logs that the config keeps; nothing is checked."""
+    """Yield the entries of a study with each workload of the config's logs; names are not checked."""
     limit = config.get("logs") if isinstance(config.get("logs"), list) else None
     for group in content.get(part) or ():
-        for template in group["workloads"]:
-            for log in content["logs"] if "{log}" in template else [""]:
-                for workload in replicates(template.replace("{log}", log), content.get("seeds")):
-                    if limit is None or log_of(workload) in limit:
-                        yield group, workload
+        for workload in _expanded(content, group):
+            if limit is None or log_of(workload) in limit:
+                yield group, workload
 
 
 def with_kept(config: Mapping[str, Any]) -> dict[str, Any]:
     """
-    Return the config with the steps and runs that ``keep`` of its sweeps stands for.
+    Return the config with the steps and runs that ``keep`` of its sweeps represents.
 
-    A row of a sweep names the workload that a step of that name would draw, job by job the same. So the draws whose
-    outcomes are kept become steps, and ordinary runs of the studies that have the sweep.
+    A row of a sweep names the workload that a step of the same name would draw, with identical jobs. The draws whose
+    outcomes are kept therefore become steps, and ordinary runs of the studies that contain the sweep.
 
     Parameters
     ----------
     config : mapping
-        The config; a sweep may have ``keep``: ``outcomes``, for the first draw of each setting, or some of its
-        ``d``, ``variant`` and ``factor``, and ``seeds``, how many draws.
+        The config; a sweep may have ``keep``: ``outcomes``, for the first draw of each setting; or a selection of its
+        ``d``, ``variant`` and ``factor``, and ``seeds``, the number of draws.
 
     Returns
     -------
     dict
-        Without ``keep`` the same config.
+        The same config, if no sweep has ``keep``.
 
     Raises
     ------
     SwflowError
-        If a draw to be kept is none of the sweep's, or its step's name stands for another step.
+        If the sweep lacks a draw to keep, or the name of its step belongs to another step of the config.
 
     Examples
     --------
@@ -429,7 +481,7 @@ def with_kept(config: Mapping[str, Any]) -> dict[str, Any]:
         for step, content in made.items():
             if steps.setdefault(step, content) != content:
                 raise SwflowError(
-                    f"sweeps: {sweep}: keep: {step} is another step of the config; give that another name"
+                    f"sweeps: {sweep}: keep: {step}: name of another step of the config; rename that step"
                 )
     studies = {}
     for study, content in config["studies"].items():
@@ -450,11 +502,11 @@ def with_kept(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _kept_of(sweep: str, content: Mapping[str, Any]) -> tuple[dict[str, dict[str, Any]], int]:
-    """Return the steps that draw what a sweep keeps, and how many draws of each."""
+    """Return the steps that draw the kept settings of a sweep, and the number of draws of each."""
     where = f"sweeps: {sweep}: keep"
     if content.get("search") or "excess" in content:
-        why = "a search has no factors beforehand" if content.get("search") else "excess depends on the source"
-        raise SwflowError(f"{where}: {why}; name the factors in a sweep of their own")
+        why = "a search chooses its own factors" if content.get("search") else "excess depends on the source"
+        raise SwflowError(f"{where}: {why}; keep factors of a separate sweep with fixed factors")
     chosen = {} if content["keep"] == "outcomes" else content["keep"]
 
     def of(settings: Mapping[str, Any], key: str, default: Any) -> list[Any]:
@@ -473,7 +525,7 @@ def _kept_of(sweep: str, content: Mapping[str, Any]) -> tuple[dict[str, dict[str
                 )
     seeds = chosen.get("seeds", 1)
     if seeds > content.get("seeds", seeds):
-        raise SwflowError(f"{where}: seeds: the sweep has {content['seeds']} draws, and not {seeds}")
+        raise SwflowError(f"{where}: seeds: {seeds}; the sweep has {content['seeds']} draws")
     points = grid(
         content["processors"],
         d=parts["d"],
@@ -486,7 +538,7 @@ def _kept_of(sweep: str, content: Mapping[str, Any]) -> tuple[dict[str, dict[str
 
 def sweep_options(sweep: str, config: Mapping[str, Any]) -> tuple[str, str]:
     """
-    Return the command of a sweep, and its options.
+    Return the command of a sweep and its options.
 
     Examples
     --------
@@ -502,26 +554,26 @@ def sweep_options(sweep: str, config: Mapping[str, Any]) -> tuple[str, str]:
 
 def planned_figures(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tuple[str, str, str], dict[str, Any]]:
     """
-    Return the figures that all studies ask for: one of each kind per log, of replicates the first.
+    Return the figures of all studies: one of each kind per log; the first replicate represents its recipe.
 
     Parameters
     ----------
     config : mapping
-        The config, as for `planned_runs`; a study may have ``figures`` (kinds) and ``split`` (a column, or names
-        to conditions).
+        The config, as for `planned_runs`; a study may have ``figures`` (kinds) and ``split`` (a column, or a mapping
+        of names to conditions).
     logs : iterable of str
-        The names of the catalogue.
+        The names of the logs in the catalogue.
 
     Returns
     -------
     dict
-        (study, log, kind) to ``title``, ``runs`` (one a column, in the order of the study) and ``split``: the
-        options of ``swflow figure``; a reservation table may have ``from`` and ``until``, by the study's ``window``.
+        (study, log, kind) to ``title``, ``runs`` (one per column, in the study's order) and ``split``: the options of
+        ``swflow figure``; a reservation table may have ``from`` and ``until``, from the study's ``window``.
 
     Raises
     ------
     SwflowError
-        If a study wants a difference of runs that cannot be compared.
+        If a study has a figure of the difference of runs that cannot be compared.
 
     Examples
     --------
@@ -561,7 +613,7 @@ def planned_figures(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tupl
 
 def subsets(content: Mapping[str, Any]) -> list[str]:
     """
-    Return the subsets that a study splits jobs into, as options of ``swflow figure``.
+    Return the subsets of jobs that a study distinguishes, as options of ``swflow figure``.
 
     Examples
     --------
@@ -580,18 +632,18 @@ def _comparable(runs: Iterable[tuple[str, str]]) -> bool:
 
 
 def check_schedulers(config: Mapping[str, Any]) -> None:
-    """Raise an error that names the scheduler and the option, if one in the config is wrong."""
+    """Raise an error that names the scheduler and the option if a scheduler of the config is invalid."""
     for name, options in config["schedulers"].items():
         if name == LOG:
-            raise SwflowError("schedulers: log: the name is taken: it replays the recorded start times")
+            raise SwflowError("schedulers: log: reserved for replaying the recorded start times; rename the scheduler")
         Scheduler.of(name, options)
 
 
 def check_conditions(config: Mapping[str, Any]) -> None:
     """
-    Raise an error that names the key, if a condition of the config is none.
+    Raise an error that names the key if a condition of the config is invalid.
 
-    Which columns there are is known only when the table is there: a step may give jobs any resource.
+    Column names are checked when the table is read, since a step may add a column for any resource.
 
     Examples
     --------
@@ -613,17 +665,17 @@ def check_conditions(config: Mapping[str, Any]) -> None:
 
 def command_options(options: Mapping[str, Any]) -> str:
     """
-    Write the options of a step or a log as options of a command.
+    Return the options of a step or a log as command-line options.
 
     Parameters
     ----------
     options : mapping
-        Names to values; lists become repeated options, mappings repeated options ``KEY=VALUE``, null none at all.
+        Names to values. A list becomes a repeated option, a mapping a repeated option ``KEY=VALUE``; null is omitted.
 
     Returns
     -------
     str
-        Quoted for a shell, in the order of the names, so that the order in the config does not matter.
+        Quoted for a shell and sorted by name, so that the order in the config does not matter.
 
     Examples
     --------
@@ -648,17 +700,17 @@ def command_options(options: Mapping[str, Any]) -> str:
 
 def explain(error: Any) -> str:
     """
-    Say in one line what a JSON schema found wrong.
+    Return a one-line description of a JSON schema violation.
 
     Parameters
     ----------
     error : jsonschema.ValidationError
-        What `snakemake.utils.validate` met.
+        The error that the validator found.
 
     Returns
     -------
     str
-        ``key: path: what is wrong``.
+        ``key: path: problem``.
     """
     path = ": ".join(str(part) for part in error.absolute_path)
     where = f"{path}: " if path else ""

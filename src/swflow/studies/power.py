@@ -1,0 +1,195 @@
+"""Statistical power: the numbers of weeks or replicates at which the interval of a difference excludes 0."""
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from swflow.analysis import verdict
+from swflow.analysis.metrics import MEASURES
+from swflow.errors import SwflowError
+from swflow.files.query import query
+from swflow.jobs.table import read_metadata
+from swflow.names import log_of
+
+
+@dataclass(frozen=True)
+class Power:
+    """
+    The statistical power of comparing the mean of a measure between two runs.
+
+    Parameters
+    ----------
+    measure : str
+        The measure.
+    first, second : float
+        The means of the two runs.
+    difference : Estimate
+        Second minus first.
+    basis : {'weeks', 'replicates'}
+        The units of resampling.
+    blocks : int
+        The number of units.
+    smallest : float or None
+        The smallest detectable difference for this number of units, in percent of the first mean; None if it is 0.
+    needed : dict
+        Difference in percent to the number of units needed to detect it; None if no number suffices.
+    """
+
+    measure: str
+    first: float
+    second: float
+    difference: verdict.Estimate
+    basis: str
+    blocks: int
+    smallest: float | None
+    needed: dict[float, int | None]
+
+    def difference_in_words(self) -> str:
+        """Return the difference with its interval as text."""
+        low, high = self.difference.interval
+        text = f"{self.difference.value:+.4g}"
+        return text if low is None or high is None else f"{text} [{low:.4g}, {high:.4g}]"
+
+
+def power_of(
+    first: str,
+    second: str,
+    percents: Sequence[float],
+    power: float,
+    database: str | os.PathLike[str],
+) -> list[Power]:
+    """
+    Return the statistical power of comparing two runs of a log, for every measure.
+
+    Parameters
+    ----------
+    first, second : str
+        Files of runs; or runs of the database, WORKLOAD/SCHEDULER. A workload with several draws is named without the
+        number of the draw.
+    percents : sequence of float
+        Differences, in percent of the first mean.
+    power : float
+        The probability that the 95 % interval excludes 0.
+    database : path-like
+        The database that contains the runs that are not files.
+
+    Returns
+    -------
+    list of Power
+
+    Raises
+    ------
+    SwflowError
+        If a run is missing, the runs are of different logs or equal, or there are too few weeks or replicates.
+    """
+    if not 0 < power < 1:
+        raise SwflowError(f"--power: {power:g}; expected a probability between 0 and 1, such as 0.8")
+    for percent in percents:
+        if not 0 < percent < math.inf:
+            raise SwflowError(f"--percent: {percent:g}; expected a difference above 0, such as 5")
+    files = [text.endswith(".parquet") for text in (first, second)]
+    if not any(files):
+        replicates = [_replicates(text, database) for text in (first, second)]
+        if any(len(one) > 1 for one in replicates):
+            return _by_replicates(first, second, replicates, percents, power)
+    tables = [
+        _of_file(text) if of_file else _of_database(text, database)
+        for text, of_file in zip((first, second), files, strict=True)
+    ]
+    logs = {log for log, _ in tables}
+    if len(logs) > 1:
+        raise SwflowError(f"power: {first} and {second} are of different logs, {' and '.join(sorted(logs))}")
+    found = []
+    for measure in MEASURES:
+        one, other = (verdict.mean_of(table, measure) for _, table in tables)
+        difference = verdict.difference_of(other, one)
+        if difference.equal:
+            raise SwflowError(f"power: {first} and {second} are equal, job by job; expected two different runs")
+        if difference.error is None:
+            raise SwflowError(
+                f"power: {first} and {second} last {difference.blocks} weeks; expected at least {verdict.FEWEST_WEEKS}"
+            )
+        found.append(_power(measure, one.value, other.value, difference, "weeks", percents, power))
+    return found
+
+
+def _power(
+    measure: str,
+    first: float,
+    second: float,
+    difference: verdict.Estimate,
+    basis: str,
+    percents: Sequence[float],
+    power: float,
+) -> Power:
+    unit = abs(first) / 100
+    smallest = verdict.smallest_difference(difference, difference.blocks, power)
+    needed = {percent: verdict.blocks_needed(difference, percent * unit, power) for percent in percents}
+    shown = smallest / unit if unit else None
+    return Power(measure, first, second, difference, basis, difference.blocks, shown, needed)
+
+
+def _of_file(text: str) -> tuple[str, pl.DataFrame]:
+    notes = read_metadata(Path(text))
+    if notes.get("kind") != "run":
+        raise SwflowError(f"{text}: not a run; create one with: swflow simulate WORKLOAD -o {text}")
+    return log_of(notes["workload"]), pl.read_parquet(text, columns=["submit_time", "load", *MEASURES])
+
+
+def _of_database(run: str, database: str | os.PathLike[str]) -> tuple[str, pl.DataFrame]:
+    columns = ["submit_time", "load", *MEASURES]
+    name = run.replace("'", "''")
+    _, rows = query(database, f"SELECT {', '.join(columns)} FROM outcomes WHERE run = '{name}'")
+    if not rows:
+        raise SwflowError(f'power: {run}: no such file, and no such run in {database}; see: swflow sql "FROM runs"')
+    return log_of(run.partition("/")[0]), pl.DataFrame(rows, dict.fromkeys(columns, pl.Float64), orient="row")
+
+
+def _replicates(run: str, database: str | os.PathLike[str]) -> dict[int | None, list[float]]:
+    """Return the means of the measures by the number of the draw; for a run without draws, its own means."""
+    recipe, _, scheduler = (part.replace("'", "''") for part in run.rpartition("/"))
+    means = ", ".join(f"mean_{measure}" for measure in MEASURES)
+    _, rows = query(
+        database,
+        f"SELECT replicate, {means} FROM metrics JOIN workloads USING (workload) "
+        f"WHERE recipe = '{recipe}' AND scheduler = '{scheduler}' ORDER BY replicate",
+    )
+    return {number: list(values) for number, *values in rows}
+
+
+def _by_replicates(
+    first: str,
+    second: str,
+    replicates: Sequence[dict[int | None, list[float]]],
+    percents: Sequence[float],
+    power: float,
+) -> list[Power]:
+    """Return the power by replicates; a run without draws is compared with every draw of the other run."""
+    one, other = replicates
+    numbers = sorted(number for number in {**one, **other} if number is not None)
+    pairs = [(one.get(number, one.get(None)), other.get(number, other.get(None))) for number in numbers]
+    known = [(mine, theirs) for mine, theirs in pairs if mine is not None and theirs is not None]
+    if len(known) < 2:
+        raise SwflowError(
+            f"power: {first} and {second} have {len(known)} draws in common; expected at least 2; simulate more draws"
+        )
+    if {log_of(first), log_of(second)} != {log_of(first)}:
+        raise SwflowError(f"power: {first} and {second} are of different logs, {log_of(first)} and {log_of(second)}")
+    found = []
+    for place, measure in enumerate(MEASURES):
+        values = [(mine[place], theirs[place]) for mine, theirs in known]
+        difference = verdict.over_replicates([b - a for a, b in values])
+        if difference.equal:
+            raise SwflowError(f"power: {first} and {second} are equal; expected two different runs")
+        if difference.error is None:
+            raise SwflowError(
+                f"power: {first} and {second}: the {difference.blocks} draws do not vary; name one draw, such as "
+                f"{first.rpartition('/')[0]}@{numbers[0]}/{first.rpartition('/')[2]}, to count weeks"
+            )
+        mean, other_mean = (sum(pair[side] for pair in values) / len(values) for side in (0, 1))
+        found.append(_power(measure, mean, other_mean, difference, "replicates", percents, power))
+    return found

@@ -1,0 +1,284 @@
+"""Projects: create a folder with a config and a Snakefile that use the workflow of swflow."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import yaml
+
+from swflow.errors import SwflowError
+from swflow.files.atomic import atomic_path
+from swflow.log.catalogue import load_catalogue
+from swflow.log.imported import read_log, write_log
+from swflow.log.importers.records import ImportedLog, Site
+from swflow.log.queues import Queue, priorities_of, queues_in_words, queues_of
+from swflow.log.site import (
+    CLUSTERS,
+    SITE,
+    Partition,
+    partitions_of,
+    pool_of,
+    share_nodes,
+    site_options,
+    with_resources,
+)
+from swflow.log.site import GUESSED as GUESSED_SIZE
+from swflow.log.swf import is_large
+from swflow.workload.clean import GUESSED, machine_of, prepared
+
+#: The files of a project, with placeholders.
+_FILES = Path(__file__).with_name("project_files")
+
+#: The path of an imported log in a project.
+_IMPORTED = "config/imported.parquet"
+
+#: The schedulers of a project.
+_POLICIES: dict[str, dict[str, str]] = {
+    "fcfs": {"order": "fcfs", "backfill": "none"},
+    "easy": {"order": "fcfs", "backfill": "easy"},
+    "sjbf": {"order": "fcfs", "backfill": "easy", "backfill_order": "sjf"},
+    "conservative": {"order": "fcfs", "backfill": "conservative"},
+    "mine": {"order": "-(wait / estimate) ** 3 * processors", "backfill": "easy"},
+}
+
+#: Comments to append to the definitions of schedulers.
+_COMMENTS = {"mine": " # a policy is a formula, smallest value first"}
+
+_EXAMPLE = {"generate": "lublin", "processors": 128, "jobs": 14000, "load": 0.6, "users": True}
+
+_MY_LOGS = """\
+# Your logs. A log has a path (plain or gzipped text in the Standard Workload Format) and, if the file's header
+# lacks it, the machine's processors; config/logs.yaml explains the other keys.
+"""
+
+
+@dataclass(frozen=True)
+class Project:
+    """
+    The result of `init`.
+
+    Parameters
+    ----------
+    files : list of pathlib.Path
+        The files.
+    partitions : list of Partition
+        The partitions of the log.
+    guess : str or None
+        The method by which the size of the machine was guessed, or None if it is stated.
+    resources : mapping
+        The units of resources besides processors, of one of several partitions by ``PARTITION:NAME``.
+    guessed_resources : tuple of str
+        Those of them that are the peak use.
+    """
+
+    files: list[Path]
+    partitions: list[Partition]
+    guess: str | None
+    resources: Mapping[str, int] = field(default_factory=dict)
+    guessed_resources: tuple[str, ...] = ()
+
+
+def workflow_folder() -> Path:
+    """
+    Return the folder of the workflow: the one in the clone, or the one in the installed package.
+
+    Raises
+    ------
+    SwflowError
+        If neither exists.
+    """
+    clone, shipped = Path(__file__).parents[3] / "workflow", Path(__file__).parents[1] / "workflow"
+    for folder in (shipped, clone):
+        if (folder / "Snakefile").is_file():
+            return folder
+    raise SwflowError(f"{shipped}: no such folder; expected the workflow; install swflow again")
+
+
+def init(
+    folder: str | os.PathLike[str],
+    *,
+    log: str | os.PathLike[str] | None = None,
+    name: str | None = None,
+    processors: int | None = None,
+    partitions: Mapping[str, int] | None = None,
+    resources: Mapping[str, int] | None = None,
+) -> Project:
+    """
+    Create a project: a Snakefile that uses the workflow of swflow, a config, and a catalogue for the user's logs.
+
+    If the log has several partitions, every scheduler of the config simulates each partition as a cluster.
+
+    Parameters
+    ----------
+    folder : path-like
+        The folder, created if it is missing. Existing files are not overwritten.
+    log : path-like, optional
+        A log in the Standard Workload Format, an imported log (``.parquet``), or the output of ``sacct -P``, which is
+        imported into the project; by default a synthetic log.
+    name : str, optional
+        The log's name; default: the file's name.
+    processors : int, optional
+        Processors of the log's machine; default: the size in the file's header.
+    partitions : mapping, optional
+        Partition to its processors; default: the peak use of each partition.
+    resources : mapping, optional
+        The units of resources besides processors, as in `swflow.log.site.with_resources`; default: the peak use.
+
+    Returns
+    -------
+    Project
+
+    Raises
+    ------
+    SwflowError
+        If one of the files exists, or the log does not exist.
+    """
+    folder = Path(folder)
+    entries: Mapping[str, Mapping[str, Any]] = {"example": _EXAMPLE}
+    if log is not None:
+        entries = {_name(Path(log), name): _entry(Path(log), processors)}
+    load_catalogue(entries)  # reject a wrong name or number before anything is written
+    imported = None if log is None else _imported(Path(log), Site(processors, partitions=dict(partitions or {})))
+    if log is not None and imported is not None:
+        entries = {_name(Path(log), name): {"path": _IMPORTED}}
+    found: list[Partition] = []
+    queues: list[Queue] = []
+    stated = guess = None
+    pool: dict[str, int] = {}
+    counted: dict[str, int] = {}
+    guessed: tuple[str, ...] = ()
+    if log is not None:
+        found, queues, stated, guess, jobs = _described(Path(log), imported, processors, partitions)
+        if len(found) < 2 or share_nodes(found, stated):
+            pool, guessed = pool_of(jobs, resources)
+            counted = pool
+        else:
+            found = with_resources(found, resources)
+            counted = {f"{one.name}:{name}": units for one in found for name, units in one.resources.items()}
+            guessed = tuple(f"{one.name}:{name}" for one in found for name in one.guessed_resources)
+    definitions = _definitions(site_options(found, stated, pool), found, guessed)
+    schedulers = ["log"] * (log is not None) + list(definitions)
+    config = (_FILES / "config.yaml").read_text(encoding="utf-8")
+    if log is not None:  # the condition on estimates matches no job if every job requests days
+        config = config.replace("estimate <= 3600", "run_time <= 3600")
+    for placeholder, text in {
+        "@LOG@": next(iter(entries)),
+        "@SCHEDULERS@": ", ".join(schedulers),
+        "@DEFINITIONS@": "\n".join(
+            [f"  {one}: {text}{_COMMENTS.get(one, '')}" for one, text in definitions.items()]
+            + [f"  # {line}" for line in _about_queues(queues, SITE in definitions)]
+        ),
+        "@BASE@": SITE if SITE in definitions else "easy",
+    }.items():
+        config = config.replace(placeholder, text)
+    contents = {
+        "Snakefile": (_FILES / "Snakefile").read_text(encoding="utf-8"),
+        "config/config.yaml": config,
+        "config/logs.yaml": shipped_catalogue().read_text(encoding="utf-8"),
+        "config/my-logs.yaml": _MY_LOGS + yaml.safe_dump(entries, default_flow_style=None, sort_keys=False),
+        "profiles/default/config.yaml": (_FILES / "profile.yaml").read_text(encoding="utf-8"),
+        "profiles/slurm/config.yaml": (workflow_folder() / "profiles/slurm/config.yaml").read_text(encoding="utf-8"),
+    }
+    taken = [path for path in contents if (folder / path).exists()]
+    if taken:
+        raise SwflowError(f"{folder / taken[0]}: exists already; expected a new folder")
+    for path, content in contents.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        with atomic_path(folder / path) as temporary:
+            Path(temporary).write_text(content, encoding="utf-8")
+    if imported is not None:
+        write_log(folder / _IMPORTED, imported.fields, imported.header, imported.history)
+    files = [folder / path for path in [*contents, *([_IMPORTED] if imported is not None else [])]]
+    return Project(files, found, guess, counted, guessed)
+
+
+def _described(
+    log: Path, imported: ImportedLog | None, processors: int | None, sizes: Mapping[str, int] | None
+) -> tuple[list[Partition], list[Queue], int | None, str | None, pl.DataFrame]:
+    """Return partitions, queues, the stated machine size or None, how a missing size is guessed, and the jobs."""
+    if imported is not None:
+        fields, header = imported.fields, imported.header
+    elif is_large(log):  # reading the whole log takes minutes
+        return [], [], processors, None, pl.DataFrame({"wait_time": []})
+    else:
+        found, _ = read_log(log, lenient=True)
+        fields, header = found.fields, found.header
+    machine, source = machine_of(fields, header, processors, None)
+    jobs = prepared(fields)
+    partitions = imported.partitions if imported is not None else partitions_of(jobs, header, sizes)
+    queues = queues_of(fields, header)
+    return partitions, queues, None if source in GUESSED else machine.processors, GUESSED.get(source), jobs
+
+
+def _about_queues(queues: Sequence[Queue], has_site: bool) -> list[str]:
+    """Return comments on the queues of a log, with a scheduler that serves them in the order of their waits."""
+    if len(queues) < 2:
+        return []
+    lines = [f"Queues or QOS of the log: {queues_in_words(queues)}.", "Their priorities and limits are not simulated."]
+    priorities = priorities_of(queues)
+    if priorities is not None:
+        base = f"<<: *{SITE}, " * has_site
+        options = f"{base}order: slurm-multifactor, backfill: easy, priority: {_flow(priorities)}"
+        lines += ["The recorded waits suggest these priorities (a guess):", f"{SITE}-qos: {{{options}}}"]
+    return lines
+
+
+def _definitions(
+    site: Mapping[str, Any], partitions: Sequence[Partition], guessed_resources: Sequence[str] = ()
+) -> dict[str, str]:
+    """Return the schedulers of the config as YAML by name; they include the site's clusters and resources."""
+    if len(partitions) < 2 and "resources" not in site:
+        return {name: _flow(options) for name, options in _POLICIES.items()}
+    guessed = {one.name: f"  # {GUESSED_SIZE}" for one in partitions if one.is_guessed or one.guessed_resources}
+    lines = [f"&{SITE}  # EASY backfilling" + " in each partition of the log" * (len(partitions) > 1)]
+    for option, value in site.items():
+        if option == CLUSTERS:
+            lines += [f"{option}:", *(f"  - {_flow(one)}{guessed.get(one['partition'], '')}" for one in value)]
+        else:
+            mark = f"  # {GUESSED_SIZE}" if option == "resources" and guessed_resources else ""
+            lines.append(f"{option}: {_flow(value)}{mark}")
+    found = {SITE: "\n    ".join(lines)}
+    for name, options in _POLICIES.items():
+        # Conservative backfilling does not support limits of partitions.
+        if name != "easy" and not (name == "conservative" and "limits" in site):
+            found[name] = f"{{<<: *{SITE}, {_flow(options)[1:]}"
+    return found
+
+
+def _flow(value: Any) -> str:
+    """Return a value as YAML on one line."""
+    if isinstance(value, str):
+        return value if value.replace("-", "").isalnum() else f'"{value}"'
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {_flow(one)}" for key, one in value.items()) + "}"
+    return str(value)
+
+
+def shipped_catalogue() -> Path:
+    """Return the catalogue of logs that is part of swflow."""
+    clone, shipped = Path(__file__).parents[3] / "config/logs.yaml", Path(__file__).parents[1] / "catalogue.yaml"
+    return shipped if shipped.is_file() else clone
+
+
+def _imported(log: Path, site: Site) -> ImportedLog | None:
+    """Return the log imported from Slurm accounting data; None if the file is already a log."""
+    from swflow.log.importers.sacct import import_sacct, is_accounting
+
+    if log.suffix == ".parquet" or not is_accounting(log):
+        return None
+    return import_sacct(str(log), site)
+
+
+def _name(log: Path, name: str | None) -> str:
+    if name:
+        return name
+    return log.name.removesuffix(".gz").removesuffix(".swf").removesuffix(".parquet").removesuffix(".txt")
+
+
+def _entry(log: Path, processors: int | None) -> dict[str, str | int]:
+    if not log.is_file():
+        raise SwflowError(f"{log}: no such file; expected a log in the Standard Workload Format")
+    return {"path": str(log.resolve())} | ({"processors": processors} if processors is not None else {})

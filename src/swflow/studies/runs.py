@@ -1,0 +1,329 @@
+"""Runs: simulate workloads under schedulers, many per process, and keep each result under a content key."""
+
+import os
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from swflow.analysis.fairness import fairness_indices
+from swflow.analysis.load import loads_of
+from swflow.analysis.metrics import correlations, metrics, resource_metrics
+from swflow.compiled.kernel import seconds_lost
+from swflow.errors import SwflowError
+from swflow.files.atomic import is_in_the_making
+from swflow.files.manifest import (
+    MANIFEST,
+    Manifest,
+    file_digest,
+    is_whole,
+    listed_files,
+    run_key,
+    write_list,
+)
+from swflow.jobs.table import Workload, write_table
+from swflow.scheduling.outcomes import with_derived
+from swflow.scheduling.problem import columns_needed, resources_at
+from swflow.scheduling.scheduler import LOG, Scheduler
+from swflow.scheduling.simulate import simulate_counted
+from swflow.workload.clean import open_workload
+
+_REPAIR = "delete {path} and run snakemake again"
+
+
+@dataclass(frozen=True)
+class Run:
+    """
+    A workload under a scheduler, with its outcomes.
+
+    Parameters
+    ----------
+    table : polars.DataFrame
+        One row per job, with its load, as returned by `swflow.scheduling.simulate.simulate_narrow`.
+    metrics : dict
+        As returned by `swflow.analysis.metrics.metrics` and `swflow.analysis.fairness.fairness_indices`; by
+        `swflow.scheduling.outcomes.cancelled` if jobs were cancelled in the queue; and by
+        `swflow.analysis.metrics.resource_metrics` if the machine has resources besides processors.
+    correlations : dict
+        As returned by `swflow.analysis.metrics.correlations`.
+    peak_processors : int
+        The largest number of busy processors; only a recorded schedule can exceed the machine.
+    seconds : float
+        Duration of the simulation, excluding compilation.
+    """
+
+    table: pl.DataFrame
+    metrics: dict[str, Any]
+    correlations: dict[str, float | None]
+    peak_processors: int
+    seconds: float
+
+    @cached_property
+    def outcomes(self) -> pl.DataFrame:
+        """One row per job, with its load, in all columns of `swflow.scheduling.simulate.OUTCOME_COLUMNS`."""
+        return with_derived(self.table)
+
+
+def run(workload: Workload, scheduler: Scheduler) -> Run:
+    """
+    Simulate a workload under a scheduler and analyse the outcomes.
+
+    Parameters
+    ----------
+    workload : Workload
+        The jobs and the machine.
+    scheduler : Scheduler
+        The scheduling policy and its options.
+
+    Returns
+    -------
+    Run
+
+    Raises
+    ------
+    SwflowError
+        For the same reasons as `swflow.scheduling.simulate.simulate`.
+    """
+    began = time.perf_counter() - seconds_lost()
+    table, counts = simulate_counted(workload, scheduler)
+    seconds = time.perf_counter() - seconds_lost() - began
+    machine = workload.machine.processors
+    loads = loads_of(table, machine)
+    table = table.with_columns(load=loads.load, backlog_load=loads.backlog_load)
+    outcomes = with_derived(table.lazy())
+    figures, ranks = metrics(outcomes, machine), correlations(outcomes)
+    figures |= fairness_indices(outcomes, workload.jobs) | counts
+    units = _units(workload, scheduler)
+    if units:
+        figures |= resource_metrics(table, workload.jobs, units)
+    return Run(table, figures, ranks, loads.peak_processors, seconds)
+
+
+def _units(workload: Workload, scheduler: Scheduler) -> dict[str, int]:
+    """Return the units of each resource besides processors, of all clusters together."""
+    machines = resources_at(workload, Scheduler() if scheduler.order == LOG else scheduler)
+    return {name: sum(machine[name] for machine in machines) for name in machines[0]}
+
+
+def columns_of_run(schedulers: Iterable[Scheduler]) -> set[str] | None:
+    """Return the columns of a job table that runs under the schedulers read; None if they may read any column."""
+    needed = [columns_needed(scheduler) for scheduler in schedulers]
+    if any(columns is None for columns in needed):
+        return None
+    return {"user_id", *(name for columns in needed for name in columns or ())}
+
+
+def write_run(result: Run, path: str | os.PathLike[str], about: Mapping[str, Any]) -> None:
+    """
+    Write a run to a Parquet file, with its metrics in the metadata; equal runs give equal bytes.
+
+    Parameters
+    ----------
+    result : Run
+        The run.
+    path : path-like
+        The file to write.
+    about : mapping
+        Further metadata: workload, scheduler, their files and settings.
+    """
+    notes = {
+        "kind": "run",
+        "metrics": result.metrics,
+        "correlations": result.correlations,
+        "peak_processors": result.peak_processors,
+        **about,
+    }
+    write_table(with_derived(result.table.lazy()), path, notes, rows=result.table.height)
+
+
+def describe_run(
+    source: str | os.PathLike[str], workload: Workload, name: str, scheduler: Scheduler, code: str = ""
+) -> dict[str, Any]:
+    """
+    Return the description that identifies a run: its inputs, and a key that changes with any of them.
+
+    Parameters
+    ----------
+    source : path-like
+        The workload's file.
+    workload : Workload
+        The workload read from this file.
+    name : str
+        The scheduler's name.
+    scheduler : Scheduler
+        Its options.
+    code : str
+        The fingerprint of the simulation code.
+
+    Returns
+    -------
+    dict
+        ``workload``, ``scheduler``, ``options``, ``machine``, ``source``, ``input`` (hash of the file), ``key``.
+    """
+    about: dict[str, Any] = {
+        "workload": workload.name,
+        "scheduler": name,
+        "options": scheduler.to_dict(),
+        "machine": workload.machine.to_dict(),
+        "input": file_digest(source),
+        "code": code,
+    }
+    key = run_key(workload.name, name, about["options"], code, about["input"])
+    return about | {"key": key, "source": os.fspath(source)}
+
+
+def simulate_all(
+    source: str | os.PathLike[str],
+    schedulers: Mapping[str, Mapping[str, Any]],
+    folder: str | os.PathLike[str],
+    *,
+    code: str = "",
+    report: Callable[[str, bool], None] = lambda run, kept: None,
+) -> dict[str, Any]:
+    """
+    Simulate a workload under several schedulers; skip runs with an unchanged key and an undamaged file.
+
+    Parameters
+    ----------
+    source : path-like
+        The workload's file.
+    schedulers : mapping
+        Scheduler name to its options, as in the config. The options of ``log`` are empty.
+    folder : path-like
+        The folder for ``{scheduler}.parquet`` and the manifest.
+    code : str
+        The fingerprint of the simulation code; runs built with a different fingerprint are simulated again.
+    report : callable
+        Called after every run with its name, ``workload/scheduler``, and whether the existing file was kept.
+
+    Returns
+    -------
+    dict
+        Scheduler to the manifest entry of its run: file, key, checksum and seconds.
+
+    Raises
+    ------
+    SwflowError
+        If a scheduler's options are wrong or the workload cannot be simulated.
+    """
+    folder = Path(folder)
+    _simulate_into(source, _schedulers(schedulers), folder, code, report)
+    return Manifest(folder / MANIFEST).entries
+
+
+def simulate_replicates(
+    sources: Iterable[str | os.PathLike[str]],
+    schedulers: Mapping[str, Mapping[str, Any]],
+    manifest: str | os.PathLike[str],
+    *,
+    only: Mapping[str, Collection[str]] | None = None,
+    code: str = "",
+    report: Callable[[str, bool], None] = lambda run, kept: None,
+) -> dict[str, Any]:
+    """
+    Simulate several workloads, such as the replicates of a recipe, in one process, each as `simulate_all` does.
+
+    Parameters
+    ----------
+    sources : iterable of path-like
+        The workloads' files.
+    schedulers, code, report
+        As for `simulate_all`.
+    manifest : path-like
+        The JSON list of all runs to write; runs are written to ``{workload}/{scheduler}.parquet`` in the same folder.
+    only : mapping, optional
+        Workload name to its schedulers; default: all schedulers for every workload.
+
+    Returns
+    -------
+    dict
+        The list, as `swflow.files.manifest.write_list` returns it.
+    """
+    path = Path(manifest)
+    checked = _schedulers(schedulers)
+    parts = {}
+    for source in sources:
+        workload = Path(source).stem
+        chosen = {name: checked[name] for name in (only or {}).get(workload, checked)}
+        _simulate_into(source, chosen, path.parent / workload, code, report)
+        parts[f"{workload}/{MANIFEST}"] = list(chosen)
+    return write_list(path, parts)
+
+
+def _schedulers(schedulers: Mapping[str, Mapping[str, Any]]) -> dict[str, Scheduler]:
+    return {name: Scheduler.of(name, options) for name, options in schedulers.items()}
+
+
+def _simulate_into(
+    source: str | os.PathLike[str],
+    schedulers: Mapping[str, Scheduler],
+    folder: Path,
+    code: str,
+    report: Callable[[str, bool], None],
+) -> None:
+    """Simulate the runs of a workload that are missing, damaged or stored under another key."""
+    workload = open_workload(source, columns=columns_of_run(schedulers.values()))
+    manifest = Manifest(folder / MANIFEST)
+    for name, scheduler in schedulers.items():
+        path = folder / f"{name}.parquet"
+        about = describe_run(source, workload, name, scheduler, code)
+        kept = manifest.is_fresh(name, path, key=about["key"])
+        if not kept:
+            result = run(workload, scheduler)
+            write_run(result, path, about)
+            # The duration is not part of the run's file, whose bytes must not vary.
+            manifest.note(name, path, key=about["key"], seconds=result.seconds)
+        report(f"{workload.name}/{name}", kept)
+    manifest.select(list(schedulers))
+
+
+def runs_in(path: str | os.PathLike[str]) -> dict[Path, dict[str, Any]]:
+    """
+    Return the run files that a path denotes: the file of a run, a list of runs, a folder of runs or of such folders.
+
+    Returns
+    -------
+    dict
+        File to its manifest entry: key, size and digest; empty for a file without a manifest.
+
+    Raises
+    ------
+    SwflowError
+        If there is no run, or a listed file is missing.
+    """
+    path = Path(path)
+    if path.is_dir() and not (path / MANIFEST).is_file():
+        inside = [*sorted(path.glob("*.parquet")), *sorted(part for part in path.iterdir() if part.is_dir())]
+        whole = [part for part in inside if not is_in_the_making(part)]
+        files = {file: entry for part in whole for file, entry in runs_in(part).items()}
+        if not files:
+            raise SwflowError(f"{path}: no runs; create one with: swflow simulate WORKLOAD -o {path}/RUN.parquet")
+        return files
+    if path.is_dir():
+        path = path / MANIFEST
+    if not path.is_file():
+        raise SwflowError(f"{path}: no such file; create it with: swflow simulate WORKLOAD -o {path}")
+    if path.suffix != ".json":
+        return {path: {}}
+    files = listed_files(path)
+    for file in files:
+        if not file.is_file():
+            raise SwflowError(f"{file}: missing, but {path} lists it; {_REPAIR.format(path=path)}")
+    return files
+
+
+def check_whole(file: Path, entry: Mapping[str, Any]) -> None:
+    """Raise an error if the file of a run differs from the one that its manifest lists."""
+    if entry and not is_whole(file, entry):
+        raise SwflowError(
+            f"{file}: damaged, or not the run listed in {entry['manifest']}; {_REPAIR.format(path=entry['manifest'])}"
+        )
+
+
+def run_seconds(path: Path) -> float | None:
+    """Return the duration of a simulation (s), or None if it is unknown."""
+    return Manifest(path.parent / MANIFEST).entries.get(path.stem, {}).get("seconds")

@@ -1,0 +1,582 @@
+"""What-if: simulate a log under other schedulers, machines, estimates, arrivals and run times; compare with a base."""
+
+import itertools
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+
+from swflow.analysis import verdict
+from swflow.analysis.fidelity import fidelity
+from swflow.errors import SwflowError, suggest
+from swflow.jobs.machine import Machine
+from swflow.jobs.table import Workload, sort_jobs
+from swflow.log.queues import priorities_of, queues_of
+from swflow.log.site import (
+    RESOURCES,
+    SITE,
+    SIZES,
+    Partition,
+    partitions_of,
+    pool_of,
+    share_nodes,
+    site_options,
+    with_resources,
+)
+from swflow.scheduling.named import KNOWN, read_scheduler
+from swflow.scheduling.orders.fair_share import Names
+from swflow.scheduling.orders.vocabulary import MULTIFACTOR
+from swflow.scheduling.scheduler import LOG, Scheduler
+from swflow.studies.runs import Run, run
+from swflow.workload.clean import guess_of, is_as_recorded
+
+#: The compared statistics, by their names in table ``metrics``. For all of them, smaller is better.
+MEASURES = ("mean_wait_time", "p95_wait_time", "mean_bounded_slowdown", "awrt")
+
+#: The verdict of the base compared with itself. The other verdicts are defined in `swflow.analysis.verdict`; the
+#: variant is the first run and the base the second.
+BASE = "base"
+
+#: The columns of `Answer.table`.
+COLUMNS: dict[str, Any] = {
+    "variant": pl.String, "scheduler": pl.String, "processors": pl.Int64, "estimates": pl.String,
+    "arrivals": pl.Float64, "run_times": pl.Float64, "measure": pl.String, "jobs": pl.Int64, "value": pl.Float64,
+    "base": pl.Float64, "difference": pl.Float64, "low": pl.Float64, "high": pl.Float64, "weeks": pl.Int64,
+    "verdict": pl.String, "utilization": pl.Float64,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Variant:
+    """
+    One combination of scheduler, machine size, estimates, arrival rate and run times.
+
+    Parameters
+    ----------
+    scheduler : str
+        The scheduler's name.
+    options : mapping
+        The scheduler's options.
+    processors : str
+        ``+20%``, ``-10%``, a number, one of these for one partition (``cpu=+20%``), or ``""`` for the recorded size.
+    estimates : str
+        ``perfect`` (the run times), a factor of the run times, or ``""`` for the users' estimates.
+    arrivals, run_times : float
+        The arrival-rate factor, and the factor of run times and estimates.
+    resources : str
+        A change of a resource besides processors: ``gpus=+20%``, ``gpus=512``, for one partition ``gpu:gpus=+20%``, or
+        ``""`` for the units of the scheduler.
+    """
+
+    scheduler: str
+    options: Mapping[str, Any]
+    processors: str = ""
+    estimates: str = ""
+    arrivals: float = 1.0
+    run_times: float = 1.0
+    resources: str = ""
+
+    @property
+    def name(self) -> str:
+        """The scheduler and the changes relative to the record, as text."""
+        parts = [self.scheduler]
+        parts += [f"processors {self.processors}"] if self.processors else []
+        parts += [f"resource {self.resources}"] if self.resources else []
+        parts += [f"estimates {self.estimates}"] if self.estimates else []
+        parts += [f"arrivals × {self.arrivals:g}"] if self.arrivals != 1 else []
+        parts += [f"run times × {self.run_times:g}"] if self.run_times != 1 else []
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """
+    The statistics of every variant.
+
+    Parameters
+    ----------
+    table : polars.DataFrame
+        One row per variant and measure: the columns of `COLUMNS`; times in seconds.
+    fidelity : dict or None
+        How similar the base is to the recorded schedule (`swflow.analysis.fidelity.fidelity`), if there is one.
+    left_out : int
+        Jobs that are wider than the smallest machine or cluster; they are excluded from all variants.
+    uneven : tuple of (str, str)
+        Variants and measures of means whose difference lies mostly in few weeks.
+    """
+
+    table: pl.DataFrame
+    fidelity: dict[str, float | None] | None
+    left_out: int
+    uneven: tuple[tuple[str, str], ...] = ()
+
+
+def site_of(
+    workload: Workload, sizes: Mapping[str, int] | None = None, resources: Mapping[str, int] | None = None
+) -> tuple[list[Partition], dict[str, Any]]:
+    """
+    Return the partitions of a workload's site, and the options of the scheduler that represents the site.
+
+    Parameters
+    ----------
+    workload : Workload
+        A workload with its recorded schedule.
+    sizes : mapping, optional
+        Partition to its processors; default: the size that the log states, or else the peak use.
+    resources : mapping, optional
+        The units of resources besides processors, as in `swflow.log.site.with_resources`; default: those of the
+        workload's machine if partitions share it, or else the peak use.
+    """
+    header = dict(workload.header)
+    if not is_as_recorded(workload):  # the sizes do not belong to these jobs
+        header.pop(SIZES, None)
+    stated = None if guess_of(workload) else workload.machine.processors
+    partitions = partitions_of(_recorded(workload), header, sizes)
+    if len(partitions) < 2 or share_nodes(partitions, stated):
+        return partitions, site_options(partitions, stated, _pool(workload, resources)[0])
+    partitions = with_resources(partitions, resources)
+    return partitions, site_options(partitions, stated)
+
+
+#: Name of the scheduler that serves queues or QOS in the order of their recorded waits.
+SITE_QOS = f"{SITE}-qos"
+
+
+def site_priorities(workload: Workload) -> dict[str, Any] | None:
+    """Return the priorities of queues or QOS that the recorded waits suggest, or None."""
+    return priorities_of(queues_of(workload.jobs, workload.header)) if is_as_recorded(workload) else None
+
+
+def _recorded(workload: Workload) -> pl.DataFrame:
+    """Return the jobs, without waits if these were not recorded with these jobs."""
+    return workload.jobs if is_as_recorded(workload) else workload.jobs.drop("wait_time", strict=False)
+
+
+def _pool(workload: Workload, resources: Mapping[str, int] | None) -> tuple[dict[str, int], tuple[str, ...]]:
+    """Return the units of resources of a machine that all partitions share, and the names of the guessed ones."""
+    own = {name: units for name, units in workload.machine.resources.items() if name in RESOURCES}
+    return pool_of(_recorded(workload), own | dict(resources or {}))
+
+
+def guessed_units(
+    workload: Workload, partitions: Sequence[Partition], resources: Mapping[str, int] | None = None
+) -> dict[str, int]:
+    """
+    Return the units of the resources of a site that are the peak use, of one of several partitions by its name.
+
+    Parameters
+    ----------
+    workload, resources
+        As for `site_of`.
+    partitions : sequence of Partition
+        The first result of `site_of`.
+    """
+    if len(partitions) < 2 or share_nodes(partitions, None if guess_of(workload) else workload.machine.processors):
+        units, names = _pool(workload, resources)
+        return {name: units[name] for name in names}
+    return {f"{one.name}:{name}": one.resources[name] for one in partitions for name in one.guessed_resources}
+
+
+def named_scheduler(
+    text: str, site: Mapping[str, Any], priorities: Mapping[str, Any] | None = None
+) -> tuple[str, dict[str, Any]]:
+    """
+    Return the name and the options of a scheduler; ``site-sjf``, for example, is ``sjf`` in the site's partitions.
+
+    ``site-qos`` is the site's scheduler with priorities of queues or QOS; within a queue it is FCFS.
+
+    Parameters
+    ----------
+    text : str
+        A name or options, as for `swflow.scheduling.named.read_scheduler`.
+    site : mapping
+        The options of the site's scheduler.
+    priorities : mapping, optional
+        The priorities of queues or QOS (`site_priorities`).
+
+    Raises
+    ------
+    SwflowError
+        If the text is no scheduler, or ``site-qos`` without priorities.
+
+    Examples
+    --------
+    >>> named_scheduler("site-conservative", {"order": "fcfs", "backfill": "easy", "dispatch": "partition"})
+    ('site-conservative', {'dispatch': 'partition', 'backfill': 'conservative'})
+    """
+    if text == SITE:
+        return SITE, dict(site)
+    if text == SITE_QOS:
+        if priorities is None:
+            raise SwflowError(
+                f"--scheduler {SITE_QOS}: the recorded waits show no priorities of queues or QOS; expected a log with "
+                "several; state them: 'name: {order: slurm-multifactor, backfill: easy, priority: {qos: 1, …}}'"
+            )
+        return SITE_QOS, {**site, "order": MULTIFACTOR, "priority": dict(priorities)}
+    policy = text.removeprefix(f"{SITE}-")
+    if policy != text and policy in KNOWN:
+        return text, {option: value for option, value in site.items() if option not in _POLICY} | KNOWN[policy]
+    return read_scheduler(text)
+
+
+#: The options of the site's scheduler that define the policy; all others define the partitions.
+_POLICY = ("order", "backfill")
+
+
+def variants(
+    schedulers: Mapping[str, Mapping[str, Any]],
+    processors: Sequence[str] = (),
+    estimates: Sequence[str] = (),
+    arrivals: Sequence[float] = (),
+    run_times: Sequence[float] = (),
+    resources: Sequence[str] = (),
+) -> list[Variant]:
+    """
+    Return every combination; the first is the base: the first scheduler with everything else as recorded.
+
+    Examples
+    --------
+    >>> [variant.name for variant in variants({"easy": {}, "sjf": {}}, processors=["+20%"])]
+    ['easy', 'easy, processors +20%', 'sjf', 'sjf, processors +20%']
+    """
+    for text in estimates:
+        _estimate_factor(text)
+    for text in resources:
+        if not re.fullmatch(r"(?:[^=]+:)?\w+=(?:\d{1,15}|[+-]\d+(?:\.\d+)?\s*%)", text.strip()):
+            raise SwflowError(f"--resource: {text!r}; expected NAME=UNITS, or a share such as gpus=+20%")
+    for option, factors in (("--arrivals", arrivals), ("--run-times", run_times)):
+        for factor in factors:
+            if not 0.01 <= factor <= 100:
+                raise SwflowError(f"{option}: {factor:g}; expected a factor from 0.01 to 100")
+    if not schedulers:
+        raise SwflowError("whatif: no scheduler; give --scheduler easy")
+
+    def choices(values: Sequence[Any], unchanged: Any) -> list[Any]:
+        return list(dict.fromkeys([unchanged, *values]))
+
+    return [
+        Variant(name, schedulers[name], *rest)
+        for name, *rest in itertools.product(
+            schedulers,
+            choices(processors, ""),
+            choices(estimates, ""),
+            choices(arrivals, 1.0),
+            choices(run_times, 1.0),
+            choices(resources, ""),
+        )
+    ]
+
+
+def machine_of(machine: Machine, text: str) -> Machine:
+    """
+    Return a machine of another size: changed by a share, in whole nodes, or set to a number of processors.
+
+    Examples
+    --------
+    >>> machine_of(Machine(100, 25), "+20%").processors, machine_of(Machine(100, 25), "-50%").nodes
+    (120, 12)
+    """
+    if not text:
+        return machine
+    if not text.strip().endswith("%"):
+        return machine.with_processors(_resized(machine.processors, text))
+    nodes = _resized(machine.nodes, text)
+    return Machine(nodes * machine.processors_per_node, nodes, machine.capacities)
+
+
+#: A relative change of a size.
+_SHARE = re.compile(r"([+-]\d+(?:\.\d+)?)\s*%")
+
+
+def _resized(size: int, text: str) -> int:
+    """Return a size changed by a share such as ``+20%``, or replaced by a number."""
+    share = _SHARE.fullmatch(text.strip())
+    if share:
+        changed = round(size * (1 + float(share[1]) / 100))
+        if changed < 1:
+            raise SwflowError(f"--processors {text}: no processors left of {size:,}")
+        return changed
+    if not re.fullmatch(r"\d{1,9}", text.strip()) or int(text) < 1:
+        raise SwflowError(f"--processors: {text!r}; expected a number, or a share such as +20% or cpu=+20%")
+    return int(text)
+
+
+def sized(variant: Variant, machine: Machine) -> tuple[dict[str, Any], Machine]:
+    """
+    Return the options of a variant's scheduler and its machine, with the sizes of the variant.
+
+    ``cpu=+20%`` changes the cluster of one partition, ``+20%`` every cluster; the machine is the sum of its clusters.
+    If partitions share one machine, ``cpu=+20%`` changes the limit of the partition and the machine by equal amounts.
+
+    Parameters
+    ----------
+    variant : Variant
+        A variant whose ``processors`` describes the change of size.
+    machine : Machine
+        The recorded machine.
+
+    Examples
+    --------
+    >>> clusters = [{"partition": "cpu", "processors": 10}, {"partition": "gpu", "processors": 5}]
+    >>> sized(Variant("site", {"clusters": clusters}, "cpu=+20%"), Machine.of(15))[1].processors
+    17
+    """
+    options = _with_resource(variant, machine)
+    name, _, text = variant.processors.strip().rpartition("=")
+    is_share = text.endswith("%")
+    key = next((key for key in ("clusters", "centres") if options.get(key)), None)
+    if key is not None:
+        clusters = [dict(cluster) for cluster in options[key]]
+        chosen = [cluster for cluster in clusters if not name or name in partitions_named(cluster)]
+        if not chosen:
+            raise _no_partition(variant, name, [one for cluster in clusters for one in partitions_named(cluster)])
+        if text and not is_share and len(chosen) > 1:
+            raise SwflowError(
+                f"--processors {text}: {variant.scheduler} has {len(chosen)} clusters; expected PARTITION={text}, "
+                "or a share such as +20%"
+            )
+        for cluster in chosen if text else ():
+            cluster["processors"] = _resized(cluster["processors"], text)
+        total = sum(cluster["processors"] for cluster in clusters)
+        return options | {key: clusters}, machine if total == machine.processors else Machine.of(total)
+    limits = dict((options.get("limits") or {}).get("partition") or {})
+    own = [one for one, limit in limits.items() if isinstance(limit, Mapping) and "processors" in limit]
+    if name and name not in own:
+        raise _no_partition(variant, name, own)
+    grown = 0
+    for one in [name] if name else own if is_share else ():
+        before = limits[one]["processors"]
+        limits[one] = {**limits[one], "processors": _resized(before, text)}
+        grown += limits[one]["processors"] - before
+    if limits:
+        options["limits"] = {**options["limits"], "partition": limits}
+    return options, machine.with_processors(machine.processors + grown) if name else machine_of(machine, text)
+
+
+def _with_resource(variant: Variant, machine: Machine) -> dict[str, Any]:
+    """Return the options of a variant's scheduler with the changed resource of the machine or of its clusters."""
+    options = dict(variant.options)
+    if not variant.resources:
+        return options
+    named, _, text = variant.resources.strip().partition("=")
+    partition, _, name = named.rpartition(":")
+    share = _SHARE.fullmatch(text.strip())
+
+    def resized(units: int) -> int:
+        return max(0, round(units * (1 + float(share[1]) / 100))) if share else int(text)
+
+    clusters = [dict(cluster) for cluster in options.get("clusters") or ()]
+    if clusters:
+        chosen = [
+            cluster
+            for cluster in clusters
+            if name in (cluster.get("resources") or {}) and (not partition or partition in partitions_named(cluster))
+        ]
+        if len(chosen) > 1 and not share:
+            raise SwflowError(
+                f"--resource {variant.resources}: {len(chosen)} clusters of {variant.scheduler} have {name}; expected "
+                f"PARTITION:{name}={text}, or a share such as {name}=+20%"
+            )
+        for cluster in chosen:
+            cluster["resources"] = {**cluster["resources"], name: resized(cluster["resources"][name])}
+        if chosen:
+            return options | {"clusters": clusters}
+    else:
+        known = {**machine.resources, **(options.get("resources") or {})}
+        if not partition and (not share or known.get(name) is not None):
+            return options | {"resources": {**known, name: resized(known.get(name) or 0)}}
+    raise SwflowError(
+        f"--resource {variant.resources}: {variant.scheduler} does not schedule {named}; use --scheduler {SITE}, or "
+        f"state the units: --resource {name}=N"
+    )
+
+
+def partitions_named(cluster: Mapping[str, Any]) -> list[str]:
+    """Return the names of the partitions that a cluster of a scheduler serves."""
+    names = cluster.get("partition")
+    return [str(one) for one in (names if isinstance(names, list | tuple) else [names]) if one is not None]
+
+
+def _no_partition(variant: Variant, name: str, known: Sequence[str]) -> SwflowError:
+    if not known:
+        return SwflowError(
+            f"--processors {variant.processors}: {variant.scheduler} has no partitions; use --scheduler {SITE}, or a "
+            "share such as +20%"
+        )
+    return SwflowError(
+        f"--processors {variant.processors}: {variant.scheduler} has no partition {name!r}{suggest(name, known)}"
+    )
+
+
+def _fits(workload: Workload, options: Mapping[str, Any], machine: Machine) -> pl.Expr:
+    """Return which jobs need no more than the machine, or the cluster of their partition, or its limit, has."""
+    return pl.all_horizontal(_fits_in(workload, options, machine), *_finds_resources(workload, options, machine))
+
+
+def _finds_resources(workload: Workload, options: Mapping[str, Any], machine: Machine) -> Iterator[pl.Expr]:
+    """Yield for each resource which jobs demand no more of it than the machine, or their cluster, has."""
+    clusters = options.get("clusters") or ()
+    stated = [cluster.get("resources") or {} for cluster in clusters]
+    own = {**machine.resources, **(options.get("resources") or {})}
+    for name in dict.fromkeys(name for one in (stated if clusters else [own]) for name in one):
+        most: Any = pl.lit(own.get(name))
+        if clusters:
+            most = pl.lit(max(one.get(name, 0) for one in stated))
+        if clusters and options.get("dispatch") == "partition" and "partition_id" in workload.jobs.columns:
+            names = Names(workload)
+            units = {
+                names.number_of("partition", partition, "--scheduler"): one.get(name, 0)
+                for cluster, one in zip(clusters, stated, strict=True)
+                for partition in partitions_named(cluster)
+            }
+            most = pl.col("partition_id").replace_strict(units, default=0, return_dtype=pl.Int64)
+        if name in workload.jobs.columns and not (not clusters and own[name] is None):
+            yield pl.col(name).fill_null(0) <= most
+
+
+def _fits_in(workload: Workload, options: Mapping[str, Any], machine: Machine) -> pl.Expr:
+    """Return which jobs are no wider than the machine, or the cluster of their partition, or its limit."""
+    room: dict[str, int] = {}
+    for cluster in options.get("clusters") or options.get("centres") or ():
+        room |= dict.fromkeys(partitions_named(cluster), cluster["processors"])
+    for name, limit in ((options.get("limits") or {}).get("partition") or {}).items():
+        if isinstance(limit, Mapping) and "processors" in limit:
+            room[str(name)] = limit["processors"]
+    if not room or "partition_id" not in workload.jobs.columns:
+        return pl.col("processors") <= machine.processors
+    names = Names(workload)
+    numbers = {names.number_of("partition", name, "--scheduler"): size for name, size in room.items()}
+    most = pl.col("partition_id").replace_strict(numbers, default=machine.processors, return_dtype=pl.Int64)
+    return pl.col("processors") <= most
+
+
+def _estimate_factor(text: str) -> float | None:
+    """Return an estimate as a factor of the run time; None for the users' estimates."""
+    if not text:
+        return None
+    if text == "perfect":
+        return 1.0
+    try:
+        factor = float(text)
+    except ValueError:
+        factor = float("nan")
+    if not 1 <= factor <= 1000:
+        raise SwflowError(f"--estimates: {text!r}; expected perfect, or a factor of the run times from 1 to 1000")
+    return factor
+
+
+def applied(workload: Workload, variant: Variant) -> Workload:
+    """Return the workload with a variant's changes; job ids stay the same, so that jobs can be compared."""
+    jobs = workload.jobs
+    first = pl.col("submit_time").min()
+    columns: dict[str, pl.Expr] = {}
+    if variant.arrivals != 1:
+        columns["submit_time"] = first + (pl.col("submit_time") - first) / variant.arrivals
+    if variant.run_times != 1:
+        columns["run_time"] = pl.col("run_time") * variant.run_times
+        columns["estimate"] = pl.col("estimate") * variant.run_times
+    jobs = jobs.with_columns(**columns)
+    factor = _estimate_factor(variant.estimates)
+    if factor is not None:
+        jobs = jobs.with_columns(estimate=pl.col("run_time") * factor, requested_time=pl.col("run_time") * factor)
+    return replace(workload, jobs=sort_jobs(jobs), machine=sized(variant, workload.machine)[1])
+
+
+def ask(
+    workload: Workload,
+    chosen: Sequence[Variant],
+    *,
+    progress: Callable[[Sequence[Any]], Any] = lambda items: items,
+) -> Answer:
+    """
+    Simulate every variant and compare it with the base, which is the first variant.
+
+    Parameters
+    ----------
+    workload : Workload
+        The cleaned log.
+    chosen : sequence of Variant
+        The variants, as returned by `variants`.
+    progress : callable
+        Wraps the sequence of variants to show progress.
+
+    Returns
+    -------
+    Answer
+
+    Raises
+    ------
+    SwflowError
+        If a variant cannot be simulated, or has no jobs.
+    """
+    settings = [sized(variant, workload.machine) for variant in chosen]
+    schedulers = [
+        Scheduler.of(variant.scheduler, options) for variant, (options, _) in zip(chosen, settings, strict=True)
+    ]
+    fitting = workload.jobs.filter(pl.all_horizontal(_fits(workload, *setting) for setting in settings))
+    left_out = workload.jobs.height - fitting.height
+    if fitting.is_empty():
+        smallest = min(machine.processors for _, machine in settings)
+        raise SwflowError(f"whatif: {workload.name}: every job is wider than {smallest:,} processors")
+    workload = replace(workload, jobs=fitting)
+    base: dict[str, verdict.Resampled] = {}
+    rows: list[dict[str, Any]] = []
+    uneven: list[tuple[str, str]] = []
+    likeness = None
+    for variant, scheduler in progress(list(zip(chosen, schedulers, strict=True))):
+        changed = applied(workload, variant)
+        result = run(changed, scheduler)
+        found = _statistics(workload, variant, result)
+        if not base:
+            base = found
+            likeness = _likeness(changed, result, variant)
+        differences = {measure: verdict.difference_of(found[measure], base[measure]) for measure in MEASURES}
+        uneven += [  # draws of percentiles jump between values, so that their skewness shows nothing
+            (variant.name, name) for name, one in differences.items() if one.is_uneven and not name.startswith("p95_")
+        ]
+        rows += _rows(variant, changed.machine, result, found, base, differences)
+    return Answer(pl.DataFrame(rows, COLUMNS, orient="row"), likeness, left_out, tuple(uneven))
+
+
+def _likeness(workload: Workload, base: Run, variant: Variant) -> dict[str, float | None] | None:
+    """Return the similarity of the base to the recorded schedule, or None if there is no recorded schedule."""
+    waits = workload.jobs["wait_time"] if "wait_time" in workload.jobs.columns else None
+    if waits is None or waits.null_count() == len(waits) or variant.options.get("order") == LOG:
+        return None
+    recorded = run(workload, Scheduler.of(LOG, {"order": LOG}))
+    return fidelity(recorded.outcomes, base.outcomes, workload.machine.processors)
+
+
+def _statistics(workload: Workload, variant: Variant, result: Run) -> dict[str, verdict.Resampled]:
+    """Return the statistics of a variant; each job belongs to the week of its submission in the log."""
+    outcomes = result.outcomes
+    if outcomes.is_empty():
+        raise SwflowError(f"whatif: {variant.name}: the run has no job; expected a log that records wait times")
+    if variant.arrivals != 1:
+        recorded = workload.jobs.select("job_id", "submit_time")
+        outcomes = outcomes.drop("submit_time").join(recorded, on="job_id", how="left", maintain_order="left")
+    weeks = verdict.by_weeks(outcomes)
+    return {measure: verdict.statistic(weeks, measure) for measure in MEASURES}
+
+
+def _rows(
+    variant: Variant,
+    machine: Machine,
+    result: Run,
+    found: Mapping[str, verdict.Resampled],
+    base: Mapping[str, verdict.Resampled],
+    differences: Mapping[str, verdict.Estimate],
+) -> Iterator[dict[str, Any]]:
+    """Yield the statistics of a variant compared with the base."""
+    for measure, difference in differences.items():
+        low, high = difference.interval
+        yield {
+            "variant": variant.name, "scheduler": variant.scheduler, "processors": machine.processors,
+            "estimates": variant.estimates or "users'", "arrivals": variant.arrivals, "run_times": variant.run_times,
+            "measure": measure, "jobs": result.outcomes.height, "value": found[measure].value,
+            "base": base[measure].value, "difference": difference.value, "low": low, "high": high,
+            "weeks": difference.blocks, "verdict": BASE if found is base else difference.verdict(),
+            "utilization": result.metrics["utilization"],
+        }  # fmt: skip

@@ -1,0 +1,644 @@
+"""The plan of the Snakemake workflow: input files and command options of the rules, by wildcards."""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from swflow.errors import SwflowError
+from swflow.files.fingerprint import fingerprint
+from swflow.files.manifest import digest_of_runs, drop_broken, file_digest, unmade
+from swflow.log.catalogue import Log, is_at_hand, load_catalogue, source_of
+from swflow.names import compact, log_of, parent_of, recipe_of, split_step, steps_of
+from swflow.scheduling.options import LOG
+from swflow.scheduling.scheduler import Scheduler
+from swflow.studies.plan import (
+    check_conditions,
+    check_schedulers,
+    command_options,
+    explain,
+    fit_name,
+    fit_options,
+    is_fitted,
+    planned_bounds,
+    planned_figures,
+    planned_runs,
+    planned_sweeps,
+    planned_whatifs,
+    planned_workloads,
+    sources_behind,
+    step_options,
+    sweep_options,
+    with_kept,
+)
+
+DATABASE = Path("results/swflow.duckdb")
+SUMMARY = Path("results/swflow.json")
+REACHED = Path("results/logs/reached.json")
+
+#: The tables of Snakemake's own report, by the query that fills each.
+TABLES = {
+    "metrics": "SELECT * FROM metrics ORDER BY workload, scheduler",
+    "reproduction": "SELECT * FROM reproduction",
+    "replicates": "SELECT * FROM replicates ORDER BY ALL",
+}
+
+#: Memory (MB) of the Snakemake processes that start a batch job, and that start a job of a group within it.
+SNAKEMAKE = 500
+
+#: Memory (MB) for compiling kernels on a node without cached kernels.
+COMPILING = 600
+
+#: Size (MB) per job of a file derived from a log: at most 50 bytes in workloads of the archive.
+MB_PER_JOB = 6e-5
+
+#: Assumed number of jobs of a log whose catalogue entry does not state it.
+MANY_JOBS = 250_000
+
+
+def read_config(config: dict[str, Any], schema: str | os.PathLike[str]) -> dict[str, Any]:
+    """
+    Check a config and fill in its defaults.
+
+    This is equivalent to `snakemake.utils.validate`, with a YAML parser that is ten times faster.
+
+    Parameters
+    ----------
+    config : dict
+        The config as Snakemake read it; defaults are filled in.
+    schema : path-like
+        The JSON schema, a YAML file.
+
+    Returns
+    -------
+    dict
+        The config with the steps and runs that ``keep`` of its sweeps represents.
+
+    Raises
+    ------
+    SwflowError
+        If the config does not fit the schema, or a scheduler or condition is wrong; the message names the key.
+    """
+    import jsonschema  # type: ignore[import-untyped]
+    import yaml
+
+    content = yaml.load(Path(schema).read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    validator = jsonschema.Draft202012Validator
+    check_properties = validator.VALIDATORS["properties"]
+
+    def with_defaults(check: Any, properties: dict[str, Any], instance: Any, parent: Any) -> Iterator[Any]:
+        if isinstance(instance, dict):
+            for name, about in properties.items():
+                if "default" in about:
+                    instance.setdefault(name, about["default"])
+        yield from check_properties(check, properties, instance, parent)
+
+    filling = jsonschema.validators.extend(validator, {"properties": with_defaults})
+    error = jsonschema.exceptions.best_match(filling(content).iter_errors(config))
+    if error is not None:
+        raise SwflowError(explain(error))
+    full = with_kept(config)
+    check_schedulers(full)
+    check_conditions(full)
+    return full
+
+
+def one_of(names: Iterable[str]) -> str:
+    r"""
+    Return a pattern that matches only the given names; without names it matches nothing.
+
+    Examples
+    --------
+    >>> one_of(["KTH-SP2", "A+b.1"]), one_of([])
+    ('KTH-SP2|A\\+b\\.1', '(?!)')
+    """
+    return "|".join(name.replace(".", r"\.").replace("+", r"\+") for name in names) or "(?!)"
+
+
+def canonical(content: Any) -> str:
+    """Return settings as JSON that does not depend on the order of keys in the config."""
+    return json.dumps(content, sort_keys=True)
+
+
+@dataclass
+class Workflow:
+    """
+    The plan for the studies of a config.
+
+    Methods with a parameter ``wildcards`` serve rules: Snakemake calls them with the wildcards of a job.
+
+    Parameters
+    ----------
+    config : dict
+        A config that `read_config` returned.
+    is_dry_run : callable
+        Returns whether the call is a dry run.
+    is_grouped : callable
+        Returns whether jobs are submitted in groups, which require numeric resources.
+    reach : callable
+        Waits for the rule ``reach``.
+    """
+
+    config: dict[str, Any]
+    is_dry_run: Callable[[], bool] = lambda: False
+    is_grouped: Callable[[], bool] = lambda: False
+    reach: Callable[[], Any] = lambda: None
+    is_done: bool = field(default=False, init=False)
+    # Snakemake calls the functions of all ready jobs in every pass of its scheduler, so slow results are kept.
+    _options: dict[str, dict[str, Any]] = field(default_factory=dict, init=False)
+    _simulated: dict[str, str] = field(default_factory=dict, init=False)
+    _reached: tuple[int, dict[str, str]] = field(default=(-1, {}), init=False)
+
+    def __post_init__(self) -> None:
+        own = self.config["logs"] if isinstance(self.config["logs"], dict) else {}
+        if own:
+            self.config["logs"] = None  # `logs` as a mapping defines logs and limits nothing
+        self.own_logs: dict[str, Any] = own
+        self.catalogue: dict[str, Log] = load_catalogue([*self.config["catalogue"], own])
+        self.runs = planned_runs(self.config, self.catalogue)
+        self.sweeps = planned_sweeps(self.config, self.catalogue)
+        self.whatifs = planned_whatifs(self.config, self.catalogue)
+        self.bounds = planned_bounds(self.config, self.catalogue)
+        self.figures = planned_figures(self.config, self.catalogue)
+        simulated = [*self.runs, *(workload for _, workload in self.whatifs)]
+        _, self.replicates = planned_workloads(simulated, self.sweeps)
+        models = (step for step in self.config["steps"].values() if step["kind"] == "model")
+        self.fits = {fit_name(step): fit_options(step) for step in models}
+        #: Recipe to the workloads simulated together: its replicates, and the workload of the same name.
+        self.groups: dict[str, list[str]] = {}
+        for name in self.runs:
+            self.groups.setdefault(recipe_of(name), []).append(name)
+        for recipe, names in self.replicates.items():
+            if recipe in self.groups:
+                self.groups[recipe].sort(key=lambda name: names.index(name) if name in names else -1)
+        self._check_files(simulated)
+        self.unsure = self._unsure_logs()
+
+    def _check_files(self, workloads: Iterable[str]) -> None:
+        """Raise an error if a file named by the config or a catalogue is missing."""
+        for workload in [*workloads, *(workload for workload, _ in self.sweeps)]:
+            log = self.catalogue[log_of(workload)]
+            path = source_of(log, self.catalogue).path
+            if path is not None and not Path(path).is_file():
+                raise SwflowError(f"catalogue: {log.name}: path: {path}: no such file")
+            for step in steps_of(workload):
+                for file in self.step_files(step):
+                    if not Path(file).is_file():
+                        raise SwflowError(f"steps: {split_step(step)[0]}: file: {file}: no such file")
+
+    def drop_broken(self) -> None:
+        """Remove damaged lists of files, and a summary without a database, so that the next call rebuilds them."""
+        if SUMMARY.exists() and not DATABASE.exists():
+            SUMMARY.unlink()
+        for workload in self.runs:
+            drop_broken(self.runs_file(workload))
+        for recipe in self.replicates:
+            drop_broken(f"results/workloads/{recipe}.json")
+
+    # -- logs
+
+    @property
+    def recorded(self) -> list[str]:
+        """The logs that are downloaded."""
+        logs = self.catalogue.items()
+        return [name for name, log in logs if log.of is None and log.generate is None and not _is_imported(log)]
+
+    @property
+    def synthetic(self) -> list[str]:
+        """The logs that are generated."""
+        return [name for name, log in self.catalogue.items() if log.generate is not None]
+
+    def source(self, log: str) -> Log:
+        """Return the log whose file contains a log: itself, unless it is a period of another log."""
+        return source_of(self.catalogue[log], self.catalogue)
+
+    def logs_behind(self, workload: str) -> list[str]:
+        """Return the logs that a workload depends on: its own, and the logs that models of its steps are fitted to."""
+        return [self.source(log_of(source)).name for source in sources_behind(workload, self.config["steps"])]
+
+    def _unsure_logs(self) -> list[str]:
+        """Return the planned logs whose download may fail."""
+        if self.config["strict"]:
+            return []
+        needed = {
+            log for name in [*self.runs, *(workload for workload, _ in self.sweeps)] for log in self.logs_behind(name)
+        }
+        recorded = needed & set(self.recorded) - set(self.own_logs)
+        return sorted(log for log in recorded if not is_at_hand(self.catalogue[log], self.config["mirror"]))
+
+    def missing_logs(self) -> dict[str, str]:
+        """Return the logs that cannot be downloaded, with reasons; a dry run includes logs that were never tried."""
+        if not self.unsure or (self.is_dry_run() and not REACHED.is_file()):
+            return {}
+        if not self.is_dry_run() and not self.is_done:
+            self.reach()
+        changed = REACHED.stat().st_mtime_ns
+        if self._reached[0] != changed:
+            missing = json.loads(REACHED.read_text())["missing"]
+            self._reached = (changed, {log: missing[log] for log in self.unsure if log in missing})
+        return self._reached[1]
+
+    def is_reached(self, workload: str) -> bool:
+        """Return whether the logs of a workload are available, or were never tried."""
+        return not self.unsure or not self.missing_logs().keys() & set(self.logs_behind(workload))
+
+    def left_out(self) -> list[tuple[str, str, list[str]]]:
+        """Return the omitted runs: the missing log, a workload or sweep of it, and the workload's schedulers."""
+        planned = [(workload, workload, schedulers) for workload, schedulers in self.runs.items()]
+        planned += [(workload, f"{workload}+{sweep}", []) for workload, sweep in self.sweeps]
+        missing = self.missing_logs() if self.unsure else {}
+        return [
+            (next(log for log in self.logs_behind(workload) if log in missing), name, schedulers)
+            for workload, name, schedulers in planned
+            if not self.is_reached(workload)
+        ]
+
+    def report_left_out(self) -> None:
+        """Print the omitted runs at the end of a call."""
+        if not self.unsure or not REACHED.is_file():
+            return
+        self.is_done = True
+        rows, missing = self.left_out(), self.missing_logs()
+        for log in dict.fromkeys(log for log, _, _ in rows):
+            runs = sum(len(schedulers) or 1 for name, _, schedulers in rows if name == log)
+            print(f"left out: {runs} runs and sweeps of {missing[log]}", file=sys.stderr)
+        if rows:
+            print("left out: to try again: snakemake --forcerun reach; to fail instead: strict: true", file=sys.stderr)
+
+    def origin(self, log: str) -> dict[str, Any]:
+        """Return the catalogue's description of a log's file; another description means another log."""
+        entry = self.catalogue[log]
+        return {key: getattr(entry, key) for key in ("file", "url", "path", "jobs", "sha256")}
+
+    def origins(self) -> str:
+        """Return the descriptions of all logs whose download may fail."""
+        return canonical({log: self.origin(log) for log in self.unsure})
+
+    def origin_of(self, wildcards: Any) -> str:
+        """Return the description of the log of a job."""
+        return canonical(self.origin(wildcards.log))
+
+    def local_file(self, wildcards: Any) -> Any:
+        """Return the local file of a log, if it has one."""
+        return self.catalogue[wildcards.log].path or []
+
+    def mirror_option(self) -> str:
+        """Return the mirror option of the commands that download logs."""
+        return command_options({"mirror": self.config["mirror"]})
+
+    def catalogue_options(self, wildcards: Any = None) -> str:
+        """Return the options that describe a log: its entry in the config, or the catalogues."""
+        own = self.own_logs.get(wildcards.log) if wildcards else None
+        return command_options({"catalogue": self.config["catalogue"]} if own is None else {"entry": canonical(own)})
+
+    def model_of_log(self, wildcards: Any) -> Any:
+        """Return the model that generates a log."""
+        return self.catalogue[wildcards.log].generate
+
+    def code_of_model(self, wildcards: Any) -> str:
+        """Return the fingerprint of the model that generates a log."""
+        return fingerprint(f"generate_{self.model_of_log(wildcards)}")
+
+    def generate_options(self, wildcards: Any) -> str:
+        """Return the options that generate a log."""
+        entry = self.catalogue[wildcards.log]
+        machine = {"processors": entry.processors, "jobs": entry.jobs, "seed": self.config["seed"]}
+        return command_options(entry.parameters | machine)
+
+    # -- workloads
+
+    def workload_file(self, workload: str) -> str:
+        """Return the file that represents a workload: its own, or the list of all replicates of its recipe."""
+        grouped = workload in self.replicates.get(recipe_of(workload), ())
+        return f"results/workloads/{recipe_of(workload)}.json" if grouped else f"results/workloads/{workload}.parquet"
+
+    def source_file(self, wildcards: Any) -> str:
+        """Return the file that represents the workload of a job."""
+        return self.workload_file(wildcards.workload)
+
+    def raw_log_file(self, wildcards: Any) -> str:
+        """Return the file to clean."""
+        log = self.source(wildcards.log)
+        return str(log.path) if _is_imported(log) else f"results/logs/{log.name}.swf.gz"
+
+    def clean_options(self, wildcards: Any) -> str:
+        """Return the options of ``clean``: machine and period from the catalogue, rules from the config."""
+        entry, source = self.catalogue[wildcards.log], self.source(wildcards.log)
+        settings = self.config["clean"] | source.clean | entry.clean
+        machine = {
+            "machine_processors": entry.processors or source.processors,
+            "machine_nodes": entry.nodes or source.nodes,
+            "from": entry.since,
+            "until": entry.until,
+        }
+        return command_options(settings | {"drop": settings["drop"] or ["none"]} | machine)
+
+    def kind_of(self, step: str) -> str:
+        """Return the kind of a step."""
+        return str(self.config["steps"][split_step(step)[0]]["kind"])
+
+    def step_files(self, step: str) -> list[str]:
+        """Return the files that a step reads in addition to its workload."""
+        file = self.config["steps"][split_step(step)[0]].get("file")
+        return [] if file is None else [file]
+
+    def fit_file(self, workload: str) -> str:
+        """Return the fitted model that the last step of a workload draws from; empty if there is none."""
+        content = self.config["steps"][split_step(workload.rpartition("+")[2])[0]]
+        if not is_fitted(content):
+            return ""
+        return f"results/models/{content.get('like', parent_of(workload))}/{fit_name(content)}.json"
+
+    def fit_options(self, wildcards: Any) -> str:
+        """Return the options that fit a model."""
+        return command_options(self.fits[wildcards.fit])
+
+    def made_together(self, wildcards: Any) -> list[str]:
+        """Return the workloads that one job generates: a single workload, or the replicates of a recipe."""
+        if self._makes_replicates(wildcards):
+            return self.replicates[wildcards.recipe]
+        return [f"{wildcards.workload}+{wildcards.step}"]
+
+    def _makes_replicates(self, wildcards: Any) -> bool:
+        return hasattr(wildcards, "recipe")
+
+    def step_of(self, wildcards: Any) -> str:
+        """Return the step that a job applies."""
+        return self.made_together(wildcards)[0].rpartition("+")[2]
+
+    def step_sources(self, wildcards: Any) -> list[str]:
+        """Return the files that represent the input workloads of a step."""
+        return sorted({self.workload_file(parent_of(name)) for name in self.made_together(wildcards)})
+
+    def step_fits(self, wildcards: Any) -> list[str]:
+        """Return the fitted models that a step draws from."""
+        return sorted({file for file in map(self.fit_file, self.made_together(wildcards)) if file})
+
+    def step_inputs(self, wildcards: Any) -> list[str]:
+        """Return the files that a job's step reads in addition to its workload."""
+        return self.step_files(self.step_of(wildcards))
+
+    def step_kind(self, wildcards: Any) -> str:
+        """Return the kind of a job's step, which is the command that applies it."""
+        return self.kind_of(self.step_of(wildcards))
+
+    def step_options(self, wildcards: Any) -> str:
+        """Return the options of the command of a step."""
+        names = self.made_together(wildcards)
+        fitted = sorted(set(compact(file for file in map(self.fit_file, names) if file)))
+        options = step_options(self.step_of(wildcards), self.config)
+        return " ".join(part for part in (f"--fitted {fitted[0]}" if fitted else "", options) if part)
+
+    def step_content(self, wildcards: Any) -> list[str]:
+        """Return the digests of the files that a step reads in addition to its workload."""
+        return [file_digest(file) for file in self.step_inputs(wildcards)]
+
+    def step_code(self, wildcards: Any) -> str:
+        """Return the fingerprint of a step, combined with that of ``replicate`` if a job generates several."""
+        batch = ("replicate",) if self._makes_replicates(wildcards) else ()
+        return fingerprint(*batch, self.step_kind(wildcards))
+
+    def made_names(self, wildcards: Any) -> str:
+        """Return the names of the workloads that a job generates, with replicates as ranges."""
+        return ", ".join(compact(self.made_together(wildcards)))
+
+    def step_command(self, wildcards: Any, output: Sequence[str]) -> str:
+        """Return the command that applies a step to one workload or to all replicates of a recipe."""
+        kind, names = self.step_kind(wildcards), self.made_together(wildcards)
+        if not self._makes_replicates(wildcards):
+            return f"{kind} results/workloads/{parent_of(names[0])}.parquet -o {output[0]}"
+        files = " ".join(f"-o results/workloads/{name}.parquet" for name in compact(names))
+        return f"replicate {kind} {files} --manifest {output[0]} --code {self.step_code(wildcards)}"
+
+    # -- runs
+
+    def options_of(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Return schedulers by name, with all options filled in."""
+        schedulers = {**self.config["schedulers"], LOG: {"order": LOG}}
+        names = list(names)
+        for name in names:
+            if name not in self._options:
+                self._options[name] = Scheduler.of(name, schedulers[name]).to_dict()
+        return {name: self._options[name] for name in names}
+
+    def schedulers_of(self, workload: str) -> dict[str, dict[str, Any]]:
+        """Return the schedulers of a workload's runs, with all options filled in."""
+        return self.options_of(self.runs.get(workload, [*self.config["schedulers"], LOG]))
+
+    def runs_file(self, workload: str) -> str:
+        """Return the list of the runs of a workload and of all replicates of its recipe."""
+        return f"results/runs/{recipe_of(workload)}.json"
+
+    def simulated_together(self, wildcards: Any) -> list[str]:
+        """Return the workloads that a job simulates."""
+        return self.groups.get(wildcards.recipe, [wildcards.recipe])
+
+    def simulate_inputs(self, wildcards: Any) -> list[str]:
+        """Return the files that represent the workloads that a job simulates."""
+        return sorted({self.workload_file(name) for name in self.simulated_together(wildcards)})
+
+    def simulate_sources(self, wildcards: Any) -> str:
+        """Return the arguments that name the workloads that a job simulates."""
+        return " ".join(f"results/workloads/{name}.parquet" for name in compact(self.simulated_together(wildcards)))
+
+    def simulate_options(self, wildcards: Any) -> str:
+        """Return the options that name the schedulers of a job, and the workloads that each applies to."""
+        wanted = {name: self.schedulers_of(name) for name in self.simulated_together(wildcards)}
+        options = _named({name: spec for schedulers in wanted.values() for name, spec in schedulers.items()})
+        by_names: dict[tuple[str, ...], list[str]] = {}
+        for name, schedulers in wanted.items():
+            by_names.setdefault(tuple(schedulers), []).append(name)
+        if len(by_names) == 1:
+            return options
+        only = [f"{name}={','.join(names)}" for names, group in by_names.items() for name in compact(group)]
+        return " ".join([options, *(f"--only {text}" for text in only)])
+
+    def simulated(self, wildcards: Any) -> Any:
+        """Return the runs that a job will simulate, for display only."""
+        names = self.simulated_together(wildcards)
+        if self.is_grouped():
+            return len(names)
+        if wildcards.recipe not in self._simulated:
+            self._simulated[wildcards.recipe] = self._missing_runs(names)
+        return self._simulated[wildcards.recipe]
+
+    def _missing_runs(self, names: Sequence[str]) -> str:
+        wanted: dict[str, list[str]] = {}
+        for name in names:
+            found = unmade(self.schedulers_of(name), fingerprint("simulate"), Path("results/runs") / name)
+            wanted.setdefault(", ".join(found), []).append(name)
+        parts = [f"{', '.join(compact(group))}: {runs}" for runs, group in wanted.items() if runs]
+        return "; ".join(parts) or f"{', '.join(compact(names))}: none unless the workload changed"
+
+    def sweep_schedulers(self, workload: str, sweep: str) -> dict[str, dict[str, Any]]:
+        """Return the schedulers of a sweep, with all options filled in."""
+        return self.options_of(self.sweeps[workload, sweep]["schedulers"])
+
+    def sweep_command(self, wildcards: Any) -> str:
+        """Return the command of a sweep."""
+        return sweep_options(wildcards.sweep, self.config)[0]
+
+    def sweep_code(self, wildcards: Any) -> str:
+        """Return the fingerprint of a sweep."""
+        return fingerprint(self.sweep_command(wildcards))
+
+    def sweep_options(self, wildcards: Any) -> str:
+        """Return the options of a sweep, with its schedulers."""
+        schedulers = self.sweep_schedulers(wildcards.workload, wildcards.sweep)
+        return f"{sweep_options(wildcards.sweep, self.config)[1]} {_named(schedulers)}"
+
+    def whatif_options(self, wildcards: Any) -> str:
+        """Return the options of a what-if table, with its schedulers."""
+        planned = dict(self.whatifs[wildcards.study, wildcards.workload])
+        schedulers = self.options_of(planned.pop("schedulers"))
+        named = [f"{name}: {canonical(spec)}" for name, spec in schedulers.items()]
+        return command_options(planned | {"scheduler": named})
+
+    def whatif_files(self, wildcards: Any) -> list[str]:
+        """Return the pages of all what-if tables whose logs are available."""
+        return [f"results/whatif/{study}/{name}.html" for study, name in self.whatifs if self.is_reached(name)]
+
+    # -- database, figures, report
+
+    def loaded_files(self, wildcards: Any) -> list[str]:
+        """Return the lists of runs, the sweeps, fits, what-ifs and bounds whose logs are available."""
+        workloads = [workload for workload in self.runs if self.is_reached(workload)]
+        fits = {self.fit_file(workload) for workload in workloads if "+" in workload} - {""}
+        return [
+            *sorted({self.runs_file(workload) for workload in workloads}),
+            *(f"results/sweeps/{name}+{sweep}.parquet" for name, sweep in self.sweeps if self.is_reached(name)),
+            *sorted(fits),
+            *(f"results/whatif/{study}/{name}.parquet" for study, name in self.whatifs if self.is_reached(name)),
+            *(f"results/bounds/{name}.parquet" for name in self.bounds if self.is_reached(name)),
+        ]
+
+    def expected_runs(self, wildcards: Any, input: Any) -> str:
+        """Return the digest of the runs and sweeps whose logs are available."""
+        return digest_of_runs(
+            {name: self.schedulers_of(name) for name in self.runs if self.is_reached(name)},
+            {f"{name}+{sweep}": self.sweep_schedulers(name, sweep)
+             for name, sweep in self.sweeps if self.is_reached(name)},
+        )  # fmt: skip
+
+    def left_out_options(self, wildcards: Any) -> str:
+        """Return the options that name the omitted runs."""
+        by_schedulers: dict[tuple[str, str], list[str]] = {}
+        for log, workload, schedulers in self.left_out():
+            by_schedulers.setdefault((log, ",".join(schedulers)), []).append(workload)
+        texts = [
+            f"{log}:{name}={schedulers}"
+            for (log, schedulers), workloads in by_schedulers.items()
+            for name in compact(workloads)
+        ]
+        return command_options({"left_out": texts, "reached": str(REACHED) if self.unsure else None})
+
+    def figure_files(self, *endings: str) -> Callable[[Any], list[str]]:
+        """Return a function that returns the files of all figures: those of the studies, then those of the sweeps."""
+
+        def files(wildcards: Any) -> list[str]:
+            names = [f"{study}/{log}-{kind}" for study, log, kind in self.figures if self.is_reached(log)]
+            names += [
+                f"{study}/{workload}+{sweep}"
+                for (workload, sweep), plan in self.sweeps.items()
+                for study in plan["studies"]
+                if self.is_reached(workload)
+            ]
+            return [f"results/figures/{name}.{ending}" for name in names for ending in endings]
+
+        return files
+
+    def figure_options(self, wildcards: Any, output: Sequence[str]) -> str:
+        """Return the options that draw a figure."""
+        planned = self.figures[wildcards.study, wildcards.log, wildcards.figure]
+        named = {"run" if name == "runs" else name: value for name, value in planned.items()}
+        return command_options(named | {"output": list(output)})
+
+    def sweep_figure_options(self, wildcards: Any, output: Sequence[str]) -> str:
+        """Return the options that draw the figure of a sweep."""
+        return command_options({"log": wildcards.workload, "sweep": wildcards.sweep, "output": list(output)})
+
+    def shown_runs(self, wildcards: Any) -> list[str]:
+        """Return the lists of the runs that a figure shows; a change of a list triggers redrawing."""
+        runs = self.figures[wildcards.study, wildcards.log, wildcards.figure]["runs"]
+        return sorted({self.runs_file(run.rpartition("/")[0]) for run in runs})
+
+    def settings(self, wildcards: Any = None) -> str:
+        """Return the config for the report, without the mirror, which does not affect results."""
+        return canonical({key: value for key, value in self.config.items() if key != "mirror"})
+
+    # -- resources
+
+    def size_mb(self, wildcards: Any, input: Collection[str]) -> float:
+        """
+        Return the size (MB) of a job's input, estimated by the jobs of the log for files that do not exist yet.
+
+        A group of jobs is submitted before most of its files exist, and Snakemake omits resources that it cannot
+        evaluate from the memory and the time of the group.
+        """
+        named = (getattr(wildcards, key, None) for key in ("workload", "recipe", "log"))
+        name = next((one for one in named if one), None)
+        log = self.catalogue.get(log_of(name)) if name else None
+        jobs = (log and (log.jobs or source_of(log, self.catalogue).jobs)) or MANY_JOBS
+        files = [Path(file) for file in input]
+        return sum(file.stat().st_size / 1e6 if file.is_file() else jobs * MB_PER_JOB for file in files)
+
+    def memory(self, base: float, per_mb: float, size: Any = None) -> Callable[[Any, Any, int], int]:
+        """Return the memory (MB) of a job as a function: base plus a part per MB of input, times 1.5 per retry."""
+        own, size = SNAKEMAKE + base, size or self.size_mb
+        return lambda wildcards, input, attempt: int((own + per_mb * size(wildcards, input)) * 1.5 ** (attempt - 1))
+
+    def minutes(self, base: float, per_mb: float, size: Any = None) -> Callable[[Any, Any, int], int]:
+        """Return the run time (minutes) of a job as a function: base plus a part per MB of input, doubled per retry."""
+        size = size or self.size_mb
+        return lambda wildcards, input, attempt: int((base + per_mb * size(wildcards, input)) * 2 ** (attempt - 1) + 1)
+
+
+def runs_mb(wildcards: Any, input: Any) -> float:
+    """Return the size (MB) of all runs, which a load reads; the sizes of their lists do not matter."""
+    return sum(file.stat().st_size for file in Path("results/runs").glob("*/*.parquet")) / 1e6
+
+
+def database_mb(wildcards: Any, input: Any) -> float:
+    """Return the size (MB) of the database, whose summary figures, tables and the report read."""
+    return DATABASE.stat().st_size / 1e6 if DATABASE.is_file() else 0
+
+
+def start_only_when_jobs_end(workflow: Any) -> None:
+    """
+    Let Snakemake's scheduler select local jobs only when a job ends.
+
+    Snakemake limits the rate of job starts, to 100 per second by default. With a limit, every pass of the scheduler
+    requests another pass one second later, in addition to those that finished jobs request. The number of passes per
+    second therefore grows with the number of finished jobs, and every pass evaluates all ready jobs. Local jobs are
+    limited by the cores.
+
+    Parameters
+    ----------
+    workflow : snakemake.workflow.Workflow
+        The workflow at its start. Cluster jobs, and a limit that the user set, are left as they are.
+    """
+    scheduler: Any = getattr(workflow, "scheduler", None)
+    limit = getattr(scheduler, "job_rate_limiter", None)
+    if limit is not None and workflow.local_exec and (limit.max_jobs, limit.timespan) == (100, 1):
+        scheduler.job_rate_limiter = None
+
+
+def table_commands(wildcards: Any, output: Mapping[str, str]) -> str:
+    """Return the commands that write the tables of Snakemake's report."""
+    return " && ".join(
+        f"swflow sql {quote(query)} --csv {output[name]} --database {DATABASE}" for name, query in TABLES.items()
+    )
+
+
+def _is_imported(log: Log) -> bool:
+    """Return whether the file of a log is an output of ``swflow import``, which needs no download and conversion."""
+    return log.path is not None and log.path.endswith(".parquet")
+
+
+def _named(schedulers: Mapping[str, Any]) -> str:
+    """Return the options that name schedulers."""
+    return command_options({"scheduler": [f"{name}={canonical(spec)}" for name, spec in schedulers.items()]})
