@@ -1,0 +1,130 @@
+"""Published tables of the papers as CSV files, for comparison with simulated values."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import yaml
+
+#: Columns of the files with published values. ``workload``, ``scheduler`` and ``figure`` locate the corresponding
+#: simulated value: a column of the table ``metrics``, or ``spearman_`` and a measure of the table ``correlations``.
+#: Without a scheduler, the figure belongs to the workload: ``power_of_two_percent`` of its jobs, or a measure of the
+#: table ``model_fit``.
+COLUMNS = ("paper", "table", "row", "column", "value", "workload", "scheduler", "figure")
+
+#: Columns of the files of trends. The lower one of two figures is that of the workload that ends with ``lower_step``,
+#: under ``lower_scheduler``.
+TREND_COLUMNS = (
+    "paper",
+    "trend",
+    "figure",
+    "lower_step",
+    "lower_scheduler",
+    "higher_step",
+    "higher_scheduler",
+)
+
+#: Columns of the file of readings. In a paper's rows, ``ours`` replaces the value of ``published``. ``part`` is the
+#: replaced part: ``step`` (the last of the workload, removed if ``ours`` is null; added to workloads without steps if
+#: ``published`` is null), ``scheduler`` or ``figure``.
+READING_COLUMNS = ("paper", "reading", "part", "published", "ours")
+
+#: Columns of the file of conventions that papers leave open. In the rows of all papers, ``ours`` replaces the value
+#: of ``published``. ``part`` is ``scheduler``, ``log``, or ``step`` (a last step that is removed or, for a log
+#: without steps, added).
+CONVENTION_COLUMNS = ("convention", "choice", "part", "published", "ours")
+
+
+def published_values() -> pl.DataFrame:
+    """
+    Return the published values of all papers; values that are illegible in our copy of a paper are null.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row per value, with the columns of `COLUMNS` and ``rounding``, half a unit of the last printed digit.
+
+    Examples
+    --------
+    >>> published_values().filter(row="KTH SP2 slowdown", column="EASY").select("value", "rounding").rows()
+    [(0.55, 0.005)]
+    """
+    printed = _read("*_table*.csv", dict.fromkeys(COLUMNS, pl.String()))
+    digits = pl.col("value").str.extract(r"\.(\d+)$").str.len_chars().fill_null(0)
+    return printed.with_columns(pl.col("value").cast(pl.Float64), rounding=0.5 * 10.0 ** -digits.cast(pl.Float64))
+
+
+def published_trends() -> pl.DataFrame:
+    """
+    Return the trends that the papers report: pairs of figures of which one is lower.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row per trend, with the columns of `TREND_COLUMNS`.
+
+    Examples
+    --------
+    >>> published_trends().row(0, named=True)["trend"]
+    'bounded slowdown grows LOW < MED under First Fit'
+    """
+    return _read("*_trends.csv", {name: pl.String() for name in TREND_COLUMNS})
+
+
+def published_readings() -> pl.DataFrame:
+    """
+    Return the other readings of the papers' rows: other schedulers, steps or figures to compare.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row per replacement, with the columns of `READING_COLUMNS`.
+
+    Examples
+    --------
+    >>> published_readings().filter(reading="pass after every event")["ours"].to_list()
+    ['easy-per-event', 'fcfs-per-event']
+    """
+    return _read("readings.csv", {name: pl.String() for name in READING_COLUMNS})
+
+
+def published_conventions() -> pl.DataFrame:
+    """
+    Return the conventions that papers leave open, with the compared runs of each choice.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row per replacement, with the columns of `CONVENTION_COLUMNS`.
+
+    Examples
+    --------
+    >>> published_conventions().filter(convention="cancelled jobs")["choice"].to_list()
+    ['with them', 'without them']
+    """
+    return _read("conventions.csv", {name: pl.String() for name in CONVENTION_COLUMNS})
+
+
+def read_papers() -> dict[str, dict[str, Any]]:
+    """
+    Return the citation and the figures of each paper.
+
+    Returns
+    -------
+    dict of str to dict
+        By the paper's name in the tables: ``authors``, ``citation``, ``note``, ``figures`` (``figure``, its number in
+        the paper; ``kind``, ``log``, ``runs`` and ``window`` as for `swflow.figures.draw`) and ``beside`` (the reading
+        that is shown beside our value).
+
+    Examples
+    --------
+    >>> read_papers()["Krakov 2012"]["authors"]
+    'Krakov and Feitelson 2012'
+    """
+    papers: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("papers.yaml").read_text("utf-8"))
+    return papers
+
+
+def _read(pattern: str, types: dict[str, pl.DataType]) -> pl.DataFrame:
+    files = sorted(Path(__file__).parent.glob(pattern))
+    return pl.concat(pl.read_csv(file, schema=types) for file in files)

@@ -1,0 +1,282 @@
+"""SQL views that compare published values with simulated ones: agreement, other readings, and trends."""
+
+#: Absolute tolerances for correlations; they replace 1, 5 and 10 percent. A tolerance is at most half the published
+#: correlation, so that 0 does not match a correlation near 0.
+CORRELATION_TOLERANCES = {1: 0.015, 5: 0.03, 10: 0.05}
+
+#: Figures in percent for which 0 means equality. Their differences are percentage points: 0.39 and 0.78 differ by less
+#: than 1 percent of the underlying area.
+POINTS = ("squashed_area_difference",)
+
+
+def scale_of(figure: str) -> str:
+    """
+    Return SQL for the scale on which a figure is compared: ``correlation``, ``points`` or ``relative``.
+
+    Parameters
+    ----------
+    figure : str
+        SQL for the figure's name, such as ``p.figure``.
+    """
+    return (
+        f"CASE WHEN {figure} = 'correlation' OR starts_with({figure}, 'spearman_') THEN 'correlation' "
+        f"WHEN {figure} IN ({', '.join(repr(name) for name in POINTS)}) THEN 'points' ELSE 'relative' END"
+    )
+
+
+def tolerance(row: str, percent: int) -> str:
+    """
+    Return SQL for the largest absolute difference within a percentage of a published value.
+
+    It is at least half a unit of the last printed digit, the precision of the published value.
+
+    Parameters
+    ----------
+    row : str
+        SQL name of a row of ``published``, with ``value``, ``figure`` and ``rounding``.
+    percent : {1, 5, 10}
+        The percentage.
+    """
+    return (
+        f"greatest({row}.rounding, CASE {scale_of(f'{row}.figure')} "
+        f"WHEN 'correlation' THEN least({CORRELATION_TOLERANCES[percent]}, abs({row}.value) / 2) "
+        f"WHEN 'points' THEN {percent} ELSE {percent / 100} * abs({row}.value) END)"
+    )
+
+
+def _within(row: str) -> str:
+    """Return SQL for the smallest of 1, 5 and 10 percent within which our value (m) agrees with a row; else null."""
+    percents = " ".join(
+        f"WHEN abs(m.value - {row}.value) <= 1e-9 + {tolerance(row, percent)} THEN {percent}"
+        for percent in CORRELATION_TOLERANCES
+    )
+    return f"CASE {percents} END"
+
+
+#: Published values with ours. Rows without our value stay, with the reason.
+CELLS = f"""
+    CREATE VIEW cells AS
+    WITH measured AS (SELECT DISTINCT workload, scheduler FROM medians)
+    SELECT paper, "table", row, "column", p.value AS published, m.value AS ours, m.value - p.value AS difference,
+        m.value / nullif(p.value, 0) AS ratio, p.workload, p.scheduler, p.figure,
+        CASE WHEN p.value IS NULL THEN 'not legible'
+            WHEN m.value IS NOT NULL THEN NULL
+            WHEN p.workload IS NULL THEN 'no public log'
+            WHEN split_part(p.workload, '+', 1) NOT IN (SELECT split_part(workload, '+', 1) FROM measured)
+                THEN 'log not here'
+            WHEN p.workload NOT IN (SELECT workload FROM measured) THEN 'workload not run'
+            WHEN p.scheduler IS NOT NULL AND NOT EXISTS (
+                    SELECT 1 FROM measured WHERE measured.workload = p.workload AND measured.scheduler = p.scheduler)
+                THEN 'scheduler not run'
+            ELSE 'figure unknown' END AS reason,
+        {scale_of("p.figure")} AS scale, {_within("p")} AS within_percent
+    FROM published p LEFT JOIN medians m
+        ON m.workload = p.workload AND m.figure = p.figure AND m.scheduler IS NOT DISTINCT FROM p.scheduler
+    ORDER BY paper, "table", row, "column", p.workload
+"""
+
+#: Published values with ours under another reading of the paper: another scheduler, step or figure.
+READINGS = f"""
+    CREATE VIEW readings AS
+    WITH read AS (
+        SELECT p.*, named.reading,
+            CASE WHEN step.paper IS NULL THEN p.workload
+                WHEN step.published IS NULL THEN p.workload || '+' || step.ours
+                WHEN step.ours IS NULL THEN left(p.workload, len(p.workload) - len(step.published) - 1)
+                ELSE left(p.workload, len(p.workload) - len(step.published)) || step.ours END AS read_workload,
+            coalesce(scheduler.ours, p.scheduler) AS read_scheduler, coalesce(figure.ours, p.figure) AS read_figure,
+            coalesce(step.paper, scheduler.paper, figure.paper) IS NOT NULL AS is_read
+        FROM published p JOIN (SELECT DISTINCT paper, reading FROM reading_parts) named USING (paper)
+        LEFT JOIN reading_parts step ON step.paper = p.paper AND step.reading = named.reading AND step.part = 'step'
+            AND coalesce(ends_with(p.workload, '+' || step.published), NOT contains(p.workload, '+'))
+        LEFT JOIN reading_parts scheduler ON scheduler.paper = p.paper AND scheduler.reading = named.reading
+            AND scheduler.part = 'scheduler' AND scheduler.published = p.scheduler
+        LEFT JOIN reading_parts figure ON figure.paper = p.paper AND figure.reading = named.reading
+            AND figure.part = 'figure' AND figure.published = p.figure)
+    SELECT paper, "table", row, "column", reading, read.value AS published, m.value AS ours,
+        m.value - read.value AS difference, m.value / nullif(read.value, 0) AS ratio, read_workload AS workload,
+        read_scheduler AS scheduler, read_figure AS figure, {_within("read")} AS within_percent
+    FROM read JOIN medians m
+        ON m.workload = read_workload AND m.figure = read_figure AND m.scheduler IS NOT DISTINCT FROM read_scheduler
+    WHERE is_read AND read.value IS NOT NULL
+    ORDER BY paper, "table", row, "column", reading
+"""
+
+#: Every published value of a simulation under each convention that papers leave open, one convention at a time. The
+#: choice ``ours`` is our value without a change.
+CONVENTION_VALUES = """
+    CREATE VIEW convention_values AS
+    WITH read AS (
+        SELECT p.paper, p."table", p.row, p."column", p.value AS published, p.figure, c.convention, c.choice,
+            CASE c.part WHEN 'log' THEN c.ours || substr(p.workload, len(c.published) + 1)
+                WHEN 'step' THEN CASE WHEN c.ours IS NULL THEN left(p.workload, len(p.workload) - len(c.published) - 1)
+                    ELSE p.workload || '+' || c.ours END
+                ELSE p.workload END AS workload,
+            CASE c.part WHEN 'scheduler' THEN c.ours ELSE p.scheduler END AS scheduler
+        FROM published p JOIN conventions c ON CASE c.part
+            WHEN 'scheduler' THEN p.scheduler = c.published
+            WHEN 'log' THEN split_part(p.workload, '+', 1) = c.published
+            WHEN 'step' THEN coalesce(ends_with(p.workload, '+' || c.published), NOT contains(p.workload, '+')) END
+        WHERE p.scheduler IS NOT NULL
+        UNION ALL
+        SELECT paper, "table", row, "column", value, figure, 'ours', 'ours', workload, scheduler
+        FROM published WHERE scheduler IS NOT NULL)
+    SELECT paper, "table", row, "column", convention, choice, published, m.value AS ours, workload, scheduler, figure
+    FROM read JOIN medians m USING (workload, scheduler, figure)
+    WHERE published IS NOT NULL
+    ORDER BY ALL
+"""
+
+#: Range over which the conventions move each figure, and whether it contains the published value. Published values
+#: are rounded: half a unit of their last digit is tolerated.
+SENSITIVITY = """
+    CREATE VIEW sensitivity AS
+    WITH own AS (SELECT * FROM convention_values WHERE convention = 'ours'),
+    ranges AS (
+        SELECT paper, "table", row, "column", min(ours) AS lowest, max(ours) AS highest,
+            arg_min(choice, (ours, choice <> 'ours', choice)) AS lowest_choice,
+            arg_max(choice, (ours, choice = 'ours', choice)) AS highest_choice,
+            arg_min(convention, (ours, choice <> 'ours', choice)) AS lowest_convention,
+            arg_max(convention, (ours, choice = 'ours', choice)) AS highest_convention, count(*) - 1 AS choices
+        FROM convention_values GROUP BY ALL HAVING count(*) > 1),
+    digits AS (
+        SELECT *, CASE WHEN figure = 'correlation' OR starts_with(figure, 'spearman_') OR figure = 'utilization'
+            THEN 0.005 ELSE 0.5 END AS half
+        FROM own JOIN ranges USING (paper, "table", row, "column"))
+    SELECT paper, "table", row, "column", published, ours, lowest, highest,
+        published BETWEEN lowest - half AND highest + half AS inside,
+        CASE WHEN published BETWEEN lowest AND highest THEN 0
+            ELSE least(abs(published - lowest), abs(published - highest)) END AS outside_by,
+        CASE WHEN highest = lowest THEN NULL WHEN abs(highest - ours) >= abs(ours - lowest) THEN highest_convention
+            ELSE lowest_convention END AS decides,
+        lowest_choice, highest_choice, choices, workload, scheduler, figure
+    FROM digits ORDER BY paper, "table", row, "column", workload
+"""
+
+#: For each trend that a paper reports, whether the expected figure is the lower one, if both exist.
+TREND_CHECKS = """
+    CREATE VIEW trend_checks AS
+    SELECT paper, trend, left(l.workload, len(l.workload) - len(lower_step) - 1) AS workload, trends.figure,
+        lower_step || '/' || lower_scheduler AS lower, higher_step || '/' || higher_scheduler AS higher,
+        l.value AS lower_value, h.value AS higher_value, l.value < h.value AS holds
+    FROM trends
+    JOIN medians l ON l.figure = trends.figure AND l.scheduler = lower_scheduler
+        AND ends_with(l.workload, '+' || lower_step)
+    JOIN medians h ON h.figure = trends.figure AND h.scheduler = higher_scheduler
+        AND h.workload = left(l.workload, len(l.workload) - len(lower_step)) || higher_step
+    ORDER BY ALL
+"""
+
+#: Number of draws from which a range of 95 % is taken.
+FEWEST_DRAWS = 20
+
+#: Relative difference of two numbers of jobs above which a paper used another version of a log.
+OTHER_VERSION = 0.05
+
+#: All verdicts, the first that applies to a cell is its verdict.
+VERDICTS = (
+    "within 1 %", "within 5 %", "within 10 %", "inside the draws", "another version of the log", "another reading",
+    "open", "not compared",
+)  # fmt: skip
+
+#: The sorted values of all replicates of each published figure. A table, because `figures` reads all jobs.
+DRAWS = """
+    INSERT INTO draws
+    SELECT recipe, figures.scheduler, figures.figure, list(figures.value ORDER BY figures.value)
+    FROM figures JOIN (
+        SELECT workload, recipe, replicate FROM workloads UNION SELECT workload, recipe, replicate FROM sweeps
+    ) USING (workload)
+    JOIN (SELECT DISTINCT workload, scheduler, figure FROM published) p ON p.workload = recipe
+        AND p.figure = figures.figure AND p.scheduler IS NOT DISTINCT FROM figures.scheduler
+    WHERE replicate IS NOT NULL AND figures.value IS NOT NULL
+    GROUP BY ALL
+"""
+
+
+def _shown(value: str) -> str:
+    """Return SQL for a number as text: whole from 1,000, else with up to 3 decimals."""
+    return (
+        f"CASE WHEN abs({value}) >= 1000 THEN format('{{:,}}', round({value})::BIGINT) ELSE printf('%.4g', {value}) END"
+    )
+
+
+def _off(row: str) -> str:
+    """Return SQL for the difference of ours from the published value, as text, on the scale of the figure."""
+    return (
+        f"CASE WHEN {row}.scale = 'relative' AND {row}.published <> 0 "
+        f"THEN printf('%+.2f %%', 100 * {row}.difference / abs({row}.published)) "
+        f"WHEN {row}.scale = 'points' THEN printf('%+.2f points', {row}.difference) "
+        f"ELSE printf('%+.4g', {row}.difference) END"
+    )
+
+
+#: The cells with their verdicts. Evidence of another version of a log is the number of jobs of the log itself, before
+#: any step, in the same paper.
+REPRODUCTION = f"""
+    CREATE VIEW reproduction AS
+    WITH drawn AS (
+        SELECT c.paper, c."table", c.row, c."column", len(d.sorted) AS draws,
+            list_aggregate(d.sorted, 'quantile_cont', 0.025) AS low,
+            list_aggregate(d.sorted, 'quantile_cont', 0.975) AS high,
+            100 * (len(list_filter(d.sorted, lambda x: x < c.published))
+                + len(list_filter(d.sorted, lambda x: x = c.published)) / 2) / len(d.sorted) AS percentile
+        FROM cells c JOIN draws d ON d.workload = c.workload AND d.figure = c.figure
+            AND d.scheduler IS NOT DISTINCT FROM c.scheduler
+        WHERE c.reason IS NULL),
+    counted AS (
+        SELECT paper, workload AS log, arg_max(published, abs(ratio - 1)) AS published,
+            arg_max(ours, abs(ratio - 1)) AS ours, max(abs(ratio - 1)) AS off
+        FROM cells WHERE figure IN ('jobs', 'kept_jobs', 'log_jobs') AND reason IS NULL AND NOT contains(workload, '+')
+        GROUP BY ALL),
+    nearest AS (
+        SELECT paper, "table", row, "column", min(within_percent) AS within_percent,
+            arg_min(reading, (coalesce(within_percent, 100), abs(difference), reading)) AS reading,
+            arg_min(ours, (coalesce(within_percent, 100), abs(difference), reading)) AS ours
+        FROM readings GROUP BY ALL),
+    judged AS (
+        SELECT c.*, draws, low, high, percentile, counted.log, counted.published AS published_jobs,
+            counted.ours AS our_jobs, nearest.reading, nearest.ours AS read_ours,
+            CASE WHEN c.reason IS NOT NULL THEN 'not compared'
+                WHEN c.within_percent IS NOT NULL THEN 'within ' || c.within_percent || ' %'
+                WHEN draws >= {FEWEST_DRAWS} AND c.published BETWEEN low - p.rounding AND high + p.rounding
+                    THEN 'inside the draws'
+                WHEN counted.off > {OTHER_VERSION} THEN 'another version of the log'
+                WHEN nearest.within_percent <= 5 THEN 'another reading'
+                ELSE 'open' END AS verdict
+        FROM cells c JOIN published p USING (paper, "table", row, "column")
+        LEFT JOIN drawn USING (paper, "table", row, "column")
+        LEFT JOIN counted ON counted.paper = c.paper AND counted.log = split_part(c.workload, '+', 1)
+        LEFT JOIN nearest USING (paper, "table", row, "column"))
+    SELECT paper, "table", row, "column", published, ours, difference, ratio, workload, scheduler, figure, reason,
+        scale, within_percent, verdict, draws, low, high,
+        CASE verdict WHEN 'not compared' THEN reason
+            ELSE 'Ours is ' || {_shown("ours")} || ', published is ' || {_shown("published")}
+                || ' (' || {_off("judged")} || ')' ||
+                CASE verdict
+                WHEN 'inside the draws' THEN '; the published value is at percentile ' || round(percentile)::INTEGER
+                WHEN 'another version of the log' THEN '; the paper counts ' || {_shown("published_jobs")}
+                    || ' jobs in ' || log || ', ours has ' || {_shown("our_jobs")}
+                WHEN 'another reading' THEN '; with the reading "' || reading || '", ours is ' || {_shown("read_ours")}
+                WHEN 'open' THEN coalesce(CASE WHEN read_ours <> ours THEN '; the nearest reading, "' || reading
+                    || '", gives ' || {_shown("read_ours")} END, '')
+                ELSE '' END
+                || coalesce(CASE WHEN draws > 1 THEN '; 95 % of ' || draws || ' draws are from ' || {_shown("low")}
+                    || ' to ' || {_shown("high")} END, '') || '.' END AS explanation
+    FROM judged
+    ORDER BY paper, "table", row, "column", workload
+"""
+
+#: Of every table of a paper, how many cells were published, are compared, and are met; ``within_5`` includes
+#: ``within_1``. Missing cells are not legible, or were not run. A cell that is compared with more than one log, named
+#: in its row as "(here LOG)", counts once, with the first verdict of all.
+COVERAGE = f"""
+    INSERT INTO coverage
+    SELECT paper, "table", count(*), count(*) FILTER (best <= 7), count(*) FILTER (best = 1),
+        count(*) FILTER (best <= 2), count(*) FILTER (best <= 3), count(*) FILTER (best BETWEEN 4 AND 7),
+        count(*) FILTER (best = 8), count(*) FILTER (best = 4), count(*) FILTER (best = 5), count(*) FILTER (best = 6),
+        count(*) FILTER (best = 7)
+    FROM (
+        SELECT paper, "table", min(list_position({list(VERDICTS)}, verdict)) AS best
+        FROM reproduction GROUP BY paper, "table", regexp_replace(row, ' \\(here [^)]*\\)$', ''), "column")
+    GROUP BY ALL ORDER BY ALL
+"""
