@@ -1,0 +1,1 @@
+"""Conformance of simulators: small cases that name the rule under test, and the judge that runs them."""

@@ -1,0 +1,267 @@
+"""Run a simulator over the conformance suite and over logs, and judge its start times rule by rule."""
+
+import contextlib
+import json
+import math
+import os
+import shlex
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from swflow.conformance.suite import Case
+from swflow.errors import SwflowError
+from swflow.jobs.table import Workload
+
+#: The verdicts. Only `FAIL`, `CRASH`, `TIMEOUT` and `NO_OUTPUT` make the command exit with status 1.
+PASS, CONVENTION, FAIL, CRASH, TIMEOUT, NO_OUTPUT = "pass", "convention", "fail", "crash", "timeout", "no output"
+
+#: Start times are the same if they differ by at most this, seconds: simulators print rounded times.
+TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """
+    The result of one case or one log.
+
+    Parameters
+    ----------
+    id : str
+        The case, or the log.
+    policy : str
+        The policy that the simulator has to apply.
+    rules : tuple of str
+        The rules under test; none for a log.
+    verdict : str
+        ``pass``, ``convention``, ``fail``, ``crash``, ``timeout`` or ``no output``.
+    detail : str
+        The convention, the reason of the expected start time, or the last line that the simulator printed.
+    first_job : int or None
+        The first job, by time, whose start time differs.
+    expected, found : float or None
+        Its start times, seconds.
+    different, jobs : int
+        Number of jobs with another start time than expected, and of all jobs.
+    """
+
+    id: str
+    policy: str
+    rules: tuple[str, ...]
+    verdict: str
+    detail: str = ""
+    first_job: int | None = None
+    expected: float | None = None
+    found: float | None = None
+    different: int = 0
+    jobs: int = 0
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether the simulator violates the rule or wrote no schedule."""
+        return self.verdict not in (PASS, CONVENTION)
+
+
+def judge_case(command: str, case: Case, timeout: float) -> Judgement:
+    """
+    Run a simulator on a case and judge its start times.
+
+    Parameters
+    ----------
+    command : str
+        The command line; ``{log}``, ``{out}``, ``{processors}`` and ``{policy}`` are replaced.
+    case : Case
+        The case.
+    timeout : float
+        Seconds after which the simulator is stopped.
+
+    Returns
+    -------
+    Judgement
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / f"{case.id}.swf"
+        log.write_text(case.as_swf())
+        answer = _answer(command, log, case.machine, case.policy, timeout)
+    if isinstance(answer, _Failure):
+        return Judgement(case.id, case.policy, case.rules, answer.verdict, answer.detail, jobs=len(case.jobs))
+    expected = dict(enumerate(case.starts, 1))
+    missing = sorted(expected.keys() - answer.keys())
+    if missing:
+        detail = f"no start time of job {missing[0]}"
+        return Judgement(case.id, case.policy, case.rules, NO_OUTPUT, detail, jobs=len(case.jobs))
+    found = [answer[job] for job in expected]
+    if _same(found, case.starts):
+        return Judgement(case.id, case.policy, case.rules, PASS, jobs=len(case.jobs))
+    for name, starts in case.conventions.items():
+        if _same(found, starts):
+            return Judgement(case.id, case.policy, case.rules, CONVENTION, name, jobs=len(case.jobs))
+    job, different = _first_difference(expected, answer)
+    why = case.why.get(job)
+    detail = f"{case.statement}" + (f" Here {why}." if why else "") + f" ({case.source})"
+    return Judgement(
+        case.id, case.policy, case.rules, FAIL, detail, job, expected[job], answer[job], different, len(case.jobs)
+    )
+
+
+def judge_log(
+    command: str, workload: Workload, policy: str, scheduler: Mapping[str, object], timeout: float
+) -> Judgement:
+    """
+    Run a simulator on a whole workload and compare every start time with swflow's.
+
+    Parameters
+    ----------
+    command : str
+        As for `judge_case`.
+    workload : Workload
+        The jobs and the machine.
+    policy : str
+        The policy's name, for ``{policy}``.
+    scheduler : mapping
+        The options of `swflow.Scheduler` that apply it.
+    timeout : float
+        Seconds after which the simulator is stopped.
+
+    Returns
+    -------
+    Judgement
+    """
+    from swflow.log.swf import write_swf
+    from swflow.scheduling.scheduler import Scheduler
+    from swflow.scheduling.simulate import simulate
+
+    def starts(**options: object) -> dict[int, float]:
+        outcomes = simulate(workload, Scheduler.of(policy, {**scheduler, **options}))
+        return dict(zip(outcomes["job_id"].to_list(), outcomes["start_time"].to_list(), strict=True))
+
+    expected = starts()
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / f"{workload.name}.swf"
+        # Field 9 holds the estimate and field 5 the processors that swflow plans with.
+        jobs = workload.jobs.with_columns(
+            requested_time="estimate", requested_processors="processors", allocated_processors="processors"
+        )
+        write_swf(log, jobs, {"MaxProcs": [str(workload.machine.processors)]})
+        answer = _answer(command, log, workload.machine.processors, policy, timeout)
+    count = len(expected)
+    if isinstance(answer, _Failure):
+        return Judgement(workload.name, policy, (), answer.verdict, answer.detail, jobs=count)
+    missing = sorted(expected.keys() - answer.keys())
+    if missing:
+        return Judgement(workload.name, policy, (), NO_OUTPUT, f"no start time of job {missing[0]}", jobs=count)
+    differs = [job for job in expected if abs(answer[job] - expected[job]) > TOLERANCE]
+    if not differs:
+        return Judgement(workload.name, policy, (), PASS, jobs=count)
+    after_each = starts(event_order="per-event")
+    if all(abs(answer[job] - start) <= TOLERANCE for job, start in after_each.items()):
+        return Judgement(workload.name, policy, (), CONVENTION, "a pass after each event", jobs=count)
+    job, different = _first_difference(expected, answer)
+    detail = "the first job that differs; later differences can follow from it"
+    return Judgement(workload.name, policy, (), FAIL, detail, job, expected[job], answer[job], different, count)
+
+
+def _same(found: Sequence[float], starts: Sequence[float]) -> bool:
+    return all(abs(one - other) <= TOLERANCE for one, other in zip(found, starts, strict=True))
+
+
+def _first_difference(expected: Mapping[int, float], found: Mapping[int, float]) -> tuple[int, int]:
+    """Return the first job, by time, whose start time differs, and the number of such jobs."""
+    differs = [job for job, start in expected.items() if abs(found[job] - start) > TOLERANCE]
+    return min(differs, key=lambda job: (min(expected[job], found[job]), job)), len(differs)
+
+
+# -- the simulator
+
+
+@dataclass(frozen=True)
+class _Failure:
+    verdict: str
+    detail: str
+
+
+def _answer(command: str, log: Path, processors: int, policy: str, timeout: float) -> dict[int, float] | _Failure:
+    """Run the simulator; return the start times by job id."""
+    out = log.with_suffix(".out")
+    values = {"log": str(log), "out": str(out), "processors": str(processors), "policy": policy}
+    words = [_filled(word, values) for word in shlex.split(command)]
+    try:
+        with subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        ) as process:
+            try:
+                printed, said = process.communicate(timeout=timeout)
+            except subprocess.TimeoutExpired:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
+                return _Failure(TIMEOUT, f"no end within {timeout:g} s")
+    except OSError as error:
+        raise SwflowError(f"--command {words[0]}: {error.strerror}; expected a program that can be run") from None
+    if process.returncode != 0:
+        lines = said.decode(errors="replace").strip().splitlines() or ["nothing on standard error"]
+        return _Failure(CRASH, f"exit status {process.returncode}: {lines[-1][:200]}")
+    if "{out}" not in command:
+        return read_starts(printed.decode(errors="replace"))
+    if not out.is_file():
+        return _Failure(NO_OUTPUT, "the simulator wrote no file {out}")
+    return read_starts(out.read_text(errors="replace"))
+
+
+def _filled(word: str, values: Mapping[str, str]) -> str:
+    for name, value in values.items():
+        word = word.replace("{" + name + "}", value)
+    return word
+
+
+def read_starts(text: str) -> dict[int, float]:
+    r"""
+    Read start times from SWF (submit time plus wait time) or from lines of job id and start time.
+
+    Parameters
+    ----------
+    text : str
+        SWF, CSV, or fields separated by white space; other lines (headers, comments) are ignored.
+
+    Returns
+    -------
+    dict
+        Job id to start time, seconds.
+
+    Examples
+    --------
+    >>> read_starts("job,start\n1,0\n2,10.5\n")
+    {1: 0.0, 2: 10.5}
+    """
+    starts: dict[int, float] = {}
+    for line in text.splitlines():
+        fields = line.split(";")[0].replace(",", " ").split()
+        try:
+            numbers = [float(field) for field in fields]
+        except ValueError:
+            continue
+        if len(numbers) >= 18:
+            starts[int(numbers[0])] = numbers[1] + numbers[2]
+        elif len(numbers) >= 2 and math.isfinite(numbers[0]):
+            starts[int(numbers[0])] = numbers[1]
+    return starts
+
+
+# -- results
+
+
+def by_rule(judgements: Iterable[Judgement]) -> dict[tuple[str, str], list[Judgement]]:
+    """Return the judgements of cases by policy and rule."""
+    found: dict[tuple[str, str], list[Judgement]] = {}
+    for one in judgements:
+        for rule in one.rules:
+            found.setdefault((one.policy, rule), []).append(one)
+    return found
+
+
+def as_json(command: str, judgements: Iterable[Judgement]) -> str:
+    """Return the judgements as JSON: the command and one entry per case or log."""
+    return json.dumps({"command": command, "cases": [asdict(one) for one in judgements]}, indent=2) + "\n"

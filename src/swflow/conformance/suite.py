@@ -1,0 +1,158 @@
+"""The conformance suite: cases of at most ten jobs, each with the rule under test and the expected start times."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import yaml
+
+from swflow.errors import SwflowError
+from swflow.jobs.machine import Machine
+from swflow.jobs.table import Workload
+
+FOLDER = Path(__file__).parent / "cases"
+
+#: The default policies, which nearly every simulator supports.
+DEFAULT_POLICIES = ("fcfs", "easy")
+
+
+@dataclass(frozen=True)
+class Case:
+    """
+    A few jobs on one machine under one policy.
+
+    Parameters
+    ----------
+    id : str
+        The name of the case.
+    policy : str
+        The policy that a simulator has to apply; there is one file of cases per policy.
+    rules : tuple of str
+        The rules that the case tests.
+    statement, source : str
+        The rule in one sentence, and where it is defined.
+    scheduler : mapping
+        The options of `swflow.Scheduler` that apply the policy.
+    machine : int
+        Processors.
+    jobs : tuple of (submit, run time, processors, estimate)
+        Seconds; the ids are 1, 2, ….
+    starts : tuple of float
+        The expected start times, by job id; seconds.
+    conventions : mapping
+        Start times that are legitimate under a named convention.
+    why : mapping
+        The reason of the expected start time, by job id.
+    windows : tuple of (from, until, processors)
+        Reservations of processors of the machine; seconds.
+    after : mapping
+        Job id to its preceding job and think time.
+    shapes : mapping
+        Job id to its shapes, (processors, run time) each.
+    """
+
+    id: str
+    policy: str
+    rules: tuple[str, ...]
+    statement: str
+    source: str
+    scheduler: Mapping[str, Any]
+    machine: int
+    jobs: tuple[tuple[float, float, int, float], ...]
+    starts: tuple[float, ...]
+    conventions: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    why: Mapping[int, str] = field(default_factory=dict)
+    windows: tuple[tuple[float, float, int], ...] = ()
+    after: Mapping[int, tuple[int, float]] = field(default_factory=dict)
+    shapes: Mapping[int, tuple[tuple[int, float], ...]] = field(default_factory=dict)
+
+    def workload(self) -> Workload:
+        """Return the jobs as a workload."""
+        submit, run, processors, estimate = zip(*self.jobs, strict=True)
+        count = len(self.jobs)
+        after = [self.after.get(job, (None, None)) for job in range(1, count + 1)]
+        table = pl.DataFrame(
+            {
+                "job_id": range(1, count + 1),
+                "submit_time": submit,
+                "run_time": run,
+                "processors": processors,
+                "estimate": estimate,
+                "preceding_job_id": [job for job, _ in after],
+                "think_time": [think for _, think in after],
+            },
+            {
+                "job_id": pl.Int64, "submit_time": pl.Float64, "run_time": pl.Float64, "processors": pl.Int64,
+                "estimate": pl.Float64, "preceding_job_id": pl.Int64, "think_time": pl.Float64,
+            },
+        )  # fmt: skip
+        if self.shapes:
+            shapes = [
+                [{"processors": width, "run_time": float(run)} for width, run in self.shapes.get(job, ())]
+                for job in range(1, count + 1)
+            ]
+            kind = pl.List(pl.Struct({"processors": pl.Int64, "run_time": pl.Float64}))
+            table = table.with_columns(shapes=pl.Series(shapes, dtype=kind))
+        return Workload(table.sort("submit_time", "job_id"), Machine.of(self.machine), self.id)
+
+    def as_swf(self) -> str:
+        """
+        Return the case as a log in the Standard Workload Format.
+
+        The header contains what the format has no field for: ``; Unavailable: from until processors`` and
+        ``; Shapes: job processors:run_time …``.
+        """
+        lines = [f"; Version: 2.2\n; Computer: {self.id}\n; MaxJobs: {len(self.jobs)}\n; MaxProcs: {self.machine}"]
+        lines += [f"; Unavailable: {start} {end} {processors}" for start, end, processors in self.windows]
+        for job, shapes in self.shapes.items():
+            lines.append(f"; Shapes: {job} " + " ".join(f"{width}:{run}" for width, run in shapes))
+        for job, (submit, run, processors, estimate) in enumerate(self.jobs, 1):
+            before, think = self.after.get(job, (-1, -1))
+            asked = f"{processors} {estimate} -1"
+            lines.append(f"{job} {submit} -1 {run} {processors} -1 -1 {asked} 1 {job} 1 1 1 1 {before} {think}")
+        return "\n".join(lines) + "\n"
+
+
+@cache
+def load_cases() -> tuple[Case, ...]:
+    """Return all cases, by policy and in the order of their files."""
+    cases = []
+    for path in sorted(FOLDER.glob("*.yaml")):
+        content = yaml.safe_load(path.read_text())
+        for given in content["cases"]:
+            fields = {name: _frozen(value) for name, value in given.items()}
+            cases.append(Case(policy=content["policy"], **fields))
+    return tuple(cases)
+
+
+def _frozen(value: Any) -> Any:
+    """Return lists as tuples, at every depth of lists and in the values of mappings."""
+    if isinstance(value, list):
+        return tuple(_frozen(one) for one in value)
+    if isinstance(value, dict):
+        return {name: _frozen(one) for name, one in value.items()}
+    return value
+
+
+def policies() -> list[str]:
+    """Return the names of the policies that have cases."""
+    return list(dict.fromkeys(case.policy for case in load_cases()))
+
+
+def cases_of(chosen: Iterable[str]) -> list[Case]:
+    """
+    Return the cases of some policies.
+
+    Raises
+    ------
+    SwflowError
+        If there is no such policy.
+    """
+    wanted = list(chosen)
+    for name in wanted:
+        if name not in policies():
+            raise SwflowError(f"--policy {name}: unknown; expected {', '.join(policies())}")
+    return [case for case in load_cases() if case.policy in wanted]
