@@ -1,7 +1,6 @@
-"""The database: every run, job and outcome in one DuckDB file, built beside the old one and moved over it."""
+"""Load all runs, jobs and outcomes into one DuckDB file, and replace the old file atomically."""
 
 import glob
-import hashlib
 import json
 import math
 import os
@@ -12,49 +11,50 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import polars as pl
 
-from swflow import jobs as tables
-from swflow import runs
 from swflow.analysis import verdict
-from swflow.analysis.comparison import compare, worth_comparing
+from swflow.analysis.comparison import compare
 from swflow.analysis.fairness import KINDS, fairness_table
 from swflow.analysis.fidelity import MEASURES as FIDELITY
 from swflow.analysis.fidelity import fidelity
 from swflow.analysis.heatmap import HEATMAP_MEASURES, Heatmap, read_heatmaps, summarize
-from swflow.analysis.metrics import CORRELATED, MEASURES
+from swflow.analysis.metrics import CORRELATED, COUNTS, METRICS
 from swflow.analysis.plausibility import LOOKED_AT, check_workload
+from swflow.database.leaderboard import GAPS, LEADERBOARD
 from swflow.errors import SwflowError, reason_of
-from swflow.files import atomic_path
-from swflow.fingerprint import fingerprint
-from swflow.jobs import JOB_COLUMNS, Workload, check_columns, height_of, read_columns, read_metadata
-from swflow.log_table import is_log_table, names_in, names_of_jobs
-from swflow.made import file_digest
-from swflow.names import expand, log_of, recipe_of, replicate_of
-from swflow.published import published_conventions, published_readings, published_trends, published_values
-from swflow.published.views import (
+from swflow.files.atomic import atomic_path
+from swflow.files.fingerprint import fingerprint
+from swflow.files.manifest import digest_of_runs, file_digest
+from swflow.files.query import memory_limit
+from swflow.jobs import table as tables
+from swflow.jobs.table import JOB_COLUMNS, Workload, check_columns, height_of, read_columns, read_metadata
+from swflow.log.imported import is_log_table, names_in, names_of_jobs
+from swflow.names import expand, log_of, recipe_of, replicate_of, worth_comparing
+from swflow.papers import published_conventions, published_readings, published_trends, published_values
+from swflow.papers.claims import check_claims
+from swflow.papers.views import (
+    CELLS,
     CONVENTION_VALUES,
     COVERAGE,
+    DRAWS,
     READINGS,
     REPRODUCTION,
     SENSITIVITY,
     TREND_CHECKS,
 )
-from swflow.query import memory_limit
+from swflow.scheduling.options import current_names
+from swflow.scheduling.outcomes import OUTCOME_COLUMNS
 from swflow.scheduling.scheduler import LOG
-from swflow.scheduling.simulate import OUTCOME_COLUMNS
-from swflow.workloads.clean import open_workload
+from swflow.studies import runs
+from swflow.workload.clean import open_workload
 
-_SUMMARIES = ", ".join(f"{prefix}_{measure} DOUBLE" for measure in MEASURES for prefix in ("mean", "median", "p95"))
-_METRICS = f"""jobs BIGINT, makespan DOUBLE, utilization DOUBLE, {_SUMMARIES}, awrt DOUBLE, awwt DOUBLE,
-        squashed_area DOUBLE, killed BIGINT, penalized_percent DOUBLE, penalized_share_percent DOUBLE,
-        p95_wait_time_unkilled DOUBLE, p95_bounded_slowdown_60_unkilled DOUBLE, jain_wait_time DOUBLE,
-        gini_wait_time DOUBLE"""
+_METRICS = ", ".join(f"{name} {'BIGINT' if name in COUNTS else 'DOUBLE'}" for name in METRICS)
 
-#: The tables, in the order in which they are filled. ``jobs`` may have more columns: what steps added.
+#: The tables, in the order in which they are filled. ``jobs`` can have more columns, which steps add.
 TABLES: dict[str, str] = {
     "workloads": """workload VARCHAR PRIMARY KEY, log VARCHAR, recipe VARCHAR, replicate BIGINT, steps VARCHAR[],
         jobs BIGINT, processors BIGINT,
@@ -68,11 +68,12 @@ TABLES: dict[str, str] = {
         backfill_order VARCHAR, estimates VARCHAR, prediction VARCHAR, allocation VARCHAR, runtime VARCHAR,
         event_order VARCHAR, dispatch VARCHAR, without_status BIGINT[], shapes VARCHAR, options JSON""",
     "runs": """run VARCHAR PRIMARY KEY, workload VARCHAR, scheduler VARCHAR, seconds DOUBLE, processors BIGINT,
-        key VARCHAR""",
+        peak_processors BIGINT, key VARCHAR""",
     "metrics": f"run VARCHAR PRIMARY KEY, workload VARCHAR, scheduler VARCHAR, {_METRICS}",
+    "further_metrics": "run VARCHAR, workload VARCHAR, scheduler VARCHAR, metric VARCHAR, value DOUBLE",
     "trends": """paper VARCHAR, trend VARCHAR, figure VARCHAR, lower_step VARCHAR, lower_scheduler VARCHAR,
         higher_step VARCHAR, higher_scheduler VARCHAR""",
-    "correlations": "run VARCHAR, measure VARCHAR, spearman DOUBLE, jobs BIGINT",
+    "correlations": "run VARCHAR, measure VARCHAR, spearman DOUBLE, jobs BIGINT, above_1 BIGINT",
     "heatmaps": """run VARCHAR, measure VARCHAR, load_low DOUBLE, load_high DOUBLE, value_low DOUBLE,
         value_high DOUBLE, jobs BIGINT""",
     "bubbles": """run VARCHAR, measure VARCHAR, filtered BOOLEAN, decile BIGINT, mean_load DOUBLE, mean_value DOUBLE,
@@ -81,9 +82,9 @@ TABLES: dict[str, str] = {
         median_load DOUBLE, median_value DOUBLE, jobs BIGINT""",
     "comparisons": """workload VARCHAR, measure VARCHAR, first VARCHAR, second VARCHAR, distance DOUBLE, score DOUBLE,
         first_wins DOUBLE, second_wins DOUBLE, better VARCHAR, basis VARCHAR, blocks BIGINT, score_low DOUBLE,
-        score_high DOUBLE, score_p DOUBLE, score_p_holm DOUBLE, score_verdict VARCHAR, mean_difference DOUBLE,
-        mean_low DOUBLE, mean_high DOUBLE, mean_p DOUBLE, mean_p_holm DOUBLE, mean_verdict VARCHAR, family VARCHAR,
-        family_size BIGINT""",
+        score_high DOUBLE, score_verdict VARCHAR, score_p DOUBLE, score_p_holm DOUBLE, score_verdict_holm VARCHAR,
+        mean_difference DOUBLE, mean_low DOUBLE, mean_high DOUBLE, mean_verdict VARCHAR, mean_p DOUBLE,
+        mean_p_holm DOUBLE, mean_verdict_holm VARCHAR, family VARCHAR, family_size BIGINT""",
     "replicates": """recipe VARCHAR, log VARCHAR, scheduler VARCHAR, measure VARCHAR, replicates BIGINT, mean DOUBLE,
         median DOUBLE, deviation DOUBLE, low DOUBLE, high DOUBLE""",
     "fairness": """run VARCHAR, workload VARCHAR, scheduler VARCHAR, kind VARCHAR, id BIGINT, name VARCHAR, jobs BIGINT,
@@ -94,9 +95,13 @@ TABLES: dict[str, str] = {
     "model_fit": """workload VARCHAR, source VARCHAR, model VARCHAR, measure VARCHAR, value DOUBLE,
         source_value DOUBLE""",
     "published": """paper VARCHAR, "table" VARCHAR, row VARCHAR, "column" VARCHAR, value DOUBLE, workload VARCHAR,
-        scheduler VARCHAR, figure VARCHAR""",
+        scheduler VARCHAR, figure VARCHAR, rounding DOUBLE""",
     "coverage": """paper VARCHAR, "table" VARCHAR, published BIGINT, compared BIGINT, within_1 BIGINT, within_5 BIGINT,
-        within_10 BIGINT, further_off BIGINT, missing BIGINT""",
+        within_10 BIGINT, further_off BIGINT, missing BIGINT, inside_draws BIGINT, other_version BIGINT,
+        other_reading BIGINT, open BIGINT""",
+    "draws": "workload VARCHAR, scheduler VARCHAR, figure VARCHAR, sorted DOUBLE[]",
+    "claims": """paper VARCHAR, section VARCHAR, claim VARCHAR, holds VARCHAR, logs BIGINT, logs_held BIGINT,
+        other_logs BIGINT, other_logs_held BIGINT, evidence VARCHAR, sql VARCHAR""",
     "conventions": "convention VARCHAR, choice VARCHAR, part VARCHAR, published VARCHAR, ours VARCHAR",
     "reading_parts": "paper VARCHAR, reading VARCHAR, part VARCHAR, published VARCHAR, ours VARCHAR",
     "contents": "kind VARCHAR, name VARCHAR, digest VARCHAR",
@@ -108,9 +113,10 @@ TABLES: dict[str, str] = {
     "whatifs": """study VARCHAR, workload VARCHAR, variant VARCHAR, scheduler VARCHAR, processors BIGINT,
         estimates VARCHAR, arrivals DOUBLE, run_times DOUBLE, measure VARCHAR, jobs BIGINT, value DOUBLE, base DOUBLE,
         difference DOUBLE, low DOUBLE, high DOUBLE, weeks BIGINT, verdict VARCHAR, utilization DOUBLE""",
+    "bounds": "workload VARCHAR, measure VARCHAR, value DOUBLE, theorem VARCHAR",
 }
 
-#: The tables that a load leaves as they are but for the workloads and runs that changed, by which columns these are.
+#: Tables that an incremental load changes only for changed workloads and runs, with the columns that identify these.
 _KEPT: dict[str, dict[str, tuple[str, ...]]] = {
     "workloads": {"workload": ("workload",)},
     "removals": {"workload": ("workload",)},
@@ -127,15 +133,15 @@ _KEPT: dict[str, dict[str, tuple[str, ...]]] = {
     "outcomes": {"run": ("run",)},
 }
 
-#: The request to a Linux file system to let two files share their blocks (FICLONE).
+#: Linux ioctl request to share the blocks of two files (FICLONE).
 _CLONE = 0x40049409
 
 _TYPES = {pl.Int64(): "BIGINT", pl.Float64(): "DOUBLE", pl.Boolean(): "BOOLEAN", pl.String(): "VARCHAR"}
 
-#: Every figure of every workload and run, one a row. A draw that is a run and a point of a sweep counts once; those
-#: of a search share their name over many factors, and are left out. Without a scheduler, figures of workloads: the
-#: share of powers of two among the sizes, the whole factor by which the widest job fills 1,024 processors, how well a
-#: synthetic workload fits its source, and the source's own.
+#: All figures of workloads and runs, one per row. A draw that is both a run and a point of a sweep counts once. Draws
+#: of a search are excluded because draws with different factors share a name. Figures without a scheduler belong to
+#: the workload: the share of powers of two among the sizes, the whole factor by which the widest job fills 1,024
+#: processors, the goodness of fit of a synthetic workload, and the corresponding values of its source.
 FIGURES = """
     CREATE VIEW figures AS
     WITH measured AS (
@@ -170,7 +176,7 @@ FIGURES = """
     WHERE source NOT IN (SELECT workload FROM model_fit)
 """
 
-#: The figures of every workload, of replicates the median.
+#: The figures of every workload; for replicates, the median.
 MEDIANS = """
     CREATE VIEW medians AS
     SELECT workload, scheduler, figure, value FROM figures
@@ -188,34 +194,39 @@ def load(
     progress: Callable[[Sequence[Any]], Iterable[Any]] = lambda items: items,
 ) -> dict[str, int]:
     """
-    Build the database of some runs; whoever looks sees the old one or the new one, whole.
+    Build the database of runs, and replace the old database atomically.
 
-    If there is a database already and most of it stays, a copy of it is changed where runs and workloads changed, and
-    moved over it; else all is read.
+    If a database exists and most of its content stays valid, a copy of it is updated for the changed runs and
+    workloads. Otherwise, all files are read.
 
     Parameters
     ----------
     paths : iterable of path-like
-        Runs: manifests, the folders that have one, or single files; and files of sweeps, of fitted models and of
-        what-ifs.
+        Runs: manifests, folders with a manifest, or single files; also files of sweeps, fitted models, what-ifs and
+        bounds.
     database : path-like
-        The file to write.
+        The database file.
     expect : str, optional
-        What `expected` returned for the runs that the config asks for: other runs are refused.
+        Result of `digest_of_runs` for the runs of the config; an error is raised if other runs are found.
     left_out : sequence of dict
-        What `read_left_out` returned: rows of the table of that name.
+        Result of `read_left_out`: rows of the table ``left_out``.
     progress : callable
-        Wraps the sequence of runs, to show how far it is.
+        Function that wraps the sequence of runs to show progress.
 
     Returns
     -------
     dict
-        Table to its number of rows.
+        Number of rows of each table.
 
     Raises
     ------
     SwflowError
-        If a run or its workload is missing, or does not fit to the others.
+        If a run or its workload is missing or is inconsistent with the others.
+
+    Examples
+    --------
+    >>> import swflow
+    >>> swflow.load(["results/runs/KTH-SP2", "mine.parquet"], "mine.duckdb")  # doctest: +SKIP
     """
     given = [Path(path) for path in paths]
     fits = [path for path in given if path.suffix == ".json" and path.is_file() and _is_fit(path)]
@@ -223,13 +234,15 @@ def load(
     if not files:
         raise SwflowError("load: no run given; name folders such as results/runs/KTH-SP2")
     metadata = {file: read_metadata(file) for file in files}
-    sweeps, whatifs = (
-        {file: about for file, about in metadata.items() if about.get("kind") == kind} for kind in ("sweep", "whatif")
+    sweeps, whatifs, bounds = (
+        {file: about for file, about in metadata.items() if about.get("kind") == kind}
+        for kind in ("sweep", "whatif", "bounds")
     )
-    notes = {file: _run_notes(file) for file in sorted(files) if file not in sweeps and file not in whatifs}
+    notes = {file: _run_notes(file) for file in sorted(files) if file not in sweeps | whatifs | bounds}
     if expect is not None:
         _check_expected(notes, sweeps, expect)
     sources = _sources(notes)
+    _check_bounds(bounds, sources)
     schedulers = _schedulers(notes, sweeps)
     contents = _contents(sources, notes, files)
     old = _old_contents(database, contents)
@@ -267,6 +280,9 @@ def load(
                 for file, about in whatifs.items():
                     named = {name: pl.lit(about[name], pl.String) for name in ("study", "workload")}
                     _insert_frame(connection, "whatifs", pl.read_parquet(file, glob=False).with_columns(**named))
+                for file, about in bounds.items():
+                    frame = pl.read_parquet(file, glob=False).with_columns(workload=pl.lit(about["workload"]))
+                    _insert_frame(connection, "bounds", frame)
                 _insert(connection, "fits", [row for path in fits for row in _fit_rows(path)])
                 _insert(connection, "left_out", left_out)
                 _insert(connection, "published", published_values().to_dicts())
@@ -276,10 +292,12 @@ def load(
                 connection.execute(FIGURES)
                 _fill_replicates(connection)
                 statements = (
-                    MEDIANS, REPRODUCTION, COVERAGE, READINGS, TREND_CHECKS, CONVENTION_VALUES, SENSITIVITY,
+                    MEDIANS, DRAWS, CELLS, READINGS, REPRODUCTION, COVERAGE, TREND_CHECKS, CONVENTION_VALUES,
+                    SENSITIVITY, GAPS, LEADERBOARD,
                 )  # fmt: skip
                 for statement in statements:
                     connection.execute(statement)
+                _insert(connection, "claims", check_claims(connection))
                 _insert_frame(connection, "contents", pl.DataFrame(_content_rows(contents)))
                 counts = _verify(connection, notes, {notes[file]["run"] for file in read})
         except duckdb.Error as error:
@@ -292,7 +310,7 @@ def load(
 def _contents(
     sources: Mapping[str, tuple[Path, str]], notes: Mapping[Path, Mapping[str, Any]], files: Mapping[Path, Any]
 ) -> dict[tuple[str, str], str]:
-    """Return what a database is made of: (kind, name) to a digest. What has the same digest need not be read again."""
+    """Return the sources of a database: (kind, name) to a digest. Sources with unchanged digests are not read again."""
     contents = {("code", "load"): fingerprint("load")}
     contents |= {("workload", name): digest for name, (_, digest) in sources.items()}
     return contents | {
@@ -307,14 +325,14 @@ def _content_rows(contents: Mapping[tuple[str, str], str]) -> list[dict[str, str
 def _old_contents(
     database: str | os.PathLike[str], contents: Mapping[tuple[str, str], str]
 ) -> dict[tuple[str, str], str] | None:
-    """Return what the database that is there is made of, if a new one is better made of it than from nothing."""
+    """Return the sources of the existing database if it can be updated; otherwise None."""
     if not Path(database).is_file():
         return None
     try:
         with duckdb.connect(Path(database), read_only=True) as connection:
             rows = connection.execute("SELECT kind, name, digest FROM contents").fetchall()
     except duckdb.Error:
-        return None  # of another version, or no database: made from nothing, and moved over it
+        return None  # of another version, or not a database: build a new one and replace it
     old = {(kind, name): digest for kind, name, digest in rows}
     same = sum(old.get(part) == digest for part, digest in contents.items())
     if old.get(("code", "load")) != contents["code", "load"] or 2 * same < max(len(old), len(contents)):
@@ -323,7 +341,7 @@ def _old_contents(
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a file; where the file system can, without copying its blocks."""
+    """Copy a file, without copying its blocks if the file system supports it."""
     import fcntl
     import shutil
 
@@ -349,7 +367,7 @@ def _create(connection: duckdb.DuckDBPyConnection) -> None:
 def _forget(
     connection: duckdb.DuckDBPyConnection, old: Mapping[tuple[str, str], str], contents: Mapping[tuple[str, str], str]
 ) -> None:
-    """Delete from an old database what is no longer true, and what every load makes anew."""
+    """Delete stale rows from an old database, and everything that each load rebuilds."""
     for (view,) in connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall():
         connection.execute(f'DROP VIEW "{view}"')
     for table, columns in TABLES.items():
@@ -363,40 +381,17 @@ def _forget(
                 connection.execute(f"DELETE FROM {table} WHERE {column} IN (SELECT unnest($stale))", {"stale": stale})
 
 
-def expected(
-    schedulers_of: Mapping[str, Mapping[str, Mapping[str, Any]]],
-    sweeps: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = None,
-) -> str:
-    """
-    Return a digest of the runs that a config asks for.
-
-    Parameters
-    ----------
-    schedulers_of : mapping
-        Workload to scheduler to its options, defaults included.
-    sweeps : mapping, optional
-        The name of a sweep, ``workload+sweep``, to its schedulers and their options.
-
-    Returns
-    -------
-    str
-        To be compared with that of the runs found.
-    """
-    content = [schedulers_of, sweeps or {}]
-    return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=8).hexdigest()
-
-
 def read_left_out(texts: Iterable[str], reached: str | os.PathLike[str] | None) -> list[dict[str, Any]]:
     """
-    Read what is left out for want of a log.
+    Return the runs that are omitted because a log is missing.
 
     Parameters
     ----------
     texts : iterable of str
-        ``LOG:WORKLOAD=SCHEDULER,SCHEDULER``: the log that is missing, a workload of it, or a range of replicates, and
-        its schedulers; none for a sweep.
+        ``LOG:WORKLOAD=SCHEDULER,SCHEDULER``: the missing log, a workload of it or a range of replicates, and its
+        schedulers; no scheduler for a sweep.
     reached : path-like, optional
-        The file of ``swflow reach``, which says why.
+        The output of ``swflow reach``, with the reasons.
 
     Returns
     -------
@@ -431,15 +426,19 @@ def read_left_out(texts: Iterable[str], reached: str | os.PathLike[str] | None) 
 
 
 def _is_fit(path: Path) -> bool:
-    """Say whether a file is a fitted model and not a manifest; what is neither is refused when it is read as one."""
+    """
+    Return whether a file is a fitted model and not a manifest.
+
+    Invalid files count as manifests and are rejected when they are read.
+    """
     with path.open("rb") as file:
         return b'"fitted workload model"' in file.read(200)
 
 
 def _fit_rows(path: Path) -> list[dict[str, Any]]:
-    """Return how well a fitted model fits."""
-    from swflow.workloads.memory_model import is_memory_model, read_memory_model
-    from swflow.workloads.model import read_model
+    """Return the goodness of fit of a fitted model."""
+    from swflow.workload.models.memory_model import is_memory_model, read_memory_model
+    from swflow.workload.steps.model import read_model
 
     if is_memory_model(json.loads(path.read_text(encoding="utf-8"))):
         memory = read_memory_model(path)
@@ -465,7 +464,7 @@ def _fit_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def _files(paths: Iterable[str | os.PathLike[str]]) -> dict[Path, dict[str, Any]]:
-    """Return the files of runs and sweeps, each once, with what their manifests say; those must have the right size."""
+    """Return the files of runs and sweeps, each once, with their manifest entries; raise an error for a wrong size."""
     found: dict[Path, tuple[Path, dict[str, Any]]] = {}
     for path in paths:
         for file, entry in runs.runs_in(path).items():
@@ -479,7 +478,7 @@ def _files(paths: Iterable[str | os.PathLike[str]]) -> dict[Path, dict[str, Any]
 def _run_notes(file: Path) -> dict[str, Any]:
     notes = read_metadata(file)
     if notes.get("kind") != "run":
-        raise SwflowError(f"{file}: not a run of swflow; make one with: swflow simulate WORKLOAD -o {file}")
+        raise SwflowError(f"{file}: not a run of swflow; create one with: swflow simulate WORKLOAD -o {file}")
     return notes | {"run": f"{notes['workload']}/{notes['scheduler']}"}
 
 
@@ -490,20 +489,20 @@ def _check_expected(
     for note in notes.values():
         found.setdefault(note["workload"], {})[note["scheduler"]] = note["options"]
     swept = {f"{about['workload']}+{about['sweep']}": about["schedulers"] for about in sweeps.values()}
-    if expected(found, swept) != expect:
+    if digest_of_runs(found, swept) != expect:
         raise SwflowError(
-            "load: the runs on disk were made with other settings than the config's; "
-            "make them again with: snakemake --forcerun simulate sweep"
+            "load: the runs on disk differ from the config's settings; "
+            "run them again with: snakemake --forcerun simulate sweep"
         )
 
 
 def _sources(notes: Mapping[Path, Mapping[str, Any]]) -> dict[str, tuple[Path, str]]:
-    """Return the file of every workload and its digest, and make sure that it is the one that was simulated."""
+    """Return the file of every workload and its digest; raise an error if it is not the simulated version."""
     inputs: dict[str, tuple[str, str]] = {}
     seen: set[str] = set()
     for file, note in notes.items():
         if note["run"] in seen:
-            raise SwflowError(f"load: two runs are called {note['run']!r} (one is {file}); give one another name")
+            raise SwflowError(f"load: two runs are called {note['run']!r} (one is {file}); rename one of them")
         seen.add(note["run"])
         known = inputs.setdefault(note["workload"], (note["source"], note["input"]))
         if known[1] != note["input"]:
@@ -513,11 +512,26 @@ def _sources(notes: Mapping[Path, Mapping[str, Any]]) -> dict[str, tuple[Path, s
     workloads = {}
     for workload, (source, digest) in sorted(inputs.items()):
         if not Path(source).is_file():
-            raise SwflowError(f"{source}: the workload of the runs in {workload!r} is gone; make it again")
+            raise SwflowError(f"{source}: the workload of the runs in {workload!r} is missing; create it again")
         if file_digest(source) != digest:
             raise SwflowError(f"{source}: changed since {workload!r} was simulated; simulate it again")
         workloads[workload] = (Path(source), digest)
     return workloads
+
+
+def _check_bounds(bounds: Mapping[Path, Mapping[str, Any]], sources: Mapping[str, tuple[Path, str]]) -> None:
+    """Raise an error if bounds were computed of another version of a workload than the runs, or twice."""
+    seen: set[str] = set()
+    for file, about in bounds.items():
+        name = about["workload"]
+        if name in seen:
+            raise SwflowError(f"{file}: bounds of {name!r}: given twice; expected one file per workload")
+        seen.add(name)
+        if name in sources and sources[name][1] != about["input"]:
+            raise SwflowError(
+                f"{file}: bounds of another version of {name!r} than the runs have; make them again with: "
+                f"swflow bound {sources[name][0]} -o {file}"
+            )
 
 
 def _schedulers(
@@ -528,25 +542,25 @@ def _schedulers(
     schedulers: dict[str, dict[str, Any]] = {}
     for file, name, options in named:
         if schedulers.setdefault(name, options) != options:
-            raise SwflowError(f"{file}: scheduler {name!r} has other options here than in another run; rename one")
+            raise SwflowError(f"{file}: scheduler {name!r} has different options in another run; rename one")
     return schedulers
 
 
 def _scheduler_row(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     columns = (
-        "order", "backfill", "lookahead", "backfill_order", "estimates", "prediction", "allocation", "runtime",
+        "order", "backfill", "backfill_order", "estimates", "prediction", "allocation", "runtime",
         "event_order", "dispatch", "without_status", "shapes",
     )  # fmt: skip
     row = {"scheduler": name, **{column: options[column] for column in columns}, "options": json.dumps(options)}
-    # What does not apply is null: no reservations without backfilling, no dispatch to a single machine.
-    reservations = {"easy": 1, "lookahead": options["lookahead"], "selective": options["lookahead"]}
-    row["lookahead"] = reservations.get(options["backfill"])
-    row["dispatch"] = options["dispatch"] if options["centres"] else None
+    options = current_names(options)
+    # Options without effect are null. The column of the reservations keeps its old name.
+    row["lookahead"] = options.get("reservations", 1) if options["backfill"] == "easy" else None
+    row["dispatch"] = options["dispatch"] if options.get("clusters") else None
     return row
 
 
 class _Beside:
-    """Calls of a function, one after the other, beside what is inserted meanwhile; or, in turn, when they are asked."""
+    """Calls of a function, run one after the other in a thread during inserts, or on demand without a thread."""
 
     def __init__(self, beside: bool) -> None:
         self.pool = ThreadPoolExecutor(max_workers=1) if beside else None
@@ -562,13 +576,14 @@ class _Beside:
 def _fill_workloads(
     connection: duckdb.DuckDBPyConnection, names: Iterable[str], sources: Mapping[str, tuple[Path, str]]
 ) -> None:
-    """Insert workloads, their jobs, and what was done to them."""
+    """Insert workloads, their jobs, and their histories."""
     rows: dict[str, list[dict[str, Any]]] = {table: [] for table in ("workloads", "removals", "model_fit", "checks")}
     called = []
+    tables_of_jobs = _Inserted(connection, "jobs", ["workload"])
     for name in names:
         file = sources[name][0]
         is_workload = file.suffix == ".parquet" and not is_log_table(file)
-        # Of a file that is inserted as it is, only that is read which is looked at.
+        # A file is inserted unchanged, so read only the columns needed here.
         workload = open_workload(file, columns=LOOKED_AT if is_workload else None)
         rows["workloads"].append(_workload_row(name, workload))
         rows["removals"] += _removal_rows(name, workload)
@@ -584,12 +599,11 @@ def _fill_workloads(
         for column, dtype in schema.items():
             connection.execute(f'ALTER TABLE jobs ADD COLUMN IF NOT EXISTS "{column}" {_duckdb_type(dtype)}')
         if is_workload:
-            connection.execute(
-                "INSERT INTO jobs BY NAME SELECT $workload AS workload, * FROM read_parquet($file)",
-                {"workload": name, "file": glob.escape(str(file))},
-            )
+            tables_of_jobs.add(file, {"workload": name}, workload.jobs.height)
         else:
+            tables_of_jobs.insert()
             _insert_frame(connection, "jobs", workload.jobs.with_columns(workload=pl.lit(name)))
+    tables_of_jobs.insert()
     for table, some in rows.items():
         _insert(connection, table, some)
     if called:
@@ -597,7 +611,7 @@ def _fill_workloads(
 
 
 def _duckdb_type(dtype: Any) -> str:
-    """Return the SQL type of a column, nested ones included."""
+    """Return the SQL type of a column, including nested types."""
     if isinstance(dtype, pl.List):
         return f"{_duckdb_type(dtype.inner)}[]"
     if isinstance(dtype, pl.Struct):
@@ -606,7 +620,7 @@ def _duckdb_type(dtype: Any) -> str:
 
 
 def _workload_row(name: str, workload: Workload) -> dict[str, Any]:
-    from swflow.swf import header_number
+    from swflow.log.swf import header_number
 
     jobs = workload.jobs
     return {
@@ -643,7 +657,7 @@ def _removal_rows(name: str, workload: Workload) -> list[dict[str, Any]]:
 
 
 def _model_fit_rows(name: str, workload: Workload) -> list[dict[str, Any]]:
-    """Return how well the last model of a workload fits its source; nothing if no model made it."""
+    """Return the goodness of fit of a workload's last model; empty if it was not generated by a model."""
     fits = [entry for entry in workload.history if "fit" in entry]
     return [
         {
@@ -665,41 +679,44 @@ def _fill_outcomes(
     summaries: Iterator[Mapping[str, pl.DataFrame]],
     progress: Callable[[Sequence[Any]], Iterable[Any]],
 ) -> None:
-    """Insert the outcomes of runs, and the heatmaps and bubbles that are made of them."""
+    """Insert the outcomes of runs, and the heatmaps and bubbles derived from them."""
     made: dict[str, list[pl.DataFrame]] = {"heatmaps": [], "bubbles": [], "bubbles_11": []}
+    outcomes = _Inserted(connection, "outcomes", ("run", "workload", "scheduler"))
     for file in progress(list(notes)):
-        names = {name: notes[file][name] for name in ("run", "workload", "scheduler")}
-        connection.execute(
-            "INSERT INTO outcomes BY NAME SELECT $run AS run, $workload AS workload, $scheduler AS scheduler, * "
-            "FROM read_parquet($file)",
-            names | {"file": glob.escape(str(file))},
-        )
+        outcomes.add(file, notes[file], notes[file]["metrics"]["jobs"])
         summary = next(summaries)
         for table, part in (("heatmaps", "cells"), ("bubbles", "bubbles"), ("bubbles_11", "bubbles_11")):
-            made[table].append(summary[part].with_columns(run=pl.lit(names["run"])))
+            made[table].append(summary[part].with_columns(run=pl.lit(notes[file]["run"])))
+    outcomes.insert()
     for table, frames in made.items():
         if frames:
             _insert_frame(connection, table, pl.concat(frames))
 
 
 def _fill_runs(connection: duckdb.DuckDBPyConnection, notes: Mapping[Path, Mapping[str, Any]]) -> None:
-    """Insert what was noted when the runs were made."""
+    """Insert the runs, with the notes stored when they were simulated."""
     ordered = sorted(notes, key=lambda file: str(notes[file]["run"]))
-    tables: dict[str, list[dict[str, Any]]] = {"runs": [], "metrics": [], "correlations": []}
+    tables: dict[str, list[dict[str, Any]]] = {"runs": [], "metrics": [], "further_metrics": [], "correlations": []}
     for file in ordered:
         note = notes[file]
         names = {name: note[name] for name in ("run", "workload", "scheduler")}
-        about = {"seconds": runs.run_seconds(file), "processors": note["machine"]["processors"], "key": note["key"]}
+        about = {
+            "seconds": runs.run_seconds(file),
+            "processors": note["machine"]["processors"],
+            "peak_processors": note.get("peak_processors"),  # an earlier version did not record it
+            "key": note["key"],
+        }
         tables["runs"].append(names | about)
-        tables["metrics"].append(names | note["metrics"])
+        tables["metrics"].append(names | {name: note["metrics"].get(name) for name in METRICS})
+        tables["further_metrics"] += [
+            {**names, "metric": metric, "value": float(value)}
+            for metric, value in note["metrics"].items()
+            if metric not in METRICS
+        ]
+        found = note["correlations"]
+        counts = {name: found.get(name) for name in ("jobs", "above_1")}
         tables["correlations"] += [
-            {
-                "run": note["run"],
-                "measure": measure,
-                "spearman": note["correlations"][measure],
-                "jobs": note["metrics"]["jobs"],
-            }
-            for measure in CORRELATED
+            {"run": note["run"], "measure": measure, "spearman": found[measure], **counts} for measure in CORRELATED
         ]
     for table, rows in tables.items():
         _insert_frame(connection, table, pl.DataFrame(rows, infer_schema_length=None))
@@ -708,7 +725,7 @@ def _fill_runs(connection: duckdb.DuckDBPyConnection, notes: Mapping[Path, Mappi
 def _fill_comparisons(
     connection: duckdb.DuckDBPyConnection, notes: Mapping[Path, Mapping[str, Any]], changed: Collection[str]
 ) -> None:
-    """Compare the runs that changed with others of their logs; what was compared before is there already."""
+    """Compare the changed runs with others of their logs; previous comparisons are kept."""
     by_log: dict[str, list[Mapping[str, Any]]] = {}
     for note in sorted(notes.values(), key=lambda note: str(note["run"])):
         by_log.setdefault(log_of(note["workload"]), []).append(note)
@@ -718,15 +735,20 @@ def _fill_comparisons(
         for pair in combinations(of_log, 2)
         if (pair[0]["run"] in changed or pair[1]["run"] in changed) and worth_comparing(*pair)
     ]
-    connection.execute("DELETE FROM comparisons WHERE basis = 'replicates'")
+    connection.execute(  # comparisons of recipes are derived from those of runs
+        "DELETE FROM comparisons WHERE first NOT IN (SELECT run FROM runs) OR second NOT IN (SELECT run FROM runs)"
+    )
     names = [description[0] for description in connection.execute("SELECT * FROM comparisons").description]
     rows = [dict(zip(names, row, strict=True)) for row in connection.fetchall()]
     if pairs:
         rows += _compared(pairs, read_heatmaps(connection, {note["run"] for pair in pairs for note in pair}), notes)
-    rows += _compared_by_replicates(rows)
+    varying, constant = _compared_by_replicates(rows)
+    rows += varying
     if not rows:
         return
     verdict.correct(rows)
+    # Identical replicates give one comparison, based on weeks, which already belongs to a family.
+    rows += [row | renamed | {"family": None, "family_size": None} for row, renamed in constant]
     rows.sort(key=lambda row: (row["first"], row["second"], HEATMAP_MEASURES.index(row["measure"])))
     connection.execute("DELETE FROM comparisons")
     _insert_frame(connection, "comparisons", pl.DataFrame(rows, infer_schema_length=None).select(names))
@@ -737,27 +759,28 @@ def _compared(
     heatmaps: Mapping[tuple[str, str], Heatmap],
     notes: Mapping[Path, Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
-    """Return the rows of pairs of runs: how far apart they are, and which is better with what certainty."""
+    """Return the rows of pairs of runs: their distance, and which one is better with which certainty."""
     files = {note["run"]: file for file, note in notes.items()}
 
     def number(pair: tuple[Mapping[str, Any], Mapping[str, Any]]) -> int | None:
         return replicate_of(pair[0]["workload"]) or replicate_of(pair[1]["workload"])
 
     def compared(
-        pair: tuple[Mapping[str, Any], Mapping[str, Any]], measure: str, weekly: Mapping[str, verdict.Resampled]
+        pair: tuple[Mapping[str, Any], Mapping[str, Any]], measure: str, weekly: Mapping[str, _Resampled]
     ) -> dict[str, Any]:
         first, second = pair
         log = log_of(first["workload"])
         names = (first["run"], second["run"])
         result = compare(heatmaps[names[0], measure], heatmaps[names[1], measure])
-        score = verdict.score_of(weekly[names[0]], weekly[names[1]], result.score)
-        mean = verdict.difference_of(weekly[names[0]], weekly[names[1]])
+        score = verdict.score_of(weekly[names[0]].distribution, weekly[names[1]].distribution)
+        mean = verdict.difference_of(weekly[names[0]].mean, weekly[names[1]].mean)
         return {
             "workload": first["workload"] if first["workload"] == second["workload"] else log,
             "measure": measure,
             "first": names[0],
             "second": names[1],
             **asdict(result),
+            "score": score.value,
             "basis": "weeks",
             "blocks": mean.blocks,
             **verdict.columns_of("score", score),
@@ -768,9 +791,9 @@ def _compared(
 
     rows: list[dict[str, Any]] = []
     groups: dict[tuple[str, int], list[tuple[Mapping[str, Any], Mapping[str, Any]]]] = {}
-    for pair in pairs:  # what is resampled at a time are the runs of a log and replicate
+    for pair in pairs:  # the runs of one log and replicate are resampled together
         groups.setdefault((log_of(pair[0]["workload"]), number(pair) or 0), []).append(pair)
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:  # the solver lets others run
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:  # the solver releases the GIL
         for some in groups.values():
             wanted = sorted({note["run"] for pair in some for note in pair})
             of_measures = _resampled({run: files[run] for run in wanted}, pool)
@@ -780,46 +803,75 @@ def _compared(
     return rows
 
 
-def _resampled(files: Mapping[str, Path], pool: ThreadPoolExecutor) -> Callable[[str], dict[str, verdict.Resampled]]:
-    """Return what resamples a measure of some runs; of runs with many jobs one at a time is read."""
+class _Resampled(NamedTuple):
+    """A measure of a run by weeks: its mean, and its distribution by tenths of the load."""
+
+    mean: verdict.Resampled
+    distribution: verdict.Distribution
+
+
+def _resampled(files: Mapping[str, Path], pool: ThreadPoolExecutor) -> Callable[[str], dict[str, _Resampled]]:
+    """Return a function that resamples a measure of runs; large runs are read one at a time."""
+
+    def resampled(run: pl.DataFrame | verdict.Weeks, measure: str) -> _Resampled:
+        weeks = verdict.by_weeks(run)
+        return _Resampled(verdict.mean_of(weeks, measure), verdict.distribution_of(weeks, measure))
+
     columns = ["submit_time", "load", *HEATMAP_MEASURES]
     if sum(height_of(file) for file in files.values()) > tables.MOST_AT_ONCE:
         return lambda measure: {
-            run: verdict.resample(read_columns(file, ["submit_time", "load", measure]), measure)
-            for run, file in files.items()
+            run: resampled(read_columns(file, ["submit_time", "load", measure]), measure) for run, file in files.items()
         }
     weeks = {run: verdict.by_weeks(pl.read_parquet(file, glob=False, columns=columns)) for run, file in files.items()}
-    return lambda measure: dict(
-        zip(files, pool.map(lambda run: verdict.resample(weeks[run], measure), files), strict=True)
-    )
+    return lambda measure: dict(zip(files, pool.map(lambda run: resampled(weeks[run], measure), files), strict=True))
 
 
-def _compared_by_replicates(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the comparisons of recipes that were drawn more than once, with what the draws say of them."""
-    groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+def _compared_by_replicates(
+    rows: Sequence[dict[str, Any]],
+) -> tuple[list[dict[str, Any]], list[tuple[dict[str, Any], dict[str, Any]]]]:
+    """
+    Compare recipes with several replicates.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        The comparisons of runs, based on weeks.
+
+    Returns
+    -------
+    list of dict
+        A row for each pair of recipes, based on its replicates.
+    list of (dict, dict)
+        For each pair with identical replicates: the row of the first replicate, and the columns that name the recipes.
+    """
+    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for row in rows:
         runs_of = [row[name].rpartition("/") for name in ("first", "second")]
         if any(replicate_of(workload) is not None for workload, _, _ in runs_of):
             recipes = [f"{recipe_of(workload)}/{scheduler}" for workload, _, scheduler in runs_of]
             groups.setdefault((recipe_of(row["workload"]), row["measure"], *recipes), []).append(row)
-    found = []
+    varying, constant = [], []
     for (workload, measure, first, second), some in groups.items():
         if len(some) < 2:
             continue
-        some = sorted(some, key=lambda row: (row["first"], row["second"]))  # sums have the same last digits
+        # a fixed order of summation gives the same last digits
+        some = sorted(some, key=lambda row: (row["first"], row["second"]))
+        names = {"workload": workload, "measure": measure, "first": first, "second": second, "better": None}
         score, mean = (verdict.over_replicates([row[name] for row in some]) for name in ("score", "mean_difference"))
+        if any(found.error is None and not found.equal and found.blocks > 1 for found in (score, mean)):
+            constant.append((some[0], names))
+            continue
         means = verdict.replicate_rows(some, ("distance", "score", "first_wins", "second_wins"))
-        found.append(
-            {"workload": workload, "measure": measure, "first": first, "second": second, **means, "better": None}
-            | {"basis": "replicates", "blocks": len(some), **verdict.columns_of("score", score)}
+        varying.append(
+            {**names, **means, "basis": "replicates", "blocks": len(some), **verdict.columns_of("score", score)}
             | {"mean_difference": mean.value if math.isfinite(mean.value) else None, **verdict.columns_of("mean", mean)}
             | {"family": verdict.family_of(log_of(workload), measure, None, True)}
         )
-    return found
+    return varying, constant
 
 
 def _fairness(notes: Mapping[Path, Mapping[str, Any]], sources: Mapping[str, tuple[Path, str]]) -> pl.DataFrame:
-    """Return what every user and group got in these runs."""
+    """Return the fairness measures of every user and group in these runs."""
     columns = ["job_id", "wait_time", "bounded_slowdown", "processors", "run_time"]
     found: list[pl.DataFrame] = []
     name, jobs = "", pl.DataFrame()
@@ -840,7 +892,7 @@ def _fairness(notes: Mapping[Path, Mapping[str, Any]], sources: Mapping[str, tup
 
 
 def _owners(file: Path) -> tuple[pl.DataFrame, Mapping[str, list[str]]]:
-    """Return whose the jobs of a workload are, and its header."""
+    """Return the job ownership (user, group) of a workload, and its header."""
     if file.suffix == ".parquet" and not is_log_table(file):
         return check_columns(read_columns(file, ["job_id", *KINDS.values()]), str(file), ()), read_metadata(file)[
             "header"
@@ -852,7 +904,7 @@ def _owners(file: Path) -> tuple[pl.DataFrame, Mapping[str, list[str]]]:
 def _fill_fidelity(
     connection: duckdb.DuckDBPyConnection, notes: Mapping[Path, Mapping[str, Any]], changed: Collection[str]
 ) -> None:
-    """Insert how much each run is like the recorded schedule of its workload, where that is among the runs."""
+    """Insert the fidelity of each run to the recorded schedule of its workload, if the latter is among the runs."""
     columns = ["job_id", "submit_time", "start_time", "run_time", "processors", "wait_time", "load"]
     recorded = {note["workload"]: file for file, note in notes.items() if note["options"]["order"] == LOG}
     kept, rows = [], []
@@ -885,7 +937,7 @@ def _fill_replicates(connection: duckdb.DuckDBPyConnection) -> None:
     names = ["recipe", "log", "scheduler", "measure"]
     types = dict.fromkeys(names, pl.String()) | {"value": pl.Float64()}
     value = pl.col("value")
-    summary = (  # in the order of the replicates, so that sums have the same last digits whatever was loaded before
+    summary = (  # sorted by replicate, so that sums have the same last digits for any set of runs
         pl.DataFrame(rows, types, orient="row")
         .group_by(names, maintain_order=True)
         .agg(
@@ -895,19 +947,59 @@ def _fill_replicates(connection: duckdb.DuckDBPyConnection) -> None:
             value.std().alias("deviation"),
         )
     )
-    from scipy.stats import t  # half a second to import
-
-    quantiles = {count: float(t.ppf(0.975, count - 1)) for count in summary["replicates"].unique() if count > 1}
+    quantiles = {count: verdict.student(count - 1) for count in summary["replicates"].unique() if count > 1}
     half = pl.col("replicates").replace_strict(quantiles, default=None, return_dtype=pl.Float64) * pl.col("deviation")
     half = half / pl.col("replicates").sqrt()
-    half = pl.when(pl.col("deviation") > 0).then(half)  # what is the same in every draw has no interval
+    half = pl.when(pl.col("deviation") > 0).then(half)  # a figure that is equal in all draws has no interval
     _insert_frame(connection, "replicates", summary.with_columns(low=pl.col("mean") - half, high=pl.col("mean") + half))
 
 
+class _Inserted:
+    """
+    Parquet files that are inserted into a table together, since a statement per file uses one thread and is slow.
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+        The database.
+    table : str
+        The table.
+    names : sequence of str
+        Columns that are constant within a file and that the files do not have.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, table: str, names: Sequence[str]) -> None:
+        self.connection, self.table, self.names = connection, table, names
+        self.files: list[tuple[Path, Mapping[str, Any]]] = []
+        self.rows = 0
+
+    def add(self, file: Path, values: Mapping[str, Any], rows: int) -> None:
+        """Add a file with its values of the constant columns; insert the files so far if they have many rows."""
+        self.files.append((file, values))
+        self.rows += rows
+        if self.rows > tables.MOST_AT_ONCE:
+            self.insert()
+
+    def insert(self) -> None:
+        """Insert the rows of all files added since the last call, in the order of the files."""
+        if not self.files:
+            return
+        # A join with the names would not keep the order of the rows.
+        named = ", ".join(f"map_extract_value(map($files, ${name}), filename) AS {name}" for name in self.names)
+        self.connection.execute(
+            f"""INSERT INTO {self.table} BY NAME SELECT {named}, * EXCLUDE (filename)
+            FROM read_parquet($patterns, filename = true, union_by_name = true)""",
+            {"patterns": [glob.escape(str(file)) for file, _ in self.files]}
+            | {"files": [str(file) for file, _ in self.files]}
+            | {name: [values[name] for _, values in self.files] for name in self.names},
+        )
+        self.files, self.rows = [], 0
+
+
 def _insert_frame(connection: duckdb.DuckDBPyConnection, table: str, frame: pl.DataFrame) -> None:
-    """Insert a table by way of a temporary Parquet file, much faster than row by row."""
+    """Insert a table through a temporary Parquet file, which is much faster than row by row."""
     if frame.height:
-        frame = frame.with_columns(pl.col(pl.Null).cast(pl.String))  # a column without any value has no type
+        frame = frame.with_columns(pl.col(pl.Null).cast(pl.String))  # a column with nulls only has no type
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "rows.parquet"
             frame.write_parquet(file)
@@ -916,7 +1008,7 @@ def _insert_frame(connection: duckdb.DuckDBPyConnection, table: str, frame: pl.D
 
 
 def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert rows given as mappings from column to value."""
+    """Insert rows, given as mappings of columns to values."""
     if rows:
         _insert_frame(connection, table, pl.DataFrame(rows, infer_schema_length=None))
 
@@ -924,15 +1016,13 @@ def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Ma
 def _verify(
     connection: duckdb.DuckDBPyConnection, notes: Mapping[Path, Mapping[str, Any]], changed: Collection[str]
 ) -> dict[str, int]:
-    """Make sure that every run is there once, whole, and that those which changed join their jobs; count the rows."""
+    """Verify that every run is present once and complete, and that changed runs join their jobs; return row counts."""
     rows = dict(connection.execute("SELECT run, count(*) FROM outcomes GROUP BY run").fetchall())
     for note in notes.values():
         if rows.pop(note["run"], 0) != note["metrics"]["jobs"]:
-            raise SwflowError(f"load: {note['run']}: not all of its {note['metrics']['jobs']} outcomes arrived")
+            raise SwflowError(f"load: {note['run']}: some of its {note['metrics']['jobs']} outcomes are missing")
     if rows:
-        raise SwflowError(
-            f"load: {min(rows)}: outcomes of a run that was not given; delete the database and load again"
-        )
+        raise SwflowError(f"load: {min(rows)}: outcomes of an unexpected run; delete the database and load again")
     for workload in sorted({note["workload"] for note in notes.values() if note["run"] in changed}):
         lost = connection.execute(
             "SELECT count(*) FROM (SELECT job_id FROM outcomes WHERE workload = $workload) "
@@ -949,7 +1039,7 @@ def _verify(
 
 
 def write_summary(counts: Mapping[str, int], database: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
-    """Write a small JSON file that says what a database holds; the workflow's stamp for it."""
+    """Write a JSON summary of a database's content, which is the output file of the workflow's rule."""
     content = {
         "database": os.fspath(database),
         "loaded": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -1,0 +1,70 @@
+"""Views that measure runs against lower bounds and rank the schedulers of a workload."""
+
+from swflow.analysis.bounds import BOUNDED
+from swflow.analysis.verdict import FIRST, NEITHER, SECOND
+
+#: The scheduler that others are compared with, by its name.
+REFERENCE = "easy"
+
+#: The verdict of a pair whose difference is not significant.
+UNDECIDED = "no significant difference"
+
+#: The metrics of runs for which the bounds of their workload hold: runs of all of its jobs, with their run times,
+#: widths and submit times, on at most the machine.
+RIGID = """
+    SELECT metrics.* FROM metrics
+    JOIN runs USING (run)
+    JOIN workloads ON workloads.workload = metrics.workload
+    JOIN schedulers ON schedulers.scheduler = metrics.scheduler
+    WHERE metrics.jobs = workloads.jobs AND metrics.killed = 0 AND schedulers.runtime = 'trace'
+        AND schedulers.shapes = 'requested' AND json_extract_string(schedulers.options, '$.feedback') = 'none'
+        AND coalesce(greatest(runs.processors, runs.peak_processors) <= workloads.processors, false)
+"""
+
+#: The distance of runs from the bounds of their workload.
+GAPS = f"""
+    CREATE VIEW gaps AS
+    WITH rigid AS ({RIGID})
+    SELECT run, measure, measured.value, bounds.value AS bound, CASE
+        WHEN bounds.value <= 0 THEN NULL
+        WHEN measure = 'utilization' THEN 1 - measured.value / bounds.value
+        ELSE measured.value / bounds.value - 1 END AS gap
+    FROM (
+        UNPIVOT (SELECT run, workload, {", ".join(BOUNDED)} FROM rigid)
+        ON COLUMNS(* EXCLUDE (run, workload)) INTO NAME measure VALUE value
+    ) AS measured JOIN bounds USING (workload, measure)
+"""
+
+#: The verdict on a pair in the words of a ranking, for the first of the two.
+_WORD = f"""CASE mean_verdict_holm WHEN '{FIRST}' THEN '{{}}' WHEN '{SECOND}' THEN '{{}}'
+        WHEN '{NEITHER}' THEN '{UNDECIDED}' ELSE mean_verdict_holm END"""
+
+#: The schedulers of each workload that has bounds, by the mean wait time: only runs in `GAPS`, because others do
+#: not run the same jobs. A difference is that of the mean wait times, the scheduler minus the reference.
+LEADERBOARD = f"""
+    CREATE VIEW leaderboard AS
+    WITH ranked AS (
+        SELECT workloads.log, metrics.*, gap, seconds,
+            rank() OVER (PARTITION BY workload ORDER BY mean_wait_time) AS rank,
+            first_value(run) OVER (PARTITION BY workload ORDER BY mean_wait_time, run) AS best
+        FROM metrics JOIN workloads USING (workload) JOIN runs USING (run, workload, scheduler)
+        JOIN gaps USING (run)
+        WHERE measure = 'awrt' AND scheduler <> 'log'
+    ), compared AS (
+        SELECT first AS run, second AS other, mean_difference AS difference, mean_low AS low, mean_high AS high,
+            {_WORD.format("better", "worse")} AS verdict
+        FROM comparisons WHERE measure = 'wait_time'
+        UNION ALL
+        SELECT second, first, 0 - mean_difference, 0 - mean_high, 0 - mean_low, {_WORD.format("worse", "better")}
+        FROM comparisons WHERE measure = 'wait_time'
+    )
+    SELECT log, workload, rank, scheduler, mean_wait_time, mean_bounded_slowdown, awrt, gap AS awrt_gap,
+        pair.difference, pair.low, pair.high,
+        CASE scheduler WHEN '{REFERENCE}' THEN 'reference' ELSE pair.verdict END AS verdict,
+        CASE ranked.run WHEN best THEN 'best' ELSE pair_with_best.verdict END AS against_best,
+        jain_wait_time, 1e6 * seconds / nullif(jobs, 0) AS microseconds_per_job
+    FROM ranked
+    LEFT JOIN compared AS pair ON pair.run = ranked.run AND pair.other = workload || '/{REFERENCE}'
+    LEFT JOIN compared AS pair_with_best ON pair_with_best.run = ranked.run AND pair_with_best.other = best
+    ORDER BY workload, rank, scheduler
+"""
