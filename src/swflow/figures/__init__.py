@@ -1,15 +1,16 @@
-"""Figures: the one registry of what can be drawn, from the database to files (PNG, SVG, or interactive Vega-Lite)."""
+"""Figures: the registry of all kinds, drawn from the database to files (PNG, SVG, or interactive Vega-Lite)."""
 
 import json
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from swflow.errors import SwflowError
 from swflow.figures.performance import draw_bubbles, draw_difference, draw_heatmap
+from swflow.figures.pictures import to_png, to_svg
+from swflow.figures.provenance import RecordedConnection, figure_command
 from swflow.figures.published import draw_published
 from swflow.figures.request import Request, chosen_runs
 from swflow.figures.reservations import draw_reservation_tables
@@ -23,11 +24,21 @@ from swflow.figures.workloads import (
     draw_offered_load,
     draw_repetitions,
 )
-from swflow.files import atomic_path
+from swflow.files.atomic import atomic_path
+from swflow.files.query import connect
 from swflow.names import log_of
-from swflow.query import connect
 
-__all__ = ["FIGURES", "KINDS", "RESERVATION_TABLE", "Figure", "draw", "draw_sweep", "draw_sweep_on", "write"]
+__all__ = [
+    "FIGURES",
+    "KINDS",
+    "RESERVATION_TABLE",
+    "Figure",
+    "draw",
+    "draw_request",
+    "draw_sweep",
+    "draw_sweep_on",
+    "write",
+]
 
 
 @dataclass(frozen=True)
@@ -38,11 +49,11 @@ class Figure:
     Parameters
     ----------
     draw : callable
-        Asks the database, and returns the chart of a `swflow.figures.request.Request`.
+        Function that returns the chart of a `swflow.figures.request.Request`, from queries of the database.
     about : str
-        What it shows, in a line.
+        A one-line description.
     options : tuple of str
-        Which of ``split``, ``scale`` and ``window`` it heeds.
+        The options that it supports: ``split``, ``scale`` and ``window``.
     """
 
     draw: Callable[[Request], dict[str, Any]]
@@ -50,10 +61,10 @@ class Figure:
     options: tuple[str, ...] = ()
 
 
-#: The figure of jobs on their processors, for runs that record these.
+#: The figure of jobs on their processors, for runs that record numbered processors.
 RESERVATION_TABLE = "reservation-table"
 
-#: Every kind of figure: what the command, the config and the report know.
+#: Every kind of figure; the command, the config and the report use this registry.
 FIGURES: dict[str, Figure] = {
     "heatmap": Figure(
         draw_heatmap,
@@ -61,23 +72,23 @@ FIGURES: dict[str, Figure] = {
         ("split", "scale"),
     ),
     "bubbles": Figure(draw_bubbles, "mean and median slowdown per tenth of the load", ("scale",)),
-    "difference": Figure(draw_difference, "what one run has more of than another, at equal load"),
+    "difference": Figure(draw_difference, "difference of the job distributions of two runs, at equal load"),
     RESERVATION_TABLE: Figure(
         draw_reservation_tables,
-        "jobs on their processors, of runs with places, and what sharing nodes costs them",
+        "jobs on their processors, for runs with places, and the penalty of node sharing",
         ("window",),
     ),
-    "moldable": Figure(draw_moldable, "what the model of moldable jobs draws, against its stated distributions"),
+    "moldable": Figure(draw_moldable, "shapes of moldable jobs, compared with the stated distributions"),
     "marginals": Figure(draw_marginals, "the distribution functions of the run times and sizes of workloads"),
     "repetitions": Figure(draw_repetitions, "how often run times repeat"),
-    "timeline": Figure(draw_timeline, "utilization and queue length over time, a line per run"),
+    "timeline": Figure(draw_timeline, "utilization and queue length over time, one line per run"),
     "waits": Figure(draw_waits, "mean waits by processors, by run time and by user"),
     "distributions": Figure(draw_distributions, "distribution functions of waits and bounded slowdowns"),
-    "load-curve": Figure(draw_load_curve, "mean wait and slowdown against the load of workloads that differ in it"),
+    "load-curve": Figure(draw_load_curve, "mean wait and slowdown of workloads with different offered loads"),
     "arrivals": Figure(draw_arrivals, "jobs per hour of the day and day of the week"),
     "composition": Figure(draw_composition, "shares of jobs and processor-seconds by size, run time and user"),
-    "offered-load": Figure(draw_offered_load, "the load that the submitted jobs offer, over time"),
-    "published": Figure(draw_published, "ours over the published values of the papers' tables"),
+    "offered-load": Figure(draw_offered_load, "the offered load of the submitted jobs over time"),
+    "published": Figure(draw_published, "ratios of our values to the published values of the papers' tables"),
 }
 
 #: The kinds of figures.
@@ -104,26 +115,26 @@ def draw(
     Parameters
     ----------
     kind : str
-        What to draw, one of `FIGURES`.
+        The kind of figure, one of `FIGURES`.
     database : path-like
         A database that `swflow.database.load` wrote.
     log : str, optional
         Draw all runs of this log, the recorded schedule first.
     runs : sequence of str
-        Or these runs, ``workload/scheduler``, one a column, in this order.
+        Draw these runs, ``workload/scheduler``, one column each, in this order.
     split : sequence of str
-        For heatmaps: subsets of the jobs, each in panels of its own below those of all jobs. Either a column of the
-        tables ``outcomes`` or ``jobs``, such as ``queue_id``, or ``NAME=CONDITION`` on them (`swflow.expressions`).
-        Where both have a column, such as ``wait_time``, that of ``outcomes`` is meant.
+        For heatmaps: subsets of the jobs, each in separate panels below the panels of all jobs. A subset is either a
+        column of the tables ``outcomes`` or ``jobs``, such as ``queue_id``, or ``NAME=CONDITION`` on their columns
+        (`swflow.jobs.conditions`). If both tables have a column, such as ``wait_time``, that of ``outcomes`` is used.
     scale : {'log', 'linear'}
         The value axis of heatmaps.
     window : (float or None, float or None)
-        The part of a reservation table to draw, seconds from the log's start; a day from or to the one that is given.
-        By default the day of the first run with most penalty, or its first day with jobs if there is none.
+        The part of a reservation table to draw, seconds from the log's start. If one end is None, the window is one day
+        long. Default: the day of the first run with the largest penalty, or else its first day with jobs.
     title : str, optional
-        By default the log's name.
+        The title; default: the log's name.
     interactive : bool
-        With tooltips and a brush, for the report.
+        Add tooltips and a brush, for the report.
 
     Returns
     -------
@@ -133,52 +144,66 @@ def draw(
     Raises
     ------
     SwflowError
-        If there is no such run, a predicate or the window is wrong, or no run has the places of its jobs.
+        If there is no such run, a condition or the window is invalid, or no run has numbered processors.
     """
     if kind not in FIGURES:
         raise SwflowError(f"figure: unknown kind {kind!r}; use {', '.join(KINDS)}, sweep")
     with connect(database) as connection:
         chosen = chosen_runs(connection, log, runs)
         title = title or ", ".join(sorted({log_of(run["workload"]) for run in chosen}))
-        return FIGURES[kind].draw(Request(connection, chosen, title, split, scale, window, interactive))
+        return draw_request(kind, Request(connection, chosen, title, split, scale, window, interactive))
 
 
-def write(spec: dict[str, Any], path: str | os.PathLike[str]) -> None:
+def draw_request(kind: str, request: Request) -> dict[str, Any]:
     """
-    Write a figure by the ending of its file: .png (two dots per pixel), .svg, or .json (Vega-Lite).
+    Draw a figure from an open database.
 
     Parameters
     ----------
-    spec : dict
-        As `draw` returns it.
-    path : path-like
-        Where.
+    kind : str
+        One of `FIGURES`.
+    request : Request
+        The runs, and how to draw them.
+
+    Returns
+    -------
+    dict
+        The Vega-Lite specification, with ``title``, ``caption``, ``kind``, ``sql`` (the queries of the figure) and
+        ``command`` (which draws it again) under ``usermeta``.
 
     Raises
     ------
     SwflowError
-        If the ending is unknown.
+        If the figure cannot be drawn from these runs.
+    """
+    recorded = RecordedConnection(request.connection)
+    spec = FIGURES[kind].draw(replace(request, connection=cast(Any, recorded)))
+    spec["usermeta"] |= {"kind": kind, "sql": recorded.sql, "command": figure_command(kind, request)}
+    return spec
+
+
+def write(spec: dict[str, Any], path: str | os.PathLike[str]) -> None:
+    """
+    Write a figure in the format of the file's extension: .png (two dots per pixel), .svg, or .json (Vega-Lite).
+
+    Parameters
+    ----------
+    spec : dict
+        A specification returned by `draw`.
+    path : path-like
+        The file to write.
+
+    Raises
+    ------
+    SwflowError
+        If the extension is unknown.
     """
     path = Path(path)
     if path.suffix not in _ENDINGS:
-        raise SwflowError(f"{path}: unknown ending; use {', '.join(_ENDINGS)}")
-    content: str | bytes
+        raise SwflowError(f"{path}: unknown ending; expected {', '.join(_ENDINGS)}")
     if path.suffix == ".json":
-        content = json.dumps(spec, separators=(",", ":"), sort_keys=True)
+        content = json.dumps(spec, separators=(",", ":"), sort_keys=True).encode()
     else:
-        content = _picture(json.dumps(spec))
-        if path.suffix == ".png":
-            import vl_convert
-
-            content = vl_convert.svg_to_png(content, ppi=144)
+        content = to_png(spec) if path.suffix == ".png" else to_svg(spec).encode()
     with atomic_path(path) as temporary:
-        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
-
-
-@lru_cache(maxsize=1)
-def _picture(spec: str) -> str:
-    """Draw a figure as SVG: once, if it is written as PNG, too."""
-    import vl_convert
-
-    version = ".".join(json.loads(spec)["$schema"].rpartition("/v")[2].split(".")[:2])
-    return vl_convert.vegalite_to_svg(spec, vl_version=version)
+        temporary.write_bytes(content)

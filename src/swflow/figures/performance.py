@@ -1,6 +1,7 @@
 """Figures of load and performance: heatmaps, bubble plots and differences of runs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -8,26 +9,41 @@ import duckdb
 import numpy as np
 import polars as pl
 
-from swflow.analysis.comparison import compare, worth_comparing
-from swflow.analysis.heatmap import HEATMAP_MEASURES, bubbles, heatmap, read_bubbles, read_heatmaps
-from swflow.charts.heatmaps import Block, Panel, bubble_chart, difference_chart, heatmap_chart
+from swflow.analysis.comparison import Comparison, compare
+from swflow.analysis.heatmap import (
+    ABOVE_1,
+    HEATMAP_MEASURES,
+    Heatmap,
+    bubbles,
+    heatmap,
+    read_bubbles,
+    read_heatmaps,
+)
 from swflow.errors import SwflowError, suggest
-from swflow.expressions import check_condition, fulfilled, names_in
+from swflow.figures.charts.heatmaps import Block, Panel, bubble_chart, difference_chart, heatmap_chart
+from swflow.figures.charts.styles import Style, run_styles
 from swflow.figures.request import Request, describe, frame
+from swflow.figures.runs import short_names
+from swflow.jobs.conditions import check_condition, fulfilled, names_in
+from swflow.names import worth_comparing
 
-#: A column may split jobs into so many subsets of their own; the jobs of its other values are drawn together.
+#: The largest number of subsets by the values of a column; the jobs of all other values are drawn together.
 MOST_SUBSETS = 6
+
+#: With more pairs of runs than this, only the differences between the first run and the others are drawn.
+MOST_PAIRS = 3
 
 _COLUMNS = ("load", "run_time", *HEATMAP_MEASURES)
 
 
 def draw_heatmap(request: Request) -> dict[str, Any]:
-    """Draw jobs per load and performance, a column per run."""
-    if not request.split and request.scale == "log":  # the load has counted them
+    """Draw jobs per load and performance, one column per run."""
+    if not request.split and request.scale == "log":  # the database contains their counts
         return heatmap_chart([_block_of_load(request)], f"{request.title}: performance against load",
                              interactive=request.interactive)  # fmt: skip
     blocks = [
-        _block(label, request.names, parts, request.scale) for label, parts in _subsets(_tables(request), request.split)
+        _block(label, _columns(request), parts, request.scale)
+        for label, parts in _subsets(_tables(request), request.split)
     ]
     return heatmap_chart(blocks, f"{request.title}: performance against load", interactive=request.interactive)
 
@@ -39,9 +55,14 @@ def draw_bubbles(request: Request) -> dict[str, Any]:
 
 
 def draw_difference(request: Request) -> dict[str, Any]:
-    """Draw what one run has more of than another."""
+    """Draw the difference between the job distributions of two runs."""
     title = f"{request.title}: differences at equal load"
     return _difference(request, title)
+
+
+def _columns(request: Request) -> dict[str, Style]:
+    """Return the names of the runs and the styles of their lines."""
+    return dict(zip(request.names, run_styles(request.runs), strict=True))
 
 
 def _tables(request: Request) -> list[pl.DataFrame]:
@@ -49,7 +70,7 @@ def _tables(request: Request) -> list[pl.DataFrame]:
 
 
 def _outcomes(connection: duckdb.DuckDBPyConnection, run: str, split: Sequence[str]) -> pl.DataFrame:
-    """Return what is drawn of a run's jobs, and a column for each part of the split."""
+    """Return the plotted columns of a run's jobs, and one column for each part of the split."""
     parts = [_part(text) for text in split]
     if not parts:
         return frame(connection, f"SELECT {', '.join(_COLUMNS)} FROM outcomes WHERE run = $run", run)
@@ -77,20 +98,20 @@ def _outcomes(connection: duckdb.DuckDBPyConnection, run: str, split: Sequence[s
 
 
 def _kind(name: str) -> pl.DataType:
-    """Return the type that a condition takes a column of the database for."""
+    """Return the type that conditions assume for a column of the database."""
     return {"BIGINT": pl.Int64(), "DOUBLE": pl.Float64(), "BOOLEAN": pl.Boolean()}.get(name, pl.Object())
 
 
 def _part(text: str) -> tuple[str, str | None]:
-    """Return name and condition of a part of the split: ``NAME=CONDITION``, or a column and None."""
+    """Return name and condition of a part of the split, from ``NAME=CONDITION``, or a column and None."""
     name, equals, predicate = text.partition("=")
     if not name.strip():
-        raise SwflowError(f"figure: split: {text!r} is neither a column nor NAME=CONDITION")
+        raise SwflowError(f"figure: split: {text!r}; expected a column or NAME=CONDITION")
     return name, predicate if equals else None
 
 
 def _subsets(tables: Sequence[pl.DataFrame], split: Sequence[str]) -> list[tuple[str, list[pl.DataFrame]]]:
-    """Return all jobs, and then the subsets of each part of the split, with their names."""
+    """Return all jobs, followed by the subsets of each part of the split, with their names."""
     subsets = [("all" if split else "", list(tables))]
     for number, text in enumerate(split):
         name, column = _part(text)[0], f"part_{number}"
@@ -112,27 +133,36 @@ def _arrays(table: pl.DataFrame) -> dict[str, np.ndarray]:
     return {name: table[name].to_numpy() for name in _COLUMNS}
 
 
-def _block(label: str, names: Sequence[str], tables: Sequence[pl.DataFrame], scale: str) -> Block:
+def _block(label: str, names: Mapping[str, Style], tables: Sequence[pl.DataFrame], scale: str) -> Block:
     columns = [_arrays(table) for table in tables]
     panels = {}
     for measure in HEATMAP_MEASURES:
         top = max((float(np.nanmax(part[measure], initial=1.0)) for part in columns), default=1.0)
         panels[measure] = [
-            Panel(heatmap(part["load"], part[measure], scale, top), bubbles(part["load"], part[measure]))
+            Panel(
+                heatmap(part["load"], part[measure], scale, top),
+                bubbles(part["load"], part[measure]),
+                int((part["load"][~np.isnan(part[measure])] > ABOVE_1).sum()),
+            )
             for part in columns
         ]
     return Block(label, names, panels)
 
 
 def _block_of_load(request: Request) -> Block:
-    """Return what `_block` does of all jobs, from what the load has counted."""
+    """Return the result of `_block` for all jobs, from the counts in the database."""
     runs = [run["run"] for run in request.runs]
     maps = read_heatmaps(request.connection, set(runs))
+    found = request.connection.execute("SELECT run, measure, above_1 FROM correlations").fetchall()
+    above = {(run, measure): count or 0 for run, measure, count in found}
     panels = {
-        measure: [Panel(maps[run, measure], read_bubbles(request.connection, run, measure)) for run in runs]
+        measure: [
+            Panel(maps[run, measure], read_bubbles(request.connection, run, measure), above[run, measure])
+            for run in runs
+        ]
         for measure in HEATMAP_MEASURES
     }
-    return Block("", request.names, panels)
+    return Block("", _columns(request), panels)
 
 
 def _bubble_rows(request: Request) -> list[tuple[str, list[str], list[pl.DataFrame], str]]:
@@ -149,25 +179,40 @@ def _bubble_rows(request: Request) -> list[tuple[str, list[str], list[pl.DataFra
 
 
 def _medians(points: pl.DataFrame) -> pl.DataFrame:
-    """Return bubbles at the medians of their jobs, which a few that were slowed down a thousand times do not move."""
+    """Return bubbles at the medians of their jobs, which are robust against a few very large slowdowns."""
     return points.with_columns(mean_load="median_load", mean_value="median_value")
 
 
 def _difference(request: Request, title: str) -> dict[str, Any]:
-    runs, names = request.runs, request.names
+    runs = request.runs
     pairs = [pair for pair in combinations(range(len(runs)), 2) if worth_comparing(runs[pair[0]], runs[pair[1]])]
     if not pairs:
         raise SwflowError("figure: difference: no two of the runs share a workload or a scheduler")
+    if len(pairs) > MOST_PAIRS:
+        pairs = [pair for pair in pairs if pair[0] == pairs[0][0]]
     found = read_heatmaps(request.connection, {run["run"] for run in runs})
     panels = {}
     for measure in HEATMAP_MEASURES:
         maps = [found[run["run"], measure] for run in runs]
-        panels[measure] = [(maps[a], maps[b], compare(maps[a], maps[b])) for a, b in pairs]
-    labels = [(_short(names, a, b), _short(names, b, a)) for a, b in pairs]
+        panels[measure] = [
+            (maps[a], maps[b], _comparison(request, runs[a]["run"], runs[b]["run"], measure, maps[a], maps[b]))
+            for a, b in pairs
+        ]
+    names = short_names(runs)
+    labels = [(names[a], names[b]) for a, b in pairs]
     return difference_chart(labels, panels, title, interactive=request.interactive)
 
 
-def _short(names: Sequence[str], which: int, other: int) -> str:
-    """Return what tells a run from the other one: the scheduler, unless it is the same."""
-    workload, scheduler = names[which].split(", ")
-    return scheduler if scheduler != names[other].split(", ")[1] else workload
+def _comparison(request: Request, first: str, second: str, measure: str, one: Heatmap, other: Heatmap) -> Comparison:
+    """Return the comparison of two runs, with score and winner from table ``comparisons``, computed on the jobs."""
+    found = compare(one, other)
+    row = request.connection.execute(
+        """SELECT first = $a, score, better FROM comparisons
+        WHERE measure = $m AND (first = $a AND second = $b OR first = $b AND second = $a)""",
+        {"a": first, "b": second, "m": measure},
+    ).fetchone()
+    if row is None:
+        return found
+    forward, score, better = row
+    winner = {first: "first", second: "second"}.get(better)
+    return replace(found, score=score if forward else -score, better=winner)

@@ -1,15 +1,17 @@
-"""The figure of published values beside ours."""
+"""The figure of published values compared with ours."""
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
-from swflow.charts.published import published_chart
 from swflow.errors import SwflowError
+from swflow.figures.charts.published import published_chart
+from swflow.figures.provenance import RecordedConnection, figure_command
 from swflow.figures.request import Request
 from swflow.names import recipe_of
 
 
 def draw_published(request: Request) -> dict[str, Any]:
-    """Draw ours over the published value of every cell that the runs, and sweeps of their workloads, reproduce."""
+    """Draw the ratio of ours to the published value for every cell that the runs and their sweeps reproduce."""
     spec = published_figure(request)
     if spec is None:
         raise SwflowError("figure: published: no paper has a value for these runs")
@@ -17,9 +19,15 @@ def draw_published(request: Request) -> dict[str, Any]:
 
 
 def published_figure(request: Request, *, sweeps: bool = True) -> dict[str, Any] | None:
-    """Return the figure, with the values of scaled workloads or without; None if there is no value to draw."""
-    drawn = [row for row in reproduced(request, sweeps) if row["ratio"] is not None and row["ratio"] > 0]
-    return published_chart(drawn, f"{request.title}: ours beside the published values") if drawn else None
+    """Return the figure, with or without values of scaled workloads; None if there is no value to draw."""
+    recorded = RecordedConnection(request.connection)
+    rows = reproduced(replace(request, connection=cast(Any, recorded)), sweeps)
+    drawn = [row for row in rows if row["ratio"] is not None and row["ratio"] > 0]
+    if not drawn:
+        return None
+    spec = published_chart(drawn, f"{request.title}: ours compared with the published values")
+    spec["usermeta"] |= {"kind": "published", "sql": recorded.sql, "command": figure_command("published", request)}
+    return spec
 
 
 def reproduced(request: Request, sweeps: bool = True) -> list[dict[str, Any]]:

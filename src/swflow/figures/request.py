@@ -1,4 +1,4 @@
-"""What is to be drawn, and the questions to the database that figures share."""
+"""Requests for figures, and the database queries that figures share."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,32 +8,32 @@ import duckdb
 import numpy as np
 import polars as pl
 
-from swflow import jobs as tables
 from swflow.errors import SwflowError
+from swflow.jobs import table as tables
 from swflow.names import log_of
 
 
 @dataclass(frozen=True)
 class Request:
     """
-    The runs to draw, and how.
+    The runs to draw, and the options.
 
     Parameters
     ----------
     connection : duckdb.DuckDBPyConnection
-        To the database, read-only.
+        A read-only connection to the database.
     runs : sequence of dict
         ``run``, ``workload`` and ``scheduler`` of each, in the order of the columns.
     title : str
-        What the figure is of, such as the log's name.
+        The subject of the figure, such as the log's name.
     split : sequence of str
         Subsets of the jobs.
     scale : {'log', 'linear'}
         The value axis.
     window : (float or None, float or None)
-        The part of the time to draw, seconds from the log's start.
+        The time interval to draw, seconds from the log's start.
     interactive : bool
-        With tooltips and a brush.
+        Add tooltips and a brush.
     """
 
     connection: duckdb.DuckDBPyConnection
@@ -51,7 +51,7 @@ class Request:
 
     @property
     def workloads(self) -> list[str]:
-        """The workloads of the runs, in their order, once each."""
+        """The workloads of the runs, in order, without duplicates."""
         return list(dict.fromkeys(run["workload"] for run in self.runs))
 
 
@@ -61,16 +61,17 @@ def chosen_runs(connection: duckdb.DuckDBPyConnection, log: str | None, wanted: 
     known = {run: {"run": run, "workload": workload, "scheduler": scheduler} for run, workload, scheduler in rows}
     for run in wanted:
         if run not in known:
-            raise SwflowError(f"figure: no run {run!r} in the database; there are {', '.join(known)}")
+            raise SwflowError(f"figure: no run {run!r} in the database; expected one of {', '.join(known)}")
     chosen = [known[run] for run in wanted] or [run for run in known.values() if log_of(run["workload"]) == log]
     if not chosen:
         logs = sorted({log_of(run["workload"]) for run in known.values()})
-        raise SwflowError(f"figure: say which runs to draw, --run or --log; there are logs {', '.join(logs)}")
+        problem = f"no run of log {log!r} in the database" if log else "no runs; expected --run or --log"
+        raise SwflowError(f"figure: {problem}; logs in the database: {', '.join(logs)}")
     return chosen
 
 
 def describe(connection: duckdb.DuckDBPyConnection, table: str) -> list[tuple[Any, ...]]:
-    """Return the columns of a table but those that name runs."""
+    """Return the columns of a table, except those that name runs."""
     return [
         row
         for row in connection.execute(f"DESCRIBE {table}").fetchall()
@@ -79,12 +80,12 @@ def describe(connection: duckdb.DuckDBPyConnection, table: str) -> list[tuple[An
 
 
 def in_jobs(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
-    """Say whether jobs have a column, which a step may have added."""
+    """Return whether table ``jobs`` has a column, which a step may have added."""
     return name in {row[0] for row in describe(connection, "jobs")}
 
 
 def is_large(connection: duckdb.DuckDBPyConnection, runs: Sequence[str] = (), workload: str = "") -> bool:
-    """Return whether one of some runs, or a workload, has more jobs than are read at once: the database sums up."""
+    """Return whether a run or workload has too many jobs to read at once, so that the database must aggregate."""
     sql = "SELECT max(jobs) FROM metrics WHERE run IN (SELECT unnest($runs))"
     values: dict[str, Any] = {"runs": list(runs)}
     if workload:
@@ -94,7 +95,7 @@ def is_large(connection: duckdb.DuckDBPyConnection, runs: Sequence[str] = (), wo
 
 
 def frame(connection: duckdb.DuckDBPyConnection, sql: str, run: str) -> pl.DataFrame:
-    """Return the rows of a query; null is NaN in columns of fractions."""
+    """Return the rows of a query; null values become NaN in float columns."""
     columns = connection.execute(sql, {"run": run}).fetchnumpy()
     return pl.DataFrame([_series(name, values) for name, values in columns.items()])
 
@@ -111,7 +112,7 @@ def _series(name: str, values: np.ndarray) -> pl.Series:
 
 
 def bounded_by(table: pl.DataFrame, column: str, classes: Sequence[tuple[float, str]]) -> pl.DataFrame:
-    """Class rows by the bounds below which a column lies: ``class`` and its ``rank``."""
+    """Classify rows by upper bounds of a column: return ``class`` and its ``rank``."""
     bounds = [bound for bound, _ in classes[:-1]]
     words = dict(enumerate(word for _, word in classes))
     rank = sum((pl.col(column) >= bound).cast(pl.Int64) for bound in bounds)

@@ -9,20 +9,20 @@ import numpy as np
 import polars as pl
 
 from swflow.analysis.shadows import ranges, shadows
-from swflow.charts.reservations import ReservationTable, reservation_table_chart
 from swflow.errors import SwflowError
+from swflow.figures.charts.reservations import ReservationTable, reservation_table_chart
 from swflow.figures.request import Request, frame, in_jobs
-from swflow.machine import Machine
+from swflow.jobs.machine import Machine
 
-#: So many runs have a reservation table in one figure.
+#: The largest number of reservation tables in one figure.
 MOST_TABLES = 6
 
-#: The length of a window of a reservation table unless both ends are given, seconds.
+#: The default length of the window of a reservation table (s).
 DAY = 86_400.0
 
 
 def draw_reservation_tables(request: Request) -> dict[str, Any]:
-    """Draw jobs on their processors, of runs with places, and what sharing nodes costs them."""
+    """Draw jobs on their processors, for runs with places, and the penalty of node sharing."""
     return _reservation_tables(
         request.connection, request.runs, request.names, request.window, request.title, request.interactive
     )
@@ -42,22 +42,22 @@ def _reservation_tables(
     drawn = [(run["run"], name) for run, name in zip(chosen, names, strict=True) if run["run"] in placed]
     if not drawn:
         raise SwflowError(
-            f"figure: reservation-table: the processors of the jobs of {chosen[0]['run']} are not known; "
-            "run it with places: true (and an allocation other than count)"
+            f"figure: reservation-table: the processors of the jobs of {chosen[0]['run']} are unknown; "
+            "simulate it with places: true (and an allocation other than count)"
         )
     since, until = _window(window)
     if since is None or until is None:
         since, until = _worst_day(*_table(connection, *drawn[0], None))
     if not since < until:
         raise SwflowError(
-            f"figure: reservation-table: from {since:g} until {until:g} is no time; give seconds, in order"
+            f"figure: reservation-table: from {since:g} until {until:g}; expected finite seconds in ascending order"
         )
     tables = [_table(connection, run, name, (since, until))[0] for run, name in drawn[:MOST_TABLES]]
     if all(table.places.is_empty() for table in tables):
         raise SwflowError(f"figure: reservation-table: no job runs from second {since:g} to {until:g}")
     without = [run["run"] for run in chosen if run["run"] not in placed]
     more = len(drawn) - MOST_TABLES
-    left_out = [f"{_some(without)}: processors not known"] if without else []
+    left_out = [f"{_some(without)}: processors unknown"] if without else []
     left_out += [f"{_some([run for run, _ in drawn[MOST_TABLES:]])}: more than {MOST_TABLES} runs"] if more > 0 else []
     note = f"Not drawn: {'; '.join(left_out)}" if left_out else ""
     return reservation_table_chart(
@@ -66,15 +66,15 @@ def _reservation_tables(
 
 
 def _some(runs: Sequence[str]) -> str:
-    """Name one run, and say how many more there are."""
+    """Return the name of the first run, and the number of further runs."""
     return runs[0] + (f" and {len(runs) - 1} more" if len(runs) > 1 else "")
 
 
 def _window(window: tuple[float | None, float | None]) -> tuple[float | None, float | None]:
-    """Return both ends, a day apart if one is given, or none."""
+    """Return both ends, one day apart if only one is given; None if neither is given."""
     since, until = window
     if not all(end is None or np.isfinite(end) for end in window):
-        raise SwflowError(f"figure: reservation-table: from {since} until {until} is no time; give seconds, in order")
+        raise SwflowError(f"figure: reservation-table: from {since} until {until}; expected seconds in ascending order")
     if since is None and until is not None:
         return until - DAY, until
     return since, since + DAY if since is not None and until is None else until
@@ -83,7 +83,7 @@ def _window(window: tuple[float | None, float | None]) -> tuple[float | None, fl
 def _table(
     connection: duckdb.DuckDBPyConnection, run: str, name: str, window: tuple[float, float] | None
 ) -> tuple[ReservationTable, pl.DataFrame]:
-    """Return the reservation table of a run, of the jobs that run within a window, and the jobs themselves."""
+    """Return the reservation table of a run for the jobs that run within a window, and these jobs."""
     processors, size, stated = connection.execute(
         """SELECT r.processors, w.processors_per_node, w.capacities
         FROM runs r JOIN workloads w USING (workload) WHERE run = $run""",
@@ -100,13 +100,13 @@ def _table(
         run,
     )
     found = shadows(jobs, jobs.select("job_id", *resources), machine)
-    if window:  # a shadow at the edge may begin or end with a job that is not among these
+    if window:  # a shadow at the edge can start or end with a job outside of the window
         found = found.with_columns(pl.col("start", "end").clip(*window)).filter(pl.col("start") < pl.col("end"))
     return ReservationTable(name, machine, ranges(jobs), found), jobs
 
 
 def _worst_day(table: ReservationTable, jobs: pl.DataFrame) -> tuple[float, float]:
-    """Return the day, from the log's start, with most penalty over all processors; without any, the first one."""
+    """Return the day, from the log's start, with the largest penalty over all processors; else the first day."""
     first = (pl.col("start") // DAY).cast(pl.Int64)
     last = (pl.col("end") / DAY).ceil().cast(pl.Int64)
     within = pl.min_horizontal("end", (pl.col("day") + 1) * DAY) - pl.max_horizontal("start", pl.col("day") * DAY)

@@ -1,4 +1,4 @@
-"""Figures of runs beside each other: over time, of kinds of jobs, and as distribution functions."""
+"""Figures that compare runs: over time, by class of job, and as distribution functions."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -8,36 +8,37 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from swflow import jobs
 from swflow.analysis.timeline import interval_means, interval_means_of_sums
-from swflow.charts.runs import distribution_chart, load_curve_chart, timeline_chart, waits_chart
 from swflow.errors import SwflowError
+from swflow.figures.charts.runs import distribution_chart, load_curve_chart, timeline_chart, waits_chart
+from swflow.figures.charts.styles import Style, run_styles
 from swflow.figures.request import Request, bounded_by, frame, is_large
+from swflow.jobs import table as jobs
 from swflow.names import steps_of
 
-#: So many lines are told apart by their colours; further runs are left out, and the caption says so.
+#: The largest number of lines with distinct colours; further runs are left out and counted in the caption.
 MOST_RUNS = 8
 
-#: Time is cut into so many intervals.
+#: The number of intervals of the time axis.
 INTERVALS = 160
 
-#: So many users have a class of their own.
+#: The number of users with a separate class.
 MOST_USERS = 10
 
-#: The bounds of the classes of run times, seconds, and how they are called.
+#: The upper bounds of the classes of run times (s), and their labels.
 RUN_TIME_CLASSES = (
     (60.0, "< 1 min"), (600.0, "1–10 min"), (3600.0, "10–60 min"), (6 * 3600.0, "1–6 h"), (86_400.0, "6–24 h"),
     (np.inf, "≥ 1 d"),
 )  # fmt: skip
 
 
-#: The lower bound of the class of a job's run time, in SQL: all jobs of a class have one.
+#: SQL for the lower bound of a job's run-time class, which is equal for all jobs of a class.
 _BOUNDS = [0.0, *(bound for bound, _ in RUN_TIME_CLASSES[:-1])]
 RUN_TIME_BOUND = (
     "CASE " + " ".join(f"WHEN run_time >= {bound} THEN {bound}" for bound in _BOUNDS[:0:-1]) + " ELSE 0 END"
 )
 
-#: Of runs with very many jobs so many quantiles stand for their distribution.
+#: The number of quantiles that represent the distribution of a run with very many jobs.
 QUANTILES = 20_000
 
 
@@ -47,7 +48,7 @@ def draw_timeline(request: Request) -> dict[str, Any]:
     sizes = dict(request.connection.execute("SELECT run, processors FROM runs").fetchall())
     if is_large(request.connection, runs):
         timelines = _timelines_of_many(request, dict(zip(runs, names, strict=True)), sizes)
-        return _told(timeline_chart(timelines, f"{request.title}: machine and queue over time"), more)
+        return _told(timeline_chart(timelines, names, f"{request.title}: machine and queue over time"), more)
     tables = [_columns(request, run, "submit_time", "start_time", "end_time", "processors") for run in runs]
     first = min((float(table["submit_time"].min() or 0.0) for table in tables), default=0.0)  # type: ignore[arg-type]
     last = max((float(table["end_time"].max() or 0.0) for table in tables), default=1.0)  # type: ignore[arg-type]
@@ -61,13 +62,13 @@ def draw_timeline(request: Request) -> dict[str, Any]:
             "utilization": np.clip(busy, 0.0, None),
             "queue": np.clip(interval_means(submit, start, np.ones(len(submit)), edges), 0.0, None),
         }
-    return _told(timeline_chart(timelines, f"{request.title}: machine and queue over time"), more)
+    return _told(timeline_chart(timelines, names, f"{request.title}: machine and queue over time"), more)
 
 
 def _timelines_of_many(
     request: Request, names: Mapping[str, str], sizes: Mapping[str, int]
 ) -> dict[str, dict[str, np.ndarray]]:
-    """Return the timelines of runs with many jobs, of sums over the intervals."""
+    """Return the timelines of runs with many jobs, computed from sums per interval."""
     query = request.connection.execute
     ends = query(
         "SELECT min(submit_time), max(end_time) FROM outcomes WHERE run IN (SELECT unnest($runs))",
@@ -126,7 +127,7 @@ def draw_waits(request: Request) -> dict[str, Any]:
         "user": _mean_waits(_with_user(tables)),
     }
     drawn = {words: rows for words, rows in classes.items() if rows.height}
-    return _told(waits_chart(drawn, names, f"{request.title}: who waits how long"), more)
+    return _told(waits_chart(drawn, names, f"{request.title}: mean waits by class of job"), more)
 
 
 def draw_distributions(request: Request) -> dict[str, Any]:
@@ -138,17 +139,17 @@ def draw_distributions(request: Request) -> dict[str, Any]:
         columns[measure] = {name: values for name, values in found.items() if values.size}
     if not all(columns.values()):
         raise SwflowError("figure: distributions: the runs have no jobs")
-    return _told(distribution_chart(columns, f"{request.title}: distributions"), more)
+    return _told(distribution_chart(columns, names, f"{request.title}: distributions"), more)
 
 
 def _known_values(request: Request, run: str, measure: str) -> np.ndarray:
-    """Return the values of a run's jobs that are known; of very many their quantiles, of which those drawn are some."""
+    """Return the known values of a run; for very many jobs, quantiles of which the plotted ones are a subset."""
     values = _columns(request, run, measure)[measure].drop_nulls().to_numpy()
     return values if values.size <= jobs.MOST_AT_ONCE else np.quantile(values, np.linspace(0, 1, QUANTILES + 1))
 
 
 def draw_load_curve(request: Request) -> dict[str, Any]:
-    """Draw mean wait and slowdown against the offered load, a line per scheduler and way to change the load."""
+    """Draw mean wait and slowdown against the offered load, one line per scheduler and method of changing the load."""
     rows = request.connection.execute(
         """SELECT m.workload, scheduler, mean_wait_time, mean_bounded_slowdown, mean_slowdown,
             area / nullif(processors * (last_submit_time - first_submit_time), 0) AS offered_load
@@ -159,21 +160,25 @@ def draw_load_curve(request: Request) -> dict[str, Any]:
     ).fetchall()
     points = [row for row in rows if row[-1] is not None]
     lines: dict[str, list[tuple[Any, ...]]] = {}
+    sources: dict[str, dict[str, str]] = {}
     families = {_family(workload) for workload, *_ in points}
     for family in sorted(families):
         longer = {other for other in families if other.startswith(f"{family}+")}
         for point in (point for point in points if _family(point[0]) == family):
-            for place in sorted(longer or {family}):  # the workload itself is a point of all lines that start from it
-                lines.setdefault(f"{place.lstrip('+')} {point[1]}".strip(), []).append(point)
+            for place in sorted(longer or {family}):  # the unchanged workload is a point of each of its lines
+                name = f"{place.lstrip('+')} {point[1]}".strip()
+                lines.setdefault(name, []).append(point)
+                sources[name] = {"workload": place, "scheduler": point[1]}
     lines = {name: sorted(line, key=lambda point: point[-1]) for name, line in lines.items() if len(line) > 1}
     if not lines:
-        raise SwflowError("figure: load-curve: no two of the runs have one scheduler and workloads that differ in load")
-    return load_curve_chart(lines, f"{request.title}: performance against the offered load")
+        raise SwflowError("figure: load-curve: no workloads with different loads under one scheduler")
+    styles = dict(zip(lines, run_styles([sources[name] for name in lines]), strict=True))
+    return load_curve_chart(lines, styles, f"{request.title}: performance against the offered load")
 
 
 def _family(workload: str) -> str:
     """
-    Return the steps of a workload without their numbers: workloads of one family differ in a factor.
+    Return the steps of a workload without their numbers; workloads of one family differ only in a factor.
 
     Examples
     --------
@@ -184,7 +189,7 @@ def _family(workload: str) -> str:
 
 
 def with_size_class(table: pl.DataFrame) -> pl.DataFrame:
-    """Class jobs by processors: 1, 2, 3–4, 5–8 and so on; with ``rank`` for their order."""
+    """Add the class of jobs by processors (1, 2, 3–4, 5–8, …), with ``rank`` for the order."""
     table = table.with_columns(rank=(pl.col("processors").cast(pl.Float64()).log(2) - 1e-9).ceil().cast(pl.Int64()))
     words = {rank: _size_class(rank) for rank in table["rank"].unique().to_list()}
     return table.with_columns(pl.col("rank").replace_strict(words, return_dtype=pl.String()).alias("class"))
@@ -196,12 +201,12 @@ def _size_class(rank: int) -> str:
 
 
 def with_run_time_class(table: pl.DataFrame) -> pl.DataFrame:
-    """Class jobs by run time, with ``rank`` for the order."""
+    """Add the class of jobs by run time, with ``rank`` for the order."""
     return bounded_by(table, "run_time", RUN_TIME_CLASSES)
 
 
 def _with_user(table: pl.DataFrame) -> pl.DataFrame:
-    """Class jobs by user, those with most jobs first; jobs of other users are left out."""
+    """Add the class of jobs by user, most active users first; leave out jobs of other users."""
     count = pl.col("jobs").sum() if "jobs" in table.columns else pl.len()
     counts = table.drop_nulls("user_id").group_by("user_id").agg(count=count)
     most = counts.sort("count", "user_id", descending=[True, False])
@@ -218,17 +223,17 @@ def _mean_waits(table: pl.DataFrame) -> pl.DataFrame:
     return grouped.sort("rank", "run").select("run", "class", "mean", "jobs")
 
 
-def _shown(request: Request) -> tuple[list[str], list[str], str]:
-    """Return the runs that are drawn, short names for them, and a sentence on those that are not."""
+def _shown(request: Request) -> tuple[list[str], dict[str, Style], str]:
+    """Return the plotted runs, their short names and styles, and a sentence on the omitted runs."""
     runs = list(request.runs[:MOST_RUNS])
     more = len(request.runs) - len(runs)
     words = f"{more} further runs are not drawn." if more > 1 else "One further run is not drawn." if more else ""
-    return [run["run"] for run in runs], short_names(runs), words
+    return [run["run"] for run in runs], dict(zip(short_names(runs), run_styles(runs), strict=True)), words
 
 
 def short_names(runs: Sequence[dict[str, str]]) -> list[str]:
     """
-    Name runs by what tells them apart: the scheduler, and the steps or the workload where these differ.
+    Return short names of runs: the scheduler, plus the differing steps or workload where needed.
 
     Examples
     --------

@@ -1,19 +1,21 @@
-"""Figures of sweeps: metrics of scaled workloads against the parameter that was varied."""
+"""Figures of sweeps: metrics of scaled workloads against the varied parameter."""
 
+import math
 import os
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import duckdb
-import numpy as np
 import polars as pl
 
-from swflow.charts.sweeps import sweep_chart
+from swflow.analysis.verdict import student
 from swflow.errors import SwflowError, suggest
-from swflow.query import connect
+from swflow.figures.charts.sweeps import sweep_chart
+from swflow.figures.provenance import RecordedConnection, command
+from swflow.files.query import connect
 
-#: The name of a step that scales, as `swflow.scaling.Point.step` gives it.
+#: Matches the name of a scaling step, as given by `swflow.studies.points.Point.step`.
 _SCALED = re.compile(r"(integer|precise-size|precise)-(\d+)-d([\d.]+)(?:-f([\d.]+))?(?:-c\d+)?")
 
 
@@ -28,24 +30,24 @@ def draw_sweep(
     interactive: bool = False,
 ) -> dict[str, Any]:
     """
-    Draw metrics of a sweep, or of a search for the factor, against the parameter that was varied.
+    Draw metrics of a sweep, or of a search for the factor, against the varied parameter.
 
     Parameters
     ----------
     database : path-like
         A database that `swflow.database.load` wrote.
     sweep : str
-        The sweep's name: what follows the last ``+`` of its file's name.
+        The sweep's name: the text after the last ``+`` of its file's name.
     log : str, optional
-        The source workload; not needed if the sweep has one only.
+        The source workload; optional if the sweep has a single one.
     measures : sequence of str
-        Columns of the table ``sweeps``, one a row of panels.
+        Columns of the table ``sweeps``, one row of panels each.
     scale : {'linear', 'log'}
         The axis of the metrics.
     title : str, optional
-        By default the source's name.
+        The title; default: the source's name.
     interactive : bool
-        With tooltips, for the report.
+        Add tooltips, for the report.
 
     Returns
     -------
@@ -72,31 +74,37 @@ def draw_sweep_on(
     title: str | None = None,
     interactive: bool = False,
 ) -> dict[str, Any]:
-    """Draw a sweep as `draw_sweep` does, of a database that is open."""
+    """Draw a sweep as `draw_sweep` does, from an open database."""
     if scale not in ("linear", "log"):
-        raise SwflowError(f"figure: unknown scale {scale!r}; use linear or log")
+        raise SwflowError(f"figure: unknown scale {scale!r}; expected linear or log")
     known = connection.execute("SELECT DISTINCT sweep, source FROM sweeps ORDER BY ALL").fetchall()
     sources = [source for name, source in known if name == sweep and log in (None, source)]
     if len(sources) != 1:
         there = ", ".join(f"{source}+{name}" for name, source in known) or "none"
-        raise SwflowError(f"figure: sweep: {sweep!r} of {log or 'one log'} is not in the database; there is {there}")
+        raise SwflowError(f"figure: sweep: {sweep!r} of {log or 'one log'} is not in the database; found {there}")
+    recorded = RecordedConnection(connection)
     columns = [row[0] for row in connection.execute("DESCRIBE sweeps").fetchall()][10:]
     for measure in measures:
         if measure not in columns:
             raise SwflowError(f"figure: unknown measure {measure!r}{suggest(measure, columns)}")
-    table = _sweep_rows(connection, sweep, sources[0], measures)
-    published = _published_rows(connection, sources[0], measures)
+    table = _sweep_rows(cast(Any, recorded), sweep, sources[0], measures)
+    published = _published_rows(cast(Any, recorded), sources[0], measures)
     swept = table.filter(pl.col("variant").is_not_null())
     x, other = ("d", "factor") if swept["d"].n_unique() > 1 else ("factor", "d")
     rows = pl.concat([_summary(table, x), _published_summary(published, swept, x, other)])
     heading = f"{title or sources[0]}: scaled to {swept['processors'][0]:,} processors"
-    return sweep_chart(rows, x, measures, heading, scale=scale, interactive=interactive)
+    spec = sweep_chart(rows, x, measures, heading, scale=scale, interactive=interactive)
+    options = [("--log", sources[0]), ("--sweep", sweep), *(("--measure", measure) for measure in measures)]
+    options += [("--scale", scale)] if scale != "linear" else []
+    options += [("--title", title)] if title else []
+    spec["usermeta"] |= {"kind": "sweep", "sql": recorded.sql, "command": command("sweep", options)}
+    return spec
 
 
 def _sweep_rows(
     connection: duckdb.DuckDBPyConnection, sweep: str, source: str, measures: Sequence[str]
 ) -> pl.DataFrame:
-    """Return the draws of a sweep and the source's own rows, one line a measure."""
+    """Return the draws of a sweep and the rows of the source, one row per measure."""
     selected = ", ".join(f'CAST("{measure}" AS DOUBLE) AS "{measure}"' for measure in measures)
     columns = ("scheduler", "processors", "variant", "d", "factor")
     rows = connection.execute(
@@ -130,14 +138,11 @@ def _published_rows(
 
 def _summary(table: pl.DataFrame, x: str) -> pl.DataFrame:
     """Return mean and confidence interval of every point."""
-    from scipy.special import stdtrit
-
     points = table.group_by("scheduler", "measure", "variant", x, maintain_order=True).agg(
         mean=pl.col("value").mean(), deviation=pl.col("value").std(), draws=pl.len().cast(pl.Int64())
     )
-    draws = points["draws"].to_numpy()
-    factor = np.where(draws > 1, stdtrit(np.maximum(draws - 1, 1), 0.975) / np.sqrt(draws), 0.0)
-    half = pl.col("deviation").fill_null(0.0) * pl.Series(factor)
+    factors = [student(draws - 1) / math.sqrt(draws) if draws > 1 else 0.0 for draws in points["draws"]]
+    half = pl.col("deviation").fill_null(0.0) * pl.Series(factors, dtype=pl.Float64)
     return (
         points.with_columns(low=pl.col("mean") - half, high=pl.col("mean") + half)
         .with_columns(kind=pl.when(pl.col("variant").is_null()).then(pl.lit("source")).otherwise(pl.lit("swept")))

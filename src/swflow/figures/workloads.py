@@ -1,4 +1,4 @@
-"""Figures of workloads, whatever the scheduler: models of them, and what they are made of."""
+"""Figures of workloads, independent of schedulers: models and composition."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,16 +8,16 @@ import numpy as np
 import polars as pl
 
 from swflow.analysis.moldable import CHECKED, model_checks
-from swflow.charts.curves import MOLDABLE_CAPTION, curve_chart
-from swflow.charts.logs import arrivals_chart, composition_chart, offered_load_chart
-from swflow.charts.models import marginals_chart, repetitions_chart
 from swflow.errors import SwflowError
+from swflow.figures.charts.curves import MOLDABLE_CAPTION, curve_chart
+from swflow.figures.charts.logs import arrivals_chart, composition_chart, offered_load_chart
+from swflow.figures.charts.models import marginals_chart, repetitions_chart
 from swflow.figures.request import Request, frame, in_jobs, is_large
 from swflow.figures.runs import INTERVALS, MOST_USERS, RUN_TIME_BOUND, with_run_time_class, with_size_class
 
 
 def draw_moldable(request: Request) -> dict[str, Any]:
-    """Draw what the model of moldable jobs draws, against its stated distributions."""
+    """Draw the output of the model of moldable jobs, compared with its stated distributions."""
     checks = model_checks(_molded_jobs(request.connection, request.workloads))
     return curve_chart(checks, f"{request.title}: the model of moldable jobs", MOLDABLE_CAPTION)
 
@@ -33,7 +33,7 @@ def draw_repetitions(request: Request) -> dict[str, Any]:
 
 
 def draw_arrivals(request: Request) -> dict[str, Any]:
-    """Draw arrivals by hour of the day and day of the week, of the first workload."""
+    """Draw arrivals of the first workload by hour of the day and day of the week."""
     workload = request.workloads[0]
     about = request.connection.execute(
         "SELECT unix_start_time, time_zone FROM workloads WHERE workload = $workload", {"workload": workload}
@@ -45,11 +45,11 @@ def draw_arrivals(request: Request) -> dict[str, Any]:
     days = max(1.0, float(submit.max() - submit.min()) / 86_400)
     hours = np.bincount(times.dt.hour().to_numpy(), minlength=24) / days
     weekdays = np.bincount(times.dt.weekday().to_numpy() - 1, minlength=7) / max(1.0, days / 7)
-    return arrivals_chart(hours.tolist(), weekdays.tolist(), f"{request.title}: when jobs arrive", clock)
+    return arrivals_chart(hours.tolist(), weekdays.tolist(), f"{request.title}: arrivals of jobs", clock)
 
 
 def draw_composition(request: Request) -> dict[str, Any]:
-    """Draw the shares of jobs and processor-seconds by size, run time and user, of the first workload."""
+    """Draw the shares of jobs and processor-seconds of the first workload by size, run time and user."""
     jobs = _classed_jobs(request.connection, request.workloads[0])
     users = jobs.group_by("user_id").agg(pl.col("area").sum()).drop_nulls("user_id")
     ranks = users.sort("area", "user_id", descending=[True, False]).head(MOST_USERS).select("user_id")
@@ -65,11 +65,11 @@ def draw_composition(request: Request) -> dict[str, Any]:
         for words, table in classes.items()
         if table.height
     }
-    return composition_chart(shares, f"{request.title}: what the jobs are like")
+    return composition_chart(shares, f"{request.title}: composition of the jobs")
 
 
 def draw_offered_load(request: Request) -> dict[str, Any]:
-    """Draw the offered load over time, of the first workload."""
+    """Draw the offered load of the first workload over time."""
     workload = request.workloads[0]
     jobs = _jobs(request.connection, workload, "submit_time", _AREA)
     size = request.connection.execute(
@@ -91,7 +91,7 @@ _AREA, _USER = "processors * run_time AS area", "CAST(user_id AS VARCHAR) AS use
 
 
 def _jobs(connection: duckdb.DuckDBPyConnection, workload: str, *columns: str) -> pl.DataFrame:
-    """Return some columns of a workload's jobs, in order; very many are not sorted again, as they were when loaded."""
+    """Return columns of a workload's jobs, in order; very many jobs are not sorted again, since loading sorted them."""
     order = "" if is_large(connection, workload=workload) else " ORDER BY submit_time, job_id"
     return _some(
         frame(
@@ -105,7 +105,7 @@ def _jobs(connection: duckdb.DuckDBPyConnection, workload: str, *columns: str) -
 
 
 def _classed_jobs(connection: duckdb.DuckDBPyConnection, workload: str) -> pl.DataFrame:
-    """Return processors, run time, user, processor-seconds and jobs; of very many those of a kind together."""
+    """Return processors, run time, user, processor-seconds and number of jobs; aggregate very many jobs by class."""
     if not is_large(connection, workload=workload):
         return _jobs(connection, workload, "processors", "run_time", _USER, _AREA, "1 AS jobs")
     return _some(
@@ -127,16 +127,16 @@ def _some(jobs: pl.DataFrame, workload: str) -> pl.DataFrame:
 
 
 def _local_times(seconds: pl.Series, unix: int | None, zone: str | None) -> tuple[pl.Series, str]:
-    """Return times of the log as local times, and a sentence on the clock they are of."""
+    """Return times of the log as local times, and a sentence on their clock."""
     stamps = pl.from_epoch((seconds + float(unix or 0)).cast(pl.Int64), time_unit="s")
     if not unix:
-        return stamps, "The log does not say when it begins: its first second counts as midnight of a Thursday."
+        return stamps, "The log does not state its start: its first second counts as midnight of a Thursday."
     if zone:
         try:
-            return stamps.dt.replace_time_zone("UTC").dt.convert_time_zone(zone), f"The clock is that of {zone}."
+            return stamps.dt.replace_time_zone("UTC").dt.convert_time_zone(zone), f"Times are in time zone {zone}."
         except pl.exceptions.PolarsError:
             pass
-    return stamps, "The clock is UTC: the log names no time zone."
+    return stamps, "Times are in UTC, since the log states no time zone."
 
 
 def _all_attributes(request: Request) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -144,19 +144,19 @@ def _all_attributes(request: Request) -> dict[str, tuple[np.ndarray, np.ndarray]
 
 
 def _molded_jobs(connection: duckdb.DuckDBPyConnection, workloads: Iterable[str]) -> pl.DataFrame:
-    """Return what the model of moldable jobs drew for the jobs of some workloads."""
+    """Return the output of the model of moldable jobs for the jobs of the given workloads."""
     found = pl.DataFrame()
     if in_jobs(connection, CHECKED[0]):
         columns = ", ".join(CHECKED)
         sql = f"SELECT {columns} FROM jobs WHERE {CHECKED[0]} IS NOT NULL AND workload IN (SELECT unnest($names))"
         found = pl.DataFrame(connection.execute(sql, {"names": sorted(workloads)}).fetchnumpy())
     if found.is_empty():
-        raise SwflowError("figure: moldable: none of the runs has moldable jobs; make them with: swflow moldable")
+        raise SwflowError("figure: moldable: none of the runs has moldable jobs; create them with: swflow moldable")
     return found
 
 
 def _attributes(connection: duckdb.DuckDBPyConnection, workload: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return run times and processors of a workload's jobs, in the order of arrivals."""
+    """Return run times and processors of a workload's jobs, in the order of arrival."""
     columns = connection.execute(
         """SELECT run_time, processors FROM jobs WHERE workload = $workload AND run_time IS NOT NULL
         AND processors IS NOT NULL ORDER BY submit_time, job_id""",

@@ -1,4 +1,4 @@
-"""Charts of functions: what a model states as lines, and what was drawn from it as points."""
+"""Charts of functions: published ones as lines, those of a workload as points."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,12 +8,13 @@ import numpy as np
 
 from swflow.analysis.heatmap import LOAD_BINS
 from swflow.analysis.moldable import Curves
-from swflow.charts.parts import RUN_COLOURS, FigureData, beside, finished_figure
+from swflow.figures.charts.parts import FigureData, beside, finished_figure
+from swflow.figures.charts.styles import RUN_COLOURS
 
 MOLDABLE_CAPTION = (
-    "What the model of moldable jobs draws: lines are the distribution functions stated by Cirne and Berman (2001), "
-    "points those of the workload's jobs. Sigma is drawn from the part of its normal distribution that is not below 0. "
-    "The last panel is the speedup that run times follow."
+    "Output of the model of moldable jobs: lines are the distribution functions stated by Cirne and Berman (2001), "
+    "points are those of the workload's jobs. Sigma is drawn from a normal distribution truncated below 0. "
+    "The last panel shows the speedup function of the run times."
 )
 
 #: Width and height of a panel, pixels.
@@ -22,14 +23,14 @@ _SIZE = (2 * LOAD_BINS + 80, 170)
 
 def curve_chart(panels: Sequence[Curves], title: str, caption: str) -> dict[str, Any]:
     """
-    Draw functions, what is stated as lines and what was found as points, two panels a row.
+    Draw functions, published ones as lines and measured ones as points, two panels per row.
 
     Parameters
     ----------
     panels : sequence of Curves
-        What to draw.
+        The panels to draw.
     title, caption : str
-        The figure's title, and what is said of it.
+        The figure's title and caption.
 
     Returns
     -------

@@ -1,42 +1,96 @@
-"""What charts share: colours, ticks and labels of axes, and the frame of a finished figure."""
+"""Shared parts of charts: colours, ticks and labels of axes, and the frame of a finished figure."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
 
-#: Colours that stay apart for colour-blind readers: M. Okabe, K. Ito, "Color universal design", 2008.
-RUN_COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442")
+#: The font of the figures: the shipped one, then fonts with equal metrics for viewers of an SVG without it.
+FONT = "Swflow Sans, Liberation Sans, Arial, Helvetica, sans-serif"
 
-#: What colours of the charts become on a dark page: the same hues, lighter, and black and white exchanged.
+#: Colours of the charts to their replacements on a dark page: lighter hues, and black and white swapped.
 DARK = {
     "#000000": "#e6ebf1", "black": "#e6ebf1", "white": "#14191f", "#333333": "#c3ccd6", "#444444": "#a8b3c0",
     "#777777": "#77828f", "#888888": "#5f6a77", "#0072B2": "#4f9fe6", "#D55E00": "#f08a3c", "#009E73": "#35c79a",
     "#CC79A7": "#e39ac2", "#E69F00": "#f0b429", "#56B4E9": "#b5e3ff", "#d4d4d4": "#2b3541", "#7a7a7a": "#7d8fa3",
     "#F7F7F7": "#1c232b", "#B35806": "#f08a3c", "#08519C": "#56a9e8", "#eef2f6": "#1d2630", "#9cc3e2": "#2f628f",
-    "#0b4f8a": "#86c3f5",
+    "#0b4f8a": "#86c3f5", "#882255": "#d978a8", "#999933": "#c9c96a",
 }  # fmt: skip
 
 #: Readable ticks of a logarithmic axis of seconds.
 TIME_TICKS = (1, 10, 60, 600, 3600, 6 * 3600, 86_400, 10 * 86_400, 100 * 86_400, 1000 * 86_400)
+#: Ticks between these, for axes with few ticks.
+MORE_TIME_TICKS = tuple(
+    sorted({*TIME_TICKS, 5, 30, 120, 300, 1200, 1800, 7200, 3 * 3600, 12 * 3600, 2 * 86_400, 5 * 86_400, 30 * 86_400})
+)
 TIME_LABEL = (
     "datum.value >= 86400 ? format(datum.value / 86400, ',.3~r') + ' d' : "
     "datum.value >= 3600 ? format(datum.value / 3600, '.3~r') + ' h' : "
     "datum.value >= 60 ? format(datum.value / 60, '.3~r') + ' min' : format(datum.value, '.3~r') + ' s'"
 )
+#: Steps between the ticks of a linear axis of seconds; larger steps are multiples of days.
+_TIME_STEPS = (
+    *(step * unit for unit in (1, 60) for step in (1, 2, 5, 10, 20, 30)),
+    *(step * 3600 for step in (1, 2, 3, 6, 12)),
+    *(step * 10**power * 86_400 for power in range(6) for step in (1, 2, 5)),
+)  # fmt: skip
+
+_TIME_UNITS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+
 NUMBER_LABEL = "datum.value >= 10000 ? format(datum.value, '.3~s') : format(datum.value, ',.3~r')"
 
 OVER_CELLS: dict[str, Any] = {
     "minExtent": 38,
     "zindex": 1,
-}  # columns of all rows in line; the axis drawn over the cells
+}  # align the columns of all rows; draw the axis over the cells
+
+
+def time_axis(low: float, high: float, most: int = 6) -> dict[str, Any]:
+    """
+    Return ticks and labels of a linear axis of seconds: multiples of one unit.
+
+    Parameters
+    ----------
+    low, high : float
+        The ends of the axis, seconds.
+    most : int
+        The largest number of ticks.
+
+    Returns
+    -------
+    dict
+        ``values`` and ``labelExpr`` of an `altair.Axis`.
+
+    Examples
+    --------
+    >>> axis = time_axis(140_000, 230_000)
+    >>> [tick / 3600 for tick in axis["values"]], axis["labelExpr"]
+    ([42.0, 48.0, 54.0, 60.0], "format(datum.value / 3600, ',d') + ' h'")
+    >>> time_axis(0, 100)["values"]
+    [0, 20, 40, 60, 80, 100]
+    """
+    step = next((step for step in _TIME_STEPS if (high - low) / step < most), _TIME_STEPS[-1])
+    size, unit = next((size, unit) for size, unit in _TIME_UNITS if step >= size)
+    return {
+        "values": [tick * step for tick in range(math.ceil(low / step), math.floor(high / step) + 1)],
+        "labelExpr": f"format(datum.value / {size}, ',d') + ' {unit}'",
+    }
+
+
+def human_time(value: str) -> str:
+    """Return the Vega expression that formats seconds in their largest unit."""
+    return (
+        f"{value} >= 172800 ? format({value} / 86400, ',.1f') + ' d' : {value} >= 7200 ? format({value} / 3600, '.1f')"
+        f" + ' h' : {value} >= 120 ? format({value} / 60, '.1f') + ' min' : format({value}, '.3~r') + ' s'"
+    )
 
 
 class FigureData(dict[str, Any]):
-    """The data of a figure by name. Altair copies what is inline again and again, so charts get names only."""
+    """The data of a figure by name. Charts contain only names, since Altair copies inline data repeatedly."""
 
     def add(self, rows: Sequence[Mapping[str, Any]]) -> alt.NamedData:
-        """Keep rows, and return what a chart refers to them by."""
+        """Store rows, and return the reference for charts."""
         name = f"data-{len(self)}"
         self[name] = list(rows)
         return alt.NamedData(name)
@@ -46,19 +100,19 @@ def beside(*charts: Any, spacing: int, data: alt.NamedData | None = None, **scal
     """
     Put charts side by side.
 
-    Altair copies all of a chart whenever it becomes a part of another, so that figures of many panels took a minute:
-    rows are put together as what Altair writes.
+    Altair copies a chart whenever it becomes part of another one, so that figures with many panels would take 60 s.
+    The rows are therefore joined as dictionaries.
 
     Parameters
     ----------
     *charts : altair.Chart or altair.LayerChart
         The charts, from the left.
     spacing : int
-        Between them, pixels.
+        The space between the charts, pixels.
     data : altair.NamedData, optional
-        Of all that have none of their own.
+        The data of all charts that have none.
     **scales : {'independent', 'shared'}
-        How charts resolve a scale, such as ``color``.
+        The resolution of a scale, such as ``color``.
 
     Returns
     -------
@@ -74,7 +128,7 @@ def beside(*charts: Any, spacing: int, data: alt.NamedData | None = None, **scal
 
 
 def _part(chart: Any, data: alt.NamedData | None = None) -> dict[str, Any]:
-    """Return a chart as a part of a figure, which may have data for it; with ``datasets`` if it has its own."""
+    """Return a chart as a part of a figure, with optional data, and with ``datasets`` if it has its own data."""
     if isinstance(chart, dict):
         return chart
     datasets: dict[str, Any] = {}
@@ -86,10 +140,10 @@ def _part(chart: Any, data: alt.NamedData | None = None) -> dict[str, Any]:
 def finished_figure(
     data: FigureData, rows: Sequence[Any], title: str, caption: str, more: str = "", subtitle: str = ""
 ) -> dict[str, Any]:
-    """Stack the rows, and note title and caption in the specification for whoever shows it."""
+    """Stack the rows, and store title and caption in the specification."""
     frame = (
         alt.vconcat(spacing=16)
-        .resolve_scale(color="independent")
+        .resolve_scale(color="independent", strokeDash="independent")
         .properties(
             title=alt.TitleParams(
                 title, subtitle=subtitle or [], anchor="start", frame="bounds", fontSize=15, offset=10
@@ -97,6 +151,7 @@ def finished_figure(
             usermeta={"title": title, "caption": f"{caption} {more}".strip(),
                       "embedOptions": {"actions": False}},
         )
+        .configure(font=FONT)
         .configure_view(stroke="#888888")
         .configure_axis(grid=False, domainColor="#888888", tickColor="#888888", labelFontSize=10, titleFontSize=11,
                         titleFontWeight="normal")
@@ -109,7 +164,7 @@ def finished_figure(
     params: dict[str, dict[str, Any]] = {}
     for panel in [panel for row in spec["vconcat"] for panel in row.get("hconcat", [row])]:
         spec["datasets"] |= panel.pop("datasets", {})
-        for param in panel.pop("params", ()):  # one selection, though several panels offer it
+        for param in panel.pop("params", ()):  # one shared selection for several panels
             params.setdefault(param["name"], param | {"views": []})["views"] += param["views"]
     if params:
         spec["params"] = list(params.values())

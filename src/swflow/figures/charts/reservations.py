@@ -1,4 +1,4 @@
-"""Charts of reservation tables: jobs on their processors over time, and what sharing nodes costs them."""
+"""Charts of reservation tables: jobs on their processors over time, and the penalty of node sharing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,14 +7,14 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from swflow.charts.parts import OVER_CELLS, FigureData, finished_figure
-from swflow.machine import Machine
+from swflow.figures.charts.parts import OVER_CELLS, FigureData, finished_figure
+from swflow.jobs.machine import Machine
 
 RESERVATION_TABLE_CAPTION = (
     "Each rectangle is a job, on consecutive processors (upwards) from its start to its end; a job on scattered "
-    "processors has several, of one colour. The lines part the nodes. Dark are shadows (intervals in which what runs "
-    "on a node does not change) whose processes ask for more than the node has: the penalty says by how much, summed "
-    "over the resources (0.33: a third more)."
+    "processors has several, of one colour. Lines separate nodes. Dark shadows (intervals in which the jobs of "
+    "a node do not change) have a demand above the capacity of the node; the penalty is the relative excess, summed "
+    "over the resources (0.33: demand is 133 % of capacity)."
 )
 
 
@@ -26,12 +26,12 @@ class ReservationTable:
     Parameters
     ----------
     name : str
-        What to write above.
+        The title of the table.
     machine : Machine
         The processors and nodes.
     places : polars.DataFrame
-        A row per job and range of processors: ``job_id``, ``first``, ``last``, ``start_time``, ``end_time``, and what
-        else the tooltips are to show.
+        One row per job and range of processors: ``job_id``, ``first``, ``last``, ``start_time``, ``end_time``, and
+        further columns for the tooltips.
     shadows : polars.DataFrame
         As `swflow.analysis.shadows.shadows` returns them.
     """
@@ -42,10 +42,10 @@ class ReservationTable:
     shadows: pl.DataFrame
 
 
-#: So many rectangles of jobs, and as many of shadows, are drawn in a reservation table: the largest.
+#: The largest number of job rectangles, and of shadow rectangles, in a reservation table; the largest are drawn.
 MOST_RECTANGLES = 3000
 
-#: Colours of jobs, all light, so that the dark of the penalties shows on each and leaves them apart.
+#: Colours of jobs, all light, so that dark penalties are visible on each.
 JOB_COLOURS = ("#7fc4ff", "#ffb477", "#8be08b", "#f7a8c4", "#f5e663", "#c9b3ff", "#6fdcd0", "#e0c9a6")
 _PENALTY_COLOURS = ("rgba(0, 0, 0, 0.04)", "rgba(0, 0, 0, 0.5)")
 _TABLE_WIDTH, _TABLE_HEIGHTS, _PIXELS_PER_PROCESSOR = 760, (120, 520), 5
@@ -61,18 +61,18 @@ def reservation_table_chart(
     interactive: bool = False,
 ) -> dict[str, Any]:
     """
-    Draw reservation tables below each other: jobs over time and processors, shadows shaded by their penalty.
+    Draw reservation tables below each other: jobs by time and processors, shadows shaded by penalty.
 
     Parameters
     ----------
     tables : sequence of ReservationTable
         The runs.
     window : (float, float)
-        The part to draw, seconds from the log's start.
+        The interval to draw, seconds from the log's start.
     title : str
         The figure's title.
     note : str
-        What to write below the title.
+        Text below the title.
     interactive : bool
         Add tooltips.
 
@@ -165,7 +165,7 @@ def _reservation_table(
 
 
 def _processor_axis(machine: Machine) -> alt.Y:
-    """Return an axis with ticks where nodes begin, about sixteen."""
+    """Return an axis with about 16 ticks at the first processors of nodes."""
     step = machine.processors_per_node * max(1, round(machine.nodes / 16))
     title = "processor" + (f", in nodes of {machine.processors_per_node}" if machine.processors_per_node > 1 else "")
     axis = alt.Axis(title=title, values=list(range(0, machine.processors + 1, step)), format=",d", **OVER_CELLS)
@@ -173,7 +173,7 @@ def _processor_axis(machine: Machine) -> alt.Y:
 
 
 def _rectangles(rows: pl.DataFrame, interactive: bool) -> list[dict[str, Any]]:
-    """Return what is drawn of the rows, and in the report what the tooltips say."""
+    """Return the drawn columns of the rows and, in the report, the columns of the tooltips."""
     drawn = [name for name in ("a", "b", "y", "y2", "colour", "penalty") if name in rows.columns]
     told = [name for name in rows.columns if name not in (*drawn, "area", "first", "last")] if interactive else []
     if "jobs" in told:
@@ -197,7 +197,7 @@ def _format(name: str, dtype: pl.DataType) -> dict[str, Any]:
 
 
 def _node_lines(data: FigureData, machine: Machine, y: alt.Y, height: float) -> list[alt.Chart]:
-    """Draw the lines between nodes, unless they would lie closer than three pixels, or each processor is a node."""
+    """Draw lines between nodes, unless they would be less than 3 pixels apart or each node is one processor."""
     size = machine.processors_per_node
     if size == 1 or height / machine.nodes < 3:
         return []
@@ -206,7 +206,7 @@ def _node_lines(data: FigureData, machine: Machine, y: alt.Y, height: float) -> 
 
 
 def _labels(jobs: pl.DataFrame, length: float, pixels: float) -> list[dict[str, Any]]:
-    """Return the job ids, each in the middle of the job's largest rectangle, where they fit in."""
+    """Return the job ids that fit, each in the middle of the job's largest rectangle."""
     largest = jobs.unique("job_id", keep="first", maintain_order=True)
     text = pl.col("job_id").cast(pl.String())
     room = (pl.col("b") - pl.col("a")) / length * _TABLE_WIDTH
@@ -219,7 +219,7 @@ def _labels(jobs: pl.DataFrame, length: float, pixels: float) -> list[dict[str, 
 
 
 def _table_title(table: ReservationTable, places: pl.DataFrame, shaded: pl.DataFrame) -> alt.TitleParams:
-    """Name the run, its machine, and what is drawn of it."""
+    """Return the title of a run: its name, its machine, and the omitted rectangles."""
     penalized = shaded.select((pl.col("b") - pl.col("a")) * pl.col("processes") * pl.col("penalty")).sum().item()
     busy = max(float(places["area"].sum()), 1e-300)
     lines = [

@@ -1,4 +1,4 @@
-"""Charts of load and performance: heatmaps, bubble plots and differences, of counts that are binned already."""
+"""Charts of load and performance: heatmaps, bubble plots and differences, drawn from binned counts."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,28 +11,27 @@ import polars as pl
 
 from swflow.analysis.comparison import Comparison
 from swflow.analysis.heatmap import BINS_PER_DECADE, CONTOUR_SHARES, LOAD_BINS, Heatmap, contours, mean_point
-from swflow.charts.parts import (
+from swflow.figures.charts.parts import (
     NUMBER_LABEL,
     OVER_CELLS,
-    RUN_COLOURS,
     TIME_LABEL,
     TIME_TICKS,
     FigureData,
     beside,
     finished_figure,
 )
+from swflow.figures.charts.styles import Style, line_encodings
 
-#: Colours that stay apart for colour-blind readers: M. Okabe, K. Ito, "Color universal design", 2008.
 CONTOUR_COLOUR, BUBBLE_COLOUR = "#D55E00", "#0072B2"
 SHADES = ("#d4d4d4", "#7a7a7a", "#000000")
 
 MEASURE_TITLES = {"slowdown": "slowdown", "response_time": "response time", "wait_time": "wait time"}
 
-#: Width and (about) height of a panel, pixels: in print and in the report. A load bin is 2 or 3 pixels wide and a value
-#: bin a whole number of pixels high, as cells that begin within a pixel leave seams.
+#: Width and approximate height of a panel (pixels), in print and in the report. A load bin is 2 or 3 pixels wide and a
+#: value bin a whole number of pixels high, since cells with fractional pixel bounds leave visible seams.
 _PRINT, _SCREEN = (2 * LOAD_BINS, 170), (3 * LOAD_BINS, 240)
 
-#: The lines of the contours: the inner one, the outer one.
+#: The dashes of the contour lines: inner, outer.
 _LINES: tuple[dict[str, Any], ...] = ({"strokeWidth": 1.8}, {"strokeWidth": 1.2, "strokeDash": [4, 2]})
 _LARGEST_BUBBLE = 700
 _LOADS_PER_DIFFERENCE, _VALUES_PER_DIFFERENCE = 2, 2
@@ -40,35 +39,36 @@ _LOADS_PER_DIFFERENCE, _VALUES_PER_DIFFERENCE = 2, 2
 HEATMAP_CAPTION = (
     "Each cell counts the jobs that experienced a load (the mean utilization of the machine between their submission "
     "and their end) and a performance; darker is more, on a logarithmic scale. Values below 1, such as a wait time of "
-    "0, are drawn at 1; loads above 1, faults of a log, at 1. The lines enclose the densest cells that hold "
-    f"{CONTOUR_SHARES[0]:.0%} (solid) and {CONTOUR_SHARES[1]:.0%} (dashed) of the jobs, after smoothing. A disk stands "
-    "for the jobs of a tenth of the load range: its centre at their mean load and mean value, its area their number. "
+    "0, are drawn at 1. Loads above 1, which occur if a log records impossible schedules, are drawn at 1; "
+    "they are not comparable with simulated loads. The lines enclose the densest cells that hold "
+    f"{CONTOUR_SHARES[0]:.0%} (solid) and {CONTOUR_SHARES[1]:.0%} (dashed) of the jobs, after smoothing. A disk "
+    "represents the jobs of a tenth of the load range: its centre is their mean load and value, its area their number. "
     "The cross is the mean over all jobs."
 )
 INTERACTIVE_CAPTION = (
-    "Point at a cell for its count. Drag across a heatmap to choose a range of loads: the curves on the right then "
+    "Hover over a cell for its count. Drag across a heatmap to choose a range of loads: the curves on the right then "
     "show, for the jobs of that range, the share at or below each value (a curve further to the right is better); a "
-    "click clears it."
+    "click clears the selection."
 )
 BUBBLE_CAPTION = (
-    "A disk stands for the jobs whose load lies in one tenth of the range: its centre is at their mean load and mean "
-    "slowdown, its area is their number. Above, jobs that ran less than a minute and those slowed down more than a "
-    "thousand times are left out; below, none is. At the bottom, disks are at the medians of the same jobs, which "
-    "a few that were slowed down a thousand times do not move; the cross, the mean of all jobs, is left out there."
+    "A disk represents the jobs with a load in one tenth of the range: its centre is at their mean load and mean "
+    "slowdown, its area is their number. The upper row leaves out jobs with a run time below 1 min or a slowdown above "
+    "1,000; the middle row includes all jobs. The bottom row shows medians instead of means, which are robust against "
+    "a few very large slowdowns, and omits the cross, which is the mean of all jobs."
 )
 DIFFERENCE_CAPTION = (
-    "Each cell is the share of the first run's jobs in it minus that of the second's, in percent of all jobs: blue "
-    "where the first has more, orange where the second has, on a cube-root scale. A better run has its blue below its "
-    "orange. distance: earth mover's distance, in decades of the value. score: how much more probable it is that, at "
-    "equal load, a job of the first does better than one of the second than the other way round. wins: the share of "
-    "the jobs in load deciles where the first, or the second, dominates."
+    "Each cell is the first run's share of jobs minus the second run's share, in percent of all jobs: blue "
+    "if the first has more, orange if the second has more, on a cube-root scale. For a better first run, blue is below "
+    "orange. distance: earth mover's distance, in decades of the value. score: at equal load, the probability that "
+    "a job of the first run has the better value, minus the probability of the opposite. wins: the share of "
+    "the jobs in load deciles in which the first, or the second, dominates."
 )
 
 
 @dataclass(frozen=True)
 class Panel:
     """
-    A run, or a subset of its jobs, under one measure.
+    A run, or a subset of its jobs, for one measure.
 
     Parameters
     ----------
@@ -76,35 +76,38 @@ class Panel:
         The counts.
     bubbles : polars.DataFrame
         As `swflow.analysis.heatmap.bubbles` returns them.
+    above_1 : int
+        Jobs with a load above 1, which occurs only in impossible recorded schedules.
     """
 
     heatmap: Heatmap
     bubbles: pl.DataFrame
+    above_1: int = 0
 
 
 @dataclass(frozen=True)
 class Block:
     """
-    Panels that belong together: all jobs, or one subset.
+    A group of panels: all jobs, or one subset.
 
     Parameters
     ----------
     title : str
-        What the jobs are; empty for all of them.
-    columns : sequence of str
-        The runs, one a column.
+        The name of the subset; empty for all jobs.
+    columns : mapping of str to Style
+        The runs, one column each, and the styles of their lines.
     panels : mapping
         Measure to one panel per column.
     """
 
     title: str
-    columns: Sequence[str]
+    columns: Mapping[str, Style]
     panels: Mapping[str, Sequence[Panel]]
 
 
 def heatmap_chart(blocks: Sequence[Block], title: str, *, interactive: bool = False) -> dict[str, Any]:
     """
-    Draw heatmaps in the paper's arrangement: a column per run, a row per measure, blocks below each other.
+    Draw heatmaps in the arrangement of the paper: one column per run, one row per measure, blocks stacked.
 
     Parameters
     ----------
@@ -113,7 +116,7 @@ def heatmap_chart(blocks: Sequence[Block], title: str, *, interactive: bool = Fa
     title : str
         The figure's title.
     interactive : bool
-        Add tooltips, and a brush over loads with the distribution of the jobs chosen.
+        Add tooltips, and a brush over loads with the distribution of the selected jobs.
 
     Returns
     -------
@@ -137,7 +140,7 @@ def heatmap_chart(blocks: Sequence[Block], title: str, *, interactive: bool = Fa
 
 
 def _heatmap_row(data: FigureData, block: Block, measure: str, brush: Any) -> dict[str, Any]:
-    """Draw one measure: the panels of all columns on the same scales."""
+    """Draw one measure: the panels of all columns with equal scales."""
     panels = block.panels[measure]
     linear = panels[0].heatmap.value_edges[0] == 0
     top = max(panel.heatmap.value_edges[-1] for panel in panels)
@@ -164,26 +167,30 @@ def _heatmap_row(data: FigureData, block: Block, measure: str, brush: Any) -> di
             block.columns, step, _first_titled(y, len(panels)), brush, measure == next(iter(block.panels))
         )
         charts.append(curves.properties(width=180, height=height))
-    return beside(*charts, data=data.add(counts), spacing=14, color="independent", size="independent")
+    return beside(*charts, data=data.add(counts), spacing=14, color="independent", size="independent",
+                  strokeDash="independent")  # fmt: skip
 
 
 def _size(bins: int, *, interactive: bool = False) -> tuple[int, int]:
-    """Return width and height of a panel with so many value bins."""
+    """Return width and height of a panel with ``bins`` value bins."""
     width, height = _SCREEN if interactive else _PRINT
     return width, bins * max(1, round(height / bins))
 
 
 def _panel_title(block: Block, number: int, measure: str) -> dict[str, Any]:
-    """Return the column's name, and for a subset its own, above the first row of a block."""
+    """Return the title of a column: its name, and the name of the subset above the first row of a block."""
     if measure != next(iter(block.panels)):
         return {}
-    jobs = int(block.panels[measure][number].heatmap.jobs.sum())
-    below = f"{block.title}: {jobs:,} jobs" if block.title else f"{jobs:,} jobs"
-    return {"title": alt.TitleParams(block.columns[number], subtitle=below)}
+    panel = block.panels[measure][number]
+    jobs = int(panel.heatmap.jobs.sum())
+    below: Any = f"{block.title}: {jobs:,} jobs" if block.title else f"{jobs:,} jobs"
+    if panel.above_1:
+        below = [below, f"{panel.above_1:,} at recorded loads above 1"]
+    return {"title": alt.TitleParams(list(block.columns)[number], subtitle=below)}
 
 
 def _cell_rows(panels: Sequence[Panel]) -> list[dict[str, Any]]:
-    """Return the cells of a row's panels: per column and load bin the lists of value bins and jobs; bounds follow."""
+    """Return the cells of a row of panels: per column and load bin, the lists of value bins and jobs."""
     rows = []
     for column, panel in enumerate(panels):
         for place, counts in enumerate(panel.heatmap.jobs):
@@ -194,12 +201,12 @@ def _cell_rows(panels: Sequence[Panel]) -> list[dict[str, Any]]:
 
 
 def _value_at(place: str, step: float) -> str:
-    """Return the expression of a value bin's bound."""
+    """Return the Vega expression of a bound of a value bin."""
     return f"{place} * {step}" if step else f"pow(10, ({place}) / {BINS_PER_DECADE})"
 
 
 def _cells(number: int, step: float, y: alt.Y, most: int, brush: Any, legend: int) -> alt.Chart:
-    """Draw the cells of a column, with a legend of so many pixels."""
+    """Draw the cells of a column, with a legend of ``legend`` pixels."""
     scale = alt.Scale(type="log", domain=[1, most], range=list(SHADES))
     key = alt.Legend(title=["jobs", "per cell"], gradientLength=legend, tickCount=4, format="~s", offset=6)
     chart = (
@@ -257,7 +264,7 @@ def _value_axis(measure: str, top: float, linear: bool, title: str = "") -> alt.
 
 
 def _first_titled(y: alt.Y, column: int) -> alt.Y:
-    """Return the axis with its title in the first column of a row only."""
+    """Return the axis, with a title in the first column of a row only."""
     if column == 0:
         return y
     y = y.copy(deep=True)
@@ -290,7 +297,7 @@ def _contour_layers(data: FigureData, heatmap: Heatmap, y: alt.Y) -> list[alt.Ch
 
 
 def _bubble_layers(data: FigureData, points: pl.DataFrame, y: alt.Y, largest: int, of: str = "mean") -> list[alt.Chart]:
-    """Draw the bubbles, and, if these are means, the cross at the mean of all jobs."""
+    """Draw the bubbles and, if they are means, the cross at the mean of all jobs."""
     size = alt.Size(
         "jobs:Q", scale=alt.Scale(domain=[0, largest], range=[0, _LARGEST_BUBBLE], type="linear"), legend=None
     )
@@ -337,12 +344,10 @@ def _highest(points: pl.DataFrame) -> float:
     return max(points["mean_value"].to_list(), default=1.0)
 
 
-def _distribution(columns: Sequence[str], step: float, y: alt.Y, brush: Any, legend: bool) -> alt.Chart:
-    """Draw, per run, the share of the jobs of the brushed loads at or below each value."""
+def _distribution(columns: Mapping[str, Style], step: float, y: alt.Y, brush: Any, legend: bool) -> alt.Chart:
+    """Draw, per run, the share of the jobs of the selected loads at or below each value."""
     names = "[" + ", ".join(f"'{column}'" for column in columns) + "]"
-    colours = [RUN_COLOURS[place % len(RUN_COLOURS)] for place in range(len(columns))]
-    scale = alt.Scale(domain=list(columns), range=colours)
-    key = alt.Legend(title=None, orient="top", columns=1, labelLimit=220)
+    key = alt.Legend(title=None, orient="top", columns=1, labelLimit=220, symbolStrokeWidth=3)
     axis = alt.Axis(format="%", title="jobs at or below", values=[0, 0.5, 1])
     return (
         alt.Chart()
@@ -360,7 +365,7 @@ def _distribution(columns: Sequence[str], step: float, y: alt.Y, brush: Any, leg
         .encode(
             x=alt.X("share:Q", scale=alt.Scale(domain=[0, 1]), axis=axis),
             y=y,
-            color=alt.Color("run:N", scale=scale, legend=key if legend else None),
+            **line_encodings("run", columns, key if legend else None),
             order="place:Q",
             tooltip=[
                 "run:N", alt.Tooltip("share:Q", format=".1%"), alt.Tooltip("total:Q", title="jobs chosen", format=",")
@@ -373,17 +378,17 @@ def bubble_chart(
     rows: Sequence[tuple[str, Sequence[str], Sequence[pl.DataFrame], str]], title: str, scale: str = "log"
 ) -> dict[str, Any]:
     """
-    Draw bubble plots of the slowdown: a column per run.
+    Draw bubble plots of the slowdown, one column per run.
 
     Parameters
     ----------
     rows : sequence of (str, sequence of str, sequence of polars.DataFrame, str)
-        What the jobs of a row are, the names of its columns, the `swflow.analysis.heatmap.bubbles` of each, and whether
-        their place is the ``"mean"`` or the ``"median"``.
+        For each row: its label, the names of its columns, the `swflow.analysis.heatmap.bubbles` of each column, and
+        ``"mean"`` or ``"median"`` for their position.
     title : str
         The figure's title.
     scale : {'log', 'linear'}
-        The axis of the slowdown; the paper's is linear, with one log a figure.
+        The axis of the slowdown; the paper uses a linear axis, with one log per figure.
 
     Returns
     -------
@@ -423,7 +428,7 @@ def difference_chart(
     interactive: bool = False,
 ) -> dict[str, Any]:
     """
-    Draw heatmaps of differences: a column per pair of runs, a row per measure.
+    Draw heatmaps of differences, one column per pair of runs, one row per measure.
 
     Parameters
     ----------
@@ -456,12 +461,12 @@ def difference_chart(
             for number, part in enumerate(differences)
         ]
         rows.append(beside(*charts, spacing=14, color="independent"))
-    words = "Cells: jobs of the first run minus those of the second; blue where the first has more, orange the second"
+    words = "Cells: jobs of the first run minus jobs of the second; blue: more in the first, orange: more in the second"
     return finished_figure(data, rows, title, DIFFERENCE_CAPTION, subtitle=words)
 
 
 def _difference(first: Heatmap, second: Heatmap) -> np.ndarray:
-    """Return the difference of the shares of jobs, in percent, on cells twice as wide and twice as high."""
+    """Return the difference of the shares of jobs, in percent, on cells of twice the width and height."""
     values = max(first.jobs.shape[1], second.jobs.shape[1])
     values += -values % _VALUES_PER_DIFFERENCE
     shares = []
@@ -519,7 +524,7 @@ def _difference_panel(
 
 
 def _ticks(extreme: float) -> list[float]:
-    """Return ticks that lie evenly on a cube-root scale, of one or two figures."""
+    """Return evenly spaced ticks of a cube-root scale, with one or two significant digits."""
     parts = [float(f"{extreme * share:.2g}") for share in (0.9, 0.2)]
     return [-parts[0], -parts[1], 0.0, parts[1], parts[0]]
 
@@ -537,7 +542,7 @@ def _verdict(pair: tuple[str, str], comparison: Comparison, measure: str) -> alt
 
 
 def _key(marks: Sequence[str]) -> Any:
-    """Draw a line that says what each mark is."""
+    """Draw a legend line that explains the marks."""
     words = {
         "cell": ("jobs in a cell", 70),
         "half": (f"encloses {CONTOUR_SHARES[0]:.0%} of the jobs", 125),

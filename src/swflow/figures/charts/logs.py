@@ -1,4 +1,4 @@
-"""Charts of one workload: when its jobs come, what they are like, and the load they offer over time."""
+"""Charts of one workload: arrivals, composition and offered load over time."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,7 +7,8 @@ import altair as alt
 import numpy as np
 import polars as pl
 
-from swflow.charts.parts import RUN_COLOURS, FigureData, beside, finished_figure
+from swflow.figures.charts.parts import FigureData, beside, finished_figure
+from swflow.figures.charts.styles import BLUE, ORANGE, VERMILION
 
 ARRIVALS_CAPTION = (
     "Jobs submitted in each hour of the day and on each day of the week, per day of the log. {clock} The hour counts "
@@ -18,8 +19,8 @@ COMPOSITION_CAPTION = (
     "with most processor-seconds."
 )
 OFFERED_LOAD_CAPTION = (
-    "The processor-seconds of the jobs that are submitted in an interval over those of the machine in it, whenever the "
-    "jobs run. Above 1 more is asked for than the machine has; the dashed line is the mean of the whole log."
+    "The processor-seconds of the jobs submitted in an interval divided by those of the machine, whenever the "
+    "jobs run. Above 1, demand exceeds the machine; the dashed line is the mean of the whole log."
 )
 
 #: Jobs are counted in the first colour, processor-seconds in the second.
@@ -33,11 +34,11 @@ def arrivals_chart(hours: Sequence[float], weekdays: Sequence[float], title: str
     Parameters
     ----------
     hours, weekdays : sequence of float
-        Jobs per day of the log in each of the 24 hours, and per such weekday on each of the 7 days from Monday on.
+        Jobs per day of the log in each of the 24 hours, and per day of each weekday, from Monday.
     title : str
         The figure's title.
     clock : str
-        Which clock the hours are of.
+        A sentence on the clock of the hours.
 
     Returns
     -------
@@ -54,11 +55,11 @@ def arrivals_chart(hours: Sequence[float], weekdays: Sequence[float], title: str
         rows = [{"c": label, "n": float(f"{value:.4g}")} for label, value in zip(labels, values, strict=True)]
         panels.append(
             alt.Chart(data.add(rows))
-            .mark_bar(color=RUN_COLOURS[1], cornerRadiusEnd=2)
+            .mark_bar(color=BLUE, cornerRadiusEnd=2)
             .encode(
                 x=alt.X("c:N", sort=list(labels), axis=alt.Axis(title=words, labelAngle=0, labelOverlap="greedy")),
-                y=alt.Y("n:Q", axis=alt.Axis(title="jobs a day" if not panels else None, tickCount=5)),
-                tooltip=[alt.Tooltip("c:N", title=words), alt.Tooltip("n:Q", title="jobs a day", format=",.1f")],
+                y=alt.Y("n:Q", axis=alt.Axis(title="jobs per day" if not panels else None, tickCount=5)),
+                tooltip=[alt.Tooltip("c:N", title=words), alt.Tooltip("n:Q", title="jobs per day", format=",.1f")],
             )
             .properties(width=width, height=190)
         )
@@ -72,12 +73,12 @@ def arrivals_chart(hours: Sequence[float], weekdays: Sequence[float], title: str
 
 def composition_chart(classes: Mapping[str, pl.DataFrame], title: str) -> dict[str, Any]:
     """
-    Draw what jobs are like: shares of jobs and of processor-seconds by class.
+    Draw the composition of a workload: shares of jobs and of processor-seconds by class.
 
     Parameters
     ----------
     classes : mapping of str to polars.DataFrame
-        The way to class jobs to ``class`` (in order), ``jobs`` and ``area``, both as shares.
+        Classification to ``class`` (in order), ``jobs`` and ``area``, both as shares.
     title : str
         The figure's title.
 
@@ -96,7 +97,7 @@ def composition_chart(classes: Mapping[str, pl.DataFrame], title: str) -> dict[s
             for what, share in zip(_KINDS, shares, strict=True)
         ]
         key = alt.Legend(title=None, orient="top") if not panels else None
-        scale = alt.Scale(domain=list(_KINDS), range=[RUN_COLOURS[1], RUN_COLOURS[5]])
+        scale = alt.Scale(domain=list(_KINDS), range=[BLUE, ORANGE])
         panels.append(
             alt.Chart(data.add(rows))
             .mark_bar(cornerRadiusEnd=1.5)
@@ -144,7 +145,7 @@ def offered_load_chart(days: np.ndarray, load: np.ndarray, mean: float, title: s
         y=alt.Y("l:Q", axis=alt.Axis(title="offered load", format=".1~f", tickCount=5)),
         tooltip=[alt.Tooltip("d:Q", title="day", format=",.1f"), alt.Tooltip("l:Q", title="load", format=".2f")],
     )
-    area = chart.mark_area(color=RUN_COLOURS[1], fillOpacity=0.25, line={"color": RUN_COLOURS[1], "strokeWidth": 1.2})
-    level = alt.Chart(data.add([{"l": round(mean, 4)}])).mark_rule(strokeDash=[5, 3], color=RUN_COLOURS[2])
+    area = chart.mark_area(color=BLUE, fillOpacity=0.25, line={"color": BLUE, "strokeWidth": 1.2})
+    level = alt.Chart(data.add([{"l": round(mean, 4)}])).mark_rule(strokeDash=[5, 3], color=VERMILION)
     panel = alt.layer(area, level.encode(y="l:Q")).properties(width=760, height=170)
     return finished_figure(data, [panel], title, OFFERED_LOAD_CAPTION)

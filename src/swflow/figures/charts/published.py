@@ -1,28 +1,28 @@
-"""The chart of published values: how far ours are from them, a dot each."""
+"""The chart of published values: the ratio of ours to each, one dot per value."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
 
-from swflow.charts.parts import RUN_COLOURS, FigureData, finished_figure
+from swflow.figures.charts.parts import FigureData, finished_figure
+from swflow.figures.charts.styles import BLUE, GREEN, ORANGE, VERMILION
 
 PUBLISHED_CAPTION = (
-    "Each dot is a value of a paper's table: ours over the published one. On the line both are equal; the band is 10 % "
-    "to either side. The axis is logarithmic; ratios beyond its ends are drawn at them."
+    "Each dot is a published value: ours divided by the published one. On the line, both are equal; the band is 10 % "
+    "on either side. The axis is logarithmic; ratios beyond its ends are drawn at the ends."
 )
 
-#: Ratios beyond these are drawn at them.
+#: The ends of the axis; ratios beyond them are drawn at the ends.
 _ENDS = (1 / 8, 8.0)
 
-#: How near ours is, in words and colours.
-NEARNESS = {"within 1 %": RUN_COLOURS[3], "within 5 %": RUN_COLOURS[1], "within 10 %": RUN_COLOURS[5],
-            "further off": RUN_COLOURS[2]}  # fmt: skip
+#: The classes of relative difference, with their colours.
+NEARNESS = {"within 1 %": GREEN, "within 5 %": BLUE, "within 10 %": ORANGE, "further off": VERMILION}
 
 
 def nearness(percents: int | None) -> str:
     """
-    Say how near a value is to the published one.
+    Return the class of relative difference between our value and the published one.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def nearness(percents: int | None) -> str:
 
 def published_chart(rows: Sequence[Mapping[str, Any]], title: str) -> dict[str, Any]:
     """
-    Draw the ratio of ours to what was published, a line of dots per table and column.
+    Draw the ratio of our values to the published ones, one line of dots per table and column.
 
     Parameters
     ----------
@@ -60,10 +60,10 @@ def published_chart(rows: Sequence[Mapping[str, Any]], title: str) -> dict[str, 
     axis = alt.Axis(
         title="ours / published", orient="top", values=[0.125, 0.25, 0.5, 0.8, 1, 1.25, 2, 4, 8], format=".3~f"
     )
-    # A band as high as the panel, so that its ends need no row of their own.
+    # A band of the height of the panel, so that its bounds need no separate row.
     band = (
         alt.Chart(data.add([{"a": 0.9, "b": 1.1}]))
-        .mark_rect(opacity=0.1, color=RUN_COLOURS[1])
+        .mark_rect(opacity=0.1, color=BLUE)
         .encode(x=alt.X("a:Q", scale=x, axis=axis), x2="b:Q")
     )
     line = alt.Chart(data.add([{"a": 1.0}])).mark_rule(color="#888888", strokeWidth=1).encode(x=alt.X("a:Q", scale=x))
@@ -83,7 +83,7 @@ def published_chart(rows: Sequence[Mapping[str, Any]], title: str) -> dict[str, 
             color=alt.Color(
                 "near:N",
                 scale=alt.Scale(domain=list(NEARNESS), range=list(NEARNESS.values())),
-                legend=alt.Legend(title=None, orient="bottom"),
+                legend=alt.Legend(title=None, orient="bottom", columns=2),
             ),
             tooltip=tips,
         )

@@ -1,4 +1,4 @@
-"""Charts of workloads beside each other: marginal distributions and repetitions, after Minh and Wolters 2009."""
+"""Charts that compare workloads: marginal distributions and repetitions, after Minh and Wolters 2009."""
 
 import json
 import math
@@ -8,26 +8,34 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from swflow.charts.parts import NUMBER_LABEL, RUN_COLOURS, TIME_LABEL, TIME_TICKS, FigureData, beside, finished_figure
-from swflow.workloads.repetition import repetition_histogram
+from swflow.figures.charts.parts import (
+    NUMBER_LABEL,
+    TIME_LABEL,
+    TIME_TICKS,
+    FigureData,
+    beside,
+    finished_figure,
+)
+from swflow.figures.charts.styles import RUN_COLOURS
+from swflow.workload.models.repetition import repetition_histogram
 
 MARGINALS_CAPTION = (
-    "The share of the jobs whose run time, or whose number of processors, is at most so large; both axes of values are "
-    "logarithmic. A synthetic workload fits its log if the curves cover each other."
+    "The share of the jobs with at most this run time, or this number of processors; both value axes are "
+    "logarithmic. A synthetic workload fits its log if the curves coincide."
 )
 REPETITIONS_CAPTION = (
-    "How many times a run time is repeated by so many consecutive jobs; both axes are logarithmic, and a run time that "
-    "is not repeated counts at 1. Points above those of the log: the workload has more such repetitions than the log."
+    "How often a run time is repeated by consecutive jobs, by length. Both axes are logarithmic. A run time that "
+    "is not repeated counts at 1. A point above that of the log: the workload has more repetitions of this length."
 )
 
-#: A curve of run times is drawn through so many values, evenly spaced on the logarithmic axis.
+#: The number of points of a curve of run times, evenly spaced on the logarithmic axis.
 _POINTS = 240
 _PANEL = (330, 240)
 
 
 def marginals_chart(workloads: Mapping[str, tuple[np.ndarray, np.ndarray]], title: str) -> dict[str, Any]:
     """
-    Draw the distribution functions of run times and sizes of some workloads.
+    Draw the distribution functions of run times and sizes of several workloads.
 
     Parameters
     ----------
@@ -70,7 +78,7 @@ def repetitions_chart(workloads: Mapping[str, tuple[np.ndarray, np.ndarray]], ti
     Parameters
     ----------
     workloads : mapping of str to (numpy.ndarray, numpy.ndarray)
-        Name to run times (s), in the order of arrivals, and processors of its jobs.
+        Name to run times (s), in the order of arrival, and processors of its jobs.
     title : str
         The figure's title.
 
@@ -97,7 +105,7 @@ def repetitions_chart(workloads: Mapping[str, tuple[np.ndarray, np.ndarray]], ti
 
 
 def _panel(chart: Any, x: Any, y: Any, names: Sequence[str], title: str) -> Any:
-    """Give a chart its axes, a colour per workload, the first of which is drawn broad, and tooltips."""
+    """Add axes, tooltips, and one colour per workload; the line of the first workload is wide."""
     colours = [RUN_COLOURS[place % len(RUN_COLOURS)] for place in range(len(names))]
     key = alt.Legend(title=None, orient="right", labelLimit=320)
     return chart.encode(
@@ -111,7 +119,7 @@ def _panel(chart: Any, x: Any, y: Any, names: Sequence[str], title: str) -> Any:
 
 
 def _log_axis(channel: Any, field: str, title: str, top: float, *, seconds: bool = False) -> Any:
-    """Return a logarithmic axis from 1 to a little above the top, with readable ticks."""
+    """Return a logarithmic axis from 1 to slightly above the top, with readable ticks."""
     powers = range(math.ceil(math.log10(max(top, 10))) + 1)
     steps = (1, 2, 5) if top < 1000 else (1,)
     ticks = TIME_TICKS if seconds else tuple(step * 10**power for power in powers for step in steps)

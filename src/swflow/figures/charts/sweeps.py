@@ -1,4 +1,4 @@
-"""Charts of sweeps: metrics of scaled workloads against the parameter that was varied."""
+"""Charts of sweeps: metrics of scaled workloads against the varied parameter."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -7,7 +7,16 @@ import altair as alt
 import polars as pl
 
 from swflow.analysis.heatmap import LOAD_BINS
-from swflow.charts.parts import OVER_CELLS, RUN_COLOURS, FigureData, beside, finished_figure
+from swflow.figures.charts.parts import (
+    OVER_CELLS,
+    TIME_LABEL,
+    FigureData,
+    beside,
+    finished_figure,
+    human_time,
+    time_axis,
+)
+from swflow.figures.charts.styles import BLUE, GREEN, VERMILION
 
 SWEEP_CAPTION = (
     "Each line is the mean over independent draws of a scaled workload, simulated on the new machine; bars, or the "
@@ -15,16 +24,19 @@ SWEEP_CAPTION = (
     "scheduler. Diamonds: published values, of one draw each."
 )
 
-#: Titles of the axes of a sweep; what is not here is named as its column.
+#: Titles of the axes of a sweep; other axes are named after their column.
 SWEEP_TITLES = {
-    "d": "d: jobs that are copied, %", "factor": "factor", "awrt": "AWRT, s", "awwt": "AWWT, s",
-    "makespan": "makespan, s", "squashed_area": "squashed area, processor-seconds",
+    "d": "d: share of copied jobs, %", "factor": "factor", "awrt": "AWRT", "awwt": "AWWT",
+    "squashed_area": "squashed area, processor-seconds",
 }  # fmt: skip
 
-#: The lines of a sweep, the same colour in all figures.
-SWEEP_LINES = {"integer": RUN_COLOURS[1], "precise-size": RUN_COLOURS[3], "precise": RUN_COLOURS[2]}
+#: Endings of the names of columns in seconds.
+_SECONDS = ("_time", "awrt", "awwt", "makespan")
 
-#: With more places than this along the axis a band is drawn instead of bars.
+#: The lines of a sweep, with the same colour in all figures.
+SWEEP_LINES = {"integer": BLUE, "precise-size": GREEN, "precise": VERMILION}
+
+#: With more points than this along the axis, a band is drawn instead of bars.
 _MOST_BARS = 40
 
 #: Width and height of a panel, pixels.
@@ -35,7 +47,7 @@ def sweep_chart(
     rows: pl.DataFrame, x: str, measures: Sequence[str], title: str, *, scale: str = "linear", interactive: bool = False
 ) -> dict[str, Any]:
     """
-    Draw metrics against a parameter: a column per scheduler, a row per metric.
+    Draw metrics against a parameter, one column per scheduler, one row per metric.
 
     Parameters
     ----------
@@ -71,6 +83,8 @@ def sweep_chart(
     key = alt.Legend(title=None, orient="right", symbolOpacity=1) if len(lines) > 1 else None
     charts = []
     for measure in measures:
+        axes = _sweep_axes(x, measure, scale, _range(rows.filter(measure=measure)))
+        tips = _tips(measure, SWEEP_TITLES[x])
         panels = []
         for scheduler in schedulers:
             first, last = measure == measures[0], scheduler == schedulers[-1]
@@ -78,7 +92,7 @@ def sweep_chart(
                 "line:N", scale=alt.Scale(domain=lines, range=colours), legend=key if first and last else None
             )
             part = rows.filter(scheduler=scheduler, measure=measure)
-            panel = alt.layer(*_sweep_layers(data, part, _sweep_axes(x, measure, scale), colour, interactive))
+            panel = alt.layer(*_sweep_layers(data, part, axes, colour, tips if interactive else ()))
             heading = {"title": scheduler} if first else {}
             panels.append(panel.properties(width=_SIZE[0], height=_SIZE[1], **heading))
         charts.append(beside(*panels, spacing=14, color="independent"))
@@ -86,17 +100,28 @@ def sweep_chart(
     return finished_figure(data, charts, title, SWEEP_CAPTION, subtitle=marks)
 
 
-def _sweep_axes(x: str, measure: str, scale: str) -> tuple[alt.X, Callable[[str], alt.Y]]:
-    """Return the axis of the parameter, and what makes the axis of a metric from a column."""
+def _range(rows: pl.DataFrame) -> tuple[float, float]:
+    """Return the range of a metric over all schedulers, so that the panels of a row share one axis."""
+    values = pl.concat([rows[name] for name in ("mean", "low", "high")]).drop_nulls()
+    low, high = float(values.min() or 0.0), float(values.max() or 0.0)  # type: ignore[arg-type]
+    margin = 0.04 * (high - low) or 0.04 * abs(high) or 1.0
+    return max(low - margin, min(low, 0.0)), high + margin
+
+
+def _sweep_axes(x: str, measure: str, scale: str, ends: tuple[float, float]) -> tuple[alt.X, Callable[[str], alt.Y]]:
+    """Return the axis of the parameter, and a function that returns the axis of a metric from a column."""
+    seconds = measure.endswith(_SECONDS)
     label = {"utilization": "format(datum.value, '.3~f')", "squashed_area": "format(datum.value, '.4~s')"}
-    axis = alt.Axis(
-        title=SWEEP_TITLES.get(measure, measure.replace("_", " ")),
-        labelExpr=label.get(measure, "format(datum.value, ',.6~r')"),
-        tickCount=6,
-        **(OVER_CELLS | {"minExtent": 50}),
-    )
+    ticks: dict[str, Any] = {"labelExpr": label.get(measure, "format(datum.value, ',.6~r')"), "tickCount": 6}
+    if seconds:
+        ticks = time_axis(*ends) if scale == "linear" else {"labelExpr": TIME_LABEL, "tickCount": 6}
+    title = SWEEP_TITLES.get(measure, measure.replace("_", " "))
+    axis = alt.Axis(title=title, **ticks, **(OVER_CELLS | {"minExtent": 50}))
     along = alt.X("x:Q", scale=alt.Scale(zero=False, nice=False, padding=6), title=SWEEP_TITLES[x])
-    values = alt.Scale(type="log" if scale == "log" else "linear", zero=False)
+    if scale == "log":
+        values = alt.Scale(type="log", domain=[max(ends[0], ends[1] / 1e6), ends[1]], nice=False)
+    else:
+        values = alt.Scale(domain=list(ends), nice=False, zero=False)
     return along, lambda column: alt.Y(f"{column}:Q", scale=values, axis=axis)
 
 
@@ -105,9 +130,9 @@ def _sweep_layers(
     rows: pl.DataFrame,
     axes: tuple[alt.X, Callable[[str], alt.Y]],
     colour: alt.Color,
-    interactive: bool,
+    tips: Sequence[alt.Tooltip],
 ) -> list[alt.Chart]:
-    """Draw a panel: intervals, means, the source and what was published."""
+    """Draw a panel: intervals, means, the source and published values."""
     along, upright = axes
     swept = rows.filter(kind="swept")
     chart = alt.Chart(data.add(swept.select("x", "line", "mean", "low", "high", "draws").to_dicts()))
@@ -129,8 +154,18 @@ def _sweep_layers(
             shape="diamond", filled=True, size=60, stroke="black", strokeWidth=1, opacity=1
         )
         layers.append(diamonds.encode(x=along, y=upright("mean"), color=colour))
-    if interactive:
-        tips = [alt.Tooltip("line:N"), alt.Tooltip("x:Q", title=along["title"])]
-        tips += [alt.Tooltip(f"{name}:Q", format=",.4~r") for name in ("mean", "low", "high", "draws")]
-        layers.append(chart.mark_circle(size=60, opacity=0).encode(x=along, y=upright("mean"), tooltip=tips))
+    if tips:
+        told = {f"{name}_text": human_time(f"datum.{name}") for name in ("mean", "low", "high")}
+        points = chart.transform_calculate(**told).mark_circle(size=60, opacity=0)
+        layers.append(points.encode(x=along, y=upright("mean"), tooltip=list(tips)))
     return layers
+
+
+def _tips(measure: str, along: str) -> list[alt.Tooltip]:
+    """Return the tooltips of a point: times in their largest unit, other metrics as numbers."""
+    values = ("mean", "low", "high")
+    if measure.endswith(_SECONDS):
+        shown = [alt.Tooltip(f"{name}_text:N", title=name) for name in values]
+    else:
+        shown = [alt.Tooltip(f"{name}:Q", format=",.4~r") for name in values]
+    return [alt.Tooltip("line:N"), alt.Tooltip("x:Q", title=along), *shown, alt.Tooltip("draws:Q")]

@@ -1,4 +1,4 @@
-"""Charts of runs beside each other: machine and queue over time, waits of kinds of jobs, distributions, load curves."""
+"""Charts that compare runs: utilization and queue over time, waits by class of job, distributions, load curves."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,35 +7,37 @@ import altair as alt
 import numpy as np
 import polars as pl
 
-from swflow.charts.parts import (
+from swflow.figures.charts.parts import (
+    MORE_TIME_TICKS,
     NUMBER_LABEL,
     OVER_CELLS,
-    RUN_COLOURS,
     TIME_LABEL,
     TIME_TICKS,
     FigureData,
     beside,
     finished_figure,
+    human_time,
 )
+from swflow.figures.charts.styles import Style, line_encodings
 
 TIMELINE_CAPTION = (
-    "Means over equal intervals from the first submission to the last end: above, the share of the processors that is "
-    "busy, a strip per run, the darker the busier; below, the number of jobs that wait."
+    "Means over equal intervals from the first submission to the last end: above, the share of the processors that are "
+    "busy, one strip per run, darker for busier; below, the number of waiting jobs."
 )
 WAITS_CAPTION = (
     "The mean wait of the jobs of each class: by processors, by run time, and of the users with most jobs. The axis is "
-    "logarithmic; means below one second are drawn at one."
+    "logarithmic; means below 1 s are drawn at 1 s."
 )
 DISTRIBUTION_CAPTION = (
-    "The share of the jobs that waited, or were slowed down, at most so much; a curve further up is better. Both axes "
-    "of values are logarithmic; waits below one second are drawn at one. Run times below 10 s count as 10 s in the "
+    "The share of the jobs with at most this wait or bounded slowdown; a higher curve is better. Both value axes "
+    "are logarithmic; waits below 1 s are drawn at 1 s. Run times below 10 s count as 10 s in the "
     "bounded slowdown."
 )
 
 LOAD_CURVE_CAPTION = (
-    "The conventional way to show performance against load: the load of a whole workload is multiplied, and each point "
-    "is a mean over all of its jobs. One number stands for jobs that experienced every load from an idle to a full "
-    "machine; the heatmap of the unchanged workload shows these apart. Values are on a logarithmic axis."
+    "The conventional plot of performance against load: the load of a whole workload is multiplied, and each point "
+    "is a mean over all of its jobs. This mean combines jobs that experienced every load from an idle to a full "
+    "machine; the heatmap of the unchanged workload separates them. Values are on a logarithmic axis."
 )
 
 #: The colours of an idle and of a busy machine.
@@ -45,15 +47,19 @@ STRIP = ("#eef2f6", "#9cc3e2", "#0b4f8a")
 _WIDE, _PANEL = (760, 150), (330, 210)
 
 
-def timeline_chart(timelines: Mapping[str, Mapping[str, np.ndarray]], title: str) -> dict[str, Any]:
+def timeline_chart(
+    timelines: Mapping[str, Mapping[str, np.ndarray]], styles: Mapping[str, Style], title: str
+) -> dict[str, Any]:
     """
-    Draw utilization and queue length over time, a line per run.
+    Draw utilization and queue length over time, one line per run.
 
     Parameters
     ----------
     timelines : mapping of str to mapping
-        The run's name to ``days`` (middle of each interval), ``utilization`` (share) and ``queue`` (jobs), all of
-        one length.
+        The run's name to ``days`` (middle of each interval), ``utilization`` (share) and ``queue`` (jobs), arrays of
+        equal length.
+    styles : mapping of str to Style
+        The style of each run.
     title : str
         The figure's title.
 
@@ -102,7 +108,7 @@ def timeline_chart(timelines: Mapping[str, Mapping[str, np.ndarray]], title: str
         .encode(
             x=alt.X("days:Q", scale=x, axis=axis),
             y=alt.Y("queue:Q", scale=alt.Scale(zero=True), axis=queue),
-            color=_run_colour(names, True, 4),
+            **_run_lines(styles, True, 4),
             tooltip=tips,
         )
         .properties(width=_WIDE[0], height=_WIDE[1])
@@ -111,16 +117,16 @@ def timeline_chart(timelines: Mapping[str, Mapping[str, np.ndarray]], title: str
     return finished_figure(data, panels, title, TIMELINE_CAPTION)
 
 
-def waits_chart(classes: Mapping[str, pl.DataFrame], names: Sequence[str], title: str) -> dict[str, Any]:
+def waits_chart(classes: Mapping[str, pl.DataFrame], styles: Mapping[str, Style], title: str) -> dict[str, Any]:
     """
-    Draw mean waits of classes of jobs, a panel per way to class them, a line per run.
+    Draw mean waits by class of job, one panel per classification, one line per run.
 
     Parameters
     ----------
     classes : mapping of str to polars.DataFrame
-        The way's name to ``run``, ``class`` (in order), ``mean`` (s) and ``jobs``.
-    names : sequence of str
-        The runs, in the order of the colours.
+        Classification to ``run``, ``class`` (in order), ``mean`` (s) and ``jobs``.
+    styles : mapping of str to Style
+        The style of each run.
     title : str
         The figure's title.
 
@@ -134,6 +140,8 @@ def waits_chart(classes: Mapping[str, pl.DataFrame], names: Sequence[str], title
     top = max(60.0, *means) * 1.3 if means else 60.0
     least = max(1.0, min(*means, top / 20) / 1.3) if means else 1.0
     ticks = [tick for tick in TIME_TICKS if least <= tick <= top]
+    if len(ticks) < 4:
+        ticks = [tick for tick in MORE_TIME_TICKS if least <= tick <= top]
     panels: list[Any] = []
     for words, rows in classes.items():
         order = rows["class"].unique(maintain_order=True).to_list()
@@ -146,11 +154,10 @@ def waits_chart(classes: Mapping[str, pl.DataFrame], names: Sequence[str], title
         )
         chart = (
             alt.Chart(data.add(drawn))
-            .transform_calculate(t=_human("datum.s"))
+            .transform_calculate(t=human_time("datum.s"))
             .encode(
                 x=alt.X("c:N", sort=order, axis=alt.Axis(title=words, labelAngle=-40, labelOverlap=False)),
                 y=alt.Y("m:Q", scale=alt.Scale(type="log", domain=[least, top], nice=False), axis=axis),
-                color=_run_colour(names, not panels),
                 tooltip=[
                     alt.Tooltip("r:N", title="run"),
                     alt.Tooltip("c:N", title=words),
@@ -159,20 +166,25 @@ def waits_chart(classes: Mapping[str, pl.DataFrame], names: Sequence[str], title
                 ],
             )
         )
-        line = chart.mark_line(strokeWidth=1.2, opacity=0.6)
-        points = chart.mark_point(filled=True, size=34, opacity=1)
+        key = not panels
+        line = chart.mark_line(strokeWidth=1.2, opacity=0.6).encode(**_run_lines(styles, key))
+        points = chart.mark_point(filled=True, size=34, opacity=1).encode(**_run_lines(styles, key, dashes=False))
         panels.append(alt.layer(line, points).properties(width=_PANEL[0] - 70, height=_PANEL[1]))
-    return finished_figure(data, [beside(*panels, spacing=18, color="independent")], title, WAITS_CAPTION)
+    return finished_figure(data, [_side_by_side(panels)], title, WAITS_CAPTION)
 
 
-def distribution_chart(columns: Mapping[str, Mapping[str, np.ndarray]], title: str) -> dict[str, Any]:
+def distribution_chart(
+    columns: Mapping[str, Mapping[str, np.ndarray]], styles: Mapping[str, Style], title: str
+) -> dict[str, Any]:
     """
-    Draw distribution functions of waits and bounded slowdowns, a line per run.
+    Draw distribution functions of waits and bounded slowdowns, one line per run.
 
     Parameters
     ----------
     columns : mapping of str to mapping
         ``wait_time`` (s) and ``bounded_slowdown``, each a mapping of the run's name to the values of its jobs.
+    styles : mapping of str to Style
+        The style of each run.
     title : str
         The figure's title.
 
@@ -203,7 +215,7 @@ def distribution_chart(columns: Mapping[str, Mapping[str, np.ndarray]], title: s
             values=[tick for tick in ticks if tick <= top],
             labelOverlap="greedy",
         )
-        shown = _human("datum.x") if seconds else "format(datum.x, ',.3~r')"
+        shown = human_time("datum.x") if seconds else "format(datum.x, ',.3~r')"
         panels.append(
             alt.Chart(data.add(rows))
             .transform_flatten(["x", "y"])
@@ -212,7 +224,7 @@ def distribution_chart(columns: Mapping[str, Mapping[str, np.ndarray]], title: s
             .encode(
                 x=alt.X("x:Q", scale=alt.Scale(type="log", domain=[1, top], nice=False), axis=axis),
                 y=alt.Y("y:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", title="jobs at or below")),
-                color=_run_colour(list(runs), seconds),
+                **_run_lines({name: styles[name] for name in runs}, seconds),
                 order="y:Q",
                 tooltip=[
                     alt.Tooltip("r:N", title="run"),
@@ -222,10 +234,12 @@ def distribution_chart(columns: Mapping[str, Mapping[str, np.ndarray]], title: s
             )
             .properties(width=_PANEL[0] + 40, height=_PANEL[1])
         )
-    return finished_figure(data, [beside(*panels, spacing=18, color="independent")], title, DISTRIBUTION_CAPTION)
+    return finished_figure(data, [_side_by_side(panels)], title, DISTRIBUTION_CAPTION)
 
 
-def load_curve_chart(lines: Mapping[str, Sequence[tuple[Any, ...]]], title: str) -> dict[str, Any]:
+def load_curve_chart(
+    lines: Mapping[str, Sequence[tuple[Any, ...]]], styles: Mapping[str, Style], title: str
+) -> dict[str, Any]:
     """
     Draw mean wait and mean bounded slowdown against the offered load.
 
@@ -234,6 +248,8 @@ def load_curve_chart(lines: Mapping[str, Sequence[tuple[Any, ...]]], title: str)
     lines : mapping of str to sequence of tuple
         A line's name to its points: workload, scheduler, mean wait time (s), mean bounded slowdown, mean slowdown,
         offered load.
+    styles : mapping of str to Style
+        The style of each line.
     title : str
         The figure's title.
 
@@ -265,46 +281,43 @@ def load_curve_chart(lines: Mapping[str, Sequence[tuple[Any, ...]]], title: str)
         ]  # fmt: skip
         base = (
             alt.Chart(named)
-            .transform_calculate(t=_human("datum.wait") if seconds else "format(datum.slowdown, ',.3~r')")
+            .transform_calculate(t=human_time("datum.wait") if seconds else "format(datum.slowdown, ',.3~r')")
             .encode(
                 x=alt.X(
                     "load:Q", scale=alt.Scale(zero=False, nice=True), axis=alt.Axis(title="offered load", format="%")
                 ),
                 y=alt.Y(f"{measure}:Q", scale=alt.Scale(type="log"), axis=axis),
-                color=_run_colour(list(lines), seconds),
                 tooltip=tips,
             )
         )
         panels.append(
-            alt.layer(base.mark_line(strokeWidth=1.5), base.mark_point(size=42, filled=True, opacity=1)).properties(
-                width=_PANEL[0] + 40, height=_PANEL[1]
-            )
+            alt.layer(
+                base.mark_line(strokeWidth=1.5).encode(**_run_lines(styles, seconds)),
+                base.mark_point(size=42, filled=True, opacity=1).encode(**_run_lines(styles, seconds, dashes=False)),
+            ).properties(width=_PANEL[0] + 40, height=_PANEL[1])
         )
-    return finished_figure(data, [beside(*panels, spacing=18, color="independent")], title, LOAD_CURVE_CAPTION)
+    return finished_figure(data, [_side_by_side(panels)], title, LOAD_CURVE_CAPTION)
 
 
-#: Names of more characters than this stand in one column: several would be wider than the panel.
+#: Names with more characters than this are listed in one column, since several columns would exceed the panel.
 _LONG_NAME = 24
 
 
-def _run_colour(names: Sequence[str], legend: bool, columns: int = 2) -> alt.Color:
-    """Return the colours of runs, the same in all panels, explained above the first, in as many columns as fit."""
-    colours = [RUN_COLOURS[place % len(RUN_COLOURS)] for place in range(len(names))]
+def _run_lines(styles: Mapping[str, Style], legend: bool, columns: int = 2, *, dashes: bool = True) -> dict[str, Any]:
+    """Return the encodings of runs, equal in all panels, and a legend above the first with as many columns as fit."""
     key = alt.Legend(
         title=None,
         orient="top",
-        columns=columns if max(map(len, names), default=0) <= _LONG_NAME else 1,
+        columns=columns if max(map(len, styles), default=0) <= _LONG_NAME else 1,
         labelLimit=280,
         symbolType="stroke",
         symbolStrokeWidth=3,
+        symbolSize=260,
         symbolOpacity=1,
     )
-    return alt.Color("r:N", scale=alt.Scale(domain=list(names), range=colours), legend=key if legend else None)
+    return line_encodings("r", styles, key if legend else None, dashes=dashes)
 
 
-def _human(value: str) -> str:
-    """Return the Vega expression that writes seconds as people say them."""
-    return (
-        f"{value} >= 172800 ? format({value} / 86400, ',.1f') + ' d' : {value} >= 7200 ? format({value} / 3600, '.1f')"
-        f" + ' h' : {value} >= 120 ? format({value} / 60, '.1f') + ' min' : format({value}, '.3~r') + ' s'"
-    )
+def _side_by_side(panels: Sequence[Any]) -> dict[str, Any]:
+    """Put panels of the same runs side by side, each with a separate legend or none."""
+    return beside(*panels, spacing=18, color="independent", strokeDash="independent")

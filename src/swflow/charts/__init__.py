@@ -1,1 +1,0 @@
-"""Charts as Vega-Lite specifications, of data that are counted and binned already."""

@@ -1,0 +1,1 @@
+"""Charts as Vega-Lite specifications, drawn from counted and binned data."""

@@ -1,0 +1,63 @@
+"""Pictures of figures: SVG and PNG from a Vega-Lite specification, in a font that does not depend on the machine."""
+
+import json
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+#: Dots per inch of a PNG: two dots per pixel of the figure.
+RESOLUTION = 144
+
+
+def to_svg(spec: dict[str, Any]) -> str:
+    """
+    Draw a figure as SVG.
+
+    Parameters
+    ----------
+    spec : dict
+        A Vega-Lite specification as `swflow.figures.draw` returns it.
+
+    Returns
+    -------
+    str
+        The SVG document.
+    """
+    return _svg(json.dumps(spec))
+
+
+def to_png(spec: dict[str, Any], resolution: float = RESOLUTION) -> bytes:
+    """
+    Draw a figure as PNG.
+
+    Parameters
+    ----------
+    spec : dict
+        A Vega-Lite specification as `swflow.figures.draw` returns it.
+    resolution : float
+        Dots per inch; 72 is one dot per pixel of the figure.
+
+    Returns
+    -------
+    bytes
+        The PNG file.
+    """
+    content: bytes = _vl_convert().svg_to_png(to_svg(spec), ppi=resolution)
+    return content
+
+
+@lru_cache(maxsize=1)
+def _svg(spec: str) -> str:
+    """Render a specification as SVG; cache the last one, because a figure is often written as SVG and as PNG."""
+    version = ".".join(json.loads(spec)["$schema"].rpartition("/v")[2].split(".")[:2])
+    content: str = _vl_convert().vegalite_to_svg(spec, vl_version=version)
+    return content
+
+
+@cache
+def _vl_convert() -> Any:
+    """Import vl-convert and register the font of the figures."""
+    import vl_convert
+
+    vl_convert.register_font_directory(str(Path(__file__).with_name("fonts")))
+    return vl_convert

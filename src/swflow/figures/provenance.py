@@ -1,0 +1,112 @@
+"""Provenance of a figure: its database queries, and the command that draws it again."""
+
+import inspect
+import re
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+import duckdb
+
+from swflow.figures.request import Request
+from swflow.names import log_of
+
+
+class RecordedConnection:
+    """
+    A connection that records the queries that it executes.
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+        The connection that executes the queries.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+        self._queries: dict[str, None] = {}
+
+    def execute(self, sql: str, values: Mapping[str, Any] | None = None) -> duckdb.DuckDBPyConnection:
+        """Execute a query and record it with its values in place of the parameters."""
+        if not sql.lstrip().upper().startswith("DESCRIBE"):
+            self._queries.setdefault(with_values(sql, values or {}))
+        return self._connection.execute(sql) if values is None else self._connection.execute(sql, values)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    @property
+    def sql(self) -> str:
+        """The distinct queries in order of execution, separated by semicolons."""
+        return "\n\n".join(f"{query};" for query in self._queries)
+
+
+def with_values(sql: str, values: Mapping[str, Any]) -> str:
+    """
+    Return a query with values in place of its named parameters.
+
+    Examples
+    --------
+    >>> with_values("SELECT $a, $b", {"a": "it's", "b": [1, None]})
+    "SELECT 'it''s', [1, NULL]"
+    """
+    return re.sub(r"\$(\w+)", lambda match: _literal(values[match[1]]), inspect.cleandoc(sql))
+
+
+def _literal(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_literal, value))}]"
+    return str(value)
+
+
+def figure_command(kind: str, request: Request) -> str:
+    """
+    Return the command that draws a figure.
+
+    Parameters
+    ----------
+    kind : str
+        One of `swflow.figures.FIGURES`.
+    request : Request
+        The request of the figure.
+
+    Returns
+    -------
+    str
+        A command for a shell.
+    """
+    options = [("--run", _run_of(request, run)) for run in request.runs]
+    options += [("--split", part) for part in request.split]
+    options += [("--scale", request.scale)] if request.scale != "log" else []
+    options += [(name, f"{end:g}") for name, end in zip(("--from", "--until"), request.window, strict=True)
+                if end is not None]  # fmt: skip
+    if request.title != ", ".join(sorted({log_of(workload) for workload in request.workloads})):
+        options.append(("--title", request.title))
+    return command(kind, options)
+
+
+def command(kind: str, options: list[tuple[str, str]]) -> str:
+    """
+    Return the call of ``swflow figure``.
+
+    Examples
+    --------
+    >>> command("waits", [("--run", "A/easy"), ("--title", "Two words")])
+    "swflow figure waits --run A/easy --title 'Two words' -o waits.svg"
+    """
+    words = " ".join(f"{name} {shlex.quote(value)}" for name, value in options)
+    return f"swflow figure {kind} {words} -o {kind}.svg"
+
+
+def _run_of(request: Request, run: Mapping[str, str]) -> str:
+    """Return a run's name; for a workload without a run name, the name of its first run."""
+    if run["run"]:
+        return run["run"]
+    found = request.connection.execute(
+        "SELECT min(run) FROM runs WHERE workload = $workload", {"workload": run["workload"]}
+    ).fetchone()
+    return str(found[0]) if found else run["workload"]
