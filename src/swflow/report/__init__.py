@@ -1,5 +1,7 @@
-"""The report: a site made from the database, a page per study and per log, that opens from disk without a network."""
+"""The report: a site with one page per paper, study and log, built from the database; it opens without a network."""
 
+import csv
+import io
 import json
 import os
 import re
@@ -8,22 +10,22 @@ from pathlib import Path
 from typing import Any
 
 from swflow import __version__
-from swflow.charts.parts import DARK
 from swflow.errors import SwflowError
-from swflow.files import atomic_path
-from swflow.fingerprint import fingerprint
-from swflow.query import connect
+from swflow.figures.charts.parts import DARK
+from swflow.files.atomic import atomic_path
+from swflow.files.fingerprint import fingerprint
+from swflow.files.query import connect
+from swflow.report.answers import COLUMNS
 from swflow.report.pages import Book, Page
 from swflow.report.plan import read_plan
 
-#: What the pages share, and the folders that hold pages.
+#: Files that the pages share, and the folders that contain pages.
 _SITE = Path(__file__).parent / "site"
 _ASSETS = {
-    "assets/report.css": ("vendor/tabulator.min.css", "report.css"),
-    "assets/tabulator.js": ("vendor/tabulator.min.js",),
-    "assets/report.js": ("report.js",),
+    "assets/report.css": "report.css",
+    "assets/report.js": "report.js",
 }
-_FOLDERS = ("studies", "logs", "assets")
+_FOLDERS = ("papers", "studies", "logs", "assets")
 
 
 def read_figures(files: Iterable[str | os.PathLike[str]]) -> list[dict[str, Any]]:
@@ -33,7 +35,7 @@ def read_figures(files: Iterable[str | os.PathLike[str]]) -> list[dict[str, Any]
     Parameters
     ----------
     files : iterable of path-like
-        Vega-Lite specifications that ``swflow figure`` wrote. The folder of one names the study that it belongs to.
+        Vega-Lite specifications written by ``swflow figure``; the name of the folder is the study.
 
     Returns
     -------
@@ -43,7 +45,7 @@ def read_figures(files: Iterable[str | os.PathLike[str]]) -> list[dict[str, Any]
     Raises
     ------
     SwflowError
-        If a file is missing or is no such specification.
+        If a file is missing or is not such a specification.
     """
     figures = []
     for file in map(Path, files):
@@ -53,13 +55,13 @@ def read_figures(files: Iterable[str | os.PathLike[str]]) -> list[dict[str, Any]
             figure["usermeta"]["study"] = file.absolute().parent.name
         except (OSError, ValueError, KeyError, TypeError):
             raise SwflowError(
-                f"{file}: not a figure; make one with: swflow figure heatmap --log LOG -o {file}"
+                f"{file}: not a figure; create one with: swflow figure heatmap --log LOG -o {file}"
             ) from None
         figures.append(figure)
     return figures
 
 
-#: Views that are made of the metrics of all runs: computed once for a report, and not once for every study.
+#: Views computed from the metrics of all runs: computed once per report, not once per study.
 _OF_ALL_RUNS = ("reproduction", "readings", "sensitivity", "trend_checks")
 
 
@@ -73,22 +75,24 @@ def write_report(
     draw: bool = True,
 ) -> Path:
     """
-    Write a report: a folder with ``index.html``, a page per study and per log, and what they share; or one file.
+    Write a report: a folder with ``index.html``, one page per paper, study and log, and shared files; or a single file.
+
+    The folder also contains ``headlines.csv``: the answers to the studies' titles, with the verdict behind each claim.
 
     Parameters
     ----------
     database : path-like
         A database that `swflow.database.load` wrote.
     folder : path-like
-        Where to write; made if need be. Pages of former reports that are no more are removed.
+        The folder to write, created if it is missing. Obsolete pages of a previous report are removed.
     figures : sequence of mapping
-        Vega-Lite specifications as `swflow.figures.draw` returns them, interactive; each on the page of its study.
+        Interactive Vega-Lite specifications from `swflow.figures.draw`; each appears on the page of its study.
     studies : path-like, optional
-        The config that says which runs belong to which study; without one all runs are one study.
+        The config that assigns runs to studies; default: all runs are one study.
     single_file : bool
-        Write everything into ``index.html``, to be mailed.
+        Write everything into ``index.html``, for example to mail it.
     draw : bool
-        Draw the figures that a study asks for if none is given.
+        Draw the figures of each study that has no given figure.
 
     Returns
     -------
@@ -98,24 +102,26 @@ def write_report(
     Raises
     ------
     SwflowError
-        If there is no such database, or ``studies`` is no config.
+        If there is no such database, or ``studies`` is not a config.
     """
     folder = Path(folder)
-    # One thread: sums of floating-point numbers then have one order, and the same database the same bytes.
+    # One thread: the order of floating-point sums is then fixed, so that the same database gives the same bytes.
     with connect(database, threads=1) as connection:
         for view in _OF_ALL_RUNS:
             connection.execute(f'CREATE TEMP TABLE "{view}" AS SELECT * FROM main."{view}"')
         rows = connection.execute("SELECT run, workload, scheduler FROM runs ORDER BY run").fetchall()
         runs = [dict(zip(("run", "workload", "scheduler"), row, strict=True)) for row in rows]
         plan = read_plan(studies, runs)
-        pages = list(Book(connection, plan, figures, draw).pages())
+        book = Book(connection, plan, figures, draw)
+        pages = list(book.pages())
     site = Site(pages, plan.digest, single_file)
     if single_file:
         files = {"index.html": site.render(pages)}
     else:
         files = {f"{page.name}.html": site.render([page]) for page in pages}
-        files |= {name: "\n".join((_SITE / part).read_text() for part in parts) for name, parts in _ASSETS.items()}
+        files |= {name: (_SITE / part).read_text() for name, part in _ASSETS.items()}
         files["assets/vega.js"] = _vega()
+        files["headlines.csv"] = _csv(COLUMNS, book.headlines())
     for name in sorted(files, key=lambda name: (name == "index.html", name)):
         with atomic_path(folder / name) as temporary:
             temporary.write_text(files[name], encoding="utf-8")
@@ -124,7 +130,7 @@ def write_report(
 
 
 def _remove_former(folder: Path, files: Iterable[str]) -> None:
-    """Remove pages of a former report that this one does not have."""
+    """Remove pages of a previous report that the new one lacks."""
     kept = {folder / name for name in files}
     for part in _FOLDERS:
         for path in sorted((folder / part).glob("*")):
@@ -134,16 +140,16 @@ def _remove_former(folder: Path, files: Iterable[str]) -> None:
 
 class Site:
     """
-    The pages as HTML.
+    Renderer of the pages as HTML.
 
     Parameters
     ----------
     pages : sequence of Page
-        All of them, for the navigation.
+        All pages, for the navigation.
     digest : str or None
-        Of the config.
+        The digest of the config.
     single_file : bool
-        Whether all pages stand in one file.
+        Whether all pages are in one file.
     """
 
     def __init__(self, pages: Sequence[Page], digest: str | None, single_file: bool) -> None:
@@ -165,15 +171,15 @@ class Site:
         }  # fmt: skip
 
     def render(self, pages: Sequence[Page]) -> str:
-        """Return the HTML of a file with some pages."""
+        """Return the HTML of a file that contains the given pages."""
         here = "" if self.single_file else "../" * pages[0].name.count("/")
         inlined = {"css": "", "scripts": []}
         if self.single_file:
             from markupsafe import Markup
 
-            css, *scripts = ("\n".join((_SITE / part).read_text() for part in parts) for parts in _ASSETS.values())
-            # The only thing that would end the script; a bare "</" also occurs as a regular expression, and must stay.
-            safe = [re.sub("</(?=script)", r"<\\/", code, flags=re.IGNORECASE) for code in (_vega(), *scripts)]
+            css, script = ((_SITE / part).read_text() for part in _ASSETS.values())
+            # Only this text would end the script; a bare "</" also occurs in regular expressions and must stay.
+            safe = [re.sub("</(?=script)", r"<\\/", code, flags=re.IGNORECASE) for code in (_vega(), script)]
             inlined = {"css": Markup(css), "scripts": [Markup(code) for code in safe]}
 
         def link(name: str) -> str:
@@ -184,7 +190,7 @@ class Site:
 
 def slug(name: str) -> str:
     """
-    Return a name as an identifier of HTML.
+    Return a name as an HTML identifier.
 
     Examples
     --------
@@ -195,29 +201,41 @@ def slug(name: str) -> str:
 
 
 def _navigation(pages: Sequence[Page]) -> list[tuple[str, list[tuple[str, str, str]]]]:
-    """Return the groups of the navigation: heading, and name, words and title of each page."""
-    groups: dict[str, list[tuple[str, str, str]]] = {"": [], "Studies": [], "Logs": [], "Data": []}
+    """Return the groups of the navigation: heading; and name, text and title of each page."""
+    groups: dict[str, list[tuple[str, str, str]]] = {
+        "": [], "Papers": [], "Studies": [], "Logs": [], "Data": [],
+    }  # fmt: skip
     for page in pages:
         folder, _, name = page.name.rpartition("/")
-        group = {"studies": "Studies", "logs": "Logs"}.get(folder, "" if name == "index" else "Data")
-        groups[group].append((page.name, name if folder else page.title, page.title))
+        group = {"papers": "Papers", "studies": "Studies", "logs": "Logs"}.get(
+            folder, "" if name == "index" else "Data"
+        )
+        text = name.replace("-", " ").title() if group == "Papers" else name if folder else page.title
+        groups[group].append((page.name, text, page.title))
     return [(heading, entries) for heading, entries in groups.items() if entries]
 
 
+def _csv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Return a table as CSV; unknown values are empty."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([columns, *rows])
+    return text.getvalue()
+
+
 def _data(value: Any) -> Any:
-    """Write data so that no script can end in it."""
+    """Return data as JSON that cannot end a script element."""
     from markupsafe import Markup
 
     return Markup(json.dumps(value, separators=(",", ":")).replace("<", "\\u003c"))
 
 
 def _bound(text: str) -> str:
-    """Keep numbers and their units on one line."""
+    """Replace spaces between numbers and their units by no-break spaces."""
     return re.sub(r"(?<=\d) (?=(?:d|h|min|s|%)(?![A-Za-z]))", "\u00a0", text)
 
 
 def _vega() -> str:
-    """Return the code that draws figures as a plain script: modules cannot be loaded from a disk."""
+    """Return the Vega code as a plain script, since browsers do not load modules from disk."""
     import vl_convert
 
     code: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # its stub misses the default

@@ -1,9 +1,11 @@
-"""Answers in a sentence or two, made of the metrics: what a study's runs say about its question."""
+"""Headlines: sentences that answer a study's title, and the comparison behind each statement."""
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+from swflow.analysis.verdict import EQUAL, FIRST, NEITHER, SECOND, UNKNOWN
+from swflow.database.leaderboard import UNDECIDED
 from swflow.names import log_of, recipe_of
 from swflow.report.plan import Study
 from swflow.report.units import duration, percent
@@ -11,10 +13,143 @@ from swflow.report.units import duration, percent
 #: Recipe to scheduler to the mean waits of its replicates, seconds.
 Waits = Mapping[str, Mapping[str, Sequence[float]]]
 
+#: The value of `Study.contrast` for comparing workloads under one scheduler.
+WORKLOAD = "workload"
 
-def answer(study: Study, waits: Waits, idle: Sequence[str]) -> str:
+#: The verdict on a pair of runs that is not in table ``comparisons``.
+NOT_TESTED = "not tested"
+
+#: The beginning of the sentence that compares simulations with the record.
+RECORDED = "The recorded mean wait"
+
+_MOST_PAIRS = 3  # with a separate sentence
+
+
+class Verdict(NamedTuple):
     """
-    Say in a sentence or two what a study found.
+    A row of table ``comparisons`` for the mean wait of two runs, first minus second.
+
+    Parameters
+    ----------
+    difference : float
+        Seconds.
+    low, high : float or None
+        The 95 % interval of this pair alone, seconds.
+    word : str
+        The verdict by this interval.
+    corrected : str
+        The verdict corrected for the number of comparisons.
+    basis : str
+        ``weeks`` or ``replicates``.
+    blocks : int
+        The number of weeks or replicates.
+    """
+
+    difference: float
+    low: float | None
+    high: float | None
+    word: str
+    corrected: str
+    basis: str
+    blocks: int
+
+    def turned(self) -> "Verdict":
+        """Return the verdict on the same two runs in the other order."""
+        low, high = (None if bound is None else -bound for bound in (self.high, self.low))
+        word, corrected = ({FIRST: SECOND, SECOND: FIRST}.get(one, one) for one in (self.word, self.corrected))
+        return Verdict(-self.difference, low, high, word, corrected, self.basis, self.blocks)
+
+
+#: Looks up the verdict of a pair of runs or recipes, ``workload/scheduler``; None if it was not tested.
+Lookup = Callable[[str, str], Verdict | None]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """
+    A statement about the mean waits of two runs.
+
+    Parameters
+    ----------
+    first, second : str
+        The two runs, or recipes with replicates; the second is the base.
+    before, after : float
+        The mean wait of the base and of the first run, seconds.
+    verdict : Verdict or None
+        The comparison behind it; None if it was not tested.
+    """
+
+    first: str
+    second: str
+    before: float
+    after: float
+    verdict: Verdict | None
+
+    @property
+    def word(self) -> str:
+        """The verdict that the statement must follow: the corrected one."""
+        return self.verdict.corrected if self.verdict else NOT_TESTED
+
+    @property
+    def change(self) -> str:
+        """
+        The change in percent of the base with its interval, or the two waits if the base does not wait.
+
+        The ends of the interval are at least −100 %, since no wait is negative.
+        """
+        if not self.before > 0:
+            return f"{duration(self.before)} to {duration(self.after)}"
+        text = _signed(self.after / self.before - 1)
+        if self.verdict is None or self.verdict.low is None or self.verdict.high is None:
+            return text
+        low, high = (max(bound / self.before, -1.0) for bound in (self.verdict.low, self.verdict.high))
+        text += f", 95 % interval {_signed(low)} to {_signed(high)}"
+        if self.word == NEITHER and self.verdict.word != NEITHER:
+            text += " before the correction for the number of comparisons"
+        return text
+
+
+#: The columns of the list of headlines.
+COLUMNS = (
+    "study", "title", "headline", "first", "second", "first_wait_time", "second_wait_time", "difference", "low", "high",
+    "verdict", "verdict_holm", "basis", "blocks",
+)  # fmt: skip
+
+
+def listed(study: Study, text: str, claims: Sequence[Claim]) -> list[tuple[Any, ...]]:
+    """
+    Return the rows of the list of headlines for a study: one for each claim, or one without a claim.
+
+    The columns are `COLUMNS`; times are in seconds, the difference is first minus second, and a claim that was not
+    tested has the verdict ``not tested``.
+    """
+    rows = []
+    for claim in claims:
+        found = claim.verdict or Verdict(claim.after - claim.before, None, None, NOT_TESTED, NOT_TESTED, "", 0)
+        rows.append((study.name, study.title, text, claim.first, claim.second, claim.after, claim.before, *found))
+    return rows or [(study.name, study.title, text, *[None] * (len(COLUMNS) - 3))]
+
+
+class Headline(NamedTuple):
+    """The answer of a study: its text, and the claims behind it."""
+
+    text: str
+    claims: Sequence[Claim]
+
+
+def answer(
+    study: Study,
+    waits: Waits,
+    idle: Sequence[str],
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    lookup: Lookup = lambda first, second: None,
+) -> Headline:
+    """
+    Answer the title of a study from the mean waits of its runs and the verdicts on them.
+
+    Schedulers that differ in one option are compared first: in the option named as the study's ``contrast``, else in
+    backfilling, else in the option that distinguishes most of them. A study with one scheduler compares workloads. A
+    wait is called shorter or longer only if the corrected verdict supports it.
 
     Parameters
     ----------
@@ -23,19 +158,27 @@ def answer(study: Study, waits: Waits, idle: Sequence[str]) -> str:
     waits : mapping
         Recipe to scheduler to the mean wait (s) of each replicate.
     idle : sequence of str
-        Schedulers that never backfill: these are what others are measured against.
+        Schedulers that never backfill, which serve as bases.
+    options : mapping, optional
+        Scheduler to its options.
+    lookup : callable
+        Returns the verdict of two runs.
 
     Returns
     -------
-    str
-        Plain text; empty if it has no runs.
+    Headline
+        Plain text (empty if the study has no runs), and its claims.
 
     Examples
     --------
     >>> study = Study("mine", "?", [{"run": "A/fcfs", "workload": "A", "scheduler": "fcfs"},
     ...                             {"run": "A/easy", "workload": "A", "scheduler": "easy"}])
-    >>> answer(study, {"A": {"fcfs": [7200.0], "easy": [3600.0]}}, ["fcfs"])
-    'easy shortens the mean wait of fcfs on A from 2 h to 1 h (−50 %).'
+    >>> waits = {"A": {"fcfs": [7200.0], "easy": [3600.0]}}
+    >>> answer(study, waits, ["fcfs"]).text
+    'On A, the mean wait is 1 h under easy and 2 h under fcfs (−50 %); not tested.'
+    >>> sure = Verdict(-3600.0, -5400.0, -1800.0, FIRST, FIRST, "weeks", 50)
+    >>> answer(study, waits, ["fcfs"], lookup=lambda first, second: sure).text
+    'easy shortens the mean wait of fcfs on A from 2 h to 1 h (−50 %, 95 % interval −75 % to −25 %).'
     """
     means = {
         recipe: {
@@ -46,140 +189,326 @@ def answer(study: Study, waits: Waits, idle: Sequence[str]) -> str:
         }
         for recipe in study.recipes
     }
-    several = {recipe: row for recipe, row in means.items() if len(row) > 1}
-    if several:
-        return _of_schedulers(study, several, idle)
-    known = {recipe: row for recipe, row in means.items() if row}
-    if len(known) > 1:
-        return _of_workloads(study, known, waits)
-    for recipe, row in known.items():
-        scheduler, mean = next(iter(row.items()))
-        return f"Under {scheduler}, the mean wait on {recipe} is {duration(mean)}."
+    means = {recipe: row for recipe, row in means.items() if row}
+    record = _record(means)
+    found = Headline("", [])
+    if study.contrast != WORKLOAD:
+        found = _of_schedulers(study, means, idle, options or {}, lookup)
+    if not found.text:
+        found = _of_workloads(study, means, lookup)
+    return Headline(" ".join(filter(None, [record, found.text])), found.claims)
+
+
+def _record(means: Mapping[str, Mapping[str, float]]) -> str:
+    """Compare the recorded mean wait of the first workload with the first simulated scheduler."""
+    for recipe, row in means.items():
+        simulated = next((name for name in row if name != "log"), None)
+        if "log" in row and simulated:
+            share = f" ({percent(row[simulated] / row['log'])} of the record)" if row["log"] > 0 else ""
+            return (
+                f"{RECORDED} on {recipe} is {duration(row['log'])}; "
+                f"simulated under {simulated} it is {duration(row[simulated])}{share}."
+            )
     return ""
 
 
-def _of_schedulers(study: Study, means: Mapping[str, Mapping[str, float]], idle: Sequence[str]) -> str:
+def contrasts(study: Study, idle: Sequence[str], options: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """
+    Return the compared schedulers of a study: pairs of a scheduler and its base.
+
+    Examples
+    --------
+    >>> names = ["fcfs", "easy", "sjbf", "wfp3"]
+    >>> study = Study("mine", "?", [{"run": f"A/{name}", "workload": "A", "scheduler": name} for name in names])
+    >>> options = {"fcfs": {}, "easy": {"backfill": "easy"}, "sjbf": {"backfill": "easy", "backfill_order": "sjf"},
+    ...            "wfp3": {"backfill": "easy", "order": "wfp3"}}
+    >>> contrasts(study, ["fcfs"], options)
+    [('easy', 'fcfs')]
+    """
+    names = [name for name in study.schedulers if name != "log"]
+    names.sort(key=lambda name: name not in idle)  # stable sort: schedulers without backfilling become bases
+
+    def differing(one: str, other: str) -> list[str]:
+        first, second = options.get(one, {}), options.get(other, {})
+        return [key for key in {**first, **second} if first.get(key) != second.get(key)]
+
+    pairs: dict[str, list[tuple[str, str]]] = {}
+    for place, name in enumerate(names):
+        singles: dict[str, str] = {}
+        for base in names[:place]:
+            keys = differing(name, base)
+            if len(keys) == 1:
+                singles.setdefault(keys[0], base)
+        for key, base in singles.items():
+            pairs.setdefault(key, []).append((name, base))
+    if study.contrast in pairs:
+        return pairs[study.contrast]
+    backfilling = [pair for pair in pairs.get("backfill", ()) if pair[1] in idle]
+    if backfilling:
+        return backfilling
+    if pairs:
+        return max(pairs.values(), key=len)
+    return [(name, names[0]) for name in names[1:]]
+
+
+def _of_schedulers(
+    study: Study,
+    means: Mapping[str, Mapping[str, float]],
+    idle: Sequence[str],
+    options: Mapping[str, Mapping[str, Any]],
+    lookup: Lookup,
+) -> Headline:
     """Compare schedulers on equal workloads."""
-    order = [scheduler for scheduler in study.schedulers if any(scheduler in row for row in means.values())]
-    base = next((name for name in order if name in idle), next((name for name in order if name != "log"), order[0]))
-    rows = {recipe: row for recipe, row in means.items() if base in row}
-    if not rows:
-        base, rows = order[0], {recipe: row for recipe, row in means.items() if order[0] in row}
-    most = max(len(row) for row in rows.values())  # where all are compared, not where there are but two of them
-    rows = {recipe: row for recipe, row in rows.items() if len(row) == most}
-    best = {recipe: min(row, key=lambda name, row=row: (row[name], order.index(name))) for recipe, row in rows.items()}  # type: ignore[misc]
-    wins = Counter(name for name in best.values() if name != base)
-    if not wins:
-        others = (
-            "no other scheduler waits" if len(order) > 2 else f"{next(n for n in order if n != base)} does not wait"
-        )
-        return f"On {_all(len(rows))} {others} less than {base}."
-    winner = min(wins, key=lambda name: (-wins[name], order.index(name)))
-    recipe = next(recipe for recipe, name in best.items() if name == winner)
-    before, after = rows[recipe][base], rows[recipe][winner]
-    text = (
-        f"{winner} shortens the mean wait of {base} on {recipe} from {duration(before)} to {duration(after)}"
-        + (f" ({percent(after / before - 1)})" if before > 0 else "")
-        + "."
-    )
-    if len(rows) > 1:
-        both = [row for row in rows.values() if winner in row and row[base] > 0]
-        changes = sorted(row[winner] / row[base] - 1 for row in both)
-        count = wins[winner]
-        where = f"all {len(rows)} workloads" if count == len(rows) else f"{count} of {len(rows)} workloads"
-        text += f" It has the shortest mean wait on {where}"
-        if len(changes) > 1:
-            text += f"; the changes lie between {_signed(changes[0])} and {_signed(changes[-1])}"
-        text += "."
-    return text
+    sentences: list[str] = []
+    claims: list[Claim] = []
+    pairs = contrasts(study, idle, options)
+    for name, base in pairs:
+        found = {
+            recipe: _claim(f"{recipe}/{name}", f"{recipe}/{base}", row[base], row[name], lookup)
+            for recipe, row in means.items()
+            if name in row and base in row
+        }
+        claims += found.values()
+        if len(found) == 1:
+            ((recipe, claim),) = found.items()
+            sentences.append(_of_pair(claim, name, base, recipe))
+        elif found:
+            sentences.append(f"{name} against {base}: {_counted(list(found.values()), 'workloads')}.")
+    return Headline(_first_few(sentences, "further pair of schedulers", "further pairs of schedulers"), claims)
 
 
-def _of_workloads(study: Study, means: Mapping[str, Mapping[str, float]], waits: Waits) -> str:
-    """Compare workloads under the same scheduler: those with steps with their log."""
-    sentences = []
-    for log in study.logs:
-        recipes = [recipe for recipe in means if log_of(recipe) == log]
-        if len(recipes) < 2:
-            continue
-        source = min(recipes, key=lambda recipe: (recipe.count("+"), recipes.index(recipe)))
-        scheduler, mean = next(iter(means[source].items()))
-        parts = []
-        for recipe in recipes:
-            if recipe != source and scheduler in means[recipe]:
-                draws = waits[recipe][scheduler]
-                change = f" ({_signed(means[recipe][scheduler] / mean - 1)})" if mean > 0 else ""
-                many = f" over {len(draws)} draws" if len(draws) > 1 else ""
-                parts.append(f"{duration(means[recipe][scheduler])}{change} on {recipe[len(log) :]}{many}")
-        if parts:
-            sentences.append(f"Under {scheduler}, the mean wait on {source} is {duration(mean)}; {_and(parts[:4])}.")
-    more = len(sentences) - 2
-    if more > 0:
-        sentences[2:] = [f"{more} more {'log follows' if more == 1 else 'logs follow'} below."]
+def _of_workloads(study: Study, means: Mapping[str, Mapping[str, float]], lookup: Lookup) -> Headline:
+    """Compare workloads under the same scheduler: each workload with steps is compared with its log."""
+    sentences: list[str] = []
+    claims: list[Claim] = []
+    for scheduler in study.schedulers:
+        known = {recipe: row[scheduler] for recipe, row in means.items() if scheduler in row}
+        found: list[tuple[str, str, Claim]] = []
+        for log in study.logs:
+            recipes = [recipe for recipe in known if log_of(recipe) == log]
+            source = min(recipes, key=lambda recipe: (recipe.count("+"), recipes.index(recipe)), default="")
+            for recipe in recipes:
+                if recipe != source:
+                    names = f"{recipe}/{scheduler}", f"{source}/{scheduler}"
+                    found.append((recipe, source, _claim(*names, known[source], known[recipe], lookup)))
+        claims += [claim for *_, claim in found]
+        if len(found) > _MOST_PAIRS:
+            whole = _counted([claim for *_, claim in found], "workloads")
+            sentences.append(f"Under {scheduler}, workloads with steps against their source: {whole}.")
+        else:
+            sentences += [_of_workload(claim, recipe, source, scheduler) for recipe, source, claim in found]
     if sentences:
-        return " ".join(sentences)
-    order = sorted(means, key=lambda recipe: next(iter(means[recipe].values())))
-    (first, low), (last, high) = ((recipe, next(iter(means[recipe].values()))) for recipe in (order[0], order[-1]))
-    return f"The mean wait lies between {duration(low)} on {first} and {duration(high)} on {last}."
+        return Headline(_first_few(sentences, "further comparison", "further comparisons"), claims)
+    every = [(mean, recipe, scheduler) for recipe, row in means.items() for scheduler, mean in row.items()]
+    if not every:
+        return Headline("", [])
+    (low, first, under), (high, last, other) = min(every), max(every)
+    if len(every) == 1:
+        return Headline(f"Under {under}, the mean wait on {first} is {duration(low)}.", [])
+    text = f"The mean wait lies between {duration(low)} on {first} ({under}) and {duration(high)} on {last} ({other})."
+    return Headline(text, [])
+
+
+def _claim(first: str, second: str, before: float, after: float, lookup: Lookup) -> Claim:
+    return Claim(first, second, before, after, lookup(first, second))
+
+
+def _of_pair(claim: Claim, name: str, base: str, where: str) -> str:
+    """Return a sentence about two schedulers on a workload."""
+    before, after = duration(claim.before), duration(claim.after)
+    if claim.word in (FIRST, SECOND):
+        verb = "shortens" if claim.word == FIRST else "lengthens"
+        return f"{name} {verb} the mean wait of {base} on {where} from {before} to {after} ({claim.change})."
+    if claim.word == EQUAL:
+        return f"{name} and {base} have the same mean wait on {where}, {before}."
+    text = f"On {where}, the mean wait is {after} under {name} and {before} under {base} ({claim.change}); "
+    return text + _UNDECIDED[claim.word] + "."
+
+
+def _of_workload(claim: Claim, recipe: str, source: str, scheduler: str) -> str:
+    """Return a sentence about two workloads under a scheduler."""
+    before, after = duration(claim.before), duration(claim.after)
+    text = f"Under {scheduler}, the mean wait is {after} on {recipe} and {before} on {source} ({claim.change})"
+    words = {FIRST: "it is shorter", SECOND: "it is longer", EQUAL: "they are equal", **_UNDECIDED}
+    return f"{text}; {words[claim.word]}."
+
+
+_UNDECIDED = {
+    NEITHER: "the two are not distinguishable",
+    UNKNOWN: "the log has too few weeks to distinguish them",
+    NOT_TESTED: "not tested",
+}
+
+
+def _counted(claims: Sequence[Claim], what: str) -> str:
+    """Return on how many workloads a wait is shorter, longer or neither, with the range of the changes."""
+    words = {
+        FIRST: "a shorter mean wait on {}", SECOND: "a longer mean wait on {}", NEITHER: "not distinguishable on {}",
+        EQUAL: "equal on {}", UNKNOWN: "too few weeks to tell on {}", NOT_TESTED: "not tested on {}",
+    }  # fmt: skip
+    parts: list[str] = []
+    for word, text in words.items():
+        some = [claim for claim in claims if claim.word == word]
+        if some:
+            number = f"all {len(claims)}" if len(some) == len(claims) else f"{len(some)} of {len(claims)}"
+            number += "" if parts else f" {what}"
+            changes = sorted(claim.after / claim.before - 1 for claim in some if claim.before > 0)
+            ends = dict.fromkeys(_signed(change) for change in (changes[:1] + changes[-1:]))
+            spread = f" ({' to '.join(ends)})" if ends and word in (FIRST, SECOND) else ""
+            parts.append(text.format(number) + spread)
+    return _and(parts)
+
+
+def _first_few(sentences: Sequence[str], one: str, many: str, table: str = "comparisons") -> str:
+    more = len(sentences) - _MOST_PAIRS
+    rest = [f"{more} {one if more == 1 else many}: see table {table}."] if more > 0 else []
+    return " ".join([*sentences[:_MOST_PAIRS], *rest])
 
 
 class WhatIf(NamedTuple):
-    """A variant of a what-if: its name, the verdict, and the mean waits (s) of the base and its own."""
+    """
+    A variant of a what-if.
+
+    Parameters
+    ----------
+    variant, verdict : str
+        The variant's name, and the verdict on its mean wait.
+    base, value : float
+        The mean wait of the base and of the variant, seconds.
+    low, high : float or None
+        The 95 % interval of the difference, seconds.
+    """
 
     variant: str
     verdict: str
     base: float
     value: float
+    low: float | None = None
+    high: float | None = None
+    weeks: int = 0
 
 
-def what_if(tables: Mapping[str, Sequence[WhatIf]]) -> str:
+def what_if(tables: Mapping[str, Sequence[WhatIf]]) -> Headline:
     """
-    Say which variant shortens the mean wait most, and where.
+    Return a sentence per workload on the variant that shortens the mean wait most.
 
     Parameters
     ----------
     tables : mapping
-        Workload to its variants, the base (whose verdict is ``base``) among them.
+        Workload to its variants, including the base (with verdict ``base``).
 
     Examples
     --------
-    >>> rows = [WhatIf("easy", "base", 7200, 7200), WhatIf("easy, processors +20%", "lower", 7200, 3600)]
-    >>> what_if({"A": rows})
-    'What if: easy, processors +20% shortens the mean wait of easy on A from 2 h to 1 h (−50 %).'
-    >>> what_if({"A": rows[:1] + [WhatIf("sjf", "noise", 7200, 7100)]})
-    'What if: nothing shortens the mean wait of easy on A by more than chance may.'
+    >>> rows = [WhatIf("easy", "base", 7200, 7200), WhatIf("big", FIRST, 7200, 3600, -5400, -1800)]
+    >>> what_if({"A": rows}).text
+    'What if: big shortens the mean wait of easy on A from 2 h to 1 h (−50 %, 95 % interval −75 % to −25 %).'
+    >>> what_if({"A": rows[:1] + [WhatIf("sjf", NEITHER, 7200, 7100, -300, 100)]}).text
+    'What if: no variant has a mean wait on A that is distinguishable from that of easy.'
+    >>> what_if({"A": rows[:1] + [WhatIf("sjf", UNKNOWN, 7200, 3600)]}).text
+    'What if: A has too few weeks to tell its variants from easy.'
+    """
+    sentences = []
+    claims = []
+    for workload, rows in tables.items():
+        base = next(row.variant for row in rows if row.verdict == "base")
+        found = {
+            row.variant: Claim(
+                f"{workload}: {row.variant}", f"{workload}: {base}", row.base, row.value,
+                Verdict(row.value - row.base, row.low, row.high, row.verdict, row.verdict, "weeks", row.weeks),
+            )
+            for row in rows
+            if row.verdict != "base"
+        }  # fmt: skip
+        words = {claim.word for claim in found.values()}
+        decided = [row for row in rows if row.verdict in (FIRST, SECOND)]
+        if decided:
+            best = min(decided, key=lambda row: row.value)
+            sentences.append(_of_pair(found[best.variant], best.variant, base, workload).removesuffix("."))
+            claims.append(found[best.variant])
+            continue
+        claims += found.values()
+        if UNKNOWN in words:
+            sentences.append(f"{workload} has too few weeks to tell its variants from {base}")
+        elif NEITHER in words:
+            sentences.append(f"no variant has a mean wait on {workload} that is distinguishable from that of {base}")
+        elif words:
+            sentences.append(f"all variants have the mean wait of {base} on {workload}")
+    more = len(sentences) - 2
+    sentences[2:] = [f"{more} more {'table follows' if more == 1 else 'tables follow'} below"] if more > 0 else []
+    return Headline(f"What if: {'; '.join(sentences)}." if sentences else "", claims)
+
+
+class Ranked(NamedTuple):
+    """
+    A scheduler in a ranking.
+
+    Parameters
+    ----------
+    scheduler : str
+        Its name.
+    wait : float
+        Its mean wait, seconds.
+    verdict : str
+        The verdict of its comparison with the scheduler of rank 1; ``best`` for that one.
+    """
+
+    scheduler: str
+    wait: float
+    verdict: str
+
+
+def ranking(tables: Mapping[str, Sequence[Ranked]]) -> str:
+    """
+    Name the scheduler of rank 1 on each workload, and count the others that are not distinguishable from it.
+
+    Parameters
+    ----------
+    tables : mapping
+        Workload to its schedulers by rank.
+
+    Examples
+    --------
+    >>> rows = [Ranked("sjf", 3600, "best"), Ranked("easy", 7200, UNDECIDED), Ranked("fcfs", 9000, "worse")]
+    >>> ranking({"A": rows})
+    'On A, sjf has the shortest mean wait of 3 schedulers, 1 h, but is not distinguishable from 1 of the other 2.'
+    >>> ranking({"A": rows[:1] + [Ranked("fcfs", 9000, UNKNOWN)]})
+    'On A, sjf has the shortest mean wait of 2 schedulers, 1 h; the log has too few weeks to compare it with the other.'
     """
     sentences = []
     for workload, rows in tables.items():
-        base = next(row.variant for row in rows if row.verdict == "base")
-        best = min(rows, key=lambda row: row.value)
-        lower = [row for row in rows if row.verdict == "lower"]
-        few = best.verdict == "too few weeks" and best.value < best.base
-        if lower or few:
-            best = min(lower, key=lambda row: row.value) if lower else best
-            sentences.append(
-                f"{best.variant} shortens the mean wait of {base} on {workload} from {duration(best.base)} to "
-                f"{duration(best.value)} ({percent(best.value / best.base - 1)})"
-                + (", of too few weeks to be sure" if few else "")
-            )
+        best, others = rows[0], rows[1:]
+        text = f"On {workload}, {best.scheduler} has the shortest mean wait"
+        if not others:
+            sentences.append(f"{text}, {duration(best.wait)}.")
+            continue
+        same = sum(row.verdict in (UNDECIDED, EQUAL) for row in others)
+        rest = "the other" if len(others) == 1 else f"the other {len(others)}"
+        if all(row.verdict == UNKNOWN for row in others):
+            told = f"; the log has too few weeks to compare it with {rest}"
+        elif same:
+            told = f", but is not distinguishable from {rest if same == len(others) else f'{same} of {rest}'}"
         else:
-            sentences.append(f"nothing shortens the mean wait of {base} on {workload} by more than chance may")
-    more = len(sentences) - 2
-    sentences[2:] = [f"{more} more {'table follows' if more == 1 else 'tables follow'} below"] if more > 0 else []
-    return f"What if: {'; '.join(sentences)}." if sentences else ""
+            told = f", and differs significantly from {rest}"
+        sentences.append(f"{text} of {len(rows)} schedulers, {duration(best.wait)}{told}.")
+    first = [rows[0].scheduler for rows in tables.values()]
+    if len(first) > _MOST_PAIRS:
+        most = max(first, key=first.count)
+        sentences.insert(0, f"{most} has rank 1 on {first.count(most)} of {len(first)} workloads.")
+    return _first_few(sentences, "further workload", "further workloads", "leaderboard")
 
 
 def conventions(decisive: Mapping[str, int], inside: int, count: int) -> str:
     """
-    Say which of the conventions that papers leave open decides, and how far they explain what is published.
+    Return which open convention matters most, and how many published values the conventions explain.
 
     Parameters
     ----------
     decisive : mapping
-        Convention to the number of figures that it moves furthest.
+        Convention to the number of values on which it has the largest effect.
     inside : int
-        How many published values lie in the range of ours under all conventions.
+        The number of published values within the range of ours under all conventions.
     count : int
-        How many published values there are.
+        The number of published values.
 
     Examples
     --------
@@ -196,7 +525,7 @@ def conventions(decisive: Mapping[str, int], inside: int, count: int) -> str:
 
 
 def reproduced(compared: int, near: Sequence[int]) -> str:
-    """Say how many of the compared values are within 1, 5 and 10 % of the published ones, each with the former."""
+    """Return how many of the compared values are within 1, 5 and 10 % of the published ones, cumulatively."""
     if not compared:
         return ""
     values = "The one published value" if compared == 1 else f"Of {compared:,} published values"
@@ -206,11 +535,17 @@ def reproduced(compared: int, near: Sequence[int]) -> str:
 
 
 def _signed(change: float) -> str:
+    """
+    Return a change with its sign in percent; a value that grows more than tenfold as a multiple.
+
+    Examples
+    --------
+    >>> _signed(-0.5), _signed(0.072), _signed(42506.93)
+    ('−50 %', '+7.2 %', '42,508 times')
+    """
+    if change > 9:
+        return f"{change + 1:,.0f} times"
     return percent(change) if change < 0 else f"+{percent(change)}"
-
-
-def _all(count: int) -> str:
-    return "the one workload" if count == 1 else f"all {count} workloads"
 
 
 def _and(parts: Sequence[str]) -> str:

@@ -1,5 +1,6 @@
-"""What stands on which page: the overview, a page per study, one per log, and one of all tables."""
+"""The contents of the pages: an overview, one page per study, one per log, and one with all tables."""
 
+import json
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,19 +10,34 @@ from typing import Any
 import duckdb
 
 from swflow.analysis.heatmap import HEATMAP_MEASURES
-from swflow.analysis.verdict import EQUAL, NEITHER
+from swflow.analysis.verdict import EQUAL, NEITHER, UNKNOWN, over_replicates, student
+from swflow.database.leaderboard import REFERENCE
 from swflow.errors import SwflowError
-from swflow.figures import FIGURES, draw_sweep_on
+from swflow.figures import draw_request, draw_sweep_on
 from swflow.figures.published import published_figure
 from swflow.figures.request import Request
 from swflow.figures.runs import short_names
 from swflow.names import log_of, recipe_of
-from swflow.report.answers import WhatIf, answer, conventions, reproduced, what_if
+from swflow.papers import read_papers
+from swflow.report.answers import (
+    RECORDED,
+    Claim,
+    Ranked,
+    Verdict,
+    WhatIf,
+    answer,
+    conventions,
+    listed,
+    ranking,
+    reproduced,
+    what_if,
+)
+from swflow.report.papers import claims_block, count_papers, legend, overview_item, table_blocks
 from swflow.report.plan import Plan, Study
 from swflow.report.tables import Scope, read_table
 from swflow.report.units import duration, number, percent, shortened
 
-#: What a matrix can show: column of ``metrics``, title, kind, and whether the lowest or the highest is best.
+#: Measures of a matrix: column of ``metrics``, title, kind, and whether the lowest or the highest value is best.
 MATRIX_MEASURES = (
     ("mean_wait_time", "mean wait", "seconds", "low"),
     ("p95_wait_time", "95th percentile of the wait", "seconds", "low"),
@@ -32,26 +48,33 @@ MATRIX_MEASURES = (
     ("makespan", "makespan", "seconds", "low"),
 )
 
-#: So many runs are compared in one matrix of comparisons.
+#: The largest number of runs in one matrix of comparisons.
 MOST_COMPARED = 12
 
-#: The figures that every study shows of each of its logs before those that it asks for.
+#: The largest number of drawn runs of a ranking: the best ones, and the reference.
+MOST_DRAWN = 6
+
+#: The share of jobs with a recorded load above 1 from which the page of a log has a warning.
+MOST_ABOVE_1 = 0.01
+
+#: Figures that every study shows for each of its logs, before its own figures.
 STUDY_FIGURES = ("timeline", "waits", "distributions")
 LOG_FIGURES = ("offered-load", "arrivals", "composition")
 
 
 @dataclass
 class Section:
-    """A part of a page: a heading, words, and blocks (figures, tables, matrices, lists)."""
+    """A part of a page: a heading, a note, and blocks (figures, tables, matrices, lists), hidden if ``folded``."""
 
     title: str
     note: str = ""
     blocks: list[dict[str, Any]] = field(default_factory=list)
+    folded: str = ""
 
 
 @dataclass
 class Page:
-    """A page: its name as a path without ending, what it is, and its sections."""
+    """A page: its name as a path without extension, its kind, and its sections."""
 
     name: str
     title: str
@@ -67,13 +90,13 @@ class Book:
     Parameters
     ----------
     connection : duckdb.DuckDBPyConnection
-        To the database, read-only.
+        A read-only connection to the database.
     plan : Plan
         The studies.
     figures : sequence of mapping
-        Specifications that were drawn already; ``usermeta`` may name the ``study``.
+        Existing specifications; ``usermeta`` may name the ``study``.
     draw : bool
-        Draw the figures that a study asks for if none of these is its own.
+        Draw the figures of each study that has no existing figure.
     """
 
     def __init__(
@@ -90,21 +113,38 @@ class Book:
             name
             for (name,) in self._rows("SELECT scheduler FROM schedulers WHERE backfill = 'none' AND scheduler <> 'log'")
         ]
+        self.options = {
+            name: json.loads(options)
+            for name, options in self._rows("SELECT scheduler, options FROM schedulers ORDER BY scheduler")
+        }
+        self.papers = count_papers(connection)
+        self.about_papers = read_papers()
+        self.claims: dict[str, list[Claim]] = {}
         self.answers = {study.name: self._answer(study) for study in plan.studies}
 
     def pages(self) -> Iterator[Page]:
-        """Give all pages, the overview first."""
+        """Yield all pages, the overview first."""
         yield self.overview()
+        for paper in self.papers:
+            yield self.paper(paper)
         for study in self.plan.studies:
             yield self.study(study)
         for log in self.logs:
             yield self.log(log)
         yield self.tables()
 
+    def headlines(self) -> list[tuple[Any, ...]]:
+        """Return the list of headlines: the columns of `swflow.report.answers.COLUMNS`."""
+        return [
+            row
+            for study in self.plan.studies
+            for row in listed(study, self.answers[study.name], self.claims[study.name])
+        ]
+
     # The overview
 
     def overview(self) -> Page:
-        """Return the page that one opens first."""
+        """Return the first page."""
         ((runs, jobs),) = self._rows("SELECT count(*), sum(jobs) FROM metrics")
         counts = [
             _counted(len(self.plan.studies), "study", "studies"),
@@ -113,9 +153,14 @@ class Book:
             f"{number(jobs or 0)} simulated jobs",
         ]
         page = Page("index", "Overview", lead=", ".join(counts) + ".")
-        page.sections += [self._answers(), self._matrix_section(), self._published(), self._plausible()]
+        recorded, answers = self._recorded(Scope(), "recorded"), self._answers()
+        # The record and the what-ifs come first for operators; studies of papers have no what-if.
+        published = self._published()
+        first = bool(self._table("whatifs", Scope())) or not published.blocks
+        page.sections += [recorded, answers] if first else [answers, recorded]
+        page.sections += [self._matrix_section(), published, self._plausible()]
         left_out = self._table("left_out", Scope())
-        page.sections += [Section("What was left out", blocks=[left_out])] if left_out else []
+        page.sections += [Section("Omitted runs", blocks=[left_out])] if left_out else []
         loose = self._loose_figures()
         if loose:
             page.sections.append(Section("Figures", blocks=loose))
@@ -127,68 +172,104 @@ class Book:
             {
                 "page": f"studies/{study.name}",
                 "title": study.title,
-                "text": self.answers[study.name] or "Sweeps, drawn on its page.",
+                "text": self.answers[study.name] or "Sweeps; see its page.",
             }
             for study in self.plan.studies
         ]
-        note = "One sentence for each study, made from its runs; its page has the figures behind it."
+        note = "One sentence per study, generated from its runs; the figures are on its page."
         return Section("What the studies found", note, [{"kind": "answers", "items": items}] if items else [])
+
+    def _recorded(self, scope: Scope, faithful: str = "fidelity") -> Section:
+        """Return the section that compares simulated schedules with the record, and what-ifs with their base."""
+        note = "The similarity of each simulation to the recorded schedule, and the effects of variants."
+        names = (faithful, "whatifs") if scope.recipes != [] else ("whatifs",)
+        tables = [self._table(name, scope) for name in names]
+        return Section("Recorded and simulated schedules, and what-ifs", note, [table for table in tables if table])
 
     def _matrix_section(self) -> Section:
         matrix = self._matrix(self.metrics)
         if matrix:
             planned = [scheduler for study in self.plan.studies for scheduler in study.schedulers]
             matrix["order"] = [*dict.fromkeys([*planned, *matrix["columns"]])]
-        note = "A row is a workload, a column a scheduler; the best of a row is marked. Of replicates the mean, and"
+        note = "A row is a workload, a column a scheduler; the best value of a row is marked. Replicates: mean and"
         return Section("Schedulers on every workload", f"{note} Student's 95 % interval.", [matrix] if matrix else [])
 
     def _published(self) -> Section:
-        rows = self._coverage()
-        published, compared = sum(row["published"] for row in rows), sum(row["compared"] for row in rows)
-        if not published:
-            return Section("Published beside ours")
-        note = (
-            f"The papers' tables have {published:,} values that swflow knows; {compared:,} of them are of runs here."
-            + (
-                f" {published - compared:,} are missing, not run here or not legible: see the page of all tables."
-                if compared < published
-                else ""
-            )
-        )
-        near = [sum(row[name] for row in rows) for name in ("within_1", "within_5", "within_10")]
-        tiles = [
-            {"label": "published", "value": f"{published:,}"},
-            {"label": "within 1 %", "value": f"{near[0]:,}", "tone": "good"},
-            {"label": "within 5 %", "value": f"{near[1]:,}", "tone": "good"},
-            {"label": "within 10 %", "value": f"{near[2]:,}", "tone": "fair"},
-            {"label": "further off", "value": f"{compared - near[2]:,}", "tone": "far"},
-            {"label": "missing", "value": f"{published - compared:,}"},
+        """Return the section with the verdicts and claims of each paper."""
+        title = "Papers"
+        if not self.papers:
+            return Section(title)
+        note = "The verdicts on the values of each paper's tables, and its claims. Its page has the tables themselves."
+        items = [
+            overview_item(paper, count, _paper_page(paper), self._about(paper)["authors"])
+            for paper, count in self.papers.items()
         ]
-        blocks: list[dict[str, Any]] = [{"kind": "tiles", "tiles": tiles}]
-        if compared:
-            blocks.append({"kind": "coverage", "rows": [row for row in rows if row["compared"]]})
-            table = self._table("reproduction", Scope())
-            blocks += [table] if table else []
-        else:
-            blocks = [{"kind": "text", "text": "None of these runs is in a paper: config/archive.yaml has them."}]
-        return Section("Published beside ours", note, blocks)
+        return Section(title, note, [{"kind": "papers", "items": items, "legend": legend()}])
 
-    def _coverage(self) -> list[dict[str, Any]]:
-        """Return, per table of a paper, how many values there are, how many are compared, and how near they are."""
-        names = ("paper", "table", "published", "compared", "within_1", "within_5", "within_10")
-        return [
-            dict(zip(names, row, strict=True))
-            for row in self._rows(
-                'SELECT paper, "table", published, compared, within_1, within_5, within_10 FROM coverage ORDER BY ALL'
-            )
+    # A paper
+
+    def paper(self, paper: str) -> Page:
+        """Return the page of a paper: its claims, its tables as printed, and its figures in its order."""
+        about, count = self._about(paper), self.papers[paper]
+        page = Page(_paper_page(paper), about["authors"], "Paper", count.sentence())
+        cite = f"{about['citation']}." if about["citation"] else ""
+        note = "A claim holds if it holds on every log of the paper that is here."
+        page.sections.append(Section("Claims", f"{cite} {note}".strip(), [claims_block(self.connection, paper)]))
+        note = (
+            f"{about['note']} Each cell has the published value above ours; its colour and sign are the verdict, and "
+            "pointing at it shows the reason. The CSV has all reasons."
+        ).strip()
+        tables = table_blocks(self.connection, paper, about.get("beside"))
+        page.sections.append(
+            Section("Tables", note, [{"kind": "legend", "items": legend()}, *tables] if tables else [])
+        )
+        figures = self._paper_figures(about)
+        note = "In the order of the paper, drawn from the runs here."
+        page.sections.append(Section("Figures", note, figures))
+        studies = [
+            {"page": f"studies/{study.name}", "title": study.title, "text": self.answers[study.name]}
+            for study in self._studies_of(paper, about["authors"])
         ]
+        note = "Their pages have the figures of all runs."
+        page.sections.append(Section("Studies", note, [{"kind": "answers", "items": studies}] if studies else []))
+        page.sections = [section for section in page.sections if section.blocks]
+        return page
+
+    def _about(self, paper: str) -> dict[str, Any]:
+        return {"authors": paper, "citation": "", "note": "", **self.about_papers.get(paper, {})}
+
+    def _studies_of(self, paper: str, authors: str) -> list[Study]:
+        """Return the studies whose titles name a paper; if there is none, those with a compared value of it."""
+        titled = [study for study in self.plan.studies if authors in study.title]
+        sql = "SELECT count(*) FROM reproduction WHERE paper = $a AND reason IS NULL AND {published}"
+        return titled or [
+            study
+            for study in self.plan.studies
+            if study.runs and self._rows(sql.format(**_scope(study).conditions()), paper) != [(0,)]
+        ]
+
+    def _paper_figures(self, about: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return the figures of a paper whose first run is here."""
+        known = {
+            run: {"run": run, "workload": workload, "scheduler": scheduler}
+            for run, workload, scheduler in self._rows("SELECT run, workload, scheduler FROM runs")
+        }
+        blocks = []
+        for figure in about.get("figures", ()):
+            runs = [known[run] for run in figure["runs"] if run in known]
+            if runs and runs[0]["run"] == figure["runs"][0]:
+                title = f"{figure['figure']}, {figure['log']}"
+                window = tuple(figure.get("window", (None, None)))
+                request = Request(self.connection, runs, title, window=window, interactive=True)
+                blocks += self._drawn(request, [figure["kind"]])
+        return blocks
 
     def _plausible(self) -> Section:
-        section = Section("The logs", "What each log is, and what it asks of its machine; its page says more.")
+        section = Section("The logs", "The properties of each log and the load that it offers; for more, see its page.")
         section.blocks.append({"kind": "logs", "items": [self._log_item(log) for log in self.logs]})
         checks = self._table("checks", Scope())
         if checks:
-            section.note += " What looks implausible is listed below."
+            section.note += " Implausible values are listed below."
             section.blocks.append(checks)
         return section
 
@@ -199,44 +280,88 @@ class Book:
     # A study
 
     def study(self, study: Study) -> Page:
-        """Return a study's page."""
+        """Return the page of a study."""
         page = Page(f"studies/{study.name}", study.title, f"Study {study.name}", self.answers[study.name])
         if study.missing:
             page.lead += f" {study.missing:,} of its runs are not in the database."
+        scope = _scope(study, self.plan.digest is not None)
+        page.sections.append(self._recorded(scope))
         chosen = {(recipe_of(run["workload"]), run["scheduler"]) for run in study.runs}
         matrix = self._matrix({key: values for key, values in self.metrics.items() if key in chosen})
         if matrix:
             matrix["order"] = study.schedulers
-            page.sections.append(Section("Its runs", "The best of a row is marked.", [matrix]))
-        for log in study.logs:
-            section = Section(log if len(study.logs) > 1 else "Over time, by kind of job, and as a whole")
-            request = self._request(study.first_runs(log), log)
-            section.blocks += self._drawn(request, STUDY_FIGURES)
-            compared = self._compared(study.first_runs(log))
-            section.blocks += [compared] if compared else []
-            page.sections.append(section)
-        asked = [_figure(spec) for spec in self.figures if spec["usermeta"].get("study") == study.name]
-        if not asked and self.draw:
-            asked = [
-                block
-                for log in study.logs
-                for block in self._drawn(
-                    Request(self.connection, study.first_runs(log), log, study.split, "log", study.window, True),
-                    study.figures,
-                )
-            ]
-            asked += self._sweep_figures(study)
-        if asked:
-            page.sections.append(Section("Figures of the study", blocks=asked))
-        page.sections += self._study_papers(study)
-        scope = _scope(study, self.plan.digest is not None)
-        found = [self._table(name, scope) for name in ("whatifs", "whatif_slowdowns")]
-        page.sections.append(Section("What if", blocks=[table for table in found if table]))
-        names = ("metrics", "comparisons", "replicates", "fidelity", "fairness", "schedulers")
+            page.sections.append(Section("Runs", "The best value of a row is marked.", [matrix]))
+        papers = [self._ranking(study)] if study.ranked else self._study_papers(study)
+        asked = self._asked_figures(study)
+        generic = self._run_sections(study, "Show the figures of its runs" if papers or asked else "")
+        page.sections = papers + page.sections + ([Section("Figures of the study", blocks=asked)] if asked else [])
+        page.sections += [] if papers or asked else generic
+        names = ("metrics", "further_metrics", "comparisons", "replicates", "fairness", "schedulers")
         tables = [self._table(name, scope) for name in names] if study.runs else []
         page.sections.append(Section("Tables", blocks=[table for table in tables if table]))
+        page.sections += generic if papers or asked else []
         page.sections = [section for section in page.sections if section.blocks]
         return page
+
+    def _asked_figures(self, study: Study) -> list[dict[str, Any]]:
+        """Return the figures defined by the study: existing ones, or new ones."""
+        asked = [_figure(spec) for spec in self.figures if spec["usermeta"].get("study") == study.name]
+        if asked or not self.draw:
+            return asked
+        for log in study.logs:
+            runs = study.first_runs(log)
+            request = Request(self.connection, runs, log, study.split, "log", study.window, True)
+            asked += self._drawn(request, study.figures)
+        return asked + list(self._sweep_figures(study))
+
+    def _run_sections(self, study: Study, folded: str) -> list[Section]:
+        """Return the figures that every study has, one section per log."""
+        sections = []
+        for log in study.logs:
+            runs = self._by_rank(study, log)
+            drawn = self._few(runs) if study.ranked else runs
+            title = f"Runs of {log}" if len(study.logs) > 1 else "Over time, by class of job, and as a whole"
+            section = Section(title, blocks=self._drawn(self._request(drawn, log), STUDY_FIGURES), folded=folded)
+            compared = self._compared(runs)
+            section.blocks += [compared] if compared else []
+            sections.append(section)
+        return sections
+
+    def _ranking(self, study: Study) -> Section:
+        """Return the section that ranks schedulers and compares them with lower bounds."""
+        tables = [self._table(name, _scope(study)) for name in ("leaderboard", "bounds")]
+        return Section("Leaderboard", blocks=[table for table in tables if table])
+
+    def _by_rank(self, study: Study, log: str) -> list[dict[str, str]]:
+        """Return the first runs of a study's log, those of a ranking in its order."""
+        runs = study.first_runs(log)
+        if not study.ranked:
+            return runs
+        ranks = dict(self._rows("SELECT workload || '/' || scheduler, rank FROM leaderboard"))
+        return sorted(runs, key=lambda run: ranks.get(run["run"], len(ranks)))
+
+    def _few(self, runs: Sequence[dict[str, str]]) -> list[dict[str, str]]:
+        """Return the runs of a ranking that are drawn: the best ones, and the reference."""
+        best = list(runs[:MOST_DRAWN])
+        reference = [run for run in runs[MOST_DRAWN:] if run["scheduler"] == REFERENCE]
+        return [*best[: MOST_DRAWN - len(reference)], *reference]
+
+    def _ranking_answer(self, study: Study) -> str:
+        if not study.ranked:
+            return ""
+        tables: dict[str, list[Ranked]] = {}
+        condition = _scope(study).conditions()["runs"]
+        for workload, *values in self._rows(
+            f"""SELECT workload, scheduler, mean_wait_time, against_best FROM leaderboard WHERE {condition}
+            ORDER BY workload, rank, against_best <> 'best', scheduler"""
+        ):
+            tables.setdefault(workload, []).append(Ranked(*values))
+        for workload, rows in tables.items():
+            reference = next((row for row in rows[1:] if row.scheduler == REFERENCE), None)
+            if reference is not None:
+                names = f"{workload}/{rows[0].scheduler}", f"{workload}/{REFERENCE}"
+                self.claims[study.name].append(Claim(*names, reference.wait, rows[0].wait, self._verdict(*names)))
+        return ranking(tables)
 
     def _study_papers(self, study: Study) -> list[Section]:
         if not study.runs:
@@ -247,7 +372,7 @@ class Book:
         for name in ("reproduction", "missing", "readings", "sensitivity", "trends"):
             table = self._table(name, _scope(study))
             blocks += [table] if table else []
-        return [Section("Published beside ours", blocks=blocks)] if blocks else []
+        return [Section("Published values and ours", blocks=blocks)] if blocks else []
 
     def _sweep_figures(self, study: Study) -> Iterator[dict[str, Any]]:
         there = set(self._rows("SELECT DISTINCT source, sweep FROM sweeps"))
@@ -258,40 +383,55 @@ class Book:
     # A log
 
     def log(self, log: str) -> Page:
-        """Return a log's page."""
+        """Return the page of a log."""
         facts = self._facts(log)
         page = Page(f"logs/{log}", log, "Log", facts["line"])
         own = facts["workload"]
-        words = "" if own == log else f"The log itself was not simulated: this is of {own}."
+        note = "" if own == log else f"The log itself was not simulated; the values are those of {own}."
         recipes = [
             recipe for (recipe,) in self._rows("SELECT DISTINCT recipe FROM workloads WHERE log = $a ORDER BY ALL", log)
         ]
-        page.sections.append(Section("What it is", words, [{"kind": "facts", "facts": facts["rows"]}]))
+        words = " ".join(filter(None, [note, self._load_warning(own)]))
+        page.sections.append(Section("Properties", words, [{"kind": "facts", "facts": facts["rows"]}]))
         scope = Scope([recipe_of(own)])
         cleaning = self._table("cleaning", scope)
         if cleaning:
-            page.sections.append(Section("What cleaning removed", blocks=[cleaning]))
+            page.sections.append(Section("Jobs removed by cleaning", blocks=[cleaning]))
         checks = self._table("checks", Scope(recipes))
         if checks:
-            page.sections.append(Section("Is it plausible?", blocks=[checks]))
+            page.sections.append(Section("Plausibility", blocks=[checks]))
         request = self._request([{"run": "", "workload": own, "scheduler": ""}], log)
-        page.sections.append(Section("Its jobs", words, self._drawn(request, LOG_FIGURES)))
+        page.sections.append(Section("Its jobs", note, self._drawn(request, LOG_FIGURES)))
         matrix = self._matrix({key: values for key, values in self.metrics.items() if log_of(key[0]) == log})
         if matrix:
-            page.sections.append(Section("Its runs", "The best of a row is marked.", [matrix]))
+            page.sections.append(Section("Runs", "The best value of a row is marked.", [matrix]))
         studies = [
             {"page": f"studies/{study.name}", "title": study.title, "text": self.answers[study.name]}
             for study in self.plan.studies
             if log in study.logs or log in {log_of(workload) for workload, _ in study.sweeps}
         ]
-        page.sections.append(Section("Studies that use it", blocks=[{"kind": "answers", "items": studies}]))
+        page.sections.append(Section("Studies of this log", blocks=[{"kind": "answers", "items": studies}]))
         tables = [self._table(name, Scope(recipes)) for name in ("workloads", "correlations", "logs")]
         page.sections.append(Section("Tables", blocks=[table for table in tables if table]))
         page.sections = [section for section in page.sections if section.blocks and section.blocks[0].get("items", 1)]
         return page
 
+    def _load_warning(self, workload: str) -> str:
+        """Return a warning if more than `MOST_ABOVE_1` of the jobs met a recorded load above 1, else an empty text."""
+        ((share,),) = self._rows(
+            """SELECT max(above_1 / nullif(c.jobs, 0)) FROM correlations c JOIN runs USING (run)
+            WHERE workload = $a AND scheduler = 'log'""",
+            workload,
+        )
+        if share is None or share <= MOST_ABOVE_1:
+            return ""
+        return (
+            f"{percent(share)} of the jobs meet a recorded load above 1, which is impossible: the log records more "
+            "busy processors than the machine has. Its recorded loads, heatmap and correlations are meaningless."
+        )
+
     def _facts(self, log: str) -> dict[str, Any]:
-        """Return what a log is, of its workload with the fewest steps."""
+        """Return the properties of a log, from its workload with the fewest steps."""
         row = self._rows(
             """WITH own AS (SELECT * FROM workloads WHERE log = $a ORDER BY len(steps), workload LIMIT 1)
             SELECT workload, computer, installation, own.processors, nodes, jobs, unix_start_time, acknowledge,
@@ -322,12 +462,16 @@ class Book:
 
     def tables(self) -> Page:
         """Return the page of all tables."""
-        page = Page("tables", "All tables", lead="Every row of the database's small tables; jobs and outcomes by SQL.")
-        names = ("metrics", "workloads", "cleaning", "schedulers", "correlations", "comparisons", "reproduction",
-                 "missing", "whatifs", "whatif_slowdowns", "left_out", "readings", "sensitivity", "trends",
-                 "replicates", "fits", "fidelity", "fairness", "checks", "logs")  # fmt: skip
+        page = Page(
+            "tables", "All tables", lead="All rows of the database's small tables. Query jobs and outcomes with SQL."
+        )
+        names = ("metrics", "further_metrics", "workloads", "cleaning", "schedulers", "correlations", "comparisons",
+                 "leaderboard", "bounds", "coverage", "claims", "reproduction", "missing", "whatifs", "left_out",
+                 "readings", "sensitivity", "trends", "replicates", "fits", "recorded", "fidelity", "fairness",
+                 "checks", "logs")  # fmt: skip
         for name in names:
-            table = self._table(name, Scope())
+            needs_papers = name in ("coverage", "claims", "missing")
+            table = self._table(name, Scope()) if self.papers or not needs_papers else None
             if table:
                 page.sections.append(Section("", blocks=[table]))
         return page
@@ -344,11 +488,11 @@ class Book:
         return Request(self.connection, runs, title, interactive=True)
 
     def _drawn(self, request: Request, kinds: Iterable[str]) -> list[dict[str, Any]]:
-        """Draw figures; one that cannot be drawn of these runs is left out, with a word on the terminal."""
+        """Draw figures; skip a figure that cannot be drawn for these runs, with a message on the terminal."""
         blocks = []
         for kind in kinds:
             try:
-                blocks.append(_figure(FIGURES[kind].draw(request)))
+                blocks.append(_figure(draw_request(kind, request)))
             except SwflowError as error:
                 logging.getLogger(__name__).warning("%s", error)
         return blocks
@@ -358,7 +502,7 @@ class Book:
         return [_figure(spec) for spec in self.figures if spec["usermeta"].get("study") not in known]
 
     def _metrics(self) -> dict[tuple[str, str], dict[str, Any]]:
-        """Return (recipe, scheduler) to measure to mean, interval and number of replicates, and to their mean waits."""
+        """Return (recipe, scheduler) to measure to mean, interval and number of replicates, and to the mean waits."""
         names = [name for name, *_ in MATRIX_MEASURES]
         lists = ", ".join(f"list({name} ORDER BY workload)" for name in names)
         found: dict[tuple[str, str], dict[str, Any]] = {}
@@ -375,18 +519,24 @@ class Book:
             known = [value for value in values["mean_wait_time"] if value is not None]
             if known:
                 waits.setdefault(recipe, {})[scheduler] = known
-        asked = self._conventions_answer(study) or answer(study, waits, self.idle)
-        text = " ".join(filter(None, [asked, self._whatif_answer(study)]))
-        if not study.runs:
-            return text
+        self.claims[study.name] = []
+        special = self._ranking_answer(study) or self._conventions_answer(study)
+        text, claims = (special, []) if special else answer(study, waits, self.idle, self.options, self._verdict)
+        self.claims[study.name] += claims
+        whatif = self._whatif_answer(study)
+        if not study.runs or study.ranked:
+            return " ".join(filter(None, [whatif, text]))
         sql = "SELECT coalesce(within_percent, 100) FROM reproduction WHERE {published} AND reason IS NULL"
         conditions = _scope(study).conditions()
         found = [percents for (percents,) in self._rows(sql.format(**conditions))]
         near = [sum(percents <= bound for percents in found) for bound in (1, 5, 10)]
-        return " ".join(filter(None, [text, reproduced(len(found), near)]))
+        compared = reproduced(len(found), near)
+        if compared and not special and study.contrast is None:  # the title is that of a paper's tables
+            return " ".join(filter(None, [compared, whatif, text if claims or text.startswith(RECORDED) else ""]))
+        return " ".join(filter(None, [whatif, text, compared]))
 
     def _conventions_answer(self, study: Study) -> str:
-        """Say which convention decides, if that is the question: if it runs the choices of several conventions."""
+        """Return which convention matters most, if the study runs several choices of conventions."""
         choices = self._rows("SELECT DISTINCT convention, ours FROM conventions WHERE part = 'scheduler'")
         if len({convention for convention, choice in choices if choice in study.schedulers}) < 2:
             return ""
@@ -397,17 +547,36 @@ class Book:
 
     def _whatif_answer(self, study: Study) -> str:
         rows = self._rows(
-            """SELECT workload, variant, verdict, base, value FROM whatifs
+            """SELECT workload, variant, verdict, base, value, low, high, weeks FROM whatifs
             WHERE study = $a AND measure = 'mean_wait_time' ORDER BY rowid""",
             study.name,
         )
         by_workload: dict[str, list[WhatIf]] = {}
         for workload, *values in rows:
             by_workload.setdefault(workload, []).append(WhatIf(*values))
-        return what_if(by_workload)
+        text, claims = what_if(by_workload)
+        self.claims[study.name] += claims
+        return text
+
+    def _verdict(self, first: str, second: str) -> Verdict | None:
+        """Return the verdict on the mean waits of two runs or recipes; single draws are represented by the first."""
+        pairs = [(first, second)]
+        pairs += [tuple("@1/".join(name.rsplit("/", 1)) for name in pairs[0])]  # type: ignore[list-item]
+        for one, other in pairs:
+            rows = self._rows(
+                """SELECT first = $a, mean_difference, mean_low, mean_high, mean_verdict, mean_verdict_holm, basis,
+                    blocks FROM comparisons WHERE measure = 'wait_time'
+                AND (first = $a AND second = $b OR first = $b AND second = $a)""",
+                one,
+                other,
+            )
+            for forward, *values in rows:
+                found = Verdict(*values)
+                return found if forward else found.turned()
+        return None
 
     def _matrix(self, metrics: Mapping[tuple[str, str], Mapping[str, Any]]) -> dict[str, Any] | None:
-        """Return the matrix of some runs: a row per recipe, a column per scheduler, a value per measure."""
+        """Return the matrix of runs: one row per recipe, one column per scheduler, one value per measure."""
         rows, columns = ([*dict.fromkeys(key[place] for key in metrics)] for place in (0, 1))
         if not rows:
             return None
@@ -431,11 +600,11 @@ class Book:
         }
 
     def _compared(self, runs: Sequence[dict[str, str]]) -> dict[str, Any] | None:
-        """Return the matrix of comparisons of some runs of a log."""
+        """Return the matrix of comparisons of runs of a log."""
         shown = list(runs[:MOST_COMPARED])
         names = [run["run"] for run in shown]
         rows = self._rows(
-            """SELECT first, second, measure, score, first_wins, second_wins, score_verdict FROM comparisons
+            """SELECT first, second, measure, score, first_wins, second_wins, score_verdict_holm FROM comparisons
             WHERE list_contains($a, first) AND list_contains($a, second) ORDER BY ALL""",
             names,
         )
@@ -445,19 +614,23 @@ class Book:
         for first, second, measure, score, first_wins, second_wins, verdict in rows:
             a, b = names.index(first), names.index(second)
             part = cells.setdefault(measure, {})
-            chance = verdict in (EQUAL, NEITHER)
-            part[f"{a},{b}"] = [shortened(value) for value in (score, first_wins, second_wins, chance)]
+            part[f"{a},{b}"] = [shortened(value) for value in (score, first_wins, second_wins)]
             part[f"{b},{a}"] = [
-                shortened(value) for value in (None if score is None else -score, second_wins, first_wins, chance)
+                shortened(value) for value in (None if score is None else -score, second_wins, first_wins)
             ]
+            if verdict in (EQUAL, NEITHER, UNKNOWN):  # mark cells without a verdict, with the reason
+                for place in (f"{a},{b}", f"{b},{a}"):
+                    part[place] += ["untested" if verdict == UNKNOWN else "chance", verdict]
         more = len(runs) - len(shown)
         return {
             "kind": "compare",
             "title": "Which is better at equal load",
-            "note": "Blue: the run of the row does better at equal load than that of the column, orange: worse. The "
-            "score is how much more probable it is that a job of the one does better than one of the other than the "
-            "other way round. In brackets and without a colour: no difference, by intervals over the log's weeks, "
-            "corrected for the number of comparisons (Holm)." + (f" {more} further runs are left out." if more else ""),
+            "note": "Blue: the run of the row is better at equal load than the run of the column; orange: worse. "
+            "The score is the probability that a job of the one has the better value than a job of the other, minus "
+            "the probability of the opposite. In brackets and without a colour: equal, or not distinguishable "
+            "by intervals over the log's weeks, corrected for the number of comparisons (Holm). In italics with a "
+            "question mark: not tested, because there are too few weeks."
+            + (f" {more} further runs are left out." if more else ""),
             "names": short_names(shown),
             "measures": {measure: cells[measure] for measure in HEATMAP_MEASURES if measure in cells},
         }
@@ -468,24 +641,28 @@ def _scope(study: Study, planned: bool = True) -> Scope:
 
 
 def _mean_and_interval(values: Sequence[float | None]) -> list[Any] | None:
-    """Return mean, half of Student's 95 % interval (None for one value) and number of values."""
-    known = [value for value in values if value is not None]
-    if not known:
+    """Return mean, half-width of the 95 % interval (None for a single value or equal values), and number of values."""
+    found = over_replicates(values)
+    if not found.blocks:
         return None
-    mean, half = sum(known) / len(known), None
-    if len(known) > 1:
-        from scipy.special import stdtrit
-
-        deviation = (sum((value - mean) ** 2 for value in known) / (len(known) - 1)) ** 0.5
-        half = float(stdtrit(len(known) - 1, 0.975)) * deviation / len(known) ** 0.5
-    return [shortened(mean), shortened(half), len(known)]
+    half = None if found.error is None else student(found.freedom) * found.error
+    return [shortened(found.value), shortened(half), found.blocks]
 
 
 def _figure(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return title, caption and specification of a figure, without the schema's address: nothing is to be fetched."""
+    """Return title, caption and specification of a figure, without the address of the schema, which is not fetched."""
     about = spec["usermeta"]
     kept = {name: value for name, value in spec.items() if name not in ("$schema", "usermeta", "title")}
-    return {"kind": "figure", "title": about["title"], "caption": about["caption"], "spec": kept}
+    return {
+        "kind": "figure",
+        "name": f"{about.get('study', '')} {about['title']}".strip(),
+        **{key: about.get(key, "") for key in ("title", "caption", "sql", "command")},
+        "spec": kept,
+    }
+
+
+def _paper_page(paper: str) -> str:
+    return f"papers/{paper.lower().replace(' ', '-')}"
 
 
 def _counted(count: int, word: str, words: str = "") -> str:

@@ -1,4 +1,4 @@
-"""Which runs belong to which study, by what the config says or, without one, all in one."""
+"""The assignment of runs to studies: from the config or, without a config, a single study."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ import yaml
 
 from swflow.errors import SwflowError
 from swflow.names import log_of, recipe_of, replicate_of
-from swflow.studies import study_runs, study_sweeps, subsets
+from swflow.studies.plan import study_runs, study_sweeps, subsets
 
 
 @dataclass(frozen=True)
@@ -23,15 +23,19 @@ class Study:
     Parameters
     ----------
     name, title : str
-        What it is called, and the question.
+        The study's name, and its question as a title.
     runs : sequence of dict
-        ``run``, ``workload`` and ``scheduler`` of its runs that are in the database, in its order.
+        ``run``, ``workload`` and ``scheduler`` of its runs in the database, in the study's order.
     sweeps : sequence of (str, str)
         Workload and sweep.
     missing : int
-        How many of its runs are not in the database.
+        The number of its runs that are not in the database.
     figures, split, window
-        What to draw of each log, as for `swflow.figures.draw`.
+        The figures to draw for each log, as for `swflow.figures.draw`.
+    contrast : str, optional
+        The comparison that the answer makes: an option of schedulers, such as ``backfill``, or ``workload``.
+    ranked : bool
+        Whether its schedulers are ranked and compared with lower bounds.
     """
 
     name: str
@@ -42,24 +46,26 @@ class Study:
     figures: Sequence[str] = ("heatmap",)
     split: Sequence[str] = ()
     window: tuple[float | None, float | None] = (None, None)
+    contrast: str | None = None
+    ranked: bool = False
 
     @property
     def recipes(self) -> list[str]:
-        """Its workloads, replicates counted once, in their order."""
+        """Its workloads in order, with replicates counted once."""
         return list(dict.fromkeys(recipe_of(run["workload"]) for run in self.runs))
 
     @property
     def schedulers(self) -> list[str]:
-        """Its schedulers, in their order."""
+        """Its schedulers, in order."""
         return list(dict.fromkeys(run["scheduler"] for run in self.runs))
 
     @property
     def logs(self) -> list[str]:
-        """Its logs, in their order."""
+        """Its logs, in order."""
         return list(dict.fromkeys(log_of(run["workload"]) for run in self.runs))
 
     def first_runs(self, log: str) -> list[dict[str, str]]:
-        """Return its runs of a log, of replicates the first."""
+        """Return its runs of a log, without replicates after the first."""
         return [
             run for run in self.runs if log_of(run["workload"]) == log and replicate_of(run["workload"]) in (None, 1)
         ]
@@ -67,7 +73,7 @@ class Study:
 
 @dataclass(frozen=True)
 class Plan:
-    """The studies of a report, and the digest of the config that asked for them (None without one)."""
+    """The studies of a report, and the digest of their config (None without a config)."""
 
     studies: Sequence[Study]
     digest: str | None = None
@@ -76,7 +82,7 @@ class Plan:
 
 def read_plan(path: str | os.PathLike[str] | None, runs: Sequence[dict[str, str]]) -> Plan:
     """
-    Read which runs belong to which study.
+    Return the assignment of runs to studies.
 
     Parameters
     ----------
@@ -88,19 +94,19 @@ def read_plan(path: str | os.PathLike[str] | None, runs: Sequence[dict[str, str]
     Returns
     -------
     Plan
-        The studies that have at least a run, a sweep or a what-if.
+        The studies with at least one run, sweep or what-if.
 
     Raises
     ------
     SwflowError
-        If the file is no config.
+        If the file is not a config.
     """
     if path is None:
         return Plan([Study("runs", "All runs", list(runs))] if runs else [])
     try:
         config = yaml.safe_load(Path(path).read_text())
         if not isinstance(config, Mapping) or not isinstance(config.get("studies"), Mapping):
-            raise SwflowError(f"{path}: not a config: it has no studies")
+            raise SwflowError(f"{path}: not a config; expected studies")
         return Plan(list(_studies(config, runs)), _digest(config), config)
     except OSError as error:
         raise SwflowError(f"{path}: {error.strerror}") from None
@@ -120,6 +126,7 @@ def _studies(config: Mapping[str, Any], runs: Sequence[dict[str, str]]) -> Any:
             yield Study(
                 name, content.get("title") or name, found, sweeps, len(planned) - len(found),
                 content.get("figures") or (), subsets(content), (window.get("from"), window.get("until")),
+                content.get("contrast"), bool(content.get("bounds")),
             )  # fmt: skip
 
 

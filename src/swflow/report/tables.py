@@ -1,4 +1,4 @@
-"""The tables of the report: what each shows, and the query behind it, which the page lets copy."""
+"""The tables of the report, with their queries, which readers can copy."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ class Table:
     Parameters
     ----------
     name, title, note : str
-        What it is called, and what its columns mean.
+        The table's name, its title, and the meaning of its columns.
     sql : str
-        The query; ``{runs}`` stands for a condition on ``workload`` and ``scheduler``, ``{workloads}`` for one on
+        The query; ``{runs}`` is replaced by a condition on ``workload`` and ``scheduler``, ``{workloads}`` by one on
         ``workload``.
     """
 
@@ -29,15 +29,36 @@ class Table:
     sql: str
 
 
-#: So many users of a run are listed.
+#: The number of users of a run to list.
 FAIRNESS_USERS = 10
 
-#: Replicates differ in the random draw alone: of these only the first is shown, so that tables stay readable.
+#: Texts with spaces and more than this number of characters are sentences, whose columns wrap.
+LONG_TEXT = 40
+
+#: Only the first of several replicates is shown, to keep tables short.
 _FIRST = "NOT regexp_matches({}, '@([2-9]|1[0-9])')"
 
-#: Of comparisons, only what replicates say together is shown.
-_TOGETHER = """(basis = 'replicates' OR regexp_replace(first || ' ' || second, '@[0-9]+', '', 'g')
-    NOT IN (SELECT first || ' ' || second FROM comparisons WHERE basis = 'replicates'))"""
+#: Comparisons of recipes replace the comparisons of their single draws.
+_TOGETHER = """(first || ' ' || second NOT LIKE '%@%'
+    OR regexp_replace(first || ' ' || second, '@[0-9]+', '', 'g')
+    NOT IN (SELECT first || ' ' || second FROM comparisons WHERE first || ' ' || second NOT LIKE '%@%'))"""
+
+#: The measures of what-ifs, and the prefixes of their columns.
+_WHATIF_MEASURES = (
+    ("mean_wait_time", "mean_wait"), ("p95_wait_time", "p95_wait"), ("awrt", "awrt"),
+    ("mean_bounded_slowdown", "mean_bounded_slowdown"),
+)  # fmt: skip
+
+
+def _pivoted(measure: tuple[str, str]) -> str:
+    """Return the columns of a measure of a what-if: the value, its change, and the verdict."""
+    name, short = measure
+    change = """CASE WHEN verdict <> 'base' AND base > 0 THEN printf('%+.1f %%', 100 * difference / base)
+        || coalesce(printf(' [%+.1f, %+.1f]', 100 * low / base, 100 * high / base), '') END"""
+    columns = {name: "value", f"{short}_change": change, f"{short}_verdict": "verdict"}
+    parts = [f"\n    any_value({value}) FILTER (measure = '{name}') AS {column}" for column, value in columns.items()]
+    return ",".join(parts)
+
 
 TABLES: dict[str, Table] = {
     table.name: table
@@ -57,9 +78,9 @@ WHERE {workloads} ORDER BY workload""",
         ),
         Table(
             "cleaning",
-            "What was removed, and why",
-            "One row per stage and reason; a job counts under the first reason that applies. What no row names was "
-            "kept.",
+            "Removed jobs by reason",
+            "One row per stage and reason; a job counts under the first reason that applies. Jobs that are in no "
+            "row were kept.",
             """SELECT workload, stage, reason, jobs FROM removals
 WHERE {workloads} AND reason <> 'kept' ORDER BY workload, position, jobs DESC, reason""",
         ),
@@ -76,52 +97,112 @@ FROM schedulers WHERE scheduler IN (SELECT scheduler FROM metrics WHERE {runs}) 
             "Metrics by run",
             "awrt and awwt are the response and the wait time weighted by processors times run time. The slowdown is "
             "response over run time; bounded, run times below 10 s count as 10 s. The makespan runs from the first "
-            "submission to the last end.",
-            """SELECT workload, scheduler, jobs, utilization, mean_wait_time, median_wait_time, p95_wait_time,
+            "submission to the last end. peak_processors: the most that were busy at once. If a log records more than "
+            "the machine has, its utilization and load are not comparable with those of simulated runs.",
+            """SELECT workload, scheduler, jobs, utilization,
+    (SELECT peak_processors FROM runs WHERE runs.run = metrics.run) AS peak_processors,
+    mean_wait_time, median_wait_time, p95_wait_time,
     mean_response_time, mean_slowdown, mean_bounded_slowdown, p95_bounded_slowdown, awrt, awwt,
     squashed_area, makespan, killed, penalized_percent
 FROM metrics WHERE {runs} ORDER BY workload, scheduler""",
         ),
         Table(
+            "further_metrics",
+            "Resources and cancellations by run",
+            "Of each resource besides processors: utilization (squashed area over units times makespan), squashed area "
+            "(unit-seconds) and peak, the most units in use at once; a peak above the machine's units is possible only "
+            "in a recorded schedule. cancelled: jobs that were cancelled in the queue and have no other metric; "
+            "started_before_cancel: those of them that the scheduler would have started before.",
+            """SELECT workload, scheduler, metric, value FROM further_metrics
+WHERE {runs} ORDER BY workload, scheduler, metric""",
+        ),
+        Table(
             "correlations",
             "Load and performance",
             "Spearman's rank correlation of the load that a job experienced, the mean utilization between its "
-            "submission and its end, with its slowdown, response time and wait time.",
-            """PIVOT (SELECT workload, scheduler, measure, spearman FROM correlations JOIN runs USING (run)
-    WHERE {runs})
+            "submission and its end, with its slowdown, response time and wait time. above_1: jobs whose load is above "
+            "1, because the log records more busy processors than the machine has; do not compare these correlations "
+            "with those of simulated runs.",
+            """PIVOT (SELECT workload, scheduler, measure, spearman, jobs, above_1
+    FROM correlations JOIN runs USING (run) WHERE {runs})
 ON measure IN ('slowdown' AS slowdown, 'response_time' AS response, 'wait_time' AS wait) USING first(spearman)
-GROUP BY workload, scheduler ORDER BY workload, scheduler""",
+GROUP BY workload, scheduler, jobs, above_1 ORDER BY workload, scheduler""",
         ),
         Table(
             "comparisons",
             "Which is better at equal load",
-            "Two runs of a log. distance: the earth mover's distance of their heatmaps, in decades of the value. score:"
-            " how much more probable it is that, at equal load, a job of the first does better than one of the second "
-            "than the other way round. mean_difference: mean of the first minus mean of the second. low and high: 95 % "
-            "confidence intervals, each for itself, over the log's weeks (paired block bootstrap) or over replicates. "
-            "Verdicts are corrected for how many comparisons of the log and measure there are (Holm): no difference "
-            "is what may be chance. better: who wins more than half of the jobs in load deciles.",
-            f"""SELECT first, second, measure, score_verdict, score, score_low, score_high, mean_verdict,
-    mean_difference, mean_low, mean_high, better, basis, blocks, family_size AS comparisons, distance
+            "Two runs of a log. distance: the earth mover's distance of their heatmaps, in decades of the value. "
+            "score: at equal load, the probability that a job of the first run has a smaller value than a job of the "
+            "second, minus the probability of the opposite. mean_difference: mean of the first minus mean of the "
+            "second. low and high: 95 % confidence interval, over the log's weeks or over replicates. verdict: by "
+            "the interval of this pair alone; verdict_holm: the same corrected for the number of comparisons of "
+            "the log and measure (Holm). not distinguishable does not show that there is no difference. better: the "
+            "run that wins more than half of the jobs in load deciles.",
+            f"""SELECT first, second, measure, score_verdict, score_verdict_holm, score, score_low, score_high,
+    mean_verdict, mean_verdict_holm, mean_difference, mean_low, mean_high, better, basis, blocks,
+    family_size AS comparisons, distance
 FROM comparisons
 WHERE distance > 0 AND {{pairs}} AND {_TOGETHER}
 ORDER BY first, second, measure""",
         ),
         Table(
+            "leaderboard",
+            "Schedulers by mean wait time",
+            "wait_difference: mean wait time minus that of easy, with its 95 % confidence interval over the log's "
+            "weeks, of this pair alone (low, high). against_best, against_easy: verdicts of the comparisons with "
+            "the scheduler of rank 1 and with easy, corrected for the number of comparisons (Holm). no "
+            "significant difference does not show that there is none. awrt_gap: how far the average weighted "
+            "response time is above the lower bound of any schedule. jain_index: of the users' mean wait times; 1 "
+            "means equal waits. microseconds_per_job: duration of the simulation on the machine that ran it. Only "
+            "runs of all jobs, with their run times and sizes unchanged, are ranked.",
+            """SELECT scheduler, rank, mean_wait_time, workload, against_best, verdict AS against_easy,
+    difference AS wait_difference_time, low AS low_time, high AS high_time, mean_bounded_slowdown, awrt, awrt_gap,
+    jain_wait_time AS jain_index, microseconds_per_job
+FROM leaderboard WHERE {runs} ORDER BY workload, rank, scheduler""",
+        ),
+        Table(
+            "bounds",
+            "Lower bounds",
+            "What no schedule of the same rigid jobs on the same machine can beat (an upper bound of the utilization), "
+            "the argument behind it, and the run that is closest to it, of several the first by name.",
+            """SELECT workload, measure, bounds.value AS bound, theorem,
+    arg_min(scheduler, row(gap, scheduler)) FILTER (gap IS NOT NULL) AS closest,
+    arg_min(gaps.value, row(gap, scheduler)) FILTER (gap IS NOT NULL) AS closest_value, min(gap) AS smallest_gap
+FROM (SELECT runs.workload, runs.scheduler, gaps.* FROM gaps JOIN runs USING (run)) AS gaps
+RIGHT JOIN bounds USING (workload, measure)
+WHERE {workloads} GROUP BY workload, measure, bounds.value, theorem ORDER BY workload, min(bounds.rowid)""",
+        ),
+        Table(
             "reproduction",
-            "Published values beside ours",
-            "Rows of the papers' tables; of replicates, the median. A published value may rest on another version of "
-            "the log. within percent: the least of 1, 5 and 10 that ours is within; of correlations, differences of "
-            "0.015, 0.03 and 0.05 stand for these. Empty: further off.",
-            """SELECT paper, "table", row, "column", published, ours, difference, ratio, within_percent,
-    workload, scheduler
+            "Published values and ours",
+            "Rows of the papers' tables; for replicates, the median. A published value may be based on another version "
+            "of the log. within percent: the smallest of 1, 5 and 10 within which ours lies. Differences are relative; "
+            "for differences in percent, they are percentage points; for correlations, the limits are 0.015, 0.03 and "
+            "0.05, at most half the published value. No limit is below the printed precision. Empty: beyond 10. "
+            "verdict: the first explanation of the difference that applies.",
+            """SELECT paper, "table", row, "column", published, ours, verdict, explanation, difference, ratio, scale,
+    within_percent, draws, low, high, workload, scheduler
 FROM reproduction WHERE {published} AND reason IS NULL
 ORDER BY paper, "table", row, "column", workload, scheduler""",
         ),
         Table(
+            "coverage",
+            "Published values by verdict",
+            "Of each table of a paper: within_1, within_5 and within_10 include the nearer ones. further_off sums "
+            "of inside_draws, other_version, other_reading and open.",
+            'SELECT * FROM coverage ORDER BY paper, "table"',
+        ),
+        Table(
+            "claims",
+            "Claims of the papers",
+            "holds: on every log of the paper that is here. other_logs: logs that the paper did not use.",
+            """SELECT paper, section, claim, holds, logs, logs_held, other_logs, other_logs_held, evidence
+FROM claims ORDER BY rowid""",
+        ),
+        Table(
             "missing",
-            "Published values without ours, and why",
-            "Cells of the papers' tables that nothing here is compared with.",
+            "Published values without ours, by reason",
+            "Cells of the papers' tables that are not compared with a value here.",
             """SELECT paper, "table", row, "column", published, workload, scheduler, reason
 FROM reproduction WHERE {published} AND reason IS NOT NULL
 ORDER BY paper, "table", row, "column", workload, scheduler""",
@@ -129,15 +210,15 @@ ORDER BY paper, "table", row, "column", workload, scheduler""",
         Table(
             "readings",
             "The same values under other readings of the papers",
-            "Where a paper leaves open what exactly was done, ours under another scheduler, step or figure.",
+            "Where a paper is ambiguous: ours under another scheduler, step or metric.",
             """SELECT paper, "table", row, "column", reading, published, ours, ratio, within_percent,
     workload, scheduler
 FROM readings WHERE {published} ORDER BY paper, "table", row, "column", reading, workload""",
         ),
         Table(
             "sensitivity",
-            "What conventions decide",
-            "Published values beside ours, and the range of ours under each convention that papers leave open, one at "
+            "Effects of conventions",
+            "Published values, ours, and the range of ours under each convention that papers leave open, one at "
             "a time: the order of events, ties, estimates below run times, cancelled jobs, run times of zero, the "
             "version of the log. decides: the convention that moves ours furthest. inside: whether the published "
             "value lies in the range.",
@@ -147,9 +228,9 @@ FROM sensitivity WHERE {published} ORDER BY paper, "table", row, "column", workl
         ),
         Table(
             "trends",
-            "What a paper found to be lower than what, here",
-            "One row per trend and workload: the two figures, and whether the first is the lower one; of replicates, "
-            "the medians.",
+            "Published trends",
+            "One row per trend and workload: the two figures, and whether the first is the lower one; for "
+            "replicates, the medians.",
             """SELECT paper, trend, workload, lower_value, higher_value,
     CASE WHEN holds THEN 'holds' ELSE 'does not hold' END AS result
 FROM trend_checks WHERE {trends} ORDER BY ALL""",
@@ -157,7 +238,7 @@ FROM trend_checks WHERE {trends} ORDER BY ALL""",
         Table(
             "replicates",
             "Replicates of random steps",
-            "Of workloads that differ in the random draw alone: mean and Student's 95 % confidence interval of the "
+            "For workloads that differ only in the random draw: mean and Student's 95 % confidence interval of the "
             "mean.",
             """SELECT recipe, scheduler, replicates, measure, mean, low, high FROM replicates
 WHERE {recipes} AND replicates > 1 AND measure IN ('mean_wait_time', 'mean_response_time', 'mean_bounded_slowdown',
@@ -167,9 +248,9 @@ ORDER BY recipe, scheduler, measure""",
         ),
         Table(
             "fidelity",
-            "How much a simulation is like the record",
-            "Where the log recorded a schedule: the distance of the distributions of the waits, the mean difference of "
-            "waits of equal rank, jobs that start within a minute of the record, neighbours in the queue that start in "
+            "Similarity of simulations to the record",
+            "For logs with a recorded schedule: the distance of the distributions of the waits, the mean difference of "
+            "waits of equal rank, jobs that start within 60 s of the record, queue neighbours that start in "
             "the recorded order, the mean difference of the utilization by hours, and the distance of the heatmaps in "
             "decades of the wait.",
             """SELECT workload, scheduler, jobs, wait_distance, wait_difference AS wait_difference_time, started_alike,
@@ -178,8 +259,8 @@ FROM fidelity WHERE {runs} ORDER BY workload, wait_distance, scheduler""",
         ),
         Table(
             "fairness",
-            "What users got",
-            f"The {FAIRNESS_USERS} users and groups with most processor-seconds of a run, of replicates the first; "
+            "Users and groups",
+            f"The {FAIRNESS_USERS} users and groups with most processor-seconds of a run, for the first replicate; "
             "all are in the database's table fairness.",
             f"""SELECT workload, scheduler, kind, coalesce(name, id::VARCHAR) AS who, jobs, use_share, mean_wait_time,
     p95_wait_time, mean_bounded_slowdown, p95_bounded_slowdown
@@ -188,44 +269,55 @@ QUALIFY row_number() OVER (PARTITION BY run, kind ORDER BY use_share DESC, id) <
 ORDER BY workload, kind, use_share DESC, who, scheduler""",
         ),
         Table(
-            "whatifs",
-            "What if",
-            "Each variant beside the base, the first scheduler with the rest as recorded: 95 % confidence intervals of "
-            "the differences over the log's weeks (paired block bootstrap); noise is what may be chance.",
-            """SELECT study, workload, variant, measure, value AS value_time, difference AS difference_time,
-    low AS low_time, high AS high_time, verdict, processors, utilization, jobs, weeks
-FROM whatifs WHERE {whatifs} AND measure <> 'mean_bounded_slowdown' ORDER BY rowid""",
+            "recorded",
+            "Recorded and simulated waits",
+            "For each log with a recorded schedule: the mean wait in the record and in the simulation, the simulated "
+            "wait in percent of the recorded one, the share of the jobs that start within 60 s of the record, and "
+            "the distance between the distributions of the waits. If the first scheduler is far from the record, trust "
+            "the directions of differences between schedulers, not their minutes.",
+            """SELECT workload, scheduler, recorded_wait_time, mean_wait_time AS simulated_wait_time,
+    mean_wait_time / nullif(recorded_wait_time, 0) AS simulated_of_recorded, started_alike, wait_distance
+FROM fidelity JOIN metrics USING (run, workload, scheduler)
+JOIN (SELECT workload, avg(wait_time) AS recorded_wait_time FROM jobs GROUP BY workload) USING (workload)
+JOIN workloads USING (workload)
+WHERE {workloads} AND scheduler <> 'log' AND len(steps) = 0
+ORDER BY workload, wait_distance, scheduler""",
         ),
         Table(
-            "whatif_slowdowns",
-            "What if: slowdowns",
-            "The same of the mean bounded slowdown.",
-            """SELECT study, workload, variant, value, difference, low, high, verdict, processors, jobs, weeks
-FROM whatifs WHERE {whatifs} AND measure = 'mean_bounded_slowdown' ORDER BY rowid""",
+            "whatifs",
+            "What if",
+            "Each variant and the base: the first scheduler, with everything else as recorded. change: in percent "
+            "of the base, with its 95 % confidence interval over the log's weeks. verdict: first is better "
+            "names the variant, second is better the base; not distinguishable: the interval contains 0.",
+            f"""SELECT study, workload, variant, {", ".join(map(_pivoted, _WHATIF_MEASURES))},
+    any_value(processors) AS processors, any_value(utilization) AS utilization, any_value(jobs) AS jobs,
+    max(weeks) AS weeks
+FROM whatifs WHERE {{whatifs}} GROUP BY study, workload, variant ORDER BY min(rowid)""",
         ),
         Table(
             "left_out",
             "What was left out",
-            "Runs that the config asks for, of logs that could not be fetched.",
+            "Planned runs of logs that could not be downloaded.",
             "SELECT log, reason, count(*) AS runs FROM left_out WHERE {left_out} GROUP BY ALL ORDER BY ALL",
         ),
         Table(
             "fits",
-            "Models as they were fitted",
-            "What each model gives for a workload, beside the workload's own.",
+            "Fitted models",
+            "Statistics of workloads generated by each model, compared with those of the source.",
             """SELECT workload, fit, model, arrivals, measure, value, source_value FROM fits WHERE {workloads}
 ORDER BY ALL""",
         ),
         Table(
             "checks",
             "Plausibility",
-            "What looks implausible in a log, and how much it matters.",
-            "SELECT * FROM checks WHERE {workloads} ORDER BY ALL",
+            "Implausible values of a log, with their severity.",
+            """SELECT workload, severity, message, jobs, first_job_id, "check" FROM checks WHERE {workloads}
+ORDER BY workload, severity, "check", message""",
         ),
         Table(
             "logs",
-            "Whom to thank",
-            "The logs, and whom their headers ask to acknowledge.",
+            "Acknowledgements",
+            "The logs, and the acknowledgements that their headers request.",
             "SELECT DISTINCT log, computer, installation, acknowledge FROM workloads WHERE {workloads} ORDER BY log",
         ),
     )
@@ -235,18 +327,18 @@ ORDER BY ALL""",
 @dataclass(frozen=True)
 class Scope:
     """
-    Which rows a page shows: all, or those of some recipes and schedulers.
+    Which rows a page shows: all rows, or those with some recipes and schedulers.
 
     Parameters
     ----------
     recipes : sequence of str, optional
-        Workloads without the number of the replicate.
+        Workloads, without the number of the replicate.
     schedulers : sequence of str, optional
-        Names.
+        Names of schedulers.
     sweeps : bool
-        Whether published values of scaled workloads, whose sources are among the recipes, belong to it.
+        Whether to include published values of scaled workloads with a source among the recipes.
     study : str, optional
-        Whose what-ifs; by default all.
+        The study of the what-ifs; default: all studies.
     """
 
     recipes: Sequence[str] | None = None
@@ -255,7 +347,7 @@ class Scope:
     study: str | None = None
 
     def conditions(self) -> dict[str, str]:
-        """Return what is put into the queries."""
+        """Return the conditions to insert into the queries."""
         whatifs = "true" if self.study is None else f"study = {_listed([self.study])}"
         if self.recipes is None:
             names = ("runs", "workloads", "pairs", "published", "trends", "recipes", "left_out", "whatifs")
@@ -289,21 +381,22 @@ def _listed(names: Sequence[str]) -> str:
 
 def read_table(connection: duckdb.DuckDBPyConnection, name: str, scope: Scope) -> dict[str, Any] | None:
     """
-    Ask for a table.
+    Return the contents of a table.
 
     Parameters
     ----------
     connection : duckdb.DuckDBPyConnection
-        To the database.
+        A connection to the database.
     name : str
         One of `TABLES`.
     scope : Scope
-        Which rows.
+        The rows to include.
 
     Returns
     -------
     dict or None
-        ``title``, ``note``, ``sql``, ``columns`` (``name``, ``kind``) and ``rows``; None without rows.
+        ``title``, ``note``, ``sql``, ``columns`` (``name``, ``kind``, ``long``) and ``rows``. Columns without any
+        value are left out. None if there are no rows, or only columns of names.
     """
     table = TABLES[name]
     sql = table.sql.format(**scope.conditions())
@@ -312,9 +405,10 @@ def read_table(connection: duckdb.DuckDBPyConnection, name: str, scope: Scope) -
     rows = result.fetchall()
     if not rows:
         return None
-    columns = [
-        {"name": column, "kind": kind_of(column, [row[place] for row in rows])} for place, column in enumerate(names)
-    ]
+    kept = [place for place in range(len(names)) if any(row[place] is not None for row in rows)]
+    if len(kept) < 2:
+        return None
+    columns = [_column(names[place], [row[place] for row in rows]) for place in kept]
     return {
         "kind": "table",
         "name": name,
@@ -322,5 +416,13 @@ def read_table(connection: duckdb.DuckDBPyConnection, name: str, scope: Scope) -
         "note": table.note,
         "sql": sql,
         "columns": columns,
-        "rows": [[shortened(value) for value in row] for row in rows],
+        "rows": [[shortened(row[place]) for place in kept] for row in rows],
     }
+
+
+def _column(name: str, values: Sequence[Any]) -> dict[str, Any]:
+    """Return name and kind of a column; columns of sentences are ``long`` and wrap."""
+    column: dict[str, Any] = {"name": name, "kind": kind_of(name, values)}
+    if any(isinstance(value, str) and len(value) > LONG_TEXT and " " in value for value in values):
+        column["long"] = True
+    return column

@@ -1,19 +1,20 @@
-"""Numbers as people say them: durations, shares, counts; and which column of a table is of which kind."""
+"""Formatting of numbers for readers: durations, shares, counts; and the kinds of table columns."""
 
 import math
 from collections.abc import Sequence
 from typing import Any
 
-#: Columns that hold seconds.
+#: Columns in seconds.
 _SECONDS = ("_time", "awrt", "awwt", "makespan", "awrt_s")
-_PERCENT = ("utilization", "first_wins", "second_wins", "offered_load", "use_share", "started_alike", "start_order")
+_PERCENT = ("utilization", "first_wins", "second_wins", "offered_load", "use_share", "started_alike", "start_order",
+            "simulated_of_recorded", "awrt_gap", "smallest_gap")  # fmt: skip
 
 _UNITS = ((86_400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
 
 
 def duration(seconds: float) -> str:
     """
-    Write a duration in its two largest units.
+    Return a duration in its two largest units.
 
     Examples
     --------
@@ -35,7 +36,7 @@ def duration(seconds: float) -> str:
 
 def percent(share: float) -> str:
     """
-    Write a share, with one digit where that tells something.
+    Return a share as text, with one decimal digit if it is significant.
 
     Examples
     --------
@@ -51,7 +52,7 @@ def percent(share: float) -> str:
 
 def number(value: Any) -> str:
     """
-    Write a value for a reader.
+    Return a value as text for display.
 
     Examples
     --------
@@ -71,7 +72,7 @@ def number(value: Any) -> str:
 
 def kind_of(name: str, values: Sequence[Any]) -> str:
     """
-    Say how a column is written: ``text``, ``seconds``, ``percent``, ``integer`` or ``number``.
+    Return the format of a column: ``text``, ``seconds``, ``percent``, ``integer`` or ``number``.
 
     Examples
     --------
@@ -89,7 +90,7 @@ def kind_of(name: str, values: Sequence[Any]) -> str:
 
 
 def shortened(value: Any) -> Any:
-    """Return a value as it is kept in a page: nine significant digits, nothing that JSON cannot say."""
+    """Return a value as stored in a page: nine significant digits, only values that JSON supports."""
     if isinstance(value, float):
         return float(f"{value:.9g}") if math.isfinite(value) else str(value)
     if isinstance(value, list):

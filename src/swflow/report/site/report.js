@@ -1,4 +1,4 @@
-// What moves on the pages of the report: the navigation, tables, matrices, and figures that fit the width.
+// Behaviour of the report's pages: navigation, tables, matrices, figures that fit the width, downloads.
 (() => {
   "use strict";
   const DARK = JSON.parse(document.getElementById("dark").textContent);
@@ -40,22 +40,27 @@
     clearTimeout(say.timer);
     say.timer = setTimeout(() => status.classList.remove("shown"), 1800);
   }
-  function saved(name, text) {
+  function saved(name, blob) {
     const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([text], {type: "text/csv;charset=utf-8"}));
+    link.href = URL.createObjectURL(blob);
     link.download = name;
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   }
+  function element(name, text, more = {}) {
+    const made = document.createElement(name);
+    if (text !== undefined) made.textContent = text;
+    return Object.assign(made, more);
+  }
 
   // Tables
-  const compared = (a, b, rowA, rowB, column, direction) => {
+  // Unknown values are last in both directions.
+  function compared(a, b, sign) {
     if (a === b) return 0;
-    // What is not known stands last, whichever way is sorted.
-    if (a === null || a === undefined) return direction === "asc" ? 1 : -1;
-    if (b === null || b === undefined) return direction === "asc" ? -1 : 1;
-    return typeof a === "number" && typeof b === "number" ? a - b : String(a) < String(b) ? -1 : 1;
-  };
+    if (a === null) return 1;
+    if (b === null) return -1;
+    return sign * (typeof a === "number" && typeof b === "number" ? a - b : String(a) < String(b) ? -1 : 1);
+  }
   // A recipe that is too long leaves out steps in the middle: the last ones tell it from others.
   function recipe(text, most) {
     if (text.length <= most || !/^[^\s+]+\+\S+$/.test(text)) return text;
@@ -66,78 +71,98 @@
     return `${log}+…+${end}`.length <= most ? `${log}+…+${end}` : `…+${end}`;
   }
   const widest = () => innerWidth < 700 ? 20 : 38;
+  // A table is built in portions, because some have tens of thousands of rows.
+  const PORTION = 200, MOST_PRINTED = 1000;
   function buildTable(block) {
-    const about = dataOf(block), grid = block.querySelector(".grid");
-    const rows = about.rows.map(row => Object.fromEntries(row.map((value, place) => [`c${place}`, value])));
-    const columns = about.columns.map(({name, kind}, place) => ({
-      title: titled(name), field: `c${place}`, sorter: compared, frozen: place === 0, headerTooltip: name,
-      hozAlign: kind === "text" ? "left" : "right", headerHozAlign: kind === "text" ? "left" : "right",
-      formatter: cell => {
-        const value = cell.getValue(), text = document.createElement("span");
-        text.textContent = kind === "text" ? recipe(written(kind, value), widest()) : written(kind, value);
-        if (kind === "seconds") text.title = exact(kind, value);
-        else if (text.textContent.includes("…")) text.title = value;
-        return text;
-      },
-      maxInitialWidth: place === 0 ? (innerWidth < 700 ? 170 : 300) : 340, minWidth: 60,
-    }));
-    const table = new Tabulator(grid, {
-      data: rows, columns, layout: "fitDataFill", height: rows.length > 14 ? Math.min(520, innerHeight * .7) : undefined,
-      renderHorizontal: "basic", columnDefaults: {headerSortTristate: false, resizable: "header"},
-      placeholder: "no row contains this text", accessibility: true,
-    });
-    block.table = table;
-    table.on("tableBuilt", () => {
-      for (const head of grid.querySelectorAll(".tabulator-col")) {
-        head.tabIndex = 0;
-        head.addEventListener("keydown", event => {
-          if (event.key !== "Enter" && event.key !== " ") return;
-          event.preventDefault();
-          head.click();
-        });
+    const {title, columns, rows} = block.about, scroll = block.querySelector(".scroll");
+    const table = element("table"), head = element("tr"), body = element("tbody");
+    table.append(element("caption", title, {className: "hidden"}), element("thead"), body);
+    table.tHead.append(head);
+    scroll.replaceChildren(table);
+    let sorted = null, shown = rows, built = 0;
+    const classOf = column => column.kind !== "text" ? "number" : column.long ? "long" : "";
+    function cellOf(value, column, place) {
+      const text = written(column.kind, value), short = column.kind === "text" && !column.long ? recipe(text, widest()) : text;
+      const cell = element(place ? "td" : "th", short, {className: classOf(column)});
+      if (!place) cell.scope = "row";
+      if (column.kind === "seconds") cell.title = exact(column.kind, value);
+      else if (short !== text) cell.title = text;
+      return cell;
+    }
+    block.buildMore = (most = PORTION) => {
+      for (const row of shown.slice(built, built + most)) {
+        const line = element("tr");
+        line.append(...row.map((value, place) => cellOf(value, columns[place], place)));
+        body.append(line);
       }
-      const holder = grid.querySelector(".tabulator-tableholder");
-      holder.tabIndex = 0;
-      holder.setAttribute("role", "region");
-      holder.setAttribute("aria-label", about.title);
-      block.dataset.built = rows.length;
+      built = Math.min(shown.length, built + most);
+      const rest = shown.length - built;
+      block.querySelector(".rest").textContent = rest ? `${grouped(rest)} more rows: scroll, filter, or save the CSV.` : "";
+    };
+    function show() {
+      const words = block.querySelector(".filter").value.toLowerCase().split(/\s+/).filter(Boolean);
+      shown = rows.filter(row => { const text = row.join("\n").toLowerCase(); return words.every(word => text.includes(word)); });
+      if (sorted) shown = [...shown].sort((a, b) => compared(a[sorted.place], b[sorted.place], sorted.sign));
+      block.shown = shown;
+      body.replaceChildren();
+      built = 0;
+      block.buildMore();
+      if (!shown.length) {
+        body.append(element("tr"));
+        body.firstChild.append(element("td", "No row contains this text.", {colSpan: columns.length, className: "none"}));
+      }
+    }
+    columns.forEach((column, place) => {
+      const cell = element("th", undefined, {scope: "col", className: classOf(column), title: column.name});
+      const button = element("button", titled(column.name), {type: "button"});
+      button.addEventListener("click", () => {
+        const sign = sorted && sorted.place === place ? -sorted.sign : 1;
+        sorted = {place, sign};
+        for (const other of head.children) other.removeAttribute("aria-sort");
+        cell.setAttribute("aria-sort", sign > 0 ? "ascending" : "descending");
+        show();
+      });
+      cell.append(button);
+      head.append(cell);
     });
-    block.querySelector(".filter").addEventListener("input", event => {
-      const words = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
-      const texts = row => about.columns.map((_, place) => row[`c${place}`]).join("\n").toLowerCase();
-      table.setFilter(row => { const text = texts(row); return words.every(word => text.includes(word)); });
+    scroll.addEventListener("scroll", () => {
+      if (built < shown.length && scroll.scrollTop + scroll.clientHeight > scroll.scrollHeight - 400) block.buildMore();
     });
+    block.querySelector(".filter").addEventListener("input", show);
+    show();
+    faded(scroll);
   }
-  function csvOf(about) {
+  function csvOf(columns, rows) {
     const cell = value => value === null ? "" : /[",\n]/.test(value) ? `"${String(value).replaceAll('"', '""')}"` : value;
-    return [about.columns.map(column => column.name), ...about.rows].map(row => row.map(cell).join(",")).join("\n") + "\n";
+    return [columns.map(column => column.name), ...rows].map(row => row.map(cell).join(",")).join("\n") + "\n";
   }
   function wireTable(block) {
-    const sql = block.querySelector(".sql-text"), opener = block.querySelector("button.sql");
+    block.about = dataOf(block);
+    const {name, columns, rows} = block.about;
     block.querySelector("button.csv").addEventListener("click", () => {
-      const about = dataOf(block);
-      saved(`${about.name}.csv`, csvOf(about));
-      say(`${about.name}.csv: times in seconds`);
+      const shown = block.shown || rows;
+      saved(`${name}.csv`, new Blob([csvOf(columns, shown)], {type: "text/csv;charset=utf-8"}));
+      say(`${name}.csv: ${grouped(shown.length)} of ${grouped(rows.length)} rows, times in seconds`);
     });
+  }
+  // The queries behind a table or a figure, and the command that draws a figure.
+  function wireSource(block) {
+    const source = block.querySelector(".source"), opener = block.querySelector("button.sql");
+    if (!opener) return;
     opener.addEventListener("click", () => {
-      sql.hidden = !sql.hidden;
-      opener.setAttribute("aria-expanded", String(!sql.hidden));
+      source.hidden = !source.hidden;
+      opener.setAttribute("aria-expanded", String(!source.hidden));
     });
-    block.querySelector("button.copy").addEventListener("click", async () => {
-      const text = sql.querySelector("code").textContent;
-      try { await navigator.clipboard.writeText(text); say("SQL copied"); } catch {
-        getSelection().selectAllChildren(sql.querySelector("code"));
-        say("SQL selected: copy it with the keyboard");
+    for (const button of source.querySelectorAll("button.copy")) button.addEventListener("click", async () => {
+      const code = button.parentElement.querySelector("code");
+      try { await navigator.clipboard.writeText(code.textContent); say("Copied"); } catch {
+        getSelection().selectAllChildren(code);
+        say("Selected: copy it with the keyboard");
       }
     });
   }
 
   // Matrices
-  function element(name, text, more = {}) {
-    const made = document.createElement(name);
-    if (text !== undefined) made.textContent = text;
-    return Object.assign(made, more);
-  }
   function headed(corner, names) {
     const head = element("thead"), row = element("tr");
     row.append(element("th", corner, {scope: "col"}), ...names.map(name => element("th", name, {scope: "col", title: name})));
@@ -180,25 +205,28 @@
     measureBox.addEventListener("change", show);
     if (stepsBox) stepsBox.addEventListener("change", show);
     show();
+    faded(scroll);
   }
   function buildComparison(block) {
     const about = dataOf(block), scroll = block.querySelector(".scroll"), box = block.querySelector("select");
     function show() {
       const cells = about.measures[box.value], table = element("table"), body = element("tbody");
-      table.append(headed("", about.names), body);
+      table.append(headed("run", about.names), body);
       about.names.forEach((name, row) => {
         const line = element("tr");
         line.append(element("th", name, {scope: "row", title: name}));
         about.names.forEach((other, column) => {
           const value = cells[`${row},${column}`];
           if (!value || value[0] === null) { line.append(element("td", row === column ? "" : "–", {className: "none"})); return; }
-          const [score, wins, losses, chance] = value;
+          const [score, wins, losses, style = "", verdict = ""] = value;
           const text = (score > 0 ? "+" : score < 0 ? "−" : "") + Math.abs(score).toFixed(2);
-          const cell = element("td", chance ? `(${text})` : text, {
-            title: `${chance ? "No difference. " : ""}${name} wins ${Math.round(100 * wins)} % of the jobs, ${other} ${Math.round(100 * losses)} %`,
+          const shown = {chance: `(${text})`, untested: `${text} ?`}[style] || text;
+          const cell = element("td", shown, {
+            className: style,
+            title: `${verdict ? verdict[0].toUpperCase() + verdict.slice(1) + ". " : ""}${name} wins ${Math.round(100 * wins)} % of the jobs, ${other} ${Math.round(100 * losses)} %`,
           });
           const strength = Math.round(Math.min(1, Math.abs(score) * 1.6) * 45);
-          if (!chance)
+          if (!style)
             cell.style.background = `color-mix(in srgb, var(${score > 0 ? "--c2" : "--c4"}) ${strength}%, transparent)`;
           line.append(cell);
         });
@@ -208,6 +236,15 @@
     }
     box.addEventListener("change", show);
     show();
+  }
+
+  // A box that scrolls sideways fades at its right edge until its end is reached.
+  function faded(scroll) {
+    const fade = () => scroll.classList.toggle("more", scroll.scrollLeft + scroll.clientWidth < scroll.scrollWidth - 2);
+    scroll.addEventListener("scroll", fade);
+    new ResizeObserver(fade).observe(scroll);
+    new MutationObserver(fade).observe(scroll, {childList: true});
+    fade();
   }
 
   // Figures: panels side by side wrap to the width, colours follow the scheme.
@@ -288,6 +325,7 @@
     const result = await vegaEmbed(place.querySelector(".inner"), spec, {mode: "vega-lite", ast: true, actions: false, renderer: "canvas", tooltip: {theme: "custom"}});
     if (figure.view) figure.view.finalize();
     figure.view = result.view;
+    place.classList.toggle("dark", dark.matches);
   }
   async function draw(figure) {
     const place = figure.querySelector(".drawing"), room = place.clientWidth;
@@ -311,10 +349,25 @@
     }
   }
 
-  // What is seen is built; the rest waits until it is scrolled to, printed, or asked for.
+  // A saved figure is the whole drawing in light colours, as the command draws it, whatever the width of the page.
+  async function picture(block, format) {
+    const spec = dataOf(block), place = document.createElement("div");
+    const result = await vegaEmbed(place, {...spec, background: "white"}, {mode: "vega-lite", ast: true, actions: false, renderer: "none"});
+    const name = `${block.dataset.name}.${format}`;
+    if (format === "svg") saved(name, new Blob([await result.view.toSVG()], {type: "image/svg+xml"}));
+    else saved(name, await new Promise(async done => (await result.view.toCanvas(2)).toBlob(done, "image/png")));
+    result.view.finalize();
+    say(name);
+  }
+  function wireFigure(block) {
+    for (const format of ["svg", "png"]) block.querySelector(`button.${format}`).addEventListener("click", () => picture(block, format));
+  }
+
+  // What is near is built first, and the rest when the browser is idle, so that everything is there to be printed.
   let queue = Promise.resolve();
+  const visible = block => block.offsetParent !== null;
   function build(block) {
-    if (block.begun) return;
+    if (block.begun || !visible(block)) return;
     block.begun = true;
     if (block.matches("figure")) queue = queue.then(() => draw(block));
     else buildTable(block);
@@ -323,18 +376,38 @@
     for (const entry of entries) if (entry.isIntersecting) { near.unobserve(entry.target); build(entry.target); }
   }, {rootMargin: "600px 0px"});
   const blocks = [...document.querySelectorAll("figure.block, .block.table")];
-  for (const block of blocks) near.observe(block);
-  document.querySelectorAll(".block.table").forEach(wireTable);
+  for (const block of blocks) { near.observe(block); wireSource(block); }
+  document.querySelectorAll(".block.table, .block.paper, .block.claims").forEach(wireTable);
+  document.querySelectorAll(".block.paper, .block.claims").forEach(wireSource);
+  document.querySelectorAll(".paper .scroll").forEach(faded);
+  document.querySelectorAll("figure.block").forEach(wireFigure);
   document.querySelectorAll(".block.matrix").forEach(buildMatrix);
   document.querySelectorAll(".block.compare").forEach(buildComparison);
+  const idle = window.requestIdleCallback || (task => setTimeout(task, 200));
+  function buildNext() {
+    const block = blocks.find(block => !block.begun && visible(block));
+    if (!block) return;
+    build(block);
+    queue.then(() => idle(buildNext));
+  }
+  if (document.querySelectorAll("article").length === 1) addEventListener("load", () => idle(buildNext));
+  for (const fold of document.querySelectorAll("details.fold")) fold.addEventListener("toggle", () => { if (fold.open) idle(buildNext); });
   window.swflowReport = {
     recipe,
-    async buildAll() { blocks.filter(block => block.offsetParent).forEach(build); await queue; },
+    async buildAll() {
+      document.querySelectorAll("article:not([hidden]) details.fold").forEach(fold => { fold.open = true; });
+      blocks.forEach(build);
+      await queue;
+    },
     get figures() { return document.querySelectorAll("figure.block"); },
   };
-  addEventListener("beforeprint", () => window.swflowReport.buildAll());
+  addEventListener("beforeprint", () => {
+    window.swflowReport.buildAll();
+    for (const block of blocks) if (block.buildMore && visible(block)) block.buildMore(MOST_PRINTED);
+  });
   let waiting;
   function redraw() {
+    if (matchMedia("print").matches) return;
     clearTimeout(waiting);
     waiting = setTimeout(() => {
       for (const figure of document.querySelectorAll("figure.block")) {

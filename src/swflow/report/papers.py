@@ -1,0 +1,281 @@
+"""The parts of a paper's page: its claims, and its tables as printed, with ours below each published value."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+from swflow.papers.claims import FAILS, HOLDS, UNCHECKED
+from swflow.papers.views import VERDICTS
+from swflow.report.units import shortened
+
+#: The style and the sign of each verdict, in the order of `swflow.papers.views.VERDICTS`. The sign repeats the colour.
+TONES = dict(
+    zip(
+        VERDICTS,
+        (("w1", "="), ("w5", "≈"), ("w10", "~"), ("drawn", "∈"), ("version", "v"), ("reading", "r"), ("open", "≠"),
+         ("missing", "")),
+        strict=True,
+    )
+)  # fmt: skip
+
+#: The style of each verdict on a claim.
+CLAIM_TONES = {HOLDS: "good", FAILS: "far", UNCHECKED: "none"}
+
+#: Columns of the table behind the cells of a paper's table.
+CELL_COLUMNS = (
+    "paper", "table", "row", "column", "published", "ours", "difference", "verdict", "explanation", "draws", "low",
+    "high", "beside", "workload", "scheduler", "figure",
+)  # fmt: skip
+
+_CELLS = """SELECT r.paper, r."table", r.row, r."column", r.published, r.ours, r.difference, verdict, explanation,
+    draws, low, high, b.ours AS beside, r.workload, r.scheduler, r.figure
+FROM reproduction r JOIN (SELECT rowid AS place, paper, "table", row, "column" FROM published) p
+    USING (paper, "table", row, "column")
+LEFT JOIN (SELECT paper, "table", row, "column", any_value(ours) AS ours FROM readings WHERE reading = {beside}
+    GROUP BY ALL) b USING (paper, "table", row, "column")
+WHERE paper = {paper} ORDER BY place"""
+
+_CLAIMS = """SELECT paper, section, claim, holds, logs_held, logs, other_logs_held, other_logs, evidence, sql
+FROM claims WHERE paper = {paper} ORDER BY rowid"""
+
+
+@dataclass(frozen=True)
+class Count:
+    """
+    How much of a paper was reproduced.
+
+    Parameters
+    ----------
+    verdicts : dict of str to int
+        The number of cells by verdict, in the order of `swflow.papers.views.VERDICTS`.
+    claims : dict of str to int
+        The number of claims by verdict.
+    """
+
+    verdicts: Mapping[str, int]
+    claims: Mapping[str, int]
+
+    @property
+    def compared(self) -> int:
+        """The number of compared cells."""
+        return sum(self.verdicts.values()) - self.verdicts["not compared"]
+
+    @property
+    def has_evidence(self) -> bool:
+        """Whether a cell is compared or a claim is checked."""
+        return bool(self.compared or self.claims[HOLDS] or self.claims[FAILS])
+
+    def sentence(self) -> str:
+        """Return the counts as one or two sentences."""
+        near, left = sum(self.verdicts[verdict] for verdict in VERDICTS[:3]), self.verdicts["open"]
+        text = (
+            f"{self.compared:,} of {sum(self.verdicts.values()):,} published values are compared: {near:,} lie within "
+            f"10 %, {self.compared - near - left:,} have another explanation, and {left:,} are open."
+            if self.compared
+            else "No published value is compared."
+        )
+        checked = self.claims[HOLDS] + self.claims[FAILS]
+        return text + (f" {self.claims[HOLDS]} of {checked} checked claims hold." if checked else "")
+
+
+def count_papers(connection: duckdb.DuckDBPyConnection) -> dict[str, Count]:
+    """Return the counts of each paper with a compared cell or a checked claim, by its name."""
+    verdicts = {
+        paper: dict(zip(VERDICTS, counts, strict=True))
+        for paper, *counts in connection.execute(
+            """SELECT paper, sum(within_1), sum(within_5 - within_1), sum(within_10 - within_5), sum(inside_draws),
+                sum(other_version), sum(other_reading), sum(open), sum(missing)
+            FROM coverage GROUP BY paper ORDER BY paper"""
+        ).fetchall()
+    }
+    found = connection.execute("SELECT paper, holds, count(*) FROM claims GROUP BY ALL").fetchall()
+    claims = {(paper, holds): count for paper, holds, count in found}
+    counts = {
+        paper: Count(
+            {verdict: int(count) for verdict, count in verdicts[paper].items()},
+            {holds: claims.get((paper, holds), 0) for holds in CLAIM_TONES},
+        )
+        for paper in verdicts
+    }
+    return {paper: count for paper, count in counts.items() if count.has_evidence}
+
+
+def overview_item(paper: str, count: Count, page: str, title: str) -> dict[str, Any]:
+    """Return the row of a paper in the overview: its link, the bar of its verdicts, and the number of its claims."""
+    return {
+        "page": page,
+        "name": paper,
+        "title": title,
+        "parts": [(TONES[verdict][0], count.verdicts[verdict], verdict) for verdict in VERDICTS],
+        "text": count.sentence(),
+    }
+
+
+def legend() -> list[tuple[str, str, str]]:
+    """Return style, sign and verdict of each entry of the legend."""
+    return [(*TONES[verdict], verdict) for verdict in VERDICTS]
+
+
+def claims_block(connection: duckdb.DuckDBPyConnection, paper: str) -> dict[str, Any]:
+    """Return the claims of a paper with their verdicts, as a block of a page."""
+    sql = _CLAIMS.format(paper=_quoted(paper))
+    names, rows = _query(connection, sql)
+    items = []
+    for values in rows:
+        row = dict(zip(names, values, strict=True))
+        tried = [f"{row['logs_held']} of {row['logs']} logs of the paper"] if row["logs"] else []
+        tried += [f"{row['other_logs_held']} of {row['other_logs']} other logs"] if row["other_logs"] else []
+        items.append({**row, "tone": CLAIM_TONES[row["holds"]], "tried": tried and f"Holds on {' and '.join(tried)}."})
+    return {
+        "kind": "claims",
+        "name": f"claims-{paper.replace(' ', '-').lower()}",
+        "title": "Claims",
+        "sql": sql,
+        "items": items,
+        **_data(names, rows),
+    }
+
+
+def table_blocks(connection: duckdb.DuckDBPyConnection, paper: str, beside: str | None) -> list[dict[str, Any]]:
+    """
+    Return the tables of a paper as printed, as blocks of a page.
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+        A connection to the database.
+    paper : str
+        The paper's name in table ``published``.
+    beside : str or None
+        The reading that is shown below ours.
+
+    Returns
+    -------
+    list of dict
+        One block per table with a compared cell. Rows and columns are in the order of the paper; a cell has the
+        published value above ours, the style of its verdict, and the explanation.
+    """
+    sql = _CELLS.format(paper=_quoted(paper), beside=_quoted(beside or ""))
+    names, values = _query(connection, sql)
+    tables: dict[str, list[dict[str, Any]]] = {}
+    for row in values:
+        cell = dict(zip(names, row, strict=True))
+        tables.setdefault(cell["table"], []).append(cell)
+    decimals = _decimals(connection, paper)
+    return [
+        _table_block(paper, table, cells, decimals, beside, sql)
+        for table, cells in tables.items()
+        if any(cell["verdict"] != "not compared" for cell in cells)
+    ]
+
+
+def _table_block(
+    paper: str,
+    table: str,
+    cells: Sequence[dict[str, Any]],
+    decimals: Mapping[tuple[str, str, str], int],
+    beside: str | None,
+    sql: str,
+) -> dict[str, Any]:
+    rows, columns = [*dict.fromkeys(cell["row"] for cell in cells)], _columns(cells)
+    there = {(cell["row"], cell["column"]): cell for cell in cells}
+    has_beside = any(cell["beside"] is not None for cell in cells)
+
+    def shown(row: str, column: str) -> dict[str, Any] | None:
+        cell = there.get((row, column))
+        if cell is None:
+            return None
+        digits = decimals[table, row, column]
+        tone, sign = TONES[cell["verdict"]]
+        return {
+            "tone": tone,
+            "sign": sign,
+            "verdict": cell["verdict"],
+            "text": cell["explanation"],
+            "published": "illegible" if cell["published"] is None else _printed(cell["published"], digits),
+            "ours": "–" if cell["ours"] is None else _printed(cell["ours"], digits),
+            "beside": None if cell["beside"] is None else _printed(cell["beside"], digits),
+        }
+
+    return {
+        "kind": "paper-table",
+        "name": f"{paper}-{table}".replace(" ", "-").lower(),
+        "title": table,
+        "beside": beside if has_beside else None,
+        "sql": f'SELECT * FROM (\n{sql}\n) WHERE "table" = {_quoted(table)}',
+        "columns_shown": columns,
+        "lines": [{"name": row, "cells": [shown(row, column) for column in columns]} for row in rows],
+        "open": [
+            f"{cell['row']}, {cell['column']}: {cell['explanation']}" for cell in cells if cell["verdict"] == "open"
+        ],
+        **_data(CELL_COLUMNS, [[cell[name] for name in CELL_COLUMNS] for cell in cells]),
+    }
+
+
+def _columns(cells: Sequence[Mapping[str, Any]]) -> list[str]:
+    """
+    Return the columns in the order of the paper: a column that the first rows lack follows its neighbour.
+
+    Examples
+    --------
+    >>> _columns([{"row": row, "column": column} for row, column in ("1a", "1c", "2a", "2b", "2c")])
+    ['a', 'b', 'c']
+    >>> _columns([{"row": row, "column": column} for row, column in ("1a", "2a", "1b", "2b")])
+    ['a', 'b']
+    """
+    columns: list[str] = []
+    place = row = None
+    for cell in cells:
+        place = place if cell["row"] == row else None
+        row = cell["row"]
+        if cell["column"] not in columns:
+            columns.insert(len(columns) if place is None else place + 1, cell["column"])
+        place = columns.index(cell["column"])
+    return columns
+
+
+def _decimals(connection: duckdb.DuckDBPyConnection, paper: str) -> dict[tuple[str, str, str], int]:
+    """Return the number of printed decimals of each published value, by table, row and column."""
+    rows = connection.execute(
+        'SELECT "table", row, "column", rounding FROM published WHERE paper = $paper', {"paper": paper}
+    ).fetchall()
+    return {
+        (table, row, column): 0 if not rounding else max(0, round(-math.log10(2 * rounding)))
+        for table, row, column, rounding in rows
+    }
+
+
+def _printed(value: float, decimals: int) -> str:
+    """
+    Return a number with the decimals of the published value, and one more if it has none and fewer than three digits.
+
+    Examples
+    --------
+    >>> _printed(25124.8, 0), _printed(30.646, 0), _printed(0.5449, 2), _printed(2.0, 0)
+    ('25,125', '30.6', '0.54', '2')
+    """
+    if not math.isfinite(value):
+        return str(value)
+    if not decimals and abs(value) < 100 and value != round(value):
+        decimals = 1
+    return f"{value:,.{decimals}f}".replace("-", "−")
+
+
+def _data(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
+    """Return columns and rows of the CSV file."""
+    return {
+        "columns": [{"name": name} for name in names],
+        "rows": [[shortened(value) for value in row] for row in rows],
+    }
+
+
+def _query(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+    result = connection.execute(sql)
+    return [column[0] for column in result.description or ()], result.fetchall()
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
