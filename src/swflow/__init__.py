@@ -1,40 +1,67 @@
 """
 swflow: evaluate parallel job schedulers on logs in the Standard Workload Format.
 
+The names of this module are the public interface. They are imported on first use, so that ``import swflow`` is fast.
+
 Examples
 --------
 >>> import swflow
->>> swflow.Scheduler(order="sjf", backfill="easy").backfill
-'easy'
+>>> workload = swflow.generate("lublin", jobs=500, processors=64, load=0.7, seed=1)
+>>> easy = swflow.simulate(workload, swflow.Scheduler(order="fcfs", backfill="easy"))
+>>> swflow.metrics(easy, workload.machine)["jobs"]
+500
 """
 
 from typing import TYPE_CHECKING, Any
 
+from swflow._moved import install
+
 if TYPE_CHECKING:
+    from swflow.api import draw, metrics, query, whatif
+    from swflow.database.load import load
+    from swflow.jobs.machine import Machine
+    from swflow.jobs.table import Workload
+    from swflow.log.swf import read_swf
     from swflow.scheduling.scheduler import Scheduler
     from swflow.scheduling.simulate import simulate
-    from swflow.swf import read_swf
-    from swflow.workloads.clean import open_workload
+    from swflow.workload.clean import clean_log as clean
+    from swflow.workload.clean import open_workload
+    from swflow.workload.generate import generate
 
 __version__ = "0.1.0"
-__all__ = ["Scheduler", "open_workload", "read_swf", "simulate"]
+__all__ = [
+    "Machine", "Scheduler", "Workload", "clean", "draw", "generate", "load", "metrics", "open_workload", "query",
+    "read_swf", "simulate", "whatif",
+]  # fmt: skip
 
-#: Where the names are that this package offers; they are imported when they are asked for, as that takes time.
-_HOMES = {
-    "Scheduler": "swflow.scheduling.scheduler",
-    "simulate": "swflow.scheduling.simulate",
-    "open_workload": "swflow.workloads.clean",
-    "read_swf": "swflow.swf",
+install()
+
+#: Modules of the names that are imported on first use, each with the name that it has there.
+HOMES = {
+    "Machine": "swflow.jobs.machine:Machine",
+    "Scheduler": "swflow.scheduling.scheduler:Scheduler",
+    "Workload": "swflow.jobs.table:Workload",
+    "clean": "swflow.workload.clean:clean_log",
+    "draw": "swflow.api:draw",
+    "generate": "swflow.workload.generate:generate",
+    "load": "swflow.database.load:load",
+    "metrics": "swflow.api:metrics",
+    "open_workload": "swflow.workload.clean:open_workload",
+    "query": "swflow.api:query",
+    "read_swf": "swflow.log.swf:read_swf",
+    "simulate": "swflow.scheduling.simulate:simulate",
+    "whatif": "swflow.api:whatif",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name of the package."""
-    if name not in _HOMES:
+    """Import a name of the public interface."""
+    if name not in HOMES:
         raise AttributeError(f"module 'swflow' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_HOMES[name]), name)
+    module, _, attribute = HOMES[name].partition(":")
+    return getattr(import_module(module), attribute)
 
 
 def __dir__() -> list[str]:

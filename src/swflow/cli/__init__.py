@@ -5,20 +5,29 @@ import os
 import sys
 from collections.abc import Sequence
 
-from swflow.cli import batches, comparisons, imports, logs, project, questions, results, simulation, steps
+from swflow.cli import batches, comparisons, imports, logs, project, questions, referee, results, simulation, steps
 from swflow.cli.app import app
 from swflow.cli.terminal import finish_progress, stage
 from swflow.errors import SwflowError, describe
 
 __all__ = [
-    "app", "batches", "comparisons", "imports", "logs", "main", "project", "questions", "results", "simulation",
-    "steps",
+    "app", "batches", "comparisons", "imports", "logs", "main", "project", "questions", "referee", "results",
+    "simulation", "steps",
 ]  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; what a user did wrong is one line on standard error and exit status 1 or 2."""
-    # Looking through the libraries' own objects again and again takes a fifth of the start.
+    """
+    Run the command line.
+
+    A user's mistake is reported as one line on standard error, with exit status 1 or 2.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        The words after ``swflow``; by default those of the process.
+    """
+    # Collecting the libraries' own objects takes a fifth of the start-up time.
     gc.set_threshold(200_000, 20, 20)
     words = sys.argv[1:] if arguments is None else list(arguments)
     stage(" ".join(_short(word) for word in words[:2] if not word.startswith("-")) or "swflow")
@@ -28,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except SwflowError as error:
         _fail(str(error), 1)
     except BrokenPipeError:
-        # who read our output, such as head, has seen enough; nothing must be written at the end, either
+        # The reader of the output, such as head, has stopped reading; the flush at exit must not write either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from None
     except KeyboardInterrupt:
@@ -37,9 +46,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         described = describe(error)
         if described is not None:
             _fail(described, 1)
-        if type(error).__name__ == "Abort":  # what typer makes of an interrupt
+        # The classes of typer's exceptions moved between its versions, so that they are recognized by their names.
+        if type(error).__name__ == "Abort":  # typer's exception for an interrupt
             _fail("interrupted", 130)
-        # typer's errors about the arguments: their classes moved between its versions
+        if type(error).__name__ == "NoArgsIsHelpError":  # typer has already printed the help
+            raise SystemExit(0) from None
         if not hasattr(error, "format_message"):
             raise
         context = getattr(error, "ctx", None)
@@ -52,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _short(word: str) -> str:
-    """Return a word of the command line for the line of progress: of a path the file, of a query its begin."""
+    """Return a word of the command line for the progress line: the file of a path, the beginning of a query."""
     name = " ".join(word.rpartition("/")[2].split())
     return name if len(name) <= 40 else f"{name[:39]}…"
 

@@ -9,7 +9,7 @@ from swflow.cli.app import app
 from swflow.cli.terminal import check_ending, progress_bar, say
 from swflow.errors import SwflowError
 
-#: The commands that are steps.
+#: The commands that implement steps.
 STEPS = ("select", "machine", "memory", "moldable", "model", "scale", "intensify")
 
 
@@ -20,26 +20,34 @@ def replicate(
     output: Annotated[
         list[Path],
         typer.Option(
-            "--output", "-o", help="The workloads to make, a range in one: kth+memory@1-20.parquet; repeatable."
+            "--output",
+            "-o",
+            help="Write these workloads; a range of replicates is kth+memory@1-20.parquet; repeatable.",
         ),
     ],
-    manifest: Annotated[Path, typer.Option(help="The JSON file that is to list them; they go beside it.")],
-    code: Annotated[str, typer.Option(help="Remake workloads that were not made under this mark.")] = "",
+    manifest: Annotated[
+        Path, typer.Option(help="List the workloads in this JSON file; they are written to its folder.")
+    ],
+    code: Annotated[
+        str,
+        typer.Option(help="Rebuild workloads that were built with a different code fingerprint (default: keep them)."),
+    ] = "",
 ) -> None:
     """
-    Make many replicates of a step in one process; those whose options and input are unchanged are kept.
+    Build many replicates of a step in one process.
 
-    The step is applied to the workload that the name says, without its last suffix. All other options are those of
-    the step; in a range in one of them, such as a fitted model's file, each replicate has its own.
+    Replicates whose options and input are unchanged are kept. The input of a replicate is the workload whose name lacks
+    the last suffix. All other options are passed to the step. If one of them contains a range, such as the file of a
+    fitted model, each replicate gets its own value.
 
     Example: `swflow replicate memory -o kth+memory@1-20.parquet --manifest kth+memory.json --high 0.8 --low 0.2`
     """
-    from swflow.replicates import make_replicates
+    from swflow.workload.replicates import make_replicates
 
     command = typer.main.get_command(app)
     steps = getattr(command, "commands", {})
     if kind not in STEPS:
-        raise SwflowError(f"replicate: {kind!r} is no step; use {', '.join(STEPS)}")
+        raise SwflowError(f"replicate: {kind!r} is not a step; expected {', '.join(STEPS)}")
     for workload in output:
         check_ending(workload, ".parquet")
 
@@ -58,27 +66,36 @@ def replicate(
 
 @app.command()
 def reach(
-    logs: Annotated[list[str], typer.Argument(help="Names of logs in the catalogue.")],
+    logs: Annotated[list[str], typer.Argument(help="The names of the logs in the catalogue.")],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="A JSON file for those that are missing; the others go beside it.")
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Write the missing logs and the reasons to this JSON file; the other logs go to its folder.",
+        ),
     ],
     mirror: Annotated[
-        str | None, typer.Option(help="A folder or base URL with the archive's files, tried first.")
+        str | None,
+        typer.Option(help="Try this folder or base URL with the archive's files first (default: the archive only)."),
     ] = None,
     catalogue: Annotated[
-        list[Path] | None, typer.Option(help="A catalogue of logs (YAML); repeatable, later entries win.")
+        list[Path] | None,
+        typer.Option(
+            help="Read logs from this catalogue (YAML); repeatable, later entries win (default: config/logs.yaml)."
+        ),
     ] = None,
 ) -> None:
     """
-    Try to fetch logs, and note which cannot be fetched and why, instead of failing.
+    Fetch logs, and record which ones cannot be fetched and why.
 
-    The workflow leaves out the runs of those that are missing, unless the config says `strict: true`.
+    The workflow leaves out the runs of missing logs, unless the config contains `strict: true`.
 
     Example: `swflow reach KTH-SP2 CTC-SP2 -o results/logs/reached.json`
     """
-    from swflow.logs import default_catalogue, find_log, load_catalogue
-    from swflow.logs import reach as try_logs
-    from swflow.made import write_json
+    from swflow.files.manifest import write_json
+    from swflow.log.catalogue import default_catalogue, find_log, load_catalogue
+    from swflow.log.catalogue import reach as try_logs
 
     check_ending(output, ".json")
     known = load_catalogue(list(catalogue or [default_catalogue()]))

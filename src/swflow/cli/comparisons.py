@@ -1,4 +1,4 @@
-"""Commands about comparisons of runs: power."""
+"""Commands that compare runs: power."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,31 +11,41 @@ from swflow.cli.terminal import format_number, print_table, say
 
 @app.command()
 def power(
-    first: Annotated[str, typer.Argument(help="A run: a file that swflow simulate wrote, or WORKLOAD/SCHEDULER.")],
+    first: Annotated[
+        str, typer.Argument(help="A run: a .parquet file of swflow simulate, or WORKLOAD/SCHEDULER of the database.")
+    ],
     second: Annotated[str, typer.Argument(help="Another run of the same log.")],
     percent: Annotated[
-        list[float] | None, typer.Option(help="A difference of the means, in percent of the first's; repeatable.")
+        list[float] | None,
+        typer.Option(
+            help="Detect this difference of the means, in percent of the first mean; repeatable "
+            "(default: 1, 2, 5, 10, 20)."
+        ),
     ] = None,
     certainty: Annotated[
-        float, typer.Option("--power", help="How probable it is to be that the 95 % interval leaves out zero.")
+        float,
+        typer.Option(
+            "--power", help="The statistical power, 0 to 1: the probability that the 95 % interval excludes zero."
+        ),
     ] = 0.8,
-    database: Annotated[Path, typer.Option(help="Where runs that are no files are looked for.")] = Path(
+    database: Annotated[Path, typer.Option(help="Read WORKLOAD/SCHEDULER from this database.")] = Path(
         "results/swflow.duckdb"
     ),
 ) -> None:
     """
-    Say how many weeks, or replicates, it takes until a difference of some percent between two runs shows.
+    Estimate how many weeks or replicates are needed to detect a difference between two runs.
 
-    Of two runs: weeks of the log, by how differently their weeks come out (paired block bootstrap). Of a workload that
-    was drawn more than once, named without its number: replicates. Further ones are thought to be like those that are
-    there.
+    For two runs of a log, the unit is a week of the log, and the variance is that of the weekly differences (paired
+    block bootstrap). For a workload with replicates, named without their number, the unit is a replicate. The estimate
+    assumes that further weeks or replicates vary like the existing ones.
 
     Example: `swflow power KTH-SP2+ran/easy KTH-SP2+ran/fcfs --percent 5`, `swflow power easy.parquet mine.parquet`
     """
-    from swflow.power import power_of
+    from swflow.studies.power import power_of
 
     found = power_of(first, second, percent or (1.0, 2.0, 5.0, 10.0, 20.0), certainty, database)
-    wanted = [f"for {share:g} %" for share in found[0].needed]
+    basis, blocks = found[0].basis, found[0].blocks
+    wanted = [f"{basis} for {share:g} %" for share in found[0].needed]
     rows = [
         [
             one.measure, format_number(one.first), format_number(one.second), one.difference_in_words(),
@@ -44,9 +54,8 @@ def power(
         ]
         for one in found
     ]  # fmt: skip
-    print_table(["mean of", "first", "second", "difference", f"shows with {found[0].blocks:,}", *wanted], rows)
+    print_table(["mean of", "first", "second", "difference", f"detectable in {blocks:,} {basis}", *wanted], rows)
     say(
-        f"{found[0].blocks:,} {found[0].basis}; the difference (second minus first) with its 95 % interval; the "
-        f"smallest difference, in percent of the first's mean, that these show with a probability of "
-        f"{100 * certainty:g} %; how many {found[0].basis} differences take"
+        f"The runs have {blocks:,} {basis}. The difference is second minus first, with its 95 % interval. Differences "
+        f"are in percent of the first mean; each is detected with a probability of {100 * certainty:g} %."
     )

@@ -1,8 +1,8 @@
-"""Commands that make logs of what sites and data sets have: import sacct, pbs, gwf, csv."""
+"""Commands that convert between logs and other formats: import sacct, pbs, gwf, csv; export."""
 
 import contextlib
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,24 +13,39 @@ from swflow.cli.terminal import print_table, say
 from swflow.errors import SwflowError
 
 import_app = Application(
-    cls=Group, help="Import accounting records as a log, with the names of users.", no_args_is_help=True
+    cls=Group, help="Import accounting records as a log, including names of users.", no_args_is_help=True
 )
 app.add_typer(import_app, name="import", rich_help_panel="Get logs")
 
 Source = Annotated[Path, typer.Argument(help="The file, plain or gzipped.")]
 LogOutput = Annotated[
-    Path, typer.Option("--output", "-o", help="The log to write: .parquet (all that is known), .swf or .swf.gz.")
+    Path, typer.Option("--output", "-o", help="The log to write: .parquet (all columns), .swf or .swf.gz.")
 ]
 MachineProcessors = Annotated[
     int | None,
-    typer.Option("--processors", help="The machine's processors; by default the most that were ever busy at once."),
+    typer.Option("--processors", help="The machine's processors (default: the largest number of busy processors)."),
+]
+PartitionSizes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--partition",
+        help="The processors of a partition: cpu=3840 (default: its largest number of busy processors); repeatable.",
+    ),
+]
+MachineResources = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--machine-resource",
+        help="The machine's units of a resource that jobs demand: gpus=512, memory=4000000 (MB); gpu:gpus=512 if "
+        "several partitions use it (default: the peak use); repeatable.",
+    ),
 ]
 MachineNodes = Annotated[int | None, typer.Option("--nodes", help="The machine's nodes, of equal size.")]
-TimeZone = Annotated[str, typer.Option("--timezone", help="Of the clock in the records, such as Europe/Stockholm.")]
-Anonymize = Annotated[bool, typer.Option(help="Instead of names, keep hashes with a key that only this site has.")]
+TimeZone = Annotated[str, typer.Option("--timezone", help="The time zone of the records, such as Europe/Stockholm.")]
+Anonymize = Annotated[bool, typer.Option(help="Replace names by hashes with a secret key.")]
 Key = Annotated[
     Path | None,
-    typer.Option(help="The key's file, made if need be; by default ~/.config/swflow/anonymize.key."),
+    typer.Option(help="The key's file, generated if missing (default: ~/.config/swflow/anonymize.key)."),
 ]
 
 
@@ -41,75 +56,83 @@ def import_sacct(
     processors: MachineProcessors = None,
     nodes: MachineNodes = None,
     timezone: TimeZone = "UTC",
-    cluster: Annotated[str | None, typer.Option(help="Which one, if the records are of several clusters.")] = None,
+    partition: PartitionSizes = None,
+    cluster: Annotated[str | None, typer.Option(help="The cluster to import, if the records are from several.")] = None,
     columns: Annotated[
         str | None, typer.Option("--format", help="The columns of a file without a header: JobID,User,…")
     ] = None,
-    delimiter: Annotated[str, typer.Option(help="What sacct --delimiter was.")] = "|",
+    delimiter: Annotated[str, typer.Option(help="The separator of the columns, as in sacct --delimiter.")] = "|",
     partition_limit: Annotated[
         list[str] | None,
-        typer.Option(help="The limit of jobs that have their partition's: main=2-00:00:00. Repeatable."),
+        typer.Option(help="The time limit of a partition, for jobs without one: main=2-00:00:00; repeatable."),
     ] = None,
     cpus_per_processor: Annotated[
-        int, typer.Option(help="2 where Slurm counts each core as two CPUs, and the log should count cores.")
+        int, typer.Option(help="Slurm CPUs per processor of the log: 2 to count cores with two hardware threads each.")
     ] = 1,
     anonymize: Anonymize = False,
     key: Key = None,
 ) -> None:
     """
-    Import the accounting of Slurm: what `sacct -P`, with any columns, or `sacct --json` printed.
+    Import Slurm accounting: the output of `sacct -P`, with any columns, or of `sacct --json`.
 
-    Times become seconds from the first submission, memory KB per processor. A job of the log is one run: tasks of
-    arrays and runs of requeued jobs count each, components of a heterogeneous job together, steps not.
+    Times become seconds from the first submission, memory becomes KB per processor. Each run of a job is one job of the
+    log: array tasks and reruns count separately, components of a heterogeneous job count as one, steps do not count.
 
     Example: `TZ=UTC sacct -a -P -D -S 2024-01-01 -E 2024-07-01 --format=ALL > sacct.txt`,
     `swflow import sacct sacct.txt -o my.parquet --processors 2048`
     """
-    from swflow.importers.sacct import import_sacct as read
+    from swflow.log.importers.sacct import import_sacct as read
 
     pairs = [text.partition("=") for text in partition_limit or ()]
     for name, equals, limit in pairs:
         if not name or not equals or not limit:
-            raise SwflowError(f"--partition-limit: {name!r} is not PARTITION=LIMIT, such as main=2-00:00:00")
-    site = _site(processors, nodes, timezone, anonymize, key, cluster)
+            raise SwflowError(f"--partition-limit: {name!r}; expected PARTITION=LIMIT, such as main=2-00:00:00")
+    site = _site(processors, nodes, timezone, anonymize, key, cluster, partition)
     limits = {name: limit for name, _, limit in pairs}
     options: dict[str, Any] = {"columns": columns, "delimiter": delimiter, "cpus_per_processor": cpus_per_processor}
     _write(read(str(file), site, partition_limits=limits, **options), file, output)
 
 
 def _site(
-    processors: int | None, nodes: int | None, timezone: str, anonymize: bool, key: Path | None, cluster: Any = None
+    processors: int | None,
+    nodes: int | None,
+    timezone: str,
+    anonymize: bool,
+    key: Path | None,
+    cluster: str | None = None,
+    partition: list[str] | None = None,
 ) -> Any:
-    """Return what the options say of the machine."""
-    from swflow.importers.records import Site, read_key
+    """Return the machine that the options describe."""
+    from swflow.log.importers.records import Site, read_key
+    from swflow.log.site import read_sizes
 
     secret = None
     if anonymize:
         secret, path, made = read_key(key)
         if made:
-            say(f"{path}: a key was drawn; the same names get the same hashes with it, so keep it, and to yourself")
+            say(f"{path}: new key; it maps equal names to equal hashes; keep it, and keep it secret")
     elif key:
-        raise SwflowError("--key: is for --anonymize; give both, or neither")
-    return Site(processors, nodes, timezone, cluster, secret)
+        raise SwflowError("--key: no effect without --anonymize; give both or neither")
+    return Site(processors, nodes, timezone, cluster, secret, read_sizes(partition))
 
 
 @contextlib.contextmanager
-def as_log(path: Path, processors: int | None = None) -> Iterator[Path]:
-    """Give the path of a log; Slurm's accounting is imported first, into a folder that lasts as long as the block."""
-    from swflow.importers.sacct import import_sacct, is_accounting
+def as_log(path: Path, processors: int | None = None, sizes: Mapping[str, int] | None = None) -> Iterator[Path]:
+    """Yield the path of a log; Slurm accounting data is first imported into a temporary folder."""
+    from swflow.log.importers.sacct import import_sacct, is_accounting
 
     if path.suffix == ".parquet" or not is_accounting(path):
         yield path
         return
-    from swflow.importers.records import Site
-    from swflow.log_table import write_log
-    from swflow.workloads.clean import describe
+    from swflow.log.imported import write_log
+    from swflow.log.importers.records import Site
+    from swflow.workload.clean import describe
 
-    imported = import_sacct(str(path), Site(processors))
+    imported = import_sacct(str(path), Site(processors, partitions=dict(sizes or {})))
     entry = imported.history[0]
     say(
         f"{path}: {entry['kept']:,} jobs of {entry['read']:,} records of {entry['format']}; left out: "
-        f"{describe(entry['removed'])}; times are taken for UTC (else: swflow import sacct --timezone)"
+        f"{describe(entry['removed'])}; times are read as UTC (other zones: swflow import sacct --timezone)"
     )
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / f"{path.name.removesuffix('.gz').partition('.')[0]}.parquet"
@@ -118,25 +141,49 @@ def as_log(path: Path, processors: int | None = None) -> Iterator[Path]:
 
 
 def _write(imported: Any, source: Path, output: Path) -> None:
-    """Write an imported log, and print what was counted."""
+    """Write an imported log, and print its counts."""
+    from swflow.log.queues import hours, queues_of
+
     if output.suffix == ".parquet":
-        from swflow.log_table import write_log
+        from swflow.log.imported import write_log
 
         write_log(output, imported.fields, imported.header, imported.history)
     elif output.name.endswith((".swf", ".swf.gz")):
-        from swflow.swf import write_swf
+        from swflow.log.swf import write_swf
 
         write_swf(output, imported.fields, imported.header)
     else:
-        raise SwflowError(f"{output}: unknown ending; use .parquet, .swf or .swf.gz")
+        raise SwflowError(f"{output}: unknown ending; expected .parquet, .swf or .swf.gz")
     (entry,) = imported.history
     rows = [("jobs", "", f"{entry['kept']}", "")]
     for what, counts in (("left out", imported.tally.removed), ("noted", imported.tally.notes)):
         rows += [(what, reason, str(count), str(line)) for reason, (count, line) in counts.items()]
     print_table(["", "reason", "records", "first line"], rows)
+    if len(imported.partitions) > 1:
+        from swflow.log.site import SITE
+
+        columns = ["partition", "jobs", "processors", "GPU jobs", "default limit", "longest limit"]
+        print_table(columns, map(_partition, imported.partitions))
+        say(f"Simulate each partition as a cluster: swflow whatif {output} --scheduler {SITE}")
+    queues = queues_of(imported.fields, imported.header)
+    if len(queues) > 1:
+        print_table(
+            ["queue or QOS", "jobs", "share", "longest limit", "mean wait"],
+            [
+                (one.name, f"{one.jobs:,}", f"{100 * one.share:.2g} %", hours(one.max_limit), hours(one.mean_wait))
+                for one in queues
+            ],
+        )
     machine = imported.header["MaxProcs"][0]
-    known = "" if "Note" not in imported.header else ", the most that were busy at once (say more with --processors)"
+    known = " (guessed: peak use; state it with --processors)" if "Note" in imported.header else ""
     say(f"{output}: {entry['kept']:,} jobs of {source}; machine: {int(machine):,} processors{known}")
+
+
+def _partition(one: Any) -> tuple[str, ...]:
+    """Return the table row of a partition: name, jobs, size, jobs with GPUs, and time limits of its jobs in hours."""
+    limits = ["" if limit is None else f"{limit / 3600:,.4g} h" for limit in (one.default_limit, one.max_limit)]
+    size = f"{one.processors:,}" + " (guessed: peak use)" * one.is_guessed
+    return one.name, f"{one.jobs:,}", size, f"{one.gpu_jobs:,}", *limits
 
 
 @import_app.command("pbs")
@@ -150,13 +197,13 @@ def import_pbs(
     key: Key = None,
 ) -> None:
     """
-    Import the accounting of PBS Professional, OpenPBS or Torque: the E records of its files.
+    Import accounting files of PBS Professional, OpenPBS or Torque (E records).
 
-    Times become seconds from the first submission, memory KB per processor.
+    Times become seconds from the first submission, memory becomes KB per processor.
 
     Example: `cat server_priv/accounting/2024* > pbs.txt`, `swflow import pbs pbs.txt -o my.parquet --processors 512`
     """
-    from swflow.importers.pbs import import_pbs as read
+    from swflow.log.importers.pbs import import_pbs as read
 
     _write(read(str(file), _site(processors, nodes, timezone, anonymize, key)), file, output)
 
@@ -178,7 +225,7 @@ def import_gwf(
 
     Example: `swflow import gwf das2.gwf -o das2.parquet --site fs1 --processors 144`
     """
-    from swflow.importers.gwf import import_gwf as read
+    from swflow.log.importers.gwf import import_gwf as read
 
     _write(read(str(file), _site(processors, nodes, "UTC", anonymize, key), of_site=site), file, output)
 
@@ -187,7 +234,7 @@ def import_gwf(
 def import_csv(
     file: Annotated[Path, typer.Argument(help="A table of jobs: CSV, plain or gzipped, or Parquet.")],
     output: LogOutput,
-    columns: Annotated[str, typer.Option(help="What the columns are: a YAML file, or a name that swflow knows.")],
+    columns: Annotated[str, typer.Option(help="The mapping of columns: a YAML file or a shipped name.")],
     processors: MachineProcessors = None,
     nodes: MachineNodes = None,
     timezone: TimeZone = "UTC",
@@ -195,13 +242,13 @@ def import_csv(
     key: Key = None,
 ) -> None:
     """
-    Import a table of jobs whose columns a mapping explains, such as an open data set.
+    Import a table of jobs with a mapping of its columns, such as an open data set.
 
-    Times become seconds from the first submission, memory KB per processor.
+    Times become seconds from the first submission, memory becomes KB per processor.
 
     Example: `swflow import csv jobs.csv -o my.parquet --columns mapping.yaml --processors 512`
     """
-    from swflow.importers.table import import_table
+    from swflow.log.importers.table import import_table
 
     _write(import_table(str(file), _site(processors, nodes, timezone, anonymize, key), columns), file, output)
 
@@ -213,21 +260,19 @@ def export(
         Path,
         typer.Option("--output", "-o", help="The file to write: .swf, .swf.gz, .csv, .parquet, .json (Batsim)."),
     ],
-    workload: Annotated[
-        Path | None, typer.Option(help="Of a run: its workload, if that is no longer where it was.")
-    ] = None,
+    workload: Annotated[Path | None, typer.Option(help="The workload of a run, if its file has been moved.")] = None,
     estimates: Annotated[
-        str, typer.Option(help="For Batsim, which kills at the wall time: raise it to the run time, or kill.")
+        str, typer.Option(help="For Batsim, which kills jobs at the wall time: raise (to the run time), or kill.")
     ] = "raise",
 ) -> None:
     """
-    Write a workload or a schedule for other programs: SWF, CSV, Parquet, or JSON for Batsim.
+    Export a workload or a schedule for other programs: SWF, CSV, Parquet, or JSON for Batsim.
 
     Times are seconds, memory is KB per processor.
 
     Example: `swflow export results/runs/KTH-SP2/easy.parquet -o easy.csv`,
     `swflow export kth.parquet -o kth.json`
     """
-    from swflow.export import export as write_export
+    from swflow.log.export import export as write_export
 
     say(f"{output}: {write_export(source, output, workload=workload, estimates=estimates):,} jobs of {source}")

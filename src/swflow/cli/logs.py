@@ -1,4 +1,4 @@
-"""Commands that get logs and make job tables of them: fetch, clean, generate."""
+"""Commands that get logs and turn them into job tables: fetch, clean, generate."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,31 +13,35 @@ from swflow.errors import SwflowError
 
 @app.command()
 def fetch(
-    log: Annotated[str, typer.Argument(help="The log's name in the catalogue, such as KTH-SP2.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The gzipped file to write.")],
+    log: Annotated[str, typer.Argument(help="The name of the log in the catalogue, such as KTH-SP2.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Write the log to this gzipped file: .swf.gz.")],
     mirror: Annotated[
-        str | None, typer.Option(help="A folder or base URL with the archive's files, tried first.")
+        str | None,
+        typer.Option(help="Try this folder or base URL with the archive's files first (default: the archive only)."),
     ] = None,
     catalogue: Annotated[
-        list[Path] | None, typer.Option(help="A catalogue of logs (YAML); repeatable, later entries win.")
+        list[Path] | None,
+        typer.Option(
+            help="Read logs from this catalogue (YAML); repeatable, later entries win (default: config/logs.yaml)."
+        ),
     ] = None,
     entry: Annotated[
-        str | None, typer.Option(help='Instead of a catalogue, the log\'s entry as JSON: {"path": "my.swf"}.')
+        str | None, typer.Option(help='Use this catalogue entry (JSON) instead of a catalogue: {"path": "my.swf"}.')
     ] = None,
 ) -> None:
     """
-    Get a log of the catalogue: from the mirror, else from the Parallel Workloads Archive.
+    Fetch a log of the catalogue from a mirror or from the Parallel Workloads Archive.
 
-    The checksum (sha256 of the decompressed text) and the number of jobs must be the catalogue's.
+    The checksum (SHA-256 of the decompressed text) and the number of jobs must equal those of the catalogue.
 
     Example: `swflow fetch KTH-SP2 -o kth.swf.gz --mirror /data/archive`
     """
-    from swflow.logs import default_catalogue, find_log, load_catalogue
-    from swflow.logs import fetch as fetch_log
+    from swflow.log.catalogue import default_catalogue, find_log, load_catalogue
+    from swflow.log.catalogue import fetch as fetch_log
 
     check_ending(output, ".swf.gz")
     if entry is not None and catalogue:
-        raise SwflowError("fetch: --entry or --catalogue, not both")
+        raise SwflowError("fetch: --entry and --catalogue; expected one of them")
     sources = [{log: read_object(entry, "--entry")}] if entry is not None else catalogue or [default_catalogue()]
     logs = load_catalogue(sources)
     report = fetch_log(find_log(log, logs), output, mirror, progress=True)
@@ -46,48 +50,67 @@ def fetch(
 
 @app.command()
 def clean(
-    log: Annotated[Path, typer.Argument(help="A log: .swf or .swf.gz, with or without a header.")],
+    log: Annotated[
+        Path, typer.Argument(help="A log: .swf or .swf.gz, with or without a header; or an imported log: .parquet.")
+    ],
     output: Output,
     name: Name = None,
     machine_processors: Annotated[
-        int | None, typer.Option(help="The machine's processors; by default the header's MaxProcs.")
+        int | None, typer.Option(help="The number of processors of the machine (default: MaxProcs of the header).")
     ] = None,
     machine_nodes: Annotated[
-        int | None, typer.Option(help="The machine's nodes; by default the header's MaxNodes.")
+        int | None, typer.Option(help="The number of nodes of the machine (default: MaxNodes of the header).")
     ] = None,
     drop: Annotated[
         list[str] | None,
         typer.Option(
-            help="A rule to apply; repeatable. unknown-submit-time, no-processors, wider-than-machine, "
-            "unknown-run-time, zero-run-time (all by default), or none."
+            help="Apply this rule: unknown-submit-time, no-processors, wider-than-machine, unknown-run-time, "
+            "zero-run-time, or none; repeatable (default: all rules)."
         ),
     ] = None,
     without_status: WithoutStatus = None,
     flurries: Annotated[
         list[str] | None,
-        typer.Option(help="Remove jobs that fulfil a condition: 'user_id == 50 and 24439 <= job_id <= 64542'."),
+        typer.Option(
+            help="Remove jobs that satisfy this condition: 'user_id == 50 and 24439 <= job_id <= 64542'; repeatable."
+        ),
     ] = None,
     since: Annotated[
         str | None,
         typer.Option(
-            "--from", help="Only jobs submitted from this day on, by the site's clock; or a time: 1996-01-01T00:00Z."
+            "--from", help="Keep jobs submitted on or after this day (site time), or this time: 1996-01-01T00:00Z."
         ),
     ] = None,
-    until: Annotated[str | None, typer.Option(help="Only jobs submitted before this day or time.")] = None,
-    lenient: Annotated[bool, typer.Option(help="Count and skip malformed lines.")] = False,
+    until: Annotated[str | None, typer.Option(help="Keep jobs submitted before this day or time.")] = None,
+    lenient: Annotated[
+        bool, typer.Option(help="Skip and count malformed lines instead of reporting an error.")
+    ] = False,
+    keep_cancelled: Annotated[
+        bool,
+        typer.Option(
+            help="Keep jobs that were cancelled in the queue: they wait in simulations until the recorded time "
+            "(cancelled_after, s)."
+        ),
+    ] = False,
+    dependencies: Annotated[
+        bool,
+        typer.Option(
+            help="Keep preceding jobs (fields 17 and 18) as dependencies: a job waits for their ends (depends_on)."
+        ),
+    ] = False,
 ) -> None:
     """
-    Clean a log to a job table; every removed job is counted under its reason.
+    Clean a log into a job table, and count the removed jobs by reason.
 
-    Times are seconds, memory is KB per processor. Unknown (-1) becomes null; processors are the allocated,
-    else the requested; the estimate is the requested time, else the run time.
+    Times are in seconds, memory is in KB per processor. Unknown values (-1) become null. The column `processors` is the
+    allocated number, else the requested one; `estimate` is the requested time, else the run time.
 
     Example: `swflow clean kth.swf.gz -o kth.parquet --machine-processors 100`
     """
     from swflow.analysis.plausibility import LOOKED_AT
-    from swflow.swf import parse_moment
-    from swflow.workloads.clean import RULES, clean_log, log_name
-    from swflow.workloads.clean_parts import clean_into
+    from swflow.log.swf import parse_moment
+    from swflow.workload.clean import RULES, clean_log, log_name
+    from swflow.workload.clean_large import clean_into
 
     options: dict[str, Any] = {
         "name": name or log_name(output.with_suffix("") if output.suffix == ".parquet" else output),
@@ -99,6 +122,8 @@ def clean(
         "drop": list(RULES) if drop is None else [rule for rule in drop if rule != "none"],
         "without_status": without_status or (),
         "flurries": flurries or (),
+        "keep_cancelled": keep_cancelled,
+        "dependencies": dependencies,
     }
     if output.suffix == ".parquet":
         workload = clean_into(log, output, columns=LOOKED_AT, **options)
@@ -112,49 +137,48 @@ def clean(
 @generate_app.command("lublin")
 def generate_lublin(
     output: Output,
-    jobs: Annotated[int, typer.Option(help="How many jobs.")] = 5000,
-    processors: Annotated[int, typer.Option(help="Processors of the machine.")] = 128,
+    jobs: Annotated[int, typer.Option(help="Generate this number of jobs.")] = 5000,
+    processors: Annotated[int, typer.Option(help="The number of processors of the machine.")] = 128,
     load: Annotated[
         float | None,
-        typer.Option(help="Offered load, 0 to 1: arrivals are stretched to meet it. By default the model's own."),
+        typer.Option(
+            help="Scale the interarrival times to this offered load, 0 to 1 (default: the load of the model)."
+        ),
     ] = None,
     classes: Annotated[
-        str, typer.Option(help="batch-and-interactive, or combined (the model without the distinction).")
+        str, typer.Option(help="Classes of jobs: batch-and-interactive, or combined (one class).")
     ] = "batch-and-interactive",
     estimates: Annotated[
-        str, typer.Option(help="User estimates: tsafrir (modal), or exact (the run time).")
+        str, typer.Option(help="User estimates: tsafrir (modal), or exact (equal to the run time).")
     ] = "tsafrir",
-    users: Annotated[bool, typer.Option(help="Also draw users, a few of whom submit most jobs.")] = False,
+    users: Annotated[bool, typer.Option(help="Also draw users; few of them submit most jobs.")] = False,
     seed: Seed = 1,
     name: Name = None,
 ) -> None:
     """
-    Generate a log by the model of Lublin and Feitelson (2003).
+    Generate a log with the model of Lublin and Feitelson (2003).
 
-    Sizes, hyper-gamma run times and arrivals with a daily cycle; estimates by the modal model of Tsafrir,
-    Etsion and Feitelson (2005). Times are seconds. The same seed and name give the same bytes.
+    The model draws sizes, hyper-gamma run times and arrivals with a daily cycle. Estimates follow the modal model of
+    Tsafrir, Etsion and Feitelson (2005). Times are in seconds. The same seed and name give the same bytes.
 
     Example: `swflow generate lublin -o jobs.swf.gz --jobs 5000 --processors 128 --load 0.7 --seed 1`
     """
-    from swflow.machine import require_machine
-    from swflow.randomness import generator
-    from swflow.workloads.clean import clean as clean_fields
-    from swflow.workloads.clean import log_name
-    from swflow.workloads.lublin import generate_lublin as generate
-    from swflow.workloads.lublin import lublin_header
+    from swflow.jobs.machine import require_machine
+    from swflow.jobs.randomness import generator
+    from swflow.workload.clean import log_name
+    from swflow.workload.generate import generate
+    from swflow.workload.models.lublin import generate_lublin as generate_fields
+    from swflow.workload.models.lublin import lublin_header
 
     check_ending(output, ".parquet", ".swf", ".swf.gz")
     name = name or log_name(output.with_suffix("") if output.suffix == ".parquet" else output)
-    require_machine(processors)
     model: Any = {"classes": classes, "load": load, "estimates": estimates, "users": users}
-    fields = generate(jobs, processors, generator(seed, name, "lublin"), **model)
-    header = lublin_header(jobs, processors, seed=seed, **model)
     if output.suffix == ".parquet":
-        from swflow.machine import Machine
+        save(generate("lublin", jobs=jobs, processors=processors, name=name, seed=seed, **model), output)
+        return
+    from swflow.log.swf import write_swf
 
-        save(clean_fields(fields, Machine.of(processors), name=name, header=header), output)
-    else:
-        from swflow.swf import write_swf
-
-        write_swf(output, fields, header)
-        say(f"{name}: {fields.height:,} jobs for {processors:,} processors")
+    require_machine(processors)
+    fields = generate_fields(jobs, processors, generator(seed, name, "lublin"), **model)
+    write_swf(output, fields, lublin_header(jobs, processors, seed=seed, **model))
+    say(f"{name}: {fields.height:,} jobs for {processors:,} processors")

@@ -1,52 +1,55 @@
-"""Where commands and options stand in the help: the names of the panels, in the order in which they are shown."""
+"""The panels of the help, in the order in which they are shown, and the completion of values by the shell."""
 
 import copy
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, get_args, get_origin
 
-#: The panel of a command, by the file that it stands in.
-COMMANDS = {
-    "project": "Begin",
-    "imports": "Get logs",
-    "logs": "Get logs",
-    "questions": "Get logs",
-    "steps": "Make workloads",
-    "batches": "Make workloads",
-    "simulation": "Simulate",
-    "results": "Look at results",
-    "comparisons": "Look at results",
+from swflow.scheduling.named import KNOWN
+from swflow.scheduling.options import OPTIONS as SCHEDULER_OPTIONS
+from swflow.scheduling.options import ORDERS
+
+#: The panels of the commands; groups are listed by their own names.
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "Start a project": ("init",),
+    "Get logs": ("fetch", "import", "generate", "clean"),
+    "Answer questions": ("check", "fidelity", "whatif", "power"),
+    "Make workloads": ("select", "machine", "memory", "moldable", "model", "scale", "intensify"),
+    "Simulate": ("simulate", "sweep", "adjust"),
+    "Use results": ("load", "sql", "figure", "report", "export"),
+    "Judge schedules and simulators": ("bound", "conformance"),
+    "Called by the workflow": ("reach", "replicate"),
 }
 
-#: The panels of a command's options; what is in none stands under "Options".
+#: The panels of a command's options; the others are listed under "Options".
 OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "simulate": {
-        "Queue and backfilling": ("order", "backfill", "lookahead", "backfill_order", "event_order"),
+        "Queue and backfilling": ("order", "backfill", "reservations", "backfill_order", "event_order"),
         "Estimates": ("estimates", "prediction"),
-        "Machine": ("processors", "allocation", "places", "unavailable"),
+        "Machine": ("processors", "resources", "allocation", "places", "unavailable"),
         "Jobs that share nodes": ("runtime", "penalty", "sharing_limit"),
         "Moldable jobs": ("shapes", "shape_choice", "efficiency"),
-        "Several centres, partitions": ("centre", "dispatch"),
+        "Clusters and partitions": ("clusters", "dispatch"),
         "Users and groups": ("half_life", "user_shares", "group_shares", "priority", "limits", "feedback"),
-        "A policy of your own": ("policy", "policy_options"),
+        "Policies in Python": ("policy", "policy_options"),
     },
     "clean": {
         "Machine": ("machine_processors", "machine_nodes"),
-        "What is removed": ("drop", "without_status", "flurries", "since", "until", "lenient"),
+        "Removed jobs": ("drop", "without_status", "flurries", "since", "until", "lenient"),
     },
     "model": {
         "Model": ("model", "arrivals", "components", "window", "repeats"),
-        "Fits as files": ("fitted", "save_fit"),
+        "Fitted models as files": ("fitted", "save_fit"),
     },
     "memory": {
         "Scenario": ("high", "medium", "low", "high_level", "medium_level", "low_level"),
         "Instead of a scenario": ("demands", "from_log", "file", "column"),
-        "With size and run time": ("like", "fitted", "save_fit"),
+        "Depending on size and run time": ("like", "fitted", "save_fit"),
     },
     "generate_lublin": {"Model": ("load", "classes", "estimates", "users")},
-    "sweep": {"What is varied": ("d", "variant", "factor", "excess", "copies")},
+    "sweep": {"Varied parameters": ("d", "variant", "factor", "excess", "copies")},
     "figure": {
-        "What is drawn": ("log", "run", "split"),
+        "Runs and jobs": ("log", "run", "split"),
         "Sweeps": ("sweep", "measure"),
         "Reservation tables": ("since", "until"),
     },
@@ -54,24 +57,109 @@ OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
 }
 
 
-def command_panel(function: Callable[..., Any]) -> str | None:
-    """Return the panel of a command, or None for the one that is shown first."""
-    return COMMANDS.get(function.__module__.rpartition(".")[2])
+def _figure_kinds() -> Iterable[str]:
+    from swflow.figures import KINDS
+
+    return (*KINDS, "sweep")
+
+
+def _tables() -> Iterable[str]:
+    from swflow.database.load import TABLES
+
+    return (*TABLES, "jobs", "outcomes")
+
+
+def _logs() -> Iterable[str]:
+    from swflow.log.catalogue import default_catalogue, load_catalogue
+
+    return load_catalogue(default_catalogue())
+
+
+def _cleaning_rules() -> Iterable[str]:
+    from swflow.workload.clean import RULES
+
+    return (*RULES, "none")
+
+
+def _models() -> Iterable[str]:
+    from swflow.workload.steps.model import MODELS
+
+    return MODELS
+
+
+#: Values that the shell completes, by parameter, or by function and parameter; a function imports them when needed.
+VALUES: dict[str, Iterable[str] | Callable[[], Iterable[str]]] = {
+    **{name: tuple(option.choices) for name, option in SCHEDULER_OPTIONS.items() if option.choices},
+    "order": tuple(ORDERS),
+    "backfill_order": tuple(ORDERS),
+    "scheduler": tuple(KNOWN),
+    "figure.kind": _figure_kinds,
+    "figure.scale": ("log", "linear"),
+    "sql.query": _tables,
+    "fetch.log": _logs,
+    "clean.drop": _cleaning_rules,
+    "model.model": _models,
+    "model.arrivals": ("log", "daily-cycle"),
+    "model.repeats": ("fitted", "at-least-two", "printed"),
+    "scale.variant": ("integer", "precise-size", "precise"),
+    "sweep.variant": ("integer", "precise-size", "precise"),
+    "intensify.by": ("arrivals", "run-times"),
+    "machine.preset": ("alvio-node",),
+    "memory.from_log": ("used", "requested"),
+    "generate_lublin.classes": ("batch-and-interactive", "combined"),
+    "generate_lublin.estimates": ("tsafrir", "exact"),
+    "whatif.estimates": ("perfect",),
+    "export.estimates": ("raise", "kill"),
+}
+
+
+def command_panel(name: str) -> str | None:
+    """Return the panel of a command or group, or None for an unknown one."""
+    return next((panel for panel, names in COMMANDS.items() if name in names), None)
+
+
+def position(name: str) -> int:
+    """Return the position of a command in the help."""
+    names = [name for names in COMMANDS.values() for name in names]
+    return names.index(name) if name in names else len(names)
+
+
+def completed_values(command: str, parameter: str) -> list[str]:
+    """
+    Return the values that the shell completes for a parameter; none for a parameter that takes other values.
+
+    Examples
+    --------
+    >>> completed_values("simulate", "runtime")
+    ['trace', 'shared']
+    """
+    values = VALUES.get(f"{command}.{parameter}", VALUES.get(parameter, ()))
+    return list(values() if callable(values) else values)
 
 
 def arranged(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Put the options of a command into their panels, and return it; options that others share are copied first."""
-    panels = OPTIONS.get(function.__name__, {})
-    panel_of = {name: panel for panel, names in panels.items() for name in names}
+    """Set the panel and the completed values of a command's options, and return the command."""
+    panel_of = {name: panel for panel, names in OPTIONS.get(function.__name__, {}).items() for name in names}
     parameters = []
     signature = inspect.signature(function, eval_str=True)
     for parameter in signature.parameters.values():
-        if parameter.name in panel_of and get_origin(parameter.annotation) is Annotated:
+        name = parameter.name
+        completes = f"{function.__name__}.{name}" in VALUES or name in VALUES
+        if get_origin(parameter.annotation) is Annotated and (name in panel_of or completes):
             kind, info = get_args(parameter.annotation)
-            info = copy.copy(info)
-            info.rich_help_panel = panel_of[parameter.name]
-            function.__annotations__[parameter.name] = Annotated[kind, info]
+            info = copy.copy(info)  # commands share the definitions of some options
+            info.rich_help_panel = panel_of.get(name)
+            if completes:
+                info.autocompletion = _completer(function.__name__, name)
+            function.__annotations__[name] = Annotated[kind, info]
             parameter = parameter.replace(annotation=Annotated[kind, info])
         parameters.append(parameter)
     function.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return function
+
+
+def _completer(command: str, parameter: str) -> Callable[[str], list[str]]:
+    def complete(incomplete: str) -> list[str]:
+        return [value for value in completed_values(command, parameter) if value.startswith(incomplete)]
+
+    return complete

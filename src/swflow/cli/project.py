@@ -1,4 +1,4 @@
-"""Commands that begin a project: init."""
+"""Commands that create a project: init."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,32 +6,52 @@ from typing import Annotated
 import typer
 
 from swflow.cli.app import app
+from swflow.cli.imports import MachineResources, PartitionSizes
 from swflow.cli.terminal import say
 
 
 @app.command()
 def init(
-    folder: Annotated[Path, typer.Argument(help="The folder to make; nothing in it is overwritten.")],
+    folder: Annotated[Path, typer.Argument(help="The folder to create; existing files are not overwritten.")],
     log: Annotated[
         Path | None,
         typer.Option(
-            help="A log of your own to begin with (.swf, .swf.gz, an imported .parquet, what sacct -P printed); else a "
-            "synthetic one."
+            help="Your log (.swf, .swf.gz, an imported .parquet, the output of sacct -P); default: a synthetic log."
         ),
     ] = None,
-    name: Annotated[str | None, typer.Option(help="The log's name; by default the file's.")] = None,
+    name: Annotated[str | None, typer.Option(help="The log's name (default: the file's name).")] = None,
     processors: Annotated[
-        int | None, typer.Option(help="Processors of the log's machine; by default the file's header says it.")
+        int | None, typer.Option(help="Processors of the log's machine (default: the size in the file's header).")
     ] = None,
+    partition: PartitionSizes = None,
+    machine_resource: MachineResources = None,
 ) -> None:
     """
-    Begin a project: a folder with a config and a Snakefile that use the workflow of swflow.
+    Create a project: a folder with a config and a Snakefile that use the workflow of swflow.
+
+    If the log has several partitions, the config simulates each partition as a cluster (scheduler `site`).
 
     Example: `swflow init demo && cd demo && snakemake --cores all`,
     `swflow init my-study --log accounting.swf.gz --processors 512`
     """
-    from swflow.project import init as make_project
+    from swflow.log.site import GUESSED, SITE, read_sizes
+    from swflow.studies.project import init as create_project
 
-    for path in make_project(folder, log=log, name=name, processors=processors):
+    stated, resources = read_sizes(partition), read_sizes(machine_resource, "--machine-resource")
+    project = create_project(folder, log=log, name=name, processors=processors, partitions=stated, resources=resources)
+    for path in project.files:
         say(f"{path}: written")
+    if len(project.partitions) > 1:
+        sizes = ", ".join(
+            f"{one.name} {one.processors:,}" + f" ({GUESSED})" * one.is_guessed for one in project.partitions
+        )
+        say(f"scheduler {SITE}: one cluster per partition, in processors: {sizes}; edit config/config.yaml")
+    elif project.guess:
+        say(f"warning: the size of the machine is not stated ({project.guess}); expected --processors")
+    if project.resources:
+        units = ", ".join(
+            f"{name} {count:,}" + f" ({GUESSED})" * (name in project.guessed_resources)
+            for name, count in project.resources.items()
+        )
+        say(f"scheduler {SITE}: also schedules {units}; state the units with --machine-resource")
     say(f"next: cd {folder} && snakemake --cores all")

@@ -1,32 +1,43 @@
 """Commands that answer an operator's questions: check, whatif, fidelity."""
 
+import shlex
+import shutil
+import sys
+import textwrap
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from swflow.cli.app import app
-from swflow.cli.imports import as_log
-from swflow.cli.options import Seed
-from swflow.cli.terminal import format_number, print_table, say, say_doubts, say_removed, tracked
+from swflow.cli.imports import MachineResources, PartitionSizes, as_log
+from swflow.cli.terminal import (
+    finish_progress,
+    format_number,
+    print_table,
+    say,
+    say_doubts,
+    say_removed,
+    tracked,
+)
 from swflow.errors import SwflowError
 
-_LOG = "A log (.swf, .swf.gz, an imported .parquet, what sacct -P printed) or a workload (.parquet)."
+_LOG = "A log (.swf, .swf.gz, an imported .parquet, the output of sacct -P) or a workload (.parquet)."
 
 
 @app.command()
 def check(
     log: Annotated[Path, typer.Argument(help=_LOG)],
     processors: Annotated[
-        int | None, typer.Option(help="The machine's processors, instead of what the file says.")
+        int | None, typer.Option(help="The machine's processors (default: the size that the file states).")
     ] = None,
     strict: Annotated[bool, typer.Option(help="Exit with status 1 if there is an error or a warning.")] = False,
 ) -> None:
     """
-    Check whether a log is plausible: against its machine, and against itself.
+    Check whether a log is plausible: compare it with its machine, and check its internal consistency.
 
-    Looks for recorded use beyond the machine, jobs wider than it, negative waits, clocks that jump, missing
-    estimates, gaps, bursts of single users, and steps that were taken for jobs. An error is what cannot have been; a
+    The checks look for recorded use beyond the machine, jobs wider than the machine, negative waits, clock jumps,
+    missing estimates, gaps, bursts of single users, and job steps recorded as jobs. An error is an impossible value; a
     warning makes results doubtful.
 
     Example: `swflow check my.parquet --processors 2048`
@@ -44,7 +55,9 @@ def check(
         print_table(columns, shown)
     counts = {word: sum(item.severity == word for item in findings) for word in ("error", "warning", "note")}
     summary = ", ".join(f"{count} {word}{'s' * (count != 1)}" for word, count in counts.items())
-    say(f"{log}: {jobs:,} jobs; machine: {machine.describe()}; {summary}")
+    is_guessed = any(item.check == "unknown-machine" for item in findings)
+    size = machine.describe() + " (guessed)" * is_guessed
+    say(f"{log}: {jobs:,} jobs; machine: {size}; {summary}")
     if strict and (counts["error"] or counts["warning"]):
         raise typer.Exit(1)
 
@@ -53,76 +66,129 @@ def check(
 def whatif(
     log: Annotated[Path, typer.Argument(help=_LOG)],
     scheduler: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
-            help="easy, fcfs, sjf …, or 'name: {order: sjf, backfill: easy}'; the first is the base. Repeatable."
+            help="site (EASY in each partition of the log), site-conservative (another policy in these partitions), "
+            "site-qos (site, QOS served in the order of their recorded waits), easy, "
+            "fcfs, sjf …, or 'name: {order: sjf, backfill: easy}'; the first is the base (default: site). "
+            "Repeatable."
         ),
-    ],
+    ] = None,
     processors: Annotated[
-        list[str] | None, typer.Option(help="Also with another machine: +20%, -10% or a number; repeatable.")
+        list[str] | None,
+        typer.Option(help="Also simulate another size: +20%, -10% or a number; cpu=+20% for a partition; repeatable."),
     ] = None,
     estimates: Annotated[
         list[str] | None,
-        typer.Option(help="Also with other estimates: perfect (the run times) or a factor of them; repeatable."),
+        typer.Option(help="Also simulate other estimates: perfect (run times) or a factor of run times; repeatable."),
     ] = None,
     arrivals: Annotated[
-        list[float] | None, typer.Option(help="Also with jobs that come so many times as fast; repeatable.")
+        list[float] | None, typer.Option(help="Also multiply the arrival rate by this factor; repeatable.")
     ] = None,
     run_times: Annotated[
-        list[float] | None, typer.Option(help="Also with run times so many times as long; repeatable.")
+        list[float] | None, typer.Option(help="Also multiply all run times by this factor; repeatable.")
+    ] = None,
+    resource: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Also simulate other units of a resource besides processors: gpus=+20% or gpus=512; gpu:gpus=+20% "
+            "for a partition; repeatable."
+        ),
     ] = None,
     machine: Annotated[
-        int | None, typer.Option("--machine-processors", help="The processors of the machine as it is.")
+        int | None,
+        typer.Option("--machine-processors", help="Processors of the machine (default: the log's)."),
     ] = None,
+    partition: PartitionSizes = None,
+    machine_resource: MachineResources = None,
     output: Annotated[
         list[Path] | None, typer.Option("--output", "-o", help="Also write .html, .csv or .parquet; repeatable.")
     ] = None,
-    study: Annotated[str | None, typer.Option(help="The study that the answer belongs to, for the database.")] = None,
-    seed: Seed = 1,
+    study: Annotated[str | None, typer.Option(help="The study that the answer belongs to in the database.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Deprecated: intervals do not depend on it.", hidden=True)] = None,
 ) -> None:
     """
     Simulate a log under other schedulers, machines, estimates, arrivals or run times, and compare.
 
-    Every combination is simulated, and compared with the base: the first scheduler, the rest as recorded. A difference
-    comes with its 95 % confidence interval over the log's weeks; ~ marks those that may be chance. An answer that was
-    written as .parquet can be loaded into a database beside runs (table whatifs).
+    Every combination is simulated and compared with the base: the first scheduler on the recorded machine and jobs.
+    Without --scheduler, the base is the site with the partitions of the log. The answer describes how well the base
+    reproduces the record, what each variant changes, with 95 % confidence intervals over the log's weeks, and what is
+    not simulated. An answer written as .parquet can be loaded into a database with runs (table whatifs).
 
-    Example: `swflow whatif my.parquet --scheduler easy --scheduler conservative --processors +20% -o whatif.html`
+    Examples: `swflow whatif sacct.txt`,
+    `swflow whatif sacct.txt --scheduler site --scheduler site-conservative --processors +20% -o whatif.html`
     """
-    from swflow.scheduling.named import read_scheduler
-    from swflow.whatif import ask, likeness_in_words, summary, variants, write_answer
-    from swflow.workloads.clean import open_workload
+    from swflow.log.site import SITE, read_sizes
+    from swflow.studies.answer import (
+        Question,
+        caveats,
+        next_steps,
+        schedulers_in_words,
+        sentences,
+        summary,
+        write_answer,
+    )
+    from swflow.studies.whatif import ask, guessed_units, named_scheduler, site_of, site_priorities, variants
+    from swflow.workload.clean import open_workload
 
-    schedulers: dict[str, Any] = {}
-    for text in scheduler:
-        name, options = read_scheduler(text)
-        if name in schedulers:
-            raise SwflowError(f"--scheduler: {name} is given twice; rename one")
-        schedulers[name] = options
+    if seed is not None:
+        say("warning: --seed has no effect; remove it")
     for path in output or ():
         if path.suffix not in (".html", ".csv", ".parquet"):
-            raise SwflowError(f"{path}: unknown ending; use .html, .csv or .parquet")
-    chosen = variants(schedulers, processors or (), estimates or (), arrivals or (), run_times or ())
-    with as_log(log, machine) as source:
+            raise SwflowError(f"{path}: unknown ending; expected .html, .csv or .parquet")
+    sizes, resources = read_sizes(partition), read_sizes(machine_resource, "--machine-resource")
+    with as_log(log, machine, sizes) as source:
         workload = open_workload(source, machine)
+    partitions, site = site_of(workload, sizes, resources)
+    schedulers: dict[str, Any] = {}
+    priorities = site_priorities(workload)
+    for text in scheduler or (SITE,):
+        name, options = named_scheduler(text, site, priorities)
+        if name in schedulers:
+            raise SwflowError(f"--scheduler: {name}: duplicate name; rename one")
+        schedulers[name] = options
+    chosen = variants(schedulers, processors or (), estimates or (), arrivals or (), run_times or (), resource or ())
     say_removed(workload)
     doubts = say_doubts(workload)
-    answer = ask(workload, chosen, seed=seed, progress=tracked("whatif"))
+    answer = ask(workload, chosen, progress=tracked("whatif"))
+    guessed = guessed_units(workload, partitions, resources)
+    question = Question(workload, chosen, answer, partitions, str(log), doubts, guessed)
+    _print_lines(sentences(question))
+    _print_lines(schedulers_in_words(question), "Schedulers: ")
     columns, rows = summary(answer)
     print_table(columns, rows)
-    notes = [
-        f"{workload.name}: {answer.table['jobs'][0]:,} jobs. The base is {chosen[0].name}; after each value its "
-        "difference to the base, with the 95 % confidence interval over the log's weeks (paired block bootstrap); "
-        "~: the interval holds 0, so that the difference may be chance.",
-        likeness_in_words(answer.fidelity, chosen[0].name),
-    ]
-    if answer.left_out:
-        notes.append(f"{answer.left_out:,} jobs are wider than the smallest of the machines, and in no variant.")
-    for note in notes:
-        say(note)
+    _print_lines(caveats(question))
+    _print_lines(next_steps(question), "Next: ")
     for path in output or ():
-        write_answer(answer, path, f"What if: {workload.name}", [*doubts, *notes], workload=workload.name, study=study)
+        command = shlex.join(["swflow", *sys.argv[1:]])
+        digest = _digest(log) if path.suffix == ".html" else ""
+        write_answer(question, path, study=study, command=command, digest=digest)
         say(f"{path}: written")
+
+
+def _print_lines(lines: list[str], heading: str = "") -> None:
+    """Print lines as wrapped text; the first line follows a heading, the others are below it."""
+    finish_progress()
+    width = min(shutil.get_terminal_size((100, 24)).columns, 120)
+    for number, line in enumerate(lines):
+        begin = heading if number == 0 else " " * len(heading)
+        typer.echo(
+            textwrap.fill(
+                line,
+                width,
+                initial_indent=begin,
+                subsequent_indent=" " * len(heading),
+                break_on_hyphens=False,
+                break_long_words=False,
+            )
+        )
+
+
+def _digest(path: Path) -> str:
+    """Return the digest of a file's content."""
+    from swflow.files.manifest import file_digest
+
+    return file_digest(path)
 
 
 @app.command("fidelity")
@@ -130,37 +196,53 @@ def compare_with_record(
     log: Annotated[Path, typer.Argument(help=_LOG)],
     scheduler: Annotated[
         list[str] | None,
-        typer.Option(help="easy, fcfs, conservative, sjf …, or 'name: {order: sjf, backfill: easy}'; repeatable."),
+        typer.Option(
+            help="site, site-conservative …, easy, fcfs, sjf …, or 'name: {order: sjf, backfill: easy}' (default: "
+            "fcfs, easy, conservative, also in the partitions of the log). Repeatable."
+        ),
     ] = None,
     machine: Annotated[int | None, typer.Option("--machine-processors", help="The processors of the machine.")] = None,
+    partition: PartitionSizes = None,
+    machine_resource: MachineResources = None,
 ) -> None:
     """
-    Compare the recorded schedule of a log with simulated ones, to see which policy resembles what the site has.
+    Compare the recorded schedule of a log with simulated ones, to find the policy that is closest to the site's.
 
-    Mean wait times (s); wait_distance: of the distributions of the waits (0 to 1); wait_difference: of waits of equal
-    rank (s); started_alike: jobs that start within a minute of the record; start_order: neighbours in the queue that
-    start in the recorded order; utilization_difference: by hours; heatmap_distance: in decades of the wait.
+    Columns: mean wait times (s); wait_distance: difference of the distributions of the waits (0 to 1); wait_difference:
+    mean difference of waits of equal rank (s); started_alike: share of jobs that start within 60 s of the record;
+    start_order: share of queue neighbours that start in the recorded order; utilization_difference: mean difference of
+    the hourly utilization; heatmap_distance: in decades of the wait.
 
     Example: `swflow fidelity my.parquet --scheduler fcfs --scheduler easy --scheduler conservative`
     """
     from swflow.analysis.fidelity import MEASURES, fidelity
-    from swflow.runs import run
-    from swflow.scheduling.named import read_scheduler
+    from swflow.log.site import SITE, read_sizes
     from swflow.scheduling.scheduler import LOG, Scheduler
-    from swflow.workloads.clean import open_workload
+    from swflow.studies.runs import run
+    from swflow.studies.whatif import SITE_QOS, applied, named_scheduler, site_of, site_priorities, variants
+    from swflow.workload.clean import open_workload
 
-    chosen = dict(read_scheduler(text) for text in scheduler or ("fcfs", "easy", "conservative"))
-    with as_log(log, machine) as source:
+    sizes = read_sizes(partition)
+    with as_log(log, machine, sizes) as source:
         workload = open_workload(source, machine)
+    partitions, site = site_of(workload, sizes, read_sizes(machine_resource, "--machine-resource"))
+    names = ["fcfs", "easy", "conservative"]
+    if len(partitions) > 1:
+        names += [SITE, f"{SITE}-fcfs"] + [f"{SITE}-conservative"] * ("limits" not in site)
+    priorities = site_priorities(workload)
+    names += [SITE_QOS] * (priorities is not None)
+    chosen = variants(dict(named_scheduler(text, site, priorities) for text in scheduler or names))
     say_removed(workload)
     say_doubts(workload)
     recorded = run(workload, Scheduler.of(LOG, {"order": LOG})).outcomes
     if recorded.is_empty():
-        raise SwflowError(f"{log}: no wait times are recorded, so that there is no schedule to compare with")
+        raise SwflowError(f"{log}: no recorded wait times; expected a log with a recorded schedule")
     rows = []
-    for name, options in tracked("fidelity")(list(chosen.items())):
-        simulated = run(workload, Scheduler.of(name, options)).outcomes
-        found = fidelity(recorded, simulated, workload.machine.processors)
-        rows.append((found["wait_distance"] or 0.0, [name, *(format_number(found[measure]) for measure in MEASURES)]))
+    for variant in tracked("fidelity")(chosen):
+        changed = applied(workload, variant)
+        simulated = run(changed, Scheduler.of(variant.scheduler, variant.options)).outcomes
+        found = fidelity(recorded, simulated, changed.machine.processors)
+        shown = [variant.name, *(format_number(found[measure]) for measure in MEASURES)]
+        rows.append((found["wait_distance"] or 0.0, shown))
     print_table(["scheduler", *MEASURES], [row for _, row in sorted(rows)])
-    say(f"{workload.name}: {recorded.height:,} jobs with a recorded wait; the most similar distribution of waits first")
+    say(f"{workload.name}: {recorded.height:,} jobs with a recorded wait; most similar waits first")

@@ -1,4 +1,4 @@
-"""Commands on what came of the runs: load, figure, report, sql."""
+"""Commands that use the results of runs: load, figure, report, sql."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,32 +15,35 @@ def load(
     runs: Annotated[
         list[Path],
         typer.Argument(
-            help="Folders of runs (with a manifest.json), manifests, single run files, sweeps, fits, or what-ifs."
+            help="Folders of runs (with a manifest.json), manifests, or files of runs, sweeps, "
+            "fitted models and what-ifs."
         ),
     ],
-    database: Annotated[Path, typer.Option(help="The DuckDB file to write.")] = Path("results/swflow.duckdb"),
-    expect: Annotated[
-        str | None, typer.Option(help="Refuse other runs than those of this digest of the config.")
-    ] = None,
+    database: Annotated[Path, typer.Option(help="Write this DuckDB file.")] = Path("results/swflow.duckdb"),
+    expect: Annotated[str | None, typer.Option(help="Accept only the runs of the config with this digest.")] = None,
     left_out: Annotated[
         list[str] | None,
-        typer.Option(help="Note what is left out for want of a log: LOG:WORKLOAD=SCHEDULER,SCHEDULER; repeatable."),
+        typer.Option(
+            help="Record runs that are left out because a log is missing: LOG:WORKLOAD=SCHEDULER,SCHEDULER; repeatable."
+        ),
     ] = None,
     reached: Annotated[
-        Path | None, typer.Option(help="The file of swflow reach, which says why the logs are missing.")
+        Path | None, typer.Option(help="Read from this file of swflow reach why logs are missing.")
     ] = None,
-    summary: Annotated[Path | None, typer.Option(help="Also write what the database holds to this JSON file.")] = None,
+    summary: Annotated[
+        Path | None, typer.Option(help="Also write the contents of the database to this JSON file.")
+    ] = None,
 ) -> None:
     """
-    Load runs, and the workloads they were made of, into one DuckDB file.
+    Load runs and their workloads into one DuckDB file.
 
-    The file is built beside the old one and moved over it when every run is in it once and every outcome
-    has its job: whoever looks sees the old database or the new one, whole.
+    The database is built as a temporary file. It replaces the old one after a check that each run is present once and
+    each outcome has a job. Readers therefore see either the complete old database or the complete new one.
 
     Example: `swflow load results/runs/KTH-SP2 my-run.parquet --database mine.duckdb`
     """
-    from swflow.database import load as load_runs
-    from swflow.database import read_left_out, write_summary
+    from swflow.database.load import load as load_runs
+    from swflow.database.load import read_left_out, write_summary
 
     lost = read_left_out(left_out or (), reached)
     counts = load_runs(runs, database, expect=expect, left_out=lost, progress=tracked("load"))
@@ -48,7 +51,7 @@ def load(
         write_summary(counts, database, summary)
     held = ", ".join(f"{count:,} {table}" for table, count in counts.items())
     say(f"{database}: {database.stat().st_size / 1e6:,.1f} MB; {held}")
-    from swflow.query import query
+    from swflow.files.query import query
 
     _, impossible = query(database, "SELECT workload, message FROM checks WHERE severity = 'error' ORDER BY ALL")
     for workload, message in impossible:
@@ -60,50 +63,65 @@ def figure(
     kind: Annotated[
         str,
         typer.Argument(
-            help="heatmap, bubbles, difference, reservation-table, moldable, marginals, repetitions, timeline, "
-            "waits, distributions, load-curve, arrivals, composition, offered-load, published or sweep."
+            help="The kind of figure: heatmap, bubbles, difference, reservation-table, moldable, marginals, "
+            "repetitions, timeline, waits, distributions, load-curve, arrivals, composition, "
+            "offered-load, published or "
+            "sweep."
         ),
     ],
     output: Annotated[
         list[Path],
-        typer.Option("--output", "-o", help="The file to write: .png, .svg, or .json (interactive); repeatable."),
+        typer.Option(
+            "--output", "-o", help="Write the figure to this file: .png, .svg, or .json (interactive); repeatable."
+        ),
     ],
     log: Annotated[str | None, typer.Option(help="Draw all runs of this log.")] = None,
     run: Annotated[
-        list[str] | None, typer.Option(help="Or draw this run, WORKLOAD/SCHEDULER; repeatable, one a column.")
+        list[str] | None, typer.Option(help="Draw this run, WORKLOAD/SCHEDULER; repeatable, one column each.")
     ] = None,
     split: Annotated[
         list[str] | None,
         typer.Option(
-            help="For heatmaps: also draw subsets of the jobs; a column, or NAME=CONDITION as in select. Repeatable."
+            help="For heatmaps: also draw subsets of the jobs, by a column or NAME=CONDITION (see swflow select); "
+            "repeatable."
         ),
     ] = None,
-    sweep: Annotated[str | None, typer.Option(help="For sweep: its name.")] = None,
+    sweep: Annotated[str | None, typer.Option(help="For sweep: the name of the sweep.")] = None,
     measure: Annotated[
-        list[str] | None, typer.Option(help="For sweep: a metric; repeatable. By default awrt and awwt.")
+        list[str] | None, typer.Option(help="For sweep: draw this metric; repeatable (default: awrt and awwt).")
     ] = None,
     scale: Annotated[
-        str | None, typer.Option(help="The value axis: log or linear; by default linear for sweeps only.")
+        str | None, typer.Option(help="Scale of the value axis: log or linear (default: linear for sweeps, else log).")
     ] = None,
     since: Annotated[
         float | None,
-        typer.Option("--from", help="A reservation table from here on, seconds from the log's start; a day if alone."),
+        typer.Option(
+            "--from",
+            help="Start of a reservation table, seconds from the start of the log (default: one day before --until).",
+        ),
     ] = None,
-    until: Annotated[float | None, typer.Option(help="And up to here; by default the day with most penalty.")] = None,
-    title: Annotated[str | None, typer.Option(help="The figure's title; by default the log's name.")] = None,
-    database: Annotated[Path, typer.Option(help="A database that swflow load wrote.")] = Path("results/swflow.duckdb"),
+    until: Annotated[
+        float | None,
+        typer.Option(
+            help="End of a reservation table, seconds from the start of the log (default: one day "
+            "after --from, or the day "
+            "with the largest penalty)."
+        ),
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="The title of the figure (default: the name of the log).")] = None,
+    database: Annotated[Path, typer.Option(help="Read this database of swflow load.")] = Path("results/swflow.duckdb"),
 ) -> None:
     """
-    Draw the jobs of some runs: performance against load.
+    Draw a figure of runs in the database.
 
     heatmap: jobs per load and slowdown, response time and wait time (s), with contours, bubbles and means.
-    bubbles: mean slowdown per tenth of the load. difference: what one run has more of than another.
-    reservation-table: jobs on their processors, of runs with places, and what sharing nodes costs them.
-    moldable: what the model of moldable jobs draws, against its stated distributions.
-    timeline, waits, distributions: utilization and queue, waits by kind of job, distribution functions.
-    arrivals, composition, offered-load: what a workload is made of. published: ours beside the papers' values.
-    marginals and repetitions: the run times and sizes of the runs' workloads, and how often run times repeat.
-    sweep: metrics against the parameter that a sweep varied, with confidence intervals over its draws.
+    bubbles: mean slowdown per tenth of the load. difference: difference of the heatmaps of two runs.
+    reservation-table: jobs on their processors, for runs with places, and the penalty of node sharing.
+    moldable: shapes drawn by the model of moldable jobs, compared with the stated distributions.
+    timeline, waits, distributions: utilization and queue length, waits by class of job, distribution functions.
+    arrivals, composition, offered-load: properties of a workload. published: published values and those of swflow.
+    marginals, repetitions: distributions of run times and sizes, and how often run times repeat.
+    sweep: metrics against the parameter of a sweep, with confidence intervals over the draws.
 
     Example: `swflow figure heatmap --log KTH-SP2 --split "wide=processors >= 32" -o kth.png`,
     `swflow figure sweep --log KTH-SP2 --sweep d-1024 --measure awrt -o kth-d.png`
@@ -131,21 +149,25 @@ def report(
     figures: Annotated[
         list[Path] | None,
         typer.Argument(
-            help="Figures to show: .json files that swflow figure wrote, each in a folder named as its study."
+            help="Show these figures: .json files of swflow figure, each in a folder with the name of its study."
         ),
     ] = None,
-    database: Annotated[Path, typer.Option(help="A database that swflow load wrote.")] = Path("results/swflow.duckdb"),
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write index.html to.")] = Path(
+    database: Annotated[Path, typer.Option(help="Read this database of swflow load.")] = Path("results/swflow.duckdb"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="Write the pages to this folder.")] = Path(
         "results/report"
     ),
     studies: Annotated[
-        Path | None, typer.Option(help="The config that says which runs are which study; otherwise all are one.")
+        Path | None, typer.Option(help="Read the studies from this config (default: all runs are one study).")
     ] = None,
-    single_file: Annotated[bool, typer.Option("--single-file", help="Write all pages into index.html alone.")] = False,
-    draw: Annotated[bool, typer.Option(help="Draw the figures that a study asks for if none is given.")] = True,
+    single_file: Annotated[
+        bool, typer.Option("--single-file", help="Write all pages into a single index.html.")
+    ] = False,
+    draw: Annotated[bool, typer.Option(help="Draw the figures of the studies if no figure is given.")] = True,
 ) -> None:
     """
-    Write a report: an overview, a page per study and per log, that open from disk without a network.
+    Write a report of HTML pages: an overview, and one page per study and per log.
+
+    The pages open from disk, without a network.
 
     Example: `swflow report --studies config/config.yaml -o results/report/`,
     `swflow report --database kth.duckdb -o mail/ --single-file`
@@ -153,48 +175,51 @@ def report(
     from swflow.report import read_figures, write_report
 
     if output.suffix:
-        raise SwflowError(
-            f"{output}: a report is a folder of files; name one without an ending, such as results/report"
-        )
+        raise SwflowError(f"{output}: a report is a folder; expected a name without an ending, such as results/report")
     shown = read_figures(figures or ())
     say(f"{write_report(database, output, shown, studies=studies, single_file=single_file, draw=draw)}")
 
 
 @app.command()
 def sql(
-    query: Annotated[str, typer.Argument(help="One SQL query.")],
-    output: Annotated[Path | None, typer.Argument(help="With --csv or --parquet: the file to write.")] = None,
-    database: Annotated[Path, typer.Option(help="A database that swflow load wrote.")] = Path("results/swflow.duckdb"),
-    csv: Annotated[bool, typer.Option("--csv", help="Write CSV, to the file or to standard output.")] = False,
-    parquet: Annotated[bool, typer.Option("--parquet", help="Write Parquet to the file.")] = False,
-    limit: Annotated[int, typer.Option(help="Print at most so many rows of a table.")] = 200,
+    query: Annotated[str, typer.Argument(help="One SQL query, or the name of a table or view.")],
+    output: Annotated[
+        Path | None, typer.Argument(help="Write the result to this file; with --csv or --parquet.")
+    ] = None,
+    database: Annotated[Path, typer.Option(help="Read this database of swflow load.")] = Path("results/swflow.duckdb"),
+    csv: Annotated[bool, typer.Option("--csv", help="Write CSV to OUTPUT, or to standard output without it.")] = False,
+    parquet: Annotated[bool, typer.Option("--parquet", help="Write Parquet to OUTPUT.")] = False,
+    limit: Annotated[int, typer.Option(help="Print at most this number of rows.")] = 200,
     write: Annotated[
-        bool, typer.Option("--write", help="Allow statements that change the database, or read and write files.")
+        bool, typer.Option("--write", help="Allow statements that change the database, or read or write files.")
     ] = False,
 ) -> None:
     """
-    Query the database, and print a table.
+    Query the database with SQL, and print the result as a table.
 
-    A query only reads: one statement, on the database alone, unless --write is given.
+    A query is one statement that reads the database, unless --write is given. Rows that are wider than the terminal are
+    printed vertically. Times are in seconds.
 
-    Tables: workloads, removals, names, checks, schedulers, jobs, runs, outcomes, metrics, fairness, fidelity,
-    correlations, heatmaps, bubbles, comparisons, replicates, model_fit, fits, sweeps, published, coverage, trends,
-    left_out, conventions, contents; views: figures, medians, reproduction, readings, convention_values, sensitivity,
-    trend_checks. Times are seconds.
+    Tables: workloads, removals, names, checks, schedulers, jobs, runs, outcomes, metrics, further_metrics, fairness,
+    fidelity, correlations, heatmaps, bubbles, bubbles_11, comparisons, whatifs, bounds, replicates, model_fit, fits,
+    sweeps, published, coverage, claims, draws, trends, left_out, conventions, reading_parts, contents. Views: figures,
+    medians, cells, gaps, leaderboard, reproduction, readings, convention_values, sensitivity, trend_checks.
 
-    Example: `swflow sql "SELECT run, jobs, mean_wait_time FROM metrics ORDER BY run"`,
+    Examples: `swflow sql "SELECT run, jobs, mean_wait_time FROM metrics ORDER BY run"`, `swflow sql metrics`,
     `swflow sql "SELECT * FROM outcomes" --parquet outcomes.parquet`
     """
-    from swflow.query import query as run_query
+    from swflow.files.query import query as run_query
 
+    if query.isidentifier() and not write:
+        query = f'FROM "{query}"'
     if csv and parquet:
-        raise SwflowError("sql: --csv or --parquet, not both")
+        raise SwflowError("sql: --csv and --parquet; expected one of them")
     if output and not (csv or parquet):
-        raise SwflowError(f"sql: say what to write to {output}: --csv or --parquet")
+        raise SwflowError(f"sql: {output}: missing format; expected --csv or --parquet")
     if parquet and not output:
-        raise SwflowError('sql: --parquet needs a file: swflow sql "SELECT …" --parquet out.parquet')
+        raise SwflowError('sql: --parquet: missing file; example: swflow sql "SELECT …" --parquet out.parquet')
     if output:
-        from swflow.files import atomic_path
+        from swflow.files.atomic import atomic_path
 
         with atomic_path(output) as temporary:
             run_query(database, query, temporary, "parquet" if parquet else "csv", write=write)
@@ -207,7 +232,7 @@ def sql(
         with quiet_pipe():
             print_table(columns, [tuple(format_number(value) for value in row) for row in rows[:limit]])
         if len(rows) > limit:
-            say(f"{limit:,} of {len(rows):,} rows; more with --limit, all with --csv or --parquet")
+            say(f"{limit:,} of {len(rows):,} rows; for more, use --limit; for all, --csv or --parquet")
 
 
 def _print_csv(database: Path, query: str, write: bool) -> None:
@@ -216,7 +241,7 @@ def _print_csv(database: Path, query: str, write: bool) -> None:
     import sys
     import tempfile
 
-    from swflow.query import query as run_query
+    from swflow.files.query import query as run_query
 
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "rows.csv"

@@ -16,8 +16,8 @@ from swflow.cli.options import (
     Processors,
     Seed,
     Threads,
-    WithoutStatus,
 )
+from swflow.cli.scheduler_options import scheduler_options, with_scheduler_options
 from swflow.cli.terminal import (
     Sequence,
     check_ending,
@@ -25,8 +25,6 @@ from swflow.cli.terminal import (
     named_schedulers,
     print_table,
     progress_bar,
-    read_mapping,
-    read_object,
     read_schedulers,
     say,
     say_removed,
@@ -36,8 +34,9 @@ from swflow.names import expand
 from swflow.scheduling.options import help_of
 
 if TYPE_CHECKING:
-    from swflow.jobs import Workload
+    from swflow.jobs.table import Workload
     from swflow.scheduling.scheduler import Scheduler
+    from swflow.studies.runs import Run
 
 
 @app.command()
@@ -45,38 +44,46 @@ def adjust(
     workload: Input,
     processors: Processors,
     d: CopiedShare = 50.0,
-    order: Annotated[str, typer.Option(help="The order of the queue, as in simulate.")] = "fcfs",
-    backfill: Annotated[str, typer.Option(help="none, easy, lookahead, conservative.")] = "none",
+    order: Annotated[
+        str, typer.Option(help="The order of the queue: fcfs, sjf …, or a formula (see swflow simulate).")
+    ] = "fcfs",
+    backfill: Annotated[str, typer.Option(help=help_of("backfill"))] = "none",
     scheduler: NamedSchedulers = None,
-    seeds: Annotated[int, typer.Option(help="How many draws each factor gets at least.")] = 5,
-    tolerance: Annotated[float, typer.Option(help="By what share the AWRT may differ from the source's.")] = 0.02,
+    seeds: Annotated[int, typer.Option(help="Make at least this number of draws per factor.")] = 5,
+    tolerance: Annotated[
+        float, typer.Option(help="Accept this relative difference of the AWRT from that of the source.")
+    ] = 0.02,
     first_crossing: Annotated[
         bool,
         typer.Option(
-            help="Instead: where single draws, one a factor, first reach the source's AWRT; one search a seed."
+            help="Search the first factor at which a single draw reaches the AWRT of the source; one search per seed."
         ),
     ] = False,
-    step: Annotated[float, typer.Option(help="With --first-crossing: the distance between two factors.")] = 0.01,
+    step: Annotated[
+        float, typer.Option(help="With --first-crossing: the difference between consecutive factors.")
+    ] = 0.01,
     seed: Seed = 1,
     threads: Threads = 1,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Also write every draw: .parquet (for load) or .csv.")
+        Path | None,
+        typer.Option("--output", "-o", help="Also write all draws to this file: .parquet (for load) or .csv."),
     ] = None,
 ) -> None:
     """
-    Search the factor at which a scaled workload waits and responds like its source.
+    Search the scaling factor at which a scaled workload has the AWRT of its source.
 
-    The precise factor makes a lighter workload, since narrow copies pack better. Prints a row per factor tried: the
-    mean over the seeds of AWRT and AWWT (s), the standard error, and the deviation from the source's AWRT. With
-    --first-crossing, a row per scheduler: the factors at which 5, 50 and 95 percent of the searches had ended.
+    The precise factor yields a lighter workload, because narrow copies pack better. The command prints one row per
+    factor: the means over the seeds of AWRT and AWWT (s), the standard error, and the deviation from the AWRT of the
+    source. With --first-crossing, it prints one row per scheduler: the factors at which 5, 50 and 95 % of the searches
+    have ended.
 
     Example: `swflow adjust kth.parquet --processors 1024 --d 50 --order fcfs --backfill easy -o curve.parquet`
     """
     from polars import concat
 
-    from swflow.scaling import adjust as search_factor
-    from swflow.scaling import curve, write_sweep
-    from swflow.workloads.clean import open_workload
+    from swflow.studies.sweeps import adjust as search_factor
+    from swflow.studies.sweeps import curve, write_sweep
+    from swflow.workload.clean import open_workload
 
     chosen = read_schedulers(scheduler, {f"{order}-{backfill}": {"order": order, "backfill": backfill}})
     opened = open_workload(workload)
@@ -109,20 +116,14 @@ def _first_crossings(
     options: dict[str, Any],
     output: Path | None,
 ) -> None:
-    """Search with single draws under every scheduler, and print where the searches ended."""
-    from polars import concat
+    """Search with single draws under each scheduler, and print quantiles of the factors found."""
+    from swflow.studies.sweeps import crossing_quantiles, first_crossing, write_sweep
 
-    from swflow.scaling import crossing_quantiles, write_sweep
-    from swflow.scaling import first_crossing as search
-
-    tables, lines = [], []
-    for name, one in schedulers.items():
-        with progress_bar(f"adjust, {name}", 40) as advance:
-            factors, rows = search(workload, processors, one, name=name, **options, progress=advance)
-        tables.append(rows)
-        lines.append((name, len(factors), *crossing_quantiles(factors), factors.count(None)))
+    with progress_bar("adjust", 40) as advance:
+        found, rows = first_crossing(workload, processors, schedulers, **options, progress=advance)
     if output:
-        write_sweep(concat(tables), output, workload.name, schedulers)
+        write_sweep(rows, output, workload.name, schedulers)
+    lines = [(name, len(factors), *crossing_quantiles(factors), factors.count(None)) for name, factors in found.items()]
     columns = ["scheduler", "searches", "factor_5", "factor_50", "factor_95", "without_end"]
     print_table(columns, [tuple(format_number(value) for value in line) for line in lines])
 
@@ -130,36 +131,48 @@ def _first_crossings(
 @app.command()
 def sweep(
     workload: Input,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write: .parquet (for load) or .csv.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Write the metrics to this file: .parquet (for load) or .csv.")
+    ],
     processors: Processors,
-    d: Annotated[list[str] | None, typer.Option(help="A number, or FROM:TO:STEP; repeatable. By default 50.")] = None,
+    d: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Copy this share of the jobs, in percent: a number or FROM:TO:STEP; repeatable (default: 50)."
+        ),
+    ] = None,
     variant: Annotated[
-        list[str] | None, typer.Option(help="integer, precise-size or precise; repeatable. By default precise.")
+        list[str] | None,
+        typer.Option(help="Scale by this variant: integer, precise-size or precise; repeatable (default: precise)."),
     ] = None,
     factor: Annotated[
-        list[str] | None, typer.Option(help="A factor, or FROM:TO:STEP; repeatable. By default that of the variant.")
+        list[str] | None,
+        typer.Option(
+            help="Scale by this factor: a number or FROM:TO:STEP; repeatable (default: the factor of the variant)."
+        ),
     ] = None,
     excess: Annotated[
-        list[str] | None, typer.Option(help="The same in percent above the precise factor; repeatable.")
+        list[str] | None,
+        typer.Option(help="Scale by the precise factor plus this percentage: a number or FROM:TO:STEP; repeatable."),
     ] = None,
     copies: Copies = None,
     scheduler: NamedSchedulers = None,
-    seeds: Annotated[int, typer.Option(help="How many draws of each setting.")] = 5,
+    seeds: Annotated[int, typer.Option(help="Make this number of draws per setting.")] = 5,
     seed: Seed = 1,
     threads: Threads = 1,
 ) -> None:
     """
-    Scale a workload in many ways, simulate each, and keep the metrics: hundreds of settings in one process.
+    Scale a workload with many settings, simulate each, and write the metrics.
 
-    One row per setting, draw and scheduler (by default easy and fcfs), and the source's own rows. A row names the
-    workload that `swflow scale` would make with the same options and name.
+    The file has one row per setting, draw and scheduler (default: easy and fcfs), and the rows of the source. Each row
+    names the workload that `swflow scale` writes with the same options and name.
 
     Example: `swflow sweep kth.parquet -o kth+d.parquet --processors 1024 --d 0:100:1 --variant precise --seeds 5`
     """
-    from swflow.points import values
-    from swflow.scaling import points, write_sweep
-    from swflow.scaling import sweep as run_sweep
-    from swflow.workloads.clean import open_workload
+    from swflow.studies.points import values
+    from swflow.studies.sweeps import points, write_sweep
+    from swflow.studies.sweeps import sweep as run_sweep
+    from swflow.workload.clean import open_workload
 
     opened = open_workload(workload)
     chosen = read_schedulers(scheduler, {"easy": {"backfill": "easy"}, "fcfs": {"backfill": "none"}})
@@ -187,6 +200,7 @@ def sweep(
 
 
 @app.command()
+@with_scheduler_options
 def simulate(
     workload: Inputs,
     output: Annotated[
@@ -194,166 +208,74 @@ def simulate(
         typer.Option(
             "--output",
             "-o",
-            help="Where to write the outcomes: .parquet, .csv, .swf, .swf.gz; with --scheduler a folder, or of several "
-            "workloads the .json file that is to list their runs, which go to folders beside it.",
+            help="Write the outcomes to this file: .parquet, .csv, .swf or .swf.gz; with --scheduler to this folder; "
+            "for several workloads to folders beside this .json file, which lists the runs.",
         ),
     ] = None,
-    order: Annotated[str, typer.Option(help=help_of("order"))] = "fcfs",
-    backfill: Annotated[str, typer.Option(help=help_of("backfill"))] = "none",
-    lookahead: Annotated[int, typer.Option(help=help_of("lookahead"))] = 1,
-    backfill_order: Annotated[str | None, typer.Option(help=help_of("backfill_order"))] = None,
-    estimates: Annotated[str, typer.Option(help=help_of("estimates"))] = "raise",
-    prediction: Annotated[str, typer.Option(help=help_of("prediction"))] = "user",
-    allocation: Annotated[str, typer.Option(help=help_of("allocation"))] = "count",
-    places: Annotated[bool, typer.Option(help=help_of("places"))] = False,
-    runtime: Annotated[str, typer.Option(help=help_of("runtime"))] = "trace",
-    penalty: Annotated[
-        str,
-        typer.Option(help=help_of("penalty")),
-    ] = "linear",
-    sharing_limit: Annotated[float, typer.Option(help=help_of("sharing_limit"))] = 0.0,
-    event_order: Annotated[str, typer.Option(help=help_of("event_order"))] = "batch",
-    unavailable: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A window without processors: FROM/UNTIL/PROCESSORS, seconds from the log's start, or "
-            "days; UNTIL never is for ever."
-        ),
-    ] = None,
-    centre: Annotated[
-        list[str] | None,
-        typer.Option(help="Processors of one of several machines, or PARTITION=PROCESSORS; repeatable."),
-    ] = None,
-    dispatch: Annotated[str, typer.Option(help=help_of("dispatch"))] = "round-robin",
-    half_life: Annotated[float | None, typer.Option(help=help_of("half_life"))] = None,
-    user_shares: Annotated[str | None, typer.Option(help=help_of("user_shares"))] = None,
-    group_shares: Annotated[str | None, typer.Option(help=help_of("group_shares"))] = None,
-    priority: Annotated[str | None, typer.Option(help=help_of("priority"))] = None,
-    limits: Annotated[str | None, typer.Option(help=help_of("limits"))] = None,
-    without_status: WithoutStatus = None,
-    shapes: Annotated[
-        str,
-        typer.Option(help=help_of("shapes")),
-    ] = "requested",
-    shape_choice: Annotated[str, typer.Option(help=help_of("shape_choice"))] = "fastest",
-    efficiency: Annotated[float, typer.Option(help=help_of("efficiency"))] = 0.5,
-    feedback: Annotated[str, typer.Option(help=help_of("feedback"))] = "none",
-    policy: Annotated[str | None, typer.Option(help=help_of("policy"))] = None,
-    policy_options: Annotated[str | None, typer.Option(help=help_of("policy_options"))] = None,
     processors: Annotated[
-        int | None, typer.Option(help="Processors of the machine; by default the workload's own.")
+        int | None, typer.Option(help="The number of processors of the machine (default: that of the workload).")
     ] = None,
     scheduler: Annotated[
         list[str] | None,
         typer.Option(
-            help="A named scheduler instead: easy, fcfs, sjf …, 'name: {order: sjf, backfill: easy}' or "
-            "NAME={JSON options}; repeatable. All run in one process."
+            help="Simulate this scheduler instead of the options: easy, fcfs, sjf …, 'name: {order: sjf, backfill: "
+            "easy}' or NAME={JSON options}; repeatable."
         ),
     ] = None,
     only: Annotated[
         list[str] | None,
-        typer.Option(help="Of several workloads: WORKLOAD=SCHEDULER,SCHEDULER if not all; @1-3 are replicates."),
+        typer.Option(
+            help="For several workloads: simulate only WORKLOAD=SCHEDULER,SCHEDULER; @1-3 are replicates; repeatable."
+        ),
     ] = None,
     known_schedule: Annotated[
         Path | None,
-        typer.Option(help="Also write the schedule as SWF with a header that states every convention."),
+        typer.Option(help="Also write the schedule as SWF with a header that states all conventions."),
     ] = None,
-    code: Annotated[str, typer.Option(help="With --scheduler: remake runs that were not made under this mark.")] = "",
+    code: Annotated[
+        str,
+        typer.Option(help="With --scheduler: simulate runs again that were built with a different code fingerprint."),
+    ] = "",
+    **values: Any,
 ) -> None:
     """
     Simulate a workload under a scheduler, and print the metrics.
 
-    With several --scheduler the metrics of each stand side by side. Times are seconds; awrt and awwt are response and
-    wait time weighted by processors times run time; the squashed area is processor-seconds; the bounded slowdown
-    counts run times below 10 s as 10 s.
+    With several --scheduler the metrics are printed side by side. Times are in seconds. awrt and awwt are the response
+    and wait times weighted by processors times run time. The squashed area is in processor-seconds. The bounded
+    slowdown counts run times below 10 s as 10 s.
 
     Examples: `swflow simulate kth.swf.gz --order fcfs --backfill easy -o run.parquet`,
-    `swflow simulate kth.swf.gz --order "-(wait / estimate) ** 3 * processors" --backfill easy`
+    `swflow simulate kth.swf.gz --order "-(wait / estimate) ** 3 * processors" --backfill easy`,
+    `swflow simulate kth.swf.gz --scheduler easy --scheduler 'mine: {order: sjf, backfill: easy}'`
     """
-    options = {
-        "order": order,
-        "backfill": backfill,
-        "lookahead": lookahead,
-        "backfill_order": backfill_order,
-        "estimates": estimates,
-        "prediction": prediction,
-        "allocation": allocation,
-        "places": places,
-        "runtime": runtime,
-        "penalty": penalty,
-        "sharing_limit": sharing_limit,
-        "event_order": event_order,
-        "unavailable": tuple(_window(text) for text in unavailable or ()),
-        "centres": tuple(_centre(text) for text in centre or ()),
-        "dispatch": dispatch,
-        "half_life": half_life,
-        "user_shares": read_mapping(user_shares, "--user-shares"),
-        "group_shares": read_mapping(group_shares, "--group-shares"),
-        "priority": read_mapping(priority, "--priority"),
-        "limits": read_mapping(limits, "--limits"),
-        "without_status": tuple(without_status or ()),
-        "shapes": shapes,
-        "shape_choice": shape_choice,
-        "efficiency": efficiency,
-        "feedback": feedback,
-        "policy": policy,
-        "policy_options": read_object(policy_options, "--policy-options") if policy_options else None,
-    }
+    options = scheduler_options(values)
     workloads = [Path(name) for path in workload for name in expand(str(path))]
     if scheduler and output is None:
         if known_schedule:
-            raise SwflowError("simulate: --known-schedule is for one scheduler, given by its options")
+            raise SwflowError("simulate: --known-schedule: several schedulers; expected scheduler options")
         if len(workloads) > 1:
-            raise SwflowError("simulate: several workloads need a .json file for the list of their runs: -o runs.json")
+            raise SwflowError("simulate: several workloads; expected a .json file as output: -o runs.json")
         _print_each(workloads[0], scheduler, processors)
     elif scheduler and output is not None:
         _simulate_all(workloads, scheduler, output, code, only or ())
     elif len(workloads) > 1:
-        raise SwflowError("simulate: several workloads need named schedulers: --scheduler NAME={JSON options}")
+        raise SwflowError("simulate: several workloads; expected named schedulers: --scheduler NAME={JSON options}")
     else:
         _simulate_one(workloads[0], options, processors, output, known_schedule)
-
-
-def _window(text: str) -> dict[str, Any]:
-    """Read FROM/UNTIL/PROCESSORS."""
-    try:
-        since, until, processors = text.split("/")
-        ends = [_moment(end) for end in (since, until)]
-        return {"from": ends[0], "until": None if until == "never" else ends[1], "processors": int(processors)}
-    except ValueError:
-        raise SwflowError(
-            f"--unavailable: {text!r} is not FROM/UNTIL/PROCESSORS, such as 0/3600/16, 0/never/16 or "
-            "1996-12-24/1996-12-27/100"
-        ) from None
-
-
-def _centre(text: str) -> dict[str, Any]:
-    """Read PROCESSORS, or PARTITION=PROCESSORS."""
-    partition, equals, processors = text.rpartition("=")
-    if not processors.isdecimal() or (equals and not partition):
-        raise SwflowError(f"--centre {text!r}: write a number of processors, or PARTITION=PROCESSORS")
-    return {"processors": int(processors)} | ({"partition": partition} if equals else {})
-
-
-def _moment(text: str) -> float | str:
-    """Read seconds, or leave a day as it is."""
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 def _simulate_all(
     workloads: Sequence[Path], schedulers: Sequence[str], output: Path, code: str, only: Sequence[str]
 ) -> None:
-    """Simulate named schedulers, keeping the runs that are as they would be."""
-    from swflow.runs import simulate_all, simulate_replicates
+    """Simulate named schedulers, and keep the runs that are up to date."""
+    from swflow.studies.runs import simulate_all, simulate_replicates
 
     if output.suffix in (".parquet", ".csv", ".swf", ".gz"):
-        raise SwflowError("simulate: --scheduler needs a folder for the runs: -o results/runs/WORKLOAD")
+        raise SwflowError("simulate: --scheduler; expected a folder for the runs: -o results/runs/WORKLOAD")
     several = output.suffix == ".json"
     if len(workloads) > 1 and not several:
-        raise SwflowError(f"simulate: several workloads need a .json file for the list of their runs, not {output}")
+        raise SwflowError(f"simulate: {output}: several workloads; expected a .json file for the list of their runs")
     options = named_schedulers(schedulers)
     chosen = _only(only, {path.stem for path in workloads}, options)
     total = sum(len(chosen.get(path.stem, options)) for path in workloads)
@@ -367,18 +289,18 @@ def _simulate_all(
             simulate_replicates(workloads, options, output, only=chosen, code=code, report=report)
         else:
             simulate_all(workloads[0], options, output, code=code, report=report)
-    if not several and not code:  # a person asks, not the workflow
-        from swflow.jobs import read_metadata
+    if not several and not code:  # the workflow passes a fingerprint
+        from swflow.jobs.table import read_metadata
 
         found = {name: read_metadata(output / f"{name}.parquet")["metrics"] for name in options}
         _print_metrics(found)
 
 
 def _print_each(workload: Path, schedulers: Sequence[str], processors: int | None) -> None:
-    """Simulate named schedulers, and print their metrics side by side."""
-    from swflow.runs import columns_of_run, run
+    """Simulate named schedulers and print their metrics side by side."""
     from swflow.scheduling.scheduler import Scheduler
-    from swflow.workloads.clean import open_workload
+    from swflow.studies.runs import columns_of_run, run
+    from swflow.workload.clean import open_workload
 
     chosen = {name: Scheduler.of(name, options) for name, options in named_schedulers(schedulers).items()}
     opened = open_workload(workload, processors, columns=columns_of_run(chosen.values()))
@@ -386,27 +308,41 @@ def _print_each(workload: Path, schedulers: Sequence[str], processors: int | Non
     found = {}
     with progress_bar("simulate", len(chosen)) as advance:
         for name, one in chosen.items():
-            found[name] = run(opened, one).metrics
+            result = run(opened, one)
+            _say_peak(opened, one, result)
+            found[name] = result.metrics
             advance()
     _print_metrics(found)
 
 
 def _print_metrics(found: dict[str, dict[str, Any]]) -> None:
-    """Print metrics, a column for each scheduler."""
-    metrics = dict.fromkeys(name for one in found.values() for name in one)
-    rows = [(metric, *(format_number(one.get(metric)) for one in found.values())) for metric in metrics]
+    """Print metrics with one column per scheduler."""
+    from swflow.analysis.metrics import METRICS
+
+    further = dict.fromkeys(metric for one in found.values() for metric in one if metric not in METRICS)
+    rows = [(metric, *(format_number(one.get(metric)) for one in found.values())) for metric in (*METRICS, *further)]
     print_table(["metric", *found], rows)
 
 
+def _say_peak(workload: "Workload", scheduler: "Scheduler", result: "Run") -> None:
+    """Warn about a recorded schedule that uses more processors than the machine has."""
+    machine = workload.machine.processors
+    if scheduler.order == "log" and result.peak_processors > machine:
+        say(
+            f"{workload.name}: warning: the recorded schedule uses up to {result.peak_processors:,} processors of "
+            f"{machine:,}; its utilization and load are not comparable with those of a simulated one; see: swflow check"
+        )
+
+
 def _only(texts: Sequence[str], workloads: Container[str], schedulers: Container[str]) -> dict[str, list[str]]:
-    """Read WORKLOAD=SCHEDULER,SCHEDULER."""
+    """Parse WORKLOAD=SCHEDULER,SCHEDULER."""
     chosen: dict[str, list[str]] = {}
     for text in texts:
         names, equals, listed = text.partition("=")
         for workload in expand(names):
             unknown = [name for name in listed.split(",") if name not in schedulers]
             if not equals or workload not in workloads or unknown:
-                raise SwflowError(f"--only: {text!r} is not WORKLOAD=SCHEDULER,SCHEDULER of those that are given")
+                raise SwflowError(f"--only: {text!r}; expected WORKLOAD=SCHEDULER,SCHEDULER, all of them given")
             chosen[workload] = listed.split(",")
     return chosen
 
@@ -414,10 +350,10 @@ def _only(texts: Sequence[str], workloads: Container[str], schedulers: Container
 def _simulate_one(
     workload: Path, options: dict[str, Any], processors: int | None, output: Path | None, known_schedule: Path | None
 ) -> None:
-    """Simulate one scheduler, print its metrics, and write its outcomes if asked to."""
-    from swflow.runs import columns_of_run, describe_run, run, write_run
+    """Simulate one scheduler, print its metrics, and write its outcomes to the output, if any."""
     from swflow.scheduling.scheduler import Scheduler
-    from swflow.workloads.clean import open_workload
+    from swflow.studies.runs import columns_of_run, describe_run, run, write_run
+    from swflow.workload.clean import open_workload
 
     if output:
         check_ending(output, ".parquet", ".csv", ".swf", ".swf.gz")
@@ -428,6 +364,7 @@ def _simulate_one(
     opened = open_workload(workload, processors, columns=None if is_log else columns_of_run([chosen]))
     say_removed(opened)
     result = run(opened, chosen)
+    _say_peak(opened, chosen, result)
     missing = opened.jobs.height - result.table.height
     if missing:
         say(f"{opened.name}: {missing:,} of {opened.jobs.height:,} jobs left out (by status, or without a wait time)")
@@ -435,17 +372,17 @@ def _simulate_one(
     if output and output.suffix == ".parquet":
         write_run(result, output, describe_run(workload, opened, name, chosen))
     elif output and output.suffix == ".csv":
-        from swflow.files import atomic_path
+        from swflow.files.atomic import atomic_path
 
         with atomic_path(output) as temporary:
             result.outcomes.write_csv(temporary)
     elif output:
-        from swflow.swf import run_as_swf, write_swf
+        from swflow.log.swf import run_as_swf, write_swf
 
         write_swf(output, run_as_swf(opened.jobs, result.outcomes), opened.header)
     if known_schedule:
-        from swflow.scheduling.known import write_known_schedule
+        from swflow.scheduling.reference_schedule import write_known_schedule
 
         write_known_schedule(known_schedule, opened, result.outcomes, chosen)
         say(f"{known_schedule}: {result.table.height:,} jobs with the conventions of their schedule")
-    print_table(["metric", opened.name], [(metric, format_number(value)) for metric, value in result.metrics.items()])
+    _print_metrics({opened.name: result.metrics})

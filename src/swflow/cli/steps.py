@@ -1,4 +1,4 @@
-"""Commands that make workloads of workloads: select, machine, memory, moldable, model, scale, intensify."""
+"""Commands that transform workloads: select, machine, memory, moldable, model, scale, intensify."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,6 +7,7 @@ import typer
 
 from swflow.cli.app import app
 from swflow.cli.options import CopiedShare, Copies, Input, Output, ParquetOutput, Processors, Seed, WithoutStatus
+from swflow.cli.scheduler_options import read_resources
 from swflow.cli.terminal import check_ending, read_number, read_pairs, require_parquet, save, save_parquet, say, write
 from swflow.errors import SwflowError
 
@@ -15,24 +16,29 @@ from swflow.errors import SwflowError
 def select(
     workload: Input,
     output: Output,
-    jobs: Annotated[int | None, typer.Option(help="Keep the first so many, after the other options.")] = None,
-    status: Annotated[list[int] | None, typer.Option(help="Keep only this SWF status; repeatable.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(help="Keep this number of jobs, the first ones after the other options.")
+    ] = None,
+    status: Annotated[
+        list[int] | None,
+        typer.Option(help="Keep jobs of this SWF status: 0 failed, 1 completed, 5 cancelled; repeatable."),
+    ] = None,
     without_status: WithoutStatus = None,
     where: Annotated[
         str | None,
-        typer.Option(help="Keep jobs that fulfil a condition: 'processors <= 32 and run_time > 60'."),
+        typer.Option(help="Keep jobs that satisfy this condition: 'processors <= 32 and run_time > 60'."),
     ] = None,
 ) -> None:
     """
-    Select a part of a workload's jobs.
+    Select jobs of a workload.
 
-    Times in conditions are seconds; the names are the columns of the job table. A condition has + - * / // % **,
-    == != < <= > >=, and, or, not, `status in (0, 5)`, `user_id is null`; what is unknown does not fulfil it.
+    A condition uses the columns of the job table, numbers, + - * / // % **, == != < <= > >=, and, or, not,
+    `status in (0, 5)` and `user_id is null`. Times are in seconds. Unknown values do not satisfy a condition.
 
     Example: `swflow select kth.parquet -o kth+first-10000.parquet --jobs 10000 --without-status 5`
     """
-    from swflow.workloads.clean import open_workload
-    from swflow.workloads.select import select as select_jobs
+    from swflow.workload.clean import open_workload
+    from swflow.workload.steps.select import select as select_jobs
 
     selected = select_jobs(
         open_workload(workload),
@@ -48,29 +54,41 @@ def select(
 def machine(
     workload: Input,
     output: ParquetOutput,
-    processors: Annotated[int | None, typer.Option(help="Processors in all, whole nodes.")] = None,
-    nodes: Annotated[int | None, typer.Option(help="Or nodes in all.")] = None,
-    processors_per_node: Annotated[int | None, typer.Option(help="Processors of each node.")] = None,
+    processors: Annotated[
+        int | None, typer.Option(help="The number of processors of the machine, rounded up to whole nodes.")
+    ] = None,
+    nodes: Annotated[int | None, typer.Option(help="The number of nodes of the machine.")] = None,
+    processors_per_node: Annotated[int | None, typer.Option(help="The number of processors per node.")] = None,
     preset: Annotated[
-        str | None, typer.Option(help="A kind of node. alvio-node: 4 processors, 6000 MB/s of memory bandwidth.")
+        str | None,
+        typer.Option(help="Use this type of node: alvio-node (4 processors, 6000 MB/s of memory bandwidth)."),
     ] = None,
     capacities: Annotated[
         list[str] | None,
         typer.Option(
-            "--capacity", "--capacities", help="What each node has of a resource: memory_bandwidth=6000; repeatable."
+            "--capacity", "--capacities", help="The capacity of each node: memory_bandwidth=6000 (MB/s); repeatable."
+        ),
+    ] = None,
+    resources: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--resource",
+            "--resources",
+            help="The machine's units of a resource besides processors, by the name of a job column: gpus=512; "
+            "repeatable.",
         ),
     ] = None,
 ) -> None:
     """
-    Lay a machine over a workload: processors, nodes, and the capacities that the processes of a node share.
+    Set the machine of a workload: processors, nodes, capacities that processes on a node share, other resources.
 
-    What is not given stays; the processors are rounded up to whole nodes. Wider jobs are removed and counted.
-    Capacities are in the unit of the demands: bandwidths in MB/s, memory in MB.
+    Properties that are not given are unchanged. Jobs that demand more than the machine has are removed and counted.
+    Capacities have the unit of the demands: bandwidths in MB/s, memory in MB.
 
     Example: `swflow machine kth.parquet -o kth+smp.parquet --nodes 25 --preset alvio-node`
     """
-    from swflow.workloads.clean import open_workload
-    from swflow.workloads.machine import with_machine
+    from swflow.workload.clean import open_workload
+    from swflow.workload.steps.set_machine import with_machine
 
     require_parquet(output, "capacities")
     laid = with_machine(
@@ -80,6 +98,7 @@ def machine(
         processors_per_node=processors_per_node,
         preset=preset,
         capacities=read_pairs(capacities, "--capacity", "memory_bandwidth=6000"),
+        resources=read_resources(resources or (), "--resource"),
     )
     save(laid, output)
 
@@ -89,61 +108,79 @@ def memory(
     workload: Input,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The file to write: .parquet.")] = None,
     high: Annotated[
-        float | None, typer.Option(help="The share of jobs of high demand; 0.8 if no share is given.")
+        float | None,
+        typer.Option(help="The share of jobs with high demand, 0 to 1 (default: 0.8 if no share is given)."),
     ] = None,
-    medium: Annotated[float | None, typer.Option(help="Of medium demand; 0.1 if no share is given.")] = None,
-    low: Annotated[float | None, typer.Option(help="Of low demand; 0.1 if no share is given.")] = None,
-    high_level: Annotated[float, typer.Option(help="High demand of a process, MB/s.")] = 2000,
-    medium_level: Annotated[float, typer.Option(help="Medium demand of a process, MB/s.")] = 1000,
-    low_level: Annotated[float, typer.Option(help="Low demand of a process, MB/s.")] = 500,
+    medium: Annotated[
+        float | None,
+        typer.Option(help="The share of jobs with medium demand, 0 to 1 (default: 0.1 if no share is given)."),
+    ] = None,
+    low: Annotated[
+        float | None,
+        typer.Option(help="The share of jobs with low demand, 0 to 1 (default: 0.1 if no share is given)."),
+    ] = None,
+    high_level: Annotated[float, typer.Option(help="The high demand of a process, MB/s.")] = 2000,
+    medium_level: Annotated[float, typer.Option(help="The medium demand of a process, MB/s.")] = 1000,
+    low_level: Annotated[float, typer.Option(help="The low demand of a process, MB/s.")] = 500,
     demands: Annotated[
         list[str] | None,
         typer.Option(
-            "--demand", "--demands", help="Instead: a demand and its share of the jobs, 4000=0.25; repeatable."
+            "--demand", "--demands", help="Give this share of the jobs this demand: 4000=0.25 (MB/s); repeatable."
         ),
     ] = None,
     from_log: Annotated[
-        str | None, typer.Option(help="Instead: the memory that the log records, used or requested, in MB.")
+        str | None, typer.Option(help="Use the memory that the log records (MB): used or requested.")
     ] = None,
     file: Annotated[
-        Path | None, typer.Option(help="Instead: a text file with a line per job, its id and the demand of a process.")
+        Path | None,
+        typer.Option(
+            help="Read the demands from this text file: one line per job with its id and the demand of a process."
+        ),
     ] = None,
-    column: Annotated[int, typer.Option(help="With --file: which column is the demand; the id is column 1.")] = 2,
+    column: Annotated[int, typer.Option(help="With --file: the column of the demand; column 1 is the id.")] = 2,
     like: Annotated[
         Path | None,
-        typer.Option(help="Draw with size and run time, by a model fitted to the --from-log memory of this workload."),
+        typer.Option(
+            help="Draw demands that depend on size and run time, with a model fitted to the memory of this workload."
+        ),
     ] = None,
-    fitted: Annotated[Path | None, typer.Option(help="The same by a fitted model (.json).")] = None,
+    fitted: Annotated[
+        Path | None, typer.Option(help="Draw demands that depend on size and run time, with this fitted model (.json).")
+    ] = None,
     save_fit: Annotated[
-        Path | None, typer.Option(help="Instead of all this, fit the model to WORKLOAD, and write it here (.json).")
+        Path | None,
+        typer.Option(help="Fit the model to WORKLOAD, and write it to this file (.json) instead of a workload."),
     ] = None,
     resource: Annotated[
-        str | None, typer.Option(help="The resource, and the new column: memory_bandwidth; if in MB, memory.")
+        str | None,
+        typer.Option(
+            help="The resource and the name of the new column (default: memory_bandwidth; for demands in MB: memory)."
+        ),
     ] = None,
     seed: Seed = 1,
 ) -> None:
     """
-    Give every job a demand for a resource that the processes of a node share, such as memory bandwidth.
+    Give each job a demand for a resource that processes on a node share, such as memory bandwidth.
 
-    Scenarios (high, medium, low): HIGH 0.8 0.1 0.1, MED 0.5 0.1 0.4, LOW 0.1 0.1 0.8. A job keeps its demand whatever
-    other jobs there are; the capacities are those of `swflow machine`.
+    Published scenarios (high, medium, low): HIGH 0.8 0.1 0.1, MED 0.5 0.1 0.4, LOW 0.1 0.1 0.8. The demand of a job
+    does not depend on the other jobs. `swflow machine` sets the capacities.
 
-    With --like or --fitted large and long jobs demand as in a log that records memory; with shares or demands, those
-    jobs have the high levels whose memory by the model is highest.
+    With --like or --fitted, demands depend on size and run time as in a log that records memory. If shares or demands
+    are given, too, the jobs with the most memory in the model get the high levels.
 
     Examples: `swflow memory kth.parquet -o kth+memory-high.parquet --high 0.8 --medium 0.1 --low 0.1`,
     `swflow memory kth.parquet -o kth+memory-joint.parquet --like cm5.parquet --high 0.8 --medium 0.1 --low 0.1`
     """
-    from swflow.randomness import step_name
-    from swflow.workloads.clean import open_workload
-    from swflow.workloads.memory import describe_demands
-    from swflow.workloads.memory import memory as give_demands
-    from swflow.workloads.memory_model import describe_goodness, fit_memory, read_memory_model, write_memory_model
+    from swflow.jobs.randomness import step_name
+    from swflow.workload.clean import open_workload
+    from swflow.workload.models.memory_model import describe_goodness, fit_memory, read_memory_model, write_memory_model
+    from swflow.workload.steps.memory import describe_demands
+    from swflow.workload.steps.memory import memory as give_demands
 
     if (output is None) == (save_fit is None):
-        raise SwflowError("memory: name a workload to write with -o, or with --save-fit a model to fit, not both")
+        raise SwflowError("memory: expected either a workload to write (-o) or a model to fit (--save-fit)")
     if like and fitted:
-        raise SwflowError("memory: --like fits a model, --fitted names one; leave out one of them")
+        raise SwflowError("memory: --like and --fitted; expected one of them")
     if save_fit:
         check_ending(save_fit, ".json")
         made = fit_memory(open_workload(workload), from_log or "used")
@@ -184,22 +221,26 @@ def moldable(
     output: Output,
     pb: Annotated[
         float | None,
-        typer.Option(help="The probability of powers of two, 0 to 1; by default their share among the jobs' sizes."),
+        typer.Option(
+            help="The probability of powers of two, 0 to 1 (default: their share among the sizes of the jobs)."
+        ),
     ] = None,
-    keep_recorded: Annotated[bool, typer.Option(help="Whether the recorded size is always one of a job's.")] = True,
+    keep_recorded: Annotated[
+        bool, typer.Option(help="Always include the recorded size in the shapes of a job.")
+    ] = True,
     seed: Seed = 1,
 ) -> None:
     """
-    Give every job the shapes (processors and run time) that it could run in, by the model of Cirne and Berman (2001).
+    Give each job a list of shapes (processors and run time) with the model of Cirne and Berman (2001).
 
-    Sizes are of the survey among users in the paper, run times follow Downey's speedup; seconds. The column
-    shapes holds them, for `swflow simulate --shapes`. The same seed, names and input give the same bytes.
+    The sizes follow the survey among users in the paper, the run times (s) follow Downey's speedup. The column `shapes`
+    holds them for `swflow simulate --shapes`. The same seed, names and input give the same bytes.
 
     Example: `swflow moldable kth.parquet -o kth+moldable.parquet --pb 0.734 --seed 1`
     """
-    from swflow.randomness import step_generator
-    from swflow.workloads.clean import open_workload
-    from swflow.workloads.moldable import moldable as make_moldable
+    from swflow.jobs.randomness import step_generator
+    from swflow.workload.clean import open_workload
+    from swflow.workload.steps.moldable import moldable as make_moldable
 
     source = open_workload(workload)
     molded = make_moldable(
@@ -217,45 +258,56 @@ def moldable(
 @app.command()
 def model(
     workload: Annotated[
-        Path | None, typer.Argument(help="The workload (.parquet) or log (.swf, .swf.gz) to fit to, or compare with.")
+        Path | None, typer.Argument(help="Fit to this workload (.parquet) or log (.swf, .swf.gz), or compare with it.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The synthetic workload: .parquet, .swf or .swf.gz.")
+        Path | None,
+        typer.Option("--output", "-o", help="Write the synthetic workload to this file: .parquet, .swf or .swf.gz."),
     ] = None,
-    model: Annotated[str, typer.Option(help="minh-wolters, mbc-ls, lublin, song or resample.")] = "minh-wolters",
-    jobs: Annotated[int | None, typer.Option(help="How many jobs; by default as many as the workload has.")] = None,
-    arrivals: Annotated[str, typer.Option(help="log (its submit times), or daily-cycle (a fitted process).")] = "log",
+    model: Annotated[
+        str, typer.Option(help="The model: minh-wolters, mbc-ls, lublin, song or resample.")
+    ] = "minh-wolters",
+    jobs: Annotated[
+        int | None, typer.Option(help="Generate this number of jobs (default: that of the workload).")
+    ] = None,
+    arrivals: Annotated[
+        str, typer.Option(help="The submit times: log (those of the workload), or daily-cycle (a fitted process).")
+    ] = "log",
     components: Annotated[
-        int, typer.Option(help="The most Gaussians that minh-wolters and mbc-ls try for the run times.")
+        int, typer.Option(help="For minh-wolters and mbc-ls: the largest number of Gaussians of the run times.")
     ] = 20,
     window: Annotated[
         int | None,
-        typer.Option(help="Of minh-wolters and mbc-ls: the larger, the more alike are neighbours; by default 1, off."),
+        typer.Option(
+            help="For minh-wolters and mbc-ls: the window of jobs within which run times are made similar (default: 1, "
+            "off)."
+        ),
     ] = None,
     repeats: Annotated[
         str | None,
         typer.Option(
-            help="Of minh-wolters: how run times repeat: fitted (as in the log; the default), at-least-two, printed."
+            help="For minh-wolters: the repetition of run times: fitted (as in the log), at-least-two, or printed "
+            "(default: fitted)."
         ),
     ] = None,
-    fitted: Annotated[Path | None, typer.Option(help="Take this fitted model (.json) instead of fitting one.")] = None,
+    fitted: Annotated[Path | None, typer.Option(help="Use this fitted model (.json) instead of fitting one.")] = None,
     save_fit: Annotated[Path | None, typer.Option(help="Write the fitted model to this file (.json).")] = None,
     seed: Seed = 1,
 ) -> None:
     """
-    Fit a workload model to a workload, and generate a synthetic workload by it.
+    Fit a model to a workload, and generate a synthetic workload.
 
-    The fitted model is a readable file, by which others can generate workloads without the log. With
-    --arrivals daily-cycle it has no submit times; resample's has the log's jobs, but neither order nor users.
-    Run times are whole seconds. The same seed, source and name of the output give the same bytes.
+    The fitted model is a readable file, with which others can generate workloads without the log. With
+    --arrivals daily-cycle it contains no submit times. The file of resample contains the jobs of the log, without their
+    order and users. Run times are whole seconds. The same seed, source and output name give the same bytes.
 
     Examples: `swflow model kth.parquet -o kth+like.parquet --model minh-wolters`,
     `swflow model kth.parquet --save-fit kth.json --arrivals daily-cycle`,
     `swflow model --fitted kth.json -o like-kth.parquet --jobs 100000 --seed 7`
     """
-    from swflow.randomness import step_generator
-    from swflow.workloads.clean import open_workload
-    from swflow.workloads.model import (
+    from swflow.jobs.randomness import step_generator
+    from swflow.workload.clean import open_workload
+    from swflow.workload.steps.model import (
         describe_fit,
         drawn_with,
         fit,
@@ -267,7 +319,7 @@ def model(
     )
 
     if output is None and save_fit is None:
-        raise SwflowError("model: nothing to write; name a workload with -o, or a fitted model with --save-fit")
+        raise SwflowError("model: no output; expected a workload (-o) or a fitted model (--save-fit)")
     if output:
         check_ending(output, ".parquet", ".swf", ".swf.gz")
     if save_fit:
@@ -278,7 +330,7 @@ def model(
     elif source:
         fitted_model = fit(source, model=model, arrivals=arrivals, components=components)
     else:
-        raise SwflowError("model: name a workload to fit to, or a fitted model with --fitted")
+        raise SwflowError("model: no input; expected a workload to fit to, or a fitted model (--fitted)")
     fitted_model = drawn_with(fitted_model, window=window, repeats=repeats)
     if save_fit:
         fitted_model = with_goodness(fitted_model, source) if source else fitted_model
@@ -299,10 +351,11 @@ def scale(
     processors: Processors,
     d: CopiedShare = 50.0,
     variant: Annotated[
-        str, typer.Option(help="integer, precise-size or precise: how widths and copies follow from the factor.")
+        str, typer.Option(help="How the factor determines widths and copies: integer, precise-size or precise.")
     ] = "precise",
     factor: Annotated[
-        float | None, typer.Option(help="The factor; by default new processors over old, for integer rounded.")
+        float | None,
+        typer.Option(help="The scaling factor (default: new processors divided by old ones; rounded for integer)."),
     ] = None,
     copies: Copies = None,
     seed: Seed = 1,
@@ -310,14 +363,14 @@ def scale(
     """
     Scale a workload to a machine of another size (Ernemann, Song and Yahyapour 2003).
 
-    A share d of the jobs is copied, the others are made wider, by the factor. Run times (s) and submit times stay;
-    `source_job_id` says which job a copy is of. The same seed and names give the same bytes.
+    A share d of the jobs is copied, the others are widened, by the factor. Run times and submit times are unchanged.
+    The column `source_job_id` contains the job from which a copy was made. The same seed and names give the same bytes.
 
     Example: `swflow scale kth.parquet -o kth+scaled.parquet --processors 1024 --d 50 --variant precise`
     """
-    from swflow.randomness import step_generator
-    from swflow.workloads.clean import open_workload
-    from swflow.workloads.scale import scale as scale_jobs
+    from swflow.jobs.randomness import step_generator
+    from swflow.workload.clean import open_workload
+    from swflow.workload.steps.scale import scale as scale_jobs
 
     opened = open_workload(workload)
     generator = step_generator(seed, opened.name, output, "scale")
@@ -334,17 +387,17 @@ def scale(
 def intensify(
     workload: Input,
     output: Output,
-    factor: Annotated[float, typer.Option(help="By how much the load is multiplied.")],
-    by: Annotated[str, typer.Option(help="What is changed: arrivals or run-times.")] = "arrivals",
+    factor: Annotated[float, typer.Option(help="Multiply the offered load by this factor.")],
+    by: Annotated[str, typer.Option(help="The quantity to change: arrivals or run-times.")] = "arrivals",
 ) -> None:
     """
-    Multiply the load that a workload offers, by denser arrivals or longer run times: the conventional way.
+    Multiply the offered load of a workload by compressing arrivals or lengthening run times.
 
-    Seconds are not rounded. What else this changes is said in docs/explanation/heatmaps.md.
+    Times are not rounded. docs/explanation/heatmaps.md describes the side effects.
 
     Example: `swflow intensify kth.parquet -o kth+load-1.2.parquet --factor 1.2 --by arrivals`
     """
-    from swflow.workloads.clean import open_workload
-    from swflow.workloads.intensify import intensify as multiply
+    from swflow.workload.clean import open_workload
+    from swflow.workload.steps.intensify import intensify as multiply
 
     save(multiply(open_workload(workload), factor, by=by), output)

@@ -1,26 +1,28 @@
-"""What the commands share: reading what an option says, writing files, and speaking on the terminal."""
+"""Functions that several commands share: parse option values, write files, print tables and notes."""
 
 import contextlib
 import json
-import shutil
+import os
 import signal
 import sys
+import textwrap
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TextIO
 
 from swflow.errors import SwflowError
 
 
 def require_parquet(output: Path, what: str) -> None:
-    """Raise an error if a workload is to be written to a file that has no place for what a step adds."""
+    """Raise an error unless the output is .parquet, the only format that can hold what a step adds."""
     if output.suffix != ".parquet":
-        raise SwflowError(f"{output}: only .parquet has a place for the {what}; use that ending")
+        raise SwflowError(f"{output}: only .parquet can hold the {what}; use that ending")
 
 
 def read_pairs(texts: Iterable[str] | None, option: str, example: str) -> dict[str, float]:
-    """Read NAME=NUMBER, each name once."""
+    """Parse NAME=NUMBER texts into a mapping; each name may occur once."""
     pairs: dict[str, float] = {}
     for text in texts or ():
         name, equals, number = text.partition("=")
@@ -33,7 +35,7 @@ def read_pairs(texts: Iterable[str] | None, option: str, example: str) -> dict[s
 
 
 def read_number(text: str, where: str) -> float:
-    """Read a number, or raise an error that names the option."""
+    """Parse a number, or raise an error that names the option."""
     try:
         return float(text)
     except ValueError:
@@ -41,7 +43,7 @@ def read_number(text: str, where: str) -> float:
 
 
 def read_object(text: str, option: str) -> dict[str, Any]:
-    """Read a JSON object, or raise an error that names the option."""
+    """Parse a JSON object, or raise an error that names the option."""
     try:
         content = json.loads(text)
     except json.JSONDecodeError as error:
@@ -52,7 +54,7 @@ def read_object(text: str, option: str) -> dict[str, Any]:
 
 
 def read_mapping(text: str | None, option: str) -> dict[str, Any] | None:
-    """Read a mapping as the config may have it, or JSON; None without a text."""
+    """Parse a mapping in YAML or JSON, or raise an error that names the option; None without a text."""
     import yaml
 
     if text is None:
@@ -67,7 +69,7 @@ def read_mapping(text: str | None, option: str) -> dict[str, Any] | None:
 
 
 def read_schedulers(texts: Sequence[str] | None, default: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return the schedulers that options name, or the default ones."""
+    """Return the schedulers of the --scheduler options, or the default ones."""
     from swflow.scheduling.scheduler import Scheduler
 
     named = named_schedulers(texts or ()) or default
@@ -75,7 +77,7 @@ def read_schedulers(texts: Sequence[str] | None, default: dict[str, dict[str, An
 
 
 def save(workload: Any, output: Path) -> None:
-    """Write a workload, and say what its last stage removed."""
+    """Write a workload, and print what its last step removed."""
     write(workload, output)
     say_removed(workload)
 
@@ -83,11 +85,11 @@ def save(workload: Any, output: Path) -> None:
 def write(workload: Any, output: Path) -> None:
     """Write a workload as Parquet or as SWF."""
     if output.suffix == ".parquet":
-        from swflow.jobs import write_workload
+        from swflow.jobs.table import write_workload
 
         write_workload(workload, output)
     elif output.name.endswith((".swf", ".swf.gz")):
-        from swflow.swf import write_swf
+        from swflow.log.swf import write_swf
 
         write_swf(output, workload.jobs, workload.header)
     else:
@@ -95,67 +97,56 @@ def write(workload: Any, output: Path) -> None:
 
 
 def save_parquet(workload: Any, output: Path, column: str) -> None:
-    """Write a workload that has a column which SWF has no field for."""
+    """Write a workload with a column that has no field in SWF."""
     if output.suffix != ".parquet":
         raise SwflowError(f"{output}: SWF has no field for {column}; write .parquet")
     save(workload, output)
 
 
 def say_removed(workload: Any) -> None:
-    """Say how many jobs the last stage of a workload kept and why it removed the others."""
-    from swflow.workloads.clean import describe
+    """Print how many jobs the last step of a workload kept, and why it removed the others."""
+    from swflow.workload.clean import GUESSED, describe
 
     if not workload.history:
         return
     entry = workload.history[-1]
+    source = entry.get("machine_from", "given")
     say(
         f"{workload.name}: {entry['kept']:,} of {entry['read']:,} jobs kept; removed: {describe(entry['removed'])}; "
         f"machine: {workload.machine.describe()}"
-        + (f", by {entry['machine_from']}" if entry.get("machine_from", "given") != "given" else "")
+        + (f" ({GUESSED[source]})" if source in GUESSED else f", by {source}" if source != "given" else "")
     )
     for warning in entry.get("warnings", ()):
         say(f"{workload.name}: warning: {warning}")
 
 
 def say_doubts(workload: Any) -> list[str]:
-    """Say what makes a workload doubtful, the errors and warnings of its checks; return the lines."""
+    """Print the errors and warnings of a workload's plausibility checks, and return the lines."""
     from swflow.analysis.plausibility import check_workload
 
     doubts = [
         f"{workload.name}: {finding.severity}: {finding.check}: {finding.message}"
         for finding in check_workload(workload)
-        if finding.severity != "note"
+        if finding.severity != "note" and not (finding.check == "unknown-machine" and _is_said(workload))
     ]
     for doubt in doubts:
         say(doubt)
     return doubts
 
 
-def named_options(text: str) -> tuple[str, dict[str, Any]]:
-    """Read NAME={JSON options}, or a scheduler as `swflow whatif` takes it: ``easy``, or ``name: {options}``."""
-    from swflow.scheduling.named import is_with_json, read_scheduler
-
-    if not is_with_json(text):
-        return read_scheduler(text)
-    name, equals, options = text.partition("=")
-    try:
-        content = json.loads(options)
-    except json.JSONDecodeError as error:
-        raise SwflowError(f"--scheduler {text!r}: {error.msg} at position {error.pos}") from None
-    except (RecursionError, ValueError):
-        raise SwflowError(f"--scheduler {text[:200]!r}: too deeply nested, or a number too long") from None
-    if not name or not equals or not isinstance(content, dict):
-        raise SwflowError(f'--scheduler {text!r}: write NAME={{"order": "fcfs", "backfill": "easy"}}')
-    return name, content
+def _is_said(workload: Any) -> bool:
+    """Return whether `say_removed` has printed that the machine's size is a guess."""
+    return bool(workload.history) and "guessed_processors" in workload.history[-1]
 
 
 def named_schedulers(texts: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Read the options --scheduler: each name once, and such as the config may have."""
+    """Parse the --scheduler options into a mapping of names to options; each name may occur once."""
     from swflow.names import check_name
+    from swflow.scheduling.named import read_scheduler
 
     schedulers: dict[str, dict[str, Any]] = {}
     for text in texts:
-        name, options = named_options(text)
+        name, options = read_scheduler(text)
         check_name(name, "--scheduler")
         if name in schedulers:
             raise SwflowError(f"--scheduler: {name} is given twice")
@@ -164,7 +155,7 @@ def named_schedulers(texts: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 
 def format_number(value: Any) -> str:
-    """Write a value: fractions to two places, or four figures below 1; thousands are marked on a terminal only."""
+    """Format a value: two decimals, or four significant digits below 1; thousands separators on a terminal only."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -177,113 +168,166 @@ def format_number(value: Any) -> str:
     return format(value, f"{mark}d" if isinstance(value, int) else places)
 
 
+def line_width(stream: TextIO) -> int | None:
+    """
+    Return how many characters a line of a stream has: ``COLUMNS``, else those of the terminal; None for a pipe.
+
+    Parameters
+    ----------
+    stream : text stream
+        Standard output or standard error.
+    """
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns) > 0:
+        return int(columns)
+    if not stream.isatty():
+        return None
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or _USUAL_WIDTH
+    except (OSError, ValueError):
+        return _USUAL_WIDTH
+
+
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """
-    Print a table, a row a line: as wide as it needs to be in a pipe, as wide as the terminal on one.
+    Print a table on standard output.
 
-    Where a terminal is too narrow, a single row is printed downwards; of several rows the last columns are left
-    out, and a note says which.
+    In a pipe each row is one line, unless ``COLUMNS`` is set. Otherwise no line is wider than the terminal: long texts
+    are wrapped inside their column, and rows that are still too wide are printed vertically.
     """
     finish_progress()
-    shown: Sequence[Sequence[str]] = [[_printable(value) for value in row] for row in rows]
-    notes: list[str] = []
-    if sys.stdout.isatty():
-        columns, shown, notes = fitted(columns, shown, shutil.get_terminal_size().columns)
-    print("\n".join(_lines(columns, shown)))
-    for note in notes:
-        say(note)
+    shown = [[_printable(value) for value in row] for row in rows]
+    print("\n".join(table_lines(columns, shown, line_width(sys.stdout))))
 
 
-def _lines(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Give the lines of a table: numbers to the right, everything else to the left, no white space at the end."""
-    numeric = [all(_is_number(row[place]) for row in rows) for place in range(len(columns))]
-    widths = _widths(columns, rows)
-    for line in (columns, None, *rows):
-        if line is None:
-            yield " " + "─" * (sum(widths) + _BETWEEN * (len(widths) - 1))
-            continue
-        cells = [
-            value.rjust(width) if right else value.ljust(width)
-            for value, width, right in zip(line, widths, numeric, strict=True)
-        ]
-        yield f" {(' ' * _BETWEEN).join(cells)}".rstrip()
-
-
-def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
-    return [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
-
-
-def _printable(text: str) -> str:
-    """Return a text that stays on its line and moves no cursor."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-
-
-def fitted(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], width: int
-) -> tuple[Sequence[str], Sequence[Sequence[str]], list[str]]:
+def table_lines(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
     """
-    Return a table that is no wider than a terminal, and notes on what is not shown of it.
+    Return the lines of a table.
 
     Parameters
     ----------
     columns : sequence of str
-        The names.
+        The names of the columns.
     rows : sequence of sequence of str
         The values.
-    width : int
-        Characters of a line.
+    width : int or None
+        Characters of a line; None for lines of any length.
 
     Returns
     -------
-    columns, rows
-        What fits; of a single row that does not, names and values as two columns.
-    notes : list of str
-        What is left out, or cut; empty if everything is there.
+    list of str
+        One line per row where that fits; else rows with wrapped texts; else one line per column, with as many rows
+        side by side as fit. Every value is shown.
 
     Examples
     --------
-    >>> columns, rows, notes = fitted(["run", "jobs", "mean_wait_time"], [["a", "1", "2"], ["b", "3", "4"]], 24)
-    >>> columns, rows
-    (['run', 'jobs'], [['a', '1'], ['b', '3']])
+    >>> for line in table_lines(["run", "message"], [["a", "a text that is wrapped"]], 28):
+    ...     print(line)
+     run   message
+     ──────────────────────────
+     a     a text that is
+           wrapped
+    >>> for line in table_lines(["run", "jobs", "mean_wait_time"], [["a", "1", "20"], ["b", "3", "4"]], 26):
+    ...     print(line)
+     run               a   b
+     ───────────────────────
+     jobs              1   3
+     mean_wait_time   20   4
     """
-    widths = _widths(columns, rows)
-    if _table_width(widths) <= width:
-        return columns, rows, []
-    if len(rows) == 1 and len(columns) > 1:
-        names = max(map(len, columns))
-        values = [_cut(value, width - names - _BETWEEN - _MARGINS) for value in rows[0]]
-        cut = [column for column, value, short in zip(columns, rows[0], values, strict=True) if value != short]
-        notes = [f"cut, for the terminal is too narrow: {', '.join(cut)}; --csv has all"] if cut else []
-        return ["column", "value"], [list(pair) for pair in zip(columns, values, strict=True)], notes
-    fit = max((count for count in range(1, len(widths)) if _table_width(widths[:count]) <= width), default=1)
-    left_out = list(columns[fit:])
-    notes = []
-    if left_out:
-        number = "1 column is" if len(left_out) == 1 else f"{len(left_out)} columns are"
-        pronoun = "it does" if len(left_out) == 1 else "they do"
-        notes.append(
-            f"{number} left out, for {pronoun} not fit: {', '.join(left_out)}; "
-            "use a wider terminal, name the columns, or --csv"
-        )
-    kept = [[_cut(value, width - _MARGINS) for value in row[:fit]] for row in rows]
-    if kept != [list(row[:fit]) for row in rows]:
-        notes.append(f"cut, for the terminal is too narrow: {columns[0]}; --csv has all")
-    return list(columns[:fit]), kept, notes
+    natural = [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
+    if width is None or _table_width(natural) <= width:
+        return _horizontal(columns, rows, natural)
+    wrapped = _wrapped_widths(columns, rows, natural, width)
+    return _vertical(columns, rows, width) if wrapped is None else _horizontal(columns, rows, wrapped)
 
 
-#: Characters between two columns of a table.
-_BETWEEN = 3
+def _wrapped_widths(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], natural: Sequence[int], width: int
+) -> list[int] | None:
+    """Return the widths of the columns if wrapping texts between words makes the table fit; else None."""
+    least = []
+    for name, *texts in zip(columns, *rows, strict=True):
+        longest_word = max(len(word) for text in (name, *texts) for word in text.split() or [""])
+        least.append(max(longest_word, min(max(map(len, texts), default=0), _NARROWEST_TEXT)))
+    for cap in range(max(natural), 0, -1):
+        widths = [max(low, min(widest, cap)) for low, widest in zip(least, natural, strict=True)]
+        if _table_width(widths) <= width:
+            return widths
+    return None
 
-#: Characters before the first and behind the last one.
-_MARGINS = 2
+
+def _horizontal(columns: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int]) -> list[str]:
+    """Return the lines of a table with its rows below each other: numbers to the right, texts to the left."""
+    numeric = [all(_is_number(row[place]) for row in rows) for place in range(len(columns))]
+    lines = []
+    for row in (columns, None, *rows):
+        if row is None:
+            lines.append(" " + "─" * (_table_width(widths) - _MARGINS))
+            continue
+        cells = [_wrap(value, width) for value, width in zip(row, widths, strict=True)]
+        for parts in zip_longest(*cells, fillvalue=""):
+            aligned = [
+                part.rjust(width) if right else part.ljust(width)
+                for part, width, right in zip(parts, widths, numeric, strict=True)
+            ]
+            lines.append(f" {(' ' * _BETWEEN).join(aligned)}".rstrip())
+    return lines
+
+
+def _vertical(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Return the lines of a table printed vertically: a column per row, in blocks no wider than a line."""
+    names = max(map(len, columns))
+    most = max(width - names - _BETWEEN - _MARGINS, _NARROWEST_VALUE)
+    lines: list[str] = []
+    waiting = list(rows)
+    while waiting or not lines:
+        block: list[Sequence[str]] = []
+        widths = [names]
+        while waiting:
+            wide = min(max(map(len, waiting[0])), most)
+            if block and _table_width([*widths, wide]) > width:
+                break
+            widths.append(wide)
+            block.append(waiting.pop(0))
+        lines += [""] if lines else []
+        for place, name in enumerate(columns):
+            cells = [[name], *(_wrap(row[place], wide) for row, wide in zip(block, widths[1:], strict=True))]
+            for parts in zip_longest(*cells, fillvalue=""):
+                aligned = [parts[0].ljust(names)]
+                aligned += [
+                    part.rjust(wide) if len(cell) == 1 else part.ljust(wide)
+                    for part, wide, cell in zip(parts[1:], widths[1:], cells[1:], strict=True)
+                ]
+                lines.append(f" {(' ' * _BETWEEN).join(aligned)}".rstrip())
+            if place == 0:
+                lines.append(" " + "─" * (_table_width(widths) - _MARGINS))
+    return lines
+
+
+#: Characters between two columns of a table, and before the first and after the last one.
+_BETWEEN, _MARGINS = 3, 2
+
+#: The narrowest column, in characters, in which words of a text are wrapped, and that of a vertical value.
+_NARROWEST_TEXT, _NARROWEST_VALUE = 20, 8
+
+#: Characters of a line where a terminal does not say how wide it is.
+_USUAL_WIDTH = 80
 
 
 def _table_width(widths: Sequence[int]) -> int:
     return sum(widths) + _BETWEEN * (len(widths) - 1) + _MARGINS
 
 
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: max(width - 1, 1)] + "…"
+def _wrap(text: str, width: int) -> list[str]:
+    """Return the lines of a text; one that fits stays as it is."""
+    if len(text) <= width:
+        return [text]
+    return textwrap.wrap(text, width, break_on_hyphens=False)
+
+
+def _printable(text: str) -> str:
+    """Return a text that stays on its line and moves no cursor."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _is_number(text: str) -> bool:
@@ -296,13 +340,13 @@ def _is_number(text: str) -> bool:
 
 class Watch:
     """
-    Tell a person that a command is at work, and on what.
+    Shows which stage of a command is running.
 
-    On a terminal, a line with the time that has passed is shown after a second, and taken away before anything else
-    is printed. Elsewhere every stage that takes longer than two seconds is named once.
+    On a terminal, a line with the elapsed time appears after 1 s and disappears before anything else is printed.
+    Elsewhere the name of a stage that takes longer than 2 s is printed once.
     """
 
-    #: Seconds until a stage is shown on a terminal, or named elsewhere.
+    #: Seconds until a stage is shown on a terminal (True) or elsewhere (False).
     PATIENCE: ClassVar[dict[bool, float]] = {True: 1.0, False: 2.0}
 
     def __init__(self) -> None:
@@ -313,7 +357,7 @@ class Watch:
         self._lock = threading.RLock()
 
     def begin(self, what: str) -> None:
-        """Begin a stage; the one before, if any, has ended."""
+        """Start a stage, and end the previous one."""
         self.end()
         self._what, self._named = what, False
         self._wait()
@@ -326,13 +370,13 @@ class Watch:
         self._timer.start()
 
     def end(self) -> None:
-        """End the stage, and take away what is shown of it."""
+        """End the stage, and remove its line."""
         self._hide()
         self._what = None
 
     @contextlib.contextmanager
     def aside(self) -> Iterator[None]:
-        """Make place for something that is printed while the stage goes on."""
+        """Remove the line while something else is printed."""
         self._hide()
         yield
         if self._what is not None and not self._named:
@@ -374,17 +418,17 @@ _WATCH = Watch()
 
 
 def stage(what: str) -> None:
-    """Say what a command does from now on, if that takes long."""
+    """Name the stage of a command that starts now."""
     _WATCH.begin(what)
 
 
 def finish_progress() -> None:
-    """Take the line of progress away: what follows is a result."""
+    """Remove the progress line, because a result follows."""
     _WATCH.end()
 
 
 def progress_bar(what: str, total: int) -> Any:
-    """Return a context whose value advances a progress bar on a terminal; elsewhere a long stage is named once."""
+    """Return a context manager whose value advances a progress bar on a terminal; elsewhere, name a long stage once."""
 
     @contextlib.contextmanager
     def bar() -> Any:
@@ -405,7 +449,7 @@ def progress_bar(what: str, total: int) -> Any:
 
 
 def tracked(what: str) -> Any:
-    """Return a function that shows how far the iteration over a sequence is."""
+    """Return a function that iterates over a sequence and shows a progress bar."""
 
     def track(items: Sequence[Any]) -> Iterable[Any]:
         with progress_bar(what, len(items)) as advance:
@@ -417,13 +461,18 @@ def tracked(what: str) -> Any:
 
 
 def say(text: str) -> None:
-    """Print a note for people, apart from what a command prints as its result."""
+    """Print a note on standard error, wrapped between words on a terminal; results go to standard output."""
+    width = line_width(sys.stderr)
+    if width is not None and len(text) > width:
+        lines = textwrap.wrap(text, max(width, _NARROWEST_TEXT), subsequent_indent="  ",
+                              break_long_words=False, break_on_hyphens=False)  # fmt: skip
+        text = "\n".join(lines)
     with _WATCH.aside():
         print(text, file=sys.stderr)
 
 
 def check_ending(output: Path, *endings: str) -> None:
-    """Raise an error, before any work, if a command does not write files of this ending."""
+    """Raise an error, before any work is done, unless the output has one of the endings."""
     if not output.name.endswith(endings):
         known = f"{', '.join(endings[:-1])} or {endings[-1]}" if len(endings) > 1 else endings[0]
         raise SwflowError(f"{output}: unknown ending; use {known}")
@@ -431,7 +480,7 @@ def check_ending(output: Path, *endings: str) -> None:
 
 @contextlib.contextmanager
 def quiet_pipe() -> Iterator[None]:
-    """End at once and quietly if who reads our standard output stops reading, as head does."""
+    """Exit at once and without a message if the reader of standard output stops reading, as head does."""
     if not hasattr(signal, "SIGPIPE") or threading.current_thread() is not threading.main_thread():
         yield
         return

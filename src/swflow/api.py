@@ -1,0 +1,179 @@
+"""Functions of the public interface that adapt others to Python users; `swflow` offers them by their short names."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from swflow.jobs.machine import Machine
+from swflow.jobs.table import Workload
+
+if TYPE_CHECKING:
+    from swflow.studies.whatif import Answer
+
+
+def metrics(outcomes: pl.DataFrame, machine: Machine | int) -> dict[str, Any]:
+    """
+    Compute the metrics of a simulated schedule.
+
+    Parameters
+    ----------
+    outcomes : polars.DataFrame
+        The table that `simulate` returns: one row per job.
+    machine : Machine or int
+        The machine, or its number of processors.
+
+    Returns
+    -------
+    dict
+        Metric to value: ``makespan``, ``awrt`` and ``awwt`` in seconds, ``utilization`` from 0 to 1, the mean, median
+        and 95th percentile of waits, response times and slowdowns, and others; see `swflow.analysis.metrics.metrics`.
+
+    Examples
+    --------
+    >>> import swflow
+    >>> workload = swflow.generate(jobs=200, processors=64)
+    >>> found = swflow.metrics(swflow.simulate(workload, swflow.Scheduler(backfill="easy")), workload.machine)
+    >>> found["jobs"], found["killed"]
+    (200, 0)
+    """
+    from swflow.analysis.metrics import metrics as compute
+
+    return compute(outcomes, machine if isinstance(machine, int) else machine.processors)
+
+
+def query(
+    sql: str,
+    database: str | os.PathLike[str] = "results/swflow.duckdb",
+    parameters: Mapping[str, Any] | None = None,
+) -> pl.DataFrame:
+    """
+    Run one SQL query that reads a database.
+
+    Parameters
+    ----------
+    sql : str
+        The query. Tables and columns are listed in the reference of the database.
+    database : path-like
+        A database that `load` wrote.
+    parameters : mapping, optional
+        Values of the query's parameters: ``$run`` is ``parameters["run"]``.
+
+    Returns
+    -------
+    polars.DataFrame
+
+    Raises
+    ------
+    SwflowError
+        If there is no such database, or the query is wrong or does not only read.
+
+    Examples
+    --------
+    >>> import swflow
+    >>> swflow.query("SELECT run, mean_wait_time FROM metrics WHERE scheduler = $name",
+    ...              "site.duckdb", {"name": "easy"})  # doctest: +SKIP
+    """
+    from swflow.files.query import query as run_query
+
+    columns, rows = run_query(database, sql, parameters=parameters)
+    return pl.DataFrame(rows, schema=columns, orient="row", infer_schema_length=None)
+
+
+def draw(
+    kind: str,
+    database: str | os.PathLike[str] = "results/swflow.duckdb",
+    *,
+    output: str | os.PathLike[str] | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """
+    Draw a figure of runs in a database.
+
+    Parameters
+    ----------
+    kind : str
+        One of the kinds that ``swflow figure --help`` lists, such as ``heatmap``.
+    database : path-like
+        A database that `load` wrote.
+    output : path-like, optional
+        A file to write: .png, .svg, or .json (Vega-Lite).
+    **options
+        As of `swflow.figures.draw`: ``log`` or ``runs``, ``split``, ``scale``, ``window``, ``title``, ``interactive``;
+        of kind ``sweep`` as of `swflow.figures.draw_sweep`.
+
+    Returns
+    -------
+    dict
+        The Vega-Lite specification.
+
+    Raises
+    ------
+    SwflowError
+        If there is no such run, kind or option, or the ending of the output is unknown.
+
+    Examples
+    --------
+    >>> import swflow
+    >>> spec = swflow.draw("heatmap", "site.duckdb", log="site", output="site.png")  # doctest: +SKIP
+    """
+    from swflow.figures import draw as draw_runs
+    from swflow.figures import draw_sweep, write
+
+    spec = draw_sweep(database, **options) if kind == "sweep" else draw_runs(kind, database, **options)
+    if output is not None:
+        write(spec, output)
+    return spec
+
+
+def whatif(
+    workload: Workload,
+    schedulers: Sequence[str] | Mapping[str, Mapping[str, Any]],
+    *,
+    processors: Sequence[str] = (),
+    estimates: Sequence[str] = (),
+    arrivals: Sequence[float] = (),
+    run_times: Sequence[float] = (),
+) -> "Answer":
+    """
+    Simulate a workload under other schedulers, machines, estimates, arrivals or run times, and compare.
+
+    Parameters
+    ----------
+    workload : Workload
+        The recorded log, cleaned.
+    schedulers : sequence of str, or mapping
+        Schedulers as on the command line (``easy``, ``mine: {order: sjf, backfill: easy}``), or names with options.
+        The first is the base.
+    processors : sequence of str
+        Also with other machines: ``+20%``, ``-10%`` or a number of processors.
+    estimates : sequence of str
+        Also with other estimates: ``perfect``, or a factor of the run times.
+    arrivals : sequence of float
+        Also with the arrival rate multiplied by these factors.
+    run_times : sequence of float
+        Also with the run times multiplied by these factors.
+
+    Returns
+    -------
+    Answer
+        ``table`` has one row per variant and measure, with the difference to the base and its 95 % interval.
+
+    Raises
+    ------
+    SwflowError
+        If a variant cannot be simulated.
+
+    Examples
+    --------
+    >>> import swflow
+    >>> answer = swflow.whatif(swflow.generate(jobs=300, processors=64), ["easy", "fcfs"])
+    >>> answer.table["variant"].unique(maintain_order=True).to_list()
+    ['easy', 'fcfs']
+    """
+    from swflow.scheduling.named import read_scheduler
+    from swflow.studies.whatif import ask, variants
+
+    named = schedulers if isinstance(schedulers, Mapping) else dict(read_scheduler(text) for text in schedulers)
+    return ask(workload, variants(named, processors, estimates, arrivals, run_times))

@@ -1,0 +1,192 @@
+"""Commands that judge schedules and simulators: bound, conformance."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from swflow.cli.app import app
+from swflow.cli.options import Input
+from swflow.cli.terminal import check_ending, format_number, print_table, say, tracked
+from swflow.errors import SwflowError
+
+
+@app.command()
+def bound(
+    workload: Input,
+    run: Annotated[
+        list[Path] | None,
+        typer.Option(help="A run of these jobs (.parquet, from swflow simulate): print its gap; repeatable."),
+    ] = None,
+    processors: Annotated[int | None, typer.Option(help="The machine's processors (default: the file's).")] = None,
+    exact: Annotated[
+        int | None,
+        typer.Option(help="Also solve queues of this many consecutive jobs exactly, 5 to 60 (needs swflow[exact])."),
+    ] = None,
+    seconds: Annotated[float, typer.Option(help="Time limit per exact solution, in seconds (default: 20).")] = 20.0,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the bounds to this file: .parquet or .csv.")
+    ] = None,
+) -> None:
+    """
+    Print lower bounds on the metrics of any schedule of a workload's rigid jobs.
+
+    No scheduler, with or without knowledge of the run times, can do better on the same jobs and machine. The bound on
+    utilization is an upper bound.
+
+    Example: `swflow bound KTH-SP2.parquet --run results/runs/KTH-SP2/easy.parquet`
+    """
+    import polars as pl
+
+    from swflow.analysis.bounds import bounds, gaps
+    from swflow.analysis.metrics import metrics
+    from swflow.files.atomic import atomic_path
+    from swflow.files.manifest import file_digest
+    from swflow.jobs.table import write_table
+    from swflow.workload.clean import open_workload
+
+    if output is not None:
+        check_ending(output, ".parquet", ".csv")
+    source = open_workload(workload, processors)
+    found = bounds(source.jobs, source.machine.processors)
+    runs = {path.stem: metrics(_outcomes(path, source.jobs), source.machine.processors) for path in run or ()}
+    away = {name: gaps(found, figures) for name, figures in runs.items()}
+    columns = ["measure", "bound", "theorem", *(title for name in runs for title in (name, "gap"))]
+    rows = []
+    for one in found:
+        cells = [one.measure, format_number(one.value), one.theorem]
+        for name, figures in runs.items():
+            gap = away[name][one.measure]
+            cells += [format_number(figures[one.measure]), "-" if gap is None else f"{gap:+.1%}"]
+        rows.append(cells)
+    print_table(columns, rows)
+    say(f"{workload}: {source.jobs.height:,} jobs on {source.machine.describe()}; times in seconds")
+    if exact is not None:
+        _print_exact(source, exact, seconds)
+    if output is not None:
+        table = pl.DataFrame([{"measure": one.measure, "value": one.value, "theorem": one.theorem} for one in found])
+        if output.suffix == ".csv":
+            with atomic_path(output) as temporary:
+                table.write_csv(temporary)
+        else:
+            about = {"kind": "bounds", "workload": source.name, "input": file_digest(workload)}
+            write_table(table, output, about)
+
+
+def _outcomes(path: Path, jobs: Any) -> Any:
+    """Read the outcomes of a run of exactly these jobs."""
+    import polars as pl
+
+    from swflow.jobs.table import read_metadata
+
+    if not path.is_file() or read_metadata(path).get("kind") != "run":
+        raise SwflowError(f"--run {path}: not a run of swflow; make one with: swflow simulate WORKLOAD -o {path}")
+    outcomes = pl.read_parquet(path, glob=False)
+    names = ["job_id", "submit_time", "run_time", "processors"]
+    if not outcomes.select(names).sort("job_id").equals(jobs.select(names).sort("job_id")):
+        raise SwflowError(f"--run {path}: has other jobs, submit times, run times or processors than the workload")
+    return outcomes
+
+
+def _print_exact(source: Any, jobs: int, seconds: float) -> None:
+    """Print bounds beside exact optima of queues of consecutive jobs that are all submitted at once."""
+    import polars as pl
+
+    from swflow.analysis.bounds import bounds
+    from swflow.analysis.optimum import OBJECTIVES, optimum
+
+    if not 5 <= jobs <= 60:
+        raise SwflowError(f"--exact {jobs}: expected 5 to 60 jobs")
+    ran = source.jobs.filter(pl.col("run_time") > 0)
+    machine = source.machine.processors
+    firsts = sorted({(ran.height - jobs) * part // 5 for part in range(1, 5)} if ran.height > jobs else {0})
+    rows = []
+    for first in tracked("exact")(firsts):
+        queue = ran.slice(first, jobs).with_columns(submit_time=pl.lit(0.0))
+        bounded = {one.measure: one.value for one in bounds(queue, machine)}
+        for objective in OBJECTIVES:
+            best = optimum(queue, machine, objective, seconds)
+            share = bounded[objective] / best.value if best.value else 1.0
+            rows.append([
+                str(queue["job_id"][0]), objective, format_number(bounded[objective]), format_number(best.value),
+                "yes" if best.optimal else "no", f"{share:.1%}",
+            ])  # fmt: skip
+    print_table(["from job", "measure", "bound", "best schedule", "proven optimal", "bound / best"], rows)
+    say(f"queues of {jobs} consecutive jobs, all submitted at once; times in seconds")
+
+
+@app.command()
+def conformance(
+    command: Annotated[
+        str | None,
+        typer.Option(
+            help="The simulator's command line; {log} (SWF), {out}, {processors} and {policy} are replaced. Without "
+            "{out} the simulator prints its schedule."
+        ),
+    ] = None,
+    policy: Annotated[
+        list[str] | None, typer.Option(help="Only cases of this policy (default: fcfs and easy); repeatable.")
+    ] = None,
+    log: Annotated[
+        list[Path] | None,
+        typer.Option(help="Also compare the whole schedule of this log (.swf, .swf.gz, .parquet); repeatable."),
+    ] = None,
+    timeout: Annotated[float, typer.Option(help="Stop the simulator after this many seconds (default: 60).")] = 60.0,
+    cases: Annotated[Path | None, typer.Option(help="Write the cases as SWF files into this folder and stop.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write all results to this file: .json.")
+    ] = None,
+) -> None:
+    """
+    Judge a simulator: run it over small cases that each name one scheduling rule.
+
+    For each rule, prints whether all its cases pass, follow a named convention, or fail, with the first job that
+    differs and why the rule demands another start. Exits with status 1 if a rule fails.
+
+    Example: `swflow conformance --command "python mysim.py {log} {processors} {policy}" --policy easy`
+    """
+    from swflow.conformance.judge import as_json, by_rule, judge_case, judge_log
+    from swflow.conformance.suite import DEFAULT_POLICIES, cases_of
+    from swflow.files.atomic import atomic_path
+    from swflow.workload.clean import open_workload
+
+    chosen = policy or list(DEFAULT_POLICIES)
+    suite = cases_of(chosen)
+    if cases is not None:
+        cases.mkdir(parents=True, exist_ok=True)
+        for case in suite:
+            with atomic_path(cases / f"{case.id}.swf") as temporary:
+                temporary.write_text(case.as_swf())
+        say(f"{cases}: {len(suite)} cases")
+        return
+    if command is None:
+        raise SwflowError("--command: missing; expected the simulator's command line, such as 'mysim {log} {out}'")
+    if output is not None:
+        check_ending(output, ".json")
+    found = [judge_case(command, case, timeout) for case in tracked("conformance")(suite)]
+    rows = []
+    for (name, rule), judged in by_rule(found).items():
+        wrong = next((one for one in judged if one.is_wrong), None)
+        conventions = sorted({one.detail for one in judged if one.verdict == "convention"})
+        verdict = wrong.verdict if wrong else "convention: " + ", ".join(conventions) if conventions else "pass"
+        rows.append([name, rule, f"{sum(not one.is_wrong for one in judged)} of {len(judged)}", verdict])
+    print_table(["policy", "rule", "cases", "verdict"], rows)
+    for path in log or ():
+        workload = open_workload(path)
+        for name in chosen:
+            scheduler = next(case.scheduler for case in suite if case.policy == name)
+            found.append(judge_log(command, workload, name, scheduler, timeout))
+            last = found[-1]
+            said = "all start times equal" if last.verdict == "pass" else last.detail
+            if last.different:
+                said = f"{last.different:,} of {last.jobs:,} start times differ"
+            say(f"{path}, {name}: {last.verdict}: {said}")
+    for one in found:
+        if one.is_wrong:
+            where = f"job {one.first_job} starts at {one.found:g}, not {one.expected:g}: " if one.first_job else ""
+            say(f"{one.id}: {one.verdict}: {where}{one.detail}")
+    if output is not None:
+        with atomic_path(output) as temporary:
+            temporary.write_text(as_json(command, found))
+    if any(one.is_wrong for one in found):
+        raise typer.Exit(1)

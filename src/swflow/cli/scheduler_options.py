@@ -1,0 +1,152 @@
+"""The options of `swflow simulate` that describe a scheduler: generated from the table of options."""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated, Any
+
+import typer
+
+from swflow.cli.terminal import read_mapping, read_object
+from swflow.errors import SwflowError
+from swflow.scheduling.options import OPTIONS, help_of
+
+#: The types of option values on the command line, by kind; other kinds are texts.
+_TYPES: dict[str, Any] = {
+    "flag": bool, "integer": int, "number": float, "integers": list[int], "windows": list[str], "clusters": list[str],
+    "resources": list[str],
+}  # fmt: skip
+
+#: Options that are repeated, each time with one value: the flag, and the notation of a value.
+_REPEATED = {
+    "unavailable": (
+        "--unavailable",
+        "Make processors unavailable in a window: FROM/UNTIL/PROCESSORS, in seconds from the start of the log, or as "
+        "days; UNTIL may be never; repeatable.",
+    ),
+    "clusters": (
+        "--cluster",
+        "Simulate several clusters instead of one machine: the processors of one, or PARTITION=PROCESSORS; repeatable.",
+    ),
+    "resources": (
+        "--resource",
+        "The machine's units of a resource besides processors, by the name of a job column: gpus=512, memory=4000000 "
+        "(MB); none leaves one of the workload's machine out; repeatable.",
+    ),
+    "without_status": (
+        "--without-status",
+        "Leave out jobs of this SWF status (0 failed, 1 completed, 5 cancelled); repeatable.",
+    ),
+}
+
+#: Old names of options, which are accepted and hidden.
+_OLD: dict[str, tuple[str, Any, str]] = {
+    "lookahead": ("--lookahead", int, "Old name of --reservations, with --backfill lookahead."),
+    "centres": ("--centre", list[str], "Old name of --cluster."),
+}
+
+
+def with_scheduler_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Replace the parameter ``**values`` of a command by the options of a scheduler."""
+    signature = inspect.signature(command, eval_str=True)
+    own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
+    generated = [_parameter(name) for name in OPTIONS] + [_old_parameter(name) for name in _OLD]
+    first = [one for one in own if one.name in ("workload", "output")]
+    last = [one for one in own if one not in first]
+    command.__signature__ = signature.replace(parameters=[*first, *generated, *last])  # type: ignore[attr-defined]
+    command.__annotations__ |= {one.name: one.annotation for one in generated}
+    return command
+
+
+def _parameter(name: str) -> inspect.Parameter:
+    option, default = OPTIONS[name], OPTIONS[name].default
+    kind = _TYPES.get(option.kind, str)
+    if name in _REPEATED:
+        flag, text = _REPEATED[name]
+        return _keyword(name, kind | None, None, typer.Option(flag, help=text))
+    return _keyword(name, kind | None if default is None else kind, default, typer.Option(help=help_of(name)))
+
+
+def _old_parameter(name: str) -> inspect.Parameter:
+    flag, kind, text = _OLD[name]
+    return _keyword(name, kind | None, None, typer.Option(flag, help=text, hidden=True))
+
+
+def _keyword(name: str, kind: Any, default: Any, option: Any) -> inspect.Parameter:
+    return inspect.Parameter(
+        name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=Annotated[kind, option]
+    )
+
+
+def scheduler_options(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a scheduler from the values of the command line."""
+    options = {name: _value(name, values.get(name)) for name in OPTIONS}
+    if values.get("lookahead") is not None:
+        options["lookahead"] = values["lookahead"]
+    if values.get("centres"):
+        options["centres"] = tuple(_cluster(text) for text in values["centres"])
+        del options["clusters"]
+    return options
+
+
+def _value(name: str, value: Any) -> Any:
+    kind, flag = OPTIONS[name].kind, f"--{name.replace('_', '-')}"
+    if kind == "windows":
+        return tuple(_window(text) for text in value or ())
+    if kind == "clusters":
+        return tuple(_cluster(text) for text in value or ())
+    if kind == "integers":
+        return tuple(value or ())
+    if kind == "resources":
+        return read_resources(value, flag.removesuffix("s")) if value else None
+    if kind == "mapping":
+        return read_object(value, flag) if value else None
+    return read_mapping(value, flag) if kind in ("weights", "priority", "limits") else value
+
+
+def read_resources(texts: Iterable[str], option: str) -> dict[str, int | None]:
+    """
+    Parse NAME=UNITS; the number none leaves the resource out.
+
+    Examples
+    --------
+    >>> read_resources(["gpus=512", "memory=none"], "--resource")
+    {'gpus': 512, 'memory': None}
+    """
+    found: dict[str, int | None] = {}
+    for text in texts:
+        name, _, units = text.partition("=")
+        if not name or not (units.isdecimal() or units == "none"):
+            raise SwflowError(f"{option} {text!r}: expected NAME=UNITS, such as gpus=512, or gpus=none")
+        if name in found:
+            raise SwflowError(f"{option}: {name} is given twice")
+        found[name] = None if units == "none" else int(units)
+    return found
+
+
+def _window(text: str) -> dict[str, Any]:
+    """Parse FROM/UNTIL/PROCESSORS."""
+    try:
+        since, until, processors = text.split("/")
+        ends = [_moment(end) for end in (since, until)]
+        return {"from": ends[0], "until": None if until == "never" else ends[1], "processors": int(processors)}
+    except ValueError:
+        raise SwflowError(
+            f"--unavailable: {text!r} is not FROM/UNTIL/PROCESSORS, such as 0/3600/16, 0/never/16 or "
+            "1996-12-24/1996-12-27/100"
+        ) from None
+
+
+def _cluster(text: str) -> dict[str, Any]:
+    """Parse PROCESSORS, or PARTITION=PROCESSORS."""
+    partition, equals, processors = text.rpartition("=")
+    if not processors.isdecimal() or (equals and not partition):
+        raise SwflowError(f"--cluster {text!r}: write a number of processors, or PARTITION=PROCESSORS")
+    return {"processors": int(processors)} | ({"partition": partition} if equals else {})
+
+
+def _moment(text: str) -> float | str:
+    """Parse seconds, or return a day unchanged."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
