@@ -1,4 +1,4 @@
-"""Fixtures that several test files share."""
+"""Fixtures shared by several test files."""
 
 import os
 import sys
@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+# Importing readline, as pytest does, sets this variable for child processes; their tables would get its width.
+os.unsetenv("COLUMNS")
+
 
 @pytest.fixture(scope="session")
 def traces() -> Path:
-    """Return the folder of real logs, or skip the test where there is none."""
+    """Return the folder of real logs; skip the test if there is none."""
     folder = Path(os.environ.get("SWFLOW_TRACES", Path(__file__).parents[2] / "shared" / "traces"))
     if not folder.is_dir():
         pytest.skip(f"no real logs at {folder} (set SWFLOW_TRACES)")
@@ -18,10 +21,20 @@ def traces() -> Path:
 
 @pytest.fixture(scope="session")
 def project(tmp_path_factory) -> Path:
-    """Make the project that `swflow init` begins, with its database, once."""
-    sys.path.insert(0, str(Path(__file__).parents[1] / "docs"))
-    from examples import make_project
+    """Build the project created by `swflow init`, with its database, once."""
+    return _built("project", tmp_path_factory)
 
-    folder = tmp_path_factory.mktemp("docs") / "demo"
-    make_project(folder)
+
+@pytest.fixture(scope="session")
+def default(tmp_path_factory) -> Path:
+    """Build the runs of one log of the embedded default, with their database, once."""
+    return _built("default", tmp_path_factory)
+
+
+def _built(place: str, tmp_path_factory) -> Path:
+    sys.path.insert(0, str(Path(__file__).parents[1] / "docs"))
+    from examples import PLACES
+
+    folder = tmp_path_factory.mktemp("docs") / place
+    PLACES[place](folder)
     return folder

@@ -1,7 +1,7 @@
 """
-Kill the whole workflow at random moments, and see that what is made in the end has the same bytes as undisturbed.
+Kill the whole workflow at random moments, and check that its final files have the same bytes as an undisturbed run.
 
-Run on demand (minutes to an hour): python tests/kill.py --mirror FOLDER [--log KTH-SP2] [--times 20] [--seeds 2]
+Run it manually (minutes to 1 hour): python tests/kill.py --mirror FOLDER [--log KTH-SP2] [--times 20] [--seeds 2]
 """
 
 import argparse
@@ -17,13 +17,13 @@ from pathlib import Path
 
 import yaml
 
-from swflow.made import file_digest
-from swflow.query import query
+from swflow.files.manifest import file_digest
+from swflow.files.query import query
 
 ROOT = Path(__file__).parents[1]
 
-#: What may differ: times of the clock, and what Snakemake keeps.
-IGNORED = ("results/log/", "results/benchmark/", "results/swflow.json", "results/swflow.duckdb", "made.json")
+#: Permitted differences: clock times, and Snakemake's own files.
+IGNORED = ("results/log/", "results/benchmark/", "results/swflow.json", "results/swflow.duckdb", "manifest.json")
 
 
 def small(config: dict, seeds: int) -> dict:
@@ -40,7 +40,7 @@ def small(config: dict, seeds: int) -> dict:
 
 
 def make_project(folder: Path, config: dict) -> None:
-    """Lay out the workflow with a config of its own."""
+    """Create a folder with the workflow and a config."""
     for name in ("config", "workflow"):
         shutil.copytree(ROOT / name, folder / name)
     shutil.copy(ROOT / "Snakefile", folder)
@@ -49,7 +49,7 @@ def make_project(folder: Path, config: dict) -> None:
 
 
 def snakemake(folder: Path, *arguments: str) -> subprocess.Popen:
-    """Start Snakemake in a session of its own."""
+    """Start Snakemake in a new session."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return subprocess.Popen(
         [sys.executable, "-m", "snakemake", "--cores", "2", "--quiet", "all", *arguments],
@@ -58,13 +58,13 @@ def snakemake(folder: Path, *arguments: str) -> subprocess.Popen:
 
 
 def run(folder: Path, *arguments: str) -> None:
-    """Run Snakemake to its end."""
+    """Run Snakemake to completion."""
     if snakemake(folder, *arguments).wait():
         sys.exit(f"kill: Snakemake failed in {folder}; see its log there")
 
 
 def made(folder: Path) -> dict[str, str]:
-    """Return what was made: every file's digest, and every table's rows."""
+    """Return the results: the digest of every file, and the rows of every table."""
     files = [path for path in (folder / "results").rglob("*") if path.is_file()]
     names = {path.relative_to(folder).as_posix(): path for path in files}
     found = {name: file_digest(path) for name, path in names.items() if not any(part in name for part in IGNORED)}
@@ -77,7 +77,7 @@ def made(folder: Path) -> dict[str, str]:
 
 
 def main() -> None:
-    """Run undisturbed, run and kill, compare."""
+    """Compare an undisturbed run with one that is killed repeatedly."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mirror", required=True)
     parser.add_argument("--log", default="KTH-SP2")

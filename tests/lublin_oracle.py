@@ -1,22 +1,22 @@
 """
 Compute `lublin_oracle.json` with the package parallelworkloads, which wraps the authors' programs.
 
-The package's compiled modules exist for Python 3.6 to 3.10 only (elsewhere it installs without them), so
-this is run by hand, in an environment of its own::
+The package's compiled modules exist for Python 3.6 to 3.10 only; on other versions it installs without them. Run this
+script manually in a separate environment::
 
     python3.10 -m venv oracle
     oracle/bin/pip install parallelworkloads==0.1.3 numpy
     oracle/bin/python tests/lublin_oracle.py tests/lublin_oracle.json
 
-Only summary statistics are kept. What one has to know of that program:
+Only summary statistics are stored. Properties of the authors' program:
 
-* whatever its first argument, it makes jobs of both classes (0 interactive, 1 batch); the combined
-  parameters are therefore given to class 0 and the jobs of class 1 left out;
-* it cuts every gap to whole seconds but lets the daily cycle run on uncut, so that clock and cycle drift
-  apart by half a second a job (a day after 170,000 jobs): the cycle is taken from the first two days;
-* the state of its arrivals outlives the object and starts with one arrival that nobody sees: a fresh
-  process is used for each sequence, and only those whose first arrival comes in the first half hour, since
-  then the unseen one did too, and the clock began at midnight.
+* It generates jobs of both classes (0 interactive, 1 batch) for any first argument. The parameters of combined
+  jobs are therefore passed to class 0, and the jobs of class 1 are dropped.
+* It truncates every gap to whole seconds but not the daily cycle. Clock and cycle drift apart by 0.5 s per job
+  (1 day after 170,000 jobs), so the cycle is measured in the first two days.
+* The state of its arrivals is global and starts with one arrival that is not returned. Each sequence therefore
+  uses a new process. Only sequences with a first arrival in the first half hour are used, because the hidden
+  arrival was then also in it, and the clock began at midnight.
 """
 
 import json
@@ -32,12 +32,12 @@ SAMPLE_JOBS = 2_000_000
 ESTIMATE_JOBS = 100_000
 MAXIMUM_ESTIMATE = 48 * 3600
 DAY = 86400
-#: Where the distribution functions are taken: seconds, evenly on a logarithmic scale.
+#: Grid of the distribution functions: seconds, evenly spaced on a logarithmic scale.
 GRID = np.exp(np.linspace(0, 13, 105))
 
 
 def generate(seed: int, jobs: int, combined: bool) -> tuple[np.ndarray, list]:
-    """Return an array (submit time, run time, size, class) and the program's own job objects."""
+    """Return an array (submit time, run time, size, class) and the job objects of the program."""
     from parallelworkloads.lublin99 import Lublin99
 
     model = Lublin99(1, seed)
@@ -55,7 +55,7 @@ def generate(seed: int, jobs: int, combined: bool) -> tuple[np.ndarray, list]:
 
 
 def first_days(arguments: tuple[int, bool]) -> dict[int, list[float]]:
-    """Return each class's arrivals of the first two days, if the sequence is usable (see above)."""
+    """Return each class's arrivals in the first two days, if the sequence is usable (see above)."""
     seed, combined = arguments
     table, _ = generate(seed, SEQUENCE_JOBS, combined)
     arrivals = {}
@@ -67,7 +67,7 @@ def first_days(arguments: tuple[int, bool]) -> dict[int, list[float]]:
 
 
 def distribution(values: np.ndarray) -> list[float]:
-    """Return the share of values that are at most each point of the grid."""
+    """Return the share of values up to each point of the grid."""
     return np.round(np.searchsorted(np.sort(values), GRID, side="right") / len(values), 6).tolist()
 
 
@@ -91,7 +91,7 @@ def sample(arguments: tuple[int, bool]) -> np.ndarray:
 
 
 def estimates(seed: int) -> dict:
-    """Return how the program's run-time estimates are spread over a sequence's jobs."""
+    """Return the distribution of the program's run-time estimates over the jobs of a sequence."""
     from parallelworkloads.tsafrir05 import Tsafrir05
 
     _, made = generate(seed, ESTIMATE_JOBS, False)
@@ -110,7 +110,7 @@ def estimates(seed: int) -> dict:
 
 
 def parameters(kind: int) -> list[float]:
-    """Return the program's parameters of a class, in the order of `swflow.workloads.lublin.LublinParameters`."""
+    """Return the program's parameters of a class, in the order of `swflow.workload.models.lublin.LublinParameters`."""
     from parallelworkloads.lublin99 import Lublin99
 
     model = Lublin99(1, 0)
@@ -123,12 +123,12 @@ def parameters(kind: int) -> list[float]:
         model.getParallelJobUHi(kind),
         model.getParallelJobUProb(kind),
         *(shape_1, scale_1, shape_2, scale_2, slope, intercept),
-        *model.getInterArrivalTimeParameters(kind),  # the gaps' shape is times the gaps' ratio
+        *model.getInterArrivalTimeParameters(kind),  # the gaps' shape times the gaps' ratio
     ]
 
 
 def main() -> None:
-    """Write all figures as JSON to the path given on the command line."""
+    """Write all statistics as JSON to the path on the command line."""
     result: dict = {"grid": GRID.round(6).tolist()}
     with multiprocessing.get_context("fork").Pool(2, maxtasksperchild=1) as pool:
         for combined in (False, True):
@@ -146,7 +146,7 @@ def main() -> None:
                 result[name] = describe(table[table[:, 3] == kind], days[kind])
                 result[name]["parameters"] = pool.apply(parameters, (kind,))
         result["estimates"] = [pool.apply(estimates, (seed,)) for seed in range(20)]
-    Path(sys.argv[1]).write_text(json.dumps(result) + "\n")  # standard output has the program's own prints
+    Path(sys.argv[1]).write_text(json.dumps(result) + "\n")  # standard output contains the output of the program
 
 
 if __name__ == "__main__":

@@ -1,18 +1,18 @@
-"""A second simulator, slow and right at a glance, that every kernel must equal."""
+"""A slow reference simulator, simple enough to verify by reading, with which every kernel must agree."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-#: Seconds by which a system-generated prediction grows, one after the other, each time that a job outruns it.
+#: Increments, in seconds, of a system-generated prediction each time that the job exceeds it.
 INCREMENTS = [60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000]
 
 
 @dataclass
 class Job:
     """
-    A job, times in seconds; ``planned`` is what the scheduler takes for its run time, at least 1.
+    A job, times in seconds; ``planned`` is the run time that the scheduler plans with, at least 1.
 
     A moldable job has ``shapes``: run time, planned run time and processors of each.
     """
@@ -26,8 +26,13 @@ class Job:
     shapes: list[tuple[float, float, int]] = field(default_factory=list)
     group: int = 0
     partition: int = 0
-    after: int = -1  # the job whose end its user waits for
-    think: float = 0.0  # from then until it is submitted
+    after: int = -1  # the preceding job, on whose end the submission depends
+    think: float = 0.0  # time from that end to the submission
+    needs: tuple[int, ...] = ()  # jobs that must have ended; then, and not before `submit`, the job is submitted
+    leaves: float = math.inf  # time after the submission at which the job leaves the queue, if it has not started
+    array: int = 0  # the job array; 0: none
+    array_limit: float = math.inf  # the most tasks of the array that run at once
+    demands: tuple[int, ...] = ()  # units of each resource of the machine
 
     def molded(self) -> "list[Job]":
         """Return the job in each of its shapes."""
@@ -35,30 +40,30 @@ class Job:
 
 
 class Account:
-    """What a user, a group, or everybody together has used: processor-seconds, old ones counting less."""
+    """The decayed use of a user, a group, or all users, in processor-seconds."""
 
     def __init__(self, half_life: float) -> None:
         self.half_life = half_life
         self.used = 0.0  # up to `since`; with a half-life in units of half_life / log(2) processor-seconds
         self.since = 0.0
-        self.processors = 0  # of jobs that run from then on
+        self.processors = 0  # processors of running jobs from `since` on
 
     def by(self, now: float) -> float:
-        """Return what is used by now."""
+        """Return the use until now."""
         if self.half_life == math.inf:
             return self.used + self.processors * (now - self.since)
         left = math.exp2(-(now - self.since) / self.half_life)
         return self.used * left + self.processors * (1.0 - left)
 
     def change(self, now: float, processors: int) -> None:
-        """Let more processors run from now on."""
+        """Add running processors from now on."""
         self.used, self.since = self.by(now), now
         self.processors += processors
 
 
 @dataclass
 class FairShare:
-    """Who has used how much, on all machines together, and to how much of 1 they are entitled."""
+    """Use of all accounts on all machines, and their shares, which sum to 1."""
 
     half_life: float = math.inf
     shares: dict[str, dict[int, float]] = field(default_factory=dict)  # of users and groups
@@ -72,7 +77,7 @@ class FairShare:
             account.change(now, processors)
 
     def usage(self, kind: str, job: Job, now: float) -> float:
-        """Return the share of all usage that the job's user or group has."""
+        """Return the share of the job's user or group in all use."""
         everybody = self.account("all").by(now)
         return self.account(kind, getattr(job, kind)).by(now) / everybody if everybody > 0 else 0.0
 
@@ -82,7 +87,7 @@ class FairShare:
 
 @dataclass
 class Multifactor:
-    """Slurm's multifactor priority, as its manual defines it; the highest is served first."""
+    """Slurm's multifactor priority, as defined in its manual; the highest value is first."""
 
     age: float = 0
     max_age: float = 604800
@@ -108,7 +113,7 @@ class Multifactor:
         )
 
 
-#: The orders of the queue: the smallest key is served first, ties by number.
+#: The orders of the queue: the smallest key is first, ties by number.
 ORDERS: dict[str, Callable[[Job, float], float]] = {
     "fcfs": lambda job, now: job.submit,
     "sjf": lambda job, now: job.planned,
@@ -124,17 +129,17 @@ ORDERS: dict[str, Callable[[Job, float], float]] = {
 
 @dataclass
 class Resources:
-    """What the processes of a node share; ``demands`` by job, ``capacities`` and ``penalty`` by resource."""
+    """Shared resources of a node: ``demands`` by job, ``capacities`` and ``penalty`` by resource."""
 
     per_node: int
     demands: list[list[int]]
     capacities: list[int]
-    allowed: list[float]  # when a job is killed, from its start
+    allowed: list[float]  # time at which a job is killed, from its start
     penalty: Callable[[Fraction, Fraction], Fraction] = lambda usage, capacity: max(usage / capacity, Fraction(1)) - 1
-    second: int = 0  # what every overloaded shadow costs besides
-    limit: float = math.inf  # the penalty beyond which a job rather waits
+    second: int = 0  # additional cost of every overloaded shadow
+    limit: float = math.inf  # penalty above which a job waits
     slows: bool = True
-    forgets: bool = False  # whether the rest of a shadow in which a job comes and goes is forgotten
+    forgets: bool = False  # whether the rest of a shadow is dropped when a job starts or ends in it
 
     def cost(self, usage: list[int]) -> Fraction:
         """Return the penalty of a node: the sum over its resources."""
@@ -142,13 +147,13 @@ class Resources:
         return sum((self.penalty(Fraction(used), Fraction(capacity)) for used, capacity in pairs), Fraction(0))
 
     def usage(self, processes: list[int]) -> list[int]:
-        """Return what some processes, given by their jobs, ask for together."""
+        """Return the total demand of processes, given by their jobs."""
         return [sum(self.demands[job][k] for job in processes) for k in range(len(self.capacities))]
 
 
 @dataclass
 class Policy:
-    """How a queue is served; ``lookahead`` is the number of reservations, 1 for EASY."""
+    """Scheduler options; ``lookahead`` is the number of reservations, 1 for EASY."""
 
     order: str = "fcfs"
     backfill: str = "none"  # none, lookahead, conservative, reservation-table
@@ -157,29 +162,33 @@ class Policy:
     event_order: str = "batch"  # batch, per-event
     # count, first-fit, longest-idle, first-contiguous, best-contiguous, next-fit, least-shared, threshold
     allocation: str = "count"
-    predict: bool = False  # planned run times by the user's last two, instead of the estimates
+    predict: bool = False  # planned run times from the user's last two jobs, instead of the estimates
     unavailable: list[tuple[float, float, int]] = field(default_factory=list)  # from, until, processors
     resources: Resources | None = None
-    shapes: str = "requested"  # requested, submit, start: when the shape of a moldable job is chosen
+    shapes: str = "requested"  # requested, submit, start: time at which the shape of a moldable job is chosen
     multifactor: Multifactor = field(default_factory=Multifactor)  # for order slurm-multifactor
-    # The most running jobs and processors of a user, group or partition: ("user", 3) to both.
+    # Limits of running jobs and processors of a user, group or partition: ("user", 3) to both.
     limits: dict[tuple[str, int], tuple[float, float]] = field(default_factory=dict)
 
 
 @dataclass
 class Occupation:
-    """Processors taken from ``start`` until ``end``, by a running job, a reservation or a maintenance window."""
+    """Processors and resources in use from ``start`` to ``end``, by a running job, a reservation or a window."""
 
     start: float
     end: float
     places: list[int]
+    demands: tuple[int, ...] = ()
 
 
 class Machine:
-    """Processors, the queue before them, and what the scheduler knows and plans of them."""
+    """A machine with its queue and the state of its scheduler."""
 
-    def __init__(self, processors: int, policy: Policy, fair: FairShare | None = None) -> None:
+    def __init__(
+        self, processors: int, policy: Policy, fair: FairShare | None = None, resources: tuple[int, ...] = ()
+    ) -> None:
         self.processors = processors
+        self.resources = resources  # units of each
         self.policy = policy
         self.fair = fair or FairShare()
         self.queue: list[Job] = []
@@ -202,14 +211,15 @@ class Machine:
         self.head: Job | None = None
         self.newcomers: list[Job] = []
         self.turns: dict[int, int] = {}
-        # With shared resources: how much of its run a job has done, and what each of its nodes has added to it.
+        # With shared resources: the completed part of each job's run, and the penalty time that each of its nodes
+        # added.
         self.progress: dict[int, Fraction] = {}
         self.added: dict[int, dict[int, Fraction]] = {}
         self.ends: dict[int, float] = {}
         self.spent: dict[int, Fraction | float] = {}
         self.shadows: dict[int, set[int]] = {}
-        # With forgotten shadows, by node: since when its shadow lasts; by node and job: who lies within a shadow, and
-        # who is not seen there, each with the job by whose going that shadow ends.
+        # With dropped shadows. By node: the start of its shadow. By node and job: the jobs within a shadow, and the
+        # jobs that are not visible there, each with the job at whose end that shadow ends.
         self.since: dict[int, float] = {}
         self.inside: dict[int, dict[int, int]] = {}
         self.unseen: dict[int, dict[int, int]] = {}
@@ -222,21 +232,28 @@ class Machine:
         return [occupation for _, occupation in self.running.values()] + self.windows + reservations
 
     def choose_now(self, job: Job, now: float, reservations: list[Occupation]) -> list[int] | None:
-        """Return the processors with which the job can start at once, or None."""
-        # Who ends now, but is not yet done, is in the way of a start, though not of a plan.
+        """Return the processors on which the job can start now, or None."""
+        # A job that ends now but is not yet complete blocks a start, but not a plan.
         still_there = [
-            Occupation(one.start, math.nextafter(now, math.inf), one.places)
+            Occupation(one.start, math.nextafter(now, math.inf), one.places, one.demands)
             for _, one in self.running.values()
             if one.end <= now
         ]
         return self.choose(job, now, reservations + still_there)
 
-    def free_now(self, places: list[int]) -> bool:
-        """Return whether processors that a reservation holds are left by those who had them before."""
-        busy = [place for _, occupation in self.running.values() for place in occupation.places]
+    def free_now(self, reservation: Occupation) -> bool:
+        """Return whether what a reservation is of is released by the previous jobs."""
+        running = [occupation for _, occupation in self.running.values()]
         if self.policy.allocation == "count":
-            return len(busy) + len(places) <= self.processors
-        return not set(busy) & set(places)
+            return self.suffices([*running, reservation])
+        return not {place for one in running for place in one.places} & set(reservation.places)
+
+    def suffices(self, taken: list[Occupation]) -> bool:
+        """Return whether the machine has the processors and resources of all these occupations at once."""
+        return sum(len(one.places) for one in taken) <= self.processors and all(
+            sum(one.demands[number] for one in taken if one.demands) <= units
+            for number, units in enumerate(self.resources)
+        )
 
     def choose(self, job: Job, start: float, reservations: list[Occupation]) -> list[int] | None:
         """Return the processors that the job would get at ``start`` for its planned run time, or None."""
@@ -244,11 +261,12 @@ class Machine:
         taken = self.occupations(reservations)
         if self.policy.allocation == "count":
             moments = [start] + [one.start for one in taken if start < one.start < end]
+            places = list(range(job.processors))
             for moment in moments:
-                busy = sum(len(one.places) for one in taken if one.start <= moment < one.end)
-                if self.processors - busy < job.processors:
+                there = [one for one in taken if one.start <= moment < one.end]
+                if not self.suffices([*there, Occupation(start, end, places, job.demands)]):
                     return None
-            return list(range(job.processors))
+            return places
         blocked = {place for one in taken if one.start < end and start < one.end for place in one.places}
         eligible = [place for place in range(self.processors) if place not in blocked]
         return self.select(job, eligible, start, taken)
@@ -286,7 +304,7 @@ class Machine:
         return fitting[0][:count]
 
     def select_least_shared(self, job: Job, eligible: list[int], start: float) -> list[int] | None:
-        """Give each process to the node whose penalty it leaves least, then the least loaded, then the first."""
+        """Assign each process to the node with the lowest resulting penalty, then load, then number."""
         shared = self.policy.resources
         assert shared is not None
         there = [
@@ -311,7 +329,7 @@ class Machine:
         return sorted(chosen)
 
     def limit(self, job: Job) -> float:
-        """Return the limit that the job keeps to; none if it could not even on the empty machine."""
+        """Return the limit that applies to the job; None if the job exceeds it even on an empty machine."""
         shared = self.policy.resources
         assert shared is not None
         within = [shared.cost(shared.usage([job.number] * n)) <= shared.limit for n in range(1, shared.per_node + 1)]
@@ -319,17 +337,17 @@ class Machine:
         return shared.limit if together * (self.processors // shared.per_node) >= job.processors else math.inf
 
     def earliest(self, job: Job, now: float, reservations: list[Occupation]) -> Occupation:
-        """Return the first place and time at which the job fits for its planned run time."""
+        """Return the earliest time at which the job fits for its planned run time, with its processors."""
         moments = {now} | {one.end for one in self.occupations(reservations) if one.end > now}
         for moment in sorted(moments):
             places = self.choose(job, moment, reservations)
             if places is not None:
                 if self.policy.allocation == "threshold":
-                    # new neighbours would hold the job up
+                    # new neighbours would delay the job
                     per_node = self.policy.resources.per_node if self.policy.resources else 1
                     nodes = {place // per_node for place in places}
                     places = [place for place in range(self.processors) if place // per_node in nodes]
-                return Occupation(moment, moment + job.planned, places)
+                return Occupation(moment, moment + job.planned, places, job.demands)
         raise AssertionError("the job is wider than the machine")
 
     # -- shared resources
@@ -345,7 +363,7 @@ class Machine:
         ]
 
     def cost_of(self, node: int, job: int | None = None) -> Fraction:
-        """Return the penalty of a node as it is now, to one of its jobs or to all who are seen there."""
+        """Return the present penalty of a node, for one of its jobs or for all visible jobs."""
         shared, unseen = self.policy.resources, self.unseen.get(node, {})
         if shared is None or not shared.slows or job in unseen:
             return Fraction(0)
@@ -357,9 +375,9 @@ class Machine:
 
     def pass_time(self, now: float) -> None:
         """
-        Let the running jobs come ahead until now, each at the pace that its nodes allow.
+        Advance the running jobs to now, each at the speed that its nodes permit.
 
-        A piece x of the run takes x + max(added + cost x) - max(added), the maximum being over the nodes.
+        A part x of the run takes x + max(added + cost x) - max(added), where the maximum is over the nodes.
         """
         for job, _ in self.running.values() if self.policy.resources else ():
             added, number = self.added[job.number], job.number
@@ -372,7 +390,7 @@ class Machine:
                     added[node] += self.cost_of(node, number) * ahead
 
     def begin_shadows(self) -> None:
-        """Charge what a new overloaded shadow costs to the jobs in it, if it costs something."""
+        """Charge the cost of a new overloaded shadow, if there is one, to its jobs."""
         shared = self.policy.resources
         if shared is None:
             return
@@ -384,7 +402,7 @@ class Machine:
             self.shadows[node] = there
 
     def nodes_by_job(self, jobs: list[int]) -> dict[int, list[int]]:
-        """Return the jobs that are, or were, on each node."""
+        """Return the present and former jobs of each node."""
         per_node = self.policy.resources.per_node if self.policy.resources else 1
         nodes: dict[int, list[int]] = {}
         for job in jobs:
@@ -394,9 +412,9 @@ class Machine:
 
     def forget_shadows(self, now: float) -> None:
         """
-        Forget the rest of the shadows within which the jobs lay that have just gone.
+        Drop the rest of the shadows in which the jobs that just ended were.
 
-        Whom such a job met when it came is not seen on the node until the first of all who were there goes.
+        Jobs that such a job met at its start are not visible on the node until the first of them ends.
         """
         forgets = self.policy.resources is not None and self.policy.resources.forgets
         for node, gone in self.nodes_by_job(self.gone).items() if forgets else ():
@@ -418,7 +436,7 @@ class Machine:
         self.gone = []
 
     def interrupt_shadows(self, now: float) -> None:
-        """Find out which of the jobs that have just come lie within a shadow, by the ends that are known now."""
+        """Determine which of the jobs that just started are within a shadow, by the presently known ends."""
         newcomers = self.nodes_by_job(self.fresh) if self.policy.resources else {}
         for node, jobs in newcomers.items():
             others = {job for job in self.processes_of(node) if job not in jobs}
@@ -432,7 +450,7 @@ class Machine:
         self.fresh = []
 
     def unlimited_end(self, job: Job) -> float:
-        """Return when a running job would end, if its nodes stayed as they are and nobody killed it."""
+        """Return the end of a running job if its nodes do not change and it is not killed."""
         end = self.starts[job.number] + job.run
         if self.policy.resources is None:
             return end
@@ -442,7 +460,7 @@ class Machine:
         return float(round((Fraction(end) + worst) * 2**20) / Fraction(2**20)) if worst > 0 else end
 
     def end_of(self, job: Job) -> float:
-        """Return when a running job will end if its nodes stay as they are."""
+        """Return the end of a running job if its nodes do not change."""
         shared = self.policy.resources
         allowed = shared.allowed[job.number] if shared else math.inf
         return min(self.unlimited_end(job), self.starts[job.number] + allowed)
@@ -450,30 +468,32 @@ class Machine:
     # -- shapes
 
     def shapes_of(self, job: Job) -> list[Job]:
-        """Return the forms in which a queued job may start."""
+        """Return the shapes in which a queued job can start."""
         return self.forms_of(job) if self.policy.shapes == "start" else [job]
 
     def forms_of(self, job: Job) -> list[Job]:
-        """Return the forms of a job that the machine has room for."""
+        """Return the shapes of a job that fit on the machine."""
         return [form for form in job.molded() if form.processors <= self.processors]
 
     def takes(self, job: Job) -> bool:
-        """Return whether the machine has room for a job, in one of its forms if these are chosen."""
+        """Return whether a job fits on the machine, in one of its shapes if these are chosen."""
+        if any(demand > units for demand, units in zip(job.demands, self.resources, strict=True)):
+            return False
         return bool(self.forms_of(job)) if self.policy.shapes != "requested" else job.processors <= self.processors
 
     def fastest_now(self, job: Job, now: float, reservations: list[Occupation]) -> tuple[Job, list[int]] | None:
-        """Return the fastest form of the job that can start at once, and its processors."""
+        """Return the fastest shape of the job that can start now, and its processors."""
         possible = [(form, self.choose_now(form, now, reservations)) for form in self.shapes_of(job)]
         able = [(form, places) for form, places in possible if places is not None]
         return min(able, key=lambda pair: (pair[0].planned, pair[0].processors), default=None)
 
     def soonest(self, forms: list[Job], now: float, reservations: list[Occupation]) -> tuple[Job, Occupation]:
-        """Return the form that would complete first, and where."""
+        """Return the shape with the earliest planned completion, and its place."""
         plans = [(form, self.earliest(form, now, reservations)) for form in forms]
         return min(plans, key=lambda plan: (plan[1].end, plan[0].processors))
 
     def planned_queue(self, now: float) -> list[Occupation]:
-        """Return the reservations that all queued jobs, in order, have or would get."""
+        """Return the reservations that all queued jobs would have, in order."""
         reserved = dict(self.reserved)
         for queued in self.ordered(self.policy.order, now):
             if queued.number not in reserved:
@@ -482,6 +502,13 @@ class Machine:
         return list(reserved.values())
 
     # -- events
+
+    def leave(self, job: Job) -> None:
+        """Remove a cancelled job from the queue."""
+        self.queue = [queued for queued in self.queue if queued.number != job.number]
+        self.newcomers = [queued for queued in self.newcomers if queued.number != job.number]
+        if self.reserved.pop(job.number, None) is not None:
+            self.replan = True
 
     def arrive(self, job: Job) -> None:
         if self.policy.predict:
@@ -508,7 +535,7 @@ class Machine:
         self.replan |= now < occupation.end
 
     def correct(self, now: float) -> None:
-        """Give every job that outran its prediction the next increment, up to the user's estimate."""
+        """Raise the prediction of every job that exceeded it by the next increment, up to the user's estimate."""
         for job, occupation in sorted(self.running.values(), key=lambda one: (one[1].end, one[0].number)):
             while occupation.end <= now < self.end_of(job):
                 self.running[job.number] = self.running.pop(job.number)
@@ -518,16 +545,16 @@ class Machine:
                 shared = self.policy.resources
                 most = shared.allowed[job.number] if shared and shared.slows else self.estimate[job.number]
                 occupation.end = occupation.start + min(length, most)
-                self.reserved.clear()  # promises that rested on the prediction cannot be kept
+                self.reserved.clear()  # reservations that depend on the prediction are no longer valid
                 self.head = None
 
     def ordered(self, order: str, now: float) -> list[Job]:
-        if order == "fcfs":  # in order of arrival; who arrives at once, by number
+        if order == "fcfs":  # in order of arrival; ties by number
             return sorted(self.queue, key=lambda job: self.turns[job.number])
         return sorted(self.queue, key=lambda job: (self.key(order, job, now), job.number))
 
     def key(self, order: str, job: Job, now: float) -> float:
-        """Return what the queue is sorted by."""
+        """Return the sort key of the queue."""
         if order == "fair-share":
             return self.fair.usage("user", job, now) / self.fair.entitled("user", job)
         if order == "group-usage":
@@ -537,7 +564,10 @@ class Machine:
         return ORDERS[order](job, now)
 
     def is_limited(self, job: Job) -> bool:
-        """Return whether the job would be one too many of its user, group or partition."""
+        """Return whether the job would exceed a limit of its user, group, partition or job array."""
+        tasks = [other for other, _ in self.running.values() if other.array == job.array]
+        if job.array and len(tasks) >= job.array_limit:
+            return True
         for (kind, number), (most_jobs, most_processors) in self.policy.limits.items():
             running = [other for other, _ in self.running.values() if getattr(other, kind) == number]
             processors = sum(other.processors for other in running)
@@ -551,7 +581,7 @@ class Machine:
         self.queue = [queued for queued in self.queue if queued.number != job.number]
         self.reserved.pop(job.number, None)
         self.done[job.number] = job
-        self.running[job.number] = (job, Occupation(now, now + job.planned, places))
+        self.running[job.number] = (job, Occupation(now, now + job.planned, places, job.demands))
         self.starts[job.number] = now
         self.fair.change(job, now, job.processors)
         self.places[job.number] = places
@@ -571,7 +601,7 @@ class Machine:
             self.serve_ahead(now, self.policy.lookahead if self.policy.backfill == "lookahead" else 0)
 
     def serve_ahead(self, now: float, lookahead: int) -> None:
-        """Start the head while it fits; reserve for the first that do not; let others start if they delay none."""
+        """Start the head while it fits; reserve for the first waiting jobs; start others that delay none of these."""
         reservations: list[Occupation] = []
         reserved_for: list[Job] = []
         for job in self.ordered(self.policy.order, now):
@@ -593,7 +623,7 @@ class Machine:
                 self.begin(able[0], now, able[1])
 
     def serve_conservatively(self, now: float) -> None:
-        """Give reservations to all; when a job ended early, move them forward, in order of the queue."""
+        """Reserve for all jobs; if a job ended early, move the reservations forward, in the order of the queue."""
         if self.replan:
             for job in self.ordered(self.policy.order, now):
                 if job.number in self.reserved:
@@ -605,19 +635,19 @@ class Machine:
                 self.reserve(job, now)
         for job in self.ordered(self.policy.order, now):
             reservation = self.reserved[job.number]
-            if reservation.start <= now and self.free_now(reservation.places):
+            if reservation.start <= now and self.free_now(reservation):
                 self.begin(self.reserved_shape[job.number], now, reservation.places)
 
     def reserve(self, job: Job, now: float) -> None:
-        """Give a queued job the earliest place, in the form that completes first."""
+        """Reserve the earliest place for a queued job, in the shape that completes first."""
         form, place = self.soonest(self.shapes_of(job), now, list(self.reserved.values()))
         self.reserved_shape[job.number], self.reserved[job.number] = form, place
 
     def serve_in_table(self, now: float) -> None:
         """
-        Reserve for the head, and for others whose turn comes no later and who may overtake by count, too.
+        Reserve for the head, and for later jobs that are due and can backfill by count.
 
-        All is planned anew when a job ended early or there is another head; else newcomers are added.
+        If a job ended early or the head changed, all reservations are planned again; otherwise new jobs are added.
         """
         while self.queue:
             head = self.ordered(self.policy.order, now)[0]
@@ -635,29 +665,35 @@ class Machine:
                         self.reserved[job.number] = reservation
             for job in self.ordered(self.policy.order, now):
                 reserved = self.reserved.get(job.number)
-                if head in self.queue and reserved and reserved.start <= now and self.free_now(reserved.places):
+                if head in self.queue and reserved and reserved.start <= now and self.free_now(reserved):
                     self.begin(job, now, reserved.places)
             if head in self.queue:
                 break
         self.newcomers = []
 
     def count(self, head: Job, now: float) -> tuple[int, float, int]:
-        """Return the free processors; and when enough are free for the head, and what it leaves, by count alone."""
+        """Return the free processors, and the start and extra processors of the head by count only."""
         free = extra = self.processors - sum(job.processors for job, _ in self.running.values())
         shadow = now
         for job, occupation in sorted(self.running.values(), key=lambda one: one[1].end):
-            if extra < head.processors:  # of jobs that end at once the first to start count first
+            if extra < head.processors:  # of jobs that end at once, the first to start counts first
                 shadow, extra = max(occupation.end, now), extra + job.processors
         return free, shadow, extra - head.processors
 
 
-def simulate(jobs: list[Job], processors: int, policy: Policy, fair: FairShare | None = None) -> Machine:
+def simulate(
+    jobs: list[Job],
+    processors: int,
+    policy: Policy,
+    fair: FairShare | None = None,
+    resources: tuple[int, ...] = (),
+) -> Machine:
     """Simulate one machine; its ``starts``, ``places`` and ``done`` (jobs as they ran) are the schedule."""
-    return simulate_centres(jobs, [Machine(processors, policy, fair)], "round-robin")[0]
+    return simulate_centres(jobs, [Machine(processors, policy, fair, resources)], "round-robin")[0]
 
 
 class Dispatcher:
-    """Sends every job on its arrival to one of several machines that are wide enough."""
+    """A dispatcher that sends each arriving job to one of several machines that are wide enough."""
 
     def __init__(self, machines: list[Machine], rule: str) -> None:
         self.machines = machines
@@ -665,7 +701,7 @@ class Dispatcher:
         self.turn = 0
 
     def choose(self, job: Job, now: float) -> int:
-        """Return the index of the machine for the job; ties go to the lowest."""
+        """Return the index of the job's machine; ties go to the lowest."""
         if self.rule == "partition":
             return job.partition
         wide = [index for index, machine in enumerate(self.machines) if machine.takes(job)]
@@ -678,12 +714,12 @@ class Dispatcher:
         return min(wide, key=lambda index: self.would_start(self.machines[index], job, now))
 
     def load(self, machine: Machine) -> float:
-        """Return the processors of running and queued jobs over those of the machine."""
+        """Return the processors of running and queued jobs divided by those of the machine."""
         running = sum(job.processors for job, _ in machine.running.values())
         return (running + sum(job.processors for job in machine.queue)) / machine.processors
 
     def would_start(self, machine: Machine, job: Job, now: float) -> float:
-        """Return the start of the job if all queued jobs, in order, and then it got reservations."""
+        """Return the start of the job if all queued jobs and then the job got reservations, in order."""
         planned = machine.planned_queue(now)
         last = machine.history.get(job.user, [])[-2:]
         if machine.policy.predict and len(last) == 2:
@@ -692,11 +728,20 @@ class Dispatcher:
         return machine.soonest(forms, now, planned)[1].start
 
 
+def released(jobs: list[Job], number: int, over: set[int], now: float) -> list[Job]:
+    """Return the jobs that are submitted because a job ended or left the queue, with their submit times."""
+    over.add(number)
+    after = [replace(one, submit=now + one.think) for one in jobs if one.after == number]
+    needing = [one for one in jobs if number in one.needs and set(one.needs) <= over]
+    return after + [replace(one, submit=max(one.submit, now + one.think)) for one in needing]
+
+
 def simulate_centres(jobs: list[Job], machines: list[Machine], rule: str) -> list[Machine]:
-    """Simulate several machines; a machine makes a pass when something happens at it."""
+    """Simulate several machines; a machine makes a pass at each of its events."""
     dispatcher = Dispatcher(machines, rule)
     per_event = machines[0].policy.event_order == "per-event"
-    coming = sorted((job for job in jobs if job.after < 0), key=lambda job: (job.submit, job.number))
+    coming = sorted((job for job in jobs if job.after < 0 and not job.needs), key=lambda job: (job.submit, job.number))
+    over: set[int] = set()  # jobs that ended or left the queue
     window_ends = [sorted(one.end for one in machine.windows) for machine in machines]
     now = -math.inf
     while coming or any(machine.running or machine.queue for machine in machines):
@@ -704,6 +749,7 @@ def simulate_centres(jobs: list[Job], machines: list[Machine], rule: str) -> lis
         for machine in machines:
             moments += [machine.end_of(job) for job, _ in machine.running.values()]
             moments += [one.start for one in machine.reserved.values()]
+            moments += [job.submit + job.leaves for job in machine.queue]
         now = max(now, min(moments))
         arrivals = [job for job in coming if job.submit <= now]
         done = sorted(
@@ -713,10 +759,17 @@ def simulate_centres(jobs: list[Job], machines: list[Machine], rule: str) -> lis
             if machine.end_of(job) <= now
         )
         ended = [index for index, ends in enumerate(window_ends) for end in ends if end <= now]
+        cancelled = sorted(
+            (job.submit + job.leaves, job.number, index)
+            for index, machine in enumerate(machines)
+            for job in machine.queue
+            if job.submit + job.leaves <= now
+        )
         if per_event:  # one event at a time, arrivals before completions, a pass after each
             arrivals = arrivals[:1]
             done = [] if arrivals else done[:1]
             ended = [] if arrivals or done else ended[:1]
+            cancelled = [] if arrivals or done or ended else cancelled[:1]
         touched = {i for i, machine in enumerate(machines) if any(r.start <= now for r in machine.reserved.values())}
         for machine in machines:
             machine.pass_time(now)
@@ -728,8 +781,12 @@ def simulate_centres(jobs: list[Job], machines: list[Machine], rule: str) -> lis
                 machine.spent[number] = machine.progress[number]
         for number, index in done:
             machines[index].complete(machines[index].running[number][0], now)
-            coming.extend(replace(one, submit=now + one.think) for one in jobs if one.after == number)
-            coming.sort(key=lambda job: (job.submit, job.number))
+            coming.extend(released(jobs, number, over, now))
+        for _, number, index in cancelled:
+            machines[index].leave(next(job for job in machines[index].queue if job.number == number))
+            coming.extend(released(jobs, number, over, now))
+            touched.add(index)
+        coming.sort(key=lambda job: (job.submit, job.number))
         for job in arrivals if per_event else [job for job in coming if job.submit <= now]:
             coming.remove(job)
             index = dispatcher.choose(job, now)

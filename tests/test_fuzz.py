@@ -1,4 +1,4 @@
-"""A short run of the fuzz target, without bounds checks; `python tests/fuzz.py --minutes 20` is the long one."""
+"""Run a few fuzz cases without bounds checks; `python tests/fuzz.py --minutes 20` runs many."""
 
 import pytest
 
@@ -6,7 +6,7 @@ import fuzz
 
 
 @pytest.mark.parametrize("kind", ["ordinary", "table", "options", "log"])
-def test_drawn_cases_are_equal_or_refused(kind: str):
+def test_random_cases_are_equal_or_errors(kind: str):
     verdicts = [fuzz.run_case(1, number, [kind])[1:] for number in range(300)]
     assert [text for verdict, text in verdicts if verdict == fuzz.FAILURE] == []
     assert len({verdict for verdict, _ in verdicts}) == (1 if kind in ("ordinary", "table") else 2)

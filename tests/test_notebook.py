@@ -1,4 +1,4 @@
-"""The notebook, run without a browser on the database of the documentation's project."""
+"""Run the notebook without a browser on the database of the documentation's project."""
 
 import runpy
 import subprocess
@@ -19,24 +19,44 @@ def test_the_notebook_runs_as_a_script(project):
     assert done.returncode == 0, done.stderr
 
 
-def test_every_cell_gives_what_its_name_says(project, monkeypatch):
+def test_every_cell_returns_what_its_name_states(project, monkeypatch):
     monkeypatch.chdir(project)
     _, found = runpy.run_path(str(NOTEBOOK))["app"].run()
     assert found["metrics"]["run"].to_list() == found["runs"].value
-    assert found["answer"].columns == ["scheduler", "jobs", "mean_wait"]
+    assert found["answer"].columns == ["workload", "scheduler", "jobs", "mean_wait_hours"]
     assert len(found["heatmaps"].elements) == 2
-    assert all(region.is_empty() or region.height == 2000 for region in found["regions"].values())
+    assert all(region.is_empty() or region.height == 14000 for region in found["regions"].values())
 
 
-def test_a_box_around_all_cells_has_all_jobs_and_one_around_a_cell_its_own(project):
-    import duckdb
-
+def test_figures_are_rounded_axes_have_units_and_the_query_keeps_logs_apart(project, monkeypatch):
+    monkeypatch.chdir(project)
     notebook = runpy.run_path(str(NOTEBOOK))
-    with duckdb.connect(str(project / "results/swflow.duckdb"), read_only=True) as connection:
-        for measure in ("wait_time", "slowdown"):
-            cells = notebook["cells_of"](connection, "example/easy", measure)
-            assert notebook["jobs_in"](connection, "example/easy", measure, cells).height == cells["jobs"].sum() == 2000
-            for row in range(0, cells.height, 97):
-                cell = cells[row : row + 1]
-                assert notebook["jobs_in"](connection, "example/easy", measure, cell).height == cell["jobs"].item()
-            assert notebook["jobs_in"](connection, "example/easy", measure, cells[:0]).is_empty()
+    _, found = notebook["app"].run()
+    for value in found["answer"]["mean_wait_hours"]:
+        assert value == float(f"{value:.4g}")
+    assert found["answer"].select("workload", "scheduler").is_unique().all()
+    cells = notebook["cells_of"]("results/swflow.duckdb", "example/easy", "wait_time")
+    axes = notebook["heatmap_of"](cells, "wait_time").to_dict()["encoding"]
+    assert axes["y"]["title"] == "wait time (s)" and "0 to 1" in axes["x"]["title"]
+
+
+def test_the_cache_of_the_notebook_is_ignored_by_git():
+    command = ["git", "check-ignore", "notebooks/__marimo__/session/explore.py.json"]
+    assert subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode in (0, 128)  # 128: no clone
+
+
+def test_the_notebook_uses_the_public_interface_only():
+    imported = [line.split() for line in NOTEBOOK.read_text().splitlines() if "import" in line and "swflow" in line]
+    assert [words[1] for words in imported] == ["swflow", "swflow.errors"]
+
+
+def test_a_selection_of_all_cells_has_all_jobs_and_one_of_a_cell_its_jobs(project):
+    notebook = runpy.run_path(str(NOTEBOOK))
+    database = str(project / "results/swflow.duckdb")
+    for measure in ("wait_time", "slowdown"):
+        cells = notebook["cells_of"](database, "example/easy", measure)
+        assert notebook["jobs_in"](database, "example/easy", measure, cells).height == cells["jobs"].sum() == 14000
+        for row in range(0, cells.height, 97):
+            cell = cells[row : row + 1]
+            assert notebook["jobs_in"](database, "example/easy", measure, cell).height == cell["jobs"].item()
+        assert notebook["jobs_in"](database, "example/easy", measure, cells[:0]).is_empty()

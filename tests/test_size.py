@@ -1,4 +1,4 @@
-"""Logs of many jobs: what is read, computed and written part by part is what it is as a whole."""
+"""Tests of large logs: processing in parts gives the same result as processing the whole."""
 
 import gzip
 import json
@@ -9,28 +9,29 @@ import numpy as np
 import polars as pl
 import pytest
 
-from swflow import jobs as tables
-from swflow import swf
-from swflow.analysis import load as loads
 from swflow.analysis import metrics as metrics_module
 from swflow.analysis import plausibility
-from swflow.database import load
+from swflow.database.load import load
 from swflow.errors import SwflowError
 from swflow.figures import draw
-from swflow.jobs import read_columns, read_metadata, read_workload, write_workload
-from swflow.machine import Machine
-from swflow.query import query
-from swflow.randomness import generator
-from swflow.runs import columns_of_run, run, simulate_all, write_run
+from swflow.files.query import query
+from swflow.jobs import table as tables
+from swflow.jobs.machine import Machine
+from swflow.jobs.randomness import generator
+from swflow.jobs.table import read_columns, read_metadata, read_workload, write_workload
+from swflow.log import swf
 from swflow.scheduling.scheduler import Scheduler
-from swflow.workloads.clean import clean
-from swflow.workloads.clean_parts import clean_into
-from swflow.workloads.lublin import generate_lublin
+from swflow.studies.runs import columns_of_run, run, simulate_all, write_run
+from swflow.workload.clean import clean
+from swflow.workload.clean_large import clean_into
+from swflow.workload.models.lublin import generate_lublin
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every table of more than a hundred rows be a large one."""
+    """Treat every table with more than 100 rows as large."""
     for module in (tables, metrics_module):
         monkeypatch.setattr(module, "MOST_AT_ONCE", 100)
     monkeypatch.setattr(tables, "ROW_GROUP", 150)
@@ -38,7 +39,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def workload_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the file of a workload of a thousand jobs."""
+    """Return the file of a workload with 1,000 jobs."""
     fields = generate_lublin(1000, 64, generator(1, "size"), load=0.9, users=True)
     path = tmp_path_factory.mktemp("size") / "small.parquet"
     write_workload(clean(fields, Machine.of(64), name="small"), path)
@@ -46,7 +47,7 @@ def workload_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _run(path: Path, scheduler: Scheduler, target: Path) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """Simulate, write, and read what was written."""
+    """Simulate a workload; write the run and read it."""
     workload = read_workload(path, columns_of_run([scheduler]))
     write_run(run(workload, scheduler), target, {})
     return pl.read_parquet(target), read_metadata(target)
@@ -58,7 +59,7 @@ def _run(path: Path, scheduler: Scheduler, target: Path) -> tuple[pl.DataFrame, 
      Scheduler(order="user_id"), Scheduler(backfill="easy", prediction="system")],
     ids=lambda scheduler: f"{scheduler.order}-{scheduler.backfill}-{scheduler.prediction}",
 )  # fmt: skip
-def test_a_run_in_parts_is_the_run(
+def test_a_run_in_parts_equals_the_whole_run(
     workload_file: Path, tmp_path: Path, scheduler: Scheduler, request: pytest.FixtureRequest
 ) -> None:
     whole, about = _run(workload_file, scheduler, tmp_path / "whole.parquet")
@@ -71,7 +72,7 @@ def test_a_run_in_parts_is_the_run(
     assert metrics == pytest.approx(expected, rel=1e-12)
 
 
-def test_columns_that_a_scheduler_looks_at_are_read(workload_file: Path) -> None:
+def test_only_the_columns_that_a_scheduler_uses_are_read(workload_file: Path) -> None:
     wanted = columns_of_run([Scheduler(), Scheduler(order="log"), Scheduler(without_status=(5,))])
     assert wanted == {"user_id", "wait_time", "status"}
     assert columns_of_run([Scheduler(), Scheduler(order="group_id")]) is None
@@ -89,48 +90,12 @@ def test_columns_are_read_one_by_one_into_whole_arrays(workload_file: Path, smal
     assert table["submit_time"].n_chunks() == 1
 
 
-def _plain_load(
-    submit: np.ndarray, end: np.ndarray, begin: np.ndarray, processors: np.ndarray, machine: int
-) -> np.ndarray:
-    """Compute the load with sorted events and their sums, all in the memory at once."""
-    times = np.concatenate([begin, end])
-    order = np.argsort(times, kind="stable")
-    times = times[order]
-    level = np.cumsum(np.concatenate([processors, -processors])[order]) / machine
-    integral = np.concatenate([[0.0], np.cumsum(level[:-1] * np.diff(times))])
-
-    def up_to(moments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        place = np.searchsorted(times, moments, side="right") - 1
-        now = np.where(place < 0, 0.0, level[place])
-        return np.where(place < 0, 0.0, integral[place] + now * (moments - times[place])), now
-
-    stay = end - submit
-    (at_end, _), (at_submit, now) = up_to(end), up_to(submit)
-    return np.where(stay > 0, (at_end - at_submit) / np.where(stay > 0, stay, 1.0), now)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_the_load_is_that_of_sorted_events_to_the_last_bit(seed: int) -> None:
-    random = np.random.default_rng(seed)
-    jobs, spread = 300, (5, 50, 100_000)[seed % 3]
-    submit = random.integers(0, spread, jobs).astype(float) + (random.random(jobs) if seed % 2 else 0.0)
-    if seed % 4:
-        submit = np.sort(submit)
-    begin = submit + random.integers(-3, 30, jobs)  # some logs have jobs that begin before they are submitted
-    end = begin + random.integers(0, 20, jobs)
-    processors = random.integers(1, 9, jobs)
-    expected = _plain_load(submit, end, begin, processors, 7)
-    assert loads.load_experienced(submit, begin, end, processors, 7).tolist() == expected.tolist()
-    backlog = loads.load_with_backlog(submit, end, processors, 7)
-    assert backlog.tolist() == _plain_load(submit, end, submit, processors, 7).tolist()
-
-
 # -- cleaning
 
 
 @pytest.fixture
 def small_texts(small_parts: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every log of more than a kilobyte be a large one, and parts have some lines."""
+    """Treat every log above 1 kB as large, and read parts of a few lines."""
     monkeypatch.setattr(swf, "LARGE_TEXT", 1000)
     monkeypatch.setattr(swf, "PART", 700)
 
@@ -164,7 +129,7 @@ OPTIONS: list[dict[str, Any]] = [
     ("name", "header", "shuffled"),
     [("log.swf", "; MaxProcs: 64\n", False), ("log.swf.gz", "", False), ("log.swf", "", True)],
 )
-def test_a_log_cleaned_in_parts_is_the_log_cleaned(
+def test_cleaning_in_parts_equals_cleaning_the_whole(
     tmp_path: Path, options: dict[str, Any], name: str, header: str, shuffled: bool, request: pytest.FixtureRequest
 ) -> None:
     path = _log(tmp_path, name, header, shuffled)
@@ -187,7 +152,7 @@ REST = " 4 -1 -1 4 90 -1 1 3 -1 -1 -1 -1 -1 -1\n"
     "fault",
     ["1 2 3\n", "8001 0 -1 x" + REST, "8001 0 -1 1e15" + REST, "200 0 -1 60" + REST, "-1 0 -1 60" + REST, "\0"],
 )  # fmt: skip
-def test_what_is_wrong_with_a_log_is_told_as_ever(
+def test_errors_of_a_large_log_are_those_of_a_small_one(
     tmp_path: Path, lenient: bool, fault: str, request: pytest.FixtureRequest
 ) -> None:
     path = _log(tmp_path)
@@ -206,7 +171,7 @@ def test_what_is_wrong_with_a_log_is_told_as_ever(
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_the_use_of_a_schedule_is_that_of_all_its_events(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_use_of_a_schedule_equals_that_of_all_its_events(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(seed)
     start = np.sort(random.integers(0, 60, 80)).astype(float) if seed % 2 else random.integers(0, 60, 80).astype(float)
     table = pl.DataFrame(
@@ -222,7 +187,7 @@ def test_the_use_of_a_schedule_is_that_of_all_its_events(seed: int, monkeypatch:
 
 @pytest.fixture(scope="module")
 def database(workload_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a database of two runs."""
+    """Return a database with two runs."""
     folder = tmp_path_factory.mktemp("database")
     simulate_all(workload_file, {"fcfs": {}, "easy": {"backfill": "easy"}}, folder / "small")
     load([folder / "small"], folder / "small.duckdb")
@@ -230,9 +195,9 @@ def database(workload_file: Path, tmp_path_factory: pytest.TempPathFactory) -> P
 
 
 def _numbers(part: Any) -> list[Any]:
-    """Return all that a specification holds, in order."""
+    """Return all contents of a specification, in order."""
     if isinstance(part, dict):
-        return [value for key in sorted(part) if key != "name" for value in [key, *_numbers(part[key])]]
+        return [value for key in sorted(part.keys() - {"name", "usermeta"}) for value in [key, *_numbers(part[key])]]
     return [value for one in part for value in _numbers(one)] if isinstance(part, list) else [part]
 
 
@@ -241,7 +206,7 @@ def _numbers(part: Any) -> list[Any]:
     ["heatmap", "bubbles", "difference", "timeline", "waits", "distributions", "arrivals", "composition",
      "offered-load"],
 )  # fmt: skip
-def test_figures_of_many_jobs_are_those_of_few(database: Path, kind: str, request: pytest.FixtureRequest) -> None:
+def test_figures_in_parts_equal_figures_of_the_whole(database: Path, kind: str, request: pytest.FixtureRequest) -> None:
     whole = draw(kind, database, log="small", interactive=True)
     request.getfixturevalue("small_parts")
     parts = draw(kind, database, log="small", interactive=True)
@@ -252,7 +217,7 @@ def test_figures_of_many_jobs_are_those_of_few(database: Path, kind: str, reques
             assert found == expected
 
 
-def test_a_database_loaded_in_parts_is_the_database(
+def test_a_database_loaded_in_parts_equals_the_database(
     database: Path, workload_file: Path, tmp_path: Path, small_parts: None
 ) -> None:
     simulate_all(workload_file, {"fcfs": {}, "easy": {"backfill": "easy"}}, tmp_path / "small")

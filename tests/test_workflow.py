@@ -1,4 +1,4 @@
-"""Snakemake as a person calls it: a full run, edits of the config, a killed load, and the archive's logs."""
+"""Tests of Snakemake as a user runs it: a full run, edits of the config, a killed load, and the archive's logs."""
 
 import os
 import shutil
@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from swflow.query import query
+from swflow.files.query import query
 
 ROOT = Path(__file__).parents[1]
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
 
 class Project:
-    """A copy of the workflow with a config of its own."""
+    """A copy of the workflow with a config."""
 
     def __init__(self, folder: Path, config: dict) -> None:
         self.folder = folder
@@ -38,7 +38,7 @@ class Project:
         return [sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
 
     def run(self, *arguments: str, fails: bool = False) -> str:
-        """Run Snakemake, and return what it printed."""
+        """Run Snakemake, and return its output."""
         environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
         done = subprocess.run(
             self.command(*arguments), cwd=self.folder, text=True, env=environment,
@@ -91,7 +91,7 @@ CONFIG = {
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    """Run a small project once; tests leave it as they found it."""
+    """Run a small project once; each test restores it."""
     project = Project(tmp_path_factory.mktemp("project"), yaml.safe_load(yaml.safe_dump(CONFIG)))
     toys = {name: {"generate": "lublin", "processors": 32, "jobs": 400} for name in ("toy-a", "toy-b")}
     toys["gone"] = {"url": f"file://{project.folder}/gone.swf.gz", "processors": 32}  # cannot be fetched
@@ -108,14 +108,14 @@ def project(tmp_path_factory):
 
 @pytest.fixture
 def edited(project):
-    """Give the project's config for editing, and put it back afterwards."""
+    """Provide the project's config for editing, and restore it afterwards."""
     yield project
     project.config = yaml.safe_load(yaml.safe_dump(CONFIG))
     project.write()
     project.run()
 
 
-def test_everything_is_made_once(project):
+def test_all_files_are_created_once(project):
     assert project.sql("SELECT run FROM runs ORDER BY 1") == [
         ("toy-a+first+batch/easy",), ("toy-a+first+batch/mine",), ("toy-a+first/easy",), ("toy-a+first/mine",),
         ("toy-a/easy",), ("toy-a/fcfs",), ("toy-b+shapes@1/easy",), ("toy-b+shapes@2/easy",), ("toy-b/easy",),
@@ -131,21 +131,21 @@ def test_everything_is_made_once(project):
         "WHERE measure = 'mean_wait_time'"
     ) == [
         ("one", "toy-a", "easy", "base", True), ("one", "toy-a", "easy, processors +50%", "too few weeks", True),
-        ("one", "toy-a", "mine", "too few weeks", True),
+        ("one", "toy-a", "mine", "equal", True),
         ("one", "toy-a", "mine, processors +50%", "too few weeks", True),
     ]  # fmt: skip
     pages = {name: (project.folder / f"results/report/studies/{name}.html").read_text() for name in ("one", "two")}
-    assert "What if: easy, processors +50% shortens the mean wait of easy on toy-a" in pages["one"]
+    assert "What if: toy-a has too few weeks to tell its variants from easy." in pages["one"]
     assert "mine, processors +50%" in pages["one"] and "mine, processors +50%" not in pages["two"]
 
 
-def test_order_of_keys_and_numbers_alike_change_nothing(edited):
+def test_the_order_of_keys_and_equal_numbers_change_nothing(edited):
     edited.config["schedulers"] = dict(reversed(edited.config["schedulers"].items()))
     edited.write()
     assert edited.planned() == []
 
 
-def test_a_scheduler_edited_reruns_its_runs_only(edited):
+def test_an_edited_scheduler_reruns_its_runs_only(edited):
     edited.config["schedulers"]["mine"]["backfill"] = "none"
     edited.write()
     assert sorted(edited.planned()) == [
@@ -167,7 +167,7 @@ class Mine(Easy):
 """
 
 
-def test_an_edit_of_ones_own_code_reruns_its_runs_only(edited):
+def test_an_edited_plugin_reruns_its_runs_only(edited):
     policy, order = edited.folder / "mine.py", edited.folder / "favour.py"
     policy.write_text(OWN_POLICY)
     order.write_text("def favour(estimate, processors):\n    return estimate * processors\n")
@@ -181,7 +181,7 @@ def test_an_edit_of_ones_own_code_reruns_its_runs_only(edited):
     assert edited.planned() == []
 
     def remade():
-        after = ("figure", "load", "report", "settings:", "tables")  # what is made of all runs
+        after = ("figure", "load", "report", "settings:", "tables")  # files that depend on all runs
         return [job for job in sorted(edited.planned()) if job.split()[0] not in after]
 
     policy.write_text(OWN_POLICY.replace("    pass", "    def on_end(self, now, job):\n        pass"))
@@ -205,7 +205,7 @@ def test_figures_are_drawn_again_only_if_their_runs_change(edited):
     ]  # fmt: skip
 
 
-def test_a_step_edited_remakes_the_workloads_below_it(edited):
+def test_an_edited_step_rebuilds_its_workloads(edited):
     edited.config["steps"]["first"]["jobs"] = 100
     edited.write()
     planned = edited.planned()
@@ -215,7 +215,7 @@ def test_a_step_edited_remakes_the_workloads_below_it(edited):
     assert edited.sql("SELECT jobs FROM metrics WHERE run = 'toy-a+first/easy'") == [(100,)]
 
 
-def test_an_added_seed_and_a_damaged_run_make_their_own_files_only(edited):
+def test_an_added_seed_and_a_damaged_run_rebuild_their_files_only(edited):
     runs = edited.folder / "results/runs"
     edited.config["studies"]["three"]["seeds"] = 3
     edited.write()
@@ -230,7 +230,7 @@ def test_an_added_seed_and_a_damaged_run_make_their_own_files_only(edited):
     assert edited.sql("SELECT count(*) FROM outcomes WHERE run = 'toy-b+shapes@3/easy'") == [(400,)]
 
 
-def test_a_log_that_cannot_be_fetched_is_left_out_and_named(project):
+def test_a_log_that_cannot_be_fetched_is_omitted_and_named(project):
     assert project.sql("SELECT run, log, reason LIKE '%cannot be fetched%' FROM left_out ORDER BY 1") == [
         ("gone+shapes@1/easy", "gone", True), ("gone+shapes@2/easy", "gone", True), ("gone+wider", "gone", True),
     ]  # fmt: skip
@@ -238,7 +238,7 @@ def test_a_log_that_cannot_be_fetched_is_left_out_and_named(project):
     assert "gone: cannot be fetched" in said
 
 
-def test_what_is_removed_leaves_no_row(edited):
+def test_removed_entries_leave_no_row(edited):
     del edited.config["schedulers"]["mine"]
     edited.config["studies"]["two"]["runs"][0]["schedulers"] = ["easy"]
     del edited.config["studies"]["one"]
@@ -250,14 +250,14 @@ def test_what_is_removed_leaves_no_row(edited):
     assert edited.sql("SELECT count(*) FROM schedulers WHERE scheduler IN ('mine', 'fcfs')") == [(0,)]
 
 
-def test_a_lost_database_is_made_again(edited):
+def test_a_missing_database_is_rebuilt(edited):
     (edited.folder / "results/swflow.duckdb").unlink()
     edited.run()
     assert edited.sql("SELECT count(*) FROM runs") == [(10,)]
 
 
 def test_a_killed_load_is_completed_by_the_next_call(edited):
-    """Kill Snakemake and the load that it runs; readers see the old database, the next call the new one."""
+    """Kill Snakemake and its load: readers see the old database, and the next call writes the new one."""
     edited.config["schedulers"]["mine"]["estimates"] = "kill"
     edited.write()
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
@@ -316,7 +316,7 @@ def test_a_wrong_config_is_one_line(project, arguments, words):
 @pytest.mark.archive
 def test_real_logs_from_fetch_to_report(tmp_path, traces):
     config = yaml.safe_load((ROOT / "config/archive.yaml").read_text())
-    long = ("alvio-others", "locality", "locality-arrivals", "moldable-schedulers")  # minutes each
+    long = ("alvio-others", "locality", "locality-arrivals", "moldable-schedulers")  # takes minutes each
     config["studies"] = {name: study for name, study in config["studies"].items() if name not in long}
     for study in config["studies"].values():
         if "seeds" in study:
@@ -344,8 +344,8 @@ def test_real_logs_from_fetch_to_report(tmp_path, traces):
     assert "Ours is moved furthest by estimates below run times for" in page
 
 
-def test_logs_of_ones_own_in_the_config(tmp_path):
-    """An imported log and a text, both named in the config: nothing of the project is edited."""
+def test_local_logs_in_the_config(tmp_path):
+    """The config names an imported log and a text log; no other file of the project changes."""
     runs = [{"workloads": ["{log}"], "schedulers": ["easy", "log"]}]
     config = {
         "logs": {"MINE": {"path": "my.parquet", "processors": 8}, "TEXT": {"path": "my.swf"}},
@@ -377,8 +377,9 @@ def test_logs_of_ones_own_in_the_config(tmp_path):
         ("TEXT", "user_id", 1, "ada"), ("TEXT", "user_id", 2, "bob"),
     ]  # fmt: skip
     assert project.sql("SELECT workload, jobs, severity FROM checks ORDER BY ALL") == [
-        ("MINE", 2, "error"), ("TEXT", 2, "error"),
+        ("MINE", 2, "error"), ("MINE", None, "note"), ("TEXT", 2, "error"),
     ]  # fmt: skip
+    assert "2 jobs demand memory" in project.sql("SELECT message FROM checks WHERE severity = 'note'")[0][0]
     kept = "SELECT workload, s.jobs, s.awrt = m.awrt FROM sweeps s JOIN metrics m USING (workload) WHERE replicate = 1"
     assert project.sql(kept) == [("TEXT+precise-16-d100@1", 4, True)]
     assert project.sql("SELECT count(*) FROM outcomes WHERE workload = 'TEXT+precise-16-d100@1'") == [(4,)]
@@ -389,3 +390,26 @@ def test_logs_of_ones_own_in_the_config(tmp_path):
     assert project.sql("SELECT DISTINCT memory FROM jobs WHERE workload = 'TEXT+like'") == [(512.0,)]
     assert project.sql("SELECT DISTINCT site_job_id FROM jobs WHERE workload = 'MINE' ORDER BY ALL") == [("1",), ("2",)]
     assert "Nothing to be done" in project.run("results/swflow.json")
+
+
+def test_a_policy_added_by_one_line_is_ranked(tmp_path):
+    """A leaderboard of a synthetic log: bounds, ranks, and a further scheduler in a config of its own."""
+    study = {"logs": ["toy"], "bounds": True, "runs": [{"workloads": ["{log}"], "schedulers": "all"}]}
+    schedulers = {"fcfs": {"backfill": "none"}, "easy": {"backfill": "easy"}}
+    config = {"catalogue": ["config/toys.yaml"], "schedulers": schedulers, "studies": {"leaderboard": study}}
+    project = Project(tmp_path / "ranked", config)
+    (project.folder / "config/toys.yaml").write_text("toy: {generate: lublin, processors: 32, jobs: 400}\n")
+    project.run()
+    ranked = "SELECT scheduler FROM leaderboard ORDER BY rank"
+    assert project.sql(ranked) == [("easy",), ("fcfs",)]
+    assert project.sql("SELECT count(*) FROM bounds WHERE workload = 'toy'") == [(6,)]
+    assert project.sql("SELECT count(*), min(gap) >= -1e-9 FROM gaps") == [(12, True)]
+    (project.folder / "config/mine.yaml").write_text("schedulers:\n  mine: {order: estimate, backfill: easy}\n")
+    both = ("--configfile", "config/config.yaml", "config/mine.yaml")
+    planned = project.run("-n", *both)
+    assert "simulate toy: mine" in planned and "bound toy" not in planned
+    project.run(*both)
+    assert set(project.sql(ranked)) == {("easy",), ("fcfs",), ("mine",)}
+    page = (project.folder / "results/report/studies/leaderboard.html").read_text()
+    assert "has the shortest mean wait of 3 schedulers" in page
+    assert "Nothing to be done" in project.run(*both)

@@ -1,6 +1,6 @@
 """A Slurm of one node on this machine, with accounting: start it, use it, stop it; for tests.
 
-As a script: ``python tests/cluster/slurm.py`` starts it, says so, and stops it at the end of its input.
+As a script: ``python tests/cluster/slurm.py`` starts it, prints a line, and stops it at the end of its input.
 """
 
 import fcntl

@@ -76,7 +76,7 @@ def small():
 
 def test_through_slurm_with_a_job_that_dies_all_is_as_on_one_machine(cluster, tmp_path):
     """
-    Run a small config through Slurm; all is as on one machine, whoever was killed on the way.
+    Run a small config through Slurm; the results are those of one machine, whichever job was killed.
 
     Where ``SWFLOW_LOCAL_RESULTS`` names the results of the embedded default on one machine, it is the embedded default.
     """

@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 from slurm import Slurm, Unavailable
 
-from swflow.importers.records import Site
-from swflow.importers.sacct import RECOMMENDED, import_sacct
-from swflow.log_table import names_of
+from swflow.log.imported import names_of
+from swflow.log.importers.records import Site
+from swflow.log.importers.sacct import RECOMMENDED, import_sacct
 
 pytestmark = pytest.mark.cluster
 
@@ -51,7 +51,7 @@ def _run_jobs(cluster: Slurm) -> dict[str, int]:
 def test_the_text_of_sacct(slurm, tmp_path):
     if not slurm.has_accounting:
         pytest.skip("no sacct without slurmdbd and MariaDB (Debian: slurmdbd, mariadb-server)")
-    time.sleep(2)  # the database is told after the queue is empty
+    time.sleep(2)  # slurmdbd records the end after the queue is empty
     for columns in (RECOMMENDED, "ALL"):
         path = tmp_path / f"{columns[:3]}.txt"
         path.write_text(slurm.run("sacct", "-a", "-D", "-P", f"--format={columns}"))

@@ -1,0 +1,89 @@
+"""Test the load of jobs against sums of fractions, and the heatmap cell of a load on a boundary."""
+
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swflow.analysis.heatmap import heatmap
+from swflow.analysis.load import load_experienced, load_with_backlog, loads_of
+
+#: Time origins: 0, a later one, an earlier one, and one so large that few bits remain for fractions of a second.
+ORIGINS = (0.0, 1e7, -5e5, 1e12)
+
+_WHOLE = st.integers(0, 40).map(float)
+_ANY = st.floats(0, 40)
+schedules = st.tuples(
+    st.sampled_from(ORIGINS),
+    st.one_of(
+        *[
+            st.lists(st.tuples(times, st.floats(-2, 0) | times, times, st.integers(1, 9)), min_size=1, max_size=12)
+            for times in (_WHOLE, _ANY)
+        ]
+    ),
+)
+
+
+def drawn(schedule):
+    """Return random submit, start and end times and processors; some starts precede submissions."""
+    origin, rows = schedule
+    submit, wait, run, processors = (np.array(column) for column in zip(*rows, strict=True))
+    submit = submit + origin
+    start = submit + wait
+    return submit, start, start + run, processors.astype(np.int64)
+
+
+def naive_load(submit, begin, end, processors, machine):
+    """Return the loads computed with fractions: sum the processor-seconds within each stay, round the quotient once."""
+    loads = []
+    for since, until in zip(submit.tolist(), end.tolist(), strict=True):
+        used = 0
+        for first, last, width in zip(begin.tolist(), end.tolist(), processors.tolist(), strict=True):
+            if until <= since:
+                used += (last > since) * width - (first > since) * width
+            else:
+                used += (max(Fraction(last), Fraction(since)) - max(Fraction(first), Fraction(since))) * width
+                used -= (max(Fraction(last), Fraction(until)) - max(Fraction(first), Fraction(until))) * width
+        loads.append(float(Fraction(used) / ((Fraction(until) - Fraction(since) if until > since else 1) * machine)))
+    return loads
+
+
+@settings(max_examples=500, deadline=None)
+@given(schedules, st.sampled_from([7, 8, 100, 2**31]))
+def test_the_load_is_the_float_nearest_to_the_quotient_of_fractions(schedule, machine):
+    submit, start, end, processors = drawn(schedule)
+    assert load_experienced(submit, start, end, processors, machine).tolist() == naive_load(
+        submit, start, end, processors, machine
+    )
+    assert load_with_backlog(submit, end, processors, machine).tolist() == naive_load(
+        submit, submit, end, processors, machine
+    )
+
+
+@pytest.mark.parametrize("step", [1.0, 1 / 3])
+def test_a_load_of_exactly_a_hundredth_is_in_the_cell_that_starts_there(step):
+    """Run jobs in sequence, each alone on 1 to 99 of 100 processors, so that earlier sums must not matter."""
+    jobs = 20_000
+    processors = np.arange(jobs) % 99 + 1
+    submit = np.arange(jobs) * 600 * step
+    end = submit + (np.arange(jobs) % 500 + 1) * step
+    for load in (
+        load_experienced(submit, submit, end, processors, 100), load_with_backlog(submit, end, processors, 100)
+    ):  # fmt: skip
+        assert (load == processors / 100).all()
+        cells = heatmap(load, np.ones(jobs)).cells()
+        assert cells.select("load_low", "jobs").rows() == [
+            (width / 100, int((processors == width).sum())) for width in range(1, 100)
+        ]
+
+
+def test_the_peak_counts_starts_after_ends_at_the_same_instant():
+    outcomes = pl.DataFrame({
+        "submit_time": [0.0, 0.0, 5.0, 5.0], "start_time": [0.0, 5.0, 5.0, 7.0], "end_time": [5.0, 9.0, 5.0, 8.0],
+        "processors": [4, 3, 8, 2],
+    })  # fmt: skip
+    assert loads_of(outcomes, 4).peak_processors == 5
+    assert loads_of(outcomes.head(0), 4).peak_processors == 0

@@ -1,0 +1,81 @@
+"""Test metrics against plain loops over jobs."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from helpers import outcomes_of
+from swflow.analysis.fairness import fairness_indices
+from swflow.analysis.load import with_load
+from swflow.analysis.metrics import CORRELATED, MEASURES, METRICS, correlations, metrics
+
+
+def drawn(jobs: int) -> pl.DataFrame:
+    """Return random outcomes."""
+    rng = np.random.default_rng(5)
+    table = pl.DataFrame({
+        "job_id": np.arange(jobs), "submit_time": np.sort(rng.integers(0, 1000, jobs)).astype(float),
+        "processors": rng.integers(1, 9, jobs),
+    })  # fmt: skip
+    run = pl.Series(rng.integers(0, 100, jobs).astype(float))
+    wait = pl.Series(rng.integers(0, 500, jobs).astype(float))
+    result = outcomes_of(table, table["submit_time"] + wait, run, pl.Series(rng.random(jobs) < 0.1))
+    return with_load(result, 16)
+
+
+def test_metrics_equal_plain_python():
+    table = drawn(200)
+    rows = table.to_dicts()
+    figures = metrics(table, 16)
+    area = [row["processors"] * row["run_time"] for row in rows]
+    assert figures["jobs"] == 200
+    assert figures["squashed_area"] == sum(area)
+    span = max(row["end_time"] for row in rows) - min(row["submit_time"] for row in rows)
+    assert figures["makespan"] == span
+    assert figures["utilization"] == pytest.approx(sum(area) / (16 * span))
+    assert figures["killed"] == sum(row["killed"] for row in rows)
+    for name, column in {"awrt": "response_time", "awwt": "wait_time"}.items():
+        weighted = sum(weight * row[column] for weight, row in zip(area, rows, strict=True)) / sum(area)
+        assert figures[name] == pytest.approx(weighted)
+    for measure in MEASURES:
+        values = [row[measure] for row in rows if row[measure] is not None]
+        assert figures[f"mean_{measure}"] == pytest.approx(np.mean(values))
+        assert figures[f"median_{measure}"] == pytest.approx(np.median(values))
+        assert figures[f"p95_{measure}"] == pytest.approx(np.quantile(values, 0.95))
+
+
+def test_upper_tails_leave_out_killed_jobs():
+    table = drawn(200)
+    for outcomes in (table, table.with_columns(killed=False), table.with_columns(killed=True)):
+        figures = metrics(outcomes.lazy(), 16)
+        alive = [row for row in outcomes.to_dicts() if not row["killed"]]
+        waits = sorted(row["wait_time"] for row in alive)
+        slow = sorted(max(1.0, row["response_time"] / max(row["run_time"], 60.0)) for row in alive)
+        place = int(0.95 * len(alive))
+        assert figures["p95_wait_time_unkilled"] == (waits[place] if alive else None)
+        assert figures["p95_bounded_slowdown_60_unkilled"] == (slow[place] if alive else None)
+
+
+def test_correlations_equal_scipy():
+    from scipy.stats import spearmanr
+
+    table = drawn(300)
+    known = table.filter(pl.col("slowdown").is_not_null())
+    found = correlations(table)
+    for measure in CORRELATED:
+        assert found[measure] == pytest.approx(spearmanr(known["load"], known[measure]).statistic)
+
+
+def test_correlations_state_the_number_of_jobs():
+    table = drawn(300)
+    found = correlations(table)
+    assert found["jobs"] == table["slowdown"].drop_nulls().len() < 300
+    assert found["above_1"] == table.filter(pl.col("slowdown").is_not_null() & (pl.col("load") > 1)).height > 0
+    nothing = correlations(table.with_columns(slowdown=None))
+    assert nothing == dict.fromkeys(CORRELATED) | {"jobs": 0, "above_1": 0}
+
+
+def test_a_run_has_exactly_the_listed_metrics():
+    table = drawn(20)
+    jobs = table.select("job_id", user_id=pl.lit(1))
+    assert (*metrics(table, 16), *fairness_indices(table, jobs)) == METRICS

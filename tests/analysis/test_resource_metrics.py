@@ -1,0 +1,76 @@
+"""Metrics of resources besides processors, their checks, and their table in the database."""
+
+from dataclasses import replace
+
+import duckdb
+import polars as pl
+import pytest
+from test_cli import call
+
+from swflow.analysis.metrics import resource_metrics
+from swflow.analysis.plausibility import check_workload
+from swflow.jobs.machine import Machine
+from swflow.jobs.table import Workload, write_workload
+from swflow.scheduling.scheduler import Scheduler
+from swflow.studies.runs import run
+
+JOBS = pl.DataFrame(
+    {
+        "job_id": [1, 2, 3], "submit_time": [0.0, 0.0, 5.0], "wait_time": [0.0, 0.0, 0.0],
+        "run_time": [10.0, 30.0, 5.0], "processors": [1, 1, 1], "estimate": [10.0, 30.0, 5.0],
+        "requested_time": [10.0, 30.0, 5.0], "user_id": [1, 1, 1], "gpus": [2, 3, None], "licences": [None, 1, 1],
+    }
+)  # fmt: skip
+
+
+def site(**resources: int) -> Workload:
+    return Workload(
+        JOBS, Machine(4, 4, resources=resources), "site", {}, ({"stage": "clean", "read": 3, "kept": 3, "removed": {}},)
+    )
+
+
+def test_metrics_of_resources_by_hand():
+    result = run(site(gpus=4, licences=2), Scheduler(backfill="easy"))
+    assert result.outcomes["start_time"].to_list() == [0, 10, 5]  # 2 and 3 GPUs do not fit at once
+    found = {name: value for name, value in result.metrics.items() if "gpus" in name or "licences" in name}
+    assert found == {
+        "utilization_gpus": pytest.approx((2 * 10 + 3 * 30) / (4 * 40)), "squashed_area_gpus": 110, "peak_gpus": 3,
+        "utilization_licences": pytest.approx(35 / 80), "squashed_area_licences": 35, "peak_licences": 1,
+    }  # fmt: skip
+    clusters = ({"processors": 2, "resources": {"gpus": 2}}, {"processors": 2, "resources": {"gpus": 4}})
+    of_clusters = run(site(), Scheduler(backfill="easy", clusters=clusters)).metrics
+    assert of_clusters["utilization_gpus"] == pytest.approx(110 / (6 * 30))
+    assert not any("gpus" in name for name in run(site(), Scheduler(backfill="easy")).metrics)
+
+
+def test_a_record_can_exceed_the_machine():
+    record = run(site(gpus=4), Scheduler(order="log"))
+    assert record.metrics["peak_gpus"] == 5
+    assert resource_metrics(record.outcomes.clear(), JOBS, {"gpus": 4}) == {}
+    assert "utilization_gpus" not in resource_metrics(record.outcomes, JOBS, {"gpus": 0})
+
+
+def test_check_compares_the_record_with_the_units():
+    found = {finding.check: finding for finding in check_workload(site(gpus=4))}
+    assert found["gpus-use-beyond-machine"].severity == "error"
+    assert "5 of 4 gpus were in use on 0 s; beyond the machine for 33.3 %" in found["gpus-use-beyond-machine"].message
+    assert "2 jobs demand licences, up to 2 at once" in found["unknown-licences"].message
+    few = {finding.check: finding for finding in check_workload(site(gpus=2, licences=9))}
+    assert few["more-gpus-than-machine"].jobs == 1
+    assert "never more than 2 of 9 licences" in few["licences-never-full"].message
+    synthetic = replace(site(gpus=4), history=({"stage": "model"},))
+    assert not any("gpus" in finding.check for finding in check_workload(synthetic))
+
+
+def test_the_database_has_the_further_metrics(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_workload(site(gpus=4), "site.parquet")
+    assert call("simulate", "site.parquet", "--scheduler", "easy", "-o", "runs/site") == 0
+    assert call("load", "runs/site", "--database", "all.duckdb") == 0
+    with duckdb.connect("all.duckdb", read_only=True) as connection:
+        rows = connection.execute("SELECT run, metric, value FROM further_metrics ORDER BY metric").fetchall()
+    assert rows == [
+        ("site/easy", "peak_gpus", 3),
+        ("site/easy", "squashed_area_gpus", 110),
+        ("site/easy", "utilization_gpus", 0.6875),
+    ]

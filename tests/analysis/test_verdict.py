@@ -1,0 +1,402 @@
+"""Test verdicts: coverage of intervals, corrections, and comparisons of runs and replicates in the database."""
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+from swflow.analysis import verdict
+from swflow.analysis.comparison import compare
+from swflow.analysis.heatmap import heatmap
+from swflow.analysis.verdict import WEEK
+from swflow.cli import main
+from swflow.database.load import load
+from swflow.errors import SwflowError
+from swflow.files.query import query
+from swflow.jobs.machine import Machine
+from swflow.jobs.table import Workload, write_workload
+from swflow.studies.power import power_of
+from swflow.studies.runs import simulate_all
+from swflow.studies.whatif import ask, variants
+from swflow.workload.clean import open_workload
+
+
+def run_of(generator, weeks=30, per_week=20, shift=0.0, weekly=None):
+    """Return a random run in which weeks differ more than the jobs within them, with heavy tails."""
+    jobs = weeks * per_week
+    if weekly is None:
+        weekly = np.repeat(generator.lognormal(6, 1, weeks), per_week)
+    return pl.DataFrame(
+        {
+            "submit_time": np.sort(np.repeat(np.arange(weeks), per_week) + generator.random(jobs)) * WEEK,
+            "load": generator.random(jobs),
+            "wait_time": weekly * generator.exponential(1, jobs) + shift,
+        }
+    )
+
+
+def estimates(first, second, measure="wait_time"):
+    distributions = (verdict.distribution_of(run, measure) for run in (first, second))
+    means = (verdict.mean_of(run, measure) for run in (first, second))
+    return verdict.score_of(*distributions), verdict.difference_of(*means)
+
+
+@pytest.fixture
+def few_draws(monkeypatch):
+    monkeypatch.setattr(verdict, "DRAWS", 250)
+    for drawn in (verdict._weights, verdict._exponential, verdict._drawn):
+        drawn.cache_clear()
+    yield
+    for drawn in (verdict._weights, verdict._exponential, verdict._drawn):
+        drawn.cache_clear()
+
+
+def test_95_percent_of_the_intervals_contain_zero_for_equal_schedulers(few_draws):
+    """Compare 300 pairs of draws of one population: the share is within three standard errors of 95 %."""
+    generator = np.random.default_rng(3)
+    held = np.zeros(2)
+    for _ in range(300):
+        for place, found in enumerate(estimates(run_of(generator, per_week=8), run_of(generator, per_week=8))):
+            low, high = found.interval
+            held[place] += low <= 0 <= high
+    assert (held >= 274).all() and (held <= 296).all()
+
+
+def test_a_common_effect_of_weeks_does_not_widen_the_interval():
+    generator = np.random.default_rng(4)
+    weekly = np.repeat(generator.lognormal(6, 1, 30), 20)
+    first = run_of(generator, weekly=weekly)
+    paired = first.with_columns(wait_time=first["wait_time"] + generator.normal(60, 20, first.height))
+    score, mean = estimates(paired, first)
+    assert mean.interval[0] < 60 < mean.interval[1]
+    assert mean.interval[0] > 55 and mean.interval[1] < 65
+    assert score.value < 0 and score.interval[1] < 0
+    apart = estimates(run_of(generator), first)[1]
+    assert apart.error > 20 * mean.error
+
+
+def test_the_standard_error_is_that_of_the_weeks():
+    """For weeks of equal size, it is the deviation of the weekly means divided by the root of their number."""
+    generator = np.random.default_rng(5)
+    first, second = run_of(generator, weeks=200), run_of(generator, weeks=200)
+    means = [run["wait_time"].to_numpy().reshape(200, 20).mean(axis=1) for run in (first, second)]
+    expected = (means[0] - means[1]).std(ddof=1) / np.sqrt(200)
+    assert estimates(first, second)[1].error == pytest.approx(expected, rel=0.15)
+
+
+def test_a_score_compares_jobs_not_heatmap_cells():
+    """If the values of two runs share heatmap cells, the score by cells is 0, the score by jobs is 1."""
+    generator = np.random.default_rng(6)
+    first = run_of(generator, weeks=6).with_columns(wait_time=100 + pl.lit(generator.random(120)))
+    second = first.with_columns(wait_time=pl.col("wait_time") + 1)
+    maps = [heatmap(run["load"].to_numpy(), run["wait_time"].to_numpy()) for run in (first, second)]
+    assert compare(*maps).score == 0
+    assert estimates(first, second)[0].value == 1
+
+
+def test_the_score_equals_its_definition():
+    """P(first is smaller) minus P(second is smaller) over all pairs of jobs in a tenth of the load, with ties."""
+    generator = np.random.default_rng(13)
+    first, second = (
+        run_of(generator, weeks=5).with_columns(pl.col("wait_time") // 100, load=pl.col("load") * top)
+        for top in (0.7, 1.0)
+    )
+    score = 0.0
+    for tenth in range(10):
+        parts = [
+            run.filter((pl.col("load") >= tenth / 10) & (pl.col("load") < (tenth + 1) / 10))["wait_time"].to_numpy()
+            for run in (first, second)
+        ]
+        if all(part.size for part in parts):
+            sign = np.sign(parts[1][None, :] - parts[0][:, None]).mean()
+            score += sign * (parts[0].size / first.height + parts[1].size / second.height) / 2
+    assert estimates(first, second)[0].value == pytest.approx(score, abs=1e-12)
+    assert estimates(second, first)[0].value == pytest.approx(-score, abs=1e-12)
+
+
+def test_draws_with_equal_weights_give_the_statistics_themselves():
+    generator = np.random.default_rng(6)
+    run = run_of(generator, weeks=6).with_columns(run_time=pl.lit(generator.random(120)), processors=pl.lit(3))
+    area = run["run_time"] * 3
+    expected = {
+        "mean_wait_time": run["wait_time"].mean(),
+        "awwt": (area * run["wait_time"]).sum() / area.sum(),
+        "p95_wait_time": np.quantile(run["wait_time"], 0.95, method="inverted_cdf"),
+    }
+    ones = np.ones(verdict.DRAWS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(verdict, "_weights", lambda week: ones)
+        verdict._drawn.cache_clear()
+        found = {name: verdict.statistic(run, name) for name in expected}
+    verdict._drawn.cache_clear()
+    for name, value in expected.items():
+        assert found[name].drawn == pytest.approx(np.full(verdict.DRAWS, value)), name
+    assert found["p95_wait_time"].value == pytest.approx(run["wait_time"].quantile(0.95, "linear"))
+
+
+def test_quantiles_of_weighted_weeks_are_those_of_repeated_jobs():
+    generator = np.random.default_rng(14)
+    run = run_of(generator, weeks=5).with_columns(pl.col("wait_time") // 10)
+    times = generator.integers(1, 4, (20, 5)).astype(float)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(verdict, "_drawn", lambda weeks: (times, times.astype(np.float32)))
+        found = verdict.quantile_of(run, "wait_time", 0.95).drawn
+    week = (run["submit_time"] // WEEK).cast(pl.Int64).to_numpy()
+    for weights, value in zip(times, found, strict=True):
+        repeated = np.sort(np.repeat(run["wait_time"].to_numpy(), weights[week].astype(int)))
+        assert value == repeated[int(np.ceil(0.95 * repeated.size)) - 1]
+
+
+def test_each_run_is_weighted_by_its_own_areas():
+    """With the areas of the base as weights, the difference in AWRT would have the opposite sign."""
+    generator = np.random.default_rng(15)
+    base = run_of(generator, weeks=8).with_columns(processors=pl.lit(1), run_time=pl.lit(1.0))
+    narrow = pl.col("wait_time") > pl.col("wait_time").median()
+    other = base.with_columns(run_time=pl.when(narrow).then(0.01).otherwise(1.0), wait_time=pl.col("wait_time") + 10)
+    found = verdict.difference_of(verdict.statistic(other, "awwt"), verdict.statistic(base, "awwt"))
+    area = other["run_time"]
+    expected = (area * other["wait_time"]).sum() / area.sum() - base["wait_time"].mean()
+    assert found.value == pytest.approx(expected) and found.value < 0
+    assert ((other["wait_time"] - base["wait_time"]) > 0).all()
+
+
+def test_equal_runs_have_no_interval_and_few_weeks_none_either():
+    generator = np.random.default_rng(7)
+    run = run_of(generator)
+    for found in estimates(run, run):
+        assert found.equal and found.interval == (None, None) and found.p is None
+        assert verdict.columns_of("score", found)["score_verdict"] == "equal"
+    few = estimates(run_of(generator, weeks=3), run_of(generator, weeks=3))[1]
+    assert few.interval == (None, None)
+    assert verdict.columns_of("mean", few)["mean_verdict"] == "too few weeks"
+
+
+def test_resampling_does_not_depend_on_the_compared_runs():
+    generator = np.random.default_rng(8)
+    run = run_of(generator)
+    late = verdict.mean_of(run.filter(pl.col("submit_time") > 10 * WEEK), "wait_time")
+    whole = verdict.mean_of(run, "wait_time")
+    only_late = run.with_columns(wait_time=pl.when(pl.col("submit_time") > 10 * WEEK).then("wait_time"))
+    assert np.allclose(verdict.mean_of(only_late, "wait_time").drawn, late.drawn)
+    assert np.array_equal(verdict.mean_of(only_late, "wait_time").weeks, late.weeks)
+    assert np.array_equal(verdict.mean_of(run, "wait_time").drawn, whole.drawn)
+
+
+def test_weeks_start_with_the_log_not_with_the_first_job():
+    run = pl.DataFrame({"submit_time": np.array([0.5, 1.2, 2.2]) * WEEK, "wait_time": [1.0, 2.0, 3.0]})
+    assert verdict.mean_of(run, "wait_time").weeks.tolist() == [0, 1, 2]
+
+
+def test_the_order_of_jobs_does_not_matter():
+    run = run_of(np.random.default_rng(11)).with_columns(
+        wait_time=pl.when(pl.col("wait_time") > 50).then("wait_time"), load=pl.when(pl.col("load") > 0.1).then("load")
+    )
+    shuffled = run.sample(fraction=1, shuffle=True, seed=1)
+    once, again = (verdict.distribution_of(one, "wait_time") for one in (verdict.by_weeks(run), shuffled))
+    for name in ("weeks", "weights", "shares", "by_week"):
+        assert np.array_equal(getattr(once, name), getattr(again, name)), name
+    found = verdict.difference_of(verdict.mean_of(run, "wait_time"), verdict.mean_of(shuffled, "wait_time"))
+    assert found.equal and verdict.score_of(once, again).equal
+
+
+def test_holm_equals_its_definition():
+    generator = np.random.default_rng(9)
+    p = list(generator.random(20) ** 3)
+    adjusted = verdict.holm(p)
+    order = np.argsort(p)
+    for rank, place in enumerate(order):
+        expected = max(min(1, p[other] * (20 - earlier)) for earlier, other in enumerate(order[: rank + 1]))
+        assert adjusted[place] == pytest.approx(expected)
+    # with 20 true null hypotheses, some p-values are usually below 5 %, after the correction in 5 % of the trials
+    found = sum(min(verdict.holm(list(generator.random(20)))) < 0.05 for _ in range(1000))
+    assert 25 <= found <= 80
+
+
+def test_the_correction_can_revoke_a_verdict():
+    def row(name, p, score):
+        columns = {f"{part}_{key}": None for part in ("score", "mean") for key in ("p_holm", "verdict_holm")}
+        own = "first is better" if score > 0 else "second is better"
+        return columns | {
+            "score_verdict": own, "mean_verdict": own,
+            "first": name, "second": "b", "family": "f", "score": score, "mean_difference": -score, "score_p": p,
+            "mean_p": p, "first_wins": 1.0, "second_wins": 0.0,
+        }  # fmt: skip
+
+    alone = [row("a", 0.04, 0.5)]
+    verdict.correct(alone)
+    assert (alone[0]["score_verdict_holm"], alone[0]["mean_verdict_holm"], alone[0]["better"]) == (
+        "first is better",
+    ) * 2 + ("a",)
+    two = [row("a", 0.04, 0.5), row("c", 0.001, -0.5)]
+    two[1] |= {"first_wins": 0.0, "second_wins": 1.0}
+    verdict.correct(two)
+    assert [(one["score_p_holm"], one["family_size"]) for one in two] == [(0.04, 2), (0.002, 2)]
+    many = [row(str(number), 0.04, 0.5) for number in range(3)]
+    verdict.correct(many)
+    assert {one["mean_verdict"] for one in many} == {"first is better"}  # without correction
+    assert {one["mean_verdict_holm"] for one in many} == {"not distinguishable"} and {
+        one["better"] for one in many
+    } == {None}
+
+
+def test_the_power_is_the_share_of_samples_that_show_the_difference():
+    found, effect = verdict.Estimate(0.0, 12.0, 25, 24), 20.0
+    needed = verdict.blocks_needed(found, effect)
+    generator = np.random.default_rng(10)
+    drawn = generator.normal(effect, 12.0 * np.sqrt(25), (4000, needed))
+    shown = (np.abs(stats.ttest_1samp(drawn, 0, axis=1).statistic) > stats.t.ppf(0.975, needed - 1)).mean()
+    assert shown == pytest.approx(0.8, abs=0.03)
+    assert verdict.smallest_difference(found, needed) <= effect < verdict.smallest_difference(found, needed - 1)
+    assert verdict.blocks_needed(found, 0.0) is None
+
+
+SCHEDULERS = {"easy": {"backfill": "easy"}, "same": {"backfill": "easy", "lookahead": 1}, "fcfs": {}}
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory):
+    """Build a database: runs of 10 weeks, 3 replicates of another workload, and 2 equal replicates."""
+    folder = tmp_path_factory.mktemp("verdicts")
+    names = {"A": 1, "A+drawn@1": 2, "A+drawn@2": 3, "A+drawn@3": 4, "A+fixed@1": 5, "A+fixed@2": 5}
+    for name, seed in names.items():
+        generator = np.random.default_rng(seed)
+        jobs = 400
+        run = generator.integers(1, 30000, jobs).astype(float)
+        table = pl.DataFrame(
+            {
+                "job_id": range(1, jobs + 1), "submit_time": np.sort(generator.integers(0, int(10 * WEEK), jobs)) * 1.0,
+                "run_time": run, "estimate": run * 3, "processors": generator.integers(1, 9, jobs),
+            }
+        )  # fmt: skip
+        write_workload(Workload(table, Machine.of(8), name), folder / f"{name}.parquet")
+        simulate_all(folder / f"{name}.parquet", SCHEDULERS, folder / "runs" / name)
+    load([folder / "runs"], folder / "d.duckdb")
+    return folder / "d.duckdb"
+
+
+def test_the_database_contains_corrected_verdicts(database):
+    sql = "SELECT * FROM comparisons WHERE measure = 'wait_time' ORDER BY first, second"
+    columns, rows = query(database, sql)
+    rows = {(row["first"], row["second"]): row for row in (dict(zip(columns, row, strict=True)) for row in rows)}
+    same = rows["A/easy", "A/same"]
+    assert (same["score_verdict"], same["mean_verdict"], same["score_low"], same["mean_p"]) == (
+        "equal",
+        "equal",
+        None,
+        None,
+    )
+    sure = rows["A/easy", "A/fcfs"]
+    assert sure["basis"] == "weeks" and sure["blocks"] == 10
+    assert sure["score_low"] <= sure["score"] <= sure["score_high"]
+    assert sure["mean_low"] <= sure["mean_difference"] <= sure["mean_high"] < 0
+    assert (sure["mean_verdict"], sure["family"], sure["family_size"]) == ("first is better", "A, wait_time, weeks", 2)
+    assert sure["mean_p_holm"] == pytest.approx(sure["mean_p"] * 2)
+    together = rows["A+drawn/easy", "A+drawn/fcfs"]
+    each = [rows[f"A+drawn@{number}/easy", f"A+drawn@{number}/fcfs"] for number in (1, 2, 3)]
+    values = [row["mean_difference"] for row in each]
+    interval = stats.t.interval(0.95, 2, np.mean(values), stats.sem(values))
+    assert (together["basis"], together["blocks"], together["family"]) == ("replicates", 3, "A, wait_time, replicates")
+    assert (together["mean_low"], together["mean_high"]) == pytest.approx(interval)
+    assert {row["family"] for row in each} == {f"A, wait_time, weeks of replicate {number}" for number in (1, 2, 3)}
+
+
+def test_replicates_that_do_not_vary_have_no_interval(database):
+    """An interval of width 0 would give p = 0 and a verdict, and would enlarge the family."""
+    columns, rows = query(database, "SELECT * FROM comparisons WHERE first LIKE 'A+fixed%' ORDER BY first, second")
+    rows = [dict(zip(columns, row, strict=True)) for row in rows]
+    names = ["first", "second", "better", "family", "family_size", "workload"]
+    for measure in ("wait_time", "slowdown", "response_time"):
+        found = {(row["first"], row["second"]): row for row in rows if row["measure"] == measure}
+        together, once = found["A+fixed/easy", "A+fixed/fcfs"], found["A+fixed@1/easy", "A+fixed@1/fcfs"]
+        assert together["basis"] == "weeks" and together["mean_low"] < together["mean_high"]
+        assert {name: value for name, value in together.items() if name not in names} == {
+            name: value for name, value in once.items() if name not in names
+        }
+        assert (together["family"], together["family_size"]) == (None, None)
+        same = found["A+fixed/easy", "A+fixed/same"]
+        assert (same["basis"], same["mean_verdict"], same["score_verdict"]) == ("replicates", "equal", "equal")
+        assert same["mean_low"] is None and same["mean_p"] is None
+    wrong = "mean_low = mean_high OR score_low = score_high OR mean_p = 0 OR score_p = 0"
+    assert query(database, f"SELECT first, second, measure FROM comparisons WHERE {wrong}")[1] == []
+
+
+def test_families_have_the_stated_number_of_members(database):
+    members = "count(*) FILTER (mean_p IS NOT NULL OR score_p IS NOT NULL)"
+    sql = f"SELECT family FROM comparisons WHERE family IS NOT NULL GROUP BY ALL HAVING {members} <> max(family_size)"
+    assert query(database, sql)[1] == []
+
+
+def test_the_error_of_few_weeks_is_not_too_small():
+    """Without the factor for few weeks, the squared error of six weeks would be 4/7 of the true one."""
+    generator = np.random.default_rng(1)
+    none = pl.DataFrame({"submit_time": np.arange(6) * WEEK, "wait_time": np.zeros(6)})
+    squared = []
+    for _ in range(400):
+        drawn = none.with_columns(wait_time=pl.lit(generator.normal(size=6)))
+        found = verdict.difference_of(verdict.mean_of(drawn, "wait_time"), verdict.mean_of(none, "wait_time"))
+        squared.append(found.error**2)
+    assert np.mean(squared) == pytest.approx(1 / 6, rel=0.12)
+
+
+def test_whatif_and_comparisons_give_the_same_interval_and_word(database):
+    """For easy minus fcfs, whatif printed [-2828, -697], "not chance", and comparisons [-5369, 2167]."""
+    workload = open_workload(database.parent / "A.parquet")
+    for base in SCHEDULERS:
+        ordered = {base: SCHEDULERS[base], **SCHEDULERS}
+        table = ask(workload, variants(ordered)).table.filter(pl.col("measure") == "mean_wait_time")
+        for variant, low, high, word in table.select("variant", "low", "high", "verdict").rows():
+            sql = f"""SELECT mean_low, mean_high, mean_verdict FROM comparisons
+                WHERE first = 'A/{variant}' AND second = 'A/{base}' AND measure = 'wait_time'"""
+            assert query(database, sql)[1] in ([(low, high, word)], [])
+            assert word == "base" if variant == base else word in ("first is better", "second is better", "equal")
+
+
+def test_power_counts_weeks_where_draws_do_not_vary(database):
+    with pytest.raises(SwflowError, match="draws do not vary; name one draw, such as A\\+fixed@1/easy"):
+        power_of("A+fixed/easy", "A+fixed/fcfs", [10], 0.8, database)
+
+
+def test_an_incremental_load_equals_a_full_one(database, tmp_path):
+    """Runs that are added later join the families; runs that are removed leave them."""
+    runs = sorted((database.parent / "runs").glob("*/*.parquet"))
+    few = [file for file in runs if file.stem != "fcfs"]
+    load(few, tmp_path / "d.duckdb")
+    before = query(tmp_path / "d.duckdb", "FROM comparisons")
+    load(runs, tmp_path / "d.duckdb")
+    assert query(tmp_path / "d.duckdb", "FROM comparisons") == query(database, "FROM comparisons")
+    load(few, tmp_path / "d.duckdb")
+    assert query(tmp_path / "d.duckdb", "FROM comparisons") == before
+
+
+def test_power_by_weeks_and_by_replicates(database, capsys):
+    found = {one.measure: one for one in power_of("A/easy", "A/fcfs", [10, 50], 0.8, database)}
+    of_files = power_of(
+        *(str(database.parent / f"runs/A/{name}.parquet") for name in ("easy", "fcfs")), [10], 0.8, database
+    )
+    wait = found["wait_time"]
+    assert (wait.basis, wait.blocks) == ("weeks", 10)
+    assert wait.difference.value == pytest.approx(of_files[0].difference.value)
+    assert wait.difference.value == pytest.approx(wait.second - wait.first)
+    assert wait.needed[10] > wait.needed[50] > 1
+    drawn = power_of("A+drawn/easy", "A+drawn/fcfs", [10], 0.8, database)
+    assert (drawn[0].basis, drawn[0].blocks) == ("replicates", 3)
+    with pytest.raises(SystemExit):
+        main(["power", "A/easy", "A/fcfs", "--database", str(database), "--percent", "5"])
+    shown = capsys.readouterr()
+    assert "for 5 %" in shown.out and "10 weeks" in shown.out + shown.err
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "percents", "power", "says"),
+    [
+        ("A/easy", "A/same", [5], 0.8, "are equal, job by job"),
+        ("A/easy", "B/easy", [5], 0.8, "no such run in"),
+        ("A/easy", "A/fcfs", [0], 0.8, "--percent: 0; expected a difference above 0"),
+        ("A/easy", "A/fcfs", [5], 1.0, "--power: 1; expected a probability"),
+        ("A+drawn/easy", "A+drawn/none", [5], 0.8, "0 draws in common"),
+    ],
+)
+def test_power_without_an_answer_is_a_one_line_error(database, first, second, percents, power, says):
+    with pytest.raises(SwflowError, match=says) as error:
+        power_of(first, second, percents, power, database)
+    assert "\n" not in str(error.value)

@@ -1,0 +1,318 @@
+"""Figures from a database to files and into the report."""
+
+import json
+import re
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import polars as pl
+import pytest
+import yaml
+from test_runs import SCHEDULERS, write_workloads
+
+from swflow.database.load import load
+from swflow.errors import SwflowError
+from swflow.figures import KINDS, RESERVATION_TABLE, draw, write
+from swflow.figures.charts.styles import run_styles
+from swflow.figures.charts.sweeps import sweep_chart
+from swflow.figures.performance import MOST_PAIRS
+from swflow.figures.runs import MOST_RUNS
+from swflow.files.query import query
+from swflow.jobs.table import read_workload, write_workload
+from swflow.studies.plan import planned_figures
+from swflow.studies.runs import simulate_all
+from swflow.workload.steps.intensify import intensify
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory):
+    """Load a synthetic workload under two schedulers, and an equal run under a third name."""
+    folder = tmp_path_factory.mktemp("figures")
+    for path in write_workloads(folder, 2):
+        simulate_all(path, SCHEDULERS, folder / "runs" / path.stem)
+    load([folder / "runs/A", folder / "runs/B"], folder / "d.duckdb")
+    return folder / "d.duckdb"
+
+
+def test_the_tables_hold_every_job_and_every_pair(database):
+    _, rows = query(
+        database,
+        "SELECT DISTINCT h.jobs = m.jobs FROM (SELECT run, measure, sum(jobs) AS jobs FROM heatmaps GROUP BY ALL) h "
+        "JOIN metrics m USING (run)",
+    )
+    assert rows == [(True,)]
+    _, rows = query(
+        database,
+        "SELECT count(*) FROM heatmaps h WHERE jobs <> (SELECT count(*) FROM outcomes o WHERE o.run = h.run "
+        "AND (o.load >= h.load_low OR h.load_low = 0) AND (o.load < h.load_high OR h.load_high = 1) "
+        "AND greatest(o.wait_time, 1) >= h.value_low AND greatest(o.wait_time, 1) < h.value_high) "
+        "AND measure = 'wait_time'",
+    )
+    assert rows == [(0,)]
+    _, rows = query(database, "SELECT DISTINCT workload, first, second FROM comparisons ORDER BY ALL")
+    assert rows == [("A", "A/easy", "A/fcfs"), ("B", "B/easy", "B/fcfs")]
+    _, rows = query(
+        database,
+        "SELECT max(abs(b.mean - o.mean)) FROM (SELECT run, sum(jobs * mean_value) / sum(jobs) AS mean FROM bubbles "
+        "WHERE measure = 'wait_time' AND NOT filtered GROUP BY run) b "
+        "JOIN (SELECT run, avg(wait_time) AS mean FROM outcomes GROUP BY run) o USING (run)",
+    )
+    assert rows[0][0] == pytest.approx(0, abs=1e-6)
+    assert query(database, "SELECT count(*) FROM outcomes WHERE backlog_load < load - 1e-9 OR backlog_load IS NULL")[
+        1
+    ] == [(0,)]
+
+
+def marks(spec):
+    """Return all marks in a specification."""
+    found = []
+    if isinstance(spec, dict):
+        if isinstance(spec.get("mark"), dict):
+            found.append(spec["mark"]["type"])
+        spec = list(spec.values())
+    if isinstance(spec, list):
+        for part in spec:
+            found += marks(part)
+    return found
+
+
+#: These need what the synthetic workloads here do not have.
+OTHERS = (RESERVATION_TABLE, "moldable", "published", "load-curve")
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in OTHERS])
+def test_a_figure_is_deterministic_and_written_by_its_extension(kind, database, tmp_path):
+    spec = draw(kind, database, log="A", interactive=True)
+    assert spec == draw(kind, database, log="A", interactive=True)
+    assert spec["usermeta"]["title"].startswith("A: ")
+    for ending, begin in (("png", b"\x89PNG"), ("svg", b"<svg"), ("json", b"{")):
+        write(spec, tmp_path / f"x.{ending}")
+        assert (tmp_path / f"x.{ending}").read_bytes().startswith(begin)
+    with pytest.raises(SwflowError, match="unknown ending"):
+        write(spec, tmp_path / "x.jpg")
+
+
+def test_a_heatmap_has_a_panel_per_run_and_measure_with_all_its_marks(database):
+    spec = draw("heatmap", database, runs=["A/fcfs", "A/easy"])
+    assert marks(spec).count("rect") == 2 * 3
+    assert {"rect", "line", "point"} <= set(marks(spec))
+    titles = re.findall(r'"text": "(A, \w+)"', json.dumps(spec["vconcat"][0]))
+    assert titles == ["A, fcfs", "A, easy"]
+    cells = spec["datasets"][spec["vconcat"][0]["data"]["name"]]
+    assert sum(sum(row["n"]) for row in cells) == 600
+
+
+def test_a_load_curve_joins_the_workloads_of_one_family(tmp_path):
+    (source,) = write_workloads(tmp_path)
+    workload = read_workload(source)
+    for name, factor, by in (
+        ("A", None, ""), ("A+load-0.5", 0.5, "arrivals"), ("A+load-2", 2.0, "arrivals"),
+        ("A+load-2-run-times", 2.0, "run-times"),
+    ):  # fmt: skip
+        path = tmp_path / "workloads" / f"{name}.parquet"
+        if factor is not None:
+            write_workload(replace(intensify(workload, factor, by=by), name=name), path)
+        simulate_all(path, SCHEDULERS, tmp_path / "runs" / name)
+    load(sorted((tmp_path / "runs").iterdir()), tmp_path / "d.duckdb")
+    spec = draw("load-curve", tmp_path / "d.duckdb", log="A")
+    (rows,) = spec["datasets"].values()
+    assert {name: [row["w"] for row in rows if row["r"] == name] for name in {row["r"] for row in rows}} == {
+        "load easy": ["A+load-0.5", "A", "A+load-2"],
+        "load fcfs": ["A+load-0.5", "A", "A+load-2"],
+        "load-run-times easy": ["A", "A+load-2-run-times"],
+        "load-run-times fcfs": ["A", "A+load-2-run-times"],
+    }
+    loads = {row["w"]: row["load"] for row in rows}
+    assert loads["A+load-2"] == pytest.approx(2 * loads["A"], rel=0.01)
+    waits = {row["w"]: row["wait"] for row in rows if row["r"] == "load fcfs"}
+    assert waits["A+load-0.5"] < waits["A"] < waits["A+load-2"]
+    with pytest.raises(SwflowError, match="load-curve: no workloads with different loads"):
+        draw("load-curve", tmp_path / "d.duckdb", runs=["A/easy", "A/fcfs"])
+
+
+def test_bubbles_are_at_means_and_below_at_medians(database):
+    spec = draw("bubbles", database, runs=["A/easy"])
+    _, jobs = query(database, "SELECT load, slowdown FROM outcomes WHERE run = 'A/easy'")
+    datasets = [rows for _, rows in sorted(spec["datasets"].items()) if "jobs" in rows[0]][1:3]
+    expected = [[], []]
+    for decile in range(10):
+        part = [row for row in jobs if min(9, int(row[0] * 10)) == decile]
+        if part:
+            for found, measure in zip(expected, (np.mean, np.median), strict=True):
+                found.append(measure([max(1.0, slowdown) for _, slowdown in part]))
+    for drawn, values in zip(datasets, expected, strict=True):
+        assert [row["value_low"] for row in drawn] == pytest.approx(values, rel=1e-4)
+
+
+def test_subsets_have_separate_panels(database):
+    def subtitles(spec):
+        return re.findall(r'"subtitle": "([^"]+)"', json.dumps(spec))
+
+    spec = draw("heatmap", database, runs=["A/easy"], split=["wide=processors >= 16", "queue_id"])
+    wide = query(database, "SELECT count(*) FROM jobs WHERE workload = 'A' AND processors >= 16")[1][0][0]
+    queues = query(database, "SELECT queue_id, count(*) FROM jobs WHERE workload = 'A' GROUP BY 1 ORDER BY 1")[1]
+    assert subtitles(spec) == [
+        "all: 300 jobs", f"wide: {wide:,} jobs", *(f"queue_id {queue}: {jobs:,} jobs" for queue, jobs in queues)
+    ]  # fmt: skip
+    many = subtitles(draw("heatmap", database, runs=["A/easy"], split=["processors"]))
+    assert len(many) == 8 and many[-1].startswith("processors other or unknown")
+    assert sum(int(text.split(": ")[1].split()[0]) for text in many[1:]) == 300
+    assert draw("heatmap", database, log="A", split=["none=processors > 99"])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"runs": ["A/esy"]}, "no run 'A/esy' in the database; expected one of"),  # prose: ignore
+        ({"log": "C"}, "logs in the database: A, B"),
+        ({"log": "A", "split": ["x=nothing > 3"]}, "split: x: "),
+        ({"log": "A", "split": ["nothing"]}, "split: nothing: "),
+        ({"log": "A", "scale": "cubic"}, "expected log or linear"),
+    ],
+)
+def test_an_impossible_figure_is_a_one_line_error(database, options, words):
+    with pytest.raises(SwflowError, match=words) as caught:
+        draw("heatmap", database, **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_studies_plan_a_figure_per_kind_and_log():
+    config = {
+        "logs": ["A"], "steps": {"ran": {}}, "schedulers": {"easy": {}},
+        "studies": {"one": {
+            "logs": ["A", "B"], "figures": ["heatmap", "difference"], "split": "queue_id",
+            "runs": [
+                {"workloads": ["{log}"], "schedulers": ["log"]},
+                {"workloads": ["{log}+ran"], "schedulers": ["easy"]},
+            ],
+        }},
+    }  # fmt: skip
+    planned = planned_figures(config, ["A", "B"])
+    assert set(planned) == {("one", "A", "heatmap"), ("one", "A", "difference")}
+    assert planned["one", "A", "heatmap"] == {"title": "A", "runs": ["A/log", "A+ran/easy"], "split": ["queue_id"]}
+    config["studies"]["one"]["runs"] = config["studies"]["one"]["runs"][:1]
+    with pytest.raises(SwflowError, match="studies: one: figures: difference: A has no two runs"):
+        planned_figures(config, ["A", "B"])
+
+
+def test_the_schema_has_all_kinds_of_figures():
+    schema = yaml.safe_load((Path(__file__).parents[2] / "workflow/schemas/config.schema.yaml").read_text())
+    study = schema["properties"]["studies"]["additionalProperties"]["properties"]
+    assert tuple(study["figures"]["items"]["enum"]) == KINDS
+    for split, good in (({"wide": "processors > 3"}, True), ("queue_id", True), ({"a=b": "x"}, False), ("a b", False)):
+        assert jsonschema.Draft202012Validator(study["split"]).is_valid(split) == good
+
+
+def test_a_linear_axis_starts_at_zero(database):
+    spec = json.dumps(draw("heatmap", database, log="A", scale="linear"))
+    assert '"type": "log", "domain": [1,' not in re.sub(r'"color".*?"range"', "", spec)
+
+
+@pytest.mark.parametrize("kind", ["waits", "heatmap", "timeline", "arrivals"])
+def test_a_figure_has_no_query_and_no_command(kind, database, tmp_path):
+    spec = draw(kind, database, log="A", interactive=True)
+    queries = spec["usermeta"]["sql"].split(";\n\n")
+    assert queries and all(query(database, sql.rstrip(";"))[1] for sql in queries)
+    words = shlex.split(spec["usermeta"]["command"])
+    assert words[:3] == ["swflow", "figure", kind] and words[-2:] == ["-o", f"{kind}.svg"]
+    runs = [words[place + 1] for place, word in enumerate(words) if word == "--run"]
+    assert draw(kind, database, runs=runs, interactive=True) == spec
+
+
+def lines(spec):
+    """Return the colour and the dashes of each line of a figure."""
+    found = {}
+    if isinstance(spec, dict):
+        for channel in ("color", "strokeDash"):
+            part = spec.get(channel)
+            scale = part.get("scale", {}) if isinstance(part, dict) else {}
+            if isinstance(scale.get("range"), list) and isinstance(scale.get("domain"), list):
+                for name, value in zip(scale["domain"], scale["range"], strict=False):
+                    found.setdefault(str(name), {})[channel] = value
+        spec = list(spec.values())
+    if isinstance(spec, list):
+        for part in spec:
+            for name, values in lines(part).items():
+                found.setdefault(name, {}).update(values)
+    return found
+
+
+def test_a_scheduler_changes_its_colour_with_the_runs_beside_it(database):
+    alone, first, last = (draw("waits", database, runs=runs) for runs in (
+        ["A/easy"], ["A/easy", "A/fcfs"], ["A/fcfs", "A/easy"],
+    ))  # fmt: skip
+    assert lines(first) == lines(last)
+    assert lines(alone)["easy"]["color"] == lines(first)["easy"]["color"] != lines(first)["fcfs"]["color"]
+    heatmap = draw("heatmap", database, runs=["A/fcfs", "A/easy"], interactive=True)
+    assert lines(heatmap)["A, easy"]["color"] == lines(first)["easy"]["color"]
+    both = draw("waits", database, runs=["A/fcfs", "A/easy", "B/easy"])
+    assert lines(both)["B easy"] == {"color": lines(first)["easy"]["color"], "strokeDash": [6, 3]}
+
+
+def test_every_scheduler_of_the_shipped_configs_can_be_told_from_those_beside_it():
+    for path in Path(__file__).parents[2].joinpath("config").glob("*.yaml"):
+        config = yaml.safe_load(path.read_text()) or {}
+        for study in (config.get("studies") or {}).values():
+            names = dict.fromkeys(name for part in study.get("runs", ()) for name in part["schedulers"])
+            styles = run_styles([{"workload": "A", "scheduler": name} for name in names][:MOST_RUNS])
+            assert len(set(styles)) == len(styles)
+
+
+def test_many_runs_have_a_panel_of_differences_per_pair(tmp_path):
+    (source,) = write_workloads(tmp_path)
+    workload = read_workload(source)
+    other = tmp_path / "workloads" / "A+short.parquet"
+    write_workload(replace(workload, name="A+short"), other)
+    for path in (source, other):
+        simulate_all(path, SCHEDULERS, tmp_path / "runs" / path.stem)
+    load(sorted((tmp_path / "runs").iterdir()), tmp_path / "d.duckdb")
+    spec = draw("difference", tmp_path / "d.duckdb", log="A")
+    titles = [panel["title"]["text"] for panel in spec["vconcat"][0]["hconcat"]]
+    assert 1 < len(titles) <= MOST_PAIRS and len({title.split(" − ")[0] for title in titles}) == 1
+
+
+def test_a_sweep_shows_seconds_and_each_panel_has_its_own_range():
+    rows = pl.DataFrame(
+        [
+            (scheduler, "awrt", "swept", "precise", d, mean, mean - 9000, mean + 9000, 3)
+            for scheduler, mean in (("easy", 150_000.0), ("fcfs", 220_000.0))
+            for d in (0.0, 50.0, 100.0)
+        ],
+        schema=["scheduler", "measure", "kind", "line", "x", "mean", "low", "high", "draws"],
+        orient="row",
+    )
+    spec = sweep_chart(rows, "d", ["awrt"], "A")
+    axes = [panel["layer"][0]["encoding"]["y"] for panel in spec["vconcat"][0]["hconcat"]]
+    assert len(axes) == 2 and axes[0] == axes[1]
+    low, high = axes[0]["scale"]["domain"]
+    assert low <= 141_000 and high >= 229_000 and axes[0]["axis"]["title"] == "AWRT"
+    assert axes[0]["axis"]["labelExpr"].endswith("' h'")
+    assert all(tick % 3600 == 0 for tick in axes[0]["axis"]["values"]) and len(axes[0]["axis"]["values"]) >= 3
+
+
+def test_no_two_panels_of_differences_have_one_title(tmp_path):
+    (source,) = write_workloads(tmp_path)
+    workload = read_workload(source)
+    with_waits = workload.with_jobs(workload.jobs.with_columns(wait_time=pl.lit(5.0)), {"stage": "test", "kept": 300})
+    write_workload(with_waits, source)
+    short = replace(with_waits.with_jobs(with_waits.jobs.head(100), {"stage": "select", "kept": 100}), name="A+short")
+    write_workload(short, source.with_name("A+short.parquet"))
+    simulate_all(source, {"log": {"order": "log"}, **SCHEDULERS}, tmp_path / "runs/A")
+    simulate_all(source.with_name("A+short.parquet"), {"easy": {"backfill": "easy"}}, tmp_path / "runs/A+short")
+    load([tmp_path / "runs"], tmp_path / "d.duckdb")
+    titles = re.findall(r"'text': '([^']* − [^']*)'", str(draw("difference", tmp_path / "d.duckdb", log="A")))
+    pairs = set(titles)
+    assert {"log − easy", "log − +short easy"} <= pairs
+    assert all(titles.count(title) == 3 for title in pairs)  # one per measure
+
+
+def test_an_unknown_log_is_named(database):
+    with pytest.raises(
+        SwflowError, match=r"^figure: no run of log 'nope' in the database; logs in the database: A, B$"
+    ):
+        draw("heatmap", database, log="nope")
+    with pytest.raises(SwflowError, match=r"^figure: no runs; expected --run or --log; logs in the database: A, B$"):
+        draw("heatmap", database)

@@ -1,0 +1,138 @@
+"""Functions that several test files share."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from swflow.compiled.kernel import Callback
+from swflow.scheduling.engine.accounts import Owners
+from swflow.scheduling.engine.schedule import Schedule
+from swflow.scheduling.engine.solve import solve
+from swflow.scheduling.feedback import Dependencies
+from swflow.scheduling.machine.resources import Resources
+from swflow.scheduling.orders.keys import JobColumns, Order, owner_columns, resolved_order
+from swflow.scheduling.outcomes import OUTCOME_COLUMNS, with_derived
+from swflow.scheduling.problem import Jobs, Machine, Problem, Shapes
+from swflow.scheduling.scheduler import Scheduler
+
+#: The backfills by the names of `tests/naive.py`, in which `lookahead` is EASY with several reservations.
+BACKFILLS = ("none", "lookahead", "conservative", "reservation-table")
+
+
+def simulate_arrays(
+    submit: np.ndarray,
+    run: np.ndarray,
+    planned: np.ndarray,
+    processors: np.ndarray,
+    machine: int,
+    *,
+    users: np.ndarray | None = None,
+    attributes: np.ndarray | None = None,
+    centres: Sequence[Mapping[str, Any]] = (),
+    shapes: Shapes | None = None,
+    feedback: tuple[np.ndarray, np.ndarray] | None = None,
+    resources: Resources | None = None,
+    owners: Owners | None = None,
+    partition: np.ndarray | None = None,
+    dependencies: Dependencies | None = None,
+    cancelled_after: np.ndarray | None = None,
+    demands: np.ndarray | None = None,
+    units: Sequence[int] = (),
+    **options: Any,
+) -> Schedule:
+    """
+    Solve the problem of plain arrays.
+
+    Options are those of `tests/naive.py`: ``lookahead`` for reservations, ``predict`` and ``per_event`` as flags,
+    windows in seconds, ``select`` for shapes, and limits as a table; clusters can have separate options. An order can
+    also be an array of static keys or a compiled formula. The machine has ``units`` of the resources r0, r1 and so on,
+    of which jobs need ``demands``.
+    """
+    select = options.get("select", "requested")
+    job = np.repeat(np.arange(submit.size), np.diff(shapes.first)) if shapes and select == "submit" else None
+    known = np.full((submit.size, 5), np.nan) if attributes is None else attributes
+    named = {f"r{number}": number for number in range(min(len(units), 4))}
+    needed = np.empty((0, 0), np.int64) if demands is None else demands
+    owned = np.empty((0, 3)) if owners is None else owner_columns(owners)
+    columns = JobColumns(submit, planned, processors, known, owned, needed, named)
+    if job is not None and shapes is not None:
+        columns = JobColumns(
+            submit[job], shapes.planned, shapes.processors, known[job], owned[job] if owned.size else owned,
+            needed if demands is None else needed[job], named,
+        )  # fmt: skip
+    dependencies = dependencies if feedback is None else Dependencies(*feedback)
+    changing = frozenset(["estimate"] * bool(options.get("predict")) + ["submit_time"] * (dependencies is not None))
+
+    def resolved(order: Any, option: str = "order") -> Order:
+        if isinstance(order, np.ndarray):
+            return Order(order)
+        return Order(formula=order) if isinstance(order, Callback) else resolved_order(order, option, columns, changing)
+
+    machines, clusters = [], []
+    for index, own in enumerate(centres or [{"machine": machine}]):
+        one = {**options, **own}
+        first, second = one.get("order", "fcfs"), one.get("backfill_order", "fcfs")
+        order = resolved(first)
+        same = first is second or (isinstance(first, str) and isinstance(second, str) and first == second)
+        windows = tuple(one.get("unavailable", ()))
+        machines.append(
+            Machine(
+                own["machine"],
+                order,
+                order if same else resolved(second, "backfill_order"),
+                windows,
+                one.get("limits"),
+                {f"r{number}": count for number, count in enumerate(one.get("units", units))},
+            )
+        )
+        served = {} if partition is None else {"partition": str(index)}
+        clusters.append({"processors": own["machine"], **_queue(own), **served})
+    windows = () if centres else options.get("unavailable", ())
+    policy = Scheduler(
+        **_queue(options),
+        prediction="system" if options.get("predict") else "user",
+        event_order="per-event" if options.get("per_event") else "batch",
+        unavailable=tuple({"from": a, "until": None if b == math.inf else b, "processors": c} for a, b, c in windows),
+        clusters=tuple(clusters) if centres else (),
+        dispatch=options.get("dispatch", "round-robin"),
+        shapes=select,
+        feedback="none" if feedback is None else "sessions",
+        runtime="shared" if resources is not None and resources.slows else "trace",
+        half_life=None if options.get("half_life", math.inf) == math.inf else options["half_life"],
+    )
+    jobs = Jobs(submit, run, planned, processors, attributes, users, partition, demands)
+    return solve(
+        Problem(
+            jobs, policy, tuple(machines), shapes, resources, owners, dependencies, slots=columns.slots,
+            cancelled_after=cancelled_after,
+        )
+    )  # fmt: skip
+
+
+def _queue(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a queue by the names of `Scheduler`."""
+    found = {name: options[name] for name in ("backfill", "allocation") if name in options}
+    if found.get("backfill") == "lookahead":
+        found |= {"backfill": "easy", "reservations": options.get("lookahead", 1)}
+    if options.get("limits") is not None:
+        found["limits"] = {"user": {"jobs": 1}}  # the table itself is in the machine
+    return found
+
+
+def for_python(function: Any) -> Any:
+    """Compile a function that otherwise only kernels call; it takes arrays and named tuples themselves."""
+    from swflow.compiled.numba_compiler import NativeLinker
+
+    return NativeLinker({}).replacement(function)
+
+
+def outcomes_of(jobs: pl.DataFrame, start: pl.Series, run: pl.Series, killed: pl.Series) -> pl.DataFrame:
+    """Return the outcomes table of start times, run times and killed jobs."""
+    table = jobs.select("job_id", "submit_time", "processors", penalty_time=pl.lit(0.0)).with_columns(
+        start_time=start, run_time=run, killed=killed
+    )
+    missing = {name: pl.lit(None, dtype) for name, dtype in OUTCOME_COLUMNS.items() if name not in table.columns}
+    return with_derived(table.with_columns(**missing))

@@ -1,0 +1,84 @@
+"""Tests of exports of workloads and schedules to other formats, and of reading them again."""
+
+import json
+
+import polars as pl
+import pytest
+from test_cli import call
+
+from swflow.log.swf import read_swf
+
+LINES = [
+    "1 0 5 10 4 -1 -1 4 20 -1 1 7 1 1 1 1 -1 -1",
+    "2 1 -1 10 8 -1 -1 8 5 -1 1 7 1 1 1 1 -1 -1",
+    "3 2 0 3 2 -1 -1 2 5 -1 5 8 1 1 1 1 -1 -1",
+]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Create a log, a workload and a run in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "log.swf").write_text("; MaxProcs: 8\n" + "\n".join(LINES) + "\n")
+    assert call("clean", "log.swf", "-o", "w.parquet") == 0
+    assert call("simulate", "w.parquet", "--backfill", "easy", "-o", "run.parquet") == 0
+    return tmp_path
+
+
+def test_workloads(folder):
+    for ending in ("swf", "swf.gz", "csv", "parquet", "json"):
+        assert call("export", "w.parquet", "-o", f"out.{ending}") == 0
+    fields = read_swf("out.swf.gz").fields
+    assert fields.select("job_id", "submit_time", "run_time", "allocated_processors", "status").rows() == [
+        (1, 0, 10, 4, 1), (2, 1, 10, 8, 1), (3, 2, 3, 2, 5),
+    ]  # fmt: skip
+    assert pl.read_csv("out.csv")["estimate"].to_list() == [20, 5, 5]
+    assert (folder / "out.parquet").read_bytes() == (folder / "w.parquet").read_bytes()
+    content = json.loads((folder / "out.json").read_text())
+    assert content["nb_res"] == 8
+    assert [(job["id"], job["subtime"], job["walltime"], job["res"]) for job in content["jobs"]] == [
+        ("1", 0, 20, 4), ("2", 1, 10, 8), ("3", 2, 5, 2),
+    ]  # fmt: skip
+    assert {content["profiles"][job["profile"]]["delay"] for job in content["jobs"]} == {10, 3}
+    assert call("export", "w.parquet", "-o", "kill.json", "--estimates", "kill") == 0
+    assert json.loads((folder / "kill.json").read_text())["jobs"][1]["walltime"] == 5
+
+
+def test_schedules(folder):
+    assert call("export", "run.parquet", "-o", "run.swf") == 0
+    assert call("export", "run.parquet", "-o", "run.csv") == 0
+    outcomes = pl.read_parquet("run.parquet")
+    fields = read_swf("run.swf").fields
+    assert fields["wait_time"].to_list() == outcomes["wait_time"].to_list() == [0, 9, 0]
+    table = pl.read_csv("run.csv")
+    assert table["start_time"].to_list() == outcomes["start_time"].to_list()
+    assert table["user_id"].to_list() == [7, 7, 8]
+    assert call("simulate", "run.swf", "--order", "log", "-o", "again.parquet") == 0
+    assert pl.read_parquet("again.parquet")["start_time"].to_list() == outcomes["start_time"].to_list()
+
+
+def test_lists_become_json_in_csv(folder):
+    assert call("moldable", "w.parquet", "-o", "m.parquet") == 0
+    assert call("export", "m.parquet", "-o", "m.csv") == 0
+    shapes = json.loads(pl.read_csv("m.csv")["shapes"][0])
+    assert shapes == pl.read_parquet("m.parquet")["shapes"][0].to_list()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["w.parquet", "-o", "out.txt"], "out.txt: unknown ending; use .swf"),
+        (["nothing.parquet", "-o", "out.csv"], "nothing.parquet: no such file"),
+        (["w.parquet", "-o", "out.csv", "--workload", "log.swf"], "--workload: applies to runs only"),
+        (["run.parquet", "-o", "out.csv", "--workload", "lost.parquet"], "its workload lost.parquet is missing"),
+        (["run.parquet", "-o", "out.csv", "--workload", "other.swf"], "jobs are not in other.swf"),
+        (["w.parquet", "-o", "out.json", "--estimates", "keep"], "--estimates: unknown value 'keep'"),
+    ],
+)
+def test_bad_input_is_one_line(folder, capfd, arguments, words):
+    (folder / "other.swf").write_text(LINES[0] + "\n")
+    capfd.readouterr()
+    assert call("export", *arguments) == 1
+    (error,) = capfd.readouterr().err.strip().splitlines()
+    assert error.startswith("swflow: ")
+    assert words in error

@@ -1,0 +1,308 @@
+"""Verdicts on published values, and claims of the papers."""
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pytest
+import yaml
+
+from swflow.database.load import TABLES, load
+from swflow.figures import FIGURES
+from swflow.files.query import query
+from swflow.jobs.machine import Machine
+from swflow.jobs.randomness import generator
+from swflow.jobs.table import write_workload
+from swflow.names import recipe_of
+from swflow.papers import published_readings, published_values, read_papers
+from swflow.papers.claims import check_claims, published_claims
+from swflow.papers.views import CELLS, COVERAGE, FEWEST_DRAWS, READINGS, REPRODUCTION, VERDICTS
+from swflow.studies.plan import study_runs
+from swflow.studies.runs import simulate_all
+from swflow.workload.clean import clean
+from swflow.workload.models.lublin import generate_lublin
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "docs"))
+
+from papers import CLAIMS, PAPERS, pages  # noqa: E402  its folder is on no path before
+from papers import COVERAGE as COVERAGE_COLUMNS  # noqa: E402
+
+
+@pytest.fixture
+def cells():
+    """Return a database whose published values are compared with ours, one for each verdict."""
+    with duckdb.connect() as connection:
+        for table in ("published", "reading_parts", "draws", "coverage"):
+            connection.execute(f"CREATE TABLE {table} ({TABLES[table]})")
+        connection.execute(
+            """CREATE TABLE medians (workload VARCHAR, scheduler VARCHAR, figure VARCHAR, value DOUBLE);
+            INSERT INTO published VALUES
+                ('P', 'T', 'exact', 'c', 100, 'A', 'easy', 'makespan', 0.5),
+                ('P', 'T', 'five', 'c', 104, 'A', 'easy', 'mean_wait_time', 0.5),
+                ('P', 'T', 'ten', 'c', 109, 'A', 'easy', 'mean_response_time', 0.5),
+                ('P', 'T', 'drawn', 'c', 130, 'A+step', 'easy', 'awrt', 0.5),
+                ('P', 'T', 'jobs', 'c', 1000, 'B', NULL, 'jobs', 0.5),
+                ('P', 'T', 'follows', 'c', 300, 'B+step', 'fcfs', 'awrt', 0.5),
+                ('P', 'T', 'read', 'c', 200, 'A', 'fcfs', 'awrt', 0.5),
+                ('P', 'T', 'off', 'c', 500, 'A', 'easy', 'awrt', 0.5),
+                ('P', 'T', 'nowhere', 'c', 5, NULL, NULL, 'jobs', 0.5);
+            INSERT INTO reading_parts VALUES ('P', 'per event', 'scheduler', 'fcfs', 'fcfs-per-event');
+            INSERT INTO draws VALUES ('A+step', 'easy', 'awrt', [90 + 4 * i for i in range(20)]);
+            INSERT INTO medians VALUES ('A', 'easy', 'makespan', 100), ('A', 'easy', 'mean_wait_time', 100),
+                ('A', 'easy', 'mean_response_time', 100), ('A+step', 'easy', 'awrt', 100), ('B', NULL, 'jobs', 800),
+                ('B+step', 'fcfs', 'awrt', 200), ('A', 'fcfs', 'awrt', 100), ('A', 'fcfs-per-event', 'awrt', 198),
+                ('A', 'easy', 'awrt', 100)"""
+        )
+        for statement in (CELLS, READINGS, REPRODUCTION):
+            connection.execute(statement)
+        yield connection
+
+
+def verdict_of(connection, row):
+    """Return verdict and explanation of a row."""
+    return connection.execute("SELECT verdict, explanation FROM reproduction WHERE row = $1", [row]).fetchone()
+
+
+def test_each_cell_has_one_verdict_and_a_reason(cells):
+    found = dict(cells.execute("SELECT row, (verdict, explanation) FROM reproduction").fetchall())
+    assert {row: verdict for row, (verdict, _) in found.items()} == {
+        "exact": "within 1 %",
+        "five": "within 5 %",
+        "ten": "within 10 %",
+        "drawn": "inside the draws",
+        "jobs": "another version of the log",
+        "follows": "another version of the log",
+        "read": "another reading",
+        "off": "open",
+        "nowhere": "not compared",
+    }
+    # 10 of the draws 90, 94 ... 166 are below 130, and one is equal.
+    assert found["drawn"][1].endswith(
+        "; the published value is at percentile 53; 95 % of 20 draws are from 91.9 to 164.1."
+    )
+    assert found["follows"][1].endswith("; the paper counts 1,000 jobs in B, ours has 800.")
+    assert found["read"][1].endswith('; with the reading "per event", ours is 198.')
+    assert found["off"][1] == "Ours is 100, published is 500 (-80.00 %)."
+    assert found["nowhere"][1] == "no public log"
+
+
+def test_verdict_follows_the_published_value(cells):
+    for row, factor, before, after in (
+        ("exact", 1.3, "within 1 %", "open"),
+        ("drawn", 1.3, "inside the draws", "open"),  # 169 is above all draws
+        ("read", 1.3, "another reading", "open"),
+        ("jobs", 0.8, "another version of the log", "within 1 %"),
+    ):
+        assert verdict_of(cells, row)[0] == before
+        cells.execute("UPDATE published SET value = value * $1 WHERE row = $2", [factor, row])
+        assert verdict_of(cells, row)[0] == after
+    assert verdict_of(cells, "follows")[0] == "open"  # the log has as many jobs as published now
+
+
+def test_few_draws_are_no_evidence(cells):
+    cells.execute("UPDATE draws SET sorted = sorted[2:]")
+    verdict, explanation = verdict_of(cells, "drawn")
+    assert verdict == "open"
+    assert "; 95 % of 19 draws are from " in explanation
+
+
+def test_coverage_counts_the_verdicts(cells):
+    cells.execute(COVERAGE)
+    (row,) = cells.execute('SELECT * EXCLUDE (paper, "table") FROM coverage').fetchall()
+    assert row == (9, 8, 1, 2, 3, 5, 1, 1, 2, 1, 1)
+    assert set(VERDICTS) == {verdict for (verdict,) in cells.execute("SELECT verdict FROM reproduction").fetchall()}
+
+
+def test_every_paper_has_six_claims_whose_columns_are_complete():
+    claims = published_claims()
+    papers = [claim["paper"] for claim in claims]
+    assert {paper: papers.count(paper) >= 6 for paper in papers} == dict.fromkeys(
+        ("Guim 2007", "Krakov 2012", "Cirne 2001", "Minh 2009", "Ernemann 2003"), True
+    )
+    assert all(set(claim) == {"paper", "section", "claim", "logs", "sql"} for claim in claims)
+    assert len({(claim["paper"], claim["claim"]) for claim in claims}) == len(claims)
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory):
+    """Return the database of a small log named KTH-SP2: recorded, under EASY and under FCFS."""
+    folder = tmp_path_factory.mktemp("claims")
+    workload = clean(generate_lublin(400, 32, generator(1, "A")), Machine.of(32), name="KTH-SP2")
+    write_workload(workload, folder / "workloads/KTH-SP2+ran.parquet")
+    simulate_all(
+        folder / "workloads/KTH-SP2+ran.parquet",
+        {"easy": {"backfill": "easy"}, "fcfs": {"backfill": "none"}},
+        folder / "runs",
+    )
+    load([folder / "runs"], folder / "d.duckdb")
+    return folder / "d.duckdb"
+
+
+FCFS_WAITS = "FCFS has longer mean waits and responses than EASY."
+
+
+def test_claims_are_checked_by_a_load(loaded):
+    columns, rows = query(loaded, f"SELECT * FROM claims WHERE claim = '{FCFS_WAITS}'")
+    (row,) = [dict(zip(columns, row, strict=True)) for row in rows]
+    assert (row["holds"], row["logs"], row["logs_held"], row["other_logs"]) == ("holds", 1, 1, 0)
+    assert row["evidence"].startswith("KTH-SP2: holds (mean wait ")
+    assert query(loaded, row["sql"])[1][0][:2] == ("KTH-SP2", True)
+    _, counts = query(loaded, "SELECT DISTINCT holds FROM claims WHERE paper = 'Guim 2007'")
+    assert counts == [("cannot be checked here",)]
+
+
+def test_claims_of_an_emptied_run_cannot_be_checked(loaded, tmp_path):
+    (claim,) = [claim for claim in published_claims() if claim["claim"] == FCFS_WAITS]
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH '{loaded}' AS old (READ_ONLY)")
+        connection.execute("CREATE TABLE metrics AS FROM old.metrics")
+        assert check_claims(connection, [claim])[0]["holds"] == "holds"
+        connection.execute("UPDATE metrics SET mean_wait_time = -1, mean_response_time = -1 WHERE scheduler = 'fcfs'")
+        assert check_claims(connection, [claim])[0]["holds"] == "does not hold"
+        connection.execute("DELETE FROM metrics WHERE scheduler = 'fcfs'")
+        (row,) = check_claims(connection, [claim])
+        assert (row["holds"], row["logs"], row["evidence"]) == ("cannot be checked here", 0, "no run has the evidence")
+        connection.execute("DROP TABLE metrics")
+        (row,) = check_claims(connection, [claim])
+        assert row["holds"] == "cannot be checked here"
+        assert "metrics" in row["evidence"]
+
+
+def test_claims_of_other_logs_are_counted_apart():
+    claim = {
+        "paper": "P", "section": 1, "claim": "c", "logs": ["A", "B"],
+        "sql": "FROM (VALUES ('A', true, 'x'), ('A', false, 'y'), ('B', true, 'z'), ('C', false, ''), ('D', NULL, ''))",
+    }  # fmt: skip
+    with duckdb.connect() as connection:
+        (row,) = check_claims(connection, [claim])
+    assert (row["holds"], row["logs"], row["logs_held"]) == ("does not hold", 2, 1)
+    assert (row["other_logs"], row["other_logs_held"]) == (1, 0)
+    assert row["evidence"].startswith("A: does not hold (x, y); B: holds (z); C, not in the paper: does not hold")
+
+
+def test_queries_of_claims_fit_the_tables(loaded):
+    """A query that names a missing table or column would never be checked."""
+    with duckdb.connect(loaded, read_only=True) as connection:
+        for claim in published_claims():
+            if "shapes" not in claim["sql"]:  # a column that only moldable workloads have
+                connection.execute(claim["sql"])
+
+
+def test_a_reading_can_leave_out_a_step(cells):
+    cells.execute(
+        """INSERT INTO published VALUES ('P', 'T', 'ran', 'c', 50, 'A+ran', 'easy', 'awwt', 0.5);
+        INSERT INTO medians VALUES ('A', 'easy', 'awwt', 51), ('A+ran', 'easy', 'awwt', 90);
+        INSERT INTO reading_parts VALUES ('P', 'with all jobs', 'step', 'ran', NULL)"""
+    )
+    verdict, explanation = verdict_of(cells, "ran")
+    assert (verdict, explanation) == (
+        "another reading",
+        'Ours is 90, published is 50 (+80.00 %); with the reading "with all jobs", ours is 51.',
+    )
+
+
+def test_a_reading_can_add_a_step(cells):
+    cells.execute(
+        """INSERT INTO published VALUES ('P', 'T', 'log', 'c', 0, 'A', 'log', 'spearman_wait_time', 0.005);
+        INSERT INTO medians VALUES ('A', 'log', 'spearman_wait_time', -0.018),
+            ('A+some', 'log', 'spearman_wait_time', -0.004);
+        INSERT INTO reading_parts VALUES ('P', 'some jobs', 'step', NULL, 'some')"""
+    )
+    assert verdict_of(cells, "log")[0] == "another reading"
+    assert {row for (row,) in cells.execute("SELECT row FROM readings WHERE reading = 'some jobs'").fetchall()} == {
+        "log"
+    }
+
+
+def test_the_main_column_of_node_sharing_has_the_released_defect():
+    rows = published_values().filter(paper="Guim 2007", table="Table II")
+    assert set(rows["scheduler"]) == {"alvio-first-fit-forgetful", "alvio-first-contiguous-forgetful"}
+    assert "penalized_percent" not in set(rows["figure"])
+    beside = read_papers()["Guim 2007"]["beside"]
+    parts = published_readings().filter(reading=beside)
+    assert dict(parts.select("published", "ours").iter_rows()) == {
+        "alvio-first-fit-forgetful": "alvio-first-fit-shared",
+        "alvio-first-contiguous-forgetful": "alvio-first-contiguous-shared",
+        "penalized_share_percent": "penalized_percent",
+    }
+
+
+def test_every_paper_is_described():
+    about = read_papers()
+    assert set(about) == set(published_values()["paper"]) == {claim["paper"] for claim in published_claims()}
+    readings = set(published_readings().select("paper", "reading").iter_rows())
+    for paper, content in about.items():
+        assert "beside" not in content or (paper, content["beside"]) in readings
+        assert all(figure["kind"] in FIGURES for figure in content.get("figures", ()))
+
+
+def test_the_archive_runs_every_figure_and_reading_of_the_papers():
+    """A figure or reading that no study runs would never be shown."""
+    config = yaml.safe_load((ROOT / "config/archive.yaml").read_text())
+    planned = {
+        f"{workload}/{scheduler}" for study in config["studies"] for workload, scheduler in study_runs(config, study)
+    }
+    for content in read_papers().values():
+        for figure in content.get("figures", ()):
+            assert set(figure["runs"]) <= planned
+    kept = published_readings().filter(pl.col("part") != "figure", pl.col("ours").is_not_null())
+    for name in kept["ours"]:
+        assert name in config["schedulers"] or name in config["steps"] or name == "memory-low-alvio"
+
+
+def test_single_draws_of_papers_are_compared_with_twenty_of_ours():
+    config = yaml.safe_load((ROOT / "config/archive.yaml").read_text())
+    planned = Counter()
+    for study in config["studies"]:
+        planned.update(
+            {(recipe_of(workload), scheduler, workload) for workload, scheduler in study_runs(config, study)}
+        )
+    draws = Counter((recipe, scheduler) for recipe, scheduler, workload in planned if "@" in workload)
+    rows = published_values().filter(pl.col("workload").str.contains(r"\+memory-|\+minh-|\+song-|\+lublin"))
+    for workload, scheduler in rows.select("workload", "scheduler").unique().iter_rows():
+        if not workload.startswith(("GRID5000", "CTC-SP2")):
+            assert draws[workload, scheduler or "easy"] >= FEWEST_DRAWS, (workload, scheduler)
+    sweeps = {name: sweep for name, sweep in config["sweeps"].items() if name.startswith(("tables-", "table-"))}
+    assert {sweep["seeds"] for sweep in sweeps.values()} == {FEWEST_DRAWS}
+
+
+def rows_of(text, name):
+    """Return the rows of the Markdown table in a generated part of a page."""
+    part = text.partition(f"<!-- {name}: generated by docs/papers.py -->")[2].partition("<!-- end -->")[0]
+    return [line.strip("| ").split(" | ") for line in part.splitlines() if line.startswith("|")][2:]
+
+
+def test_the_documentation_has_the_same_table_as_the_database(loaded):
+    names, rows = query(loaded, "FROM coverage")
+    written = pages(loaded)
+    table = rows_of(written[PAPERS], "coverage")
+    kept = [names.index(name) for name in COVERAGE_COLUMNS]
+    assert table[:-1] == [[f"{row[0]}, {row[1]}", *(f"{row[place]:,}" for place in kept)] for row in rows]
+    _, claims = query(loaded, "SELECT claim, holds FROM claims")
+    for claim, holds in claims:
+        assert f"| {claim} | {holds} |" in written[CLAIMS]
+
+
+def test_the_documentation_is_that_of_the_published_tables_and_claims():
+    """The pages are generated from a run of the archive's logs, which tests do not have."""
+    table = [[cell.strip("*") for cell in row] for row in rows_of(PAPERS.read_text(), "coverage")]
+    numbers = [[int(cell.replace(",", "")) for cell in row[1:]] for row in table]
+    assert numbers[-1] == [sum(column) for column in zip(*numbers[:-1], strict=True)]
+    merged = published_values().with_columns(pl.col("row").str.replace(r" \(here [^)]*\)$", ""))
+    counts = dict(Counter(f"{paper}, {name}" for paper, name in merged.unique(["paper", "table", "row", "column"])
+                          .select("paper", "table").iter_rows()))  # fmt: skip
+    assert {row[0]: row_numbers[0] for row, row_numbers in zip(table[:-1], numbers, strict=False)} == counts
+    assert len(rows_of(PAPERS.read_text(), "open values")) == numbers[-1][-1]
+    page = CLAIMS.read_text()
+    assert all(f"| {claim['claim']} | " in page for claim in published_claims())
+
+
+def test_no_more_than_a_tenth_of_the_compared_values_is_open():
+    *_, row = rows_of(PAPERS.read_text(), "coverage")
+    counts = dict(zip(COVERAGE_COLUMNS, (int(cell.strip("*").replace(",", "")) for cell in row[1:]), strict=True))
+    assert counts["open"] <= 0.1 * counts["compared"]
+    explained = sum(counts[name] for name in ("within_10", "inside_draws", "other_version", "other_reading", "open"))
+    assert explained == counts["compared"]

@@ -1,0 +1,209 @@
+"""Test headlines: they follow the verdicts, compare schedulers that differ in one option, and answer the title."""
+
+import csv
+import json
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import polars as pl
+import pytest
+import yaml
+from test_cli import call
+
+from swflow.analysis.verdict import EQUAL, FIRST, NEITHER, SECOND, UNKNOWN, WEEK
+from swflow.database.load import load
+from swflow.files.query import query
+from swflow.jobs.machine import Machine
+from swflow.jobs.table import Workload, write_workload
+from swflow.log.catalogue import load_catalogue
+from swflow.report import write_report
+from swflow.report.answers import NOT_TESTED, Verdict, answer, contrasts
+from swflow.report.pages import Book
+from swflow.report.plan import Plan, Study
+from swflow.studies.runs import simulate_all
+
+ROOT = Path(__file__).parents[2]
+
+OPTIONS = {
+    "log": {"order": "log"},
+    "fcfs": {"order": "fcfs", "backfill": "none"},
+    "easy": {"order": "fcfs", "backfill": "easy"},
+    "wfp3": {"order": "wfp3", "backfill": "easy"},
+    "conservative": {"order": "fcfs", "backfill": "conservative"},
+    "submit": {"order": "fcfs", "backfill": "easy", "shapes": "submit"},
+}
+
+
+def study_of(recipes, schedulers, **more) -> Study:
+    runs = [
+        {"run": f"{recipe}/{scheduler}", "workload": recipe, "scheduler": scheduler}
+        for recipe in recipes
+        for scheduler in schedulers
+    ]
+    return Study("mine", "?", runs, **more)
+
+
+def said(word, corrected=None, low=-7200.0, high=3600.0):
+    return lambda first, second: Verdict(-1800.0, low, high, word, corrected or word, "weeks", 50)
+
+
+def test_least_shared_shortens_nothing_where_the_interval_contains_zero():
+    """The headline was "least-shared shortens the mean wait (−56 %)", beside [−74,575, +19,859] s."""
+    study = study_of(["A"], ["scattered", "least-shared"])
+    options = {name: {"allocation": name} for name in study.schedulers}
+    waits = {"A": {"scattered": [7200.0], "least-shared": [3168.0]}}
+    text = answer(study, waits, [], options, said(NEITHER)).text
+    assert "shortens" not in text and text.endswith("the two are not distinguishable.")
+    assert "(−56 %, 95 % interval −100 % to +50 %)" in text
+
+
+@pytest.mark.parametrize("word", [NEITHER, UNKNOWN, EQUAL, NOT_TESTED])
+@pytest.mark.parametrize("recipes", [["A"], ["A", "B"]])
+def test_only_a_verdict_says_that_a_wait_is_shorter_or_longer(word, recipes):
+    study = study_of(recipes, ["fcfs", "easy"])
+    waits = {recipe: {"fcfs": [7200.0], "easy": [3600.0]} for recipe in recipes}
+    lookup = (lambda first, second: None) if word == NOT_TESTED else said(word)
+    text, claims = answer(study, waits, ["fcfs"], OPTIONS, lookup)
+    assert not any(part in text for part in ("shorten", "shorter", "lengthen", "longer"))
+    assert [claim.word for claim in claims] == [word] * len(recipes)
+    sure = answer(study, waits, ["fcfs"], OPTIONS, said(FIRST)).text
+    assert "shorten" in sure or "shorter mean wait on all 2 workloads" in sure
+    worse = answer(study, waits, ["fcfs"], OPTIONS, said(SECOND)).text
+    assert "lengthen" in worse or "longer" in worse
+
+
+def test_a_verdict_revoked_by_the_correction_is_not_a_headline():
+    study = study_of(["A"], ["fcfs", "easy"])
+    waits = {"A": {"fcfs": [7200.0], "easy": [3600.0]}}
+    text = answer(study, waits, ["fcfs"], OPTIONS, said(FIRST, NEITHER, -3600.0, -36.0)).text
+    assert "not distinguishable" in text and "before the correction for the number of comparisons" in text
+
+
+def test_schedulers_with_different_orders_do_not_show_the_effect_of_backfilling():
+    """What backfilling buys was said of wfp3 and fcfs, which differ in the order as well."""
+    names = ["fcfs", "easy", "conservative", "wfp3"]
+    assert contrasts(study_of(["A"], names), ["fcfs"], OPTIONS) == [("easy", "fcfs"), ("conservative", "fcfs")]
+    chosen = study_of(["A"], ["easy", "wfp3", "submit"], contrast="shapes")
+    assert contrasts(chosen, [], OPTIONS) == [("submit", "easy")]
+
+
+def test_no_wait_is_shortened_by_130_percent():
+    text = answer(study_of(["A"], ["fcfs", "easy"]), {"A": {"fcfs": [3600.0], "easy": [36.0]}}, ["fcfs"], OPTIONS,
+                  said(FIRST, low=-4680.0, high=-2412.0)).text  # fmt: skip
+    assert "(−99 %, 95 % interval −100 % to −67 %)" in text
+
+
+def test_a_wait_of_seconds_does_not_grow_by_four_million_percent():
+    waits = {log: {"fcfs": [1.0], "easy": [factor]} for log, factor in (("A", 1.5), ("B", 42508.0))}
+    text = answer(study_of(["A", "B"], ["fcfs", "easy"]), waits, ["fcfs"], OPTIONS, said(SECOND)).text
+    assert "a longer mean wait on all 2 workloads (+50 % to 42,508 times)" in text
+
+
+def test_ten_models_are_counted_not_listed():
+    """The answer was a run-on list of ten means."""
+    recipes = ["A", *(f"A+model-{number}" for number in range(10))]
+    study = study_of(recipes, ["easy"])
+    waits = {recipe: {"easy": [3600.0 + 60 * place]} for place, recipe in enumerate(recipes)}
+    text = answer(study, waits, [], OPTIONS, said(NEITHER)).text
+    assert text == "Under easy, workloads with steps against their source: not distinguishable on all 10 workloads."
+
+
+def test_the_record_comes_first():
+    study = study_of(["A"], ["log", "fcfs", "easy"])
+    waits = {"A": {"log": [28800.0], "fcfs": [12060.0], "easy": [4080.0]}}
+    text = answer(study, waits, ["fcfs"], OPTIONS, said(FIRST)).text
+    assert text.startswith(
+        "The recorded mean wait on A is 8 h; simulated under fcfs it is 3 h 21 min (42 % of the record)"
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a database of logs of eight weeks and of two, and the config of its studies."""
+    folder = tmp_path_factory.mktemp("answers")
+    for name, weeks in (("long", 8), ("short", 2)):
+        generator = np.random.default_rng(1)
+        run = generator.integers(1, 30000, 300).astype(float)
+        submit = np.sort(generator.integers(0, int(weeks * WEEK), 300)) * 1.0
+        table = {"job_id": range(1, 301), "submit_time": submit, "run_time": run, "estimate": run * 2,
+                 "processors": generator.integers(1, 9, 300)}  # fmt: skip
+        write_workload(Workload(pl.DataFrame(table), Machine.of(8), name), folder / f"{name}.parquet")
+        chosen = {"fcfs": {}, "easy": {"backfill": "easy"}, "same": {"backfill": "easy", "lookahead": 1}}
+        simulate_all(folder / f"{name}.parquet", chosen, folder / "runs" / name)
+    load([folder / "runs"], folder / "d.duckdb")
+    studies = {"both": {"title": "?", "logs": ["long", "short"], "runs": [
+        {"workloads": ["{log}"], "schedulers": ["fcfs", "easy", "same"]}]}}  # fmt: skip
+    (folder / "c.yaml").write_text(yaml.safe_dump({"studies": studies}))
+    return folder
+
+
+def test_headlines_are_listed_with_the_verdict_behind_each(folder):
+    write_report(folder / "d.duckdb", folder / "report", studies=folder / "c.yaml", draw=False)
+    rows = list(csv.DictReader((folder / "report/headlines.csv").open()))
+    assert {(row["first"], row["second"]) for row in rows} == {
+        (f"{log}/{name}", f"{log}/fcfs") for log in ("long", "short") for name in ("easy", "same")
+    }
+    with duckdb.connect(folder / "d.duckdb", read_only=True) as connection:
+        for row in rows:
+            sql = """SELECT mean_verdict_holm, coalesce(mean_low::VARCHAR, '') FROM comparisons
+                WHERE list_sort([first, second]) = list_sort($a) AND measure = 'wait_time'"""
+            ((word, low),) = connection.execute(sql, {"a": [row["first"], row["second"]]}).fetchall()
+            turned = {FIRST: SECOND, SECOND: FIRST}
+            swapped = row["first"] > row["second"]
+            assert row["verdict_holm"] == (turned.get(word, word) if swapped else word)
+            assert swapped or row["low"] == low
+    assert "too few weeks" in {row["verdict"] for row in rows}
+
+
+#: Pairs of the default config that have an interval.
+PAIRS = [
+    ("synthetic-64", "easy", "fcfs"),
+    ("synthetic-64", "conservative", "fcfs"),
+    ("synthetic-512", "easy", "fcfs"),
+]
+
+
+def test_whatif_comparisons_and_the_report_give_the_same_interval_to_the_last_digit(tmp_path, monkeypatch):
+    """For easy minus fcfs, whatif printed [-2828, -697] min, "not chance", and comparisons [-5369, 2167]."""
+    monkeypatch.chdir(tmp_path)
+    config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+    schedulers = [
+        f"--scheduler={name}={json.dumps(config['schedulers'][name])}" for name in ("fcfs", "easy", "conservative")
+    ]
+    catalogue = load_catalogue(yaml.safe_load((ROOT / "config/logs.yaml").read_text()))
+    for log in dict.fromkeys(log for log, *_ in PAIRS):
+        entry = catalogue[log]
+        options = {**entry.parameters, "jobs": entry.jobs, "processors": entry.processors, "seed": config["seed"]}
+        drawn = [f"--{name}={value}" for name, value in options.items()]
+        assert call("generate", entry.generate, "-o", f"{log}.swf.gz", "--name", log, *drawn) == 0
+        assert call("clean", f"{log}.swf.gz", "-o", f"{log}.parquet") == 0
+        assert call("simulate", f"{log}.parquet", "-o", f"runs/{log}", *schedulers) == 0
+        assert call("whatif", f"{log}.parquet", *schedulers, "-o", f"{log}.csv") == 0
+    assert call("load", "runs", "--database", "d.duckdb") == 0
+    studies = {"backfilling": config["studies"]["backfilling"] | {"logs": ["synthetic-64", "synthetic-512"]}}
+    Path("c.yaml").write_text(yaml.safe_dump({"studies": studies}))
+    write_report("d.duckdb", "report", studies="c.yaml", draw=False)
+    headlines = list(csv.DictReader(Path("report/headlines.csv").read_text().splitlines()))
+    for log, variant, base in PAIRS:
+        sql = f"""SELECT mean_difference, mean_low, mean_high, mean_verdict FROM comparisons
+            WHERE first = '{log}/{variant}' AND second = '{log}/{base}' AND measure = 'wait_time'"""
+        ((*expected, verdict),) = query("d.duckdb", sql)[1]
+        table = list(csv.DictReader(Path(f"{log}.csv").read_text().splitlines()))
+        (asked,) = (row for row in table if (row["variant"], row["measure"]) == (variant, "mean_wait_time"))
+        (listed,) = (row for row in headlines if (row["first"], row["second"]) == (f"{log}/{variant}", f"{log}/{base}"))
+        for row in (asked, listed):
+            assert [float(row[name]) for name in ("difference", "low", "high")] == expected
+            assert row["verdict"] == verdict
+
+
+def test_too_few_weeks_do_not_look_significant(folder):
+    """The matrix coloured scores whose verdict is too few weeks."""
+    with duckdb.connect(folder / "d.duckdb", read_only=True) as connection:
+        book = Book(connection, Plan([]), draw=False)
+        for log, expected in (("long", ["chance", "equal"]), ("short", ["chance", "equal"])):
+            runs = [{"run": f"{log}/{name}", "workload": log, "scheduler": name} for name in ("fcfs", "easy", "same")]
+            cells = book._compared(runs)["measures"]["wait_time"]
+            assert cells["1,2"][3:] == expected
+            if log == "short":
+                assert cells["0,1"][3:] == cells["1,0"][3:] == ["untested", "too few weeks"]

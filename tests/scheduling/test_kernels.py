@@ -1,0 +1,609 @@
+"""The kernels that only count processors: against the slow simulator, by hand, and on real logs."""
+
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import naive
+from helpers import BACKFILLS as ALL_BACKFILLS
+from helpers import for_python, simulate_arrays
+from swflow.errors import SwflowError
+from swflow.scheduling.engine import solve as kernels
+from swflow.scheduling.engine.items import Items
+from swflow.scheduling.machine import ahead as plans_ahead
+from swflow.scheduling.machine import moves
+from swflow.scheduling.machine import plan as plans
+from swflow.scheduling.options import CHOICES
+from swflow.scheduling.orders.keys import key_function
+from swflow.scheduling.orders.vocabulary import ORDERS as NAMED
+from swflow.scheduling.problem import Shapes
+
+#: The orders that kernels know by name; other tests add more to the slow simulator.
+ORDERS = [name for name in naive.ORDERS if name in NAMED]
+
+#: The backfills of counted processors.
+BACKFILLS = [name for name in ALL_BACKFILLS if name != "reservation-table"]
+
+Jobs = list[tuple[float, float, float, int, int]]  # submit, run, planned, processors, user
+
+
+def arrays(jobs: Jobs) -> dict[str, np.ndarray]:
+    table = np.array(jobs, np.float64)
+    attributes = np.full((len(jobs), 5), np.nan)
+    attributes[:, 0] = table[:, 4]
+    attributes[:, 4] = np.arange(len(jobs))
+    return {
+        "submit": table[:, 0].copy(),
+        "run": table[:, 1].copy(),
+        "planned": table[:, 2].copy(),
+        "processors": table[:, 3].astype(np.int64),
+        "users": table[:, 4].astype(np.int64),
+        "attributes": attributes,
+    }
+
+
+def by_kernel(jobs: Jobs, machine: int, **options: Any) -> list[float]:
+    return simulate_arrays(**arrays(jobs), machine=machine, **options).start.tolist()
+
+
+def by_naive(jobs: Jobs, machine: int, per_event: bool = False, **options: Any) -> list[float]:
+    policy = naive.Policy(event_order="per-event" if per_event else "batch", **options)
+    done = naive.simulate([naive.Job(number, *job) for number, job in enumerate(jobs)], machine, policy)
+    return [done.starts[number] for number in range(len(jobs))]
+
+
+def random_jobs(rng: random.Random, machine: int, count: int) -> Jobs:
+    longest = rng.choice([12, 400])
+    submit = 0.0
+    jobs = []
+    for _ in range(count):
+        submit += rng.choice([0, 0, 1, 2, 3, 5, 9])
+        run = rng.choice([0, 0, 1, 2, 3, 5, 8, 13, rng.randint(0, longest)])
+        planned = max(1, run + rng.choice([0, 0, 0, 1, 2, 5, rng.randint(0, longest)]))
+        processors = rng.choice([1, machine, rng.randint(1, machine)])
+        jobs.append((submit, float(run), float(planned), processors, rng.randint(0, 2)))
+    return jobs
+
+
+def random_windows(rng: random.Random, machine: int) -> list[tuple[float, float, int]]:
+    windows = []
+    for _ in range(rng.choice([0, 0, 1, 2, 3])):
+        begin = rng.randint(-5, 60)
+        windows.append((float(begin), float(begin + rng.choice([1, 3, 10, 50])), rng.randint(1, machine)))
+    return windows
+
+
+@pytest.mark.parametrize("backfill", BACKFILLS)
+@pytest.mark.parametrize("predict", [False, True])
+@pytest.mark.parametrize("per_event", [False, True])
+def test_seeded_workloads_have_the_schedule_of_the_slow_simulator(backfill: str, predict: bool, per_event: bool):
+    rng = random.Random(f"{backfill} {predict} {per_event}")
+    for _ in range(400):
+        machine = rng.randint(1, 8)
+        jobs = random_jobs(rng, machine, rng.randint(1, 25))
+        options: dict[str, Any] = {
+            "order": rng.choice(["fcfs", *ORDERS]),
+            "backfill": backfill,
+            "lookahead": rng.choice([1, 1, 2, 3, 5]),
+            "backfill_order": rng.choice(["fcfs", *ORDERS]),
+            "predict": predict,
+            "per_event": per_event,
+            "unavailable": random_windows(rng, machine),
+        }
+        assert by_kernel(jobs, machine, **options) == by_naive(jobs, machine, **options), (jobs, machine, options)
+
+
+@st.composite
+def workloads(draw: st.DrawFn) -> tuple[Jobs, int]:
+    machine = draw(st.integers(1, 8))
+    jobs = []
+    submit = 0.0
+    for _ in range(draw(st.integers(1, 12))):
+        submit += draw(st.integers(0, 5))
+        run = draw(st.integers(0, 20))
+        planned = max(1, run + draw(st.integers(0, 10)))
+        jobs.append((submit, float(run), float(planned), draw(st.integers(1, machine)), draw(st.integers(0, 1))))
+    return jobs, machine
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    workloads(),
+    st.sampled_from(ORDERS),
+    st.sampled_from(list(BACKFILLS)),
+    st.integers(1, 3),
+    st.sampled_from(ORDERS),
+    st.booleans(),
+    st.booleans(),
+    st.lists(st.tuples(st.integers(0, 30), st.integers(1, 20), st.integers(1, 8)), max_size=2),
+)
+def test_any_workload_has_the_schedule_of_the_slow_simulator(
+    workload, order, backfill, lookahead, backfill_order, predict, per_event, windows
+):
+    jobs, machine = workload
+    options: dict[str, Any] = {
+        "order": order,
+        "backfill": backfill,
+        "lookahead": lookahead,
+        "backfill_order": backfill_order,
+        "predict": predict,
+        "per_event": per_event,
+        "unavailable": [(float(begin), float(begin + long), min(away, machine)) for begin, long, away in windows],
+    }
+    assert by_kernel(jobs, machine, **options) == by_naive(jobs, machine, **options)
+
+
+@pytest.mark.parametrize("backfill", BACKFILLS)
+@pytest.mark.parametrize("order", ["fcfs", "sjf", "unicef"])
+def test_a_long_queue_has_the_schedule_of_the_slow_simulator(order: str, backfill: str):
+    # Enough jobs for trees of several levels and profiles of several blocks.
+    rng = random.Random(order + backfill)
+    count = 70 if backfill == "conservative" else 300
+    jobs = [
+        (float(rng.randint(0, 30)), float(rng.randint(1, 40)), 0.0, rng.choice([1, 1, 2, 3, rng.randint(1, 90)]), 0)
+        for _ in range(count)
+    ]
+    jobs = sorted((submit, run, run + rng.choice([0.0, 0.5, 31.0]), *rest) for submit, run, _, *rest in jobs)
+    options = {"order": order, "backfill": backfill, "backfill_order": order}
+    assert by_kernel(jobs, 100, **options) == by_naive(jobs, 100, **options)
+
+
+def test_a_very_long_queue_moves_forward_as_if_every_job_were_searched_for():
+    # With a single shape to choose among, every reservation is given up and sought anew; else what was seen is kept.
+    rng = random.Random(8)
+    sizes = [(rng.choice([1, 1, 2, 8, 90]), float(rng.choice([20, 60, 300]))) for _ in range(12)]
+    drawn = [(float(rng.randint(0, 400)), rng.random(), *rng.choice(sizes)) for _ in range(900)]
+    submit, share, width, planned = np.array(sorted(drawn)).T
+    run, processors = np.ceil(share * planned), width.astype(np.int64)
+    shapes = Shapes(np.arange(901), run, planned, processors)
+    moved = simulate_arrays(submit, run, planned, processors, 100, backfill="conservative")
+    sought = simulate_arrays(
+        submit, run, planned, processors, 100, backfill="conservative", shapes=shapes, select="start"
+    )
+    assert (moved.start < moved.promise).mean() > 0.5
+    assert moved.start.tolist() == sought.start.tolist()
+
+
+# -- formulas and keys
+
+
+def test_a_formula_orders_the_queue(monkeypatch: pytest.MonkeyPatch):
+    def formula(now, submit, planned, processors, user, group, queue, executable, job):
+        return -(now - submit) / (now - submit - 3 * user) + processors  # NaN for user 0 without a wait: last
+
+    def slow(job: naive.Job, now: float) -> float:
+        wait, divisor = now - job.submit, now - job.submit - 3 * job.user
+        if divisor:
+            return -wait / divisor + job.processors
+        return math.inf if wait == 0 else -math.inf
+
+    monkeypatch.setitem(naive.ORDERS, "formula", slow)
+    compiled = key_function(formula)
+    rng = random.Random(5)
+    before = None
+    for case in range(300):
+        machine = rng.randint(1, 8)
+        jobs = random_jobs(rng, machine, 20)
+        backfill = rng.choice(list(BACKFILLS))
+        second = rng.choice(["formula", "fcfs", "wfp3"])
+        ours = {"order": compiled, "backfill": backfill, "backfill_order": compiled if second == "formula" else second}
+        slowly = {"order": "formula", "backfill": backfill, "backfill_order": second}
+        assert by_kernel(jobs, machine, **ours) == by_naive(jobs, machine, **slowly), (case, jobs, machine, slowly)
+        before = before or len(kernels.RUN_COUNTED.kinds)
+    by_kernel(jobs, machine, order=key_function(lambda now, a, b, c, d, e, f, g, job: -job))
+    assert len(kernels.RUN_COUNTED.kinds) == before  # a new formula compiles nothing but itself
+
+
+def test_static_keys_order_the_queue_and_unknown_ones_come_last():
+    jobs: Jobs = [(0, 10, 10, 2, 0), (1, 1, 1, 2, 0), (1, 1, 1, 2, 0), (1, 1, 1, 2, 0)]
+    keys = np.array([0.0, np.nan, 2.0, 1.0])
+    for backfill in BACKFILLS:
+        assert by_kernel(jobs, 2, order=keys, backfill=backfill, backfill_order=keys) == [0, 12, 11, 10]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"backfill": "magic"}, "backfill: unknown value 'magic'"),
+        ({"backfill": "reservation-table"}, "backfill: a reservation-table has numbered processors"),
+        ({"order": "best"}, "order: unknown order 'best'"),
+        ({"backfill": "lookahead", "backfill_order": "best"}, "backfill_order: unknown order 'best'"),
+        ({"backfill": "lookahead", "lookahead": 0}, "reservations: 0; expected at least 1"),
+        ({"unavailable": [(5.0, 5.0, 1)]}, "unavailable: the window from 5.0 until 5.0 is empty"),
+        ({"unavailable": [(0.0, 5.0, 3)]}, "unavailable: 3 processors are not 1 to 2"),
+        ({"unavailable": [(0.0, math.inf, 2)]}, "1 jobs never start"),
+    ],
+)
+def test_bad_options_are_named(options: dict[str, Any], message: str):
+    with pytest.raises(SwflowError, match=message):
+        by_kernel([(1, 1, 1, 2, 0)], 2, **options)
+
+
+# -- four faults of published EASY simulators: the faulty rule gives another schedule
+
+
+def easy(jobs: Jobs, machine: int) -> list[float]:
+    return by_kernel(jobs, machine, backfill="lookahead")
+
+
+def test_the_shadow_time_is_of_estimated_ends():
+    # By estimates the head starts at 100, so 50 seconds fit before it, though job 0 really ends at 10.
+    jobs: Jobs = [(0, 10, 100, 3, 0), (1, 10, 10, 4, 0), (2, 50, 50, 1, 0)]
+    assert easy(jobs, 4) == [0, 52, 2]  # by the actual end: [0, 10, 20]
+
+
+def test_processors_that_the_head_leaves_over_may_be_taken_for_longer():
+    jobs: Jobs = [(0, 10, 10, 3, 0), (1, 10, 10, 3, 0), (2, 99, 99, 1, 0)]
+    assert easy(jobs, 4) == [0, 10, 2]  # without the rule: [0, 10, 10]
+
+
+def test_the_next_head_has_a_reservation_in_the_same_pass():
+    # At 10 job 1 starts, and job 2 is the head: job 3 would delay it.
+    jobs: Jobs = [(0, 10, 10, 4, 0), (1, 5, 5, 3, 0), (2, 5, 5, 4, 0), (3, 50, 50, 1, 0)]
+    assert easy(jobs, 4) == [0, 10, 15, 20]  # with the reservation of job 1 alone: [0, 10, 60, 10]
+
+
+def test_the_head_is_tried_before_its_reservation():
+    # Job 0 ends long before its estimate; the head starts then, not at its shadow time.
+    jobs: Jobs = [(0, 10, 100, 4, 0), (1, 5, 5, 4, 0), (2, 5, 5, 4, 0)]
+    assert easy(jobs, 4) == [0, 10, 15]  # at the reservation: [0, 100, 105]
+
+
+# -- several clusters
+
+
+def simulate_centres(columns: dict[str, np.ndarray], centres: list[dict[str, Any]], **options: Any) -> kernels.Schedule:
+    widest = max(centre["machine"] for centre in centres)
+    return simulate_arrays(**columns, machine=widest, centres=centres, **options)
+
+
+@pytest.mark.parametrize("dispatch", [rule for rule in CHOICES["dispatch"] if rule != "partition"])
+def test_centres_have_the_schedule_of_the_slow_simulator(dispatch: str):
+    rng = random.Random(dispatch)
+    for case in range(500):
+        predict, per_event = rng.random() < 0.3, rng.random() < 0.3
+        centres = [
+            {
+                "machine": rng.randint(1, 6),
+                "order": rng.choice(["fcfs", *ORDERS]),
+                "backfill": rng.choice(list(BACKFILLS)),
+                "lookahead": rng.choice([1, 1, 2, 3]),
+                "backfill_order": rng.choice(["fcfs", *ORDERS]),
+            }
+            for _ in range(rng.randint(1, 3))
+        ]
+        for centre in centres:
+            centre["unavailable"] = random_windows(rng, centre["machine"])
+        jobs = random_jobs(rng, max(centre["machine"] for centre in centres), rng.randint(1, 20))
+        machines = [
+            naive.Machine(
+                machine, naive.Policy(event_order="per-event" if per_event else "batch", predict=predict, **policy)
+            )
+            for machine, policy in (
+                (centre["machine"], {key: value for key, value in centre.items() if key != "machine"})
+                for centre in centres
+            )
+        ]
+        naive.simulate_centres([naive.Job(number, *job) for number, job in enumerate(jobs)], machines, dispatch)
+        expected = {
+            number: (start, index) for index, machine in enumerate(machines) for number, start in machine.starts.items()
+        }
+        columns = arrays(jobs)
+        found = simulate_centres(columns, centres=centres, dispatch=dispatch, per_event=per_event, predict=predict)
+        pairs = dict(enumerate(zip(found.start.tolist(), found.cluster.tolist(), strict=True)))
+        assert pairs == expected, (case, jobs, centres, predict, per_event)
+
+
+def test_a_plan_of_a_long_queue_finds_room():
+    """The plan of a queue of hundreds has more changes than the running jobs and a reservation of EASY."""
+    jobs: Jobs = [
+        (float(number // 9), 50.0 + number % 7, 60.0 + number % 13, 1 + number % 8, 0) for number in range(900)
+    ]
+    columns = arrays(jobs)
+    options = {"machine": 8, "backfill": "lookahead", "lookahead": 1, "order": "fcfs", "backfill_order": "fcfs"}
+    alone = simulate_centres(columns, centres=[options], dispatch="round-robin")
+    planned = simulate_centres(columns, centres=[options], dispatch="earliest-start")
+    assert planned.start.tolist() == alone.start.tolist()
+
+
+def test_bad_centres_are_named():
+    columns = arrays([(0, 1, 1, 3, 0)])
+    for centres, dispatch, message in [
+        ([{"machine": 4}], "random", "dispatch: unknown value 'random'"),
+        ([{"machine": 2}, {"machine": 1}], "round-robin", "dispatch: job 0 needs 3 of 2 processors"),
+    ]:
+        with pytest.raises(SwflowError, match=message):
+            simulate_centres(columns, centres=centres, dispatch=dispatch)
+
+
+# -- the plan
+
+
+pass_by, earliest, add, free_at, begin_round, move, end_round = map(
+    for_python,
+    (plans.advance, plans.earliest, plans.add, plans.free_at, moves.begin_round, moves.move, moves.end_round),
+)
+
+
+def require_sound(free: plans.Plan) -> int:
+    """Check what the blocks say of their changes; return their number."""
+    count = int(free.head["blocks"][0])
+    times: list[float] = []
+    for block in free.blocks[:count]:
+        changes = free.changes[block["row"], : block["count"]]
+        sums = np.cumsum(changes["change"])
+        times += changes["time"].tolist()
+        assert (block["first"], block["total"]) == (changes["time"][0], sums[-1])
+        if not block["stale"]:
+            known = (block["lowest"], block["highest"], block["losses"])
+            assert known == (sums.min(), sums.max(), (changes["change"] < 0).sum())
+    assert times == sorted(set(times))
+    assert len({int(block["row"]) for block in free.blocks[:count]}) == count
+    return count
+
+
+def test_the_profile_finds_what_a_scan_of_all_changes_finds():
+    rng = random.Random(3)
+    machine = 50
+    free = plans.new_plan(machine, 4000)
+    pass_by(free, 0.0)
+    spans: list[tuple[float, float, int]] = []
+    now = 0.0
+    most = 0
+    for turn in range(2800):
+        width, length = rng.randint(1, machine), float(rng.choice([rng.randint(1, 60), 300]))
+        before = rng.choice([math.inf, math.inf, math.inf, now + rng.randint(1, 900)])
+        since = rng.choice([-math.inf, now, now + 100 * rng.random()] if before == math.inf else [-math.inf])
+        starts, ends, widths = np.array([*spans, (-2.0, -1.0, 0)]).T
+        moments = np.unique(np.concatenate([[max(now, since)], starts, ends]))
+        moments = moments[moments >= max(now, since)]
+        times, changes = np.concatenate([starts, ends]), np.concatenate([-widths, widths])
+        sums = np.append(0, np.cumsum(changes[np.argsort(times)]))
+        level = machine + sums[np.searchsorted(np.sort(times), moments, side="right")]
+        expected = before
+        for moment in moments[level >= width]:
+            if moment < before:
+                until = min(moment + length, before)
+                if (level[(moments >= moment) & (moments < until)] >= width).all():
+                    expected = moment
+                    break
+        found = earliest(free, width, length, since, before)
+        assert found == expected, turn
+        assert [free_at(free, moment) for moment in moments] == level.tolist()
+        grows = turn % 1400 < 1150  # several blocks come and go
+        if grows and before == math.inf:
+            spans.append((found, found + length, width))
+            add(free, found, -width)
+            add(free, found + length, width)
+        if turn % 5 == 0:
+            now += rng.choice([0.0, 1.0, 2.5])
+            pass_by(free, now)
+        if spans and not grows:  # the rest of one of them is given back
+            start, end, width = spans.pop(rng.randrange(len(spans)))
+            if end > now:
+                add(free, max(start, now), width)
+                add(free, end, -width)
+                spans.append((start, max(start, now), width))
+        spans = [span for span in spans if span[1] > max(span[0], now)]
+        most = max(most, require_sound(free))
+    assert most > plans.GROUP_SIZE + 1
+
+
+@pytest.mark.parametrize("far", [0, 3])
+def test_a_plan_of_many_jobs_finds_what_a_search_for_each_job_finds(far: int, monkeypatch: pytest.MonkeyPatch):
+    rng = random.Random(far)
+    machine = 40
+    monkeypatch.setattr(plans_ahead, "FAR", far)
+    monkeypatch.setattr(plans_ahead, "MOST_WIDTHS", 6)
+    monkeypatch.setattr(plans_ahead, "MOST_LENGTHS", 8)
+    next_place, plan_anew = map(for_python, (plans_ahead.next_place, plans_ahead.plan_anew))
+    widths = np.array([rng.choice([1, 1, 2, 8, rng.randint(1, machine)]) for _ in range(1500)])
+    lengths = np.array([float(rng.choice([5, 300, rng.randint(1, 400)])) for _ in widths])
+    running, ahead, plain = (plans.new_plan(machine, 2 * (widths.size + machine)) for _ in range(3))
+    bounds = plans_ahead.new_bounds(widths, lengths)
+    assert bounds.since.shape <= (6, 8)
+    for now in (0.0, 3.0, 40.0):
+        for each in (running, plain):  # the changes of the last round remain in what is planned anew
+            pass_by(each, now)
+        for end in rng.sample(range(1, 500), 12):
+            for each in (running, plain):
+                each.head["level"] -= 3
+                add(each, now + end, 3)
+        plan_anew(ahead, bounds, running)
+        assert changes_of(ahead) == changes_of(running)
+        remembered = 0
+        for width, length in zip(widths.tolist(), lengths.tolist(), strict=True):
+            expected = earliest(plain, width, length, -math.inf, math.inf)
+            remembered += (bounds.since > now).any()
+            assert next_place(ahead, bounds, width, length) == expected
+            for each in (ahead, plain):
+                add(each, expected, -width)
+                add(each, expected + length, width)
+        require_sound(ahead)
+        assert changes_of(ahead) == changes_of(plain)
+        assert remembered > widths.size / 2
+        plain = plans.new_plan(machine, 2 * (widths.size + machine))
+        plain.head["level"] = running.head["level"]
+        pass_by(plain, now)
+        for time, change in changes_of(running)[1:]:
+            add(plain, time, change)
+
+
+def changes_of(free: plans.Plan) -> list[tuple[float, int]]:
+    blocks = free.blocks[: int(free.head["blocks"][0])]
+    return [(-math.inf, int(free.head["level"][0]))] + [
+        (float(time), int(change)) for block in blocks for time, change in free.changes[block["row"]][: block["count"]]
+    ]
+
+
+@pytest.mark.parametrize("machine", [40, 100])
+def test_a_round_of_moves_finds_what_a_search_for_each_job_finds(machine: int):
+    # Jobs come in bursts of one size, as those that move together, or each to where the one before it was.
+    rng = random.Random(machine)
+    sizes = [(1, 300.0)] * 9 + [(rng.choice([1, 2, 3, machine]), float(rng.choice([5, 20, 60, 300]))) for _ in range(9)]
+    free, plain = plans.new_plan(machine, 4000), plans.new_plan(machine, 4000)
+    moving = moves.new_moving(free)
+    count = moves.LONG_QUEUE + 20
+    moved = failed = together = followed = joined = waited = 0
+    running: list[list[float]] = []
+
+    def change(where: plans.Plan, start: float, end: float, width: int) -> None:
+        add(where, start, width)
+        add(where, end, -width)
+
+    for each in (free, plain):
+        pass_by(each, 0.0)
+    # Width, length, start of the reservation, in order of the queue; at first the machine is full.
+    jobs: list[list[float]] = [[1, float(rng.randint(1, 300)), 0.0] for _ in range(machine)]
+    for _, length, _ in jobs:
+        for each in (free, plain):
+            change(each, 0.0, length, -1)
+    for turn in range(60):
+        now = 2.0 * turn
+        for each in (free, plain):
+            pass_by(each, now)
+        running = [job for job in [*running, *jobs] if job[2] <= now < job[2] + job[1]]
+        jobs = [job for job in jobs if job[2] > now]
+        while len(jobs) < count:
+            width, length = rng.choice(sizes)
+            for _ in range(rng.choice([1, 1, 4, 30])):
+                start = earliest(plain, width, length, -math.inf, math.inf)
+                for each in (free, plain):
+                    change(each, start, start + length, -width)
+                jobs.append([width, length, start])
+                moving.head["seen"] = max(moving.head["seen"][0], start)
+        rng.shuffle(running)
+        for width, length, start in [running.pop() for _ in range(min(2, len(running)))]:  # these end early
+            for each in (free, plain):
+                change(each, now, start + length, int(width))
+        begin_round(moving, len(jobs))
+        for job in jobs:
+            width, length, start = int(job[0]), job[1], job[2]
+            before = (int(moving.head["moves"][0]), int(moving.moves["count"].sum()))
+            expected = earliest(plain, width, length, -math.inf, start)
+            assert move(moving, width, length, start) == expected, (turn, job)
+            after = (int(moving.head["moves"][0]), int(moving.moves["count"].sum()))
+            if expected < start:
+                change(plain, start, start + length, width)
+                change(plain, expected, expected + length, -width)
+                job[2] = expected
+                together += after[0] == before[0] and after[1] == before[1] + 1
+                followed += after[0] == 2 and before[0] == 1
+                joined += after[0] == before[0] == 2 and after[1] != before[1] + 1
+            waited += expected == start and after[0] > 0
+            moved += expected < start
+            failed += expected == start
+        end_round(moving)
+        require_sound(free)
+        assert changes_of(free) == changes_of(plain)
+    assert moved > 300
+    assert failed > 3000
+    assert min(together, followed, joined, waited) > 30, (together, followed, joined, waited)
+
+
+# -- real logs
+
+LOGS = [("KTH-SP2-1996-2.1-cln", 100), ("SDSC-SP2-1998-3.1-cln", 128), ("HPC2N-2002-2.1-cln", 240)]
+POLICIES: dict[str, dict[str, Any]] = {
+    "easy": {"backfill": "lookahead"},
+    "sjbf": {"backfill": "lookahead", "backfill_order": "sjf"},
+    "sjf": {"order": "sjf"},
+    "conservative": {"backfill": "conservative"},
+    "per-event": {"backfill": "lookahead", "per_event": True},
+    "predict": {"backfill": "lookahead", "predict": True},
+}
+
+
+@pytest.fixture(scope="module", params=LOGS, ids=lambda log: log[0])
+def log(request: pytest.FixtureRequest, traces: Path) -> tuple[dict[str, np.ndarray], int]:
+    from swflow.workload.clean import clean_log
+
+    name, machine = request.param
+    jobs = clean_log(traces / f"{name}.swf.gz", processors=machine).jobs
+    columns = {
+        "submit": jobs["submit_time"].to_numpy(),
+        "run": jobs["run_time"].to_numpy(),
+        "planned": np.maximum(jobs["estimate"].to_numpy(), jobs["run_time"].to_numpy()).clip(1.0),
+        "processors": jobs["processors"].to_numpy(),
+        "users": jobs["user_id"].fill_null(-1).to_numpy(),
+    }
+    return columns, machine
+
+
+@pytest.mark.archive
+@pytest.mark.parametrize("policy", POLICIES)
+def test_real_logs_keep_within_the_machine(log: tuple[dict[str, np.ndarray], int], policy: str):
+    jobs, machine = log
+    found = simulate_arrays(**jobs, machine=machine, **POLICIES[policy])
+    start, promise = found.start, found.promise
+    assert (start >= jobs["submit"]).all()
+    times = np.concatenate([start + jobs["run"], start])
+    change = np.concatenate([-jobs["processors"], jobs["processors"]])
+    busy = np.cumsum(change[np.lexsort((change, times))])  # at one instant, ends first
+    assert busy.max() <= machine
+    assert busy[-1] == 0
+    if policy == "conservative":
+        assert (start <= promise).all()
+
+
+@pytest.mark.archive
+def test_easy_never_delays_the_head_of_a_real_log(log: tuple[dict[str, np.ndarray], int]):
+    jobs, machine = log
+    submit, run, planned, processors = (jobs[name] for name in ("submit", "run", "planned", "processors"))
+    start = simulate_arrays(**jobs, machine=machine, backfill="lookahead").start
+    end, planned_end = start + run, start + planned
+    over = checked = 0
+    for now in np.unique(np.concatenate([submit, end])):
+        while over < submit.size and end[over] <= now:  # only the jobs from `over` on can be there still
+            over += 1
+        there = np.arange(over, np.searchsorted(submit, now, side="right"))
+        waiting = there[start[there] > now]
+        if not waiting.size:
+            continue
+        head = waiting[0]
+        running = there[(start[there] <= now) & (end[there] > now)]
+        ahead = running[(start[running] < now) | (running < head)]
+        shadows = []
+        for among in (ahead, running):
+            order = among[np.argsort(planned_end[among], kind="stable")]
+            idle = machine - processors[order].sum()
+            enough = np.flatnonzero(idle + np.cumsum(processors[order]) >= processors[head])
+            shadows.append(now if idle >= processors[head] else planned_end[order[enough[0]]])
+        checked += ahead.size < running.size
+        assert shadows[1] <= shadows[0], (now, head)
+        assert start[head] <= shadows[1], (now, head)
+    assert checked > 100  # backfilling took place
+
+
+def test_the_list_and_the_tree_give_the_same_easy_schedule(monkeypatch):
+    """The kernel for short queues against the general one, and what happens when it gives up."""
+    rng = random.Random(11)
+    cases = [(machine := rng.randint(1, 8), random_jobs(rng, machine, rng.randint(1, 60))) for _ in range(300)]
+    by_list = [by_kernel(jobs, machine, backfill="lookahead") for machine, jobs in cases]
+    given_up = []
+
+    def gives_up(*arguments: Any) -> tuple[np.ndarray, bool]:
+        given_up.append(arguments[0].submit.size)
+        return np.full(arguments[0].submit.size, np.nan), False
+
+    monkeypatch.setattr(kernels, "easy", gives_up)
+    assert [by_kernel(jobs, machine, backfill="lookahead") for machine, jobs in cases] == by_list
+    assert len(given_up) == len(cases)
+
+
+def test_the_list_gives_up_on_long_queues():
+    """A queue of thousands that is gone through at every completion is left to the tree."""
+    count = 4000
+    jobs: Jobs = [(0.0, 10.0 + number % 7, 20.0, 3, 0) for number in range(count)]
+    table = np.array([job[:4] for job in jobs])
+    submit, run, planned, processors = (np.ascontiguousarray(table[:, field]) for field in range(4))
+    none = np.empty(0, np.int64)
+    _, finished = kernels.easy(Items(submit, run, planned, processors.astype(np.int64), none, none), 8)
+    assert not finished
+    assert np.isfinite(by_kernel(jobs, 8, backfill="lookahead")).all()

@@ -1,0 +1,303 @@
+"""The table of options: what a scheduler refuses, and that schema, help and docs say the same."""
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import typer
+import yaml
+
+import swflow
+from swflow.cli import app
+from swflow.errors import SwflowError
+from swflow.jobs.machine import Machine
+from swflow.jobs.table import Workload
+from swflow.scheduling import options
+from swflow.scheduling.options import CHOICES, OPTIONS, help_of
+from swflow.scheduling.orders.vocabulary import ORDERS, NamedOrder
+from swflow.scheduling.scheduler import Scheduler
+from swflow.scheduling.schema import written_into
+from swflow.scheduling.simulate import simulate
+from swflow.studies.runs import run
+
+ROOT = Path(__file__).parents[2]
+
+
+def window(begin: Any = 0, until: Any = 10, processors: Any = 1) -> dict[str, Any]:
+    return {"unavailable": [{"from": begin, "until": until, "processors": processors}]}
+
+
+#: Wrong options and their errors; the first word of an error is the option.
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"order": 5}, "order: 5; expected the name of an order or a formula"),
+    ({"order": ["fcfs"]}, "order: ('fcfs',); expected the name of an order"),
+    ({"order": "nope"}, "order: unknown order 'nope'"),
+    ({"order": "log10(1, 2)"}, "log10 has a wrong number of arguments at position 1"),
+    ({"backfill": "xx"}, "backfill: unknown value 'xx'"),
+    ({"backfill": ["easy"]}, "backfill: unknown value ('easy',)"),
+    ({"backfill_order": "log"}, "backfill_order: unknown order 'log'"),
+    ({"reservations": "3"}, "reservations: '3'; expected a whole number"),
+    ({"reservations": 2.5}, "reservations: 2.5; expected a whole number"),
+    ({"reservations": True}, "reservations: True; expected a whole number"),
+    ({"reservations": 0}, "reservations: 0; expected at least 1"),
+    ({"places": "yes", "allocation": "first-fit"}, "places: 'yes'; expected true or false"),
+    ({"penalty": 3}, "penalty: 3; expected a text"),
+    ({"penalty": "log(1, 2)"}, "log has a wrong number of arguments"),
+    ({"sharing_limit": "much"}, "sharing_limit: 'much'; expected a number"),
+    ({"sharing_limit": -1}, "sharing_limit: -1; expected at least 0"),
+    ({"sharing_limit": math.nan}, "sharing_limit: nan; expected at least 0"),
+    ({"efficiency": 0}, "efficiency: 0; expected above 0, at most 1"),
+    ({"efficiency": 2}, "efficiency: 2; expected at most 1"),
+    ({"without_status": 5}, "without_status: 5; expected a list of whole numbers"),
+    ({"without_status": ["x"]}, "without_status: 'x'; expected a whole number"),
+    ({"unavailable": {"from": 1}}, "unavailable: {'from': 1}; expected a list of windows"),
+    ({"unavailable": [5]}, "unavailable: each must have the keys from, until, processors, not be 5"),
+    ({"unavailable": [{"from": 1, "until": 2}]}, "unavailable: {'from': 1, 'until': 2} lacks 'processors'"),
+    (window(processors=-2), "unavailable: processors: -2; expected at least 1"),
+    (window(processors=0), "unavailable: processors: 0; expected at least 1"),
+    (window(processors=1.5), "unavailable: processors: 1.5; expected a whole number"),
+    (window(begin="abc"), "unavailable: from: 'abc'; expected a date such as 1996-01-01"),
+    (window(begin=10, until=10), "unavailable: the window from 10 until 10 is empty"),
+    (window(begin=100, until=10), "unavailable: the window from 100 until 10 is empty"),
+    (window("1996-01-02", "1996-01-01"), "unavailable: the window from 1996-01-02 until 1996-01-01 is empty"),
+    (window(until=1e18), "unavailable: until: 1e+18 is not a time between"),
+    (window(begin=math.nan), "unavailable: from: nan is not a time between"),
+    (window(begin=-math.inf), "unavailable: from: -inf is not a time between"),
+    (window(begin=None), "unavailable: from: None; expected seconds from the log's start or a day"),
+    ({"clusters": [5]}, "clusters: each must have the keys processors, not be 5"),
+    ({"clusters": 5}, "clusters: 5; expected a list of clusters"),
+    ({"clusters": [{"processors": 0}]}, "clusters: processors: 0; expected at least 1"),
+    ({"clusters": [{"processors": 4, "order": "nope"}]}, "clusters: order: unknown order 'nope'"),
+    ({"clusters": [{"processors": 4, "backfill": "xx"}]}, "clusters: backfill: unknown value 'xx'"),
+    ({"clusters": [{"processors": 4, "reservations": 0}]}, "clusters: reservations: 0; expected at least 1"),
+    ({"clusters": [{"processors": 4, "size": 0}]}, "clusters: unknown key 'size'"),
+    ({"order": "log", "prediction": "system"}, "prediction: the recorded schedule (order log) is not planned"),
+    ({"order": "log", "backfill": "easy"}, "backfill: the recorded schedule (order log) is not planned"),
+    ({"places": True}, "places: processors are not numbered with allocation count"),
+    ({"clusters": [{"processors": 4, "allocation": "best"}]}, "clusters: allocation: unknown value 'best'"),
+    (
+        {"clusters": [{"processors": 4, "allocation": "first-fit"}, {"processors": 4}]},
+        "clusters: processors are",
+    ),
+    ({"clusters": [{"processors": 4}], **window()}, "clusters: clusters cannot have unavailable windows"),
+    ({"clusters": [{"processors": 4, "backfill": "reservation-table"}]}, "backfill: a reservation-table has numbered"),
+    (
+        {"allocation": "threshold", "backfill": "easy", "reservations": 2},
+        "need backfill none or easy with one",
+    ),
+    ({"allocation": "threshold", "shapes": "submit"}, "allocation: least-shared and threshold cannot plan the whole"),
+    (
+        {"allocation": "first-fit", "backfill": "reservation-table", "shapes": "start"},
+        "shapes: a reservation-table has jobs of one shape",
+    ),
+    (
+        {"allocation": "first-fit", "runtime": "shared", "shapes": "start"},
+        "shapes: with shared run times",
+    ),
+]
+
+
+@pytest.mark.parametrize(("wrong", "words"), WRONG, ids=str)
+def test_what_is_wrong_is_refused_when_the_config_is_read(wrong: dict[str, Any], words: str) -> None:
+    with pytest.raises(SwflowError) as caught:
+        Scheduler.of("mine", wrong)
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith("schedulers: mine: ")
+    assert words in str(caught.value)
+    with pytest.raises(SwflowError):
+        Scheduler(**wrong)
+
+
+def test_options_that_are_no_options_are_refused() -> None:
+    for content in (None, 5, ["fcfs"], "easy"):
+        with pytest.raises(SwflowError, match=r"schedulers: mine: .*; expected options"):
+            Scheduler.of("mine", content)  # type: ignore[arg-type]
+
+
+def tiny(machine: int = 4) -> Workload:
+    jobs = pl.DataFrame({
+        "job_id": [1, 2, 3, 4], "submit_time": [0.0, 1.0, 2.0, 3.0], "run_time": [10.0, 10.0, 3.0, 5.0],
+        "processors": [3, 4, 1, 2], "estimate": [10.0, 10.0, 5.0, 5.0], "user_id": [1, 1, 1, 2],
+    })  # fmt: skip
+    return Workload(jobs, Machine.of(machine), "tiny")
+
+
+@pytest.mark.parametrize("allocation", ["count", "first-fit", "longest-idle", "first-contiguous"])
+@pytest.mark.parametrize("backfill", ["none", "easy", "conservative"])
+def test_windows_without_an_end_and_beyond_the_machine(allocation: str, backfill: str) -> None:
+    narrow = Workload(tiny().jobs.filter(pl.col("processors") < 4), Machine.of(4), "narrow")
+    for_ever = Scheduler(allocation=allocation, backfill=backfill, **window(20.0, None, 1))
+    long = Scheduler(allocation=allocation, backfill=backfill, **window(20.0, 1e9, 1))
+    assert simulate(narrow, for_ever)["start_time"].equals(simulate(narrow, long)["start_time"])
+    with pytest.raises(SwflowError, match="jobs never start, the first with 4 processors"):
+        simulate(tiny(), Scheduler(allocation=allocation, backfill=backfill, **window(0.0, None, 1)))
+    with pytest.raises(SwflowError, match="9,999 processors are not 1 to 4"):
+        simulate(tiny(), Scheduler(allocation=allocation, backfill=backfill, **window(0, 100000, 9999)))
+
+
+@pytest.mark.parametrize("allocation", ["count", "first-fit"])
+def test_more_reservations_than_jobs_are_as_many_as_jobs(allocation: str) -> None:
+    far, near = (
+        simulate(tiny(), Scheduler(backfill="easy", reservations=ahead, allocation=allocation))["start_time"]
+        for ahead in (10**15, 4)
+    )
+    assert far.equals(near)
+
+
+@pytest.mark.parametrize("prediction", ["user", "system"])
+@pytest.mark.parametrize("allocation", ["count", "first-fit"])
+def test_a_new_name_of_an_order_needs_nothing_else(monkeypatch, allocation: str, prediction: str) -> None:
+    for formula in ("estimate - processors", "-wait / estimate"):
+        monkeypatch.setitem(ORDERS, "brand-new", NamedOrder(formula, ""))
+        for where in ("order", "backfill_order"):
+            named, written = (
+                simulate(
+                    tiny(),
+                    Scheduler(backfill="easy", allocation=allocation, prediction=prediction, **{where: order}),
+                )
+                for order in ("brand-new", formula)
+            )
+            assert named.equals(written)
+
+
+def test_the_time_of_a_run_is_without_compiling(monkeypatch) -> None:
+    """Loading or compiling a kernel, also the general one after that for short queues, does not count."""
+    from swflow.compiled import kernel
+    from swflow.scheduling.engine import solve
+
+    count = 3_000
+    jobs = pl.DataFrame({
+        "job_id": np.arange(count), "submit_time": np.zeros(count), "run_time": np.full(count, 10.0),
+        "processors": np.full(count, 5), "estimate": np.full(count, 20.0),
+    })  # fmt: skip
+    clock, loaded = [0.0], kernel.Kernel._loaded
+
+    def slowly(self, *arguments: Any) -> Any:
+        clock[0] += 100
+        return loaded(self, *arguments)
+
+    general = solve.RUN_COUNTED
+
+    class Fresh(kernel.Kernel):
+        def __call__(self, *arguments: Any) -> int:
+            done = super().__call__(*arguments)
+            clock[0] += 3
+            return done
+
+    monkeypatch.setattr(kernel.Kernel, "_loaded", slowly)
+    monkeypatch.setattr(solve, "RUN_COUNTED", Fresh(general.function, general.hooks))
+    monkeypatch.setattr("swflow.studies.runs.time.perf_counter", lambda: clock[0])
+    assert run(Workload(jobs, Machine.of(8), "long"), Scheduler(backfill="easy")).seconds == 3
+    assert clock[0] >= 103
+
+
+def test_old_names_are_accepted_with_a_warning() -> None:
+    old = {
+        "backfill": "lookahead",
+        "lookahead": 4,
+        "centres": [{"processors": 4, "backfill": "easy"}, {"processors": 2}],
+    }
+    with pytest.warns(FutureWarning, match="centres is now clusters; backfill: lookahead"):
+        accepted = Scheduler.of("mine", old)
+    new = {
+        "backfill": "easy", "reservations": 4,
+        "clusters": [{"processors": 4, "backfill": "easy", "reservations": 1}, {"processors": 2}],
+    }  # fmt: skip
+    assert accepted == Scheduler.of("mine", new)
+    with pytest.warns(FutureWarning, match="reservations"):
+        assert Scheduler(backfill="selective").reservations == 1
+    with pytest.warns(FutureWarning, match="reservations"):  # it had no effect on EASY
+        assert Scheduler(backfill="easy", lookahead=3).reservations == 1
+
+
+# -- one table
+
+
+def test_the_schema_is_generated_from_the_table() -> None:
+    text = (ROOT / "workflow/schemas/config.schema.yaml").read_text()
+    assert written_into(text) == text, "run: python -m swflow.scheduling.schema workflow/schemas/config.schema.yaml"
+    known = yaml.safe_load(text)["properties"]["schedulers"]["additionalProperties"]["properties"]
+    assert list(known) == [*OPTIONS, "lookahead", "centres"]
+    for name in ORDERS:
+        assert name in known["order"]["description"]
+
+
+def test_the_command_has_the_options_of_the_table() -> None:
+    help_texts = {
+        parameter.name: parameter.help for parameter in typer.main.get_command(app).commands["simulate"].params
+    }
+    for name in OPTIONS.keys() - {"unavailable", "clusters", "without_status", "resources"}:
+        assert help_texts[name] == help_of(name)
+    assert {"unavailable", "clusters", "without_status"} <= help_texts.keys()
+
+
+def test_a_scheduler_has_the_options_of_the_table() -> None:
+    assert list(Scheduler(resources={"gpus": 1}).to_dict()) == list(OPTIONS)
+    documented = Scheduler.__doc__ or ""
+    for name in OPTIONS:
+        assert f"\n    {name} : " in documented
+    assert json.dumps(Scheduler().to_dict())
+
+
+def test_the_documentation_has_every_choice_and_every_order() -> None:
+    text = "".join(
+        (ROOT / "docs" / file).read_text() for file in ("reference/schedulers.md", "explanation/resource-sharing.md")
+    )
+    for name, choices in CHOICES.items():
+        for choice in choices:
+            assert any(f"{mark}{choice}`" in text for mark in ("`", f"{name}: ")), (name, choice)
+    for name, order in ORDERS.items():
+        assert f"`{name}`" in text
+        assert order.formula in text, name
+    assert options.LATEST == 1e12
+
+
+def test_the_policies_of_the_literature_are_the_named_orders() -> None:
+    policies = yaml.safe_load((ROOT / "config/policies.yaml").read_text())["schedulers"]
+    formulas = {name: content["order"] for name, content in policies.items()}
+    assert formulas
+    for name, formula in formulas.items():
+        assert formula == ORDERS[name].formula
+    assert {"f1", "f2", "f3", "f4", "wfp3", "unicef", "saf", "expansion-factor"} <= formulas.keys()
+    for name, content in policies.items():
+        Scheduler.of(name, content)
+
+
+@pytest.mark.parametrize(
+    ("name", "now", "submit", "estimate", "processors", "expected"),
+    [
+        # by hand, from the papers' definitions: r the estimate, n the processors, s the submit time, w the wait
+        ("f1", 1000.0, 100.0, 1000.0, 4, 3 * 4 + 870 * 2),
+        ("f2", 1000.0, 100.0, 900.0, 4, 30 * 4 + 25_600 * 2),
+        ("f3", 1000.0, 100.0, 1000.0, 4, 1000 * 4 + 6_860_000 * 2),
+        ("f4", 1000.0, 100.0, 1000.0, 4, 1000 * 2 + 530_000 * 2),
+        ("wfp3", 700.0, 100.0, 300.0, 4, -(2**3) * 4),
+        ("unicef", 700.0, 100.0, 300.0, 4, -600 / (2 * 300)),
+        ("unicef", 700.0, 100.0, 300.0, 1, -600 / (1 * 300)),
+        ("saf", 700.0, 100.0, 300.0, 4, 1200),
+        ("expansion-factor", 700.0, 100.0, 300.0, 4, -3),
+    ],
+)
+def test_published_policies_are_as_their_papers_define_them(name, now, submit, estimate, processors, expected) -> None:
+    from swflow.scheduling.orders.formula import compile_formula
+
+    value = compile_formula(name).function(now, submit, estimate, processors, *[0] * 11)
+    assert value == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_package_offers_its_names_without_importing_them() -> None:
+    code = (
+        "import sys, swflow; heavy = {'numba', 'polars', 'numpy'} & set(sys.modules); assert not heavy, heavy; "
+        "assert all(callable(getattr(swflow, name)) for name in swflow.__all__); assert 'simulate' in dir(swflow); "
+        "assert 'numba' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        swflow.nothing  # noqa: B018

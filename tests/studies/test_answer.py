@@ -1,0 +1,345 @@
+"""Test the answer to a what-if: partitions of the site, sentences and the page."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import yaml
+from test_cli import call
+
+import swflow
+from site_log import PARTITIONS, easy, site_log
+from swflow.jobs.machine import Machine
+from swflow.jobs.table import SWF_FIELDS, Workload
+from swflow.log.imported import write_log
+from swflow.log.importers.records import Site
+from swflow.log.importers.sacct import import_sacct
+from swflow.log.site import CLUSTERS, partitions_of, site_options
+from swflow.scheduling.named import KNOWN
+from swflow.scheduling.scheduler import Scheduler
+from swflow.studies.answer import Question, caveats, fidelity_in_words, next_steps, options_in_words, variant_in_words
+from swflow.studies.whatif import COLUMNS, Answer, ask, named_scheduler, site_of, variants
+from swflow.workload.clean import open_workload
+
+SITE_LOG = site_log()
+
+
+@pytest.fixture
+def accounting(tmp_path, monkeypatch):
+    """Write accounting records of a site with three partitions to the current folder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sacct.txt").write_text(SITE_LOG.text)
+    return tmp_path
+
+
+def said(capfd) -> str:
+    """Return the standard output of a command as one line."""
+    return " ".join(capfd.readouterr().out.split())
+
+
+def test_three_partitions_are_not_pooled_and_the_base_reproduces_the_record(accounting, capfd):
+    """Pooled, the mean wait would be 11 min instead of the recorded 508 min."""
+    assert call("whatif", "sacct.txt", "-o", "a.csv") == 0
+    answer = said(capfd)
+    minutes = f"{SITE_LOG.mean_wait / 60:,.1f}"
+    assert answer.startswith(f"The base site waits 100 % of the recorded wait (a mean of {minutes} minutes against ")
+    assert "its minutes can be trusted" in answer
+    mean = pl.read_csv("a.csv").row(by_predicate=pl.col("measure") == "mean_wait_time", named=True)
+    assert mean["value"] == pytest.approx(SITE_LOG.mean_wait, rel=0.02)
+    assert mean["processors"] == sum(PARTITIONS.values())
+    for name, processors in PARTITIONS.items():
+        assert re.search(rf"Partition sizes \(guessed: peak use[^.]*{name} {processors}", answer)
+    assert "requested GPUs" not in answer  # they are scheduled
+    assert re.search(
+        r"Resources \(guessed: peak use[^.]*gpu gpus \d+\. State them with --machine-resource gpu:gpus=N", answer
+    )
+    assert "2 queues or QOS" in answer
+
+
+@pytest.mark.parametrize(
+    ("seed", "partitions"),
+    [(7, {"cpu": 3840, "fat": 512, "gpu": 256}), (8, {"main": 3840, "bigmem": 512, "gpu": 96, "debug": 64})],
+)
+def test_a_site_with_thousands_of_processors_is_reproduced_without_options(tmp_path, capfd, seed, partitions):
+    log = site_log(1000, 6, 0.6, seed, partitions)
+    (tmp_path / "sacct.txt").write_text(log.text)
+    assert call("whatif", str(tmp_path / "sacct.txt"), "-o", str(tmp_path / "a.csv")) == 0
+    answer = said(capfd)
+    mean = pl.read_csv(tmp_path / "a.csv").row(by_predicate=pl.col("measure") == "mean_wait_time", named=True)
+    assert mean["value"] == pytest.approx(log.mean_wait, rel=0.02)
+    sizes = answer.partition("Partition sizes")[2].partition("State them")[0]
+    assert all(f"{name} " in sizes for name in partitions)
+    assert re.search(r"Resources \(guessed: peak use[^.]*gpu gpus \d+\.", answer)
+
+
+def test_priorities_of_qos_are_not_omitted_without_a_word(accounting, capfd):
+    """Without the priorities, the mean wait would be 62 % of the recorded one."""
+    log = site_log(600, 6, seed=3, preferred="normal")
+    (accounting / "qos.txt").write_text(log.text)
+    assert call("whatif", "qos.txt") == 0
+    answer = said(capfd)
+    assert re.search(
+        r"2 queues or QOS \(long 5\d % of the jobs, limits up to [\d.]+ h, mean wait [\d.]+ h; normal", answer
+    )
+    assert "have no priorities and no limits on running jobs under site" in answer
+    assert (
+        "Next: Test whether priorities of queues or QOS explain it: swflow whatif qos.txt --scheduler site " in answer
+    )
+    assert call("whatif", "qos.txt", "--scheduler", "site-qos") == 0
+    answer = said(capfd)
+    assert answer.startswith("The base site-qos waits 100 % of the recorded wait")
+    assert "queues or QOS" not in answer
+    assert call("import", "sacct", "qos.txt", "-o", "qos.parquet") == 0
+    assert re.search(r"normal +[89]\d\d +\d+ % +[\d.]+ h +[\d.]+ h", capfd.readouterr().out)
+    assert call("init", "demo", "--log", "qos.txt") == 0
+    path = accounting / "demo/config/config.yaml"
+    lines = path.read_text().splitlines()
+    (suggested,) = (line for line in lines if line.startswith("  # site-qos: "))
+    config = yaml.safe_load("\n".join(line.replace("# site-qos", "site-qos") for line in lines))
+    options = config["schedulers"]["site-qos"]
+    assert options["priority"] == {"qos": 1, "qos_factors": {"normal": 2, "long": 1}}, suggested
+    assert Scheduler.of("site-qos", options).queues
+
+
+def test_equal_qos_suggest_no_priorities(accounting, capfd):
+    assert call("whatif", "sacct.txt", "--scheduler", "site-qos") == 1
+    assert "the recorded waits show no priorities" in capfd.readouterr().err
+
+
+def test_the_answer_names_a_pool_and_does_not_trust_its_minutes(accounting, capfd):
+    assert call("whatif", "sacct.txt", "--scheduler", "easy") == 0
+    answer = said(capfd)
+    assert "The base easy waits 2 % of the recorded wait" in answer
+    assert "trust directions, not minutes" in answer
+    assert "3 partitions are simulated as one pool under easy" in answer
+    assert "Next: Simulate each partition as a cluster: swflow whatif sacct.txt --scheduler site" in answer
+    assert f"{SITE_LOG.gpu_jobs:,} jobs requested GPUs (partition gpu {SITE_LOG.gpu_jobs:,}), which are not" in answer
+
+
+def test_a_pooled_variant_of_partitions_is_described_as_two_changes(accounting, capfd):
+    assert call("whatif", "sacct.txt", "--scheduler", "site", "--scheduler", "conservative") == 0
+    assert "It also pools the 3 partitions; site-conservative keeps them." in said(capfd)
+
+
+def test_one_partition_gets_larger(accounting, capfd):
+    options = ["--processors", "gpu=+25%", "--partition", "gpu=128", "--partition", "cpu=512", "--partition", "fat=256"]
+    options += ["--machine-resource", "gpu:gpus=25"]
+    assert call("whatif", "sacct.txt", *options) == 0
+    answer = said(capfd)
+    assert re.search(r"site, processors gpu=\+25% 928 ", answer)
+    assert "site, processors gpu=+25% shortens the mean wait by " in answer
+    assert "guessed" not in answer
+
+
+def test_partitions_that_share_nodes_are_limits_in_one_pool(accounting, capfd):
+    assert call("whatif", "sacct.txt", "--machine-processors", "600") == 0
+    answer = said(capfd)
+    assert "limits {'partition': {'gpu': {'processors': 128}" in answer
+    assert "3 partitions share nodes (their peaks add up to more than the machine)" in answer
+
+
+def gpu_site(tmp_path, gpus: int = 6):
+    """Write a log of one partition whose record is a schedule by its GPUs: 6 GPUs, and more processors than needed."""
+    generator = np.random.default_rng(3)
+    count = 400
+    submit = np.sort(generator.integers(0, 8 * 604800, count))
+    need = generator.integers(1, 5, count)
+    run = generator.integers(3600, 40 * 3600, count)
+    start = easy(submit, run, run, need, gpus, np.zeros(count))
+    rows = {"job_id": range(1, count + 1), "submit_time": submit, "wait_time": start - submit, "run_time": run,
+            "allocated_processors": [1] * count, "requested_time": run, "gpus": need}  # fmt: skip
+    fields = pl.DataFrame({name: [-1] * count for name in SWF_FIELDS} | rows).cast(SWF_FIELDS)
+    log = tmp_path / "gpus.parquet"
+    write_log(log, fields, {"MaxProcs": ["64"]}, [])
+    return log, float((start - submit).mean())
+
+
+def test_a_site_with_gpus_is_reproduced_by_their_number_and_not_by_processors(tmp_path, capfd):
+    """Pooled against vector against record, where GPUs are what jobs wait for."""
+    log, wait = gpu_site(tmp_path)
+    table = tmp_path / "a.csv"
+    options = ["--scheduler", "site", "--scheduler", "easy", "--resource", "gpus=+50%"]
+    assert call("whatif", str(log), *options[:4], "-o", str(table)) == 0
+    answer = said(capfd)
+    assert "The base site waits 100 % of the recorded wait" in answer
+    assert "400 jobs requested GPUs, which are not scheduled under easy" in answer
+    assert "Resources (guessed: peak use, which may be too few): gpus 6." in answer
+    means = pl.read_csv(table).filter(pl.col("measure") == "mean_wait_time")["value"].to_list()
+    assert means == [pytest.approx(wait), 0]
+    assert call("whatif", str(log), *options[:2], *options[4:], "--machine-resource", "gpus=6") == 0
+    answer = said(capfd)
+    assert "site, resource gpus=+50% shortens the mean wait by" in answer
+    assert "guessed" not in answer
+    assert call("whatif", str(log), *options[:2], "--resource", "gpus=4") == 0
+    assert call("whatif", str(log), "--scheduler", "easy", "--resource", "gpus=+50%") != 0
+    assert "--resource gpus=+50%: easy does not schedule gpus; use --scheduler site" in capfd.readouterr().err
+    assert call("whatif", str(log), "--resource", "gpu") != 0
+    assert "--resource: 'gpu'; expected NAME=UNITS, or a share such as gpus=+20%" in capfd.readouterr().err
+
+
+def test_a_project_of_a_site_with_gpus_schedules_them(tmp_path, capfd):
+    log, _ = gpu_site(tmp_path)
+    assert call("init", str(tmp_path / "demo"), "--log", str(log)) == 0
+    assert "scheduler site: also schedules gpus 6 (guessed: peak use)" in capfd.readouterr().err
+    text = (tmp_path / "demo/config/config.yaml").read_text()
+    assert "resources: {gpus: 6}  # guessed: peak use" in text
+    for options in yaml.safe_load(text)["schedulers"].values():
+        assert Scheduler(**options).resources == {"gpus": 6}
+    assert call("init", str(tmp_path / "other"), "--log", str(log), "--machine-resource", "gpus=8") == 0
+    assert "also schedules gpus 8; state" in capfd.readouterr().err
+    assert call("init", str(tmp_path / "third"), "--log", str(log), "--machine-resource", "gpu=8") != 0
+    assert "--machine-resource gpu=8: no job demands it; did you mean 'gpus'" in capfd.readouterr().err
+
+
+def test_the_sizes_of_the_log_are_not_those_of_another_machine(accounting):
+    log = import_sacct("sacct.txt", Site())
+    write_log("log.parquet", log.fields, log.header, log.history)
+    workload = open_workload("log.parquet")
+    assert len(site_of(workload)[0]) == 3
+    scaled = replace(workload, history=(*workload.history, {"stage": "scale"}))
+    assert site_of(scaled) == ([], {"order": "fcfs", "backfill": "easy"})
+    assert [one.processors for one in site_of(scaled, {"cpu": 64, "fat": 32, "gpu": 16})[0]] == [16, 32, 64]
+
+
+def test_a_project_simulates_the_partitions(accounting, capfd):
+    assert call("init", "demo", "--log", "sacct.txt", "--partition", "cpu=600") == 0
+    assert "cpu 600" in capfd.readouterr().err
+    config = yaml.safe_load((accounting / "demo/config/config.yaml").read_text())
+    sizes = {one["partition"]: one["processors"] for one in config["schedulers"]["site"][CLUSTERS]}
+    assert sizes == PARTITIONS | {"cpu": 600}
+    assert config["schedulers"]["conservative"][CLUSTERS] == config["schedulers"]["site"][CLUSTERS]
+    assert config["studies"]["backfilling"]["runs"][0]["schedulers"][:2] == ["log", "site"]
+    kept = open_workload(accounting / "demo/config/imported.parquet")
+    assert {one.name: one.processors for one in partitions_of(kept.jobs, kept.header)} == sizes
+
+
+def test_import_prints_partitions_with_their_limits_and_marks_guesses(accounting, capfd):
+    assert call("import", "sacct", "sacct.txt", "-o", "site.swf.gz", "--partition", "cpu=600") == 0
+    out, err = capfd.readouterr()
+    assert re.search(r"fat +2,000 +256 \(guessed: peak use\) +0 +[\d.]+ h +[\d.]+ h", out)
+    assert re.search(r"cpu +2,000 +600 +0 ", out)
+    assert "machine: 896 processors (guessed: peak use" in err
+    assert call("check", "site.swf.gz") == 0  # the marks survive in a text file
+    out, err = capfd.readouterr()
+    assert "unknown-machine" in out and "(guessed)" in err
+    kept = open_workload("site.swf.gz")
+    assert [(one.processors, one.is_guessed) for one in partitions_of(kept.jobs, kept.header)] == [
+        (128, True),
+        (256, True),
+        (600, False),
+    ]
+
+
+def test_the_page_is_complete(accounting):
+    options = ["--scheduler", "site", "--scheduler", "site-sjf-easy"]
+    for name in ("a.html", "b.html"):
+        assert call("whatif", "sacct.txt", *options, "-o", name) == 0
+    page = (accounting / "a.html").read_text()
+    for words in ("The base site waits", "site-sjf-easy", "95th-percentile wait, minutes", "<dt>interval</dt>",
+                  "swflow", "order sjf, backfill easy", "Partition sizes"):  # fmt: skip
+        assert words in page
+    assert "<script" not in page and "http" not in page.replace("http-equiv", "")
+    assert re.search(r"log <code>[0-9a-f]{32}</code>", page)
+
+
+def test_the_page_has_the_colours_and_fonts_of_the_report():
+    """The page does not import the report's package, so that an edit there does not rerun every what-if."""
+    package = Path(swflow.__file__).parent
+    page, report = (
+        re.findall(r"(--[\w-]+): ([^;]+);", (package / name).read_text())
+        for name in ("studies/answer.html", "report/site/report.css")
+    )
+    named = {name for name, _ in page}
+    assert page == [(name, value) for name, value in report if name in named][: len(page)]
+
+
+# -- sentences from given figures
+
+
+def question(rows: dict[str, dict], fidelity: dict | None = None, options: dict | None = None) -> Question:
+    """Return a question with these rows of the mean wait, one per variant; the first is the base."""
+    filled = [
+        {"variant": name, "measure": measure, "jobs": 9, "weeks": 8, "utilization": 0.5, "processors": 4}
+        | {"value": 60.0, "base": 60.0, "difference": 0.0, "verdict": "base"}
+        | row
+        for name, row in rows.items()
+        for measure in ("mean_wait_time", "p95_wait_time", "mean_bounded_slowdown", "awrt")
+    ]
+    workload = Workload(pl.DataFrame({"job_id": [1], "processors": [1]}), Machine.of(4), "log")
+    chosen = variants({name: (options or {}) for name in rows})
+    return Question(workload, chosen, Answer(pl.DataFrame(filled, COLUMNS), fidelity, 0))
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ({"value": 54.0, "difference": -6.0, "low": -9.0, "high": -3.0, "verdict": "first is better"},
+         "b shortens the mean wait by 10 % (95 % interval 5 to 15 %), from 1.0 to 0.9 minutes."),
+        ({"value": 66.0, "difference": 6.0, "low": 3.0, "high": 9.0, "verdict": "second is better"},
+         "b lengthens the mean wait by 10 % (95 % interval 5 to 15 %), from 1.0 to 1.1 minutes."),
+        ({"value": 66.0, "difference": 6.0, "low": -3.0, "high": 15.0, "verdict": "not distinguishable"},
+         "b is not distinguishable from a in the mean wait: +10 % (95 % interval −5 to +25 %)."),
+        ({"verdict": "equal"}, "b has the same mean wait as a."),
+        ({"value": 66.0, "difference": 6.0, "weeks": 2, "verdict": "too few weeks"},
+         "b: too few weeks to tell (2 of 4); in this log the mean wait changes by +10 %, from 1.0 to 1.1 minutes."),
+    ],
+)  # fmt: skip
+def test_a_sentence_states_direction_percent_interval_and_verdict(row, words):
+    assert variant_in_words(question({"a": {}, "b": row}), "b") == words
+
+
+@pytest.mark.parametrize(
+    ("simulated", "distance", "words"),
+    [(60.0, 0.01, "its minutes can be trusted"), (70.0, 0.1, "trust percentages more than minutes"),
+     (25.8, 0.1, "waits 43 % of the recorded wait (a mean of 0.4 minutes against 1.0): trust directions, not minutes"),
+     (60.0, 0.5, "trust directions, not minutes")],
+)  # fmt: skip
+def test_the_fidelity_of_the_base_determines_what_can_be_trusted(simulated, distance, words):
+    found = {"jobs": 9, "simulated_mean_wait_time": simulated, "recorded_mean_wait_time": 60.0, "started_alike": 0.5,
+             "wait_distance": distance}  # fmt: skip
+    assert words in fidelity_in_words(question({"a": {}}, found))
+
+
+def test_the_record_as_base_is_described_as_the_record():
+    text = fidelity_in_words(question({"log": {}, "easy": {}}, None, {"order": "log"}))
+    assert text.startswith("The base is the recorded schedule")
+    assert "The log records no waits" in fidelity_in_words(question({"easy": {}}))
+
+
+def test_slurm_multifactor_by_name_backfills_and_options_are_shown():
+    assert options_in_words(KNOWN["slurm-multifactor"]) == "order slurm-multifactor, backfill easy"
+    site = {
+        "order": "fcfs",
+        "backfill": "easy",
+        "dispatch": "partition",
+        CLUSTERS: [{"partition": "a", "processors": 4}],
+    }
+    assert options_in_words(named_scheduler("site-sjf", site)[1]) == "order sjf, backfill none, clusters a 4 processors"
+
+
+def test_a_log_without_recorded_waits_or_with_one_partition_is_one_machine(tmp_path):
+    text = "JobID|Partition|State|Submit|Start|End|AllocCPUS\n1|cpu|COMPLETED|2024-01-01T00:00|2024-01-01T00:10|"
+    path = tmp_path / "few.txt"
+    path.write_text(text + "2024-01-01T01:00|4\n")
+    log = import_sacct(str(path), Site())
+    assert site_options(log.partitions) == {"order": "fcfs", "backfill": "easy"}
+    silent = log.fields.with_columns(wait_time=None)
+    assert partitions_of(silent, {}) == []
+
+
+def test_a_guessed_machine_is_marked_and_a_next_step_shows_how_to_state_it(accounting):
+    path = accounting / "one.txt"
+    path.write_text(SITE_LOG.text.replace("|fat|", "|gpu|").replace("|cpu|", "|gpu|"))
+    log = import_sacct(str(path), Site())
+    write_log("one.parquet", log.fields, log.header, log.history)
+    workload = open_workload("one.parquet")
+    partitions, options = site_of(workload)
+    chosen = variants({"site": options})
+    asked = Question(workload, chosen, ask(workload, chosen), partitions, "one.txt")
+    assert any(
+        line.startswith("Machine size (guessed: peak use, which may be too few): 896") for line in caveats(asked)
+    )
+    assert any("swflow fidelity one.txt" in step for step in next_steps(asked))

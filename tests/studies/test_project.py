@@ -1,0 +1,113 @@
+"""Test the creation of a project outside of a clone: the output of `swflow init` and the contents of a wheel."""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+from test_cli import call
+
+from swflow import generate
+from swflow.analysis.verdict import WEEK
+from swflow.errors import SwflowError
+from swflow.log.catalogue import load_catalogue
+from swflow.studies import project
+from swflow.studies.plan import planned_runs
+from swflow.studies.project import init, workflow_folder
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_a_project_has_a_valid_config(tmp_path):
+    project = init(tmp_path / "demo")
+    assert all(path.is_file() for path in project.files)
+    config = yaml.safe_load((tmp_path / "demo/config/config.yaml").read_text())
+    catalogue = load_catalogue([tmp_path / "demo" / path for path in config["catalogue"]])
+    assert planned_runs(config, catalogue) == {
+        "example": ["conservative", "easy", "fcfs", "mine", "sjbf"],
+        "example+short": ["easy"],
+    }
+    assert "KTH-SP2" in catalogue
+
+
+def test_a_project_with_a_log_compares_with_the_recorded_schedule(tmp_path):
+    log = tmp_path / "site.swf"
+    log.write_text("; MaxProcs: 8\n1 0 5 10 4 -1 -1 4 20 -1 1 7 1 1 1 1 -1 -1\n")
+    init(tmp_path / "demo", log=log, processors=16)
+    config = yaml.safe_load((tmp_path / "demo/config/config.yaml").read_text())
+    catalogue = load_catalogue([tmp_path / "demo" / path for path in config["catalogue"]])
+    assert catalogue["site"].path == str(log) and catalogue["site"].processors == 16
+    assert "log" in planned_runs(config, catalogue)["site"]
+    assert config["steps"]["short"]["where"] == "run_time <= 3600"  # the condition does not depend on estimates
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({"log": "nothing.swf"}, "nothing.swf: no such file"), ({"log": __file__, "name": "a b"}, "a b")],
+)
+def test_a_wrong_option_writes_nothing(tmp_path, options, words):
+    with pytest.raises(SwflowError, match=re.escape(words)):
+        init(tmp_path / "demo", **options)
+    assert not (tmp_path / "demo").exists()
+
+
+@pytest.mark.parametrize(("options", "warned"), [([], True), (["--processors", "8"], False)])
+def test_a_guessed_machine_size_is_not_a_fact_in_a_project(tmp_path, capfd, options, warned):
+    """The largest number of processors that were busy at once was presented as the size of the machine."""
+    (tmp_path / "site.swf").write_text("1 0 5 10 4 -1 -1 4 20 -1 1 7 1 1 1 1 -1 -1\n")
+    assert call("init", str(tmp_path / "demo"), "--log", str(tmp_path / "site.swf"), *options) == 0
+    assert ("the size of the machine is not stated (guessed: " in capfd.readouterr().err) == warned
+
+
+def test_the_demo_log_of_two_weeks_is_too_short_for_power():
+    """`swflow power` refused the log of the tutorial; it needs at least eight weeks for intervals."""
+    options = {name: value for name, value in project._EXAMPLE.items() if name != "generate"}
+    demo = generate(project._EXAMPLE["generate"], seed=1, **options)
+    assert demo.jobs["submit_time"].max() > 8 * WEEK
+
+
+def test_nothing_is_overwritten(tmp_path):
+    init(tmp_path)
+    (tmp_path / "config/config.yaml").write_text("mine")
+    with pytest.raises(SwflowError, match="exists already"):
+        init(tmp_path)
+    assert (tmp_path / "config/config.yaml").read_text() == "mine"
+
+
+def test_the_workflow_has_the_layout_of_the_snakemake_catalog():
+    assert workflow_folder() == ROOT / "workflow"
+    for path in ("workflow/Snakefile", "config/README.md", ".snakemake-workflow-catalog.yml"):
+        assert (ROOT / path).is_file()
+    assert yaml.safe_load((ROOT / ".snakemake-workflow-catalog.yml").read_text()).keys() == {"usage"}
+
+
+def test_conda_and_pip_have_the_same_dependencies():
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    listed = yaml.safe_load((ROOT / "workflow/envs/swflow.yaml").read_text())["dependencies"]
+    names = {"duckdb": "python-duckdb", "snakemake": "snakemake-minimal"}
+    bounds = {re.split("[<>]", one)[0]: one[len(re.split("[<>]", one)[0]) :] for one in wanted}
+    conda = dict(one.split(" ") for one in listed if " " in one)
+    assert conda == {names.get(name, name): bound for name, bound in bounds.items()} | {"python": ">=3.11"}
+
+
+@pytest.mark.wheel
+def test_a_wheel_runs_outside_of_a_clone(tmp_path):
+    """Build a wheel, install it into a new environment, create a project there, and run it."""
+    subprocess.run([sys.executable, "-m", "pip", "wheel", "--no-deps", "-w", tmp_path, ROOT], check=True)
+    wheel = next(tmp_path.glob("swflow-*.whl"))
+    with zipfile.ZipFile(wheel) as content:
+        assert {"swflow/workflow/Snakefile", "swflow/catalogue.yaml"} <= set(content.namelist())
+    venv.create(tmp_path / "venv", with_pip=True)
+    binaries = tmp_path / "venv/bin"
+    subprocess.run([binaries / "pip", "install", "--quiet", "-c", ROOT / "constraints.txt", wheel], check=True)
+    environment = os.environ | {"PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}"}
+    snakemake = ["snakemake", "--cores", "1", "--directory", "demo", "-s", "demo/Snakefile"]
+    for command in (["swflow", "init", "demo"], snakemake):
+        subprocess.run(command, cwd=tmp_path, env=environment, check=True)
+    assert (tmp_path / "demo/results/report/index.html").is_file()

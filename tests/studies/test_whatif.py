@@ -1,0 +1,311 @@
+"""Test what-if questions: combinations, their effects, manually computed differences, and bad input."""
+
+import gzip
+
+import polars as pl
+import pytest
+import yaml
+from test_cli import call
+
+from swflow.errors import SwflowError
+from swflow.files.query import query
+from swflow.jobs.machine import Machine
+from swflow.jobs.table import Workload
+from swflow.log.imported import read_log
+from swflow.scheduling.named import read_scheduler
+from swflow.scheduling.scheduler import Scheduler
+from swflow.studies.answer import Question, caveats, summary
+from swflow.studies.runs import run
+from swflow.studies.whatif import MEASURES, Variant, applied, ask, machine_of, sized, variants
+
+WEEK = 604800.0
+
+
+def workload(weeks: int = 8) -> Workload:
+    """Return a log of 2 jobs per week on 4 processors; the second job waits 1 h for the first."""
+    rows = [
+        {"job_id": 2 * week + place + 1, "submit_time": week * WEEK, "run_time": 3600.0, "processors": 4,
+         "estimate": 7200.0, "requested_time": 7200.0, "wait_time": 3600.0 * place, "user_id": place}
+        for week in range(weeks) for place in (0, 1)
+    ]  # fmt: skip
+    return Workload(pl.DataFrame(rows), Machine.of(4), "log")
+
+
+def found(answer, variant: str, measure: str) -> dict:
+    """Return one row of an answer."""
+    return answer.table.filter((pl.col("variant") == variant) & (pl.col("measure") == measure)).row(0, named=True)
+
+
+def test_differences_equal_manual_results():
+    chosen = variants({"fcfs": {}}, processors=["+100%"], run_times=[2.0])
+    answer = ask(workload(), chosen)
+    base = found(answer, "fcfs", "mean_wait_time")
+    assert (base["value"], base["difference"], base["verdict"]) == (1800, 0, "base")
+    more = found(answer, "fcfs, processors +100%", "mean_wait_time")
+    assert (more["processors"], more["value"], more["low"], more["high"]) == (8, 0, -1800, -1800)
+    assert more["verdict"] == "first is better"
+    longer = found(answer, "fcfs, run times × 2", "mean_wait_time")
+    assert (longer["difference"], longer["verdict"]) == (1800, "second is better")
+    assert found(answer, "fcfs, run times × 2", "p95_wait_time")["value"] == 7200
+    assert answer.fidelity["wait_distance"] == 0
+    columns, rows = summary(answer)
+    assert rows[0][:2] == ["fcfs", "4"]
+    assert columns[3:5] == ["mean wait, minutes", "95th-percentile wait, minutes"]
+    assert "−30.0 [−30.0, −30.0]" in rows[2][3]
+    assert len(columns) == len(rows[0])
+
+
+def test_few_weeks_give_no_interval_and_equal_schedulers_are_equal():
+    few = found(ask(workload(2), variants({"fcfs": {}}, ["+100%"])), "fcfs, processors +100%", "mean_wait_time")
+    assert (few["difference"], few["low"], few["verdict"]) == (-1800, None, "too few weeks")
+    answer = ask(workload(), variants({"fcfs": {}, "easy": {"backfill": "easy"}}))
+    assert found(answer, "easy", "mean_wait_time")["verdict"] == "equal"
+
+
+def test_awrt_is_weighted_by_the_areas_of_each_run():
+    """The second job of a week starts on one processor instead of four, and then has a third of its area."""
+    shapes = [
+        [{"processors": 3, "run_time": 3600.0}],
+        [{"processors": 4, "run_time": 3600.0}, {"processors": 1, "run_time": 5000.0}],
+    ] * 8
+    log = workload()
+    columns = {"shapes": pl.Series(shapes), "processors": pl.Series([3, 4] * 8)}
+    log = Workload(log.jobs.with_columns(**columns), log.machine, "log")
+    schedulers = {"easy": {"backfill": "easy"}, "start": {"backfill": "easy", "shapes": "start"}}
+    answer = ask(log, variants(schedulers))
+    for name, options in schedulers.items():
+        expected = run(log, Scheduler.of(name, options)).metrics
+        for measure in MEASURES:
+            assert found(answer, name, measure)["value"] == pytest.approx(expected[measure], rel=1e-12)
+    assert found(answer, "start", "awrt")["base"] == found(answer, "easy", "awrt")["value"]
+    areas = 3 * 3600, 5000
+    assert found(answer, "start", "awrt")["value"] == pytest.approx((3600 * areas[0] + 5000 * areas[1]) / sum(areas))
+
+
+def test_an_interval_of_few_weeks_is_not_stated_without_a_word():
+    """On KTH-SP2, where few weeks contain most of the difference, 84 % of 95 % intervals of AWRT hold the truth."""
+    jobs = workload(24).jobs
+    late = pl.col("submit_time") == 9 * WEEK
+    alike, uneven = (
+        Workload(jobs.with_columns(run_time=pl.col("run_time") * factor), Machine.of(4), "log")
+        for factor in (1 + pl.col("job_id") % 5, pl.when(late).then(50).otherwise(1))
+    )
+    few, many = (ask(log, variants({"fcfs": {}}, processors=["+100%"])) for log in (uneven, alike))
+    assert many.uneven == ()
+    assert ("fcfs, processors +100%", "mean_wait_time") in few.uneven
+    question = Question(uneven, variants({"fcfs": {}}, processors=["+100%"]), few)
+    assert any("Few weeks contain most of the difference of fcfs, processors +100% (mean wait" in one
+               for one in caveats(question))  # fmt: skip
+
+
+def test_the_arrival_factor_does_not_move_jobs_to_other_weeks():
+    answer = ask(workload(), variants({"fcfs": {}}, arrivals=[4.0]))
+    assert found(answer, "fcfs, arrivals × 4", "mean_wait_time")["weeks"] == 8
+
+
+def test_a_variant_changes_only_the_named_properties():
+    log = workload()
+    for options, column, expected in (
+        ({"arrivals": [2.0]}, "submit_time", WEEK / 2),
+        ({"run_times": [0.5]}, "run_time", 1800),
+        ({"estimates": ["perfect"]}, "estimate", 3600),
+        ({"estimates": ["3"]}, "estimate", 10800),
+    ):
+        changed = applied(log, variants({"fcfs": {}}, **options)[1])
+        assert changed.jobs[column][2] == expected
+        assert changed.jobs["job_id"].to_list() == log.jobs["job_id"].to_list()
+
+
+def test_jobs_too_wide_for_a_smaller_machine_are_excluded():
+    log = workload()
+    narrow = log.jobs.with_columns(processors=pl.when(pl.col("job_id") == 1).then(4).otherwise(2))
+    answer = ask(Workload(narrow, log.machine, "log"), variants({"fcfs": {}}, processors=["-50%"]))
+    assert answer.left_out == 1
+    assert set(answer.table["jobs"]) == {15}
+
+
+def test_machines_keep_their_nodes():
+    machine = Machine(100, 25, {"memory": 5.0})
+    assert machine_of(machine, "+20%") == Machine(120, 30, {"memory": 5.0})
+    assert machine_of(machine, "104").nodes == 26
+
+
+def test_one_partition_or_all_get_larger():
+    clusters = [{"partition": "cpu", "processors": 10}, {"partition": ["gpu", "debug"], "processors": 5}]
+    site = {"dispatch": "partition", "clusters": clusters}
+
+    def sizes(processors: str) -> list[int]:
+        options, machine = sized(Variant("site", site, processors), Machine.of(15))
+        assert machine.processors == sum(one["processors"] for one in options["clusters"])
+        return [one["processors"] for one in options["clusters"]]
+
+    assert [sizes(text) for text in ("", "+20%", "cpu=+20%", "debug=50")] == [[10, 5], [12, 6], [12, 5], [10, 50]]
+    assert clusters[0]["processors"] == 10
+    limited = {"limits": {"partition": {"cpu": {"processors": 8}, "gpu": {"processors": 8}}}}
+    options, machine = sized(Variant("site", limited, "gpu=12"), Machine.of(10))
+    assert (options["limits"]["partition"]["gpu"], machine.processors) == ({"processors": 12}, 14)
+    with pytest.raises(SwflowError, match="site has no partition 'cpus'; did you mean 'cpu'"):
+        sizes("cpus=+20%")
+
+
+def test_combinations_and_names():
+    chosen = variants({"a": {}, "b": {}}, ["+10%"], ["perfect"], [1.1], [0.9])
+    assert len(chosen) == 32
+    assert len({variant.name for variant in chosen}) == 32
+    assert read_scheduler("sjf")[1] == {"order": "sjf"}
+    with pytest.raises(SwflowError, match="did you mean 'easy'"):
+        read_scheduler("eazy")
+
+
+@pytest.fixture
+def log(tmp_path, monkeypatch):
+    """Write a log of 8 weeks to the current folder."""
+    monkeypatch.chdir(tmp_path)
+    lines = [
+        f"{2 * week + place + 1} {int(week * WEEK)} {3600 * place} 3600 4 -1 -1 4 7200 -1 1 {place} 1 1 1 1 -1 -1"
+        for week in range(8) for place in (0, 1)
+    ]  # fmt: skip
+    (tmp_path / "log.swf").write_text("; MaxProcs: 4\n" + "\n".join(lines) + "\n")
+    return tmp_path
+
+
+def test_the_commands(log, capfd):
+    outputs = [part for name in ("a.html", "a.csv", "a.parquet") for part in ("-o", name)]
+    options = ["--scheduler", "fcfs", "--scheduler", "<b>: {order: sjf}", "--processors", "+100%"]
+    assert call("whatif", "log.swf", *options, *outputs) == 0
+    out, _ = capfd.readouterr()
+    assert out.startswith("The base fcfs waits 100 % of the recorded wait (a mean of 30.0 minutes against 30.0)")
+    assert "fcfs, processors +100% shortens the mean wait by 100 % (95 % interval 100 to 100 %)" in " ".join(
+        out.split()
+    )
+    page = (log / "a.html").read_text()
+    assert "&lt;b&gt;, processors +100%" in page
+    assert "<b>" not in page
+    assert pl.read_csv(log / "a.csv").height == pl.read_parquet(log / "a.parquet").height == 16
+    assert call("fidelity", "log.swf", "--scheduler", "fcfs", "--scheduler", "sjf") == 0
+    out, err = capfd.readouterr()
+    assert out.split().count("1800") == 4
+    assert "16 jobs with a recorded wait" in err
+
+
+def test_an_answer_is_loaded_and_reported_with_or_without_runs(log, capfd):
+    options = ["--scheduler", "fcfs", "--processors", "+100%", "--study", "nodes"]
+    assert call("whatif", "log.swf", *options, "-o", "a.parquet") == 0
+    assert call("simulate", "log.swf", "--backfill", "easy", "-o", "easy.parquet") == 0
+    text = (
+        "SELECT study, workload, variant, processors, base, value, difference, low, verdict FROM whatifs "
+        "WHERE measure = 'mean_wait_time' ORDER BY rowid"
+    )
+    for files in (["a.parquet"], ["a.parquet", "easy.parquet"], ["easy.parquet", "a.parquet"]):
+        assert call("load", *files, "--database", "d.duckdb") == 0
+        assert query(log / "d.duckdb", text)[1] == [
+            ("nodes", "log", "fcfs", 4, 1800, 1800, 0, None, "base"),
+            ("nodes", "log", "fcfs, processors +100%", 8, 1800, 0, -1800, -1800, "first is better"),
+        ]
+    content = {"logs": ["log"], "runs": [], "whatif": [{"workloads": ["{log}"], "schedulers": ["fcfs"]}]}
+    (log / "c.yaml").write_text(yaml.safe_dump({"schedulers": {"fcfs": {}}, "studies": {"nodes": content}}))
+    assert call("report", "--database", "d.duckdb", "-o", "report", "--studies", "c.yaml", "--no-draw") == 0
+    page, overview = (
+        (log / f"report/{name}.html").read_text().replace("\u00a0", " ") for name in ("studies/nodes", "index")
+    )
+    words = "What if: fcfs, processors +100% shortens the mean wait of fcfs on log from 30 min to 0 s (−100 %, 95 %"
+    assert words in page and words in overview
+
+
+SACCT = "JobID|User|Partition|State|Submit|Start|End|Timelimit|AllocCPUS\n" + "".join(
+    f"{job}|{'ada' if job % 2 else 'bob'}|main|COMPLETED|2024-01-{1 + 7 * (job // 8):02d}T00:00:0{job % 8}"
+    f"|2024-01-{1 + 7 * (job // 8):02d}T0{job % 8}:00:08|2024-01-{1 + 7 * (job // 8):02d}T0{job % 8}:59:08|02:00:00|4\n"
+    for job in range(32)
+)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_slurm_accounting_is_accepted_as_a_log(log, capfd, packed):
+    path = log / ("jobs.txt.gz" if packed else "jobs.txt")
+    path.write_bytes(gzip.compress(SACCT.encode()) if packed else SACCT.encode())
+    fair = "fair: {order: slurm-multifactor, priority: {fair_share: 1}, limits: {user: {bob: {jobs: 1}}}}"
+    assert call("whatif", path.name, "--scheduler", "fcfs", "--scheduler", fair, "--machine-processors", "4") == 0
+    out, err = capfd.readouterr()
+    assert "fair" in out
+    assert f"{path.name}: 32 jobs of 32 records of sacct; left out: none" in err
+    assert "jobs: 32 of 32 jobs kept" in err
+    assert call("check", path.name, "--processors", "2") == 0
+    assert "wider-than-machine" in capfd.readouterr().out
+    assert call("fidelity", path.name, "--scheduler", "fcfs") == 0
+    capfd.readouterr()
+    assert call("init", "cluster", "--log", path.name, "--processors", "4") == 0
+    entry = yaml.safe_load((log / "cluster/config/my-logs.yaml").read_text())["jobs"]
+    kept, _ = read_log(log / "cluster" / entry["path"])
+    assert kept.header["User"] == ["1 bob", "2 ada"]
+    assert kept.header["MaxProcs"] == ["4"]
+
+
+def test_accounting_without_jobs_is_one_line(log, capfd):
+    (log / "empty.txt").write_text(SACCT.splitlines()[0] + "\n")
+    assert call("whatif", "empty.txt", "--scheduler", "easy") == 1
+    assert "empty.txt: no record after the header" in capfd.readouterr().err
+    assert call("init", "cluster", "--log", "empty.txt") == 1
+    assert not (log / "cluster").exists()
+
+
+@pytest.mark.parametrize("header", ["JobID|State|Elapsed", "User|State|Submit|Start", "JobID,State,Elapsed"])
+def test_few_columns_of_sacct_are_not_a_line_of_swf_with_one_field(log, capfd, header):
+    (log / "few.txt").write_text(f"{header}\n1{header[5]}COMPLETED{header[5]}01:00:00\n")
+    assert call("whatif", "few.txt", "--scheduler", "easy") == 1
+    error = capfd.readouterr().err
+    assert "few.txt:1: no " in error
+    assert "fields instead of 18" not in error
+
+
+def test_metrics_of_several_schedulers_are_printed_side_by_side(log, capfd):
+    assert call("simulate", "log.swf", "--scheduler", "fcfs", "--scheduler", "best: {order: ljf, backfill: easy}") == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[0].split() == ["metric", "fcfs", "best"]
+    assert next(line.split() for line in lines if line.startswith(" mean_wait_time")) == [
+        "mean_wait_time",
+        "1800",
+        "1800",
+    ]
+    assert not list(log.glob("**/*.parquet"))
+    assert call("simulate", "log.swf", "--scheduler", "fcfs", "--scheduler", 'b={"order": "sjf"}', "-o", "runs") == 0
+    assert "b" in capfd.readouterr().out.splitlines()[0].split()
+    assert {path.name for path in (log / "runs").glob("*.parquet")} == {"fcfs.parquet", "b.parquet"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            [
+                "whatif",
+                "log.swf",
+                "--scheduler",
+                "a: {clusters: [{processors: 4}, {processors: 4}]}",
+                "--processors",
+                "6",
+            ],
+            "--processors 6: a has 2 clusters; expected PARTITION=6",
+        ),
+        (["whatif", "log.swf", "--scheduler", "eazy"], "--scheduler 'eazy': "),
+        (["whatif", "log.swf", "--processors", "cpu=+20%"], "--processors cpu=+20%: site has no partitions"),
+        (["whatif", "log.swf", "--partition", "cpu"], "--partition 'cpu': expected PARTITION=PROCESSORS"),
+        (["whatif", "log.swf", "--partition", "cpu=4"], "--partition: the log has no partition 'cpu'"),
+        (["whatif", "log.swf", "--scheduler", "a: {ordr: sjf}"], "ordr"),
+        (["whatif", "log.swf", "--scheduler", "easy", "--scheduler", "easy"], "easy: duplicate name"),
+        (["whatif", "log.swf", "--scheduler", "easy", "--processors", "many"], "--processors: 'many'"),
+        (["whatif", "log.swf", "--scheduler", "easy", "--processors", "-100%"], "no processors left"),
+        (["whatif", "log.swf", "--scheduler", "easy", "--processors", "2"], "every job is wider than 2 processors"),
+        (["whatif", "log.swf", "--scheduler", "easy", "--estimates", "good"], "--estimates: 'good'"),
+        (["whatif", "log.swf", "--scheduler", "easy", "--arrivals", "0"], "expected a factor from 0.01"),
+        (["whatif", "log.swf", "--scheduler", "easy", "--run-times", "nan"], "--run-times: nan; expected a factor"),
+        (["whatif", "log.swf", "--scheduler", "easy", "-o", "a.txt"], "a.txt: unknown ending"),
+        (["whatif", "nothing.swf", "--scheduler", "easy"], "nothing.swf: no such file"),
+        (["fidelity", "silent.swf"], "silent.swf: no recorded wait times"),
+    ],
+)
+def test_bad_input_is_one_line(log, capfd, arguments, words):
+    (log / "silent.swf").write_text("; MaxProcs: 4\n1 0 -1 60 4 -1 -1 4 90 -1 1 1 1 1 1 1 -1 -1\n")
+    assert call(*arguments) == 1
+    error = capfd.readouterr().err.strip().splitlines()[-1]
+    assert error.startswith("swflow: ")
+    assert words in error

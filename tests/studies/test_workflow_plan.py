@@ -1,0 +1,144 @@
+"""Test the plan of the workflow: values of rules for the wildcards of a job, without Snakemake."""
+
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import yaml
+
+from swflow.errors import SwflowError
+from swflow.files.fingerprint import fingerprint
+from swflow.scheduling.scheduler import Scheduler
+from swflow.studies.workflow import Workflow, read_config, start_only_when_jobs_end
+
+ROOT = Path(__file__).parents[2]
+SCHEMA = ROOT / "workflow/schemas/config.schema.yaml"
+
+
+@pytest.fixture
+def config(tmp_path, monkeypatch):
+    """Return a parsed config, in a folder with its catalogue."""
+    monkeypatch.chdir(tmp_path)
+    Path("logs.yaml").write_text("A: {generate: lublin, processors: 32, jobs: 50}\n")
+    runs = [
+        {"workloads": ["{log}+draw", "{log}+draw@{seed}"], "schedulers": ["easy"]},
+        {"workloads": ["{log}+draw@2"], "schedulers": ["fcfs"]},
+        {"workloads": ["{log}"], "schedulers": ["fcfs", "log"]},
+    ]
+    return read_config(
+        {
+            "catalogue": ["logs.yaml"],
+            "steps": {"draw": {"kind": "moldable"}},
+            "schedulers": {"easy": {"backfill": "easy"}, "fcfs": {"backfill": "none"}},
+            "studies": {"one": {"logs": ["A"], "seeds": 3, "runs": runs}},
+        },
+        SCHEMA,
+    )
+
+
+def test_defaults_come_from_the_schema(config):
+    assert config["seed"] == 1
+    assert config["strict"] is False
+    assert config["clean"]["drop"]
+
+
+def test_a_wrong_config_names_the_key(config):
+    wrong = config | {"schedulers": {"mine": {"backfil": "easy"}}}
+    with pytest.raises(SwflowError, match="schedulers: mine: unknown key 'backfil'; did you mean 'backfill'"):
+        read_config(wrong, SCHEMA)
+
+
+def test_a_workload_and_its_replicates_are_simulated_by_one_job(config):
+    """Both use the same file for the list of runs."""
+    plan = Workflow(config)
+    job = SimpleNamespace(recipe="A+draw")
+    assert plan.runs_file("A+draw") == plan.runs_file("A+draw@2") == "results/runs/A+draw.json"
+    assert plan.simulate_inputs(job) == ["results/workloads/A+draw.json", "results/workloads/A+draw.parquet"]
+    assert plan.simulate_sources(job).split() == [
+        "results/workloads/A+draw.parquet", "results/workloads/A+draw@1-3.parquet"
+    ]  # fmt: skip
+    options = plan.simulate_options(job)
+    assert options.endswith("--only A+draw=easy --only A+draw@1=easy --only A+draw@3=easy --only A+draw@2=easy,fcfs")
+    assert plan.simulate_sources(SimpleNamespace(recipe="A")) == "results/workloads/A.parquet"
+    assert "--only" not in plan.simulate_options(SimpleNamespace(recipe="A"))
+
+
+def test_a_step_and_its_replicates_share_options_and_code(config):
+    plan = Workflow(config)
+    one, many = SimpleNamespace(workload="A", step="draw"), SimpleNamespace(recipe="A+draw")
+    assert plan.step_options(one) == plan.step_options(many) == "--seed 1"
+    assert plan.step_sources(one) == plan.step_sources(many) == ["results/workloads/A.parquet"]
+    assert plan.step_command(one, ["out.parquet"]) == "moldable results/workloads/A.parquet -o out.parquet"
+    code = fingerprint("replicate", "moldable")
+    assert plan.step_command(many, ["out.json"]) == (
+        f"replicate moldable -o results/workloads/A+draw@1-3.parquet --manifest out.json --code {code}"
+    )
+    assert plan.step_code(one) == fingerprint("moldable") != code
+
+
+def test_a_key_of_a_catalogue_given_twice_is_still_refused(config):
+    Path("logs.yaml").write_text("A: {path: a.swf}\nA: {path: b.swf}\n")
+    with pytest.raises(SwflowError, match=r"logs\.yaml:2: .*A is given twice"):
+        Workflow(config)
+
+
+def test_rules_are_thin():
+    """The workflow's functions are in Python modules, which tests and fingerprints cover."""
+    rules = [path.read_text() for path in (ROOT / "workflow/rules").glob("*.smk")]
+    assert not [line for text in rules for line in text.splitlines() if line.startswith("def ") or "lambda" in line]
+    assert max(len(part.splitlines()) for text in rules for part in text.split("\n\n\n")) <= 45
+
+
+def test_planning_imports_neither_the_database_nor_the_compiler():
+    script = "import swflow.studies.workflow, sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert not {"duckdb", "numba", "altair", "scipy", "swflow.database.load"} & set(done.stdout.split())
+
+
+def test_every_config_of_the_project_is_read():
+    for name in ("config", "minimal"):
+        content = yaml.safe_load((ROOT / f"config/{name}.yaml").read_text())
+        assert read_config(content, SCHEMA)["studies"]
+
+
+def test_schedulers_are_parsed_once(config, monkeypatch):
+    """Snakemake calls these functions in every pass of its scheduler, for every job that is ready."""
+    plan, parsed = Workflow(config), []
+
+    def counted(name, options):
+        parsed.append(name)
+        return Scheduler(**options)
+
+    monkeypatch.setattr(Scheduler, "of", counted)
+    job = SimpleNamespace(recipe="A+draw")
+    first = plan.simulate_options(job), plan.simulated(job), plan.expected_runs(None, None)
+    assert (plan.simulate_options(job), plan.simulated(job), plan.expected_runs(None, None)) == first
+    assert sorted(parsed) == ["easy", "fcfs", "log"]
+
+
+@pytest.mark.parametrize(
+    ("local", "limit", "stays"), [(True, (100, 1), False), (False, (100, 1), True), (True, (5, 60), True)]
+)
+def test_only_the_default_limit_of_local_job_starts_is_removed(local, limit, stays):
+    limiter = SimpleNamespace(max_jobs=limit[0], timespan=limit[1])
+    workflow = SimpleNamespace(scheduler=SimpleNamespace(job_rate_limiter=limiter), local_exec=local)
+    start_only_when_jobs_end(workflow)
+    assert (workflow.scheduler.job_rate_limiter is not None) is stays
+    start_only_when_jobs_end(SimpleNamespace())  # a version of Snakemake without these attributes
+
+
+def test_snakemake_passes_over_ready_jobs_only_when_a_job_ends(tmp_path):
+    """Without `start_only_when_jobs_end`, the four jobs lead to a dozen passes, and long calls to a dozen a second."""
+    (tmp_path / "Snakefile").write_text(
+        "from swflow.studies.workflow import start_only_when_jobs_end\n"
+        "rule all:\n    input: expand('{n}.txt', n=range(4))\n"
+        "rule one:\n    output: '{n}.txt'\n    shell: 'sleep 1.1; touch {output}'\n"
+        "onstart:\n    start_only_when_jobs_end(workflow)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "snakemake", "--cores", "1", "--verbose"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0
+    assert 4 <= done.stderr.count("Ready jobs:") <= 6

@@ -1,0 +1,68 @@
+"""Tests of the style check in tools/prose.py."""
+
+import importlib.util
+import shutil
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+spec = importlib.util.spec_from_file_location("prose", ROOT / "tools/prose.py")
+prose = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(prose)
+
+
+def wording(path, text):
+    path.write_text(text)
+    return [line for line, _ in prose.wording(path, prose.phrases())]
+
+
+def test_python_prose_is_checked_and_code_is_not(tmp_path):
+    text = '''"""The scheduler is told the time."""
+selective = "the scheduler is told"  # for want of a better name
+def f(x):
+    """Return who of the queue starts."""
+    raise ValueError(f"{x}: nobody waits")
+option(help="Jobs that come so many times as fast.")
+'''
+    assert wording(tmp_path / "module.py", text) == [1, 2, 4, 5, 6]
+
+
+def test_a_line_can_be_silenced(tmp_path):
+    assert wording(tmp_path / "page.md", "It ends in 45 s.\n") == [1]
+    assert wording(tmp_path / "page.md", "It ends in 45 s. <!-- prose: ignore -->\n") == []
+
+
+def test_code_and_links_in_markdown_are_exempt(tmp_path):
+    text = "See `nobody` and [users](nobody.md).\n\n```sh\necho nobody\n```\n"
+    assert wording(tmp_path / "page.md", text) == []
+
+
+def test_yaml_keys_and_names_are_exempt(tmp_path):
+    text = "forgetful: {penalty: x} # nobody waits\nscheduler: first-fit-forgetful\n"
+    assert wording(tmp_path / "config.yaml", text) == [1]
+
+
+def test_wide_lines_are_found_unless_they_hold_one_sentence(tmp_path):
+    page = tmp_path / "page.md"
+    sentence = "This sentence is long " + "and it continues " * 6 + "until here."
+    two = f"Short. {sentence}"
+    table = "| " + "cell " * 40 + "|"
+    page.write_text("\n".join([sentence, two, table, "```", two, "```"]))
+    assert [line for line, _ in prose.widths(page)] == [2]
+
+
+def test_every_phrase_has_a_suggestion():
+    assert all(suggestion and pattern.pattern for pattern, suggestion in prose.phrases())
+
+
+@pytest.mark.skipif(importlib.util.find_spec("codespell_lib") is None, reason="codespell is not installed")
+def test_spelling_is_checked(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("Recieve the jobs.\n")  # prose: ignore
+    assert [(path, line) for path, (line, _) in prose.spelling([page])] == [(page, 1)]
+
+
+@pytest.mark.skipif(shutil.which("git") is None or not (ROOT / ".git").exists(), reason="not a clone")
+def test_readme_has_no_problems():
+    assert prose.check([ROOT / "README.md"]) == {}

@@ -1,0 +1,64 @@
+"""Tests of the step `intensify`: changed and unchanged quantities, and errors."""
+
+import polars as pl
+import pytest
+from test_cli import call, log  # noqa: F401  the fixture
+
+from swflow.errors import SwflowError
+from swflow.jobs.machine import Machine
+from swflow.jobs.table import Workload, read_workload
+from swflow.scheduling.scheduler import Scheduler
+from swflow.scheduling.simulate import simulate
+from swflow.workload.steps.intensify import intensify
+
+
+def workload():
+    shape = pl.List(pl.Struct({"processors": pl.Int64, "run_time": pl.Float64}))
+    jobs = pl.DataFrame(
+        {
+            "job_id": [1, 2, 3], "submit_time": [10.0, 40.0, 70.0], "wait_time": [0.0, 5.0, None],
+            "run_time": [30.0, 60.0, 5.0], "requested_time": [60.0, None, 10.0], "estimate": [60.0, 60.0, 10.0],
+            "processors": [1, 2, 4], "shapes": [[{"processors": 1, "run_time": 30.0}], [], None],
+        },
+        schema_overrides={"shapes": shape},
+    )  # fmt: skip
+    return Workload(jobs, Machine.of(4), "A")
+
+
+def test_arrivals_come_closer_and_run_times_stay():
+    made = intensify(workload(), 3)
+    assert made.jobs["submit_time"].to_list() == [10.0, 20.0, 30.0]
+    assert made.jobs["run_time"].equals(workload().jobs["run_time"])
+    assert made.jobs["wait_time"].null_count() == 3
+    assert made.history[-1]["factor"] == 3 and made.history[-1]["removed"] == {}
+
+
+def test_run_times_and_requests_scale_and_arrivals_stay():
+    made = intensify(workload(), 1.5, by="run-times").jobs
+    assert made["submit_time"].equals(workload().jobs["submit_time"])
+    assert made["run_time"].to_list() == [45.0, 90.0, 7.5]
+    assert made["requested_time"].to_list() == [90.0, None, 15.0]
+    assert made["estimate"].to_list() == [90.0, 90.0, 15.0]
+    assert made["shapes"].to_list() == [[{"processors": 1, "run_time": 45.0}], [], None]
+    assert made.schema == workload().jobs.schema
+
+
+def test_both_options_give_the_same_load_and_proportional_schedules():
+    denser, longer = (simulate(intensify(workload(), 2, by=by), Scheduler()) for by in ("arrivals", "run-times"))
+    first = workload().jobs["submit_time"][0]
+    assert ((longer["start_time"] - first) / 2).to_list() == (denser["start_time"] - first).to_list()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({"factor": 0}, "expected a number above 0"), ({"factor": float("inf")}, "expected a number above 0"),
+     ({"factor": 2, "by": "arrival"}, "did you mean 'arrivals'")],
+)  # fmt: skip
+def test_wrong_factors_are_one_line(options, words):
+    with pytest.raises(SwflowError, match=words):
+        intensify(workload(), **options)
+
+
+def test_the_command_writes_the_workload(log, tmp_path):  # noqa: F811
+    assert call("intensify", log, "-o", "toy+dense.parquet", "--factor", 2) == 0
+    assert read_workload(tmp_path / "toy+dense.parquet").history[-1]["by"] == "arrivals"
