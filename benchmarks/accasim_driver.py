@@ -1,5 +1,5 @@
 """
-Run AccaSim (PyPI: accasim) on a log, with a processor a node; `peers.py` calls it with an interpreter that has AccaSim.
+Run AccaSim (PyPI: accasim) on a log, with one processor per node; `peers.py` runs this script with AccaSim's Python.
 
     python benchmarks/accasim_driver.py kth.swf 100 easy > starts.txt
 """
@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 for _name in ("Mapping", "MutableMapping", "Iterable", "Sequence"):
-    if not hasattr(collections, _name):  # AccaSim 1.1 looks for them where Python had them until 3.9
+    if not hasattr(collections, _name):  # AccaSim 1.1 expects them where Python had them until 3.9
         setattr(collections, _name, getattr(collections.abc, _name))
 
 from accasim.base.allocator_class import FirstFit  # noqa: E402
@@ -24,7 +24,7 @@ from accasim.base.simulator_class import Simulator  # noqa: E402
 
 
 def main(log: str, processors: int, policy: str) -> None:
-    """Simulate, and print a job's number and start time a line, seconds of the log's clock."""
+    """Simulate, and print the number and start time of each job, one per line, in seconds of the log's clock."""
     os.environ["TZ"] = "UTC"
     time.tzset()
     log = str(Path(log).resolve())

@@ -1,11 +1,11 @@
 """
-What an agent learns in the environment: a random one, fixed rules, and one trained by the cross-entropy method.
+Compare agents in the environment: a random one, fixed rules, and one trained by the cross-entropy method.
 
     python benchmarks/agents.py kth.swf.gz
 
-An agent here is eight weights: it picks the waiting job with the highest weighted sum of its features. It is trained on
-episodes from the first half of the log and judged on episodes from the second, which it has not seen; EASY is the
-agent that always picks the head.
+An agent consists of eight weights: it picks the waiting job with the highest weighted sum of its features. It is
+trained on episodes from the first half of the log and evaluated on episodes from the second half. EASY is the agent
+that always picks the head.
 """
 
 import argparse
@@ -15,8 +15,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from swflow.env import FEATURES, SchedulingEnv
-from swflow.workloads.clean import open_workload
+from swflow.scheduling.gym_env import FEATURES, SchedulingEnv
+from swflow.workload.clean import open_workload
 
 Agent = Callable[[np.ndarray, np.ndarray], int]
 

@@ -1,21 +1,21 @@
 """
-How much of the difference between EASY and FCFS is left once users wait for their jobs.
+Measure how user feedback changes the difference between EASY and FCFS.
 
     python benchmarks/feedback.py kth.swf.gz sdsc-sp2.swf.gz …
 
-Each log is replayed under both, with jobs submitted when the log says (none), and with users who wait for the job
-before, in sessions that end by submissions (sessions) or by think times (think-times). `follow` is the share of the
-jobs that wait for another; `left` is the difference of the mean waits over that without feedback; `late by` is how much
-later than recorded jobs are submitted under FCFS, on average. Times are hours.
+Each log is replayed under both schedulers, with recorded submit times (none), and with user feedback in sessions that
+end by submissions (sessions) or by think times (think-times). `follow` is the share of dependent jobs. `left` is the
+difference of the mean waits divided by that without feedback. `late by` is the mean delay of submissions under FCFS
+relative to the recorded ones. Times are hours.
 """
 
 import argparse
 import warnings
 
-from swflow.scheduling.feedback import feedback_of
+from swflow.scheduling.feedback import dependencies_of
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
-from swflow.workloads.clean import open_workload
+from swflow.workload.clean import open_workload
 
 
 def main() -> None:
@@ -35,7 +35,7 @@ def main() -> None:
                 found[backfill] = simulate(workload, Scheduler(backfill=backfill, feedback=kind))
             share = 0.0
             if kind != "none":
-                share = float((feedback_of(workload.jobs, kind, workload.name).previous >= 0).mean())
+                share = float((dependencies_of(workload.jobs, kind, workload.name).previous >= 0).mean())
             waits = {name: float(done["wait_time"].mean()) / 3600 for name, done in found.items()}
             slowdowns = {name: float(done["bounded_slowdown"].mean()) for name, done in found.items()}
             difference = waits["none"] - waits["easy"]

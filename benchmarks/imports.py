@@ -1,5 +1,5 @@
 """
-How long importing a million lines of sacct takes, and how much memory; and how long it is from sacct.txt to an answer.
+Measure time and memory of importing 1 million lines of sacct, and the time from sacct.txt to an answer.
 
 The answer is a what-if table of eight rows (one command), and the report of a new project (two commands).
 """
@@ -22,7 +22,7 @@ HEADER = (
 
 
 def write(path: Path, lines: int, odd: float) -> None:
-    """Write jobs with a batch step each; a share of them has separators or line breaks in its texts."""
+    """Write jobs with one batch step each; a share of them has separators or line breaks in its texts."""
     draw = np.random.default_rng(1)
     jobs = lines // 2
     submit = np.cumsum(draw.exponential(60, jobs)).astype(int)
@@ -55,7 +55,7 @@ def write(path: Path, lines: int, odd: float) -> None:
 
 
 def timed(command: list[str], folder: Path) -> tuple[float, float]:
-    """Run a command, and return its seconds, and those of the processor, its children's included."""
+    """Run a command; return elapsed and CPU seconds, including its children."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode:
@@ -65,7 +65,7 @@ def timed(command: list[str], folder: Path) -> tuple[float, float]:
 
 
 def answer(folder: Path, lines: int, processors: int) -> None:
-    """Time the ways from sacct.txt to the what-if table and to the report, kernels being compiled already."""
+    """Time the commands from sacct.txt to the what-if table and to the report, with compiled kernels."""
     write(folder / "sacct.txt", lines, 0.001)
     bin = Path(sys.executable).parent
     machine = ["--machine-processors", str(processors)]
@@ -83,11 +83,18 @@ def answer(folder: Path, lines: int, processors: int) -> None:
 
 
 def main() -> None:
-    """Import a generated file in a process of its own, and print seconds and memory; then the ways to an answer."""
+    """Import a generated file in a separate process; print time and memory, then the times to an answer."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--answer-lines", type=int, default=60_000, help="of the file for answers; 0: no answers")
+    parser.add_argument(
+        "--answer-lines",
+        type=int,
+        default=60_000,
+        help="Lines of the file for the answers; 0 skips them (default: 60,000).",
+    )
     parser.add_argument("--lines", type=int, default=1_000_000)
-    parser.add_argument("--odd", type=float, default=0.001, help="the share of jobs with separators in their texts")
+    parser.add_argument(
+        "--odd", type=float, default=0.001, help="Share of jobs with separators in their texts (default: 0.001)."
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "sacct.txt"

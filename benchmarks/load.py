@@ -1,4 +1,4 @@
-"""How fast the load is: of the recorded schedule of a log, as a multiple of a sort of its event times.
+"""Measure the load of a log's recorded schedule, as a multiple of a sort of its event times.
 
     python benchmarks/load.py [--traces FOLDER] [--log RICC] [--repeat 7]
 
@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from swflow.analysis.load import load_experienced, load_with_backlog
-from swflow.logs import load_catalogue
+from swflow.log.catalogue import load_catalogue
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
-from swflow.workloads.clean import clean_log
+from swflow.workload.clean import clean_log
 
 ROOT = Path(__file__).parents[1]
 

@@ -1,17 +1,17 @@
 """
-swflow beside other simulators: CPU seconds for the same log under the same policy, and whether the schedules agree.
+Compare swflow with other simulators: CPU seconds for the same log and policy, and agreement of the schedules.
 
     python benchmarks/peers.py kth.swf.gz [--jobs 10000] [--accasim PYTHON] [--pypy pypy3] [--peer NAME=COMMAND ...]
 
-Each is a whole process, from the log's file to the start times' file, run in turn on this machine; the CPU seconds
-are the operating system's account of it and its children, the median of the rounds. The first run of swflow, which
-compiles, is not counted. What is not installed is skipped and named. All get the same file: the cleaned log, every
-estimate at least the run time, whole seconds.
+Each simulator is a process that reads the log's file and writes the file of start times. The processes run in turn on
+this machine. CPU seconds are those of the operating system for the process and its children, the median of the
+rounds. The first run of swflow, which compiles, is excluded. Simulators that are not installed are skipped and named.
+All get the same file: the cleaned log with whole seconds and every estimate at least the run time.
 
-AccaSim: `--accasim` is a Python that has it (`pip install accasim`). PyPy: `--pypy` runs `plain_simulator.py` with it.
+AccaSim: `--accasim` is a Python with `accasim` installed. PyPy: `--pypy` runs `plain_simulator.py`.
 Other simulators: `--peer 'pyss=python2 run.py {log} {processors} {policy} {output}'`, a command that writes lines of
-job number and start time to {output}; {policy} is fcfs or easy. Wrap pyss, CQSim, Batsim or HPCOpt that way; a peer
-that knows one policy alone may fail for the other one.
+job number and start time to {output}; {policy} is fcfs or easy. Use this for pyss, CQSim, Batsim or HPCOpt. A
+simulator that supports only one policy can fail for the other one.
 """
 
 import argparse
@@ -27,17 +27,17 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from swflow.log.swf import read_swf, write_swf
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
-from swflow.swf import read_swf, write_swf
-from swflow.workloads.clean import open_workload
+from swflow.workload.clean import open_workload
 
 HERE = Path(__file__).parent
 POLICIES = ("fcfs", "easy")
 
 
 def cpu_seconds(command: list[str], output: Path) -> tuple[float, float] | None:
-    """Run a command with its standard output in a file; return its CPU seconds in all and, if it says so, within."""
+    """Run a command with its standard output in a file; return its total CPU seconds and those it prints."""
     before = os.times()
     with output.open("w") as file:
         done = subprocess.run(command, stdout=file, stderr=subprocess.PIPE, check=False, text=True)
@@ -58,7 +58,7 @@ def starts_of(path: Path) -> pl.DataFrame:
 
 
 def prepare(log: str, jobs: int | None, folder: Path) -> tuple[Path, int, int]:
-    """Write the log that all simulators get; return it with its processors and jobs."""
+    """Write the log for all simulators; return it with its processors and jobs."""
     workload = open_workload(log)
     table = workload.jobs.head(jobs or workload.jobs.height)
     estimate = pl.max_horizontal("estimate", "run_time").ceil()
@@ -76,7 +76,7 @@ def prepare(log: str, jobs: int | None, folder: Path) -> tuple[Path, int, int]:
 
 
 def contestants(options: argparse.Namespace) -> dict[str, str]:
-    """Return the command of each simulator; {output} is where it writes, or standard output without it."""
+    """Return the command of each simulator; {output} is its output file, else standard output is used."""
     found = {"swflow": f"{shlex.quote(sys.executable)} -m swflow simulate {{log}} {{flags}} -o {{output}}.swf"}
     python = shlex.quote(sys.executable)
     plain = shlex.quote(str(HERE / "plain_simulator.py"))
@@ -98,7 +98,7 @@ def contestants(options: argparse.Namespace) -> dict[str, str]:
 def run(
     name: str, command: str, log: Path, processors: int, policy: str, folder: Path
 ) -> tuple[tuple[float, float], Path] | None:
-    """Run one simulator once; return its CPU seconds, in all and of the simulation, and the file of its start times."""
+    """Run one simulator once; return its CPU seconds, total and simulation, and the file of start times."""
     output = folder / f"{name.replace(' ', '-')}-{policy}.txt"
     flags = "--backfill easy" if policy == "easy" else "--backfill none"
     filled = command.format(log=log, processors=processors, policy=policy, output=output, flags=flags)
@@ -115,7 +115,7 @@ def run(
 
 
 def alone(log: Path, policy: str) -> float:
-    """Return the CPU seconds of swflow's simulation and outcomes, in this process, with the kernels loaded."""
+    """Return the CPU seconds of swflow's simulation and outcomes, in this process, with loaded kernels."""
     workload, scheduler = open_workload(log), Scheduler(backfill="easy" if policy == "easy" else "none")
     simulate(workload, scheduler)
     began = time.process_time()
@@ -127,7 +127,7 @@ def main() -> None:
     """Print a table for each policy."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("log", help="a log (.swf, .swf.gz) or a workload (.parquet)")
-    parser.add_argument("--jobs", type=int, help="only the first so many")
+    parser.add_argument("--jobs", type=int, help="Use only the first N jobs (default: all).")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--pypy", default="pypy3")
     parser.add_argument("--accasim", default=sys.executable, metavar="PYTHON")
@@ -161,7 +161,7 @@ def main() -> None:
 
 
 def agreement(ours: pl.DataFrame, path: Path) -> str:
-    """Say how many start times are swflow's."""
+    """Print how many start times agree with swflow's."""
     both = ours.join(starts_of(path), on="job_id", how="left", suffix="_other")
     missing = both["start_other"].null_count()
     differ = int((both["start"] != both["start_other"]).sum())

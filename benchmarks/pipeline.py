@@ -1,10 +1,10 @@
 """
-Measure the workflow from nothing to the report: time by rule, Snakemake's own share, and calls that do little.
+Measure the workflow from an empty folder to the report: time by rule, Snakemake's share, and calls with little work.
 
     python benchmarks/pipeline.py --mirror FOLDER [--logs KTH-SP2,NASA-iPSC] [--config FILE] [--cores 2] [--keep NEW]
 
-Prints a table in Markdown. The times of jobs are those that Snakemake's own benchmark files have; measure with nothing
-else on the machine.
+The script prints a Markdown table. The times of jobs are those of Snakemake's benchmark files. Measure on an idle
+machine.
 """
 
 import argparse
@@ -23,11 +23,13 @@ ROOT = Path(__file__).parents[1]
 
 
 def call(folder: Path, *arguments: str) -> tuple[float, float, str]:
-    """Call Snakemake; return wall and CPU seconds, children included, and what it printed."""
+    """Call Snakemake; return elapsed and CPU seconds, including children, and its output."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    env = os.environ | {"PATH": path}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # every job would compile all modules anew
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-m", "snakemake", *arguments], cwd=folder, env=os.environ | {"PATH": path}, text=True,
+        [sys.executable, "-m", "snakemake", *arguments], cwd=folder, env=env, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     wall, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -55,10 +57,10 @@ def main() -> None:
     """Run, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("--mirror", required=True, help="a folder with the archive's files")
-    parser.add_argument("--logs", help="only these, with commas between them")
+    parser.add_argument("--logs", help="Logs to include, separated by commas (default: all).")
     parser.add_argument("--config", default="config/archive.yaml")
     parser.add_argument("--cores", default="2")
-    parser.add_argument("--keep", type=Path, help="run in this new folder, and leave it")
+    parser.add_argument("--keep", type=Path, help="Run in this new folder, and keep it.")
     options = parser.parse_args()
     folder = options.keep or Path(tempfile.mkdtemp())
     folder.mkdir(parents=True, exist_ok=True)
@@ -82,7 +84,7 @@ def main() -> None:
 
 
 def report(folder: Path, parse: tuple, plan: tuple, whole: tuple, idle: tuple) -> None:
-    """Print where the time went."""
+    """Print the time by rule."""
     rules = by_rule(folder)
     rows = json.loads((folder / "results/swflow.json").read_text())["rows"]
     print("| rule | jobs | wall (s) | CPU (s) | longest (s) | peak memory (MB) |\n|---|---|---|---|---|---|")

@@ -1,11 +1,11 @@
 """
-FCFS and EASY as a textbook has them, in plain Python without a library: what a careful student writes first.
+Simulate FCFS and EASY as in a textbook, in plain Python without a library.
 
     pypy3 benchmarks/plain_simulator.py kth.swf 100 easy > starts.txt
 
-Reads a log in the Standard Workload Format and writes a line for each job: its number and its start time. It knows
-nothing of swflow, so that `peers.py` can hold the two against each other. Plans are made with the requested times, or
-the run times where these are longer.
+The script reads a log in the Standard Workload Format and writes the number and the start time of each job, one per
+line. It is independent of swflow, so that `peers.py` can compare the two. Plans use the requested times, or the run
+times if these are longer.
 """
 
 import heapq
@@ -17,7 +17,7 @@ Job = namedtuple("Job", "submit number run planned processors")
 
 
 def read(path):
-    """Return the jobs of a log by submission; sizes are those that were allocated, else those that were requested."""
+    """Return the jobs of a log by submission; sizes are the allocated processors, else the requested ones."""
     jobs = []
     with open(path) as lines:  # noqa: PTH123  runs on old interpreters as well
         for line in lines:

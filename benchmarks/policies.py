@@ -1,5 +1,5 @@
 """
-How fast policies are that decide in Python, beside the compiled ones, and whether Fcfs and Easy start every job alike.
+Compare policies that decide in Python with the compiled ones: speed, and equality of the start times of Fcfs and Easy.
 
     python benchmarks/policies.py kth.swf.gz
 """
@@ -9,22 +9,23 @@ import time
 
 import polars as pl
 
-from swflow.jobs import Workload
+from swflow.jobs.table import Workload
+from swflow.scheduling.problem import prepare
 from swflow.scheduling.scheduler import Scheduler
-from swflow.scheduling.simulate import prepare, simulate
-from swflow.workloads.clean import open_workload
+from swflow.scheduling.simulate import schedule_of, simulate
+from swflow.workload.clean import open_workload
 
 POLICIES = ("Fcfs", "Easy", "Slack", "FairShare", "LearnedRunTimes")
 KERNELS = {"Fcfs": Scheduler(), "Easy": Scheduler(backfill="easy")}
 
 
 def seconds(workload: Workload, scheduler: Scheduler) -> float:
-    """Return how long the simulation alone takes, once it is compiled: the best of three, or one of slow ones."""
+    """Return the time of the simulation only, after compilation: the best of three calls, or one slow call."""
     best = float("inf")
     for _ in range(3):
-        simulation = prepare(workload, scheduler)
+        problem = prepare(workload, scheduler)
         began = time.perf_counter()
-        simulation()
+        schedule_of(problem)
         best = min(best, time.perf_counter() - began)
         if best > 5:
             break

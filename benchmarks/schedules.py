@@ -1,10 +1,10 @@
-"""Digests of schedules: the start times of every named scheduler of the configs on real logs, to compare two commits.
+"""Print digests of schedules of every named scheduler of the configs on real logs, to compare two commits.
 
     python benchmarks/schedules.py [--traces FOLDER] [--logs KTH-SP2 HPC2N] [--jobs 10000] > before.txt
 
-One line a run: config, scheduler, workload, jobs, and a hash of start times, places, run times and processors. What is
-the same before and after a change has the same schedule, byte for byte. Schedulers that choose places or shapes, or
-that share nodes, are run on the first jobs only (``--jobs``), with demands and shapes of a fixed seed.
+One line per run: config, scheduler, workload, jobs, and a hash of start times, places, run times and processors.
+Equal digests before and after a change mean equal schedules, byte for byte. Schedulers with numbered processors,
+shapes or shared nodes run on the first jobs only (``--jobs``), with demands and shapes of a fixed seed.
 """
 
 import argparse
@@ -19,25 +19,25 @@ from typing import Any
 
 import yaml
 
-from swflow.jobs import Workload
-from swflow.logs import load_catalogue
-from swflow.randomness import generator
+from swflow.jobs.randomness import generator
+from swflow.jobs.table import Workload
+from swflow.log.catalogue import load_catalogue
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
-from swflow.workloads.clean import clean_log
-from swflow.workloads.machine import with_machine
-from swflow.workloads.memory import memory
-from swflow.workloads.moldable import moldable
+from swflow.workload.clean import clean_log
+from swflow.workload.steps.memory import memory
+from swflow.workload.steps.moldable import moldable
+from swflow.workload.steps.set_machine import with_machine
 
 ROOT = Path(__file__).parents[1]
 
-#: What is digested of the outcomes.
+#: Columns of the outcomes in the digest.
 COLUMNS = ("job_id", "start_time", "end_time", "run_time", "processors", "penalty_time", "killed", "places", "centre")
 
-#: Combinations that no config names, so that every path of the kernels is seen on real logs.
+#: Combinations that no config names, for coverage of all paths of the kernels on real logs.
 MORE: dict[str, dict[str, Any]] = {
     "sjf-none": {"order": "sjf"},
-    "lookahead-8": {"backfill": "lookahead", "lookahead": 8},
+    "lookahead-8": {"backfill": "easy", "reservations": 8},
     "saf-predicted": {"order": "saf", "backfill": "easy", "prediction": "system"},
     "conservative-predicted": {"backfill": "conservative", "prediction": "system"},
     "easy-per-event": {"backfill": "easy", "event_order": "per-event"},
@@ -46,20 +46,20 @@ MORE: dict[str, dict[str, Any]] = {
     "first-fit": {"backfill": "easy", "allocation": "first-fit", "places": True},
     "best-contiguous": {"backfill": "easy", "allocation": "best-contiguous", "places": True},
     "next-fit-conservative": {"backfill": "conservative", "allocation": "next-fit", "places": True},
-    "longest-idle-lookahead": {"backfill": "lookahead", "lookahead": 4, "allocation": "longest-idle", "places": True},
+    "longest-idle-lookahead": {"backfill": "easy", "reservations": 4, "allocation": "longest-idle", "places": True},
     "first-fit-predicted": {"backfill": "easy", "allocation": "first-fit", "prediction": "system", "places": True},
     "unicef-first-contiguous": {"order": "unicef", "backfill": "easy", "allocation": "first-contiguous"},
-    "centres": {"backfill": "easy", "centres": [{"processors": 128}, {"processors": 240}], "dispatch": "least-loaded"},
+    "centres": {"backfill": "easy", "clusters": [{"processors": 128}, {"processors": 240}], "dispatch": "least-loaded"},
     "centres-earliest": {
         "backfill": "conservative",
-        "centres": [{"processors": 128}, {"processors": 240, "order": "sjf", "backfill": "easy"}],
+        "clusters": [{"processors": 128}, {"processors": 240, "order": "sjf", "backfill": "easy"}],
         "dispatch": "earliest-start",
     },
 }
 
 
 def schedulers() -> Iterable[tuple[str, str, Scheduler]]:
-    """Give the named schedulers of the configs, and `MORE`."""
+    """Return the named schedulers of the configs, and `MORE`."""
     for config in ("config", "archive"):
         content = yaml.safe_load((ROOT / f"config/{config}.yaml").read_text())
         for name, options in content["schedulers"].items():
@@ -69,7 +69,7 @@ def schedulers() -> Iterable[tuple[str, str, Scheduler]]:
 
 
 def digest(workload: Workload, scheduler: Scheduler) -> str:
-    """Return a hash of what became of every job."""
+    """Return a hash of the outcomes of every job."""
     table = simulate(workload, scheduler)
     found = hashlib.blake2b(digest_size=12)
     for name in COLUMNS:
@@ -83,7 +83,7 @@ def digest(workload: Workload, scheduler: Scheduler) -> str:
 
 
 def prepared(workload: Workload, scheduler: Scheduler, jobs: int) -> Workload:
-    """Return the workload as the scheduler needs it: all jobs where processors are counted, else the first."""
+    """Return the workload for the scheduler: all jobs for counted processors, else the first jobs."""
     slow = scheduler.allocation != "count" or scheduler.shapes != "requested"
     slow |= scheduler.backfill == "conservative" and scheduler.order == "wfp3"
     if slow:
@@ -97,13 +97,13 @@ def prepared(workload: Workload, scheduler: Scheduler, jobs: int) -> Workload:
 
 
 def main() -> None:
-    """Digest and print."""
+    """Compute and print the digests."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     default = Path(os.environ.get("SWFLOW_TRACES", ROOT.parent / "shared" / "traces"))
     parser.add_argument("--traces", type=Path, default=default, help="a folder with the archive's files")
     parser.add_argument("--logs", nargs="*", default=["KTH-SP2", "SDSC-SP2", "HPC2N"], help="names of the catalogue")
-    parser.add_argument("--jobs", type=int, default=10_000, help="how many jobs where schedules are slow to make")
-    parser.add_argument("--only", nargs="*", help="these schedulers alone")
+    parser.add_argument("--jobs", type=int, default=10_000, help="Jobs of slow schedules (default: 10,000).")
+    parser.add_argument("--only", nargs="*", help="Names of the schedulers (default: all).")
     arguments = parser.parse_args()
     catalogue = load_catalogue(ROOT / "config/logs.yaml")
     for log in arguments.logs:

@@ -1,9 +1,9 @@
-"""How fast the kernels are: per log and scheduler, as multiples of a sort, with memory and growth.
+"""Measure the kernels: time by log and scheduler, as multiples of a sort, with memory and growth.
 
     python benchmarks/scheduling.py [--traces FOLDER] [--logs KTH-SP2 HPC2N] [--no-growth]
 
-The unit is `np.argsort(kind="stable")` of the run's 2n event times in the same process: a ratio travels between
-machines better than seconds do. Without a folder of logs, a synthetic one is measured.
+The unit is `np.argsort(kind="stable")` of the run's 2n event times in the same process: a ratio is comparable across
+machines. Without a folder of logs, a synthetic log is measured.
 """
 
 import argparse
@@ -19,14 +19,15 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from swflow.jobs import Workload
-from swflow.logs import load_catalogue
-from swflow.machine import Machine
-from swflow.randomness import generator
+from swflow.jobs.machine import Machine
+from swflow.jobs.randomness import generator
+from swflow.jobs.table import Workload
+from swflow.log.catalogue import load_catalogue
+from swflow.scheduling.engine.solve import solve
+from swflow.scheduling.problem import prepare
 from swflow.scheduling.scheduler import Scheduler
-from swflow.scheduling.simulate import prepare
-from swflow.workloads.clean import clean, clean_log
-from swflow.workloads.lublin import generate_lublin
+from swflow.workload.clean import clean, clean_log
+from swflow.workload.models.lublin import generate_lublin
 
 ROOT = Path(__file__).parents[1]
 
@@ -36,24 +37,26 @@ SCHEDULERS = {
     "SJBF": Scheduler(backfill="easy", backfill_order="sjf"),
     "SJF, EASY": Scheduler(order="sjf", backfill="easy"),
     "WFP3, EASY": Scheduler(order="wfp3", backfill="easy"),
-    "lookahead 8": Scheduler(backfill="lookahead", lookahead=8),
+    "EASY, 8 reservations": Scheduler(backfill="easy", reservations=8),
     "conservative": Scheduler(backfill="conservative"),
     "EASY, predictions": Scheduler(backfill="easy", prediction="system"),
     "EASY, per-event": Scheduler(backfill="easy", event_order="per-event"),
+    "EASY, three resources": Scheduler(backfill="easy"),
+    "conservative, three resources": Scheduler(backfill="conservative"),
     "EASY, first-fit": Scheduler(backfill="easy", allocation="first-fit"),
     "EASY, first-contiguous": Scheduler(backfill="easy", allocation="first-contiguous"),
 }
 
-#: Where queues are thousands of jobs long, only these end in seconds; the others are measured if they are named.
+#: On logs with queues of thousands of jobs, only these take seconds; others are measured only if named.
 QUICK_ON = {"RICC": ("FCFS", "EASY", "SJBF", "SJF, EASY")}
 
-#: What the growth is fitted for: (scheduler, copies of the log).
+#: Measurements for the fit of the growth: (scheduler, copies of the log).
 GROWTH = ("FCFS", "EASY", "SJBF", "conservative")
 COPIES = (1, 2, 4, 8)
 
 
 def median_seconds(function: Callable[[], object], least: int = 3, most: int = 9, budget: float = 4.0) -> float:
-    """Return the median time of a call, of as many calls as fit into a budget of seconds."""
+    """Return the median time of a call, over the calls within a budget of seconds."""
     seconds: list[float] = []
     while len(seconds) < least or (len(seconds) < most and sum(seconds) < budget):
         began = time.perf_counter()
@@ -65,34 +68,48 @@ def median_seconds(function: Callable[[], object], least: int = 3, most: int = 9
 
 
 def memory_of(key: str) -> int:
-    """Return a figure of this process's memory in bytes; Linux tells them."""
+    """Return a value of this process's memory in bytes, as reported by Linux."""
     (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(key))
     return 1024 * int(line.split()[1])
 
 
 def measure(workload: Workload, scheduler: Scheduler) -> tuple[float, float, float]:
-    """Return the seconds of a simulation, those of the sort, and the peak memory of the simulation, bytes a job."""
-    prepare(replace(workload, jobs=workload.jobs.head(50)), scheduler)()  # compiled, or loaded
-    simulation = prepare(workload, scheduler)
+    """Return the seconds of a simulation and of the sort, and the simulation's peak memory in bytes per job."""
+    solve(prepare(replace(workload, jobs=workload.jobs.head(50)), scheduler))  # compiled, or loaded
+    problem = prepare(workload, scheduler)
     gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)  # what the compiler left would be taken for the simulation's
+    ctypes.CDLL(None).malloc_trim(0)  # memory freed by the compiler would otherwise count for the simulation
     before = memory_of("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
-    start = simulation().start
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak
+    start = solve(problem).start
     memory = (memory_of("VmHWM") - before) / workload.jobs.height
     events = np.concatenate([workload.jobs["submit_time"].to_numpy(), start + workload.jobs["run_time"].to_numpy()])
     sort = median_seconds(lambda: np.argsort(events, kind="stable"))
-    return median_seconds(simulation), sort, memory
+    return median_seconds(lambda: solve(problem)), sort, memory
+
+
+def with_resources(workload: Workload) -> Workload:
+    """Return a workload whose jobs need GPUs, memory and licences; each is about as scarce as the processors."""
+    rng, machine, processors = generator(1, "resources"), workload.machine.processors, workload.jobs["processors"]
+    count = workload.jobs.height
+    units = {"gpus": max(machine // 4, 4), "licences": 16, "memory": 5 * machine // 2}
+    demands = {
+        "gpus": np.where(rng.random(count) < 0.3, rng.integers(1, 5, count), 0),
+        "licences": rng.random(count) < 0.1,
+        "memory": np.minimum(processors.to_numpy() * rng.integers(1, 5, count), units["memory"]),
+    }
+    jobs = workload.jobs.with_columns(pl.Series(name, need.astype(np.int64)) for name, need in demands.items())
+    return replace(workload, jobs=jobs, machine=replace(workload.machine, resources=units))
 
 
 def in_own_process(workload: Workload, scheduler: Scheduler) -> tuple[float, float, float]:
-    """Measure in a process of its own, so that the peak memory is this simulation's; Polars does not survive a fork."""
+    """Measure in a separate process, so that the peak memory is this simulation's; Polars does not support fork."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(measure, (workload, scheduler))
 
 
 def repeated(workload: Workload, copies: int) -> Workload:
-    """Put copies of a workload end to end: more jobs at equal load."""
+    """Concatenate copies of a workload in time: more jobs at equal load."""
     jobs = workload.jobs
     span = jobs["submit_time"].max() - jobs["submit_time"].min() + 1
     parts = [
@@ -103,7 +120,7 @@ def repeated(workload: Workload, copies: int) -> Workload:
 
 
 def workloads(traces: Path, logs: Iterable[str] | None) -> Iterable[Workload]:
-    """Give the logs that are there, cleaned, without cancelled jobs; else a synthetic one."""
+    """Return the available logs, cleaned, without cancelled jobs; else a synthetic one."""
     catalogue = load_catalogue(ROOT / "config/logs.yaml")
     wanted = list(logs or ("KTH-SP2", "SDSC-SP2", "HPC2N", "SDSC-BLUE", "RICC"))
     found = [name for name in wanted if catalogue[name].file and (traces / str(catalogue[name].file)).is_file()]
@@ -124,19 +141,20 @@ def print_table(columns: list[str], rows: list[list[str]]) -> None:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     default = Path(os.environ.get("SWFLOW_TRACES", ROOT.parent / "shared" / "traces"))
     parser.add_argument("--traces", type=Path, default=default, help="a folder with the archive's files")
     parser.add_argument("--logs", nargs="*", help="names of the catalogue")
-    parser.add_argument("--schedulers", nargs="*", choices=SCHEDULERS, help="which to measure")
-    parser.add_argument("--no-growth", action="store_true", help="leave out the growth")
+    parser.add_argument("--schedulers", nargs="*", choices=SCHEDULERS, help="Schedulers to measure.")
+    parser.add_argument("--no-growth", action="store_true", help="Skip the growth.")
     arguments = parser.parse_args()
 
     rows, growth = [], []
     for workload in workloads(arguments.traces, arguments.logs):
         for name in arguments.schedulers or QUICK_ON.get(workload.name, SCHEDULERS):
-            seconds, sort, memory = in_own_process(workload, SCHEDULERS[name])
+            measured = with_resources(workload) if name.endswith("resources") else workload
+            seconds, sort, memory = in_own_process(measured, SCHEDULERS[name])
             rows.append(
                 [workload.name, name, f"{workload.jobs.height:,}", f"{seconds:.3f}",
                  f"{workload.jobs.height / seconds:,.0f}", f"{seconds / sort:.1f}", f"{memory:.0f}"]

@@ -1,12 +1,12 @@
 """
-Measure every stage from a log's text to the report, for logs of a million to a hundred million jobs.
+Measure every stage from a log's text to the report, for logs of 1 million to 100 million jobs.
 
     python benchmarks/size.py [--jobs 1e6,1e7,1e8] [--stages clean,simulate-easy,…] [--traces FOLDER] [--folder NEW]
 
-A real log, HPC2N, is put end to end until it has so many jobs; without a folder of logs, a synthetic one is. Each stage
-is one public command in a process of its own. Prints a table in Markdown: seconds of the clock and of the processors,
-and the peak memory of the process; and the exponent of the growth between the two largest. The files of the hundred
-million take 30 GB of disk; each size's are removed before the next, unless --folder names where they stay.
+A real log, HPC2N, is repeated in time up to the number of jobs; without a folder of logs, a synthetic one is. Each
+stage is one public command in a separate process. The script prints a Markdown table with elapsed and CPU seconds,
+the peak memory of the process, and the exponent of the growth between the two largest logs. The files of 100 million
+jobs take 30 GB of disk. Each log's files are removed before the next one, unless --folder is given.
 """
 
 import argparse
@@ -23,15 +23,15 @@ from pathlib import Path
 
 import polars as pl
 
-from swflow.logs import load_catalogue
-from swflow.randomness import generator
-from swflow.swf import parse_header, plain_text, read_content, read_swf
-from swflow.workloads.lublin import generate_lublin, lublin_header
+from swflow.jobs.randomness import generator
+from swflow.log.catalogue import load_catalogue
+from swflow.log.swf import parse_header, plain_text, read_content, read_swf
+from swflow.workload.models.lublin import generate_lublin, lublin_header
 
 ROOT = Path(__file__).parents[1]
 LOG = "HPC2N"
 
-#: The stages, in their order: name to the arguments of swflow. The load takes the first runs that are there.
+#: The stages in order: name to the arguments of swflow. The load reads the first existing runs.
 SIMULATIONS = {
     "fcfs": [],
     "easy": ["--backfill", "easy"],
@@ -52,7 +52,7 @@ STAGES: dict[str, list[str]] = {
 
 @dataclass(frozen=True)
 class Cost:
-    """What a command took: seconds of the clock and of the processors, and bytes at its peak."""
+    """Cost of a command: elapsed and CPU seconds, and peak memory in bytes."""
 
     wall: float
     cpu: float
@@ -60,7 +60,7 @@ class Cost:
 
 
 def one_log(traces: Path) -> tuple[pl.DataFrame, list[str]]:
-    """Return the fields of the log that is repeated, as whole numbers, and its comments."""
+    """Return the fields of the repeated log as whole numbers, and its comments."""
     file = load_catalogue(ROOT / "config/logs.yaml")[LOG].file
     path = traces / str(file)
     if path.is_file():
@@ -75,7 +75,7 @@ def one_log(traces: Path) -> tuple[pl.DataFrame, list[str]]:
 
 
 def copies(fields: pl.DataFrame, jobs: int) -> Iterator[pl.DataFrame]:
-    """Give the log again and again, each after the one before, until there are so many jobs."""
+    """Yield copies of the log, each after the previous one, up to the number of jobs."""
     first, last, ids = fields["submit_time"].min(), fields["submit_time"].max(), fields["job_id"].max()
     span = int(last) - int(first) + 1  # type: ignore[arg-type]
     for copy in range(math.ceil(jobs / fields.height)):
@@ -84,7 +84,7 @@ def copies(fields: pl.DataFrame, jobs: int) -> Iterator[pl.DataFrame]:
 
 
 def write_log(traces: Path, jobs: int, path: Path) -> None:
-    """Write the text of a log of so many jobs, copy by copy."""
+    """Write the text of a log with this number of jobs, copy by copy."""
     fields, comments = one_log(traces)
     with path.open("wb") as file:
         file.write("".join(f"{line}\n" for line in comments).encode())
@@ -93,7 +93,7 @@ def write_log(traces: Path, jobs: int, path: Path) -> None:
 
 
 def measure(arguments: list[str], folder: Path) -> Cost:
-    """Run swflow in a process of its own, and return what it took."""
+    """Run swflow in a separate process, and return its cost."""
     began = time.perf_counter()
     with (folder / "output.txt").open("wb") as output:
         process = subprocess.Popen(
@@ -108,12 +108,12 @@ def measure(arguments: list[str], folder: Path) -> Cost:
 
 
 def tell(words: str) -> None:
-    """Say on standard error how far it is."""
+    """Print the progress to standard error."""
     print(words, file=sys.stderr, flush=True)
 
 
 def measure_all(jobs: int, stages: list[str], traces: Path, folder: Path) -> dict[str, Cost]:
-    """Run the stages for a log of so many jobs."""
+    """Run the stages for a log with this number of jobs."""
     folder.mkdir(parents=True, exist_ok=True)
     if "clean" in stages and not (folder / "log.swf").is_file():
         began = time.perf_counter()
@@ -153,13 +153,13 @@ def table(found: dict[int, dict[str, Cost]]) -> str:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     default = Path(os.environ.get("SWFLOW_TRACES", ROOT.parent / "shared" / "traces"))
-    parser.add_argument("--jobs", default="1e6,1e7", help="how many, with commas between")
-    parser.add_argument("--stages", default=",".join(STAGES), help="which, with commas between, in their order")
+    parser.add_argument("--jobs", default="1e6,1e7", help="Numbers of jobs, separated by commas.")
+    parser.add_argument("--stages", default=",".join(STAGES), help="Stages in order, separated by commas.")
     parser.add_argument("--traces", type=Path, default=default, help="a folder with the archive's files")
-    parser.add_argument("--folder", type=Path, help="where to work, a folder a size, and leave the files")
+    parser.add_argument("--folder", type=Path, help="Folder to work in, with one folder per size; keep the files.")
     options = parser.parse_args()
     stages = options.stages.split(",")
     unknown = [stage for stage in stages if stage not in STAGES]
