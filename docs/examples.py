@@ -1,11 +1,14 @@
-"""Runs the examples of the documentation, compares what they print, and writes their outputs anew.
+"""
+Run the examples of the documentation, and compare or update their output.
 
-`python docs/examples.py [PAGE …]` runs the pages and puts what came out into them; the tests only compare.
-A page runs in a folder of its own, from top to bottom. If it says `<!-- examples: project -->` it runs in the folder
-that `swflow init` makes, after its workflow has been made. `<!-- not run: REASON -->` exempts the block that follows.
+`python docs/examples.py [PAGE …]` runs the pages and updates the output in them. The tests only compare it.
+The examples of a page run from top to bottom in an empty folder. With `<!-- examples: project -->`, they run in the
+project of `swflow init`, after its workflow. With `<!-- examples: default -->`, they run beside the database of the
+default config. `<!-- not run: REASON -->` excludes the next block.
 
-What is run: `console` (commands after `$`, and what they print), `sh` (commands), `python`, and `sql` with the `text`
-that follows it. Parts of configs in `yaml` are checked against the schema.
+Languages: `console` (commands after `$` and their output), `sh` (commands), `python`, and `sql` with the output in the
+following `text` block. `yaml` blocks with parts of a config are checked against the schema. A block with a title, such
+as `python title="mine.py"`, is written to this file instead.
 """
 
 import contextlib
@@ -26,22 +29,23 @@ import yaml
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
-_FENCE = re.compile(r"^(`{3,}) ?(\w*).*$")
+_FENCE = re.compile(r"^(`{3,}) ?(\w*)(?: title=\"([\w.-]+)\")?.*$")
 _NOT_RUN = re.compile(r"<!-- not run: (.+) -->")
 
 
 @dataclass
 class Block:
-    """A fenced block of a page: its language, its lines, and the number of its first line."""
+    """A fenced block: language, lines, number of its first line, why it is not run, and the file that it is."""
 
     kind: str
     lines: list[str]
     first: int
     reason: str | None = None
+    file: str | None = None
 
 
 def pages() -> list[Path]:
-    """Return the pages that are written by hand, and the README."""
+    """Return the hand-written pages and the README files."""
     return [*sorted(DOCS.rglob("*.md")), ROOT / "README.md", ROOT / "config/README.md"]
 
 
@@ -53,7 +57,7 @@ def blocks(page: Path) -> list[Block]:
         match = _FENCE.match(line.strip())
         if fence is None and match:
             fence = match[1]
-            found.append(Block(match[2], [], number + 1, reason))
+            found.append(Block(match[2], [], number + 1, reason, match[3]))
         elif fence is not None and line.strip() == fence:
             fence, reason = None, None
         elif fence is not None:
@@ -64,37 +68,61 @@ def blocks(page: Path) -> list[Block]:
     return found
 
 
-def in_project(page: Path) -> bool:
-    """Return whether a page's examples run in the project that `swflow init` makes."""
-    return "<!-- examples: project -->" in page.read_text(encoding="utf-8")
+def place_of(page: Path) -> str | None:
+    """Return where a page's examples run: ``project`` or ``default`` (see `PLACES`), or None for an empty folder."""
+    found = re.search(r"<!-- examples: (\w+) -->", page.read_text(encoding="utf-8"))
+    return found[1] if found else None
 
 
 def make_project(folder: Path) -> None:
-    """Make what `swflow init demo` and its workflow make, but for figures and report, in one process."""
-    from swflow.project import init
-    from swflow.runs import scheduler_options
-    from swflow.scheduling.scheduler import Scheduler
+    """Build what `swflow init demo` and its workflow build, except for figures and report, in one process."""
+    from swflow.studies.project import init
 
     init(folder)
     config = yaml.safe_load((folder / "config/config.yaml").read_text())
-    log = yaml.safe_load((folder / "config/my-logs.yaml").read_text())["example"]
+    logs = yaml.safe_load((folder / "config/my-logs.yaml").read_text())
+    _make_runs(folder, config, "example", logs["example"])
+
+
+def make_default(folder: Path) -> None:
+    """Build the runs of one log of the embedded default, in one process."""
+    config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+    logs = yaml.safe_load((ROOT / "config/logs.yaml").read_text())
+    folder.mkdir(parents=True)
+    _make_runs(folder, config, "synthetic-128", logs["synthetic-128"])
+
+
+#: The folders in which examples of pages run, and the functions that build them.
+PLACES = {"project": make_project, "default": make_default}
+
+
+def _make_runs(folder: Path, config: dict[str, Any], log: str, entry: dict[str, Any]) -> None:
+    """Build the runs of study ``backfilling`` for a synthetic log, and load them into a database."""
+    from swflow.scheduling.scheduler import Scheduler
+
     with contextlib.chdir(folder), contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
+        options = {name: value for name, value in entry.items() if name not in ("generate", "users")}
         _swflow(
-            f"generate lublin -o results/logs/example.swf.gz --name example --processors {log['processors']} "
-            f"--jobs {log['jobs']} --load {log['load']} --users --seed {config['seed']}"
+            f"generate lublin -o results/logs/{log}.swf.gz --name {log} --seed {config['seed']}",
+            *(word for name, value in options.items() for word in (f"--{name}", str(value))),
+            *(["--users"] if entry.get("users") else []),
         )
-        _swflow("clean results/logs/example.swf.gz -o results/workloads/example.parquet")
-        _swflow("select results/workloads/example.parquet -o results/workloads/example+short.parquet", "--where",
-                config["steps"]["short"]["where"])  # fmt: skip
+        _swflow(f"clean results/logs/{log}.swf.gz -o results/workloads/{log}.parquet")
+        made = {log}
         for group in config["studies"]["backfilling"]["runs"]:
             for template in group["workloads"]:
-                workload = template.replace("{log}", "example")
+                workload = template.replace("{log}", log)
+                if workload not in made:
+                    where = config["steps"][workload.partition("+")[2]]["where"]
+                    _swflow(f"select results/workloads/{log}.parquet -o results/workloads/{workload}.parquet",
+                            "--where", where)  # fmt: skip
+                    made.add(workload)
                 named = []
                 for name in group["schedulers"]:
-                    options = Scheduler.of(name, scheduler_options(name, config["schedulers"])).to_dict()
+                    options = Scheduler.of(name, config["schedulers"][name]).to_dict()
                     named += ["--scheduler", f"{name}={json.dumps(options)}"]
                 _swflow(f"simulate results/workloads/{workload}.parquet -o results/runs/{workload}", *named)
-        _swflow("load results/runs/example results/runs/example+short")
+        _swflow("load", *(f"results/runs/{workload}" for workload in sorted(made)))
 
 
 def run_page(page: Path, folder: Path) -> list[tuple[Block, list[str]]]:
@@ -104,17 +132,19 @@ def run_page(page: Path, folder: Path) -> list[tuple[Block, list[str]]]:
     Returns
     -------
     list of (Block, list of str)
-        Every block that says what is printed, and what it should say.
+        Each block with expected output, and the actual output.
     """
     results = []
     names: dict[str, Any] = {}
     found = blocks(page)
-    with contextlib.chdir(folder):
+    with contextlib.chdir(folder), _columns(100):
         for block, following in zip(found, [*found[1:], None], strict=True):
             if block.reason:
                 continue
             try:
-                if block.kind == "console":
+                if block.file:
+                    Path(block.file).write_text("\n".join(block.lines) + "\n", encoding="utf-8")
+                elif block.kind == "console":
                     results.append((block, list(_console(block.lines))))
                 elif block.kind == "sh":
                     for command in _commands(block.lines):
@@ -133,8 +163,21 @@ def run_page(page: Path, folder: Path) -> list[tuple[Block, list[str]]]:
     return results
 
 
+@contextlib.contextmanager
+def _columns(count: int) -> Iterator[None]:
+    """Set the width of printed tables and notes, so that they fit a page."""
+    before = os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = str(count)
+    try:
+        yield
+    finally:
+        del os.environ["COLUMNS"]
+        if before is not None:
+            os.environ["COLUMNS"] = before
+
+
 def rewrite(page: Path, results: list[tuple[Block, list[str]]]) -> None:
-    """Put what was printed into a page."""
+    """Update the output in a page."""
     lines = page.read_text(encoding="utf-8").splitlines()
     for block, printed in sorted(results, key=lambda item: -item[0].first):
         lines[block.first : block.first + len(block.lines)] = printed
@@ -142,7 +185,7 @@ def rewrite(page: Path, results: list[tuple[Block, list[str]]]) -> None:
 
 
 def _console(lines: list[str]) -> Iterator[str]:
-    """Give a console block again, with what its commands print now."""
+    """Yield the lines of a console block with the current output."""
     script: list[str] = []
     place = 0
     while place < len(lines):
@@ -165,7 +208,7 @@ def _console(lines: list[str]) -> Iterator[str]:
 
 
 def _elided(expected: list[str], printed: list[str]) -> list[str]:
-    """Leave out of what is printed what the page leaves out by a line of three dots."""
+    """Replace the lines that the page omits by `...`."""
     if "..." not in expected:
         return printed
     cut = expected.index("...")
@@ -184,7 +227,7 @@ def _complete(script: str) -> bool:
 
 
 def _commands(lines: list[str]) -> Iterator[str]:
-    """Give the commands of a script, each whole."""
+    """Yield the complete commands of a script."""
     script = ""
     for line in lines:
         script = f"{script}\n{line}" if script else line
@@ -193,11 +236,11 @@ def _commands(lines: list[str]) -> Iterator[str]:
                 yield script
             script = ""
     if script:
-        raise AssertionError(f"not complete: {script}")
+        raise AssertionError(f"incomplete command: {script}")
 
 
 def _run(command: str) -> list[str]:
-    """Run a command, `swflow` in this process, and return what it prints; AssertionError if it fails."""
+    """Run a command (`swflow` in this process) and return its output; raise AssertionError if it fails."""
     words = shlex.split(command.replace("\\\n", " "), comments=True)
     plain = words[0] == "swflow" and not {"&&", "|", ">", "--csv"} & set(words)
     if plain:
@@ -232,10 +275,10 @@ def _swflow_status(words: list[str]) -> int:
 
 
 def _query(statement: str) -> list[str]:
-    """Run a query on the database of this folder, and return the table as it is printed."""
+    """Run a query on the database of the current folder and return the printed table."""
     database = next(iter([*Path("results").glob("*.duckdb"), *Path().glob("*.duckdb")]), None)
     if database is None:
-        raise AssertionError("there is no database to ask")
+        raise AssertionError("no database in the current folder")
     with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
         status = _swflow_status(["sql", statement, "--database", str(database)])
     if status:
@@ -244,7 +287,7 @@ def _query(statement: str) -> list[str]:
 
 
 def _check_config(text: str) -> None:
-    """Check the parts of a config that a block shows against the schema."""
+    """Check a part of a config against the schema."""
     import jsonschema
 
     content = yaml.safe_load(text)
@@ -259,14 +302,16 @@ def _check_config(text: str) -> None:
 
 
 def main() -> None:
-    """Run pages and write their outputs anew."""
+    """Run pages and update their output."""
     chosen = [Path(name).resolve() for name in sys.argv[1:]] or pages()
     with tempfile.TemporaryDirectory() as name:
-        project = Path(name) / "demo"
-        if any(in_project(page) for page in chosen):
-            make_project(project)
+        made: dict[str, Path] = {}
         for page in chosen:
-            folder = project if in_project(page) else Path(tempfile.mkdtemp(dir=name))
+            place = place_of(page)
+            folder = Path(name) / "demo" / place if place else Path(tempfile.mkdtemp(dir=name))
+            if place and place not in made:
+                PLACES[place](folder)
+                made[place] = folder
             rewrite(page, run_page(page, folder))
             print(page.relative_to(ROOT))
 

@@ -1,4 +1,4 @@
-"""Makes the pages that are not written by hand: config, commands, database, Python, gallery; mkdocs calls it."""
+"""Generate the pages config, commands, database, Python and gallery (a hook of mkdocs)."""
 
 import contextlib
 import html
@@ -13,7 +13,7 @@ import yaml
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
-#: A project made for the site, kept between builds until the code changes.
+#: The project behind the generated pages; rebuilt when the code changes.
 CACHE = ROOT / ".cache/docs"
 
 sys.path.insert(0, str(DOCS))
@@ -21,13 +21,14 @@ from examples import make_project  # noqa: E402  its folder is on no path before
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the generated pages, and the pictures of the gallery."""
+    """Add the generated pages and the pictures of the gallery."""
     from mkdocs.structure.files import File
 
     for name, content in (
         ("reference/config.md", config_page()),
         ("reference/commands.md", commands_page()),
         ("reference/database.md", database_page(project())),
+        ("reference/api.md", api_page()),
         ("reference/python.md", python_page()),
     ):
         files.append(File.generated(config, name, content=content))
@@ -39,7 +40,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_content(content: str, **_: Any) -> str:
-    """Turn formulas into MathML, which browsers draw by themselves."""
+    """Convert formulas to MathML, which browsers draw without JavaScript."""
     from latex2mathml.converter import convert
 
     def formula(match: re.Match[str]) -> str:
@@ -49,12 +50,12 @@ def on_page_content(content: str, **_: Any) -> str:
     return re.sub(r'<(span|div) class="arithmatex">(.*?)</\1>', formula, content, flags=re.DOTALL)
 
 
-# --- a project to look at -----------------------------------------------------------------------------------
+# --- the example project ------------------------------------------------------------------------------------
 
 
 def project() -> Path:
-    """Return a folder with the project that `swflow init` makes, its database and its figures."""
-    from swflow.fingerprint import fingerprint
+    """Return the folder with the project of `swflow init`, its database and its figures."""
+    from swflow.files.fingerprint import fingerprint
 
     folder = CACHE / f"{fingerprint('load')}-{fingerprint('figure')}"
     if not (folder / "heatmap.png").is_file():
@@ -74,13 +75,13 @@ def project() -> Path:
 
 
 def config_page() -> str:
-    """Write the reference of the config from its schema."""
+    """Return the reference of the config, generated from its schema."""
     schema = yaml.safe_load((ROOT / "workflow/schemas/config.schema.yaml").read_text(encoding="utf-8"))
     lines = [
         "# Config",
         "",
-        "What `config/config.yaml` and its like may say. This page is made of `workflow/schemas/config.schema.yaml`;",
-        "unknown keys are refused, and what is left out is filled in from there. Names are letters, digits, dots,",
+        "The keys of `config/config.yaml` and other configs, generated from `workflow/schemas/config.schema.yaml`.",
+        "Unknown keys are rejected. Omitted keys have the default shown. Names consist of letters, digits, dots,",
         "dashes and underscores.",
         "",
     ]
@@ -91,7 +92,7 @@ def config_page() -> str:
             continue
         lines += ["", f"## {name}", "", part.get("description", ""), ""]
         if isinstance(entry, dict):
-            lines += ["Each name has:", ""]
+            lines += ["Keys of each entry:", ""]
         lines += _keys(entry if isinstance(entry, dict) else part, schema)
         for condition in (entry or {}).get("allOf", []) if isinstance(entry, dict) else []:
             kind = condition["if"]["properties"]["kind"]["const"]
@@ -101,8 +102,8 @@ def config_page() -> str:
 
 
 def _keys(part: dict[str, Any], schema: dict[str, Any], prefix: str = "") -> list[str]:
-    """Write the keys of an object as a table, those of objects inside of it with their path."""
-    rows = [] if prefix else ["| key | what it may be | by default | |", "|---|---|---|---|"]
+    """Return the keys of an object as a table; nested keys have their path."""
+    rows = [] if prefix else ["| key | value | default | description |", "|---|---|---|---|"]
     required = part.get("required", ())
     for name, described in part.get("properties", {}).items():
         key = _resolved(described, schema)
@@ -125,7 +126,7 @@ def _resolved(part: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _kind(key: dict[str, Any], schema: dict[str, Any]) -> str:
-    """Say in words what a key may be."""
+    """Return a description of the values of a key."""
     key = _resolved(key, schema)
     if "const" in key:
         return _code(key["const"])
@@ -136,7 +137,7 @@ def _kind(key: dict[str, Any], schema: dict[str, Any]) -> str:
             return " or ".join(dict.fromkeys(_kind(one, schema) for one in key[choice]))
     kinds = key.get("type", "anything")
     kinds = kinds if isinstance(kinds, list) else [kinds]
-    words = {"object": "a mapping", "string": "a text", "boolean": "true or false", "integer": "a whole number"}
+    words = {"object": "a mapping", "string": "text", "boolean": "true or false", "integer": "an integer"}
     words |= {"number": "a number", "array": "a list", "null": "null", "anything": "a value"}
     text = " or ".join(words[kind] for kind in kinds)
     if "array" in kinds and "items" in key:
@@ -157,14 +158,14 @@ def _code(value: Any) -> str:
 
 
 def commands_page() -> str:
-    """Write the reference of the command line from the commands themselves."""
+    """Return the reference of the command line, generated from the commands."""
     import typer
 
     from swflow.cli import app
 
     root = typer.main.get_command(app)
-    lines = ["# Commands", "", "This page is made of what `swflow COMMAND --help` shows. `swflow --install-completion`"]
-    lines += ["makes the shell complete names and options.", ""]
+    lines = ["# Commands", "", "This page is generated from `swflow COMMAND --help`. To enable shell completion, run"]
+    lines += ["`swflow --install-completion`.", ""]
     context = typer.Context(root, info_name="swflow")
     for name in root.list_commands(context):  # type: ignore[attr-defined]
         command = root.commands[name]  # type: ignore[attr-defined]
@@ -188,7 +189,7 @@ def _command(title: str, command: Any) -> list[str]:
         panels.setdefault(panel, []).append(parameter)
     context = typer.Context(command, info_name=title)
     for panel, parameters in sorted(panels.items(), key=lambda item: (item[0] != "Arguments", item[0] != "Options")):
-        lines += [f"**{panel}**", "", "| | by default | |", "|---|---|---|"]
+        lines += [f"**{panel}**", "", "| option | default | description |", "|---|---|---|"]
         for parameter in parameters:
             names = ", ".join(f"`{name}`" for name in [*parameter.opts, *parameter.secondary_opts])
             if parameter.param_type_name == "argument":
@@ -219,18 +220,25 @@ def _cell(text: str) -> str:
 
 
 def database_page(folder: Path) -> str:
-    """Write the reference of the database from one, with the descriptions of docs/reference/database.yaml."""
+    """Return the reference of the database, with the descriptions in docs/reference/database.yaml."""
     described = yaml.safe_load((DOCS / "reference/database.yaml").read_text(encoding="utf-8"))
     lines = [
         "# Database",
         "",
-        "The tables and views of `results/swflow.duckdb`. Times are seconds; a run is called `workload/scheduler`;",
-        "a step adds columns to `jobs`. [Twenty questions](../how-to/twenty-questions.md) shows how to ask.",
+        "Tables and views of `results/swflow.duckdb`. Times are in seconds. The name of a run is `workload/scheduler`.",
+        "Steps add columns to `jobs`. [Twenty questions](../how-to/twenty-questions.md) has example queries.",
         "",
     ]
     for kind, table, columns in tables_of(folder / "results/swflow.duckdb"):
         about = described.get(table, {})
-        lines += [f"## {table}", "", f"*{kind}.* {about.get('about', '')}", "", "| column | type | |", "|---|---|---|"]
+        lines += [
+            f"## {table}",
+            "",
+            f"*{kind}.* {about.get('about', '')}",
+            "",
+            "| column | type | description |",
+            "|---|---|---|",
+        ]
         for column, type_ in columns:
             text = about.get("columns", {}).get(column) or described["everywhere"].get(column, "")
             lines.append(f"| `{column}` | {type_.lower()} | {text} |")
@@ -239,7 +247,7 @@ def database_page(folder: Path) -> str:
 
 
 def tables_of(database: Path) -> list[tuple[str, str, list[tuple[str, str]]]]:
-    """Return the tables and views of a database, each with the names and types of its columns."""
+    """Return the tables and views of a database with the names and types of their columns."""
     import duckdb
 
     with duckdb.connect(str(database), read_only=True) as connection:
@@ -256,23 +264,48 @@ def tables_of(database: Path) -> list[tuple[str, str, list[tuple[str, str]]]]:
 
 # --- Python -------------------------------------------------------------------------------------------------
 
-#: The modules of the package, by what they are for; private ones and those of the command line are not shown.
-_HIDDEN = ("swflow.cli", "swflow.compilation", "swflow.published")
+#: Modules that the Python reference omits.
+_HIDDEN = ("swflow.cli", "swflow.compiled.cache", "swflow.papers")
+
+
+def api_page() -> str:
+    """Write the reference of the public interface from its docstrings."""
+    import swflow
+
+    order = "read_swf clean open_workload generate Machine Workload Scheduler simulate metrics whatif load query draw"
+    names = sorted(swflow.__all__, key=order.split().index)
+    lines = ["# Python interface", "", "These names are the public interface: `import swflow` offers all of them.", ""]
+    for name in names:
+        lines += [
+            f"## swflow.{name}",
+            "",
+            f"::: {swflow.HOMES[name].replace(':', '.')}",
+            "    options: {show_root_heading: false}",
+            "",
+        ]
+    return "\n".join(lines) + "\n"
 
 
 def python_page() -> str:
-    """Write the reference of the package from its docstrings."""
-    lines = ["# Python", "", "The modules in the order of the data's way; made of their docstrings.", ""]
+    """Return the reference of the package, generated from its docstrings."""
+    lines = ["# Python", "", "Modules in the order of the data flow, generated from their docstrings.", ""]
     stages = {
-        "Reading": ("swflow.swf", "swflow.logs", "swflow.jobs", "swflow.machine", "swflow.names", "swflow.project"),
-        "Workloads": ("swflow.workloads",),
+        "Reading": (
+            "swflow.log.swf",
+            "swflow.log.catalogue",
+            "swflow.jobs.table",
+            "swflow.jobs.machine",
+            "swflow.names",
+            "swflow.studies.project",
+        ),
+        "Workloads": ("swflow.workload",),
         "Scheduling": ("swflow.scheduling",),
         "Analysis": ("swflow.analysis",),
         "Results": (
-            "swflow.runs",
-            "swflow.scaling",
-            "swflow.database",
-            "swflow.query",
+            "swflow.studies.runs",
+            "swflow.studies.sweeps",
+            "swflow.database.load",
+            "swflow.files.query",
             "swflow.figures",
             "swflow.report",
         ),
@@ -297,7 +330,7 @@ def _modules() -> Any:
 
 
 def gallery_pictures(folder: Path) -> dict[str, Path]:
-    """Return the pictures of the default run if there is one, else those of the small project."""
+    """Return the pictures of the default run if it exists, else those of the example project."""
     made = sorted((ROOT / "results/figures").rglob("*.png")) if _is_default_run() else []
     if made:
         return {f"{path.parent.name}-{path.name}": path for path in made}
@@ -305,8 +338,8 @@ def gallery_pictures(folder: Path) -> dict[str, Path]:
 
 
 def _is_default_run() -> bool:
-    """Return whether results/ holds synthetic logs only: pictures of recorded logs stay out of the site."""
-    from swflow.query import query
+    """Return whether results/ contains synthetic logs only; the site shows no pictures of recorded logs."""
+    from swflow.files.query import query
 
     database = ROOT / "results/swflow.duckdb"
     if not database.is_file():
@@ -315,24 +348,45 @@ def _is_default_run() -> bool:
     return all(log.startswith("synthetic-") for (log,) in rows)
 
 
+#: Kind of figure (the end of its file's name) to title and caption.
 _CAPTIONS = {
-    "heatmap": "Jobs by the load that they experienced and what came of them, with contours and means.",
-    "difference": "Where two runs differ: blue cells hold more of the first run's jobs, orange ones of the second's.",
-    "bubbles": "The mean of the jobs in each tenth of the load.",
-    "reservation-table": "Jobs on their processors over time; shadows where the demands exceed a node are darkened.",
-    "marginals": "Run times and sizes of a log and of synthetic workloads fitted to it.",
-    "repetitions": "How often run times repeat, in a log and in workloads fitted to it.",
-    "moldable": "What the model of moldable jobs draws, against its stated distributions.",
+    "heatmap": (
+        "Heatmap of load and performance",
+        "Number of jobs by the load during their stay and their outcome, with contours and means.",
+    ),
+    "difference": (
+        "Difference of two heatmaps",
+        "Blue cells contain more jobs of the first run, orange cells more of the second.",
+    ),
+    "bubbles": (
+        "Mean performance by load",
+        "Mean over the jobs in each tenth of the load. The area is the number of jobs.",
+    ),
+    "reservation-table": (
+        "Jobs on processors over time",
+        "Rectangles are jobs. Dark areas are intervals in which the demands on a node exceed its capacity.",
+    ),
+    "marginals": (
+        "Distributions of a log and of fitted models",
+        "Run times and sizes of a log and of the synthetic workloads fitted to it.",
+    ),
+    "repetitions": ("Repeated run times", "Lengths of repetitions in a log and in the workloads fitted to it."),
+    "moldable": ("Model of moldable jobs", "Distributions of the drawn jobs and of the published model."),
 }
+_SWEEP = ("Sweep of a scaling parameter", "Metrics against the varied parameter: means over draws with 95 % intervals.")
 
 
 def gallery_page(pictures: dict[str, Path]) -> str:
-    """Write the gallery."""
-    lines = ["# Gallery", "", "The figures of the default run (`snakemake --cores all`), or of the project of"]
-    lines += ["[Five minutes](tutorials/five-minutes.md), all of synthetic logs.", ""]
+    """Return the gallery page: a title, a caption and a picture per figure."""
+    lines = ["# Gallery", "", "Figures of the default run (`snakemake --cores all`) or of the project in"]
+    lines += ["[Five minutes](tutorials/five-minutes.md). All logs are synthetic.", ""]
     for name in pictures:
-        kind = next((kind for kind in _CAPTIONS if kind in name), None)
-        caption = _CAPTIONS[kind] if kind else "A sweep: metrics against the parameter that was varied."
-        title = name.removesuffix(".png").replace("-", " ")
-        lines += [f"## {title}", "", caption, "", f"![{title}](gallery/{name})", ""]
+        title, caption = caption_of(name)
+        lines += [f"## {title}", "", f"{caption} File: `{name}`.", "", f"![{title}](gallery/{name})", ""]
     return "\n".join(lines) + "\n"
+
+
+def caption_of(name: str) -> tuple[str, str]:
+    """Return the title and the caption of a figure by the last part of its file name: the study can have any name."""
+    stem = name.removesuffix(".png")
+    return next((text for kind, text in _CAPTIONS.items() if stem.endswith(kind)), _SWEEP)

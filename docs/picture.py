@@ -1,35 +1,32 @@
-"""Makes docs/heatmap.png, the picture of the README (`python docs/picture.py`): waits under two schedulers."""
+"""Draw docs/heatmap.png, the picture of the README: waits under two schedulers (`python docs/picture.py`)."""
 
 from pathlib import Path
-from typing import Any
 
-import vl_convert
 from generate import project
 
 from swflow.figures import draw
+from swflow.figures.pictures import to_png
 
-#: Pixels an inch; what is drawn stays below 200 kB.
+#: Pixels per inch; the file stays below 200 kB.
 RESOLUTION = 100
 WIDTH, HEIGHT = 300, 190
 
 
 def picture() -> bytes:
-    """Return the picture, as PNG."""
+    """Return the picture as PNG."""
     spec = draw(
         kind="heatmap",
         runs=["example/fcfs", "example/easy"],
         database=project() / "results/swflow.duckdb",
     )
     first, *_, waits, legend = spec["vconcat"]
-    names = ("first come, first served", "the same with EASY backfilling")
+    names = ("first come, first served", "EASY backfilling")
     for panel, titled, name in zip(waits["hconcat"], first["hconcat"], names, strict=True):
         panel["title"] = titled["title"] | {"text": name}
         panel |= {"width": WIDTH, "height": HEIGHT}
-    spec["title"]["text"] = "2,000 jobs on 128 processors: how long each waited, by the load that it met"
+    spec["title"]["text"] = "14,000 jobs on 128 processors: wait time by load"
     spec["vconcat"] = [waits, legend]
-    version = ".".join(spec["$schema"].rpartition("/v")[2].split(".")[:2])
-    content: Any = vl_convert.vegalite_to_png(spec, vl_version=version, ppi=RESOLUTION)
-    return bytes(content)
+    return to_png(spec, RESOLUTION)
 
 
 if __name__ == "__main__":
