@@ -176,7 +176,9 @@ def owners(jobs: list[naive.Job]) -> Owners:
     return Owners(none, none, none, np.full(len(jobs), np.nan), ones, ones, np.array([job.array - 1 for job in jobs]))
 
 
-def compare(jobs: list[naive.Job], machine: int, per_event: bool, predict: bool, **options: Any) -> None:
+def compare(
+    jobs: list[naive.Job], machine: int, per_event: bool, predict: bool, units: tuple[int, ...] = (), **options: Any
+) -> None:
     """Require equal starts of the engine and the slow simulator."""
     edges = sorted((job.number, before) for job in jobs for before in job.needs)
     dependencies = None
@@ -190,20 +192,23 @@ def compare(jobs: list[naive.Job], machine: int, per_event: bool, predict: bool,
     most = [UNLIMITED, *(int(of_arrays.get(array, 9)) for array in range(1, tasks + 1))]
     limits = np.column_stack([most, np.full(tasks + 1, UNLIMITED)])
     plain = [(job.submit, job.run, job.planned, job.processors, job.user) for job in jobs]
+    resources = {"units": units, "demands": np.array([job.demands for job in jobs])} if units else {}
     found = simulate_arrays(
-        **arrays(plain), machine=machine, per_event=per_event, predict=predict, dependencies=dependencies,
+        **arrays(plain), **resources, machine=machine, per_event=per_event, predict=predict, dependencies=dependencies,
         cancelled_after=after if np.isfinite(after).any() else None, owners=owners(jobs) if tasks else None,
         limits=limits if tasks else None, **options,
     )  # fmt: skip
     policy = naive.Policy(event_order="per-event" if per_event else "batch", predict=predict, **options)
-    slow = naive.simulate(jobs, machine, policy)
+    slow = naive.simulate(jobs, machine, policy, resources=units)
     assert found.start.tolist() == pytest.approx(
         [slow.starts.get(number, math.nan) for number in range(len(jobs))], abs=0, nan_ok=True
-    ), (jobs, machine, per_event, predict, options)
+    ), (jobs, machine, per_event, predict, units, options)
 
 
-def drawn(rng: random.Random, machine: int, count: int, with_arrays: bool) -> list[naive.Job]:
-    """Draw jobs of which some depend on others, are cancelled, or are tasks of arrays."""
+def drawn(
+    rng: random.Random, machine: int, count: int, with_arrays: bool, units: tuple[int, ...] = ()
+) -> list[naive.Job]:
+    """Draw jobs of which some depend on others, are cancelled, or are tasks of arrays, and need counted resources."""
     jobs, submit = [], 0.0
     order = rng.sample(range(count), count)  # a dependency leads to a job that comes before in this order
     limits = [rng.choice([1, 1, 2, 3]) for _ in range(3)]
@@ -219,6 +224,7 @@ def drawn(rng: random.Random, machine: int, count: int, with_arrays: bool) -> li
                 rng.randint(1, machine), rng.randint(0, 2), think=float(rng.choice([0, 0, rng.randint(0, 9)])),
                 needs=tuple(rng.sample(needs, min(len(needs), rng.choice([1, 1, 2, 3])))), leaves=leaves, array=array,
                 array_limit=limits[array - 1] if array else math.inf,
+                demands=tuple(rng.choice([0, rng.randint(0, most)]) for most in units),
             )
         )  # fmt: skip
     return jobs
@@ -231,12 +237,13 @@ def test_random_workloads_have_the_schedule_of_the_slow_simulator(backfill: str,
     rng = random.Random(f"eligibility {backfill} {per_event} {predict}")
     for _ in range(200):
         machine = rng.randint(1, 8)
-        jobs = drawn(rng, machine, rng.randint(1, 20), backfill != "conservative" and rng.random() < 0.5)
+        units = tuple(rng.randint(1, 5) for _ in range(rng.choice([0, 1, 2, 4])))
+        jobs = drawn(rng, machine, rng.randint(1, 20), backfill != "conservative" and rng.random() < 0.5, units)
         options = {
             "order": rng.choice(["fcfs", "fcfs", *ORDERS]), "backfill": backfill,
             "lookahead": rng.choice([1, 1, 2, 5]), "backfill_order": rng.choice(["fcfs", *ORDERS]),
         }  # fmt: skip
-        compare(jobs, machine, per_event, predict, **options)
+        compare(jobs, machine, per_event, predict, units, **options)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -1,27 +1,15 @@
 # From the database and the figures to the report: HTML pages, and tables for Snakemake's own report.
-rule settings:
-    output:
-        "results/settings.json",
-    params:
-        content=plan.settings, # a function, so that Snakemake does not expand {log} in it
-    log:
-        "results/log/settings.log",
-    message:
-        "settings: which runs are which study"
-    shell:
-        "printf '%s\\n' {params.content:q} > {output} 2> {log}"
-
-
 rule report:
     input:
         rules.load.output,
         figures=plan.figure_files("json"),
-        settings=rules.settings.output,
     output:
         "results/report/index.html",
     params:
         database=rules.load.params.database,
         folder="results/report",
+        studies=str(SETTINGS),
+        settings=plan.settings_digest,
         code=fingerprint("report"),
     log:
         "results/log/report.log",
@@ -33,7 +21,7 @@ rule report:
     message:
         "report {output}"
     shell:
-        "swflow report {input.figures} --no-draw --studies {input.settings} --database {params.database} "
+        "swflow report {input.figures} --no-draw --studies {params.studies} --database {params.database} "
         "-o {params.folder} 2>&1 | tee {log}"
 
 

@@ -1,5 +1,6 @@
 """The plan of the Snakemake workflow: input files and command options of the rules, by wildcards."""
 
+import hashlib
 import json
 import os
 import sys
@@ -10,6 +11,7 @@ from shlex import quote
 from typing import Any
 
 from swflow.errors import SwflowError
+from swflow.files.atomic import atomic_path
 from swflow.files.fingerprint import fingerprint
 from swflow.files.manifest import digest_of_runs, drop_broken, file_digest, unmade
 from swflow.log.catalogue import Log, is_at_hand, load_catalogue, source_of
@@ -38,6 +40,7 @@ from swflow.studies.plan import (
 
 DATABASE = Path("results/swflow.duckdb")
 SUMMARY = Path("results/swflow.json")
+SETTINGS = Path("results/settings.json")
 REACHED = Path("results/logs/reached.json")
 
 #: The tables of Snakemake's own report, by the query that fills each.
@@ -566,9 +569,18 @@ class Workflow:
         runs = self.figures[wildcards.study, wildcards.log, wildcards.figure]["runs"]
         return sorted({self.runs_file(run.rpartition("/")[0]) for run in runs})
 
-    def settings(self, wildcards: Any = None) -> str:
+    def settings(self) -> str:
         """Return the config for the report, without the mirror, which does not affect results."""
         return canonical({key: value for key, value in self.config.items() if key != "mirror"})
+
+    def settings_digest(self, wildcards: Any = None) -> str:
+        """Return a digest of the config: Snakemake prints parameters that changed, and the config may be long."""
+        return hashlib.sha256(self.settings().encode()).hexdigest()
+
+    def write_settings(self) -> None:
+        """Write the config for the report."""
+        with atomic_path(SETTINGS) as file:
+            file.write_text(self.settings() + "\n", encoding="utf-8")
 
     # -- resources
 
