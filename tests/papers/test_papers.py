@@ -18,7 +18,7 @@ from swflow.jobs.table import write_workload
 from swflow.names import recipe_of
 from swflow.papers import published_readings, published_values, read_papers
 from swflow.papers.claims import check_claims, published_claims
-from swflow.papers.views import CELLS, COVERAGE, FEWEST_DRAWS, READINGS, REPRODUCTION, VERDICTS
+from swflow.papers.views import CELLS, COVERAGE, DRAW_MACROS, FEWEST_DRAWS, READINGS, REPRODUCTION, VERDICTS
 from swflow.studies.plan import study_runs
 from swflow.studies.runs import simulate_all
 from swflow.workload.clean import clean
@@ -181,6 +181,35 @@ def test_claims_of_other_logs_are_counted_apart():
     assert (row["holds"], row["logs"], row["logs_held"]) == ("does not hold", 2, 1)
     assert (row["other_logs"], row["other_logs_held"]) == (1, 0)
     assert row["evidence"].startswith("A: does not hold (x, y); B: holds (z); C, not in the paper: does not hold")
+
+
+def test_a_claim_that_the_draws_leave_open_does_not_hold():
+    claim = {"paper": "P", "section": 1, "claim": "c", "logs": ["A", "B"]}
+    with duckdb.connect() as connection:
+        (row,) = check_claims(connection, [claim | {"sql": "FROM (VALUES ('A', true, 'x'), ('B', NULL, 'y'))"}])
+        assert (row["holds"], row["logs"], row["logs_held"]) == ("cannot be told from chance", 2, 1)
+        assert row["evidence"] == "A: holds (x); B: cannot be told from chance (y)"
+        (row,) = check_claims(connection, [claim | {"sql": "FROM (VALUES ('A', false, 'x'), ('B', NULL, 'y'))"}])
+        assert row["holds"] == "does not hold"
+
+
+def test_draws_are_compared_by_the_intervals_of_their_means():
+    with duckdb.connect() as connection:
+        connection.execute(DRAW_MACROS)
+
+        def answer(sql):
+            return connection.execute(f"SELECT {sql}").fetchone()[0]
+
+        assert answer("is_below(1, 2, 3, 4)") is True
+        assert answer("is_below(1, 3, 2, 4)") is None
+        assert answer("is_below(5, 6, 2, 4)") is False
+        assert answer("is_below(NULL, NULL, 2, 4)") is None  # a single draw
+        assert answer("is_nearer(9, 11, 13, 14, 10)") is True
+        assert answer("is_nearer(7, 8, 9, 12, 10)") is None
+        assert answer("is_nearer(-5, -4, 9, 11, 10)") is False
+        answers = "SELECT all_hold(answer) FROM (VALUES {}) t(answer)"
+        for values, expected in (("(true), (true)", True), ("(true), (NULL)", None), ("(NULL), (false)", False)):
+            assert connection.execute(answers.format(values)).fetchone() == (expected,)
 
 
 def test_queries_of_claims_fit_the_tables(loaded):

@@ -40,6 +40,7 @@ from swflow.papers.views import (
     CELLS,
     CONVENTION_VALUES,
     COVERAGE,
+    DRAW_MACROS,
     DRAWS,
     READINGS,
     REPRODUCTION,
@@ -292,8 +293,8 @@ def load(
                 connection.execute(FIGURES)
                 _fill_replicates(connection)
                 statements = (
-                    MEDIANS, DRAWS, CELLS, READINGS, REPRODUCTION, COVERAGE, TREND_CHECKS, CONVENTION_VALUES,
-                    SENSITIVITY, GAPS, LEADERBOARD,
+                    MEDIANS, DRAWS, CELLS, READINGS, REPRODUCTION, COVERAGE, DRAW_MACROS, TREND_CHECKS,
+                    CONVENTION_VALUES, SENSITIVITY, GAPS, LEADERBOARD,
                 )  # fmt: skip
                 for statement in statements:
                     connection.execute(statement)

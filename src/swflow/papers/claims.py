@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import duckdb
 
 #: The verdicts on a claim.
-HOLDS, FAILS, UNCHECKED = "holds", "does not hold", "cannot be checked here"
+HOLDS, FAILS, UNDECIDED, UNCHECKED = "holds", "does not hold", "cannot be told from chance", "cannot be checked here"
 
 
 def published_claims() -> list[dict[str, Any]]:
@@ -23,7 +23,8 @@ def published_claims() -> list[dict[str, Any]]:
     -------
     list of dict
         ``paper``, ``section``, ``claim``, ``logs`` (the logs of the paper, by their names here), and ``sql``: a query
-        that returns ``log``, ``holds`` (boolean, null if the log has no evidence) and ``evidence`` (text).
+        that returns ``log``, ``holds`` (boolean, null if the random draws leave it open) and ``evidence`` (text, null
+        if the log has none).
 
     Examples
     --------
@@ -40,9 +41,10 @@ def check_claims(
     """
     Check the claims of the papers on the runs of a database.
 
-    The verdict is about the logs that the paper used: ``holds`` if the claim holds on all of them that are here, and
-    ``does not hold`` if it fails on one. Other logs are counted apart. Without runs of a log of the paper, and if the
-    query fails because a table or column is missing, the claim ``cannot be checked here``.
+    The verdict is about the logs that the paper used: ``does not hold`` if the claim fails on one of those that are
+    here, else ``cannot be told from chance`` if the draws of one leave it open, and ``holds`` otherwise. Other logs are
+    counted apart. Without runs of a log of the paper, and if the query fails because a table or column is missing, the
+    claim ``cannot be checked here``.
 
     Parameters
     ----------
@@ -64,31 +66,38 @@ def _checked(connection: "duckdb.DuckDBPyConnection", claim: Mapping[str, Any]) 
     import duckdb
 
     sql = claim["sql"].strip()
-    found: dict[str, tuple[bool, str]] = {}
+    found: dict[str, tuple[list[bool | None], list[str]]] = {}
     missing: str | None = "no run has the evidence"
     try:
         for log, holds, evidence in connection.execute(sql).fetchall():
-            if log is not None and holds is not None:
-                before = found.get(log, (True, ""))
-                found[log] = (before[0] and holds, ", ".join(filter(None, (before[1], evidence))))
+            if log is not None and (holds is not None or evidence):
+                answers, texts = found.setdefault(log, ([], []))
+                answers.append(holds)
+                texts += [evidence] if evidence else []
     except duckdb.Error as error:
         missing = reason_of(error)
+    verdicts = {log: _together(found[log][0]) for log in sorted(found)}
     own, other = (
-        {log: found[log] for log in sorted(found) if (log in claim["logs"]) == of_paper} for of_paper in (True, False)
+        {log: verdict for log, verdict in verdicts.items() if (log in claim["logs"]) == of_paper}
+        for of_paper in (True, False)
     )
-    held, other_held = (sum(holds for holds, _ in some.values()) for some in (own, other))
     texts = [
-        f"{log}{mark} {'holds' if holds else 'does not hold'} ({evidence})"
+        f"{log}{mark} {verdict} ({', '.join(found[log][1])})"
         for some, mark in ((own, ":"), (other, ", not in the paper:"))
-        for log, (holds, evidence) in some.items()
+        for log, verdict in some.items()
     ]
     return {
         **{name: str(claim[name]) for name in ("paper", "section", "claim")},
-        "holds": UNCHECKED if not own else HOLDS if held == len(own) else FAILS,
+        "holds": next((one for one in (FAILS, UNDECIDED, HOLDS) if one in own.values()), UNCHECKED),
         "logs": len(own),
-        "logs_held": held,
+        "logs_held": list(own.values()).count(HOLDS),
         "other_logs": len(other),
-        "other_logs_held": other_held,
+        "other_logs_held": list(other.values()).count(HOLDS),
         "evidence": "; ".join(texts) or missing,
         "sql": sql,
     }
+
+
+def _together(answers: list[bool | None]) -> str:
+    """Return the verdict on a claim that needs all answers."""
+    return FAILS if False in answers else UNDECIDED if None in answers else HOLDS

@@ -153,17 +153,32 @@ SENSITIVITY = """
     FROM digits ORDER BY paper, "table", row, "column", workload
 """
 
+#: Comparisons of random draws by the 95 % intervals of their means: true, false, or null if the intervals overlap.
+#: ``is_nearer`` compares distances from a value. ``all_hold`` is false if one answer is, else null if one is.
+DRAW_MACROS = """
+    CREATE MACRO is_below(low, high, other_low, other_high) AS
+        CASE WHEN high < other_low THEN true WHEN low > other_high THEN false END;
+    CREATE MACRO nearest(low, high, value) AS
+        CASE WHEN value BETWEEN low AND high THEN 0 ELSE least(abs(low - value), abs(high - value)) END;
+    CREATE MACRO furthest(low, high, value) AS greatest(abs(low - value), abs(high - value));
+    CREATE MACRO is_nearer(low, high, other_low, other_high, value) AS is_below(
+        nearest(low, high, value), furthest(low, high, value),
+        nearest(other_low, other_high, value), furthest(other_low, other_high, value));
+    CREATE MACRO all_hold(answer) AS
+        CASE WHEN bool_or(NOT answer) THEN false WHEN count(*) = count(answer) THEN true END;
+"""
+
 #: For each trend that a paper reports, whether the expected figure is the lower one, if both exist.
 TREND_CHECKS = """
     CREATE VIEW trend_checks AS
-    SELECT paper, trend, left(l.workload, len(l.workload) - len(lower_step) - 1) AS workload, trends.figure,
+    SELECT paper, trend, left(l.recipe, len(l.recipe) - len(lower_step) - 1) AS workload, trends.figure,
         lower_step || '/' || lower_scheduler AS lower, higher_step || '/' || higher_scheduler AS higher,
-        l.value AS lower_value, h.value AS higher_value, l.value < h.value AS holds
+        l.median AS lower_value, h.median AS higher_value, is_below(l.low, l.high, h.low, h.high) AS holds
     FROM trends
-    JOIN medians l ON l.figure = trends.figure AND l.scheduler = lower_scheduler
-        AND ends_with(l.workload, '+' || lower_step)
-    JOIN medians h ON h.figure = trends.figure AND h.scheduler = higher_scheduler
-        AND h.workload = left(l.workload, len(l.workload) - len(lower_step)) || higher_step
+    JOIN replicates l ON l.measure = trends.figure AND l.scheduler = lower_scheduler
+        AND ends_with(l.recipe, '+' || lower_step)
+    JOIN replicates h ON h.measure = trends.figure AND h.scheduler = higher_scheduler
+        AND h.recipe = left(l.recipe, len(l.recipe) - len(lower_step)) || higher_step
     ORDER BY ALL
 """
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import duckdb
 
-from swflow.papers.claims import FAILS, HOLDS, UNCHECKED
+from swflow.papers.claims import FAILS, HOLDS, UNCHECKED, UNDECIDED
 from swflow.papers.views import VERDICTS
 from swflow.report.units import shortened
 
@@ -22,7 +22,7 @@ TONES = dict(
 )  # fmt: skip
 
 #: The style of each verdict on a claim.
-CLAIM_TONES = {HOLDS: "good", FAILS: "far", UNCHECKED: "none"}
+CLAIM_TONES = {HOLDS: "good", FAILS: "far", UNDECIDED: "none", UNCHECKED: "none"}
 
 #: Columns of the table behind the cells of a paper's table.
 CELL_COLUMNS = (
@@ -64,9 +64,14 @@ class Count:
         return sum(self.verdicts.values()) - self.verdicts["not compared"]
 
     @property
+    def checked(self) -> int:
+        """The number of claims with evidence."""
+        return sum(self.claims.values()) - self.claims[UNCHECKED]
+
+    @property
     def has_evidence(self) -> bool:
         """Whether a cell is compared or a claim is checked."""
-        return bool(self.compared or self.claims[HOLDS] or self.claims[FAILS])
+        return bool(self.compared or self.checked)
 
     def sentence(self) -> str:
         """Return the counts as one or two sentences."""
@@ -77,8 +82,7 @@ class Count:
             if self.compared
             else "No published value is compared."
         )
-        checked = self.claims[HOLDS] + self.claims[FAILS]
-        return text + (f" {self.claims[HOLDS]} of {checked} checked claims hold." if checked else "")
+        return text + (f" {self.claims[HOLDS]} of {self.checked} checked claims hold." if self.checked else "")
 
 
 def count_papers(connection: duckdb.DuckDBPyConnection) -> dict[str, Count]:

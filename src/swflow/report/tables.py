@@ -229,10 +229,10 @@ FROM sensitivity WHERE {published} ORDER BY paper, "table", row, "column", workl
         Table(
             "trends",
             "Published trends",
-            "One row per trend and workload: the two figures, and whether the first is the lower one; for "
-            "replicates, the medians.",
+            "One row per trend and workload: the medians of the draws, and whether the first is the lower one by the "
+            "95 % intervals of the means.",
             """SELECT paper, trend, workload, lower_value, higher_value,
-    CASE WHEN holds THEN 'holds' ELSE 'does not hold' END AS result
+    CASE WHEN holds THEN 'holds' WHEN NOT holds THEN 'does not hold' ELSE 'cannot be told from chance' END AS result
 FROM trend_checks WHERE {trends} ORDER BY ALL""",
         ),
         Table(
