@@ -51,7 +51,7 @@ def easy(jobs: list[tuple[float, float, float, int, int]], nodes: int, processor
         heapq.heappush(running, (now + run, job))
 
     while coming < len(jobs) or running:
-        now = min([jobs[coming][0]] * (coming < len(jobs)) + [end for end, _ in running[:1]])
+        now = min([job[0] for job in jobs[coming : coming + 1]] + [end for end, _ in running[:1]])
         while running and running[0][0] <= now:
             _, job = heapq.heappop(running)
             _, taken = held.pop(job)

@@ -63,7 +63,7 @@ def claims_page(connection: duckdb.DuckDBPyConnection) -> str:
         "",
         f"Table `claims` has {len(rows)} statements of the papers.",
         "A claim holds if it holds on every log of the paper that is here.",
-        "It cannot be told from chance if random draws leave it open: the 95 % intervals of two means overlap.",
+        "It is undecided if the 95 % intervals of two means of random draws overlap.",
         "Other logs are counted apart.",
         "`python docs/papers.py results/swflow.duckdb` writes this page after a run of `config/archive.yaml`.",
         "",

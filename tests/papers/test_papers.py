@@ -187,8 +187,8 @@ def test_a_claim_that_the_draws_leave_open_does_not_hold():
     claim = {"paper": "P", "section": 1, "claim": "c", "logs": ["A", "B"]}
     with duckdb.connect() as connection:
         (row,) = check_claims(connection, [claim | {"sql": "FROM (VALUES ('A', true, 'x'), ('B', NULL, 'y'))"}])
-        assert (row["holds"], row["logs"], row["logs_held"]) == ("cannot be told from chance", 2, 1)
-        assert row["evidence"] == "A: holds (x); B: cannot be told from chance (y)"
+        assert (row["holds"], row["logs"], row["logs_held"]) == ("undecided", 2, 1)
+        assert row["evidence"] == "A: holds (x); B: undecided (y)"
         (row,) = check_claims(connection, [claim | {"sql": "FROM (VALUES ('A', false, 'x'), ('B', NULL, 'y'))"}])
         assert row["holds"] == "does not hold"
 

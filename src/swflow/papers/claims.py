@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import duckdb
 
 #: The verdicts on a claim.
-HOLDS, FAILS, UNDECIDED, UNCHECKED = "holds", "does not hold", "cannot be told from chance", "cannot be checked here"
+HOLDS, FAILS, UNDECIDED, UNCHECKED = "holds", "does not hold", "undecided", "cannot be checked here"
 
 
 def published_claims() -> list[dict[str, Any]]:
@@ -42,7 +42,7 @@ def check_claims(
     Check the claims of the papers on the runs of a database.
 
     The verdict is about the logs that the paper used: ``does not hold`` if the claim fails on one of those that are
-    here, else ``cannot be told from chance`` if the draws of one leave it open, and ``holds`` otherwise. Other logs are
+    here, else ``undecided`` if the draws of one leave it open, and ``holds`` otherwise. Other logs are
     counted apart. Without runs of a log of the paper, and if the query fails because a table or column is missing, the
     claim ``cannot be checked here``.
 

@@ -232,7 +232,7 @@ FROM sensitivity WHERE {published} ORDER BY paper, "table", row, "column", workl
             "One row per trend and workload: the medians of the draws, and whether the first is the lower one by the "
             "95 % intervals of the means.",
             """SELECT paper, trend, workload, lower_value, higher_value,
-    CASE WHEN holds THEN 'holds' WHEN NOT holds THEN 'does not hold' ELSE 'cannot be told from chance' END AS result
+    CASE WHEN holds THEN 'holds' WHEN NOT holds THEN 'does not hold' ELSE 'undecided' END AS result
 FROM trend_checks WHERE {trends} ORDER BY ALL""",
         ),
         Table(
