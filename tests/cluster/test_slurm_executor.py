@@ -12,7 +12,7 @@ from slurm import Slurm, Unavailable
 
 from kill import made, make_project
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[2]
 

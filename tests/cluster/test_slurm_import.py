@@ -11,7 +11,7 @@ from swflow.log.imported import names_of
 from swflow.log.importers.records import Site
 from swflow.log.importers.sacct import RECOMMENDED, import_sacct
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

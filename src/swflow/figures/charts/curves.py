@@ -62,6 +62,7 @@ def _curve_panel(data: FigureData, panel: Curves) -> Any:
         ]
         return alt.Chart(data.add(rows))
 
-    lines = layer(panel.lines).mark_line(strokeWidth=1.4).encode(**encoding)
-    points = layer(panel.points).mark_point(size=18, filled=True, opacity=1).encode(**encoding)
-    return alt.layer(lines, points).properties(width=_SIZE[0], height=_SIZE[1], title=panel.title)
+    layers = [layer(panel.lines).mark_line(strokeWidth=1.4).encode(**encoding)]
+    if panel.points:  # the scales of a layer without data are infinite
+        layers.append(layer(panel.points).mark_point(size=18, filled=True, opacity=1).encode(**encoding))
+    return alt.layer(*layers).properties(width=_SIZE[0], height=_SIZE[1], title=panel.title)
