@@ -156,15 +156,15 @@ SENSITIVITY = """
 #: Comparisons of random draws by the 95 % intervals of their means: true, false, or null if the intervals overlap.
 #: ``is_nearer`` compares distances from a value. ``all_hold`` is false if one answer is, else null if one is.
 DRAW_MACROS = """
-    CREATE MACRO is_below(low, high, other_low, other_high) AS
+    CREATE OR REPLACE MACRO is_below(low, high, other_low, other_high) AS
         CASE WHEN high < other_low THEN true WHEN low > other_high THEN false END;
-    CREATE MACRO nearest(low, high, value) AS
+    CREATE OR REPLACE MACRO nearest(low, high, value) AS
         CASE WHEN value BETWEEN low AND high THEN 0 ELSE least(abs(low - value), abs(high - value)) END;
-    CREATE MACRO furthest(low, high, value) AS greatest(abs(low - value), abs(high - value));
-    CREATE MACRO is_nearer(low, high, other_low, other_high, value) AS is_below(
+    CREATE OR REPLACE MACRO furthest(low, high, value) AS greatest(abs(low - value), abs(high - value));
+    CREATE OR REPLACE MACRO is_nearer(low, high, other_low, other_high, value) AS is_below(
         nearest(low, high, value), furthest(low, high, value),
         nearest(other_low, other_high, value), furthest(other_low, other_high, value));
-    CREATE MACRO all_hold(answer) AS
+    CREATE OR REPLACE MACRO all_hold(answer) AS
         CASE WHEN bool_or(NOT answer) THEN false WHEN count(*) = count(answer) THEN true END;
 """
 

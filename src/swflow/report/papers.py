@@ -77,8 +77,8 @@ class Count:
         """Return the counts as one or two sentences."""
         near, left = sum(self.verdicts[verdict] for verdict in VERDICTS[:3]), self.verdicts["open"]
         text = (
-            f"{self.compared:,} of {sum(self.verdicts.values()):,} published values are compared: within 10 %: {near:,}, "
-            f"explained otherwise: {self.compared - near - left:,}, open: {left:,}."
+            f"{self.compared:,} of {sum(self.verdicts.values()):,} published values are compared: within 10 %: "
+            f"{near:,}, explained otherwise: {self.compared - near - left:,}, open: {left:,}."
             if self.compared
             else "No published value is compared."
         )
