@@ -16,6 +16,8 @@ from swflow.figures import draw, write
 from swflow.report import read_figures, write_report
 from swflow.studies.runs import simulate_all
 
+pytestmark = pytest.mark.slow
+
 #: Where Debian and others install it; a driver's own browser is not downloaded.
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 VIEWS = [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")]
