@@ -356,6 +356,7 @@ def test_power_counts_weeks_where_draws_do_not_vary(database):
         power_of("A+fixed/easy", "A+fixed/fcfs", [10], 0.8, database)
 
 
+@pytest.mark.slow
 def test_an_incremental_load_equals_a_full_one(database, tmp_path):
     """Runs that are added later join the families; runs that are removed leave them."""
     runs = sorted((database.parent / "runs").glob("*/*.parquet"))

@@ -178,6 +178,7 @@ def test_without_the_internals_of_numba_a_kernel_is_compiled_by_its_public_inter
     assert not list(folder.glob("*.o"))
 
 
+@pytest.mark.slow
 def test_a_simulation_loads_its_kernels_without_numba(tmp_path):
     code = """
 import sys

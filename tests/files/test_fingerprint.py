@@ -178,6 +178,7 @@ def test_functions_of_one_name_in_two_command_files_both_count(copied):
             (copied / file).write_text(texts[command])
 
 
+@pytest.mark.slow
 def test_parsed_files_are_kept_between_calls_and_a_damaged_cache_is_ignored(copied, monkeypatch, tmp_path):
     monkeypatch.setenv("SWFLOW_CACHE", str(tmp_path))
     monkeypatch.setattr(fingerprints, "_JUST_WRITTEN", -1)

@@ -213,6 +213,7 @@ def everything(database: Path) -> dict[str, list]:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_an_updated_database_equals_a_new_one(source, tmp_path):
     folder, runs, database = source.parent, tmp_path / "runs", tmp_path / "d.duckdb"
     with pytest.raises(SystemExit, match="0"):

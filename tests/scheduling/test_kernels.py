@@ -348,6 +348,7 @@ def require_sound(free: plans.Plan) -> int:
     return count
 
 
+@pytest.mark.slow
 def test_the_profile_finds_what_a_scan_of_all_changes_finds():
     rng = random.Random(3)
     machine = 50
@@ -442,6 +443,7 @@ def changes_of(free: plans.Plan) -> list[tuple[float, int]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machine", [40, 100])
 def test_a_round_of_moves_finds_what_a_search_for_each_job_finds(machine: int):
     # Jobs come in bursts of one size, as those that move together, or each to where the one before it was.

@@ -165,6 +165,7 @@ def test_load_refuses_inconsistent_files(tmp_path, runs):
     assert query(database, "SELECT count(*) FROM runs")[1] == [(4,)]
 
 
+@pytest.mark.slow
 def test_a_killed_load_leaves_the_old_database(tmp_path, runs):
     """Kill the process at many moments: readers always find either the old or the new database."""
     database = tmp_path / "d.duckdb"

@@ -129,6 +129,7 @@ def test_only_the_default_limit_of_local_job_starts_is_removed(local, limit, sta
     start_only_when_jobs_end(SimpleNamespace())  # a version of Snakemake without these attributes
 
 
+@pytest.mark.slow
 def test_snakemake_passes_over_ready_jobs_only_when_a_job_ends(tmp_path):
     """Without `start_only_when_jobs_end`, the four jobs lead to a dozen passes, and long calls to a dozen a second."""
     (tmp_path / "Snakefile").write_text(
