@@ -150,7 +150,7 @@ def test_an_edited_scheduler_reruns_its_runs_only(edited):
     edited.write()
     assert sorted(edited.planned()) == [
         "figure bubbles of two, toy-a", "load results/swflow.duckdb", "report results/report/index.html",
-        "settings: which runs are which study", "simulate toy-a+first+batch: mine", "simulate toy-a+first: mine",
+        "simulate toy-a+first+batch: mine", "simulate toy-a+first: mine",
         "tables of Snakemake's report", "whatif toy-a, one",
     ]  # fmt: skip
     before = (edited.folder / "results/runs/toy-a+first/easy.parquet").stat().st_mtime_ns
@@ -200,7 +200,7 @@ def test_figures_are_drawn_again_only_if_their_runs_change(edited):
     edited.write()
     assert sorted(edited.planned()) == [
         "load results/swflow.duckdb", "report results/report/index.html",
-        "settings: which runs are which study", "simulate toy-a: fcfs", "simulate toy-b: fcfs",
+        "simulate toy-a: fcfs", "simulate toy-b: fcfs",
         "tables of Snakemake's report",
     ]  # fmt: skip
 
