@@ -200,9 +200,18 @@ def test_figures_are_drawn_again_only_if_their_runs_change(edited):
     edited.write()
     assert sorted(edited.planned()) == [
         "load results/swflow.duckdb", "report results/report/index.html",
-        "simulate toy-a: fcfs", "simulate toy-b: fcfs",
-        "tables of Snakemake's report",
+        "simulate toy-a: fcfs", "simulate toy-b: fcfs", "tables of Snakemake's report",
     ]  # fmt: skip
+
+
+def test_an_edited_title_is_in_the_report(edited):
+    name, study = next(iter(edited.config["studies"].items()))
+    study["title"] = "Another title"
+    edited.write()
+    assert edited.planned() == ["report results/report/index.html"]
+    edited.run()
+    page = edited.folder / f"results/report/studies/{name}.html"
+    assert "<h1>Another title</h1>" in page.read_text()
 
 
 def test_an_edited_step_rebuilds_its_workloads(edited):
