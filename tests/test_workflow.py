@@ -204,6 +204,21 @@ def test_figures_are_drawn_again_only_if_their_runs_change(edited):
     ]  # fmt: skip
 
 
+def test_a_figure_with_other_options_is_drawn_again_though_its_runs_are_the_same(edited):
+    edited.config["schedulers"]["fcfs"]["estimates"] = "kill"
+    edited.config["studies"]["two"]["figures"] = ["heatmap"]
+    edited.write()
+    edited.run()
+    edited.config["schedulers"]["fcfs"]["estimates"] = "raise"
+    edited.config["studies"]["two"]["split"] = {"wide": "processors > 8"}
+    edited.write()
+    planned = edited.planned()
+    assert {"simulate toy-a: fcfs", "load results/swflow.duckdb", "figure heatmap of two, toy-a"} <= set(planned)
+    assert "simulate toy-a+first: easy, mine" not in planned
+    edited.run()
+    assert "Nothing to be done" in edited.run()
+
+
 def test_an_edited_title_is_in_the_report(edited):
     name, study = next(iter(edited.config["studies"].items()))
     study["title"] = "Another title"

@@ -1,7 +1,7 @@
 # From the database to the figures of the studies: PNG, SVG, and JSON for the report.
 rule figure:
     input:
-        ancient(str(SUMMARY)), # the database changes with every load; only the runs of a figure trigger redrawing
+        plan.figure_summary("results/figures/{study}/{log}-{figure}.json"),
         plan.shown_runs,
     output:
         report(
@@ -19,7 +19,7 @@ rule figure:
         database=rules.load.params.database,
         kind="{figure}",
         options=plan.figure_options,
-        code=fingerprint("figure"),
+        key=plan.figure_key,
     log:
         "results/log/figure/{study}/{log}-{figure}.log",
     benchmark:
@@ -30,12 +30,13 @@ rule figure:
     message:
         "figure {wildcards.figure} of {wildcards.study}, {wildcards.log}"
     shell:
-        "swflow figure {params.kind} --database {params.database} {params.options} 2>&1 | tee {log}"
+        "swflow figure {params.kind} --database {params.database} {params.options} --key {params.key} "
+        "-o {output[0]} -o {output[1]} -o {output[2]} 2>&1 | tee {log}"
 
 
 use rule figure as sweep_figure with:
     input:
-        ancient(str(SUMMARY)),
+        plan.figure_summary("results/figures/{study}/{workload}+{sweep}.json"),
         "results/sweeps/{workload}+{sweep}.parquet",
     output:
         report(
@@ -51,8 +52,8 @@ use rule figure as sweep_figure with:
     params:
         database=rules.load.params.database,
         kind="sweep",
-        options=plan.sweep_figure_options,
-        code=fingerprint("figure"),
+        options=plan.figure_options,
+        key=plan.figure_key,
     log:
         "results/log/figure/{study}/{workload}+{sweep}.log",
     benchmark:

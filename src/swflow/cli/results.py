@@ -109,6 +109,7 @@ def figure(
         ),
     ] = None,
     title: Annotated[str | None, typer.Option(help="The title of the figure (default: the name of the log).")] = None,
+    key: Annotated[str | None, typer.Option(hidden=True)] = None,  # what the workflow drew the figure with
     database: Annotated[Path, typer.Option(help="Read this database of swflow load.")] = Path("results/swflow.duckdb"),
 ) -> None:
     """
@@ -140,6 +141,7 @@ def figure(
         interactive = path.suffix == ".json"
         if interactive not in specs:
             specs[interactive] = picture(database=database, **options, interactive=interactive)
+            specs[interactive]["usermeta"] |= {"key": key} if key else {}
         write(specs[interactive], path)
     say(", ".join(map(str, output)))
 

@@ -10,6 +10,8 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from snakemake.io import ancient
+
 from swflow.errors import SwflowError
 from swflow.files.atomic import atomic_path
 from swflow.files.fingerprint import fingerprint
@@ -554,15 +556,38 @@ class Workflow:
 
         return files
 
-    def figure_options(self, wildcards: Any, output: Sequence[str]) -> str:
-        """Return the options that draw a figure."""
+    def figure_options(self, wildcards: Any) -> str:
+        """Return the options that draw a figure, or the figure of a sweep."""
+        if hasattr(wildcards, "sweep"):
+            return command_options({"log": wildcards.workload, "sweep": wildcards.sweep})
         planned = self.figures[wildcards.study, wildcards.log, wildcards.figure]
-        named = {"run" if name == "runs" else name: value for name, value in planned.items()}
-        return command_options(named | {"output": list(output)})
+        return command_options({"run" if name == "runs" else name: value for name, value in planned.items()})
 
-    def sweep_figure_options(self, wildcards: Any, output: Sequence[str]) -> str:
-        """Return the options that draw the figure of a sweep."""
-        return command_options({"log": wildcards.workload, "sweep": wildcards.sweep, "output": list(output)})
+    def figure_key(self, wildcards: Any) -> str:
+        """Return a digest of the options and the code that draw a figure, which its ``.json`` file records."""
+        return hashlib.sha256(f"{self.figure_options(wildcards)} {fingerprint('figure')}".encode()).hexdigest()
+
+    def figure_summary(self, file: str) -> Callable[[Any], str]:
+        """
+        Return a function that returns the summary of the database as the input of a figure.
+
+        The summary changes with every load, the figure only with its runs, options and code, so the summary is
+        ``ancient``. But Snakemake ignores changed parameters of a job if it runs another job before it, such as the
+        load, and does not run it if all its changed inputs are ``ancient``. So the summary is an ordinary input of a
+        figure with another key.
+
+        Parameters
+        ----------
+        file : str
+            The figure, a ``.json`` file with wildcards.
+        """
+
+        def summary(wildcards: Any) -> str:
+            drawn = Path(file.format_map(wildcards))
+            key = self.figure_key(wildcards).encode()
+            return ancient(str(SUMMARY)) if drawn.is_file() and key in drawn.read_bytes() else str(SUMMARY)
+
+        return summary
 
     def shown_runs(self, wildcards: Any) -> list[str]:
         """Return the lists of the runs that a figure shows; a change of a list triggers redrawing."""
