@@ -175,9 +175,7 @@ def _parts(outcomes: pl.DataFrame, demands: pl.DataFrame, machine: Machine) -> t
     endless = outcomes.filter(~(pl.col("start_time").is_finite() & pl.col("end_time").is_finite()).fill_null(False))
     if endless.height:
         raise SwflowError(f"shadows: job {endless['job_id'][0]} has no finite start and end")
-    odd = outcomes.filter(
-        ~pl.col("places").cast(pl.String).str.contains(r"^\d{1,10}(-\d{1,10})?(,\d{1,10}(-\d{1,10})?)*$")
-    )
+    odd = outcomes.filter(~pl.col("places").cast(pl.String).str.contains(_PLACES))
     if odd.height:
         raise SwflowError(
             f"shadows: job {odd['job_id'][0]} has places {odd['places'][0]!r}; they are ranges such as 0-3,8"

@@ -210,15 +210,20 @@ def _percent(row: Mapping[str, Any], *, signed: bool = False) -> str:
     """
     Return a difference in percent of the base with its interval; unsigned if the verb states the direction.
 
+    The ends of the interval are at least −100 %, since no measure is negative.
+
     Examples
     --------
     >>> _percent({"base": 200.0, "difference": -20.0, "low": -30.0, "high": -10.0, "measure": "awrt"})
     '10 % (95 % interval 5 to 15 %)'
+    >>> _percent({"base": 20.0, "difference": -7.0, "low": -24.4, "high": 10.4, "measure": "awrt"}, signed=True)
+    '−35 % (95 % interval −100 to +52 %)'
     """
     if not row["base"]:
         unit = 1.0 if row["measure"] == "mean_bounded_slowdown" else 60.0
         return f"{row['difference'] / unit:+,.1f}" + (" minutes" if unit > 1 else "")
-    values = [100 * value / row["base"] for value in (row["difference"], row["low"], row["high"]) if value is not None]
+    known = (row[name] for name in ("difference", "low", "high") if row[name] is not None)
+    values = [100 * max(value / row["base"], -1.0) for value in known]
     mark = "+" if signed else ""
     if not signed:
         values = [values[0] * (1 if values[0] >= 0 else -1), *sorted(abs(value) for value in values[1:])]
