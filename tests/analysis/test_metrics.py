@@ -6,7 +6,7 @@ import pytest
 
 from helpers import outcomes_of
 from swflow.analysis.fairness import fairness_indices
-from swflow.analysis.load import with_load
+from swflow.analysis.load import loads_of
 from swflow.analysis.metrics import CORRELATED, MEASURES, METRICS, correlations, metrics
 
 
@@ -20,7 +20,8 @@ def drawn(jobs: int) -> pl.DataFrame:
     run = pl.Series(rng.integers(0, 100, jobs).astype(float))
     wait = pl.Series(rng.integers(0, 500, jobs).astype(float))
     result = outcomes_of(table, table["submit_time"] + wait, run, pl.Series(rng.random(jobs) < 0.1))
-    return with_load(result, 16)
+    found = loads_of(result, 16)
+    return result.with_columns(load=found.load, backlog_load=found.backlog_load)
 
 
 def test_metrics_equal_plain_python():

@@ -150,30 +150,6 @@ def loads_of(outcomes: pl.DataFrame, machine: int) -> Loads:
     return Loads(load, backlog_load, peak)
 
 
-def with_load(outcomes: pl.DataFrame, machine: int) -> pl.DataFrame:
-    """
-    Fill the columns ``load`` and ``backlog_load`` of an outcomes table.
-
-    Parameters
-    ----------
-    outcomes, machine
-        As for `loads_of`.
-
-    Returns
-    -------
-    polars.DataFrame
-        The same rows with `load_experienced` and `load_with_backlog`.
-
-    Raises
-    ------
-    SwflowError
-        For the same reasons as `loads_of`.
-    """
-    require_machine(machine)
-    found = loads_of(outcomes, machine)
-    return outcomes.with_columns(load=found.load, backlog_load=found.backlog_load)
-
-
 def _average_over_stay(
     submit: np.ndarray,
     end: np.ndarray,
