@@ -109,7 +109,9 @@ def figure(
         ),
     ] = None,
     title: Annotated[str | None, typer.Option(help="The title of the figure (default: the name of the log).")] = None,
-    key: Annotated[str | None, typer.Option(hidden=True)] = None,  # what the workflow drew the figure with
+    key: Annotated[
+        str | None, typer.Option(hidden=True, help="Record this digest of the options and the code in the .json file.")
+    ] = None,
     database: Annotated[Path, typer.Option(help="Read this database of swflow load.")] = Path("results/swflow.duckdb"),
 ) -> None:
     """
