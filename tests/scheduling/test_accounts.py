@@ -255,8 +255,8 @@ def test_usage_is_the_integral_of_processors_that_decay():
     half_life = 30.0
     spans = sorted((rng.uniform(0, 100), rng.uniform(1, 60), rng.randint(1, 9), rng.randrange(3)) for _ in range(40))
     users = np.array([span[3] for span in spans])
-    nobody = np.full(users.size, -1)
-    owners = Owners(users, nobody, nobody, nobody.astype(float), np.ones(users.size), np.ones(users.size))
+    unknown = np.full(users.size, -1)
+    owners = Owners(users, unknown, unknown, unknown.astype(float), np.ones(users.size), np.ones(users.size))
     usage = new_usage(owners, None, None, 0.0)
     events = [(begin, 1, job) for job, (begin, *_) in enumerate(spans)]
     events += [(begin + length, -1, job) for job, (begin, length, *_) in enumerate(spans)]
@@ -525,10 +525,10 @@ def test_what_a_log_does_not_have_is_one_line(workload: Workload, options: dict[
 
 
 def test_a_log_without_users_has_no_fair_share(workload: Workload):
-    nobody = Workload(workload.jobs.with_columns(user_id=pl.lit(None, pl.Int64)), Machine.of(32), "nobody")
+    anonymous = Workload(workload.jobs.with_columns(user_id=pl.lit(None, pl.Int64)), Machine.of(32), "anonymous")
     for options in ({"order": "fair-share"}, {"limits": {"user": {"jobs": 1}}}):
-        with pytest.raises(SwflowError, match="nobody does not say the user of any job"):
-            simulate(nobody, Scheduler(**options))
+        with pytest.raises(SwflowError, match="anonymous does not say the user of any job"):
+            simulate(anonymous, Scheduler(**options))
     some = workload.jobs.with_columns(user_id=pl.when(pl.col("user_id") > 1).then("user_id"))
     limited = simulate(Workload(some, Machine.of(32), "some"), Scheduler(limits={"user": {"jobs": 1}}))
     unknown = limited.filter(some["user_id"].is_null())

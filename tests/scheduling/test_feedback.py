@@ -181,7 +181,7 @@ def test_load_stays_bounded_where_the_open_loop_diverges():
 def test_without_followers_feedback_changes_nothing():
     rng = random.Random(2)
     jobs = random_jobs(rng, 8, 60)
-    nobody = (np.full(60, -1), np.zeros(60))
+    independent = (np.full(60, -1), np.zeros(60))
     for options in (
         {},
         {"backfill": "lookahead"},
@@ -190,6 +190,6 @@ def test_without_followers_feedback_changes_nothing():
     ):
         plain = simulate_arrays(**arrays(jobs), machine=8, **options)
         assert (
-            simulate_arrays(**arrays(jobs), machine=8, feedback=nobody, **options).start.tolist()
+            simulate_arrays(**arrays(jobs), machine=8, feedback=independent, **options).start.tolist()
             == plain.start.tolist()
         )
