@@ -1,1 +1,6 @@
-"""Charts as Vega-Lite specifications, drawn from counted and binned data."""
+"""
+Charts as Vega-Lite specifications, drawn from counted and binned data.
+
+Each ``…_chart`` function returns the specification as a dict, with ``title`` and ``caption`` under ``usermeta``. Its
+parameter ``title`` is the figure's title; ``interactive`` adds tooltips.
+"""

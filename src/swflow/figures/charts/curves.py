@@ -29,13 +29,8 @@ def curve_chart(panels: Sequence[Curves], title: str, caption: str) -> dict[str,
     ----------
     panels : sequence of Curves
         The panels to draw.
-    title, caption : str
-        The figure's title and caption.
-
-    Returns
-    -------
-    dict
-        The Vega-Lite specification, with ``title`` and ``caption`` under ``usermeta``.
+    caption : str
+        The caption.
     """
     data = FigureData()
     charts = [_curve_panel(data, panel) for panel in panels]

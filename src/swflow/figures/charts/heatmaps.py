@@ -1,6 +1,5 @@
 """Charts of load and performance: heatmaps, bubble plots and differences, drawn from binned counts."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,10 +14,10 @@ from swflow.figures.charts.parts import (
     NUMBER_LABEL,
     OVER_CELLS,
     TIME_LABEL,
-    TIME_TICKS,
     FigureData,
     beside,
     finished_figure,
+    log_axis,
 )
 from swflow.figures.charts.styles import Style, line_encodings
 
@@ -113,15 +112,8 @@ def heatmap_chart(blocks: Sequence[Block], title: str, *, interactive: bool = Fa
     ----------
     blocks : sequence of Block
         All jobs, or one block per subset.
-    title : str
-        The figure's title.
     interactive : bool
         Add tooltips, and a brush over loads with the distribution of the selected jobs.
-
-    Returns
-    -------
-    dict
-        The Vega-Lite specification, with ``title`` and ``caption`` under ``usermeta``.
 
     References
     ----------
@@ -219,48 +211,40 @@ def _cells(number: int, step: float, y: alt.Y, most: int, brush: Any, legend: in
             value_low=_value_at("datum.j", step),
             value_high=_value_at("datum.j + 1", step),
         )
-        .mark_rect(aria=False)
-        .encode(
-            x=_load_axis("load_low"),
-            x2="load_high",
-            y=y,
-            y2="value_high",
-            color=alt.Color("n:Q", scale=scale, legend=key if legend else None),
-        )
     )
+    colour = alt.Color("n:Q", scale=scale, legend=key if legend else None)
     if brush is None:
-        return chart
+        return _rectangles(chart, y, colour, None)
+    return _rectangles(chart, y, colour, alt.Tooltip("n:Q", title="jobs", format=",")).add_params(brush)
+
+
+def _load_axis() -> alt.X:
+    axis = alt.Axis(values=[0, 0.2, 0.4, 0.6, 0.8, 1], format=".1~f", title="load experienced", zindex=1)
+    return alt.X("load_low:Q", scale=alt.Scale(domain=[0, 1], nice=False), axis=axis)
+
+
+def _rectangles(chart: alt.Chart, y: alt.Y, colour: alt.Color, count: alt.Tooltip | None) -> alt.Chart:
+    """Draw cells between their bounds, with tooltips if there is one for what they count."""
+    cells = chart.mark_rect(aria=False).encode(x=_load_axis(), x2="load_high", y=y, y2="value_high", color=colour)
+    if count is None:
+        return cells
     tips = [
-        alt.Tooltip("n:Q", title="jobs", format=","),
+        count,
         alt.Tooltip("load_low:Q", title="load from", format=".2f"),
         alt.Tooltip("load_high:Q", title="to", format=".2f"),
         alt.Tooltip("value_low:Q", title="value from", format=",.4~r"),
         alt.Tooltip("value_high:Q", title="below", format=",.4~r"),
     ]
-    return chart.encode(tooltip=tips).add_params(brush)
-
-
-def _load_axis(field: str, title: str = "load experienced") -> alt.X:
-    axis = alt.Axis(values=[0, 0.2, 0.4, 0.6, 0.8, 1], format=".1~f", title=title, zindex=1)
-    return alt.X(f"{field}:Q", scale=alt.Scale(domain=[0, 1], nice=False), axis=axis)
+    return cells.encode(tooltip=tips)
 
 
 def _value_axis(measure: str, top: float, linear: bool, title: str = "") -> alt.Y:
     times = measure != "slowdown"
-    title, field = title or MEASURE_TITLES[measure], "value_low"
-    label = TIME_LABEL if times else NUMBER_LABEL
+    title = title or MEASURE_TITLES[measure]
     if linear:
-        axis = alt.Axis(title=title, labelExpr=label, tickCount=5, **OVER_CELLS)
-        return alt.Y(f"{field}:Q", scale=alt.Scale(domain=[0, top], nice=False), axis=axis)
-    ticks = TIME_TICKS if times else tuple(10**power for power in range(math.ceil(math.log10(top)) + 1))
-    axis = alt.Axis(
-        title=title,
-        labelExpr=label,
-        values=[tick for tick in ticks if tick <= top],
-        labelOverlap="greedy",
-        **OVER_CELLS,
-    )
-    return alt.Y(f"{field}:Q", scale=alt.Scale(type="log", domain=[1, top], nice=False), axis=axis)
+        axis = alt.Axis(title=title, labelExpr=TIME_LABEL if times else NUMBER_LABEL, tickCount=5, **OVER_CELLS)
+        return alt.Y("value_low:Q", scale=alt.Scale(domain=[0, top], nice=False), axis=axis)
+    return alt.Y("value_low:Q", **log_axis(title, top, seconds=times, **OVER_CELLS))
 
 
 def _first_titled(y: alt.Y, column: int) -> alt.Y:
@@ -291,7 +275,7 @@ def _contour_layers(data: FigureData, heatmap: Heatmap, y: alt.Y) -> list[alt.Ch
             .transform_filter(f"datum.s == {share}")
             .transform_flatten(["k", "load_low", "value_low"])
             .mark_line(color=CONTOUR_COLOUR, tooltip=None, clip=True, **style)
-            .encode(x=_load_axis("load_low"), y=y, detail="l:N", order="k:Q")
+            .encode(x=_load_axis(), y=y, detail="l:N", order="k:Q")
         )
     return layers
 
@@ -309,7 +293,7 @@ def _bubble_layers(data: FigureData, points: pl.DataFrame, y: alt.Y, largest: in
     layers = [
         alt.Chart(data.add(_point_rows(points)))
         .mark_point(stroke=BUBBLE_COLOUR, strokeWidth=1.8, fill=BUBBLE_COLOUR, fillOpacity=0.18, opacity=1)
-        .encode(x=_load_axis("load_low"), y=y, size=size, tooltip=tips)
+        .encode(x=_load_axis(), y=y, size=size, tooltip=tips)
     ]
     mean = mean_point(points)
     if mean is not None and of == "mean":
@@ -317,7 +301,7 @@ def _bubble_layers(data: FigureData, points: pl.DataFrame, y: alt.Y, largest: in
         layers += [
             alt.Chart(centre).mark_point(shape=_CROSS, size=110, stroke=colour, strokeWidth=width, opacity=1)
             .encode(
-                x=_load_axis("load_low"), y=y,
+                x=_load_axis(), y=y,
                 tooltip=[alt.Tooltip("load_low:Q", title="mean load of all jobs", format=".3f"),
                          alt.Tooltip("value_low:Q", title="mean value of all jobs", format=",.4~r")],
             )
@@ -329,9 +313,9 @@ def _bubble_layers(data: FigureData, points: pl.DataFrame, y: alt.Y, largest: in
 _CROSS = "M-1,-1L1,1M1,-1L-1,1"
 
 
-def _point_rows(points: pl.DataFrame, least: float = 1.0) -> list[dict[str, float]]:
+def _point_rows(points: pl.DataFrame) -> list[dict[str, float]]:
     return [
-        {"load_low": round(load, 5), "value_low": float(f"{max(value, least):.6g}"), "jobs": jobs}
+        {"load_low": round(load, 5), "value_low": float(f"{max(value, 1.0):.6g}"), "jobs": jobs}
         for load, value, jobs in points.select("mean_load", "mean_value", "jobs").iter_rows()
     ]
 
@@ -385,15 +369,8 @@ def bubble_chart(
     rows : sequence of (str, sequence of str, sequence of polars.DataFrame, str)
         For each row: its label, the names of its columns, the `swflow.analysis.heatmap.bubbles` of each column, and
         ``"mean"`` or ``"median"`` for their position.
-    title : str
-        The figure's title.
     scale : {'log', 'linear'}
         The axis of the slowdown; the paper uses a linear axis, with one log per figure.
-
-    Returns
-    -------
-    dict
-        The Vega-Lite specification, with ``title`` and ``caption`` under ``usermeta``.
 
     References
     ----------
@@ -436,15 +413,6 @@ def difference_chart(
         The names of the two runs of each column.
     panels : mapping
         Measure to the two heatmaps, logarithmic, and their comparison, one triple per column.
-    title : str
-        The figure's title.
-    interactive : bool
-        Add tooltips.
-
-    Returns
-    -------
-    dict
-        The Vega-Lite specification, with ``title`` and ``caption`` under ``usermeta``.
     """
     rows = []
     data = FigureData()
@@ -502,25 +470,9 @@ def _difference_panel(
             value_low=_value_at(f"datum.j * {_VALUES_PER_DIFFERENCE}", 0.0),
             value_high=_value_at(f"(datum.j + 1) * {_VALUES_PER_DIFFERENCE}", 0.0),
         )
-        .mark_rect(aria=False)
-        .encode(
-            x=_load_axis("load_low"),
-            x2="load_high",
-            y=y,
-            y2="value_high",
-            color=alt.Color("d:Q", scale=scale, legend=key if legend else None),
-        )
     )
-    if not interactive:
-        return chart
-    tips = [
-        alt.Tooltip("d:Q", title="percent of jobs", format="+.3~r"),
-        alt.Tooltip("load_low:Q", title="load from", format=".2f"),
-        alt.Tooltip("load_high:Q", title="to", format=".2f"),
-        alt.Tooltip("value_low:Q", title="value from", format=",.4~r"),
-        alt.Tooltip("value_high:Q", title="below", format=",.4~r"),
-    ]
-    return chart.encode(tooltip=tips)
+    tip = alt.Tooltip("d:Q", title="percent of jobs", format="+.3~r") if interactive else None
+    return _rectangles(chart, y, alt.Color("d:Q", scale=scale, legend=key if legend else None), tip)
 
 
 def _ticks(extreme: float) -> list[float]:

@@ -35,15 +35,8 @@ def arrivals_chart(hours: Sequence[float], weekdays: Sequence[float], title: str
     ----------
     hours, weekdays : sequence of float
         Jobs per day of the log in each of the 24 hours, and per day of each weekday, from Monday.
-    title : str
-        The figure's title.
     clock : str
         A sentence on the clock of the hours.
-
-    Returns
-    -------
-    dict
-        The Vega-Lite specification, with ``title`` and ``caption`` under ``usermeta``.
     """
     data = FigureData()
     panels: list[Any] = []
@@ -79,13 +72,6 @@ def composition_chart(classes: Mapping[str, pl.DataFrame], title: str) -> dict[s
     ----------
     classes : mapping of str to polars.DataFrame
         Classification to ``class`` (in order), ``jobs`` and ``area``, both as shares.
-    title : str
-        The figure's title.
-
-    Returns
-    -------
-    dict
-        The Vega-Lite specification, with ``title`` and ``caption`` under ``usermeta``.
     """
     data = FigureData()
     panels: list[Any] = []
@@ -127,13 +113,6 @@ def offered_load_chart(days: np.ndarray, load: np.ndarray, mean: float, title: s
         The middle of each interval, days after the log's start, and its offered load.
     mean : float
         The offered load of the whole log.
-    title : str
-        The figure's title.
-
-    Returns
-    -------
-    dict
-        The Vega-Lite specification, with ``title`` and ``caption`` under ``usermeta``.
     """
     data = FigureData()
     rows = [

@@ -9,12 +9,11 @@ import altair as alt
 import numpy as np
 
 from swflow.figures.charts.parts import (
-    NUMBER_LABEL,
-    TIME_LABEL,
     TIME_TICKS,
     FigureData,
     beside,
     finished_figure,
+    log_axis,
 )
 from swflow.figures.charts.styles import RUN_COLOURS
 from swflow.workload.models.repetition import repetition_histogram
@@ -41,13 +40,6 @@ def marginals_chart(workloads: Mapping[str, tuple[np.ndarray, np.ndarray]], titl
     ----------
     workloads : mapping of str to (numpy.ndarray, numpy.ndarray)
         Name to run times (s) and processors of its jobs.
-    title : str
-        The figure's title.
-
-    Returns
-    -------
-    dict
-        The Vega-Lite specification, with ``title`` and ``caption`` under ``usermeta``.
 
     References
     ----------
@@ -79,13 +71,6 @@ def repetitions_chart(workloads: Mapping[str, tuple[np.ndarray, np.ndarray]], ti
     ----------
     workloads : mapping of str to (numpy.ndarray, numpy.ndarray)
         Name to run times (s), in the order of arrival, and processors of its jobs.
-    title : str
-        The figure's title.
-
-    Returns
-    -------
-    dict
-        The Vega-Lite specification, with ``title`` and ``caption`` under ``usermeta``.
 
     References
     ----------
@@ -123,10 +108,5 @@ def _log_axis(channel: Any, field: str, title: str, top: float, *, seconds: bool
     powers = range(math.ceil(math.log10(max(top, 10))) + 1)
     steps = (1, 2, 5) if top < 1000 else (1,)
     ticks = TIME_TICKS if seconds else tuple(step * 10**power for power in powers for step in steps)
-    axis = alt.Axis(
-        title=title,
-        labelExpr=TIME_LABEL if seconds else NUMBER_LABEL,
-        values=[tick for tick in ticks if tick <= top * 1.2],
-        labelOverlap="greedy",
-    )
-    return channel(f"{field}:Q", scale=alt.Scale(type="log", domain=[1, max(top, 2) * 1.2], nice=False), axis=axis)
+    values = [tick for tick in ticks if tick <= top * 1.2]
+    return channel(f"{field}:Q", **log_axis(title, max(top, 2) * 1.2, seconds=seconds, values=values))

@@ -29,6 +29,8 @@ TIME_LABEL = (
     "datum.value >= 3600 ? format(datum.value / 3600, '.3~r') + ' h' : "
     "datum.value >= 60 ? format(datum.value / 60, '.3~r') + ' min' : format(datum.value, '.3~r') + ' s'"
 )
+#: Ticks of a logarithmic axis of numbers.
+POWERS_OF_TEN = tuple(10**power for power in range(16))
 #: Steps between the ticks of a linear axis of seconds; larger steps are multiples of days.
 _TIME_STEPS = (
     *(step * unit for unit in (1, 60) for step in (1, 2, 5, 10, 20, 30)),
@@ -76,6 +78,18 @@ def time_axis(low: float, high: float, most: int = 6) -> dict[str, Any]:
         "values": [tick * step for tick in range(math.ceil(low / step), math.floor(high / step) + 1)],
         "labelExpr": f"format(datum.value / {size}, ',d') + ' {unit}'",
     }
+
+
+def log_axis(title: str, top: float, *, seconds: bool, **more: Any) -> dict[str, Any]:
+    """Return scale and axis of a logarithmic channel from 1 to ``top``: times, or numbers."""
+    ticks = TIME_TICKS if seconds else POWERS_OF_TEN
+    axis = {
+        "title": title,
+        "labelExpr": TIME_LABEL if seconds else NUMBER_LABEL,
+        "values": [tick for tick in ticks if tick <= top],
+        "labelOverlap": "greedy",
+    }
+    return {"scale": alt.Scale(type="log", domain=[1, top], nice=False), "axis": alt.Axis(**(axis | more))}
 
 
 def human_time(value: str) -> str:

@@ -41,13 +41,6 @@ def published_chart(rows: Sequence[Mapping[str, Any]], title: str) -> dict[str, 
     rows : sequence of mapping
         ``place`` (table and column), ``row``, ``published``, ``ours``, ``ratio`` and ``within_percent`` (1, 5, 10 or
         None).
-    title : str
-        The figure's title.
-
-    Returns
-    -------
-    dict
-        The Vega-Lite specification, with ``title`` and ``caption`` under ``usermeta``.
     """
     data = FigureData()
     places = list(dict.fromkeys(row["place"] for row in rows))

@@ -69,17 +69,8 @@ def reservation_table_chart(
         The runs.
     window : (float, float)
         The interval to draw, seconds from the log's start.
-    title : str
-        The figure's title.
     note : str
         Text below the title.
-    interactive : bool
-        Add tooltips.
-
-    Returns
-    -------
-    dict
-        The Vega-Lite specification, with ``title`` and ``caption`` under ``usermeta``.
 
     References
     ----------

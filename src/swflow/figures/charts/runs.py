@@ -17,6 +17,7 @@ from swflow.figures.charts.parts import (
     beside,
     finished_figure,
     human_time,
+    log_axis,
 )
 from swflow.figures.charts.styles import Style, line_encodings
 
@@ -60,13 +61,6 @@ def timeline_chart(
         equal length.
     styles : mapping of str to Style
         The style of each run.
-    title : str
-        The figure's title.
-
-    Returns
-    -------
-    dict
-        The Vega-Lite specification, with ``title`` and ``caption`` under ``usermeta``.
     """
     data = FigureData()
     rows = [
@@ -127,13 +121,6 @@ def waits_chart(classes: Mapping[str, pl.DataFrame], styles: Mapping[str, Style]
         Classification to ``run``, ``class`` (in order), ``mean`` (s) and ``jobs``.
     styles : mapping of str to Style
         The style of each run.
-    title : str
-        The figure's title.
-
-    Returns
-    -------
-    dict
-        The Vega-Lite specification, with ``title`` and ``caption`` under ``usermeta``.
     """
     data = FigureData()
     means = [float(value) for rows in classes.values() for value in rows["mean"].to_list()]
@@ -185,13 +172,6 @@ def distribution_chart(
         ``wait_time`` (s) and ``bounded_slowdown``, each a mapping of the run's name to the values of its jobs.
     styles : mapping of str to Style
         The style of each run.
-    title : str
-        The figure's title.
-
-    Returns
-    -------
-    dict
-        The Vega-Lite specification, with ``title`` and ``caption`` under ``usermeta``.
     """
     data = FigureData()
     shares = np.concatenate([np.linspace(0, 0.95, 77), np.linspace(0.955, 1, 10)])
@@ -207,14 +187,7 @@ def distribution_chart(
             for name, values in runs.items()
         ]
         top = max(10.0, *(max(row["x"]) for row in rows)) * 1.05
-        ticks = TIME_TICKS if seconds else tuple(10**power for power in range(12))
         words = "wait" if seconds else "bounded slowdown"
-        axis = alt.Axis(
-            title=words,
-            labelExpr=TIME_LABEL if seconds else NUMBER_LABEL,
-            values=[tick for tick in ticks if tick <= top],
-            labelOverlap="greedy",
-        )
         shown = human_time("datum.x") if seconds else "format(datum.x, ',.3~r')"
         panels.append(
             alt.Chart(data.add(rows))
@@ -222,7 +195,7 @@ def distribution_chart(
             .transform_calculate(t=shown)
             .mark_line(strokeWidth=1.5, interpolate="step-after")
             .encode(
-                x=alt.X("x:Q", scale=alt.Scale(type="log", domain=[1, top], nice=False), axis=axis),
+                x=alt.X("x:Q", **log_axis(words, top, seconds=seconds)),
                 y=alt.Y("y:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", title="jobs at or below")),
                 **_run_lines({name: styles[name] for name in runs}, seconds),
                 order="y:Q",
@@ -250,13 +223,6 @@ def load_curve_chart(
         offered load.
     styles : mapping of str to Style
         The style of each line.
-    title : str
-        The figure's title.
-
-    Returns
-    -------
-    dict
-        The Vega-Lite specification, with ``title`` and ``caption`` under ``usermeta``.
 
     References
     ----------

@@ -59,17 +59,8 @@ def sweep_chart(
         The parameter.
     measures : sequence of str
         Columns of the table ``sweeps``.
-    title : str
-        The figure's title.
     scale : {'linear', 'log'}
         The axis of the metrics.
-    interactive : bool
-        Add tooltips.
-
-    Returns
-    -------
-    dict
-        The Vega-Lite specification, with ``title`` and ``caption`` under ``usermeta``.
 
     References
     ----------
