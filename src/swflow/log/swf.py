@@ -9,12 +9,13 @@ import stat
 import zlib
 import zoneinfo
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal, InvalidOperation
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -29,34 +30,11 @@ GUESSED_MACHINE = "MaxProcs is the number of processors that were ever busy at o
 
 #: The header keys of the format's definition, in its spelling.
 HEADER_KEYS = (
-    "Version",
-    "Computer",
-    "Installation",
-    "Acknowledge",
-    "Information",
-    "Conversion",
-    "Copyright",
-    "MaxJobs",
-    "MaxRecords",
-    "Preemption",
-    "UnixStartTime",
-    "TimeZone",
-    "TimeZoneString",
-    "StartTime",
-    "EndTime",
-    "MaxNodes",
-    "MaxProcs",
-    "MaxRuntime",
-    "MaxMemory",
-    "AllowOveruse",
-    "MaxQueues",
-    "Queues",
-    "Queue",
-    "MaxPartitions",
-    "Partitions",
-    "Partition",
-    "Note",
-)
+    "Version", "Computer", "Installation", "Acknowledge", "Information", "Conversion", "Copyright", "MaxJobs",
+    "MaxRecords", "Preemption", "UnixStartTime", "TimeZone", "TimeZoneString", "StartTime", "EndTime", "MaxNodes",
+    "MaxProcs", "MaxRuntime", "MaxMemory", "AllowOveruse", "MaxQueues", "Queues", "Queue", "MaxPartitions",
+    "Partitions", "Partition", "Note",
+)  # fmt: skip
 
 #: Size limits, in bytes, of a file that is read as a whole and of a decompressed text: 10 times the archive's
 #: largest. `LogParts` reads larger ones.
@@ -157,19 +135,40 @@ def read_swf(path: str | os.PathLike[str], *, lenient: bool = False) -> SwfLog:
 
 def read_content(path: str | os.PathLike[str]) -> bytes:
     """Return the bytes of a log file; raise `SwflowError` if it is unreadable, a device, or above `LARGEST_FILE`."""
-    try:
-        with Path(path).open("rb") as file:
-            if stat.S_ISCHR(os.fstat(file.fileno()).st_mode):
-                raise SwflowError(f"{path}: a device, not a log file")
-            content = file.read(LARGEST_FILE + 1)
-    except OSError as error:
-        raise SwflowError(f"{path}: {_os_reason(error)}") from None
+    with _opened(path) as file:
+        content = file.read(LARGEST_FILE + 1)
     if len(content) > LARGEST_FILE:
         raise SwflowError(
             f"{path}: more than {LARGEST_FILE:,} bytes; convert it to a workload first, part by part: "
             f"swflow clean {path} -o LOG.parquet"
         )
     return content
+
+
+@contextmanager
+def _opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a log file, unless it is a device."""
+    with _damage_reported(str(path)), Path(path).open("rb") as file:
+        if stat.S_ISCHR(os.fstat(file.fileno()).st_mode):
+            raise SwflowError(f"{path}: a device, not a log file")
+        yield file
+
+
+@contextmanager
+def _damage_reported(where: str) -> Iterator[None]:
+    """Convert the errors of reading and decompressing a file to one line."""
+    try:
+        yield
+    except EOFError:
+        raise SwflowError(f"{where}: the gzip file is truncated; fetch or copy it again") from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise SwflowError(f"{where}: damaged gzip data ({error}); fetch or copy it again") from None
+    except FileNotFoundError:
+        raise SwflowError(f"{where}: no such file") from None
+    except IsADirectoryError:
+        raise SwflowError(f"{where}: a folder, not a log file") from None
+    except OSError as error:
+        raise SwflowError(f"{where}: cannot be read ({error.strerror or error})") from None
 
 
 #: Size in bytes above which a text is read part by part; for gzipped files, a tenth of it.
@@ -239,37 +238,27 @@ class LogParts:
 
 def _text_parts(path: str) -> Iterator[bytes]:
     """Yield the text of a log in parts of whole lines."""
-    rest, has_lines = b"", False
-    try:
-        with Path(path).open("rb") as file:
-            if stat.S_ISCHR(os.fstat(file.fileno()).st_mode):
-                raise SwflowError(f"{path}: a device, not a log file")
-            packed = os.fstat(file.fileno()).st_size
-            is_packed = file.read(2) == _GZIP_MAGIC
-            file.seek(0)
-            source: Any = gzip.GzipFile(fileobj=file) if is_packed else file
-            most = max(PACKED_SIZE, MOST_PACKED * packed)
-            size = 0
-            while block := source.read(PART):
-                if not size:
-                    block = block.removeprefix(_BOM)
-                size += len(block)
-                _require_text(block, path, is_first=size == len(block))
-                if is_packed and size > most:
-                    raise _fills_the_memory(path, packed, most)
-                end = block.rfind(b"\n") + 1
-                if end:
-                    has_lines = True
-                    yield rest + block[:end]
-                    rest = block[end:]
-                else:
-                    rest += block
-    except EOFError:
-        raise SwflowError(f"{path}: the gzip file is truncated; fetch or copy it again") from None
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise SwflowError(f"{path}: damaged gzip data ({error}); fetch or copy it again") from None
-    except OSError as error:
-        raise SwflowError(f"{path}: {_os_reason(error)}") from None
+    rest, has_lines, size = b"", False, 0
+    with _opened(path) as file:
+        packed = os.fstat(file.fileno()).st_size
+        is_packed = file.read(2) == _GZIP_MAGIC
+        file.seek(0)
+        source: Any = gzip.GzipFile(fileobj=file) if is_packed else file
+        most = max(PACKED_SIZE, MOST_PACKED * packed)
+        while block := source.read(PART):
+            if not size:
+                block = block.removeprefix(_BOM)
+            size += len(block)
+            _require_text(block, path, is_first=size == len(block))
+            if is_packed and size > most:
+                raise _fills_the_memory(path, packed, most)
+            end = block.rfind(b"\n") + 1
+            if end:
+                has_lines = True
+                yield rest + block[:end]
+                rest = block[end:]
+            else:
+                rest += block
     if rest:
         yield rest if has_lines else rest.replace(b"\r", b"\n")
 
@@ -325,12 +314,8 @@ def plain_text(content: bytes, where: str) -> bytes:
     """
     text = content
     if content.startswith(_GZIP_MAGIC):
-        try:
+        with _damage_reported(where):
             text = _decompress(content, where)
-        except EOFError:
-            raise SwflowError(f"{where}: the gzip file is truncated; fetch or copy it again") from None
-        except (OSError, zlib.error) as error:
-            raise SwflowError(f"{where}: damaged gzip data ({error}); fetch or copy it again") from None
     _require_text(text, where)
     return text
 
@@ -360,15 +345,6 @@ def _decompress(content: bytes, where: str) -> bytes:
             if len(text) > most:
                 raise _fills_the_memory(where, len(content), most)
     return bytes(text)
-
-
-def _os_reason(error: OSError) -> str:
-    match error:
-        case FileNotFoundError():
-            return "no such file"
-        case IsADirectoryError():
-            return "a folder, not a log file"
-    return f"cannot be read ({error.strerror or error})"
 
 
 # --- the job lines ----------------------------------------------------------------------------------------
@@ -402,11 +378,7 @@ def _reason(code: int, value: int, token: bytes) -> str:
         return f"{value} fields instead of 18"
     shown = token.decode("utf-8", "replace")
     shown = repr(shown if len(shown) <= 30 else shown[:27] + "...")
-    fault = {
-        _NOT_A_NUMBER: "is not a number",
-        _NOT_WHOLE: "is not a whole number",
-        _TOO_LARGE: "is too large",
-    }
+    fault = {_NOT_A_NUMBER: "is not a number", _NOT_WHOLE: "is not a whole number", _TOO_LARGE: "is too large"}
     return f"field {value + 1} ({_NAMES[value]}): {shown} {fault[code]}"
 
 
@@ -938,11 +910,11 @@ def run_as_swf(jobs: pl.DataFrame, outcomes: pl.DataFrame) -> pl.DataFrame:
         if "job_id" not in table.columns or table["job_id"].is_duplicated().any():
             raise SwflowError(f"run as SWF: the {what} need one job_id each; some are missing or repeat")
     simulated = outcomes.select(
-        pl.col("job_id"),
-        pl.col("submit_time"),
+        "job_id",
+        "submit_time",
+        "run_time",
         wait_time=pl.col("start_time") - pl.col("submit_time"),
-        run_time=pl.col("run_time"),
-        allocated_processors=pl.col("processors"),
+        allocated_processors="processors",
         status=pl.when(pl.col("killed").fill_null(False)).then(0).otherwise(1),
     )
     recorded = jobs.select("job_id", *(n for n in _NAMES if n in jobs.columns and n not in simulated.columns))

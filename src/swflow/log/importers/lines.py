@@ -3,6 +3,7 @@
 import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -29,16 +30,35 @@ def read_text(path: str) -> bytes:
     return text.replace(b"\r\n", b"\n") if b"\r" in text else text
 
 
-def read_records(
-    text: bytes,
-    columns: Sequence[str],
-    wanted: Sequence[str],
-    separator: str,
-    checks: Mapping[str, Check],
-    free: Sequence[str],
-    tally: Tally,
-    first_line: int,
-) -> pl.DataFrame:
+@dataclass(frozen=True)
+class Layout:
+    """
+    The fields of a line.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        Their names.
+    separator : str
+        One character.
+    checks : mapping
+        Column to a check of its text. Columns without a check accept any text without separators; free columns accept
+        any text.
+    free : sequence of str
+        The columns of free text.
+    """
+
+    columns: Sequence[str]
+    separator: str
+    checks: Mapping[str, Check]
+    free: Sequence[str]
+
+    def accepts(self, column: str, text: str) -> bool:
+        """Return whether a text passes the check of a column."""
+        return column not in self.checks or bool(self.checks[column](text))
+
+
+def read_records(text: bytes, layout: Layout, wanted: Sequence[str], tally: Tally, first_line: int) -> pl.DataFrame:
     """
     Split lines into columns of text.
 
@@ -50,17 +70,10 @@ def read_records(
     ----------
     text : bytes
         The lines, without the header.
-    columns : sequence of str
-        Names of the fields of a line.
+    layout : Layout
+        The fields of a line.
     wanted : sequence of str
         Columns to return.
-    separator : str
-        One character.
-    checks : mapping
-        Column to a check of its text. Columns without a check accept any text without separators; free columns accept
-        any text.
-    free : sequence of str
-        The columns of free text.
     tally : Tally
         Counter of repaired and dropped records.
     first_line : int
@@ -71,28 +84,29 @@ def read_records(
     polars.DataFrame
         ``line`` and the wanted columns, as text.
     """
+    columns = layout.columns
     if not text.endswith(b"\n"):
         text += b"\n"
     data = np.frombuffer(text, np.uint8)
     ends = np.flatnonzero(data == 10)
     starts = np.concatenate([[0], ends[:-1] + 1])
     filled = ends > starts
-    counts = np.diff(np.searchsorted(np.flatnonzero(data == ord(separator)), ends), prepend=0)
+    counts = np.diff(np.searchsorted(np.flatnonzero(data == ord(layout.separator)), ends), prepend=0)
     begins = np.ones(len(ends), bool)
-    if columns[0] in checks:
+    if columns[0] in layout.checks:
         begins = (data[starts] >= 48) & (data[starts] <= 57)
     odd = filled & ((counts != len(columns) - 1) | ~begins)
     # A line break in the last column leaves a line that looks complete before its continuation.
     odd |= np.append(odd[1:], False) & filled
     whole = filled & ~odd
-    table = _plain(text, starts, ends, whole, columns, wanted, separator, first_line)
+    table = _plain(text, starts, ends, whole, layout, wanted).with_columns(pl.col("line") + first_line)
     if not odd.any():
         return table
     lines = [
         (int(place) + first_line, text[starts[place] : ends[place]].decode("utf-8", "replace"))
         for place in np.flatnonzero(odd)
     ]
-    rows = list(_mended(lines, columns, separator, checks, free, tally))
+    rows = _mended(lines, layout, tally)
     chosen = [columns.index(name) for name in wanted]
     content = [(line, *(fields[place] for place in chosen)) for line, fields in rows]
     schema = {"line": pl.Int64, **dict.fromkeys(wanted, pl.String)}
@@ -100,16 +114,9 @@ def read_records(
 
 
 def _plain(
-    text: bytes,
-    starts: np.ndarray,
-    ends: np.ndarray,
-    whole: np.ndarray,
-    columns: Sequence[str],
-    wanted: Sequence[str],
-    separator: str,
-    first_line: int,
+    text: bytes, starts: np.ndarray, ends: np.ndarray, whole: np.ndarray, layout: Layout, wanted: Sequence[str]
 ) -> pl.DataFrame:
-    """Read the lines that have every column, all at once."""
+    """Read the lines that have every column, all at once; lines are numbered from 0."""
     schema = {"line": pl.Int64, **dict.fromkeys(wanted, pl.String)}
     if not whole.any():
         return pl.DataFrame(schema=schema)
@@ -120,32 +127,25 @@ def _plain(
     table = pl.read_csv(
         text,
         has_header=False,
-        separator=separator,
+        separator=layout.separator,
         quote_char=None,
         infer_schema=False,
         encoding="utf8-lossy",
-        columns=sorted(columns.index(name) for name in wanted),
+        columns=sorted(layout.columns.index(name) for name in wanted),
     )
-    table = table.rename(dict(zip(table.columns, sorted(wanted, key=columns.index), strict=True)))
-    lines = pl.Series("line", np.flatnonzero(whole) + first_line, dtype=pl.Int64)
+    table = table.rename(dict(zip(table.columns, sorted(wanted, key=layout.columns.index), strict=True)))
+    lines = pl.Series("line", np.flatnonzero(whole), dtype=pl.Int64)
     return table.select(lines, *(pl.col(name).fill_null("") for name in wanted))
 
 
-def _mended(
-    lines: list[tuple[int, str]],
-    columns: Sequence[str],
-    separator: str,
-    checks: Mapping[str, Check],
-    free: Sequence[str],
-    tally: Tally,
-) -> list[tuple[int, list[str]]]:
+def _mended(lines: list[tuple[int, str]], layout: Layout, tally: Tally) -> list[tuple[int, list[str]]]:
     """Join records from lines, and return the text of each column."""
-    leading = next((place for place, name in enumerate(columns) if name in free), len(columns))
+    columns = layout.columns
     records: list[tuple[int, str]] = []
     previous = -1
     for number, line in lines:
         joins = records and number == previous + 1
-        if _begins(line, columns[:leading], separator, checks):
+        if _begins(line, layout):
             records.append((number, line))
         elif joins:
             records[-1] = (records[-1][0], f"{records[-1][1]}\n{line}")
@@ -155,10 +155,9 @@ def _mended(
         previous = number
     found = []
     for number, record in records:
-        fields = record.split(separator)
-        broken = len(fields) != len(columns) or "\n" in record
-        if broken:
-            mended = _placed(fields, columns, separator, checks, free)
+        fields = record.split(layout.separator)
+        if len(fields) != len(columns) or "\n" in record:
+            mended = _placed(fields, layout)
             if mended is None:
                 reason = "too few fields" if len(fields) < len(columns) else "ambiguous fields"
                 tally.add(reason, 1, number, removed=True)
@@ -169,20 +168,16 @@ def _mended(
     return found
 
 
-def _begins(line: str, leading: Sequence[str], separator: str, checks: Mapping[str, Check]) -> bool:
-    """Return whether a line can be the beginning of a record: its first columns must pass their checks."""
-    if not leading:
-        return line.count(separator) > 0
-    parts = line.split(separator, len(leading))
-    if len(parts) < 2:
-        return False
-    return all(name not in checks or checks[name](part) for name, part in zip(leading, parts, strict=False))
+def _begins(line: str, layout: Layout) -> bool:
+    """Return whether a line can begin a record: the columns before the first free one must pass their checks."""
+    leading = list(itertools.takewhile(lambda name: name not in layout.free, layout.columns))
+    parts = line.split(layout.separator, len(leading) or 1)
+    return len(parts) > 1 and all(layout.accepts(name, part) for name, part in zip(leading, parts, strict=False))
 
 
-def _placed(
-    fields: Sequence[str], columns: Sequence[str], separator: str, checks: Mapping[str, Check], free: Sequence[str]
-) -> list[str] | None:
+def _placed(fields: Sequence[str], layout: Layout) -> list[str] | None:
     """Assign superfluous fields to columns of free text; return None if the placement is invalid or ambiguous."""
+    columns, free = layout.columns, layout.free
     extra = len(fields) - len(columns)
     places = [place for place, name in enumerate(columns) if name in free]
     if extra < 0 or (extra and not places):
@@ -193,10 +188,10 @@ def _placed(
         candidate, position = [], 0
         for place in range(len(columns)):
             width = 1 + way.count(place)
-            candidate.append(separator.join(fields[position : position + width]))
+            candidate.append(layout.separator.join(fields[position : position + width]))
             position += width
         if all(
-            ("\n" not in part and (name not in checks or checks[name](part))) or name in free
+            name in free or ("\n" not in part and layout.accepts(name, part))
             for name, part in zip(columns, candidate, strict=True)
         ):
             fitting.append(candidate)

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import polars as pl
 
 from swflow.errors import SwflowError
 from swflow.log.importers.jobcomp import is_jobcomp, read_jobcomp
-from swflow.log.importers.lines import Check, matches, read_records, read_text
+from swflow.log.importers.lines import Check, Layout, matches, read_records, read_text
 from swflow.log.importers.records import (
     DEPENDENCIES,
     GPUS,
@@ -33,44 +33,17 @@ RECOMMENDED = (
     "ReqCPUS,AllocCPUS,NNodes,ReqMem,AllocTRES,ReqTRES,TotalCPU,MaxRSS,NTasks,SubmitLine"
 )
 
-#: The columns of sacct that are used, in lower case, with their other names.
-_USED: dict[str, tuple[str, ...]] = {
-    "jobid": (),
-    "cluster": (),
-    "user": (),
-    "uid": (),
-    "group": (),
-    "gid": (),
-    "account": (),
-    "partition": (),
-    "qos": (),
-    "jobname": (),
-    "state": (),
-    "submit": (),
-    "start": (),
-    "end": (),
-    "elapsed": (),
-    "elapsedraw": (),
-    "suspended": (),
-    "timelimit": (),
-    "timelimitraw": (),
-    "reqcpus": (),
-    "alloccpus": ("ncpus",),
-    "allocnodes": ("nnodes",),
-    "reqmem": (),
-    "alloctres": (),
-    "reqtres": (),
-    "totalcpu": (),
-    "maxrss": (),
-    "averss": (),
-    "ntasks": (),
-    "licenses": (),
-    "reservation": (),
-    "submitline": (),
-}
+#: The columns of sacct that are used, in lower case, and other names of some.
+_USED = (
+    "jobid", "cluster", "user", "uid", "group", "gid", "account", "partition", "qos", "jobname", "state", "submit",
+    "start", "end", "elapsed", "elapsedraw", "suspended", "timelimit", "timelimitraw", "reqcpus", "alloccpus",
+    "allocnodes", "reqmem", "alloctres", "reqtres", "totalcpu", "maxrss", "averss", "ntasks", "licenses",
+    "reservation", "submitline",
+)  # fmt: skip
+_OTHER_NAMES = {"alloccpus": "ncpus", "allocnodes": "nnodes"}
 
 #: All names of used columns.
-_COLUMN_NAMES = {"jobidraw", *_USED, *(other for others in _USED.values() for other in others)}
+_COLUMN_NAMES = {"jobidraw", *_USED, *_OTHER_NAMES.values()}
 
 #: Columns with free text of users, which may contain separators and line breaks.
 _FREE = (
@@ -182,10 +155,9 @@ def import_sacct(
         form = "sacct"
     jobs = _of_one_cluster(jobs, site, path, tally)
     names = jobs["cluster"].drop_nulls().unique()
+    computer = names[0] if len(names) == 1 else site.cluster
     records = _records(jobs, tally, limits, cpus_per_processor)
-    return make_log(
-        records, tally, site, source=path, form=form, computer=names[0] if len(names) == 1 else site.cluster
-    )
+    return make_log(records, tally, site, source=path, form=form, computer=computer)
 
 
 def _limit(text: str, name: str) -> float:
@@ -206,13 +178,13 @@ def _text_jobs(text: bytes, path: str, site: Site, columns: str | None, delimite
     header_line = None if columns else text[: text.find(b"\n")]
     if header_line:
         body = _without_headers(body, header_line, first_line, tally)
-    wanted = {used: _present(used, others, names) for used, others in _USED.items()}
+    wanted = {used: name for used in _USED for name in (_OTHER_NAMES.get(used, used), used) if name in names}
     _require(path, names, wanted)
-    chosen = list(dict.fromkeys(name for name in wanted.values() if name))
-    table = read_records(body, names, chosen, delimiter, _CHECKS, _FREE, tally, first_line)
+    layout = Layout(names, delimiter, _CHECKS, _FREE)
+    table = read_records(body, layout, list(wanted.values()), tally, first_line)
     if table.is_empty():
         raise SwflowError(f"{path}: no record after the header; nothing to import")
-    table = table.select("line", *(pl.col(name).alias(used) for used, name in wanted.items() if name))
+    table = table.select("line", *(pl.col(name).alias(used) for used, name in wanted.items()))
     return _jobs_of(table, site, tally)
 
 
@@ -258,11 +230,7 @@ def _without_headers(body: bytes, header: bytes, first_line: int, tally: Tally) 
     return b"\n".join(lines)
 
 
-def _present(used: str, others: Sequence[str], names: Sequence[str]) -> str | None:
-    return next((name for name in (used, *others) if name in names), None)
-
-
-def _require(path: str, names: Sequence[str], wanted: Mapping[str, str | None]) -> None:
+def _require(path: str, names: list[str], wanted: Mapping[str, str]) -> None:
     sufficient = {
         "Submit": ("submit",),
         "Start": ("start",),
@@ -270,7 +238,7 @@ def _require(path: str, names: Sequence[str], wanted: Mapping[str, str | None]) 
         "End or Elapsed": ("end", "elapsed", "elapsedraw"),
         "AllocCPUS": ("alloccpus", "alloctres", "reqcpus"),
     }
-    missing = [what for what, options in sufficient.items() if not any(wanted[name] for name in options)]
+    missing = [what for what, options in sufficient.items() if not wanted.keys() & set(options)]
     if missing:
         raise SwflowError(f"{path}:1: no column {', '.join(missing)}; run sacct -P --format={RECOMMENDED}")
     twice = {name for name in names if name and names.count(name) > 1}
@@ -487,7 +455,8 @@ def _json_job(job: Mapping[str, Any], place: int) -> dict[str, Any]:
         "cpu_time": _cpu_time(time.get("total")),
         "gpus": allocated.get("gres/gpu", requested.get("gres/gpu")),
         "steps": len(steps),
-        "memory": _megabytes(allocated.get("mem") or requested.get("mem"), per_processor, cpus),
+        "memory": _real(allocated.get("mem") or requested.get("mem"))
+        or (per_processor * cpus if per_processor and cpus else None),
         "licences": sum(count for name, count in (allocated or requested).items() if name.startswith("license/"))
         or _count_licences(job.get("licenses")),
         "submitted": job.get("submit_line") or None,
@@ -524,13 +493,6 @@ def _tres(entries: Any) -> dict[str, int]:
         if count is not None and (exact or name not in found):
             found[name] = count
     return {name: count for name, count in found.items() if count > 0}
-
-
-def _megabytes(total: int | None, per_processor: float | None, cpus: int | None) -> float | None:
-    """Return the memory of a job in MB, from its trackable resources or from its request."""
-    if total:
-        return float(total)
-    return per_processor * cpus if per_processor and cpus else None
 
 
 def _count_licences(text: Any) -> int | None:
@@ -571,7 +533,7 @@ def _of_one_cluster(jobs: pl.DataFrame, site: Site, path: str, tally: Tally) -> 
 
 def _records(jobs: pl.DataFrame, tally: Tally, limits: Mapping[str, float], cpus: int) -> pl.DataFrame:
     """Return the records of ended allocations: each run once, components together."""
-    jobs = _once(_ended(jobs, tally), tally)
+    jobs = tally.drop_repeated(_ended(jobs, tally), "cluster", "jobid", "submit", "start", "end")
     jobs = _components_together(jobs, tally)
     jobs = _limited(jobs, tally, limits)
     tally.note(jobs, "tasks of arrays", pl.col("task").is_not_null())
@@ -665,13 +627,6 @@ def _ended(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     endless = pl.col("end").is_null() & (pl.col("elapsed").is_null() | pl.col("start").is_null())
     jobs = tally.drop(jobs, "no end time", endless)
     return tally.drop(jobs, "ended before it started", pl.col("end") < pl.col("start"))
-
-
-def _once(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
-    """Leave out duplicate records, as of overlapping exports."""
-    identity = ["cluster", "jobid", "submit", "start", "end"]
-    repeated = jobs.select(pl.struct(identity).is_first_distinct().not_()).to_series()
-    return tally.drop(jobs.with_columns(repeated=repeated), "the same record again", pl.col("repeated"))
 
 
 def _components_together(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
