@@ -42,7 +42,7 @@ from swflow.workload.models.pools import pools_of
 from swflow.workload.models.repetition import repetition_distance, repetition_histogram, repetition_lengths
 from swflow.workload.models.song import fit_markov, generate_markov
 from swflow.workload.models.zipf import Zipf, fit_zipf
-from swflow.workload.steps.model import ARRIVALS, MODELS, fit, generate, model, read_model, with_measures, write_model
+from swflow.workload.steps.model import ARRIVALS, MODELS, fit, generate, read_model, with_measures, write_model
 
 KTH = "KTH-SP2-1996-2.1-cln.swf.gz"
 
@@ -79,6 +79,11 @@ def source():
         }
     )
     return Workload(jobs, Machine.of(64), "toy", {"UnixStartTime": ["0"]}, ({"stage": "clean", "read": 1, "kept": 1},))
+
+
+def model(workload, rng, *, jobs=None, **options):
+    """Fit a model to a workload, and generate a workload from it with its measures."""
+    return with_measures(generate(fit(workload, **options), rng, jobs=jobs), workload)
 
 
 # -- the paper's examples

@@ -47,17 +47,8 @@ _MEMBERSHIP = (ast.In, ast.NotIn, ast.Is, ast.IsNot)
 _LISTS = (ast.Tuple, ast.List, ast.Set)
 _UNARY = (ast.Not, ast.USub, ast.UAdd)
 _NODES = (
-    ast.Expression,
-    ast.BoolOp,
-    ast.And,
-    ast.Or,
-    ast.UnaryOp,
-    ast.BinOp,
-    ast.Compare,
-    ast.Name,
-    ast.Load,
-    ast.Constant,
-)
+    ast.Expression, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.BinOp, ast.Compare, ast.Name, ast.Load, ast.Constant,
+)  # fmt: skip
 _WORDS = re.compile(r"\b(AND|OR|NOT|IN|IS|NULL)\b", re.IGNORECASE)
 _SINGLE_EQUALS = re.compile(r"(?<![=!<>:])=(?!=)")
 
@@ -111,13 +102,8 @@ def parse_expression(
             continue
         function = node.func if isinstance(node, ast.Call) else None
         if function and (not isinstance(function, ast.Name) or function.id not in callable_names):
-            name = ast.unparse(function)
-            can = (
-                f"; known functions are {', '.join(callable_names)}"
-                if callable_names
-                else "; functions are not allowed"
-            )
-            raise SwflowError(f"{where}: cannot call {_short(name)} {position}{can}")
+            can = f"known functions are {', '.join(callable_names)}" if callable_names else "functions are not allowed"
+            raise SwflowError(f"{where}: cannot call {_short(ast.unparse(function))} {position}; {can}")
         if isinstance(node, ast.Call) and node.keywords:
             raise SwflowError(f"{where}: give arguments by position {position}")
         if isinstance(node, ast.Name) and id(node) not in called and known is not None and node.id not in known:

@@ -10,20 +10,9 @@ import numpy as np
 
 def generator(seed: int, *names: str) -> np.random.Generator:
     """
-    Return the random generator of one stage.
+    Return the random generator of one stage, from the project's seed and names of its purpose.
 
-    Parameters
-    ----------
-    seed : int
-        The project's seed (``seed`` in the config).
-    *names : str
-        Names of the purpose, such as the workload's name and the step's name.
-
-    Returns
-    -------
-    numpy.random.Generator
-        A generator that depends only on the seed and the names: the same arguments give the same stream on every
-        machine and in any order of the stages.
+    The same arguments give the same stream on every machine and in any order of the stages.
 
     Examples
     --------
@@ -91,24 +80,10 @@ def _mix(bits: np.ndarray) -> np.ndarray:
 
 def step_generator(seed: int, workload: str, output: str | os.PathLike[str], kind: str) -> np.random.Generator:
     """
-    Return the random generator of a step for a workload.
+    Return the random generator of a step: a different one for every seed, workload, step and replicate.
 
-    Parameters
-    ----------
-    seed : int
-        The project's seed.
-    workload : str
-        Name of the step's input workload.
-    output : path-like
-        The step's output file. The text after the last ``+`` of its name is the step's name, with the number of the
-        replicate, as in ``KTH-SP2+scaled-1024@3.parquet``.
-    kind : str
-        Kind of the step, which replaces the name if the file's name has no ``+``.
-
-    Returns
-    -------
-    numpy.random.Generator
-        A different generator for every seed, workload, step and replicate.
+    The text after the last ``+`` of the output's name is the step's name, with the number of the replicate, as in
+    ``KTH-SP2+scaled-1024@3.parquet``. Without a ``+``, ``kind`` replaces it.
 
     Examples
     --------

@@ -121,24 +121,33 @@ class Workload:
         return steps_of(self.name)
 
     def with_jobs(self, jobs: pl.DataFrame, entry: dict[str, Any], **changes: Any) -> "Workload":
-        """
-        Return the workload with other jobs and an additional history entry.
-
-        Parameters
-        ----------
-        jobs : polars.DataFrame
-            The new job table.
-        entry : dict
-            Description of the change, with at least a ``stage``.
-        **changes
-            Other changed fields, such as ``name`` or ``machine``.
-        """
+        """Return the workload with other jobs, a further history entry (with a ``stage``), and other changed fields."""
         return replace(self, jobs=jobs, history=(*self.history, entry), **changes)
 
 
 def sort_jobs(jobs: pl.DataFrame) -> pl.DataFrame:
     """Sort jobs by (submit time, job id), the order of every job table; equal pairs keep their order."""
     return jobs.sort("submit_time", "job_id", maintain_order=True)
+
+
+def log_fields(jobs: int, known: Mapping[str, np.ndarray | None]) -> pl.DataFrame:
+    """Return the fields of a synthetic log; missing fields, and NaN, are null."""
+    return pl.DataFrame(
+        {
+            name: pl.repeat(None, jobs, dtype=dtype, eager=True)
+            if known.get(name) is None
+            else pl.Series(name, known[name], nan_to_null=True).cast(dtype)
+            for name, dtype in SWF_FIELDS.items()
+        }
+    )
+
+
+def require_known(jobs: pl.DataFrame, columns: Iterable[str], where: str, remedy: str) -> None:
+    """Raise an error that ends in a remedy if a column of a job table has an unknown value."""
+    for column in columns:
+        unknown = jobs[column].null_count()
+        if unknown:
+            raise SwflowError(f"{where}: {unknown:,} jobs have no {column.replace('_', ' ')}{remedy}")
 
 
 # --- input validation: kernels do not check their arguments, so all of them are checked here -------------------
@@ -190,13 +199,7 @@ def check_workload(
     """
     needed = tuple(needed)
     jobs = check_columns(jobs, name, needed)
-    for column in needed:
-        unknown = jobs[column].null_count()
-        if unknown:
-            raise SwflowError(
-                f"{name}: {unknown:,} jobs have no {column.replace('_', ' ')}; "
-                "drop them when cleaning (rules no-processors and unknown-run-time)"
-            )
+    require_known(jobs, needed, name, "; drop them when cleaning (rules no-processors and unknown-run-time)")
     times = {column: jobs[column].to_numpy() for column in needed if JOB_COLUMNS[column].is_float()}
     ids = jobs["job_id"].to_numpy()
     check_arrays(times, jobs["processors"].to_numpy(), machine, name=name, ids=ids)
@@ -362,14 +365,13 @@ def check_arrays(
 
 
 def _refuse_processors(processors: np.ndarray, machine: int, refuse: Any) -> None:
-    few = processors < 1
+    few, wide = processors < 1, processors > machine
+    place = int(np.argmax(few if few.any() else wide))
     if few.any():
-        place = int(np.argmax(few))
         refuse(place, f": {processors[place]} processors, below 1; correct it, or drop the job when cleaning")
-    wide = processors > machine
     refuse(
-        int(np.argmax(wide)),
-        f" needs {processors[np.argmax(wide)]:,} of {machine:,} processors, and {wide.sum() - 1:,} more jobs are too "
+        place,
+        f" needs {processors[place]:,} of {machine:,} processors, and {wide.sum() - 1:,} more jobs are too "
         "wide; give a larger machine (--processors) or drop them when cleaning (rule wider-than-machine)",
     )
 
@@ -427,16 +429,9 @@ def read_workload(path: str | os.PathLike[str], columns: Iterable[str] | None = 
 
 def read_columns(path: str | os.PathLike[str], columns: Iterable[str] | None = None) -> pl.DataFrame:
     """
-    Read columns of a Parquet file, in the file's order.
+    Read columns of a Parquet file, if present (default: all), in the file's order.
 
     Columns of a large file are read one by one, each into one array.
-
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    columns : iterable of str, optional
-        The columns to read, if present (default: all).
     """
     file = Path(path)
     lazy = pl.scan_parquet(file, glob=False)
@@ -456,16 +451,7 @@ def height_of(path: str | os.PathLike[str]) -> int:
 
 
 def write_workload(workload: Workload, path: str | os.PathLike[str]) -> None:
-    """
-    Write a workload to a Parquet file, atomically; the same workload gives the same bytes.
-
-    Parameters
-    ----------
-    workload : Workload
-        The workload to write.
-    path : path-like
-        Path of the file; a missing folder is created.
-    """
+    """Write a workload to a Parquet file, atomically; the same workload gives the same bytes."""
     about = {
         "kind": "workload",
         "machine": workload.machine.to_dict(),
@@ -481,16 +467,8 @@ def write_table(
     """
     Write a table to Parquet atomically, with ``about`` as JSON in its metadata.
 
-    Parameters
-    ----------
-    table : polars.DataFrame or polars.LazyFrame
-        The table to write.
-    path : path-like
-        Path of the file.
-    about : mapping
-        The metadata.
-    rows : int
-        Number of rows of a lazy table. A table with more than `MOST_AT_ONCE` rows is never in memory as a whole.
+    ``rows`` is the number of rows of a lazy table. If it is above `MOST_AT_ONCE`, the table is never in memory as a
+    whole.
     """
     notes = {METADATA_KEY: json.dumps(about, sort_keys=True)}
     with atomic_path(path) as temporary:
@@ -502,17 +480,7 @@ def write_table(
 
 def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
     """
-    Read swflow's metadata from a Parquet file.
-
-    Parameters
-    ----------
-    path : path-like
-        A Parquet file.
-
-    Returns
-    -------
-    dict
-        The metadata; empty if swflow did not write the file.
+    Return swflow's metadata of a Parquet file; empty if swflow did not write it.
 
     Raises
     ------

@@ -93,16 +93,11 @@ def clean(
     >>> workload.history[0]["removed"]
     {'no-processors': 1}
     """
-    rules = list(removals(machine, drop, without_status, flurries, period, keep_cancelled))
+    rules = list(removals(machine, period, drop, without_status, flurries, keep_cancelled))
     _require_limits(fields, name)
     jobs = prepared(fields, keep_cancelled, dependencies)
     _require_identity(jobs, name)
-    removed: dict[str, int] = {}
-    for reason, expression in rules:
-        kept = jobs.filter(~expression.fill_null(False))
-        if kept.height < jobs.height:
-            removed[reason] = jobs.height - kept.height
-        jobs = kept
+    jobs, removed = without_removed(jobs, rules)
     _require_column(jobs, "submit_time", name)
     if jobs.is_empty():
         raise no_job_left(name, fields.height, removed)
@@ -111,6 +106,17 @@ def clean(
     if lost:
         entry["notes"] = {LOST_DEPENDENCIES: lost}
     return Workload(sort_jobs(jobs), machine, name, dict(header or {}), (entry,))
+
+
+def without_removed(jobs: pl.DataFrame, rules: Iterable[tuple[str, pl.Expr]]) -> tuple[pl.DataFrame, dict[str, int]]:
+    """Return the jobs that no rule removes, and the number of removed jobs by reason."""
+    removed = {}
+    for reason, expression in rules:
+        kept = jobs.filter(~expression.fill_null(False))
+        if kept.height < jobs.height:
+            removed[reason] = jobs.height - kept.height
+        jobs = kept
+    return jobs, removed
 
 
 def no_job_left(name: str, read: int, removed: Mapping[str, int]) -> SwflowError:
@@ -217,14 +223,10 @@ GUESSED = {"widest job": "guessed: widest job", "recorded peak": "guessed: peak 
 
 #: Columns with times or processors, and the largest absolute value of each.
 _LIMITS: dict[str, float] = {
-    "submit_time": LONGEST_TIME,
-    "wait_time": LONGEST_TIME,
-    "run_time": LONGEST_TIME,
-    "average_cpu_time": LONGEST_TIME,
-    "requested_time": LONGEST_TIME,
-    "think_time": LONGEST_TIME,
-    "allocated_processors": MOST_PROCESSORS,
-    "requested_processors": MOST_PROCESSORS,
+    **dict.fromkeys(
+        ("submit_time", "wait_time", "run_time", "average_cpu_time", "requested_time", "think_time"), LONGEST_TIME
+    ),
+    **dict.fromkeys(("allocated_processors", "requested_processors"), MOST_PROCESSORS),
 }
 
 
@@ -244,9 +246,8 @@ def _is_nan(column: str) -> pl.Expr:
 def _require_limits(fields: pl.DataFrame, name: str) -> None:
     """Raise an error that names the first job with a time or a number of processors beyond the limits."""
     wrong = fields.filter(~within_limits())
-    if wrong.is_empty():
-        return
-    raise beyond_limits(name, wrong.row(0, named=True), wrong.height)
+    if not wrong.is_empty():
+        raise beyond_limits(name, wrong.row(0, named=True), wrong.height)
 
 
 def beyond_limits(name: str, row: Mapping[str, Any], count: int) -> SwflowError:
@@ -264,10 +265,10 @@ def beyond_limits(name: str, row: Mapping[str, Any], count: int) -> SwflowError:
 
 def removals(
     machine: Machine,
-    drop: Sequence[str],
-    without_status: Iterable[int],
-    flurries: Iterable[str],
     period: tuple[float | None, float | None],
+    drop: Sequence[str] = tuple(RULES),
+    without_status: Iterable[int] = (),
+    flurries: Iterable[str] = (),
     keep_cancelled: bool = False,
 ) -> Iterable[tuple[str, pl.Expr]]:
     """Return each reason for removal with its expression, in order; raise an error for an unknown rule."""
@@ -403,8 +404,7 @@ def recorded_use(jobs: pl.DataFrame, machine: int) -> tuple[int, float]:
     ----------
     jobs : polars.DataFrame
         Table with ``submit_time``, ``wait_time``, ``run_time`` and ``processors`` (see `clean`). Jobs with an unknown
-        value
-        do not count. In a log without any wait time, jobs start at their submit times.
+        value do not count. In a log without any wait time, jobs start at their submit times.
     machine : int
         Processors of the machine.
 
@@ -500,9 +500,9 @@ def open_workload(
 
     if Path(path).suffix == ".parquet" and not is_log_table(path):
         workload = read_workload(path, columns)
-        return (
-            workload if processors is None else replace(workload, machine=workload.machine.with_processors(processors))
-        )
+        if processors is None:
+            return workload
+        return replace(workload, machine=workload.machine.with_processors(processors))
     # A job wider than the requested machine is reported as an error, not dropped.
     rules = [rule for rule in RULES if processors is None or rule != "wider-than-machine"]
     return clean_log(path, processors=processors, drop=rules)

@@ -1,6 +1,7 @@
 """Clean a log that does not fit in memory: part by part, with temporary files next to the output."""
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -33,11 +34,9 @@ def clean_into(
     since: date | None = None,
     until: date | None = None,
     lenient: bool = False,
-    drop: Sequence[str] = tuple(whole.RULES),
-    without_status: Iterable[int] = (),
-    flurries: Iterable[str] = (),
     keep_cancelled: bool = False,
     dependencies: bool = False,
+    **rules: Any,
 ) -> Workload:
     """
     Clean a log into a file, as `swflow.workload.clean.clean_log` does; process a large log part by part.
@@ -50,8 +49,10 @@ def clean_into(
         The workload's file, ``.parquet``.
     columns : iterable of str, optional
         Columns of a large log's workload to return in addition to those that every workload has (default: all).
-    name, processors, nodes, since, until, lenient, drop, without_status, flurries, keep_cancelled, dependencies
+    name, processors, nodes, since, until, lenient, keep_cancelled, dependencies
         As in `swflow.workload.clean.clean_log`; dependencies of a large log are refused.
+    **rules
+        ``drop``, ``without_status`` and ``flurries``, as there.
 
     Returns
     -------
@@ -63,14 +64,10 @@ def clean_into(
     SwflowError
         As raised by `swflow.workload.clean.clean_log`.
     """
-    without_status, flurries = tuple(without_status), tuple(flurries)
-    options: dict[str, Any] = {
-        "drop": drop, "without_status": without_status, "flurries": flurries, "keep_cancelled": keep_cancelled,
-    }  # fmt: skip
     if not _is_large(Path(path)):
         workload = whole.clean_log(
             path, name=name, processors=processors, nodes=nodes, since=since, until=until, lenient=lenient,
-            dependencies=dependencies, **options,
+            keep_cancelled=keep_cancelled, dependencies=dependencies, **rules,
         )  # fmt: skip
         tables.write_workload(workload, output)
         return workload
@@ -83,21 +80,18 @@ def clean_into(
         log.require_identity()
         machine, source = _machine_of(raw, log.header, processors, nodes)
         begin, end = (seconds_since_start(log.header, moment) if moment else None for moment in (since, until))
-        rules = list(whole.removals(machine, period=(begin, end), **options))
-        removed = {reason: 0 for reason, _ in rules}
+        reasons = list(whole.removals(machine, (begin, end), keep_cancelled=keep_cancelled, **rules))
+        counts: Counter[str] = Counter()
         order = _Order()
         kept = []
         for number, file in enumerate(raw):
-            jobs = whole.prepared(pl.read_parquet(file), keep_cancelled)
+            jobs, removed = whole.without_removed(whole.prepared(pl.read_parquet(file), keep_cancelled), reasons)
             file.unlink()
-            for reason, expression in rules:
-                left = jobs.filter(~expression.fill_null(False))
-                removed[reason] += jobs.height - left.height
-                jobs = left
+            counts.update(removed)
             order.look_at(jobs)
             if jobs.height:
                 kept.append(_written(jobs, folder / f"kept{number:06}.parquet"))
-        removed = {reason: count for reason, count in removed.items() if count}
+        removed = {reason: counts[reason] for reason, _ in reasons if counts[reason]}
         if order.unknown:
             raise whole.lacks_column(name, order.unknown, "submit_time")
         if not kept:
@@ -106,12 +100,14 @@ def clean_into(
         if log.malformed:
             removed = {"malformed": log.malformed} | removed
         entry = {"stage": "clean", "read": log.jobs + len(log.parts_skipped), "kept": order.rows, "removed": removed}
-        about = _about(entry, kept, machine, source)
+        recorded = pl.scan_parquet(kept, glob=False).select(_RECORDED)
+        columns_read = [recorded.select(column).collect().to_series().rechunk() for column in _RECORDED]
+        entry |= {"machine_from": source}
         notes = {
             "kind": "workload",
             "machine": machine.to_dict(),
             "header": dict(log.header),
-            "history": [*log.history, about],
+            "history": [*log.history, whole.with_recorded_use(entry, pl.DataFrame(columns_read), machine)],
         }
         write_table(table, output, notes, rows=order.rows)
     return read_workload(output, columns)
@@ -153,13 +149,12 @@ class _Parts:
         return len(self.parts_skipped) + self.beyond
 
     def __iter__(self) -> Iterator[pl.DataFrame]:
-        first: tuple[dict[str, Any], int] | None = None
+        first: dict[str, Any] = {}
         for fields in self._source:
             self.jobs += fields.height
             within = fields.filter(whole.within_limits())
             if within.height < fields.height:
-                if not first:
-                    first = fields.filter(~whole.within_limits()).row(0, named=True), 0
+                first = first or fields.filter(~whole.within_limits()).row(0, named=True)
                 self.beyond += fields.height - within.height
             if first and not self.lenient:
                 continue
@@ -170,7 +165,7 @@ class _Parts:
             if within.height:
                 yield within
         if first and not self.lenient:
-            raise whole.beyond_limits(self.name, first[0], self.beyond)
+            raise whole.beyond_limits(self.name, first, self.beyond)
         if self.jobs == self.beyond:
             raise SwflowError(f"clean: {self.name}: no job is within the limits of times and processors")
 
@@ -249,10 +244,3 @@ def _sorted(files: list[Path], folder: Path) -> pl.LazyFrame:
             f"COPY (SELECT * FROM read_parquet([{names}]) ORDER BY submit_time, job_id) TO '{target}' (FORMAT parquet)"
         )
     return pl.scan_parquet(folder / "sorted.parquet", glob=False)
-
-
-def _about(entry: dict[str, Any], kept: list[Path], machine: Machine, source: str) -> dict[str, Any]:
-    """Return the history entry extended by the recorded processor use."""
-    recorded = pl.scan_parquet(kept, glob=False).select(_RECORDED)
-    columns = [recorded.select(name).collect().to_series().rechunk() for name in _RECORDED]
-    return whole.with_recorded_use(entry | {"machine_from": source}, pl.DataFrame(columns), machine)

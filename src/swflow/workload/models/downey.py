@@ -48,15 +48,7 @@ def largest_useful(average_parallelism: Any, variance: Any) -> np.ndarray:
     """
     Return the number of processors beyond which the speedup no longer grows: c_max in Cirne and Berman 2001.
 
-    Parameters
-    ----------
-    average_parallelism, variance : array_like
-        A and sigma, as in `speedup`.
-
-    Returns
-    -------
-    float64 array
-        2 A - 1 if sigma is at most 1, else A + A sigma - sigma; not rounded.
+    With A and sigma as in `speedup`, it is 2 A - 1 if sigma is at most 1, else A + A sigma - sigma; not rounded.
 
     Examples
     --------

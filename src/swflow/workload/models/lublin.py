@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.jobs.table import SWF_FIELDS
+from swflow.jobs.table import log_fields
 from swflow.workload.models.estimates import DEFAULT_MAXIMUM, modal_estimates
 
 #: Queue numbers of the two classes, by the convention of the Standard Workload Format.
@@ -93,67 +93,30 @@ class LublinParameters:
     cycle_scale: float
 
 
-#: Batch jobs: up to the whole machine, run times of minutes or of about 6 hours.
-BATCH = LublinParameters(
-    serial_probability=0.2927,
-    power_of_two_probability=0.6686,
-    log2_low=1.2,
-    log2_medium=5,
-    log2_high=7,
-    low_probability=0.875,
-    run_time_shape_1=6.57,
-    run_time_scale_1=0.823,
-    run_time_shape_2=639.1,
-    run_time_scale_2=0.0156,
-    mixture_slope=-0.003,
-    mixture_intercept=0.6986,
-    gap_shape=6.0415,
-    gap_scale=0.8531,
-    gap_ratio=1.0519,
-    cycle_shape=6.1271,
-    cycle_scale=5.2740,
-)
-
-#: Interactive jobs: up to a third of the machine, run times of seconds to minutes.
-INTERACTIVE = LublinParameters(
-    serial_probability=0.1541,
-    power_of_two_probability=0.625,
-    log2_low=1,
-    log2_medium=3,
-    log2_high=5.5,
-    low_probability=0.705,
-    run_time_shape_1=3.8351,
-    run_time_scale_1=0.6605,
-    run_time_shape_2=7.073,
-    run_time_scale_2=0.6856,
-    mixture_slope=-0.0118,
-    mixture_intercept=0.9156,
-    gap_shape=6.5510,
-    gap_scale=0.6621,
-    gap_ratio=0.9797,
-    cycle_shape=8.9186,
-    cycle_scale=3.6680,
-)
-
-#: All jobs together, for machines whose logs do not distinguish interactive jobs from batch jobs.
-COMBINED = LublinParameters(
-    serial_probability=0.244,
-    power_of_two_probability=0.576,
-    log2_low=0.8,
-    log2_medium=4.5,
-    log2_high=7,
-    low_probability=0.86,
-    run_time_shape_1=4.2,
-    run_time_scale_1=0.94,
-    run_time_shape_2=312,
-    run_time_scale_2=0.03,
-    mixture_slope=-0.0054,
-    mixture_intercept=0.78,
-    gap_shape=10.2303,
-    gap_scale=0.4871,
-    gap_ratio=1.0225,
-    cycle_shape=8.1737,
-    cycle_scale=3.9631,
+#: The published parameters by class: batch jobs (up to the whole machine, run times of minutes or of about 6 hours),
+#: interactive jobs (up to a third of the machine, run times of seconds to minutes), and all jobs together, for machines
+#: whose logs do not distinguish the two.
+_PUBLISHED = {
+    "serial_probability": (0.2927, 0.1541, 0.244),
+    "power_of_two_probability": (0.6686, 0.625, 0.576),
+    "log2_low": (1.2, 1, 0.8),
+    "log2_medium": (5, 3, 4.5),
+    "log2_high": (7, 5.5, 7),
+    "low_probability": (0.875, 0.705, 0.86),
+    "run_time_shape_1": (6.57, 3.8351, 4.2),
+    "run_time_scale_1": (0.823, 0.6605, 0.94),
+    "run_time_shape_2": (639.1, 7.073, 312),
+    "run_time_scale_2": (0.0156, 0.6856, 0.03),
+    "mixture_slope": (-0.003, -0.0118, -0.0054),
+    "mixture_intercept": (0.6986, 0.9156, 0.78),
+    "gap_shape": (6.0415, 6.5510, 10.2303),
+    "gap_scale": (0.8531, 0.6621, 0.4871),
+    "gap_ratio": (1.0519, 0.9797, 1.0225),
+    "cycle_shape": (6.1271, 8.9186, 8.1737),
+    "cycle_scale": (5.2740, 3.6680, 3.9631),
+}
+BATCH, INTERACTIVE, COMBINED = (
+    LublinParameters(**{name: values[place] for name, values in _PUBLISHED.items()}) for place in range(3)
 )
 
 
@@ -260,14 +223,7 @@ def generate_lublin(
         "user_id": user,
         "queue_id": None if classes == "combined" else kind_of_job[order],
     }
-    return pl.DataFrame(
-        {
-            name: pl.repeat(None, jobs, dtype=dtype, eager=True)
-            if known.get(name) is None
-            else pl.Series(name, known[name]).cast(dtype)
-            for name, dtype in SWF_FIELDS.items()
-        }
-    )
+    return log_fields(jobs, known)
 
 
 def lublin_header(
@@ -281,19 +237,9 @@ def lublin_header(
     users: bool = False,
 ) -> dict[str, list[str]]:
     """
-    Return the SWF header of a workload that `generate_lublin` generated.
+    Return the SWF header of a workload that `generate_lublin` generated with these arguments.
 
-    Parameters
-    ----------
-    jobs, processors, classes, load, estimates, users
-        As passed to `generate_lublin`.
-    seed : int, optional
-        Seed of the generator, noted in the header.
-
-    Returns
-    -------
-    dict of str to list of str
-        Keys with their values, in the order of the file. The clock starts at midnight, UTC.
+    ``seed`` is that of the generator. The clock starts at midnight, UTC.
 
     Raises
     ------
@@ -348,20 +294,8 @@ _ESTIMATES_NOTE = {
 
 def daily_weights(parameters: LublinParameters) -> np.ndarray:
     """
-    Return the arrivals in each half hour of the day, relative to the mean half hour.
+    Return the arrivals in each half hour of the day, from midnight on, relative to the mean half hour: shape (48,).
 
-    Parameters
-    ----------
-    parameters : LublinParameters
-        The class of jobs.
-
-    Returns
-    -------
-    numpy.ndarray, shape (48,)
-        From midnight on; the mean is 1.
-
-    Notes
-    -----
     Half hours are counted from 1 at midnight. Those before the 11th belong to the day before, as 49 to 58. The weight
     of half hour i is the mass of the cycle's gamma distribution in [i - 0.5, i + 0.5].
 

@@ -13,7 +13,7 @@ import polars as pl
 from swflow.errors import SwflowError
 from swflow.files.atomic import atomic_path
 from swflow.jobs.randomness import uniform_per_job
-from swflow.jobs.table import Workload
+from swflow.jobs.table import Workload, require_known
 from swflow.workload.models.fit_measures import correlation, kolmogorov_smirnov
 
 #: Columns with recorded memory, in KB per processor, by the value of the option.
@@ -145,24 +145,11 @@ def fit_memory(workload: Workload, record: str = "used") -> MemoryModel:
 
 def draw_memory(fitted: MemoryModel, workload: Workload, uniform: np.ndarray) -> np.ndarray:
     """
-    Draw the memory of a workload's jobs from a fitted model.
+    Draw the memory of a workload's jobs from a fitted model, MB per processor.
 
-    A job's classes follow from the quantiles of its size and its run time in the workload. The model therefore
-    applies to other machines: the widest jobs of one log correspond to the widest of the other.
-
-    Parameters
-    ----------
-    fitted : MemoryModel
-        Model returned by `fit_memory` or `read_memory_model`.
-    workload : Workload
-        The jobs; run times must be known.
-    uniform : numpy.ndarray of float, shape (jobs,)
-        Random numbers in [0, 1).
-
-    Returns
-    -------
-    numpy.ndarray of float, shape (jobs,)
-        MB per processor.
+    A job's classes follow from the quantiles of its size and its run time in the workload. The model therefore applies
+    to other machines: the widest jobs of one log correspond to the widest of the other. ``uniform`` has a random number
+    in [0, 1) per job.
 
     Raises
     ------
@@ -176,19 +163,9 @@ def goodness_of(
     drawn: np.ndarray, memory: np.ndarray, sizes: np.ndarray, run_times: np.ndarray
 ) -> dict[str, tuple[float | None, float | None]]:
     """
-    Compare drawn memory with the source's, job by job.
+    Return each of `MEASURES` of the drawn and of the recorded memory, MB per processor, of the same jobs.
 
-    Parameters
-    ----------
-    drawn, memory : numpy.ndarray of float, shape (jobs,)
-        MB per processor, drawn and recorded.
-    sizes, run_times : numpy.ndarray of float, shape (jobs,)
-        Processors and seconds.
-
-    Returns
-    -------
-    dict
-        Each of `MEASURES` with the drawn value and the source's; for a measure that is a difference, the source's is 0.
+    For a measure that is a difference, the source's value is 0. Run times are in seconds.
     """
 
     def both(measure: Any) -> tuple[float | None, float | None]:
@@ -307,13 +284,8 @@ def _cell_of(content: Mapping[str, Any]) -> Cell:
 
 def _attributes(jobs: pl.DataFrame, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Return sizes and run times; raise an error if one is unknown."""
-    for column in ("processors", "run_time"):
-        missing = jobs[column].null_count()
-        if missing:
-            raise SwflowError(
-                f"memory: {name}: {missing:,} jobs have no {column.replace('_', ' ')}, which the memory model needs; "
-                "clean the log with the default rules, which remove them"
-            )
+    remedy = ", which the memory model needs; clean the log with the default rules, which remove them"
+    require_known(jobs, ("processors", "run_time"), f"memory: {name}", remedy)
     return jobs["processors"].to_numpy().astype(float), jobs["run_time"].to_numpy().astype(float)
 
 

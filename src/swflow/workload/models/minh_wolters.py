@@ -1,7 +1,7 @@
 """Temporal locality: the workload model of Minh and Wolters, and its predecessor MBC-LS."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -48,28 +48,12 @@ class LocalityModel:
         """Return the model as JSON-compatible data."""
         return {
             "run_times": self.mixture.to_dict(),
-            "label_repetitions": {
-                "exponent": self.label_repetitions.exponent,
-                "longest": self.label_repetitions.longest,
-            },
-            "value_repetitions": {
-                "exponent": self.value_repetitions.exponent,
-                "longest": self.value_repetitions.longest,
-            },
+            "label_repetitions": asdict(self.label_repetitions),
+            "value_repetitions": asdict(self.value_repetitions),
             "repetition_probability": self.repetition_probability,
             "size_classes": self.classes.tolist(),
             "size_class_given_label": self.transition.tolist(),
             "sizes": self.sizes.to_dict(),
-        }
-
-    def summary(self) -> dict[str, float]:
-        """Return the main fitted values, and the criterion that selected the number of components."""
-        return {
-            "components": float(self.mixture.components),
-            "bic": self.mixture.bic[self.mixture.components],
-            "repetition_probability": self.repetition_probability,
-            "label_exponent": self.label_repetitions.exponent,
-            "value_exponent": self.value_repetitions.exponent,
         }
 
     @classmethod
@@ -94,10 +78,8 @@ def fit_locality(
 
     Parameters
     ----------
-    run_times : numpy.ndarray, shape (jobs,)
-        Seconds, in the order of the jobs' arrivals.
-    processors : numpy.ndarray of int, shape (jobs,)
-        Their sizes.
+    run_times, processors : numpy.ndarray, shape (jobs,)
+        Seconds and sizes, in the order of the jobs' arrivals.
     components : int
         Largest number of Gaussians to try.
 
@@ -188,17 +170,7 @@ def repetition_probability(labels: np.ndarray, run_times: np.ndarray) -> float:
     """
     Return the share of the label repetitions in which a run time is repeated: step 4 of section 3.3.
 
-    Parameters
-    ----------
-    labels : numpy.ndarray of int, shape (jobs,)
-        The run times' labels, in the order of the jobs' arrivals.
-    run_times : numpy.ndarray, shape (jobs,)
-        In the same order.
-
-    Returns
-    -------
-    float
-        Between 0 and 1.
+    Labels and run times are in the order of the jobs' arrivals.
 
     Examples
     --------
@@ -213,17 +185,9 @@ def repetition_probability(labels: np.ndarray, run_times: np.ndarray) -> float:
 
 def classify_sizes(processors: np.ndarray) -> np.ndarray:
     """
-    Classify job sizes by their number of jobs: Algorithm 1.
+    Return the class of each job's size, ``round(log2(jobs of that size)) + 1``: Algorithm 1.
 
-    Parameters
-    ----------
-    processors : numpy.ndarray of int, shape (jobs,)
-        Job sizes.
-
-    Returns
-    -------
-    numpy.ndarray of int, shape (jobs,)
-        ``round(log2(jobs of that size)) + 1``: sizes with about equally many jobs share a class.
+    Sizes with about equally many jobs share a class.
 
     Examples
     --------
@@ -237,16 +201,7 @@ def classify_sizes(processors: np.ndarray) -> np.ndarray:
 
 def class_given_label(labels: np.ndarray, sizes: np.ndarray, components: int) -> tuple[np.ndarray, np.ndarray]:
     """
-    Tabulate the size classes by the run-time labels: the first half of Algorithm 2.
-
-    Parameters
-    ----------
-    labels : numpy.ndarray of int, shape (jobs,)
-        The run times' labels, numbered from 1.
-    sizes : numpy.ndarray of int, shape (jobs,)
-        The sizes' classes.
-    components : int
-        Number of labels.
+    Tabulate the size classes by the run-time labels, numbered from 1: the first half of Algorithm 2.
 
     Returns
     -------
@@ -272,21 +227,9 @@ def permute_labels(labels: np.ndarray, window: int) -> np.ndarray:
     """
     Group equal labels within windows of a series: step 6 of section 3.3.
 
-    Parameters
-    ----------
-    labels : numpy.ndarray of int, shape (labels,)
-        The series.
-    window : int
-        Number of labels in a window; the last window may have fewer. 1 leaves the series unchanged.
-
-    Returns
-    -------
-    numpy.ndarray of int, shape (labels,)
-        In every window, the first label is followed by all its equals, then the next label by its equals.
-
-    Notes
-    -----
-    The paper shows the procedure only by the example below and refers to Li et al. 2007.
+    In every window, the first label is followed by all its equals, then the next label by its equals. A window of 1
+    leaves the series unchanged; the last window may be shorter. The paper shows the procedure only by the example below
+    and refers to Li et al. 2007.
 
     Examples
     --------
@@ -315,17 +258,8 @@ def first_of_repetition(lengths: np.ndarray, repeated: np.ndarray) -> np.ndarray
     """
     Return, for each job, the index of the job that shares its draw: steps 11 and 12 of section 3.3.
 
-    Parameters
-    ----------
-    lengths : numpy.ndarray of int, shape (repetitions,)
-        R: the length of each label repetition.
-    repeated : numpy.ndarray of int, shape (repetitions,)
-        r < R: the number of jobs at its start that share one run time.
-
-    Returns
-    -------
-    numpy.ndarray of int, shape (sum of lengths,)
-        Positions in the series of all jobs; most jobs refer to themselves.
+    For each label repetition, ``lengths`` is R and ``repeated`` is r < R, the number of jobs at its start that share
+    one run time. Most jobs refer to themselves.
 
     Examples
     --------
@@ -359,15 +293,10 @@ def _repeated(model: LocalityModel, lengths: np.ndarray, repeats: str | None, rn
     if repeats is None:
         return np.zeros(len(lengths), dtype=np.int64)
     chance = rng.random(len(lengths))
-    if repeats == "printed":
-        drawn = model.value_repetitions.sample_below(lengths, rng)
-        return np.where(chance <= model.repetition_probability, drawn, 0)
-    if repeats == "at-least-two":
-        drawn = model.value_repetitions.sample_below(lengths, rng, least=2)
-        return np.where(chance <= model.repetition_probability, drawn, 0)
-    room = 1 - model.label_repetitions.cumulative[min(2, model.label_repetitions.longest)]
-    drawn = model.value_repetitions.sample_below(lengths, rng, least=2)
-    return np.where(chance * room <= model.repetition_probability, drawn, 0)
+    if repeats == "fitted":  # only repetitions of at least 3 labels have room for a repeated run time
+        chance *= 1 - model.label_repetitions.cumulative[min(2, model.label_repetitions.longest)]
+    drawn = model.value_repetitions.sample_below(lengths, rng, least=1 if repeats == "printed" else 2)
+    return np.where(chance <= model.repetition_probability, drawn, 0)
 
 
 def _draw_classes(model: LocalityModel, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -59,19 +59,7 @@ class Mixture:
         return len(self.weights)
 
     def classify(self, run_times: np.ndarray) -> np.ndarray:
-        """
-        Label run times by their most probable component.
-
-        Parameters
-        ----------
-        run_times : numpy.ndarray, shape (jobs,)
-            Seconds.
-
-        Returns
-        -------
-        numpy.ndarray of int, shape (jobs,)
-            From 1 to the number of components.
-        """
+        """Return the most probable component of each run time (s), numbered from 1."""
         run_times = np.asarray(run_times, dtype=float)
         values, inverse = np.unique(run_times, return_inverse=True)
         logs = np.log(np.maximum(values, _SHORTEST))
@@ -80,20 +68,9 @@ class Mixture:
 
     def sample(self, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """
-        Draw a run time for every label.
+        Draw a run time for every label, a component numbered from 1.
 
-        Parameters
-        ----------
-        labels : numpy.ndarray of int, shape (jobs,)
-            Components, numbered from 1.
-        rng : numpy.random.Generator
-            Random generator.
-
-        Returns
-        -------
-        numpy.ndarray of float, shape (jobs,)
-            Whole seconds, between the shortest and the longest fitted run time; draws outside of this range are
-            repeated.
+        Run times are whole seconds. Draws outside of the range of the fitted run times are repeated.
         """
         run_times = np.full(len(labels), np.nan)
         todo = np.arange(len(labels))

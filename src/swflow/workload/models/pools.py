@@ -26,21 +26,21 @@ class Pools:
 
     def draw(self, keys: np.ndarray, rng: np.random.Generator, *, least: np.ndarray | None = None) -> np.ndarray:
         """
-        Draw a value for every job, uniformly from the log's jobs of its class.
+        Draw a value for every job, uniformly from the log's jobs of its class; one random number is drawn per job.
 
         Parameters
         ----------
         keys : numpy.ndarray of str, shape (jobs,)
             The jobs' classes.
         rng : numpy.random.Generator
-            Random generator; one number is drawn per job.
+            Random generator.
         least : numpy.ndarray of float, shape (jobs,), optional
             Draw among values that are at least as large. If the class has none, the value is ``least``.
 
         Returns
         -------
         numpy.ndarray of float, shape (jobs,)
-            Drawn values; NaN for unknown values, with the same frequency as in the log.
+            NaN for unknown values, with the same frequency as in the log.
 
         Examples
         --------
@@ -81,20 +81,7 @@ class Pools:
 
 
 def pools_of(keys: np.ndarray, values: np.ndarray) -> Pools:
-    """
-    Collect the values of each class of jobs.
-
-    Parameters
-    ----------
-    keys : numpy.ndarray of str, shape (jobs,)
-        The jobs' classes.
-    values : numpy.ndarray of float, shape (jobs,)
-        NaN if unknown.
-
-    Returns
-    -------
-    Pools
-    """
+    """Collect the values of each class of jobs; NaN is an unknown value."""
     groups, unknown = {}, {}
     names, inverse = np.unique(keys, return_inverse=True)
     order = np.argsort(inverse, kind="stable")

@@ -4,19 +4,7 @@ import numpy as np
 
 
 def repetition_starts(series: np.ndarray) -> np.ndarray:
-    """
-    Return where the repetitions of a series start.
-
-    Parameters
-    ----------
-    series : numpy.ndarray, shape (jobs,)
-        Labels or values.
-
-    Returns
-    -------
-    numpy.ndarray of int, shape (repetitions,)
-        Positions, from 0.
-    """
+    """Return the positions, from 0, at which the repetitions of a series start."""
     series = np.asarray(series)
     if not len(series):
         return np.empty(0, dtype=np.int64)
@@ -25,22 +13,10 @@ def repetition_starts(series: np.ndarray) -> np.ndarray:
 
 def repetition_lengths(series: np.ndarray) -> np.ndarray:
     """
-    Return the lengths of the repetitions of a series.
+    Return the lengths of the repetitions of a series, in order; a value that is not repeated counts as 1.
 
-    Parameters
-    ----------
-    series : numpy.ndarray, shape (jobs,)
-        Labels or values.
-
-    Returns
-    -------
-    numpy.ndarray of int, shape (repetitions,)
-        In order; a value that is not repeated counts as 1.
-
-    References
-    ----------
-    T. N. Minh, L. Wolters, "Modeling parallel system workloads with temporal locality", JSSPP 2009, section 3.3,
-    steps 2 and 3, with this example.
+    The definition and the example are those of T. N. Minh, L. Wolters, "Modeling parallel system workloads with
+    temporal locality", JSSPP 2009, section 3.3, steps 2 and 3.
 
     Examples
     --------
@@ -65,19 +41,11 @@ def repetition_histogram(series: np.ndarray) -> dict[int, int]:
 
 def repetition_distance(first: np.ndarray, second: np.ndarray) -> float:
     """
-    Return the distance between the repetitions of two series.
+    Return the distance between the repetitions of run times of two workloads, each in the order of arrivals.
 
-    Parameters
-    ----------
-    first, second : numpy.ndarray, shape (jobs,)
-        The run times of two workloads, in the order of arrivals. The numbers of jobs may differ.
-
-    Returns
-    -------
-    float
-        The earth mover's distance between the distributions of log2(length). Each *job* counts with the length of its
-        repetition. A distance of 0.1 means, for example, that 10 % of the jobs would have to be in repetitions twice
-        as long, or 5 % in repetitions four times as long.
+    It is the earth mover's distance between the distributions of log2(length), where each *job* counts with the length
+    of its repetition. A distance of 0.1 means, for example, that 10 % of the jobs would have to be in repetitions twice
+    as long, or 5 % in repetitions four times as long. The numbers of jobs may differ.
 
     Examples
     --------

@@ -63,16 +63,9 @@ def check_clean(settings: Any, where: str) -> dict[str, Any]:
 
 def check_generator(model: str, parameters: Mapping[str, Any], where: str) -> None:
     """
-    Check the model of a synthetic log and its parameters.
+    Check the model of a synthetic log, a name of `GENERATORS`, and its parameters other than processors, jobs and seed.
 
-    Parameters
-    ----------
-    model : str
-        A name of `GENERATORS`.
-    parameters : mapping
-        Parameters of the model other than processors, jobs and seed.
-    where : str
-        The log, for error messages.
+    ``where`` names the log, for error messages.
 
     Raises
     ------

@@ -67,10 +67,8 @@ def fit_markov(run_times: np.ndarray, processors: np.ndarray) -> tuple[MarkovMod
 
     Parameters
     ----------
-    run_times : numpy.ndarray, shape (jobs,)
-        Seconds, in the order of the jobs' arrivals.
-    processors : numpy.ndarray of int, shape (jobs,)
-        Their sizes.
+    run_times, processors : numpy.ndarray, shape (jobs,)
+        Seconds and sizes, in the order of the jobs' arrivals.
 
     Returns
     -------
@@ -112,24 +110,9 @@ def generate_markov(
     model: MarkovModel, jobs: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """
-    Generate run times and sizes.
+    Generate run times (whole seconds), sizes, and the class of every job, "run-time class,size class".
 
-    Parameters
-    ----------
-    model : MarkovModel
-        The fitted model.
-    jobs : int
-        Number of jobs.
-    rng : numpy.random.Generator
-        Random generator.
-
-    Returns
-    -------
-    run_times : numpy.ndarray of float, shape (jobs,)
-        Whole seconds.
-    processors : numpy.ndarray of int, shape (jobs,)
-    keys : numpy.ndarray of str, shape (jobs,)
-        The class of every job, "run-time class,size class".
+    `swflow.workload.models.minh_wolters.generate_locality` describes parameters and results.
     """
     size = _walk(_rows(model.size_transitions)[None], np.zeros(jobs, dtype=np.int64), model.first[0], rng)
     # If the log has no transition from a run-time class with this size, use all jobs of the size.

@@ -48,21 +48,10 @@ class Zipf:
 
     def sample_below(self, limits: np.ndarray, rng: np.random.Generator, *, least: int = 1) -> np.ndarray:
         """
-        Draw lengths below an upper limit for each draw.
+        Draw one length from ``least`` to below each of the limits, both whole numbers.
 
-        Parameters
-        ----------
-        limits : numpy.ndarray of int, shape (draws,)
-            Exclusive upper limit of each length.
-        rng : numpy.random.Generator
-            Random generator; one number is drawn per length.
-        least : int
-            Inclusive lower limit of all lengths.
-
-        Returns
-        -------
-        numpy.ndarray of int, shape (draws,)
-            Distributed as if lengths were drawn until they are within the limits; 0 if no length is.
+        They are distributed as if lengths were drawn until they are within the limits; 0 if no length is. One random
+        number is drawn per length.
 
         Examples
         --------
@@ -78,19 +67,10 @@ class Zipf:
 
 def fit_zipf(lengths: np.ndarray) -> Zipf:
     """
-    Fit a Zipf distribution to lengths by maximum likelihood.
+    Fit a Zipf distribution on 1 to the longest observed length to lengths by maximum likelihood.
 
-    Parameters
-    ----------
-    lengths : numpy.ndarray of int
-        At least one length; none below 1.
-
-    Returns
-    -------
-    Zipf
-        A distribution on 1 to the longest observed length. At its exponent, the expected logarithm equals the mean
-        logarithm of the lengths, which maximizes the likelihood. The exponent is 0 if the lengths are longer on
-        average than under the uniform distribution.
+    At its exponent, the expected logarithm equals the mean logarithm of the lengths, which maximizes the likelihood.
+    The exponent is 0 if the lengths are longer on average than under the uniform distribution.
 
     Raises
     ------

@@ -3,18 +3,17 @@
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import polars as pl
 
 from swflow.errors import SwflowError, suggest
 from swflow.files.atomic import atomic_path
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator
-from swflow.jobs.table import SWF_FIELDS, Workload
+from swflow.jobs.table import Workload, log_fields, require_known
 from swflow.workload.clean import clean
 from swflow.workload.models.arrivals import DailyCycle, LogArrivals, arrivals_from_dict, fit_daily_cycle
 from swflow.workload.models.fit_measures import fit_measures
@@ -65,7 +64,7 @@ class LublinModel:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the model as JSON-compatible data."""
-        return {"processors": self.processors}
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -149,46 +148,6 @@ class FittedModel:
     header: Mapping[str, list[str]]
     history: tuple[dict[str, Any], ...]
     goodness: Mapping[str, list[float | None]] = field(default_factory=dict)
-
-
-def model(
-    workload: Workload,
-    rng: np.random.Generator,
-    *,
-    model: str = "minh-wolters",
-    jobs: int | None = None,
-    arrivals: str = "log",
-    components: int = COMPONENTS,
-    window: int = 1,
-    repeats: str = "fitted",
-) -> Workload:
-    """
-    Replace a workload by a synthetic one: fit a model to it, and generate jobs from the model.
-
-    Parameters
-    ----------
-    workload : Workload
-        The source.
-    rng : numpy.random.Generator
-        Random generator.
-    model, arrivals, components, window, repeats
-        As in `fit`.
-    jobs : int, optional
-        Number of jobs to generate (default: as many as in the source).
-
-    Returns
-    -------
-    Workload
-        The synthetic workload. Its new history entry has ``model``, ``source`` and ``fit``: the measures of
-        `swflow.workload.models.fit_measures`, each with its value and the source's.
-
-    Raises
-    ------
-    SwflowError
-        As raised by `fit` and `generate`.
-    """
-    fitted = fit(workload, model=model, arrivals=arrivals, components=components, window=window, repeats=repeats)
-    return with_measures(generate(fitted, rng, jobs=jobs), workload)
 
 
 def fit(
@@ -303,7 +262,15 @@ def generate(fitted: FittedModel, rng: np.random.Generator, *, jobs: int | None 
     if count < 1:
         raise SwflowError(f"model: jobs: {jobs}; expected at least 1")
     run_times, processors, requested = _generate_attributes(fitted, count, rng)
-    fields = _fields(fitted.arrivals.sample(count, rng), run_times, processors, requested)
+    known = {
+        "job_id": np.arange(1, count + 1),
+        "submit_time": fitted.arrivals.sample(count, rng),
+        "run_time": run_times,
+        "allocated_processors": processors,
+        "requested_processors": processors,
+        "requested_time": requested,
+        "status": np.ones(count, dtype=np.int64),
+    }
     header = {
         "Version": ["2.2"],
         "Computer": ["synthetic"],
@@ -312,7 +279,7 @@ def generate(fitted: FittedModel, rng: np.random.Generator, *, jobs: int | None 
         "MaxNodes": [str(fitted.machine.nodes)],
         **fitted.header,
     }
-    synthetic = clean(fields, fitted.machine, name=fitted.source, drop=(), header=header)
+    synthetic = clean(log_fields(count, known), fitted.machine, name=fitted.source, drop=(), header=header)
     entry = {
         "stage": "model",
         "model": fitted.model,
@@ -327,15 +294,15 @@ def generate(fitted: FittedModel, rng: np.random.Generator, *, jobs: int | None 
 
 
 def with_measures(synthetic: Workload, source: Workload) -> Workload:
-    """Add the goodness of fit to the last history entry of a synthetic workload."""
+    """
+    Add the goodness of fit to the last history entry of a synthetic workload.
+
+    The entry's ``fit`` has the measures of `swflow.workload.models.fit_measures`, each with its value and the source's.
+    """
     measures = fit_measures(*attributes_of(synthetic), *attributes_of(source))
-    entry = synthetic.history[-1] | {
-        "source": source.name,
-        "fit": {name: list(pair) for name, pair in measures.items()},
-    }
-    return Workload(
-        synthetic.jobs, synthetic.machine, synthetic.name, synthetic.header, (*synthetic.history[:-1], entry)
-    )
+    fit = {name: list(pair) for name, pair in measures.items()}
+    entry = synthetic.history[-1] | {"source": source.name, "fit": fit}
+    return replace(synthetic, history=(*synthetic.history[:-1], entry))
 
 
 def describe_fit(synthetic: Workload) -> str:
@@ -358,27 +325,13 @@ def describe_fit(synthetic: Workload) -> str:
 
 def attributes_of(workload: Workload) -> tuple[np.ndarray, np.ndarray]:
     """Return run times (s) and sizes by arrival; raise an error if one is unknown."""
-    for column in ("run_time", "processors"):
-        missing = workload.jobs[column].null_count()
-        if missing:
-            raise SwflowError(
-                f"model: {workload.name}: {missing:,} jobs have no {column.replace('_', ' ')}; "
-                "clean the log with the default rules, which remove them"
-            )
+    remedy = "; clean the log with the default rules, which remove them"
+    require_known(workload.jobs, ("run_time", "processors"), f"model: {workload.name}", remedy)
     return workload.jobs["run_time"].to_numpy(), workload.jobs["processors"].to_numpy()
 
 
 def write_model(fitted: FittedModel, path: str | os.PathLike[str]) -> None:
-    """
-    Write a fitted model to a JSON file, atomically; the same model gives the same bytes.
-
-    Parameters
-    ----------
-    fitted : FittedModel
-        The model to write.
-    path : path-like
-        Path of the file; a missing folder is created.
-    """
+    """Write a fitted model to a JSON file, atomically; the same model gives the same bytes."""
     content = {
         **_FORMAT,
         "model": fitted.model,
@@ -399,16 +352,7 @@ def write_model(fitted: FittedModel, path: str | os.PathLike[str]) -> None:
 
 def read_model(path: str | os.PathLike[str]) -> FittedModel:
     """
-    Read a fitted model.
-
-    Parameters
-    ----------
-    path : path-like
-        A file written by `write_model`.
-
-    Returns
-    -------
-    FittedModel
+    Read a fitted model that `write_model` wrote.
 
     Raises
     ------
@@ -510,29 +454,6 @@ def _generate_attributes(
         run_times, processors = made["run_time"].to_numpy(), made["requested_processors"].to_numpy()
         keys = power_of_two_class(run_times).astype(str)
     return run_times, processors, fitted.estimates.draw(keys, rng, least=run_times)
-
-
-def _fields(
-    submit_times: np.ndarray, run_times: np.ndarray, processors: np.ndarray, requested: np.ndarray
-) -> pl.DataFrame:
-    """Return the fields of a log; fields that the model does not generate are null."""
-    jobs = len(submit_times)
-    known = {
-        "job_id": np.arange(1, jobs + 1),
-        "submit_time": submit_times,
-        "run_time": run_times,
-        "allocated_processors": processors,
-        "requested_processors": processors,
-        "requested_time": requested,
-        "status": np.ones(jobs, dtype=np.int64),
-    }
-    nothing = pl.repeat(None, jobs, eager=True)
-    return pl.DataFrame(
-        {
-            name: pl.Series(name, known[name], nan_to_null=True).cast(dtype) if name in known else nothing.cast(dtype)
-            for name, dtype in SWF_FIELDS.items()
-        }
-    )
 
 
 def _readable(content: Any, indent: str = "") -> str:

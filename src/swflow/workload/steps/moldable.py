@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.jobs.table import Workload
+from swflow.jobs.table import Workload, require_known
 from swflow.workload.models.downey import largest_useful, speedup
 
 #: Uniform-log distribution of the fewest processors of a job, ``cdf(x) = slope * log2(x) + intercept`` (section 3.2).
@@ -164,22 +164,11 @@ def power_of_two_share(processors: np.ndarray) -> float:
 
 def draw_parameters(jobs: int, rng: np.random.Generator) -> JobParameters:
     """
-    Draw the parameters of jobs by inverting their distribution functions.
+    Draw the parameters of jobs by inverting their distribution functions, with five random numbers per job.
 
     Numbers of processors and of requests are the drawn values rounded up to whole numbers, so that their distribution
     function has the stated values at every whole number. A c_u above 1 is at least 2. Sigma is drawn from its normal
     distribution truncated to values of at least 0.
-
-    Parameters
-    ----------
-    jobs : int
-        Number of jobs.
-    rng : numpy.random.Generator
-        Random generator; five numbers are drawn per job.
-
-    Returns
-    -------
-    JobParameters
 
     Examples
     --------
@@ -202,17 +191,7 @@ def invert_uniform_log(shares: np.ndarray, slope: float, intercept: float) -> np
     """
     Invert the uniform-log distribution ``cdf(x) = slope * log2(x) + intercept``, from x = 1 to the x where it is 1.
 
-    Parameters
-    ----------
-    shares : float64 array
-        Values of the distribution function, 0 to 1.
-    slope, intercept : float
-        The parameters; ``intercept`` is the probability of 1.
-
-    Returns
-    -------
-    float64 array
-        The smallest x with that value of the distribution function, at least 1.
+    The result is the smallest such x; ``intercept`` is the probability of 1.
 
     Examples
     --------
@@ -224,25 +203,13 @@ def invert_uniform_log(shares: np.ndarray, slope: float, intercept: float) -> np
 
 def invert_joint_uniform_log(shares: np.ndarray, minimum: np.ndarray) -> np.ndarray:
     """
-    Invert the distribution of the average parallelism A given the fewest processors c_min.
+    Return the average parallelism A of jobs with the fewest processors c_min, from values of its distribution function.
 
-    This conditional distribution and the stated distribution of c_min give the stated joint distribution. For ``c_min
-    = 1`` it is ``cdf(1, y) / P(c_min = 1)``, which reaches 1 at about 370. Above 1 it is the derivative of ``cdf(x,
-    y)`` by log2(x) over the density of c_min, ``(0.009548 log2(y) - 0.01877) / 0.06920``, which does not depend on
-    c_min, starts at about 3.9, and reaches 1 at about 594. A draw below c_min becomes c_min. Unlike drawing again,
-    this preserves the joint distribution function where it is meaningful, for ``x <= y``.
-
-    Parameters
-    ----------
-    shares : float64 array of shape (jobs,)
-        Values of the conditional distribution function, 0 to 1.
-    minimum : int64 array of shape (jobs,)
-        c_min of each job.
-
-    Returns
-    -------
-    float64 array of shape (jobs,)
-        A, at least c_min.
+    This conditional distribution and the stated distribution of c_min give the stated joint distribution. For ``c_min =
+    1`` it is ``cdf(1, y) / P(c_min = 1)``, which reaches 1 at about 370. Above 1 it is the derivative of ``cdf(x, y)``
+    by log2(x) over the density of c_min, ``(0.009548 log2(y) - 0.01877) / 0.06920``, which does not depend on c_min,
+    starts at about 3.9, and reaches 1 at about 594. A draw below c_min becomes c_min. Unlike drawing again, this
+    preserves the joint distribution function where it is meaningful, for ``x <= y``.
 
     Examples
     --------
@@ -283,25 +250,9 @@ def draw_sizes(
     """
     Draw different sizes for each job; see `moldable`.
 
-    Parameters
-    ----------
-    drawn : JobParameters
-        c_min and c_u of each job.
-    largest : int64 array of shape (jobs,)
-        The largest number of processors that each job can use on the machine.
-    recorded : int64 array of shape (jobs,)
-        The recorded sizes.
-    pb : float
-        Probability that a size is moved to a power of two.
-    keep_recorded : bool
-        Whether the recorded size is one of the sizes.
-    rng : numpy.random.Generator
-        Random generator.
-
-    Returns
-    -------
-    int64 array of shape (jobs, sizes)
-        The sizes of each job in ascending order, filled up with zeros.
+    ``drawn`` has c_min and c_u of each job, ``largest`` the largest number of processors that it can use on the
+    machine, ``recorded`` its recorded size. The result has a row per job: its sizes in ascending order, filled up with
+    zeros.
     """
     smallest = drawn.minimum
     count = np.clip(largest - smallest + 1, 0, drawn.requests)
@@ -347,15 +298,9 @@ def _as_lists(job: np.ndarray, processors: np.ndarray, run: np.ndarray) -> pl.Se
 
 
 def _require_rigid_jobs(workload: Workload) -> None:
-    jobs = workload.jobs
-    for column in ("processors", "run_time"):
-        unknown = jobs[column].null_count()
-        if unknown:
-            raise SwflowError(
-                f"moldable: {workload.name}: {unknown:,} jobs have no {column.replace('_', ' ')}; "
-                "drop them with clean (rules no-processors and unknown-run-time)"
-            )
-    wide = jobs.filter(pl.col("processors") > workload.machine.processors)
+    remedy = "; drop them with clean (rules no-processors and unknown-run-time)"
+    require_known(workload.jobs, ("processors", "run_time"), f"moldable: {workload.name}", remedy)
+    wide = workload.jobs.filter(pl.col("processors") > workload.machine.processors)
     if wide.height:
         raise SwflowError(
             f"moldable: {workload.name}: {wide.height:,} jobs are wider than the machine, the first is job "
