@@ -8,9 +8,10 @@ import shlex
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from swflow.conformance.suite import Case
 from swflow.errors import SwflowError
@@ -86,25 +87,14 @@ def judge_case(command: str, case: Case, timeout: float) -> Judgement:
         log = Path(folder) / f"{case.id}.swf"
         log.write_text(case.as_swf())
         answer = _answer(command, log, case.machine, case.policy, timeout)
-    if isinstance(answer, _Failure):
-        return Judgement(case.id, case.policy, case.rules, answer.verdict, answer.detail, jobs=len(case.jobs))
-    expected = dict(enumerate(case.starts, 1))
-    missing = sorted(expected.keys() - answer.keys())
-    if missing:
-        detail = f"no start time of job {missing[0]}"
-        return Judgement(case.id, case.policy, case.rules, NO_OUTPUT, detail, jobs=len(case.jobs))
-    found = [answer[job] for job in expected]
-    if _same(found, case.starts):
-        return Judgement(case.id, case.policy, case.rules, PASS, jobs=len(case.jobs))
-    for name, starts in case.conventions.items():
-        if _same(found, starts):
-            return Judgement(case.id, case.policy, case.rules, CONVENTION, name, jobs=len(case.jobs))
-    job, different = _first_difference(expected, answer)
-    why = case.why.get(job)
-    detail = f"{case.statement}" + (f" Here {why}." if why else "") + f" ({case.source})"
-    return Judgement(
-        case.id, case.policy, case.rules, FAIL, detail, job, expected[job], answer[job], different, len(case.jobs)
-    )
+
+    def reason(job: int) -> str:
+        why = case.why.get(job)
+        return f"{case.statement}" + (f" Here {why}." if why else "") + f" ({case.source})"
+
+    about = Judgement(case.id, case.policy, case.rules, PASS, jobs=len(case.jobs))
+    conventions = ((name, dict(enumerate(starts, 1))) for name, starts in case.conventions.items())
+    return _judged(about, answer, dict(enumerate(case.starts, 1)), conventions, reason)
 
 
 def judge_log(
@@ -115,7 +105,7 @@ def judge_log(
 
     Parameters
     ----------
-    command : str
+    command, timeout
         As for `judge_case`.
     workload : Workload
         The jobs and the machine.
@@ -123,8 +113,6 @@ def judge_log(
         The policy's name, for ``{policy}``.
     scheduler : mapping
         The options of `swflow.Scheduler` that apply it.
-    timeout : float
-        Seconds after which the simulator is stopped.
 
     Returns
     -------
@@ -138,6 +126,9 @@ def judge_log(
         outcomes = simulate(workload, Scheduler.of(policy, {**scheduler, **options}))
         return dict(zip(outcomes["job_id"].to_list(), outcomes["start_time"].to_list(), strict=True))
 
+    def conventions() -> Iterator[tuple[str, dict[int, float]]]:
+        yield "a pass after each event", starts(event_order="per-event")
+
     expected = starts()
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / f"{workload.name}.swf"
@@ -147,43 +138,54 @@ def judge_log(
         )
         write_swf(log, jobs, {"MaxProcs": [str(workload.machine.processors)]})
         answer = _answer(command, log, workload.machine.processors, policy, timeout)
-    count = len(expected)
+    about = Judgement(workload.name, policy, (), PASS, jobs=len(expected))
+    detail = "the first job that differs; later differences can follow from it"
+    return _judged(about, answer, expected, conventions(), lambda job: detail)
+
+
+def _judged(
+    about: Judgement,
+    answer: "_Answer",
+    expected: Mapping[int, float],
+    conventions: Iterable[tuple[str, Mapping[int, float]]],
+    reason: Callable[[int], str],
+) -> Judgement:
+    """Judge start times by the expected ones, else by those under each convention; give the reason of a failure."""
     if isinstance(answer, _Failure):
-        return Judgement(workload.name, policy, (), answer.verdict, answer.detail, jobs=count)
+        return replace(about, verdict=answer.verdict, detail=answer.detail)
     missing = sorted(expected.keys() - answer.keys())
     if missing:
-        return Judgement(workload.name, policy, (), NO_OUTPUT, f"no start time of job {missing[0]}", jobs=count)
-    differs = [job for job in expected if abs(answer[job] - expected[job]) > TOLERANCE]
+        return replace(about, verdict=NO_OUTPUT, detail=f"no start time of job {missing[0]}")
+    differs = _different(answer, expected)
     if not differs:
-        return Judgement(workload.name, policy, (), PASS, jobs=count)
-    after_each = starts(event_order="per-event")
-    if all(abs(answer[job] - start) <= TOLERANCE for job, start in after_each.items()):
-        return Judgement(workload.name, policy, (), CONVENTION, "a pass after each event", jobs=count)
-    job, different = _first_difference(expected, answer)
-    detail = "the first job that differs; later differences can follow from it"
-    return Judgement(workload.name, policy, (), FAIL, detail, job, expected[job], answer[job], different, count)
+        return about
+    for name, starts in conventions:
+        if not _different(answer, starts):
+            return replace(about, verdict=CONVENTION, detail=name)
+    job = min(differs, key=lambda job: (min(expected[job], answer[job]), job))
+    return replace(
+        about, verdict=FAIL, detail=reason(job), first_job=job, expected=expected[job], found=answer[job],
+        different=len(differs),
+    )  # fmt: skip
 
 
-def _same(found: Sequence[float], starts: Sequence[float]) -> bool:
-    return all(abs(one - other) <= TOLERANCE for one, other in zip(found, starts, strict=True))
-
-
-def _first_difference(expected: Mapping[int, float], found: Mapping[int, float]) -> tuple[int, int]:
-    """Return the first job, by time, whose start time differs, and the number of such jobs."""
-    differs = [job for job, start in expected.items() if abs(found[job] - start) > TOLERANCE]
-    return min(differs, key=lambda job: (min(expected[job], found[job]), job)), len(differs)
+def _different(found: Mapping[int, float], expected: Mapping[int, float]) -> list[int]:
+    """Return the jobs whose start times differ; an undefined start time differs from every other."""
+    return [job for job, start in expected.items() if not abs(found[job] - start) <= TOLERANCE]
 
 
 # -- the simulator
 
 
-@dataclass(frozen=True)
-class _Failure:
+class _Failure(NamedTuple):
     verdict: str
     detail: str
 
 
-def _answer(command: str, log: Path, processors: int, policy: str, timeout: float) -> dict[int, float] | _Failure:
+_Answer = dict[int, float] | _Failure
+
+
+def _answer(command: str, log: Path, processors: int, policy: str, timeout: float) -> _Answer:
     """Run the simulator; return the start times by job id."""
     out = log.with_suffix(".out")
     values = {"log": str(log), "out": str(out), "processors": str(processors), "policy": policy}
