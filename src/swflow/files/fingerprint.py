@@ -8,11 +8,10 @@ import os
 import symtable
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from swflow.errors import SwflowError
 from swflow.files.atomic import atomic_path
@@ -52,11 +51,6 @@ def fingerprint(*commands: str) -> str:
     False
     """
     return installed().fingerprint(*commands)
-
-
-def closure_digest(modules: Iterable[str]) -> str:
-    """Return a hash of modules of the package and of every module that these import, directly or through others."""
-    return installed().closure_digest(modules)
 
 
 def source_digest(name: str, *files: Path) -> str:
@@ -120,8 +114,7 @@ def installed() -> "Package":
 Import = tuple[str, str]
 
 
-@dataclass(frozen=True)
-class Definition:
+class Definition(NamedTuple):
     """
     A function, class or constant of a module, or its other statements.
 
@@ -129,22 +122,21 @@ class Definition:
     ----------
     digest : str
         Hash of its syntax tree.
-    names : tuple of str
+    names : sequence of str
         Global names that it uses.
-    imports : tuple of (str, str)
+    imports : sequence of (str, str)
         What it imports while it runs.
     is_command : bool
         Whether it is a decorated function.
     """
 
     digest: str
-    names: tuple[str, ...] = ()
-    imports: tuple[Import, ...] = ()
-    is_command: bool = False
+    names: Sequence[str]
+    imports: Sequence[Import]
+    is_command: bool
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """
     The content of a source file as far as fingerprints need it.
 
@@ -152,9 +144,9 @@ class Source:
     ----------
     digest : str
         Hash of the syntax tree without docstrings.
-    imports : tuple of (str, str)
+    imports : sequence of (str, str)
         Imports at the top or inside functions, except those for type checkers.
-    loaded : tuple of (str, str)
+    loaded : sequence of (str, str)
         Those of them that run when the module is imported.
     bound : mapping
         Name that an import at the top binds, to the import.
@@ -162,11 +154,11 @@ class Source:
         Name to definition, for modules of the command line; the empty name stands for all other statements.
     """
 
-    digest: str = ""
-    imports: tuple[Import, ...] = ()
-    loaded: tuple[Import, ...] = ()
-    bound: Mapping[str, Import] = field(default_factory=dict)
-    definitions: Mapping[str, Definition] = field(default_factory=dict)
+    digest: str
+    imports: Sequence[Import]
+    loaded: Sequence[Import]
+    bound: Mapping[str, Import]
+    definitions: Mapping[str, Definition]
 
 
 class Package:
@@ -220,7 +212,7 @@ class Package:
         return full | self._loaded({*full, *self._startup}) | self._cli.keys()
 
     def closure_digest(self, modules: Iterable[str]) -> str:
-        """Return the hash of some modules; see `closure_digest`."""
+        """Return the hash of modules and of every module that these import, directly or through others."""
         digest = hashlib.blake2b(digest_size=8)
         for part in self._parts(modules, ()):
             digest.update(part.encode())
@@ -366,7 +358,7 @@ def read_source(path: Path, cli: str = "") -> Source:
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):
-        return Source(_digest(text))
+        return Source(_digest(text), (), (), {}, {})
     _drop_docstrings(tree)
     loaded = list(_imports(_at_top(tree.body), path))
     return Source(
@@ -573,7 +565,9 @@ class _Kept:
     def source_of(self, file: Path, cli: str) -> Source:
         """Return the content of a source file."""
         if file not in self.sources:
-            self.sources[file] = _from_json(self._value(file, lambda: _to_json(read_source(file, cli))))
+            source = Source(*self._value(file, lambda: read_source(file, cli)))  # lists, if it is from JSON
+            definitions = {name: Definition(*parts) for name, parts in source.definitions.items()}
+            self.sources[file] = source._replace(definitions=definitions)
         return self.sources[file]
 
 
@@ -581,26 +575,3 @@ def _state(file: Path) -> list[int]:
     """Return what changes with a file's content: its size, and the times of its last change (ns)."""
     about = file.stat()
     return [about.st_size, about.st_mtime_ns, about.st_ctime_ns]
-
-
-def _to_json(source: Source) -> list[Any]:
-    parts = {name: [one.digest, one.names, one.imports, one.is_command] for name, one in source.definitions.items()}
-    return [source.digest, source.imports, source.loaded, dict(source.bound), parts]
-
-
-def _from_json(value: list[Any]) -> Source:
-    digest, imports, loaded, bound, definitions = value
-
-    def pairs(listed: Iterable[Any]) -> tuple[Import, ...]:
-        return tuple((module, name) for module, name in listed)
-
-    return Source(
-        digest,
-        pairs(imports),
-        pairs(loaded),
-        {name: (module, one) for name, (module, one) in bound.items()},
-        {
-            name: Definition(digest, tuple(names), pairs(inside), is_command)
-            for name, (digest, names, inside, is_command) in definitions.items()
-        },
-    )
