@@ -4,7 +4,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import duckdb
@@ -81,6 +81,10 @@ class Page:
     kicker: str = ""
     lead: str = ""
     sections: list[Section] = field(default_factory=list)
+
+    def without_empty(self) -> "Page":
+        """Return the page without the sections that have no blocks."""
+        return replace(self, sections=[section for section in self.sections if section.blocks])
 
 
 class Book:
@@ -160,31 +164,27 @@ class Book:
         page.sections += [recorded, answers] if first else [answers, recorded]
         page.sections += [self._matrix_section(), published, self._plausible()]
         left_out = self._table("left_out", Scope())
-        page.sections += [Section("Omitted runs", blocks=[left_out])] if left_out else []
-        loose = self._loose_figures()
-        if loose:
-            page.sections.append(Section("Figures", blocks=loose))
-        page.sections = [section for section in page.sections if section.blocks]
-        return page
+        page.sections += [Section("Omitted runs", blocks=[left_out] if left_out else [])]
+        page.sections += [Section("Figures", blocks=self._loose_figures())]
+        return page.without_empty()
 
     def _answers(self) -> Section:
-        items = [
-            {
-                "page": f"studies/{study.name}",
-                "title": study.title,
-                "text": self.answers[study.name] or "Sweeps; see its page.",
-            }
-            for study in self.plan.studies
-        ]
         note = "One sentence per study, generated from its runs; the figures are on its page."
-        return Section("What the studies found", note, [{"kind": "answers", "items": items}] if items else [])
+        return Section("What the studies found", note, self._items(self.plan.studies, "Sweeps; see its page."))
+
+    def _items(self, studies: Iterable[Study], otherwise: str = "") -> list[dict[str, Any]]:
+        """Return a block with the titles and answers of studies; none without studies."""
+        items = [
+            {"page": f"studies/{study.name}", "title": study.title, "text": self.answers[study.name] or otherwise}
+            for study in studies
+        ]
+        return [{"kind": "answers", "items": items}] if items else []
 
     def _recorded(self, scope: Scope, faithful: str = "fidelity") -> Section:
         """Return the section that compares simulated schedules with the record, and what-ifs with their base."""
         note = "The similarity of each simulation to the recorded schedule, and the effects of variants."
         names = (faithful, "whatifs") if scope.recipes != [] else ("whatifs",)
-        tables = [self._table(name, scope) for name in names]
-        return Section("Recorded and simulated schedules, and what-ifs", note, [table for table in tables if table])
+        return Section("Recorded and simulated schedules, and what-ifs", note, self._tables(names, scope))
 
     def _matrix_section(self) -> Section:
         matrix = self._matrix(self.metrics)
@@ -223,17 +223,11 @@ class Book:
         page.sections.append(
             Section("Tables", note, [{"kind": "legend", "items": legend()}, *tables] if tables else [])
         )
-        figures = self._paper_figures(about)
         note = "In the order of the paper, drawn from the runs here."
-        page.sections.append(Section("Figures", note, figures))
-        studies = [
-            {"page": f"studies/{study.name}", "title": study.title, "text": self.answers[study.name]}
-            for study in self._studies_of(paper, about["authors"])
-        ]
-        note = "Their pages have the figures of all runs."
-        page.sections.append(Section("Studies", note, [{"kind": "answers", "items": studies}] if studies else []))
-        page.sections = [section for section in page.sections if section.blocks]
-        return page
+        page.sections.append(Section("Figures", note, self._paper_figures(about)))
+        studies = self._items(self._studies_of(paper, about["authors"]))
+        page.sections.append(Section("Studies", "Their pages have the figures of all runs.", studies))
+        return page.without_empty()
 
     def _about(self, paper: str) -> dict[str, Any]:
         return {"authors": paper, "citation": "", "note": "", **self.about_papers.get(paper, {})}
@@ -266,16 +260,16 @@ class Book:
 
     def _plausible(self) -> Section:
         section = Section("The logs", "The properties of each log and the load that it offers; for more, see its page.")
-        section.blocks.append({"kind": "logs", "items": [self._log_item(log) for log in self.logs]})
+        items = [
+            {"page": f"logs/{log}", "title": log, "text": facts["computer"] or "", "facts": facts["line"]}
+            for log, facts in ((log, self._facts(log)) for log in self.logs)
+        ]
+        section.blocks.append({"kind": "logs", "items": items})
         checks = self._table("checks", Scope())
         if checks:
             section.note += " Implausible values are listed below."
             section.blocks.append(checks)
         return section
-
-    def _log_item(self, log: str) -> dict[str, Any]:
-        facts = self._facts(log)
-        return {"page": f"logs/{log}", "title": log, "text": facts["computer"] or "", "facts": facts["line"]}
 
     # A study
 
@@ -297,11 +291,9 @@ class Book:
         page.sections = papers + page.sections + ([Section("Figures of the study", blocks=asked)] if asked else [])
         page.sections += [] if papers or asked else generic
         names = ("metrics", "further_metrics", "comparisons", "replicates", "fairness", "schedulers")
-        tables = [self._table(name, scope) for name in names] if study.runs else []
-        page.sections.append(Section("Tables", blocks=[table for table in tables if table]))
+        page.sections.append(Section("Tables", blocks=self._tables(names, scope) if study.runs else []))
         page.sections += generic if papers or asked else []
-        page.sections = [section for section in page.sections if section.blocks]
-        return page
+        return page.without_empty()
 
     def _asked_figures(self, study: Study) -> list[dict[str, Any]]:
         """Return the figures defined by the study: existing ones, or new ones."""
@@ -329,8 +321,7 @@ class Book:
 
     def _ranking(self, study: Study) -> Section:
         """Return the section that ranks schedulers and compares them with lower bounds."""
-        tables = [self._table(name, _scope(study)) for name in ("leaderboard", "bounds")]
-        return Section("Leaderboard", blocks=[table for table in tables if table])
+        return Section("Leaderboard", blocks=self._tables(("leaderboard", "bounds"), _scope(study)))
 
     def _by_rank(self, study: Study, log: str) -> list[dict[str, str]]:
         """Return the first runs of a study's log, those of a ranking in its order."""
@@ -368,10 +359,8 @@ class Book:
             return []
         request = self._request(study.runs, study.name)
         spec = published_figure(request, sweeps=bool(study.sweeps))
-        blocks = [_figure(spec)] if spec else []
-        for name in ("reproduction", "missing", "readings", "sensitivity", "trends"):
-            table = self._table(name, _scope(study))
-            blocks += [table] if table else []
+        names = ("reproduction", "missing", "readings", "sensitivity", "trends")
+        blocks = ([_figure(spec)] if spec else []) + self._tables(names, _scope(study))
         return [Section("Published values and ours", blocks=blocks)] if blocks else []
 
     def _sweep_figures(self, study: Study) -> Iterator[dict[str, Any]]:
@@ -393,28 +382,22 @@ class Book:
         ]
         words = " ".join(filter(None, [note, self._load_warning(own)]))
         page.sections.append(Section("Properties", words, [{"kind": "facts", "facts": facts["rows"]}]))
-        scope = Scope([recipe_of(own)])
-        cleaning = self._table("cleaning", scope)
-        if cleaning:
-            page.sections.append(Section("Jobs removed by cleaning", blocks=[cleaning]))
-        checks = self._table("checks", Scope(recipes))
-        if checks:
-            page.sections.append(Section("Plausibility", blocks=[checks]))
+        cleaning = self._tables(["cleaning"], Scope([recipe_of(own)]))
+        page.sections.append(Section("Jobs removed by cleaning", blocks=cleaning))
+        page.sections.append(Section("Plausibility", blocks=self._tables(["checks"], Scope(recipes))))
         request = self._request([{"run": "", "workload": own, "scheduler": ""}], log)
         page.sections.append(Section("Its jobs", note, self._drawn(request, LOG_FIGURES)))
         matrix = self._matrix({key: values for key, values in self.metrics.items() if log_of(key[0]) == log})
-        if matrix:
-            page.sections.append(Section("Runs", "The best value of a row is marked.", [matrix]))
+        page.sections.append(Section("Runs", "The best value of a row is marked.", [matrix] if matrix else []))
         studies = [
-            {"page": f"studies/{study.name}", "title": study.title, "text": self.answers[study.name]}
+            study
             for study in self.plan.studies
             if log in study.logs or log in {log_of(workload) for workload, _ in study.sweeps}
         ]
-        page.sections.append(Section("Studies of this log", blocks=[{"kind": "answers", "items": studies}]))
-        tables = [self._table(name, Scope(recipes)) for name in ("workloads", "correlations", "logs")]
-        page.sections.append(Section("Tables", blocks=[table for table in tables if table]))
-        page.sections = [section for section in page.sections if section.blocks and section.blocks[0].get("items", 1)]
-        return page
+        page.sections.append(Section("Studies of this log", blocks=self._items(studies)))
+        tables = self._tables(("workloads", "correlations", "logs"), Scope(recipes))
+        page.sections.append(Section("Tables", blocks=tables))
+        return page.without_empty()
 
     def _load_warning(self, workload: str) -> str:
         """Return a warning if more than `MOST_ABOVE_1` of the jobs met a recorded load above 1, else an empty text."""
@@ -469,11 +452,9 @@ class Book:
                  "leaderboard", "bounds", "coverage", "claims", "reproduction", "missing", "whatifs", "left_out",
                  "readings", "sensitivity", "trends", "replicates", "fits", "recorded", "fidelity", "fairness",
                  "checks", "logs")  # fmt: skip
-        for name in names:
-            needs_papers = name in ("coverage", "claims", "missing")
-            table = self._table(name, Scope()) if self.papers or not needs_papers else None
-            if table:
-                page.sections.append(Section("", blocks=[table]))
+        of_papers = () if self.papers else ("coverage", "claims", "missing")
+        tables = self._tables([name for name in names if name not in of_papers], Scope())
+        page.sections += [Section("", blocks=[table]) for table in tables]
         return page
 
     # Parts
@@ -483,6 +464,10 @@ class Book:
 
     def _table(self, name: str, scope: Scope) -> dict[str, Any] | None:
         return read_table(self.connection, name, scope)
+
+    def _tables(self, names: Iterable[str], scope: Scope) -> list[dict[str, Any]]:
+        """Return the tables that have rows."""
+        return [table for name in names if (table := self._table(name, scope))]
 
     def _request(self, runs: Sequence[dict[str, str]], title: str) -> Request:
         return Request(self.connection, runs, title, interactive=True)
