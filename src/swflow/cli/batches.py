@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from swflow.cli.app import app
+from swflow.cli.options import Catalogues, Mirror
 from swflow.cli.terminal import check_ending, progress_bar, say
 from swflow.errors import SwflowError
 
@@ -75,16 +76,8 @@ def reach(
             help="Write the missing logs and the reasons to this JSON file; the other logs go to its folder.",
         ),
     ],
-    mirror: Annotated[
-        str | None,
-        typer.Option(help="Try this folder or base URL with the archive's files first (default: the archive only)."),
-    ] = None,
-    catalogue: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Read logs from this catalogue (YAML); repeatable, later entries win (default: config/logs.yaml)."
-        ),
-    ] = None,
+    mirror: Mirror = None,
+    catalogue: Catalogues = None,
 ) -> None:
     """
     Fetch logs, and record which ones cannot be fetched and why.

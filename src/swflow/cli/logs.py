@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from swflow.cli.app import app, generate_app
-from swflow.cli.options import Name, Output, Seed, WithoutStatus
+from swflow.cli.options import Catalogues, Mirror, Name, Output, Seed, WithoutStatus
 from swflow.cli.terminal import check_ending, read_object, save, say, say_doubts, say_removed
 from swflow.errors import SwflowError
 
@@ -15,16 +15,8 @@ from swflow.errors import SwflowError
 def fetch(
     log: Annotated[str, typer.Argument(help="The name of the log in the catalogue, such as KTH-SP2.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Write the log to this gzipped file: .swf.gz.")],
-    mirror: Annotated[
-        str | None,
-        typer.Option(help="Try this folder or base URL with the archive's files first (default: the archive only)."),
-    ] = None,
-    catalogue: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Read logs from this catalogue (YAML); repeatable, later entries win (default: config/logs.yaml)."
-        ),
-    ] = None,
+    mirror: Mirror = None,
+    catalogue: Catalogues = None,
     entry: Annotated[
         str | None, typer.Option(help='Use this catalogue entry (JSON) instead of a catalogue: {"path": "my.swf"}.')
     ] = None,

@@ -16,6 +16,17 @@ Inputs = Annotated[
         help="A workload (.parquet) or a log (.swf, .swf.gz); with --scheduler also several: NAME@1-20.parquet."
     ),
 ]
+Mirror = Annotated[
+    str | None,
+    typer.Option(help="Try this folder or base URL with the archive's files first (default: the archive only)."),
+]
+Catalogues = Annotated[
+    list[Path] | None,
+    typer.Option(
+        help="Read logs from this catalogue (YAML); repeatable, later entries win (default: config/logs.yaml)."
+    ),
+]
+Database = Annotated[Path, typer.Option(help="Read this database of swflow load.")]
 Processors = Annotated[int, typer.Option(help="The number of processors of the new machine.")]
 CopiedShare = Annotated[
     float, typer.Option("--d", help="Copy this share of the jobs, in percent (0 to 100), and widen the others.")

@@ -118,6 +118,7 @@ def whatif(
     Examples: `swflow whatif sacct.txt`,
     `swflow whatif sacct.txt --scheduler site --scheduler site-conservative --processors +20% -o whatif.html`
     """
+    from swflow.files.manifest import file_digest
     from swflow.log.site import SITE, read_sizes
     from swflow.studies.answer import (
         Question,
@@ -161,7 +162,7 @@ def whatif(
     _print_lines(next_steps(question), "Next: ")
     for path in output or ():
         command = shlex.join(["swflow", *sys.argv[1:]])
-        digest = _digest(log) if path.suffix == ".html" else ""
+        digest = file_digest(log) if path.suffix == ".html" else ""
         write_answer(question, path, study=study, command=command, digest=digest)
         say(f"{path}: written")
 
@@ -171,24 +172,12 @@ def _print_lines(lines: list[str], heading: str = "") -> None:
     finish_progress()
     width = min(shutil.get_terminal_size((100, 24)).columns, 120)
     for number, line in enumerate(lines):
-        begin = heading if number == 0 else " " * len(heading)
-        typer.echo(
-            textwrap.fill(
-                line,
-                width,
-                initial_indent=begin,
-                subsequent_indent=" " * len(heading),
-                break_on_hyphens=False,
-                break_long_words=False,
-            )
-        )
-
-
-def _digest(path: Path) -> str:
-    """Return the digest of a file's content."""
-    from swflow.files.manifest import file_digest
-
-    return file_digest(path)
+        indent = " " * len(heading)
+        wrapped = textwrap.fill(
+            line, width, initial_indent=indent if number else heading, subsequent_indent=indent,
+            break_on_hyphens=False, break_long_words=False,
+        )  # fmt: skip
+        typer.echo(wrapped)
 
 
 @app.command("fidelity")

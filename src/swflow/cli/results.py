@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from swflow.cli.app import app
+from swflow.cli.options import Database
 from swflow.cli.terminal import format_number, print_table, quiet_pipe, say, tracked
 from swflow.errors import SwflowError
 
@@ -112,7 +113,7 @@ def figure(
     key: Annotated[
         str | None, typer.Option(hidden=True, help="Record this digest of the options and the code in the .json file.")
     ] = None,
-    database: Annotated[Path, typer.Option(help="Read this database of swflow load.")] = Path("results/swflow.duckdb"),
+    database: Database = Path("results/swflow.duckdb"),
 ) -> None:
     """
     Draw a figure of runs in the database.
@@ -156,7 +157,7 @@ def report(
             help="Show these figures: .json files of swflow figure, each in a folder with the name of its study."
         ),
     ] = None,
-    database: Annotated[Path, typer.Option(help="Read this database of swflow load.")] = Path("results/swflow.duckdb"),
+    database: Database = Path("results/swflow.duckdb"),
     output: Annotated[Path, typer.Option("--output", "-o", help="Write the pages to this folder.")] = Path(
         "results/report"
     ),
@@ -190,7 +191,7 @@ def sql(
     output: Annotated[
         Path | None, typer.Argument(help="Write the result to this file; with --csv or --parquet.")
     ] = None,
-    database: Annotated[Path, typer.Option(help="Read this database of swflow load.")] = Path("results/swflow.duckdb"),
+    database: Database = Path("results/swflow.duckdb"),
     csv: Annotated[bool, typer.Option("--csv", help="Write CSV to OUTPUT, or to standard output without it.")] = False,
     parquet: Annotated[bool, typer.Option("--parquet", help="Write Parquet to OUTPUT.")] = False,
     limit: Annotated[int, typer.Option(help="Print at most this number of rows.")] = 200,

@@ -1,6 +1,6 @@
 """Commands that simulate: simulate, adjust, sweep."""
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +19,6 @@ from swflow.cli.options import (
 )
 from swflow.cli.scheduler_options import scheduler_options, with_scheduler_options
 from swflow.cli.terminal import (
-    Sequence,
     check_ending,
     format_number,
     named_schedulers,
@@ -87,13 +86,11 @@ def adjust(
 
     chosen = read_schedulers(scheduler, {f"{order}-{backfill}": {"order": order, "backfill": backfill}})
     opened = open_workload(workload)
+    options: dict[str, Any] = {"d": d, "replicates": seeds, "seed": seed, "threads": threads}
     if first_crossing:
-        shared = {"d": d, "step": step, "replicates": seeds, "seed": seed, "threads": threads}
-        _first_crossings(opened, processors, chosen, shared, output)
+        _first_crossings(opened, processors, chosen, options | {"step": step}, output)
         return
-    options: dict[str, Any] = {
-        "d": d, "tolerance": tolerance, "replicates": seeds, "seed": seed, "threads": threads
-    }  # fmt: skip
+    options["tolerance"] = tolerance
     tables = []
     for name, one in chosen.items():
         with progress_bar(f"adjust, {name}", 40) as advance:
@@ -186,15 +183,7 @@ def sweep(
         copies=copies,
     )
     with progress_bar("sweep", len(settings) * seeds) as advance:
-        rows = run_sweep(
-            opened,
-            settings,
-            chosen,
-            replicates=seeds,
-            seed=seed,
-            threads=threads,
-            progress=advance,
-        )
+        rows = run_sweep(opened, settings, chosen, replicates=seeds, seed=seed, threads=threads, progress=advance)
     write_sweep(rows, output, opened.name, chosen)
     say(f"{output}: {len(settings):,} settings, {seeds:,} draws each, under {', '.join(chosen)}")
 
