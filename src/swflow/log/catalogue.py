@@ -409,29 +409,26 @@ def reach(
         The names of the logs that could not be fetched, each with the reason, sorted.
     """
 
-    def attempt(log: Log) -> str | None:
+    def attempt(log: Log) -> str:
         file = Path(folder) / f"{log.name}.swf.gz"
+        if file.is_file():
+            try:
+                _check(log, plain_text(file.read_bytes(), str(file)), str(file))
+                return ""
+            except SwflowError:
+                pass  # truncated, or another version: fetch it again
         try:
-            if file.is_file():
-                try:
-                    _check(log, plain_text(file.read_bytes(), str(file)), str(file))
-                    return None
-                except SwflowError:
-                    pass  # truncated, or another version: fetch it again
             fetch(log, file, mirror)
         except SwflowError as error:
             return str(error)
-        return None
+        return ""
 
     from concurrent.futures import ThreadPoolExecutor
 
     wanted = sorted(logs, key=lambda log: log.name)
     with ThreadPoolExecutor(max_workers=4) as pool:
-        return {
-            log.name: reason
-            for log, reason in zip(wanted, pool.map(attempt, wanted), strict=True)
-            if reason is not None
-        }
+        reasons = pool.map(attempt, wanted)
+        return {log.name: reason for log, reason in zip(wanted, reasons, strict=True) if reason}
 
 
 def _get(log: Log, mirror: Any, retries: int, progress: bool) -> tuple[bytes, str, list[str]]:
@@ -512,17 +509,11 @@ def _download(url: str, retries: int, progress: bool) -> bytes:
             reason = f"HTTP {status}"
             if status < 500 and status not in (408, 429):
                 raise _NotThere(reason) from None
-        except (
-            requests.Timeout,
-            requests.ConnectionError,
-            requests.exceptions.ChunkedEncodingError,
-        ) as error:
-            reason = _network_reason(error)
-            if isinstance(error, requests.exceptions.SSLError):
-                break
         except requests.RequestException as error:
             reason = _network_reason(error)
-            break
+            passing = (requests.Timeout, requests.ConnectionError, requests.exceptions.ChunkedEncodingError)
+            if not isinstance(error, passing) or isinstance(error, requests.exceptions.SSLError):
+                break
     raise _Unreachable(reason)
 
 
@@ -568,23 +559,20 @@ def _network_reason(error: Exception) -> str:
     """Return a short reason of a network error; the messages of the library are long."""
     import requests
 
-    text = str(error)
-    known = {
+    kinds = {
+        requests.Timeout: "no answer in time",
+        requests.exceptions.SSLError: "its certificate is not accepted",
+        requests.exceptions.ProxyError: "the proxy cannot be used",
+    }
+    marks = {
         "NameResolution": "the host's name cannot be resolved",
         "refused": "connection refused",
         "unreachable": "network unreachable",
         "IncompleteRead": "the transfer was interrupted",
     }
-    if isinstance(error, requests.Timeout):
-        return "no answer in time"
-    if isinstance(error, requests.exceptions.SSLError):
-        return "its certificate is not accepted"
-    if isinstance(error, requests.exceptions.ProxyError):
-        return "the proxy cannot be used"
-    for mark, reason in known.items():
-        if mark in text:
-            return reason
-    return f"connection failed: {type(error).__name__}"
+    reasons = [reason for kind, reason in kinds.items() if isinstance(error, kind)]
+    reasons += [reason for mark, reason in marks.items() if mark in str(error)]
+    return reasons[0] if reasons else f"connection failed: {type(error).__name__}"
 
 
 @contextlib.contextmanager

@@ -60,7 +60,8 @@ def export(
     if estimates not in ("raise", "kill"):
         raise SwflowError(f"--estimates: unknown value {estimates!r}; known are raise, kill")
     about = read_metadata(source) if Path(source).suffix == ".parquet" else {}
-    if about.get("kind") == "run":
+    is_run = about.get("kind") == "run"
+    if is_run:
         opened, table = _schedule(source, about, workload)
     elif workload is not None:
         raise SwflowError(f"--workload: applies to runs only, and {source} is not a run")
@@ -68,16 +69,18 @@ def export(
         opened = open_workload(source)
         table = opened.jobs
     if ending.startswith(".swf"):
-        if about.get("kind") == "run":
-            write_swf(path, run_as_swf(opened.jobs, table), opened.header)
-        else:
-            write_swf(path, table, opened.header)
-    elif ending == ".parquet" and about.get("kind") != "run":
+        write_swf(path, run_as_swf(opened.jobs, table) if is_run else table, opened.header)
+    elif ending == ".parquet" and not is_run:
         write_workload(opened, path)
-    elif ending == ".json":
-        _write_json(path, as_batsim(replace(opened, jobs=table), estimates))
     else:
-        _write_table(path, table, ending)
+        content = as_batsim(replace(opened, jobs=table), estimates) if ending == ".json" else {}
+        with atomic_path(path) as temporary:
+            if ending == ".json":
+                temporary.write_text(json.dumps(content, indent=1) + "\n")
+            elif ending == ".parquet":
+                table.write_parquet(temporary, compression="zstd")
+            else:
+                _without_nesting(table).write_csv(temporary)
     return table.height
 
 
@@ -99,22 +102,13 @@ def _schedule(
     return opened, table
 
 
-def _write_table(path: Path, table: pl.DataFrame, ending: str) -> None:
-    with atomic_path(path) as temporary:
-        if ending == ".parquet":
-            table.write_parquet(temporary, compression="zstd")
-            return
-        nested = [name for name, dtype in table.schema.items() if isinstance(dtype, pl.List | pl.Struct)]
-        texts = [
-            pl.Series(name, [json.dumps(value) if value is not None else None for value in table[name].to_list()])
-            for name in nested
-        ]
-        table.with_columns(texts).write_csv(temporary)
-
-
-def _write_json(path: Path, content: Mapping[str, Any]) -> None:
-    with atomic_path(path) as temporary:
-        temporary.write_text(json.dumps(content, indent=1) + "\n")
+def _without_nesting(table: pl.DataFrame) -> pl.DataFrame:
+    """Return a table with its lists and structures as JSON."""
+    nested = [name for name, dtype in table.schema.items() if isinstance(dtype, pl.List | pl.Struct)]
+    return table.with_columns(
+        pl.Series(name, [json.dumps(value) if value is not None else None for value in table[name].to_list()])
+        for name in nested
+    )
 
 
 def as_batsim(workload: Workload, estimates: str = "raise") -> dict[str, Any]:
@@ -159,13 +153,6 @@ def as_batsim(workload: Workload, estimates: str = "raise") -> dict[str, Any]:
     for row in rows:
         name = f"delay-{row['run_time']:.10g}"
         content["profiles"][name] = {"type": "delay", "delay": row["run_time"]}
-        content["jobs"].append(
-            {
-                "id": str(row["job_id"]),
-                "subtime": row["submit_time"],
-                "walltime": row["walltime"],
-                "res": row["processors"],
-                "profile": name,
-            }
-        )
+        job = {"id": str(row["job_id"]), "subtime": row["submit_time"], "walltime": row["walltime"]}
+        content["jobs"].append(job | {"res": row["processors"], "profile": name})
     return content
