@@ -264,14 +264,16 @@ def _horizontal(columns: Sequence[str], rows: Sequence[Sequence[str]], widths: S
         if row is None:
             lines.append(" " + "─" * (_table_width(widths) - _MARGINS))
             continue
-        cells = [_wrap(value, width) for value, width in zip(row, widths, strict=True)]
-        for parts in zip_longest(*cells, fillvalue=""):
-            aligned = [
-                part.rjust(width) if right else part.ljust(width)
-                for part, width, right in zip(parts, widths, numeric, strict=True)
-            ]
-            lines.append(f" {(' ' * _BETWEEN).join(aligned)}".rstrip())
+        lines += _row_lines([_wrap(value, width) for value, width in zip(row, widths, strict=True)], widths, numeric)
     return lines
+
+
+def _row_lines(cells: Sequence[Sequence[str]], widths: Sequence[int], right: Sequence[bool]) -> list[str]:
+    """Return the lines of a row of wrapped cells, each aligned to the right or to the left."""
+    return [
+        f" {(' ' * _BETWEEN).join(part.rjust(w) if end else part.ljust(w) for part, w, end in parts)}".rstrip()
+        for parts in (zip(texts, widths, right, strict=True) for texts in zip_longest(*cells, fillvalue=""))
+    ]
 
 
 def _vertical(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[str]:
@@ -292,13 +294,7 @@ def _vertical(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int)
         lines += [""] if lines else []
         for place, name in enumerate(columns):
             cells = [[name], *(_wrap(row[place], wide) for row, wide in zip(block, widths[1:], strict=True))]
-            for parts in zip_longest(*cells, fillvalue=""):
-                aligned = [parts[0].ljust(names)]
-                aligned += [
-                    part.rjust(wide) if len(cell) == 1 else part.ljust(wide)
-                    for part, wide, cell in zip(parts[1:], widths[1:], cells[1:], strict=True)
-                ]
-                lines.append(f" {(' ' * _BETWEEN).join(aligned)}".rstrip())
+            lines += _row_lines(cells, widths, [False, *(len(cell) == 1 for cell in cells[1:])])
             if place == 0:
                 lines.append(" " + "─" * (_table_width(widths) - _MARGINS))
     return lines

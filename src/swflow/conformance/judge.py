@@ -221,17 +221,9 @@ def _filled(word: str, values: Mapping[str, str]) -> str:
 
 def read_starts(text: str) -> dict[int, float]:
     r"""
-    Read start times from SWF (submit time plus wait time) or from lines of job id and start time.
+    Read start times by job id from SWF (submit time plus wait time) or from lines of job id and start time.
 
-    Parameters
-    ----------
-    text : str
-        SWF, CSV, or fields separated by white space; other lines (headers, comments) are ignored.
-
-    Returns
-    -------
-    dict
-        Job id to start time, seconds.
+    The text is SWF, CSV, or fields separated by white space; other lines (headers, comments) are ignored.
 
     Examples
     --------

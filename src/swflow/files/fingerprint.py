@@ -55,21 +55,10 @@ def fingerprint(*commands: str) -> str:
 
 def source_digest(name: str, *files: Path) -> str:
     """
-    Return a hash of source files and of the modules that they import.
+    Return a hash of source files and of the modules that they import, 16 hexadecimal digits.
 
-    Modules beside the files count, and so do modules of the package. Comments and docstrings do not count.
-
-    Parameters
-    ----------
-    name : str
-        What is used of the files, such as the name of a user-defined policy; it is a part of the hash.
-    *files : pathlib.Path
-        The files; one that is missing does not count.
-
-    Returns
-    -------
-    str
-        16 hexadecimal digits.
+    Modules beside the files count, and so do modules of the package. Comments, docstrings and missing files do not
+    count. ``name`` is what is used of the files, such as the name of a user-defined policy; it is a part of the hash.
     """
     digest = hashlib.blake2b(name.encode(), digest_size=8)
     package = installed()
@@ -341,18 +330,9 @@ def _around(module: str) -> list[str]:
 
 def read_source(path: Path, cli: str = "") -> Source:
     """
-    Parse a source file.
+    Parse a source file; one with a syntax error counts byte by byte.
 
-    Parameters
-    ----------
-    path : pathlib.Path
-        The file. One with a syntax error counts byte by byte.
-    cli : str
-        The name of the module, if its definitions count one by one.
-
-    Returns
-    -------
-    Source
+    ``cli`` is the name of the module, if its definitions count one by one.
     """
     text = path.read_bytes()
     try:

@@ -103,19 +103,10 @@ def digest_of_runs(
     sweeps: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = None,
 ) -> str:
     """
-    Return a digest of the runs that a config asks for.
+    Return a digest of the runs that a config asks for, to be compared with that of the runs found.
 
-    Parameters
-    ----------
-    schedulers_of : mapping
-        Workload to scheduler to its options, defaults included.
-    sweeps : mapping, optional
-        The name of a sweep, ``workload+sweep``, to its schedulers and their options.
-
-    Returns
-    -------
-    str
-        The digest, to be compared with that of the runs found.
+    ``schedulers_of`` maps workloads to schedulers to their options, defaults included; ``sweeps`` maps
+    ``workload+sweep`` to the same.
     """
     content = [schedulers_of, sweeps or {}]
     return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=8).hexdigest()
@@ -123,19 +114,10 @@ def digest_of_runs(
 
 def write_list(path: str | os.PathLike[str], parts: Mapping[str, list[str]]) -> dict[str, Any]:
     """
-    Write a list of files, the declared output of a job.
+    Write a list of files, the declared output of a job, as JSON, and return its content.
 
-    Parameters
-    ----------
-    path : path-like
-        The list, a JSON file.
-    parts : mapping
-        Manifest, relative to the folder of the list, to the names of its entries that are listed.
-
-    Returns
-    -------
-    dict
-        The content: each manifest's names with their keys.
+    ``parts`` maps each manifest, relative to the folder of the list, to the names of its entries that are listed. The
+    content has their keys.
     """
     folder = Path(path).parent
     content = {}
@@ -149,12 +131,7 @@ def write_list(path: str | os.PathLike[str], parts: Mapping[str, list[str]]) -> 
 
 def listed_files(path: str | os.PathLike[str]) -> dict[Path, dict[str, Any]]:
     """
-    Return the files that a list or a manifest names.
-
-    Parameters
-    ----------
-    path : path-like
-        A list that `write_list` wrote, or the manifest of a folder, of which the selected files count.
+    Return the files that a list, or the manifest of a folder, names; of a manifest, the selected files count.
 
     Returns
     -------
@@ -221,18 +198,10 @@ def drop_broken(path: str | os.PathLike[str]) -> bool:
     """
     Remove a list that does not match its files, so that the workflow makes the missing files again.
 
+    The result is whether the list was removed.
+
     A list is broken by a file that is missing, has another size, or was changed after the list was written and has
     another digest, and by a manifest that is damaged or has another key.
-
-    Parameters
-    ----------
-    path : path-like
-        The list; nothing happens if it does not exist.
-
-    Returns
-    -------
-    bool
-        Whether the list was removed.
     """
     path = Path(path)
     if not path.is_file():
@@ -253,21 +222,10 @@ def drop_broken(path: str | os.PathLike[str]) -> bool:
 
 def unmade(options: Mapping[str, Mapping[str, Any]], code: str, folder: Path) -> list[str]:
     """
-    Return which runs of a workload would be made, if its file were the one that they were made of.
+    Return which runs of a workload would be made, if its file were the one that they were made of: sorted schedulers.
 
-    Parameters
-    ----------
-    options : mapping
-        Scheduler to its options, all filled in.
-    code : str
-        The fingerprint of the code that simulates.
-    folder : pathlib.Path
-        The folder of the runs of the workload.
-
-    Returns
-    -------
-    list of str
-        Schedulers, sorted.
+    ``options`` maps schedulers to their options, all filled in; ``code`` is the fingerprint of the code that simulates;
+    ``folder`` has the runs of the workload.
     """
     entries = Manifest(folder / MANIFEST).entries
     return sorted(

@@ -73,12 +73,7 @@ def write_log(
 
 def names_in(header: Mapping[str, list[str]]) -> pl.DataFrame:
     """
-    Return the names that a header assigns to numbers.
-
-    Parameters
-    ----------
-    header : mapping
-        As in `swflow.jobs.table.Workload`: values such as ``1 batch`` under ``Queue``.
+    Return the names that a header assigns to numbers by values such as ``1 batch`` under ``Queue``.
 
     Returns
     -------

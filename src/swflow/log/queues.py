@@ -43,14 +43,9 @@ class Queue:
 
 def queues_of(jobs: pl.DataFrame, header: Mapping[str, list[str]]) -> list[Queue]:
     """
-    Return the queues that occur in a log, sorted by number of jobs.
+    Return the queues that occur in a log, sorted by number of jobs, with the names in its header.
 
-    Parameters
-    ----------
-    jobs : polars.DataFrame
-        A job table, or the fields of a log; unknown values are null or -1.
-    header : mapping
-        The log's header, with the names of the queues.
+    ``jobs`` is a job table, or the fields of a log; unknown values are null or -1.
 
     Examples
     --------
@@ -86,12 +81,8 @@ def priorities_of(queues: Sequence[Queue]) -> dict[str, Any] | None:
     Return the priorities that the recorded waits suggest, as values of the scheduler option ``priority``.
 
     Jobs of a queue with a shorter mean wait are served first. The log does not state priorities, so this is a guess:
-    jobs of a queue also wait less if they are small or use another partition.
-
-    Returns
-    -------
-    dict or None
-        None if no mean wait is shorter than the next one by a factor of at least 1.5.
+    jobs of a queue also wait less if they are small or use another partition. The result is None if no mean wait is
+    shorter than the next one by a factor of at least 1.5.
 
     Examples
     --------

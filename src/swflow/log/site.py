@@ -148,12 +148,8 @@ def with_resources(partitions: list[Partition], stated: Mapping[str, int] | None
     """
     Return the partitions with the resources that the user states.
 
-    Parameters
-    ----------
-    partitions : list of Partition
-        Result of `partitions_of`.
-    stated : mapping, optional
-        ``NAME``, or ``PARTITION:NAME`` if the jobs of several partitions demand it, to the units of a resource.
+    ``stated`` maps ``NAME``, or ``PARTITION:NAME`` if the jobs of several partitions demand it, to the units of a
+    resource.
 
     Raises
     ------
@@ -185,12 +181,7 @@ def pool_of(jobs: pl.DataFrame, stated: Mapping[str, int] | None = None) -> tupl
     """
     Return the resources of a site whose jobs share one machine, and the names of those that are guessed.
 
-    Parameters
-    ----------
-    jobs : polars.DataFrame
-        As for `partitions_of`.
-    stated : mapping, optional
-        Name to units; the others are the peak use. A partition before the name (``PARTITION:NAME``) is refused.
+    Resources that are not ``stated`` have their peak use. A partition before the name (``PARTITION:NAME``) is refused.
     """
     peaks = peaks_of(_known(jobs))
     for name, units in (stated or {}).items():
@@ -259,13 +250,9 @@ def with_sizes(header: Mapping[str, list[str]], partitions: Iterable[Partition])
 
 def busiest(jobs: pl.DataFrame) -> int:
     """
-    Return the peak number of busy processors by the recorded times; at least the widest job.
+    Return the peak number of busy processors by the recorded times (s); at least the widest job.
 
-    Parameters
-    ----------
-    jobs : polars.DataFrame
-        ``submit_time``, ``wait_time``, ``run_time`` (s) and ``processors``. Jobs with an unknown value count by their
-        width only.
+    Jobs with an unknown value count by their width only.
     """
     begin = pl.col("submit_time") + pl.col("wait_time")
     table = jobs.select("processors", start=begin, end=begin + pl.col("run_time"))

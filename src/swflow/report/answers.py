@@ -461,10 +461,7 @@ def ranking(tables: Mapping[str, Sequence[Ranked]]) -> str:
     """
     Name the scheduler of rank 1 on each workload, and count the others that are not distinguishable from it.
 
-    Parameters
-    ----------
-    tables : mapping
-        Workload to its schedulers by rank.
+    ``tables`` maps workloads to their schedulers by rank.
 
     Examples
     --------
@@ -501,14 +498,8 @@ def conventions(decisive: Mapping[str, int], inside: int, count: int) -> str:
     """
     Return which open convention matters most, and how many published values the conventions explain.
 
-    Parameters
-    ----------
-    decisive : mapping
-        Convention to the number of values on which it has the largest effect.
-    inside : int
-        The number of published values within the range of ours under all conventions.
-    count : int
-        The number of published values.
+    ``decisive`` maps conventions to the number of values on which they have the largest effect. Of ``count`` published
+    values, ``inside`` are within the range of ours under all conventions.
 
     Examples
     --------

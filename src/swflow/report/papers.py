@@ -9,6 +9,7 @@ import duckdb
 
 from swflow.papers.claims import FAILS, HOLDS, UNCHECKED, UNDECIDED
 from swflow.papers.views import VERDICTS
+from swflow.report.tables import quoted
 from swflow.report.units import shortened
 
 #: The style and the sign of each verdict, in the order of `swflow.papers.views.VERDICTS`. The sign repeats the colour.
@@ -125,7 +126,7 @@ def legend() -> list[tuple[str, str, str]]:
 
 def claims_block(connection: duckdb.DuckDBPyConnection, paper: str) -> dict[str, Any]:
     """Return the claims of a paper with their verdicts, as a block of a page."""
-    sql = _CLAIMS.format(paper=_quoted(paper))
+    sql = _CLAIMS.format(paper=quoted(paper))
     names, rows = _query(connection, sql)
     items = []
     for values in rows:
@@ -145,24 +146,12 @@ def claims_block(connection: duckdb.DuckDBPyConnection, paper: str) -> dict[str,
 
 def table_blocks(connection: duckdb.DuckDBPyConnection, paper: str, beside: str | None) -> list[dict[str, Any]]:
     """
-    Return the tables of a paper as printed, as blocks of a page.
+    Return the tables of a paper as printed, one block per table with a compared cell.
 
-    Parameters
-    ----------
-    connection : duckdb.DuckDBPyConnection
-        A connection to the database.
-    paper : str
-        The paper's name in table ``published``.
-    beside : str or None
-        The reading that is shown below ours.
-
-    Returns
-    -------
-    list of dict
-        One block per table with a compared cell. Rows and columns are in the order of the paper; a cell has the
-        published value above ours, the style of its verdict, and the explanation.
+    Rows and columns are in the order of the paper; a cell has the published value above ours, the style of its verdict,
+    and the explanation. The reading ``beside`` is shown below ours.
     """
-    sql = _CELLS.format(paper=_quoted(paper), beside=_quoted(beside or ""))
+    sql = _CELLS.format(paper=quoted(paper), beside=quoted(beside or ""))
     names, values = _query(connection, sql)
     tables: dict[str, list[dict[str, Any]]] = {}
     for row in values:
@@ -209,7 +198,7 @@ def _table_block(
         "name": f"{paper}-{table}".replace(" ", "-").lower(),
         "title": table,
         "beside": beside if has_beside else None,
-        "sql": f'SELECT * FROM (\n{sql}\n) WHERE "table" = {_quoted(table)}',
+        "sql": f'SELECT * FROM (\n{sql}\n) WHERE "table" = {quoted(table)}',
         "columns_shown": columns,
         "lines": [{"name": row, "cells": [shown(row, column) for column in columns]} for row in rows],
         "open": [
@@ -279,7 +268,3 @@ def _data(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, Any]
 def _query(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
     result = connection.execute(sql)
     return [column[0] for column in result.description or ()], result.fetchall()
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

@@ -348,13 +348,13 @@ class Scope:
 
     def conditions(self) -> dict[str, str]:
         """Return the conditions to insert into the queries."""
-        whatifs = "true" if self.study is None else f"study = {_listed([self.study])}"
+        whatifs = "true" if self.study is None else f"study = {quoted(self.study)}"
         if self.recipes is None:
             names = ("runs", "workloads", "pairs", "published", "trends", "recipes", "left_out", "whatifs")
             return dict.fromkeys(names, "true")
-        recipes = _listed(self.recipes)
+        recipes = quoted(*self.recipes)
         mine = f"workload IN (SELECT workload FROM workloads WHERE recipe IN ({recipes}))"
-        schedulers = f" AND scheduler IN ({_listed(self.schedulers)})" if self.schedulers is not None else ""
+        schedulers = f" AND scheduler IN ({quoted(*self.schedulers)})" if self.schedulers is not None else ""
         runs = f"SELECT run FROM runs WHERE {mine}{schedulers}"
         together = "SELECT recipe || '/' || scheduler FROM runs JOIN workloads USING (workload)"
         compared = f"{runs} UNION {together} WHERE recipe IN ({recipes}){schedulers}"
@@ -375,22 +375,14 @@ class Scope:
         }
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join("'" + name.replace("'", "''") + "'" for name in names)
+def quoted(*texts: str) -> str:
+    """Return texts as a list of SQL literals."""
+    return ", ".join("'" + text.replace("'", "''") + "'" for text in texts)
 
 
 def read_table(connection: duckdb.DuckDBPyConnection, name: str, scope: Scope) -> dict[str, Any] | None:
     """
-    Return the contents of a table.
-
-    Parameters
-    ----------
-    connection : duckdb.DuckDBPyConnection
-        A connection to the database.
-    name : str
-        One of `TABLES`.
-    scope : Scope
-        The rows to include.
+    Return the contents of one of `TABLES` for a scope.
 
     Returns
     -------

@@ -33,21 +33,9 @@ def is_jobcomp(text: bytes) -> bool:
 
 def read_jobcomp(text: bytes, path: str, tally: Tally) -> pl.DataFrame:
     """
-    Convert a file of jobcomp/filetxt to the columns of sacct.
+    Convert the content of a file of jobcomp/filetxt to ``line``, ``jobid`` and the columns of sacct, as text.
 
-    Parameters
-    ----------
-    text : bytes
-        The file's content.
-    path : str
-        The file's name, for error messages.
-    tally : Tally
-        Counter of invalid lines.
-
-    Returns
-    -------
-    polars.DataFrame
-        ``line``, ``jobid`` and sacct's columns, as text.
+    ``path`` names the file in error messages; ``tally`` counts invalid lines.
 
     Raises
     ------

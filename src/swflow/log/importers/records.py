@@ -26,34 +26,21 @@ from swflow.log.swf import GUESSED_MACHINE
 #: ``array`` is the job array of a task, ``depends_on`` has the site's ids of the jobs that had to end before, where
 #: ``ARRAY_*`` is every task of an array. Unknown values are null.
 RECORD_COLUMNS: dict[str, pl.DataType] = {
-    "line": pl.Int64(),
-    "site_job_id": pl.String(),
-    "submit": pl.Float64(),
-    "start": pl.Float64(),
-    "end": pl.Float64(),
-    "run_time": pl.Float64(),
-    "suspended_time": pl.Float64(),
-    "allocated_processors": pl.Int64(),
-    "requested_processors": pl.Int64(),
-    "average_cpu_time": pl.Float64(),
-    "used_memory": pl.Float64(),
-    "requested_time": pl.Float64(),
-    "requested_memory": pl.Float64(),
-    "status": pl.Int64(),
-    "user": pl.String(),
-    "group": pl.String(),
-    "unix_group": pl.String(),
-    "queue": pl.String(),
-    "partition": pl.String(),
-    "executable": pl.String(),
-    "nodes": pl.Int64(),
-    "gpus": pl.Int64(),
-    "licences": pl.Int64(),
-    "memory": pl.Int64(),
-    "array": pl.String(),
-    "array_limit": pl.Int64(),
+    **dict.fromkeys(
+        ("submit", "start", "end", "run_time", "suspended_time", "average_cpu_time", "used_memory", "requested_time",
+         "requested_memory"),
+        pl.Float64(),
+    ),
+    **dict.fromkeys(
+        ("line", "allocated_processors", "requested_processors", "status", "nodes", "gpus", "licences", "memory",
+         "array_limit"),
+        pl.Int64(),
+    ),
+    **dict.fromkeys(
+        ("site_job_id", "user", "group", "unix_group", "queue", "partition", "executable", "array"), pl.String()
+    ),
     "depends_on": pl.List(pl.String()),
-}
+}  # fmt: skip
 
 #: Columns of an imported log in addition to the standard's fields, if the source has them: the site's job id, its
 #: Unix group (``group_id`` is the account), GPUs, suspended time in seconds, licences of all products, memory of the
@@ -374,17 +361,14 @@ def anonymized(name: str, kind: str, key: bytes | None) -> str:
 
 def read_key(path: str | os.PathLike[str] | None) -> tuple[bytes, Path, bool]:
     """
-    Read the key for hashing names; a missing key is drawn and stored, readable by its owner only.
+    Return the key for hashing names, its file, and whether it is new.
+
+    A missing key is drawn and stored, readable by its owner only.
 
     Parameters
     ----------
     path : path-like, optional
         By default `DEFAULT_KEY`.
-
-    Returns
-    -------
-    bytes, pathlib.Path, bool
-        The key, its file, and whether it was drawn now.
 
     Raises
     ------
@@ -410,17 +394,7 @@ def unix_seconds(times: pl.Series, time_zone: str) -> tuple[pl.Series, pl.Series
     """
     Return Unix times of local times: the earlier and the later one, which differ in the hour that a clock repeats.
 
-    Parameters
-    ----------
-    times : polars.Series of Datetime
-        Local times without a zone.
-    time_zone : str
-        The time zone.
-
-    Returns
-    -------
-    tuple of two float64 Series
-        Null for local times that do not exist (a skipped hour).
+    Local times that do not exist (a skipped hour) are null.
 
     Examples
     --------

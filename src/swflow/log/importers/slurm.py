@@ -136,14 +136,8 @@ def predecessors(submit_line: str, task: str | None = None) -> tuple[list[str], 
     """
     Return the predecessors in a command line of sbatch, and whether it has dependencies that are not modelled.
 
-    ``after`` (the start of a job), ``singleton``, ``expand`` and alternatives (``?``) are not modelled.
-
-    Parameters
-    ----------
-    submit_line : str
-        The command line.
-    task : str, optional
-        The number of the task in its array, for ``aftercorr``.
+    ``after`` (the start of a job), ``singleton``, ``expand`` and alternatives (``?``) are not modelled. ``task`` is the
+    number of the task in its array, for ``aftercorr``.
 
     Examples
     --------

@@ -1,5 +1,6 @@
 """Arrival processes of synthetic workloads: the log's submit times, or a renewal process with daily cycles."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -93,13 +94,11 @@ class DailyCycle:
     def sample(self, jobs: int, rng: np.random.Generator) -> np.ndarray:
         """Draw submit times: whole seconds, ascending, shape (jobs,)."""
         gaps = rng.weibull(self.gap_shape, jobs - 1)
-        expected = _weibull_mean(self.gap_shape)
+        expected = math.gamma(1 + 1 / self.gap_shape)  # the mean of the Weibull distribution with scale 1
         points = np.concatenate([[0.0], np.cumsum(gaps * (self.gap_mean / expected / SECONDS_A_SLOT))])
-        start = _points_at(self._weights(), np.array([self.first + self.clock]))
-        return np.floor(_seconds_at(self._weights(), start + points) - self.clock)
-
-    def _weights(self) -> np.ndarray:
-        return _week(self.half_hours, self.days)
+        weights = _week(self.half_hours, self.days)
+        start = _points_at(weights, np.array([self.first + self.clock]))
+        return np.floor(_seconds_at(weights, start + points) - self.clock)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the process as plain data."""
@@ -213,13 +212,6 @@ def _seconds_at(weights: np.ndarray, points: np.ndarray) -> np.ndarray:
     passed = np.concatenate([[0.0], np.cumsum(weights)])
     week, rest = np.divmod(points, passed[-1])
     return week * SECONDS_A_WEEK + np.interp(rest, passed, np.arange(SLOTS_A_WEEK + 1) * float(SECONDS_A_SLOT))
-
-
-def _weibull_mean(shape: float) -> float:
-    """Return the mean of the Weibull distribution with scale 1."""
-    from math import gamma
-
-    return gamma(1 + 1 / shape)
 
 
 def _weibull_shape(gaps: np.ndarray) -> float:
