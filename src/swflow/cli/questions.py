@@ -11,15 +11,7 @@ import typer
 
 from swflow.cli.app import app
 from swflow.cli.imports import MachineResources, PartitionSizes, as_log
-from swflow.cli.terminal import (
-    finish_progress,
-    format_number,
-    print_table,
-    say,
-    say_doubts,
-    say_removed,
-    tracked,
-)
+from swflow.cli.terminal import finish_progress, format_number, print_table, say, say_doubts, say_removed, tracked
 from swflow.errors import SwflowError
 
 _LOG = "A log (.swf, .swf.gz, an imported .parquet, the output of sacct -P) or a workload (.parquet)."
@@ -96,8 +88,7 @@ def whatif(
         ),
     ] = None,
     machine: Annotated[
-        int | None,
-        typer.Option("--machine-processors", help="Processors of the machine (default: the log's)."),
+        int | None, typer.Option("--machine-processors", help="Processors of the machine (default: the log's).")
     ] = None,
     partition: PartitionSizes = None,
     machine_resource: MachineResources = None,

@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from swflow.cli.app import app
-from swflow.cli.options import (
-    CopiedShare,
-    Copies,
-    Input,
-    Inputs,
-    NamedSchedulers,
-    Processors,
-    Seed,
-    Threads,
-)
+from swflow.cli.options import CopiedShare, Copies, Input, Inputs, NamedSchedulers, Processors, Seed, Threads
 from swflow.cli.scheduler_options import scheduler_options, with_scheduler_options
 from swflow.cli.terminal import (
     check_ending,
@@ -218,8 +209,7 @@ def simulate(
         ),
     ] = None,
     known_schedule: Annotated[
-        Path | None,
-        typer.Option(help="Also write the schedule as SWF with a header that states all conventions."),
+        Path | None, typer.Option(help="Also write the schedule as SWF with a header that states all conventions.")
     ] = None,
     code: Annotated[
         str,

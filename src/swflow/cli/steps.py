@@ -25,8 +25,7 @@ def select(
     ] = None,
     without_status: WithoutStatus = None,
     where: Annotated[
-        str | None,
-        typer.Option(help="Keep jobs that satisfy this condition: 'processors <= 32 and run_time > 60'."),
+        str | None, typer.Option(help="Keep jobs that satisfy this condition: 'processors <= 32 and run_time > 60'.")
     ] = None,
 ) -> None:
     """
@@ -41,11 +40,7 @@ def select(
     from swflow.workload.steps.select import select as select_jobs
 
     selected = select_jobs(
-        open_workload(workload),
-        jobs=jobs,
-        status=status or (),
-        without_status=without_status or (),
-        where=where,
+        open_workload(workload), jobs=jobs, status=status or (), without_status=without_status or (), where=where
     )
     save(selected, output)
 

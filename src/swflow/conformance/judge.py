@@ -70,18 +70,8 @@ def judge_case(command: str, case: Case, timeout: float) -> Judgement:
     """
     Run a simulator on a case and judge its start times.
 
-    Parameters
-    ----------
-    command : str
-        The command line; ``{log}``, ``{out}``, ``{processors}`` and ``{policy}`` are replaced.
-    case : Case
-        The case.
-    timeout : float
-        Seconds after which the simulator is stopped.
-
-    Returns
-    -------
-    Judgement
+    In the command line, ``{log}``, ``{out}``, ``{processors}`` and ``{policy}`` are replaced. After ``timeout``
+    seconds, the simulator is stopped.
     """
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / f"{case.id}.swf"
@@ -103,20 +93,8 @@ def judge_log(
     """
     Run a simulator on a whole workload and compare every start time with swflow's.
 
-    Parameters
-    ----------
-    command, timeout
-        As for `judge_case`.
-    workload : Workload
-        The jobs and the machine.
-    policy : str
-        The policy's name, for ``{policy}``.
-    scheduler : mapping
-        The options of `swflow.Scheduler` that apply it.
-
-    Returns
-    -------
-    Judgement
+    ``command`` and ``timeout`` are as for `judge_case`; the options of `swflow.Scheduler` in ``scheduler`` apply the
+    policy.
     """
     from swflow.log.swf import write_swf
     from swflow.scheduling.scheduler import Scheduler

@@ -22,17 +22,8 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     Provide a temporary path next to ``path``; rename it to ``path`` when the block ends without an error.
 
-    Temporary files of killed commands are removed first.
-
-    Parameters
-    ----------
-    path : path-like
-        The file to write. A missing folder is created.
-
-    Yields
-    ------
-    pathlib.Path
-        The temporary path. It has the suffixes of ``path``, for writers that choose the format by suffix.
+    A missing folder is created. The temporary path has the suffixes of ``path``, for writers that choose the format by
+    suffix. Temporary files of killed commands are removed first.
 
     Raises
     ------

@@ -24,21 +24,11 @@ _JUST_WRITTEN = 2
 
 def fingerprint(*commands: str) -> str:
     """
-    Return a hash of all code that a command of ``swflow`` runs.
+    Return a hash of all code that a command of ``swflow`` runs, or several commands: 16 hexadecimal digits.
 
-    The hash covers the definitions in ``cli/`` that the command uses, every module that these import, directly or
-    through others, and every module that is loaded with the command line, with their data files. Comments,
-    docstrings and help texts of options do not count.
-
-    Parameters
-    ----------
-    *commands : str
-        The name of the function in ``cli/``, such as ``clean``; several if the command runs others.
-
-    Returns
-    -------
-    str
-        16 hexadecimal digits.
+    A command is named by its function in ``cli/``, such as ``clean``. The hash covers the definitions in ``cli/`` that
+    the command uses, every module that these import, directly or through others, and every module that is loaded with
+    the command line, with their data files. Comments, docstrings and help texts of options do not count.
 
     Raises
     ------

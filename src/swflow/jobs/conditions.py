@@ -53,9 +53,7 @@ _WORDS = re.compile(r"\b(AND|OR|NOT|IN|IS|NULL)\b", re.IGNORECASE)
 _SINGLE_EQUALS = re.compile(r"(?<![=!<>:])=(?!=)")
 
 
-def parse_expression(
-    text: str, names: Iterable[str] | None, where: str, functions: Iterable[str] = (), conditions: bool = False
-) -> ast.expr:
+def parse_expression(text: str, names: Iterable[str] | None, where: str, functions: Iterable[str] = ()) -> ast.expr:
     """
     Parse an expression of numbers, names, arithmetic, comparisons, ``and``, ``or`` and ``not``.
 
@@ -68,10 +66,8 @@ def parse_expression(
     where : str
         The config key or option, for error messages.
     functions : iterable of str
-        The functions that can be called, with positional arguments. If there are any, ``a if condition else b`` is
-        also permitted.
-    conditions : bool
-        Whether ``in``, ``not in``, ``is null`` and ``is not null`` are permitted.
+        For a formula: the functions that can be called, with positional arguments; ``a if condition else b`` is also
+        permitted. Without functions, it is a condition: ``in``, ``not in``, ``is null`` and ``is not null`` are.
 
     Returns
     -------
@@ -86,6 +82,7 @@ def parse_expression(
     if not isinstance(text, str):
         raise SwflowError(f"{where}: {text!r}; expected text")
     where = f"{where}: {_short(text)}"
+    conditions = not functions
     tree = _parse(_WORDS.sub(lambda word: word[0].lower(), text) if conditions else text, where)
     levels, parts = _size(tree)
     if levels > MOST_LEVELS or (functions and parts > MOST_PARTS):
@@ -94,8 +91,7 @@ def parse_expression(
     known, callable_names = None if names is None else sorted(names), sorted(functions)
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     listed = _check_membership(tree, where) if conditions else set()
-    more_nodes = (ast.Call, ast.IfExp) if callable_names else ()
-    allowed = (*_NODES, *_BINARY, *_COMPARISONS, *_UNARY, *more_nodes, *(_MEMBERSHIP if conditions else ()))
+    allowed = (*_NODES, *_BINARY, *_COMPARISONS, *_UNARY, *(_MEMBERSHIP if conditions else (ast.Call, ast.IfExp)))
     for node in ast.walk(tree):
         position = f"at position {getattr(node, 'col_offset', 0) + 1}"
         if id(node) in listed:
@@ -330,7 +326,7 @@ def check_condition(text: str, where: str, names: Iterable[str] | Mapping[str, A
     if isinstance(names, Mapping):
         flags = {name for name, dtype in names.items() if dtype == pl.Boolean}
         names = [name for name, dtype in names.items() if name in flags or dtype.is_numeric()]
-    tree = parse_expression(text, names, where, conditions=True)
+    tree = parse_expression(text, names, where)
     if names is None:  # columns added by runs and steps can be boolean, such as `killed`
         flags = {node.id for node in _alone(tree)} - JOB_COLUMNS.keys()
     _require_kinds(tree, flags, f"{where}: {_short(text)}")

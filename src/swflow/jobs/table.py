@@ -154,11 +154,7 @@ def require_known(jobs: pl.DataFrame, columns: Iterable[str], where: str, remedy
 
 
 def check_workload(
-    jobs: pl.DataFrame,
-    machine: int,
-    name: str = "jobs",
-    *,
-    needed: Iterable[str] = NEEDED_COLUMNS,
+    jobs: pl.DataFrame, machine: int, name: str = "jobs", *, needed: Iterable[str] = NEEDED_COLUMNS
 ) -> pl.DataFrame:
     """
     Check that a job table can be simulated; raise an error that names the first invalid job or column.

@@ -87,7 +87,7 @@ def partitions_of(
     Returns
     -------
     list of Partition
-        The partitions; empty if the log names none, or an unknown size cannot be guessed without start times.
+        Empty if the log names none, or an unknown size cannot be guessed without start times.
 
     Raises
     ------
@@ -272,17 +272,9 @@ def site_options(
     """
     Return the options of the scheduler that represents a site: EASY backfilling in each partition.
 
-    Each partition is a cluster. If the sum of their peaks exceeds the machine by more than `_CLOCKS`, they share
-    nodes. The machine is then one pool in which each partition is limited to its peak.
-
-    Parameters
-    ----------
-    partitions : sequence of Partition
-        Result of `partitions_of`.
-    processors : int, optional
-        Processors of the machine, if stated.
-    pool : mapping, optional
-        The units of each resource, as `pool_of` returns them, if the partitions share one machine.
+    Each partition is a cluster. If the sum of their peaks exceeds the stated ``processors`` of the machine by more than
+    `_CLOCKS`, they share nodes. The machine is then one pool in which each partition is limited to its peak; ``pool``
+    has its units of each resource, as `pool_of` returns them.
 
     Examples
     --------

@@ -30,17 +30,9 @@ _FOLDERS = ("papers", "studies", "logs", "assets")
 
 def read_figures(files: Iterable[str | os.PathLike[str]]) -> list[dict[str, Any]]:
     """
-    Read figures for the report.
+    Read Vega-Lite specifications that ``swflow figure`` wrote.
 
-    Parameters
-    ----------
-    files : iterable of path-like
-        Vega-Lite specifications written by ``swflow figure``; the name of the folder is the study.
-
-    Returns
-    -------
-    list of dict
-        The specifications, with the ``study`` under ``usermeta``.
+    The name of a file's folder is the study, which is added under ``usermeta``.
 
     Raises
     ------

@@ -392,10 +392,7 @@ def what_if(tables: Mapping[str, Sequence[WhatIf]]) -> Headline:
     """
     Return a sentence per workload on the variant that shortens the mean wait most.
 
-    Parameters
-    ----------
-    tables : mapping
-        Workload to its variants, including the base (with verdict ``base``).
+    ``tables`` maps workloads to their variants, including the base (with verdict ``base``).
 
     Examples
     --------

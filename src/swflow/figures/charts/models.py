@@ -8,13 +8,7 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from swflow.figures.charts.parts import (
-    TIME_TICKS,
-    FigureData,
-    beside,
-    finished_figure,
-    log_axis,
-)
+from swflow.figures.charts.parts import TIME_TICKS, FigureData, beside, finished_figure, log_axis
 from swflow.figures.charts.styles import RUN_COLOURS
 from swflow.workload.models.repetition import repetition_histogram
 

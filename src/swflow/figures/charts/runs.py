@@ -59,8 +59,6 @@ def timeline_chart(
     timelines : mapping of str to mapping
         The run's name to ``days`` (middle of each interval), ``utilization`` (share) and ``queue`` (jobs), arrays of
         equal length.
-    styles : mapping of str to Style
-        The style of each run.
     """
     data = FigureData()
     rows = [
@@ -119,8 +117,6 @@ def waits_chart(classes: Mapping[str, pl.DataFrame], styles: Mapping[str, Style]
     ----------
     classes : mapping of str to polars.DataFrame
         Classification to ``run``, ``class`` (in order), ``mean`` (s) and ``jobs``.
-    styles : mapping of str to Style
-        The style of each run.
     """
     data = FigureData()
     means = [float(value) for rows in classes.values() for value in rows["mean"].to_list()]
@@ -170,8 +166,6 @@ def distribution_chart(
     ----------
     columns : mapping of str to mapping
         ``wait_time`` (s) and ``bounded_slowdown``, each a mapping of the run's name to the values of its jobs.
-    styles : mapping of str to Style
-        The style of each run.
     """
     data = FigureData()
     shares = np.concatenate([np.linspace(0, 0.95, 77), np.linspace(0.955, 1, 10)])
@@ -221,8 +215,6 @@ def load_curve_chart(
     lines : mapping of str to sequence of tuple
         A line's name to its points: workload, scheduler, mean wait time (s), mean bounded slowdown, mean slowdown,
         offered load.
-    styles : mapping of str to Style
-        The style of each line.
 
     References
     ----------

@@ -60,29 +60,12 @@ class Layout:
 
 def read_records(text: bytes, layout: Layout, wanted: Sequence[str], tally: Tally, first_line: int) -> pl.DataFrame:
     """
-    Split lines into columns of text.
+    Split lines, without the header, into columns of text: ``line`` and the wanted ones.
 
-    A record with a wrong number of separators is joined from its lines. The superfluous separators are then assigned
-    to the columns of free text in all possible ways. A placement is valid if the other columns pass their checks. The
-    record is used if all valid placements agree on these columns.
-
-    Parameters
-    ----------
-    text : bytes
-        The lines, without the header.
-    layout : Layout
-        The fields of a line.
-    wanted : sequence of str
-        Columns to return.
-    tally : Tally
-        Counter of repaired and dropped records.
-    first_line : int
-        Number of the first line in the file.
-
-    Returns
-    -------
-    polars.DataFrame
-        ``line`` and the wanted columns, as text.
+    A record with a wrong number of separators is joined from its lines. The superfluous separators are then assigned to
+    the columns of free text in all possible ways. A placement is valid if the other columns pass their checks. The
+    record is used if all valid placements agree on these columns. Repaired and dropped records are counted. Lines are
+    numbered from ``first_line``.
     """
     columns = layout.columns
     if not text.endswith(b"\n"):

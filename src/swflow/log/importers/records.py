@@ -189,18 +189,15 @@ def make_log(
     records: pl.DataFrame, tally: Tally, site: Site, *, source: str, form: str, computer: str | None = None
 ) -> ImportedLog:
     """
-    Return the log of a table of records.
+    Return the log of a table of records, which has the columns of `RECORD_COLUMNS`, if known.
 
-    Jobs are numbered from 1 by (submit time, line); users, groups, queues and partitions by their first job.
+    Jobs are numbered from 1 by (submit time, line); users, groups, queues and partitions by their first job. The counts
+    of ``tally`` are continued.
 
     Parameters
     ----------
-    records : polars.DataFrame
-        The columns of `RECORD_COLUMNS`, if known.
-    tally : Tally
-        The counts so far; this function adds to them.
-    site : Site
-        The machine.
+    records, tally, site
+        The records, the counts so far, and the machine.
     source, form : str
         The file, for error messages, and its format, such as ``sacct``.
     computer : str, optional
