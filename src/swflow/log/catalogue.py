@@ -372,13 +372,6 @@ def is_at_hand(log: Log, mirror: str | os.PathLike[str] | None = None) -> bool:
     """
     Return whether a log's file is available without the network: from its path, or from a mirror that is a folder.
 
-    Parameters
-    ----------
-    log : Log
-        A log that has a file.
-    mirror : str or path-like, optional
-        As in `fetch`.
-
     Raises
     ------
     SwflowError
@@ -392,21 +385,10 @@ def reach(
     logs: Iterable[Log], folder: str | os.PathLike[str], mirror: str | os.PathLike[str] | None = None
 ) -> dict[str, str]:
     """
-    Fetch the available logs.
+    Fetch the available logs to files ``{log}.swf.gz`` of a folder; ``mirror`` is as in `fetch`.
 
-    Parameters
-    ----------
-    logs : iterable of Log
-        The logs to fetch.
-    folder : path-like
-        Folder of the files ``{log}.swf.gz``. A file that is present and agrees with the catalogue is kept.
-    mirror : str or path-like, optional
-        As in `fetch`.
-
-    Returns
-    -------
-    dict
-        The names of the logs that could not be fetched, each with the reason, sorted.
+    A file that is present and agrees with the catalogue is kept. The result has the names of the logs that could not be
+    fetched, sorted, each with the reason.
     """
 
     def attempt(log: Log) -> str:

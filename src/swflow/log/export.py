@@ -113,14 +113,7 @@ def _without_nesting(table: pl.DataFrame) -> pl.DataFrame:
 
 def as_batsim(workload: Workload, estimates: str = "raise") -> dict[str, Any]:
     """
-    Return a workload in Batsim's format: rigid jobs with delay profiles.
-
-    Parameters
-    ----------
-    workload : Workload
-        Its jobs need processors and run times.
-    estimates : {'raise', 'kill'}
-        ``raise`` raises a wall time below the run time to the run time.
+    Return a workload in Batsim's format: rigid jobs with delay profiles; ``estimates`` is as in `export`.
 
     Returns
     -------

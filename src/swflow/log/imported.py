@@ -34,17 +34,11 @@ def read_log(path: str | os.PathLike[str], *, lenient: bool = False) -> tuple[Sw
     """
     Read an imported log (Parquet), or a file in the Standard Workload Format.
 
-    Parameters
-    ----------
-    path : path-like
-        ``.parquet``, or a plain or gzipped text.
-    lenient : bool
-        For a text file: skip malformed lines.
-
     Returns
     -------
     SwfLog
-        The log. Its fields can have more columns than `swflow.jobs.table.SWF_FIELDS`; unknown values are null.
+        The log. The fields of an imported log can have more columns than `swflow.jobs.table.SWF_FIELDS`; its unknown
+        values are null.
     tuple of dict
         The history of the import; empty for a text file.
 

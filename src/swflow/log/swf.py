@@ -264,18 +264,7 @@ def _text_parts(path: str) -> Iterator[bytes]:
 
 
 def parse_swf(content: bytes, where: str, *, lenient: bool = False) -> SwfLog:
-    """
-    Parse the content of a log file; see `read_swf`.
-
-    Parameters
-    ----------
-    content : bytes
-        The file's bytes, plain or gzipped.
-    where : str
-        The file's name, for error messages.
-    lenient : bool
-        Skip malformed lines.
-    """
+    """Parse the content of a log file, plain or gzipped; see `read_swf`. ``where`` names it in errors."""
     text = plain_text(content, where).removeprefix(_BOM)
     if b"\n" not in text:
         text = text.replace(b"\r", b"\n")
@@ -298,14 +287,7 @@ def _no_jobs(where: str, faults: Sequence[tuple[int, str]]) -> SwflowError:
 
 def plain_text(content: bytes, where: str) -> bytes:
     """
-    Return the text of a log, decompressed if it is gzipped.
-
-    Parameters
-    ----------
-    content : bytes
-        The bytes of a file.
-    where : str
-        The file's name, for error messages.
+    Return the text of a log, decompressed if it is gzipped; ``where`` names the file in error messages.
 
     Raises
     ------
@@ -622,15 +604,7 @@ def parse_header(text: bytes) -> dict[str, list[str]]:
     look like a key but are indented to the value's column, or whose key is not in the standard and is indented more
     than the previous key. Text before the first key is a Note.
 
-    Parameters
-    ----------
-    text : bytes
-        The text of a log.
-
-    Returns
-    -------
-    dict
-        Key (in the standard's spelling) to list of values.
+    The result maps keys, in the standard's spelling, to lists of values.
 
     Examples
     --------
@@ -708,10 +682,7 @@ def time_zone(header: Mapping[str, list[str]]) -> tzinfo:
     """
     Return a log's time zone: by name, else a fixed offset, else UTC.
 
-    Parameters
-    ----------
-    header : mapping
-        A log's header with TimeZoneString or TimeZone (seconds east of Greenwich).
+    The header has it as TimeZoneString or TimeZone (seconds east of Greenwich).
 
     Raises
     ------
@@ -749,19 +720,10 @@ _US_ZONES = {
 
 def parse_moment(value: object, where: str) -> date:
     """
-    Parse a day or a moment of a config or a command.
+    Parse a day or a moment of a config or a command; ``where`` is its key or option, for error messages.
 
-    Parameters
-    ----------
-    value : str, date or datetime
-        A day such as ``1996-01-01``, or a time such as ``1996-01-01T06:00`` or ``1996-01-01T00:00Z``.
-    where : str
-        The key or option, for error messages.
-
-    Returns
-    -------
-    date or datetime
-        A datetime if the value has a time of day.
+    A text is a day such as ``1996-01-01``, or a time such as ``1996-01-01T06:00`` or ``1996-01-01T00:00Z``, which gives
+    a datetime.
 
     Raises
     ------
@@ -787,19 +749,9 @@ def parse_moment(value: object, where: str) -> date:
 
 def seconds_since_start(header: Mapping[str, list[str]], moment: date) -> float:
     """
-    Return the seconds from a log's start to a date or time.
+    Return the seconds from a log's start to a date or time, comparable to submit times; negative before the start.
 
-    Parameters
-    ----------
-    header : mapping
-        The log's header.
-    moment : date or datetime
-        A date is midnight in the log's time zone; a time without a zone is in the log's time zone.
-
-    Returns
-    -------
-    float
-        Seconds, comparable to submit times; negative before the log's start.
+    A date is midnight in the time zone of the log's header; a time without a zone is in that zone.
 
     Raises
     ------

@@ -43,16 +43,8 @@ def use_of(
     """
     Return the processor use of a schedule.
 
-    Parameters
-    ----------
-    start, end : float64 array of shape (jobs,)
-        Seconds; at least one job, each end after the start.
-    processors : int64 array of shape (jobs,)
-        Processors of each job. Jobs with 0 processors count for the span only.
-    machine : int
-        Processors of the machine.
-    orders : (int32 array, int32 array), optional
-        Results of `places_in_order` for starts and ends, if already computed.
+    Starts and ends are in seconds, of at least one job, each end after the start. Jobs with 0 processors count for the
+    span only. ``orders`` are the results of `places_in_order` for starts and ends, if already computed.
 
     Examples
     --------

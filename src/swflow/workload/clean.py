@@ -400,21 +400,9 @@ def recorded_use(jobs: pl.DataFrame, machine: int) -> tuple[int, float]:
     """
     Return the peak processor use of the recorded schedule, and the share of time in which it exceeds the machine.
 
-    Parameters
-    ----------
-    jobs : polars.DataFrame
-        Table with ``submit_time``, ``wait_time``, ``run_time`` and ``processors`` (see `clean`). Jobs with an unknown
-        value do not count. In a log without any wait time, jobs start at their submit times.
-    machine : int
-        Processors of the machine.
-
-    Returns
-    -------
-    peak : int
-        The largest number of processors that are busy at once, 0 if no start is known. Jobs that end at an instant
-        release their processors before other jobs start.
-    beyond : float
-        Share of the time from the first start to the last end in which more than ``machine`` processors are busy.
+    Jobs with an unknown value do not count. In a log without any wait time, jobs start at their submit times. The peak
+    is 0 if no start is known. Jobs that end at an instant release their processors before other jobs start. The share
+    is that of the time from the first start to the last end.
 
     Examples
     --------

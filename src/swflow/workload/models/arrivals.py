@@ -131,20 +131,13 @@ def fit_daily_cycle(submit_times: np.ndarray, header: Mapping[str, list[str]]) -
     """
     Fit the arrival process to a log.
 
-    Parameters
-    ----------
-    submit_times : numpy.ndarray, shape (jobs,)
-        Ascending, seconds since the log's start.
-    header : mapping
-        The log's header. UnixStartTime and the time zone give the site's local time. Without them, the log starts on
-        a Monday at 0:00. The zone's offset at the log's start applies throughout; daylight saving is ignored.
+    Submit times are ascending, in seconds since the log's start. UnixStartTime and the time zone of the header give the
+    site's local time. Without them, the log starts on a Monday at 0:00. The zone's offset at the log's start applies
+    throughout; daylight saving is ignored.
 
-    Returns
-    -------
-    DailyCycle
-        The weights are arrivals per half hour and per day of the week, divided by how often each occurs in the log.
-        The gaps are transformed to the clock of this cycle. A Weibull distribution is fitted to them by maximum
-        likelihood and scaled so that the mean gap equals the log's.
+    The weights are arrivals per half hour and per day of the week, divided by how often each occurs in the log. The
+    gaps are transformed to the clock of this cycle. A Weibull distribution is fitted to them by maximum likelihood and
+    scaled so that the mean gap equals the log's.
 
     Examples
     --------

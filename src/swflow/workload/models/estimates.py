@@ -132,21 +132,13 @@ def estimate_histogram(
     """
     Draw the different estimates of a workload, and the number of jobs with each.
 
-    Parameters
-    ----------
-    jobs : int
-        Number of jobs.
-    rng : numpy.random.Generator
-        Random generator that assigns the popularity of the estimates.
-    maximum, maximum_share
-        As in `modal_estimates`.
+    The random generator assigns the popularity of the estimates; ``maximum`` and ``maximum_share`` are as in
+    `modal_estimates`.
 
     Returns
     -------
-    values : numpy.ndarray
-        The estimates in seconds, from the shortest to the maximum.
-    counts : numpy.ndarray
-        Number of jobs with each estimate; the sum is ``jobs``.
+    values, counts : numpy.ndarray
+        The estimates in seconds, from the shortest to the maximum, and the number of jobs with each.
 
     Raises
     ------
@@ -162,10 +154,10 @@ def estimate_histogram(
     further values, the *tail*, follows that of logs with as many jobs. Tail values are denser among short times, and
     their shares follow a power law.
 
-    Simplifications: shares are rounded to whole jobs by largest remainders, while the program gives each value at
-    least 1 job and then compensates. A known share of the maximum scales the other head shares, and other known
-    shares are not supported. If fewer than 20 values fit below the maximum, the ranks close up. Below 200 jobs, for
-    which the program is not designed, there is no tail.
+    Simplifications: shares are rounded to whole jobs by largest remainders, while the program gives each value at least
+    1 job and then compensates. A known share of the maximum scales the other head shares, and other known shares are
+    not supported. If fewer than 20 values fit below the maximum, the ranks close up. Below 200 jobs, for which the
+    program is not designed, there is no tail.
 
     Examples
     --------

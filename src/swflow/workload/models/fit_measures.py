@@ -24,18 +24,9 @@ def fit_measures(
     """
     Compare a synthetic workload with the source of its model.
 
-    Parameters
-    ----------
-    run_times, processors : numpy.ndarray, shape (jobs,)
-        Run times (seconds) and processors of the synthetic workload, in the order of arrivals.
-    source_run_times, source_processors : numpy.ndarray, shape (source jobs,)
-        Run times and processors of the source.
-
-    Returns
-    -------
-    dict of str to (float or None, float or None)
-        Each of `MEASURES` with the value of the synthetic workload and that of the source. For a measure that is a
-        difference, the source's value is 0. Undefined values, such as the correlation with a constant, are None.
+    Run times (seconds) and processors are in the order of arrivals. The result has each of `MEASURES` with the value of
+    the synthetic workload and that of the source. For a measure that is a difference, the source's value is 0.
+    Undefined values, such as the correlation with a constant, are None.
 
     References
     ----------

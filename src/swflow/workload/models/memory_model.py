@@ -99,17 +99,7 @@ def fit_memory(workload: Workload, record: str = "used") -> MemoryModel:
     its jobs unchanged. The joint distribution is therefore the log's, up to the width of a class, whatever its form:
     dependences that first rise and then fall, and values shared by many jobs, are preserved.
 
-    Parameters
-    ----------
-    workload : Workload
-        The source.
-    record : {"used", "requested"}
-        The log's column: used or requested memory.
-
-    Returns
-    -------
-    MemoryModel
-        The model with its goodness. The same workload gives the same model.
+    ``record`` is the log's column: "used" or "requested" memory. The same workload gives the same model.
 
     Raises
     ------

@@ -76,18 +76,8 @@ def fit_locality(
     """
     Fit the model to the jobs of a log.
 
-    Parameters
-    ----------
-    run_times, processors : numpy.ndarray, shape (jobs,)
-        Seconds and sizes, in the order of the jobs' arrivals.
-    components : int
-        Largest number of Gaussians to try.
-
-    Returns
-    -------
-    LocalityModel
-    numpy.ndarray of str, shape (jobs,)
-        The class of every job, "label,class".
+    Run times (seconds) and sizes are in the order of the jobs' arrivals; ``components`` is the largest number of
+    Gaussians to try. The second result is the class of every job, "label,class".
 
     References
     ----------
@@ -119,12 +109,8 @@ def generate_locality(
 
     Parameters
     ----------
-    model : LocalityModel
-        The fitted model.
-    jobs : int
-        Number of jobs.
-    rng : numpy.random.Generator
-        Random generator.
+    model, jobs, rng
+        The fitted model, the number of jobs, and the random generator.
     repeats : {"fitted", "at-least-two", "printed"} or None
         How run times repeat within the repetitions of labels, which is the extension of the model over MBC-LS; None
         gives MBC-LS.

@@ -108,17 +108,8 @@ def fit_mixture(run_times: np.ndarray, *, components: int = COMPONENTS) -> Mixtu
     """
     Fit a mixture of Gaussians to the logarithms of run times; select the number of components by BIC.
 
-    Parameters
-    ----------
-    run_times : numpy.ndarray, shape (jobs,)
-        Seconds, not negative.
-    components : int
-        Largest number of components to try, at least 1.
-
-    Returns
-    -------
-    Mixture
-        The same run times give the same mixture, in any order.
+    Run times are in seconds, not negative; ``components`` is the largest number of components to try, at least 1. The
+    same run times give the same mixture, in any order.
 
     Raises
     ------

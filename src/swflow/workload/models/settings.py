@@ -22,19 +22,10 @@ GENERATORS: dict[str, dict[str, Any]] = {
 
 def check_clean(settings: Any, where: str) -> dict[str, Any]:
     """
-    Check the settings for cleaning a log.
+    Check the settings for cleaning a log, and return them.
 
-    Parameters
-    ----------
-    settings : mapping
-        At most ``drop``, ``without_status``, ``flurries`` and ``lenient``, as in `swflow.workload.clean.clean_log`.
-    where : str
-        Key of the settings, for error messages.
-
-    Returns
-    -------
-    dict
-        The settings.
+    They have at most ``drop``, ``without_status``, ``flurries`` and ``lenient``, as in
+    `swflow.workload.clean.clean_log`. ``where`` is their key, for error messages.
 
     Raises
     ------

@@ -65,16 +65,8 @@ def fit_markov(run_times: np.ndarray, processors: np.ndarray) -> tuple[MarkovMod
     """
     Count the transitions between the classes of consecutive jobs.
 
-    Parameters
-    ----------
-    run_times, processors : numpy.ndarray, shape (jobs,)
-        Seconds and sizes, in the order of the jobs' arrivals.
-
-    Returns
-    -------
-    MarkovModel
-    numpy.ndarray of str, shape (jobs,)
-        The class of every job, "run-time class,size class".
+    Run times (seconds) and sizes are in the order of the jobs' arrivals. The second result is the class of every job,
+    "run-time class,size class".
 
     Notes
     -----

@@ -167,18 +167,8 @@ def read_demands(file: str | os.PathLike[str], column: int = 2) -> dict[int, flo
     """
     Read the demands of jobs from a text file.
 
-    Parameters
-    ----------
-    file : path-like
-        A line per job, with columns separated by blanks or commas. Empty lines and lines that begin with ; or # are
-        ignored.
-    column : int
-        Column of the demand, at least 2; column 1 is the job's id.
-
-    Returns
-    -------
-    dict
-        Job id to the demand of one of its processes.
+    The file has a line per job, with columns separated by blanks or commas: its id first, and in the given column the
+    demand of one of its processes. Empty lines and lines that begin with ; or # are ignored.
 
     Raises
     ------

@@ -237,21 +237,9 @@ def generate(fitted: FittedModel, rng: np.random.Generator, *, jobs: int | None 
     """
     Generate a workload from a fitted model.
 
-    Parameters
-    ----------
-    fitted : FittedModel
-        Model returned by `fit` or `read_model`.
-    rng : numpy.random.Generator
-        Random generator; the same state gives the same workload.
-    jobs : int, optional
-        Number of jobs (default: as many as in the source).
-
-    Returns
-    -------
-    Workload
-        Workload with the name of the source. Submit times, run times (whole seconds), sizes and requested times are
-        known. A requested time is drawn from those of the source's jobs of the same class that are at least as long
-        as the run time; if there is none, it is the run time.
+    The workload has the name of the source and, by default, as many jobs. Submit times, run times (whole seconds),
+    sizes and requested times are known. A requested time is drawn from those of the source's jobs of the same class
+    that are at least as long as the run time; if there is none, it is the run time.
 
     Raises
     ------
