@@ -143,7 +143,7 @@ def memory(
         unused = len(listed.keys() - set(_original_ids(workload).to_list()))
         entry |= {"file": Path(file).name, "unknown": given.null_count(), "unused": unused}
     elif fitted and not drawn_too:
-        given = pl.Series(_fitted_memory(fitted, workload, seed, step))
+        given = pl.Series(draw_memory(fitted, workload, _uniform(workload, seed, step)))
     else:
         levels = _levels(wanted, {"high": high_level, "medium": medium_level, "low": low_level}, demands)
         if fitted:
@@ -273,14 +273,10 @@ def _uniform(workload: Workload, seed: int, *names: str) -> np.ndarray:
     return uniform_per_job(seed, [workload.log, *names], _original_ids(workload).to_numpy())
 
 
-def _fitted_memory(fitted: MemoryModel, workload: Workload, seed: int, step: str) -> np.ndarray:
-    """Return the memory of each job, in MB, drawn from a fitted model."""
-    return draw_memory(fitted, workload, _uniform(workload, seed, step))
-
-
 def _fitted_places(fitted: MemoryModel, workload: Workload, seed: int, step: str) -> np.ndarray:
     """Return the quantile of each job's memory by a fitted model, with ties in random order."""
-    memory, among_equals = _fitted_memory(fitted, workload, seed, step), _uniform(workload, seed, step, "among equals")
+    memory = draw_memory(fitted, workload, _uniform(workload, seed, step))
+    among_equals = _uniform(workload, seed, step, "among equals")
     order = np.lexsort((among_equals, memory))
     is_next = (np.diff(memory[order]) > 0) | (np.diff(among_equals[order]) > 0)  # copies of a job share a position
     places = np.zeros(len(memory), dtype=np.int64)

@@ -7,6 +7,7 @@ import polars as pl
 from swflow.errors import SwflowError
 from swflow.jobs.conditions import condition
 from swflow.jobs.table import Workload
+from swflow.workload.clean import without_removed
 
 
 def select(
@@ -53,20 +54,15 @@ def select(
     """
     if jobs is not None and jobs < 1:
         raise SwflowError(f"select: jobs: {jobs}; expected at least 1")
-    table = workload.jobs
-    removed: dict[str, int] = {}
     status = list(status)
-    filters: list[tuple[str, pl.Expr]] = []
+    rules: list[tuple[str, pl.Expr]] = []
     if status:
-        filters.append((f"status-not-{'-'.join(map(str, status))}", ~pl.col("status").is_in(status)))
-    filters += [(f"status-{one}", pl.col("status") == one) for one in without_status]
+        other = ~pl.col("status").is_in(status)
+        rules.append((f"status-not-{'-'.join(map(str, status))}", other.fill_null(True)))
+    rules += [(f"status-{one}", pl.col("status") == one) for one in without_status]
     if where is not None:
-        filters.append((f"not ({where})", ~condition(where, table.schema, "select: where")))
-    for reason, unwanted in filters:
-        kept = table.filter(~unwanted.fill_null(reason.startswith("status-not")))
-        if kept.height < table.height:
-            removed[reason] = table.height - kept.height
-        table = kept
+        rules.append((f"not ({where})", ~condition(where, workload.jobs.schema, "select: where")))
+    table, removed = without_removed(workload.jobs, rules)
     if jobs is not None and table.height > jobs:
         removed[f"after-first-{jobs}"] = table.height - jobs
         table = table.head(jobs)

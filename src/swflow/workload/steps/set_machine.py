@@ -7,6 +7,7 @@ import polars as pl
 from swflow.errors import SwflowError, suggest
 from swflow.jobs.machine import PRESETS, Machine, Node
 from swflow.jobs.table import Workload
+from swflow.workload.clean import without_removed
 
 
 def with_machine(
@@ -72,17 +73,14 @@ def with_machine(
         {**node.capacities, **(capacities or {})},
         {name: units for name, units in {**workload.machine.resources, **given}.items() if units is not None},
     )
-    read, jobs, removed = workload.jobs.height, workload.jobs, dict[str, int]()
-    most = {"processors": machine.processors} | {name: units for name, units in given.items() if units is not None}
-    for name, units in most.items():
-        if name not in jobs.columns:
-            raise SwflowError(f"machine: resources: {workload.name} has no column {name}{suggest(name, jobs.columns)}")
-        kept = jobs.filter((pl.col(name) <= units).fill_null(True))
-        if kept.height < jobs.height:
-            removed["wider-than-machine" if name == "processors" else f"more-{name}-than-machine"] = (
-                jobs.height - kept.height
-            )
-        jobs = kept
+    read, columns = workload.jobs.height, workload.jobs.columns
+    rules = [("wider-than-machine", pl.col("processors") > machine.processors)]
+    for name, units in given.items():
+        if units is not None and name not in columns:
+            raise SwflowError(f"machine: resources: {workload.name} has no column {name}{suggest(name, columns)}")
+        if units is not None:
+            rules.append((f"more-{name}-than-machine", pl.col(name) > units))
+    jobs, removed = without_removed(workload.jobs, rules)
     if jobs.is_empty():
         raise SwflowError(f"machine: {workload.name}: all {read:,} jobs are wider than {machine.describe()}")
     entry = {"stage": "machine", "read": read, "kept": jobs.height, "removed": removed, "machine": machine.to_dict()}
