@@ -120,8 +120,7 @@ def query(
         try:
             statement = _reading_statement(connection, sql)
             if output is None:
-                result = connection.execute(statement, parameters)
-                return [column[0] for column in result.description or ()], result.fetchall()
+                return fetched(connection.execute(statement, parameters))
             target = str(output).replace("'", "''")
             connection.execute(f"COPY (\n{statement}\n) TO '{target}' (FORMAT {format}, USE_TMP_FILE false)")
             return [], []
@@ -136,6 +135,11 @@ def query(
             if output is not None and number is not None:
                 raise OSError(number, os.strerror(number)) from None  # handled by the writer of the file
             raise SwflowError(f"sql: {one_line(error)}") from None
+
+
+def fetched(result: duckdb.DuckDBPyConnection) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Return the names of the columns and the rows of an executed query."""
+    return [column[0] for column in result.description or ()], result.fetchall()
 
 
 def _has_runs(connection: duckdb.DuckDBPyConnection) -> bool:
@@ -169,8 +173,7 @@ def _write(
     with duckdb.connect(Path(database)) as connection:
         try:
             connection.execute("SET enable_progress_bar = false")
-            result = connection.execute(sql)
-            return [column[0] for column in result.description or ()], result.fetchall()
+            return fetched(connection.execute(sql))
         except duckdb.Error as error:
             raise SwflowError(f"sql: {one_line(error)}") from None
 

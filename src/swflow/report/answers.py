@@ -153,21 +153,14 @@ def answer(
 
     Parameters
     ----------
-    study : Study
-        The study.
-    waits : mapping
-        Recipe to scheduler to the mean wait (s) of each replicate.
+    study, waits
+        The study, and the mean wait (s) of each replicate by recipe and scheduler.
     idle : sequence of str
         Schedulers that never backfill, which serve as bases.
     options : mapping, optional
         Scheduler to its options.
     lookup : callable
         Returns the verdict of two runs.
-
-    Returns
-    -------
-    Headline
-        Plain text (empty if the study has no runs), and its claims.
 
     Examples
     --------
@@ -516,10 +509,9 @@ def reproduced(compared: int, near: Sequence[int]) -> str:
     """Return how many of the compared values are within 1, 5 and 10 % of the published ones, cumulatively."""
     if not compared:
         return ""
-    values = "The one published value" if compared == 1 else f"Of {compared:,} published values"
     if compared == 1:
-        return f"{values} is {'reproduced within 10 %' if near[2] else 'further off than 10 %'}."
-    return f"{values}, {near[1]:,} are reproduced within 5 % and {near[2]:,} within 10 %."
+        return f"The one published value is {'reproduced within 10 %' if near[2] else 'further off than 10 %'}."
+    return f"Of {compared:,} published values, {near[1]:,} are reproduced within 5 % and {near[2]:,} within 10 %."
 
 
 def _signed(change: float) -> str:

@@ -4,7 +4,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import duckdb
@@ -74,7 +74,7 @@ class Section:
 
 @dataclass
 class Page:
-    """A page: its name as a path without extension, its kind, and its sections."""
+    """A page: its name as a path without extension, its kind, and its sections, those without blocks left out."""
 
     name: str
     title: str
@@ -82,9 +82,8 @@ class Page:
     lead: str = ""
     sections: list[Section] = field(default_factory=list)
 
-    def without_empty(self) -> "Page":
-        """Return the page without the sections that have no blocks."""
-        return replace(self, sections=[section for section in self.sections if section.blocks])
+    def __post_init__(self) -> None:
+        self.sections = [section for section in self.sections if section.blocks]
 
 
 class Book:
@@ -156,17 +155,19 @@ class Book:
             _counted(runs, "run"),
             f"{number(jobs or 0)} simulated jobs",
         ]
-        page = Page("index", "Overview", lead=", ".join(counts) + ".")
         recorded, answers = self._recorded(Scope(), "recorded"), self._answers()
         # The record and the what-ifs come first for operators; studies of papers have no what-if.
         published = self._published()
         first = bool(self._table("whatifs", Scope())) or not published.blocks
-        page.sections += [recorded, answers] if first else [answers, recorded]
-        page.sections += [self._matrix_section(), published, self._plausible()]
-        left_out = self._table("left_out", Scope())
-        page.sections += [Section("Omitted runs", blocks=[left_out] if left_out else [])]
-        page.sections += [Section("Figures", blocks=self._loose_figures())]
-        return page.without_empty()
+        sections = [
+            *([recorded, answers] if first else [answers, recorded]),
+            self._matrix_section(),
+            published,
+            self._plausible(),
+            Section("Omitted runs", blocks=self._tables(["left_out"], Scope())),
+            Section("Figures", blocks=self._loose_figures()),
+        ]
+        return Page("index", "Overview", lead=", ".join(counts) + ".", sections=sections)
 
     def _answers(self) -> Section:
         note = "One sentence per study, generated from its runs; the figures are on its page."
@@ -211,23 +212,24 @@ class Book:
     def paper(self, paper: str) -> Page:
         """Return the page of a paper: its claims, its tables as printed, and its figures in its order."""
         about, count = self._about(paper), self.papers[paper]
-        page = Page(_paper_page(paper), about["authors"], "Paper", count.sentence())
-        cite = f"{about['citation']}." if about["citation"] else ""
-        note = "A claim holds if it holds on every log of the paper that is here."
-        page.sections.append(Section("Claims", f"{cite} {note}".strip(), [claims_block(self.connection, paper)]))
+        cite = f"{about['citation']}. " if about["citation"] else ""
         note = (
             f"{about['note']} Each cell has the published value above ours; its colour and sign are the verdict, and "
             "pointing at it shows the reason. The CSV has all reasons."
         ).strip()
         tables = table_blocks(self.connection, paper, about.get("beside"))
-        page.sections.append(
-            Section("Tables", note, [{"kind": "legend", "items": legend()}, *tables] if tables else [])
-        )
-        note = "In the order of the paper, drawn from the runs here."
-        page.sections.append(Section("Figures", note, self._paper_figures(about)))
         studies = self._items(self._studies_of(paper, about["authors"]))
-        page.sections.append(Section("Studies", "Their pages have the figures of all runs.", studies))
-        return page.without_empty()
+        sections = [
+            Section(
+                "Claims",
+                f"{cite}A claim holds if it holds on every log of the paper that is here.",
+                [claims_block(self.connection, paper)],
+            ),
+            Section("Tables", note, [{"kind": "legend", "items": legend()}, *tables] if tables else []),
+            Section("Figures", "In the order of the paper, drawn from the runs here.", self._paper_figures(about)),
+            Section("Studies", "Their pages have the figures of all runs.", studies),
+        ]
+        return Page(_paper_page(paper), about["authors"], "Paper", count.sentence(), sections)
 
     def _about(self, paper: str) -> dict[str, Any]:
         return {"authors": paper, "citation": "", "note": "", **self.about_papers.get(paper, {})}
@@ -275,25 +277,29 @@ class Book:
 
     def study(self, study: Study) -> Page:
         """Return the page of a study."""
-        page = Page(f"studies/{study.name}", study.title, f"Study {study.name}", self.answers[study.name])
+        lead = self.answers[study.name]
         if study.missing:
-            page.lead += f" {study.missing:,} of its runs are not in the database."
+            lead += f" {study.missing:,} of its runs are not in the database."
         scope = _scope(study, self.plan.digest is not None)
-        page.sections.append(self._recorded(scope))
+        recorded = self._recorded(scope)
         chosen = {(recipe_of(run["workload"]), run["scheduler"]) for run in study.runs}
         matrix = self._matrix({key: values for key, values in self.metrics.items() if key in chosen})
         if matrix:
             matrix["order"] = study.schedulers
-            page.sections.append(Section("Runs", "The best value of a row is marked.", [matrix]))
         papers = [self._ranking(study)] if study.ranked else self._study_papers(study)
         asked = self._asked_figures(study)
         generic = self._run_sections(study, "Show the figures of its runs" if papers or asked else "")
-        page.sections = papers + page.sections + ([Section("Figures of the study", blocks=asked)] if asked else [])
-        page.sections += [] if papers or asked else generic
         names = ("metrics", "further_metrics", "comparisons", "replicates", "fairness", "schedulers")
-        page.sections.append(Section("Tables", blocks=self._tables(names, scope) if study.runs else []))
-        page.sections += generic if papers or asked else []
-        return page.without_empty()
+        sections = [
+            *papers,
+            recorded,
+            _matrix_of_runs(matrix),
+            Section("Figures of the study", blocks=asked),
+            *([] if papers or asked else generic),
+            Section("Tables", blocks=self._tables(names, scope) if study.runs else []),
+            *(generic if papers or asked else []),
+        ]
+        return Page(f"studies/{study.name}", study.title, f"Study {study.name}", lead, sections)
 
     def _asked_figures(self, study: Study) -> list[dict[str, Any]]:
         """Return the figures defined by the study: existing ones, or new ones."""
@@ -374,30 +380,29 @@ class Book:
     def log(self, log: str) -> Page:
         """Return the page of a log."""
         facts = self._facts(log)
-        page = Page(f"logs/{log}", log, "Log", facts["line"])
         own = facts["workload"]
         note = "" if own == log else f"The log itself was not simulated; the values are those of {own}."
         recipes = [
             recipe for (recipe,) in self._rows("SELECT DISTINCT recipe FROM workloads WHERE log = $a ORDER BY ALL", log)
         ]
         words = " ".join(filter(None, [note, self._load_warning(own)]))
-        page.sections.append(Section("Properties", words, [{"kind": "facts", "facts": facts["rows"]}]))
-        cleaning = self._tables(["cleaning"], Scope([recipe_of(own)]))
-        page.sections.append(Section("Jobs removed by cleaning", blocks=cleaning))
-        page.sections.append(Section("Plausibility", blocks=self._tables(["checks"], Scope(recipes))))
         request = self._request([{"run": "", "workload": own, "scheduler": ""}], log)
-        page.sections.append(Section("Its jobs", note, self._drawn(request, LOG_FIGURES)))
         matrix = self._matrix({key: values for key, values in self.metrics.items() if log_of(key[0]) == log})
-        page.sections.append(Section("Runs", "The best value of a row is marked.", [matrix] if matrix else []))
         studies = [
             study
             for study in self.plan.studies
             if log in study.logs or log in {log_of(workload) for workload, _ in study.sweeps}
         ]
-        page.sections.append(Section("Studies of this log", blocks=self._items(studies)))
-        tables = self._tables(("workloads", "correlations", "logs"), Scope(recipes))
-        page.sections.append(Section("Tables", blocks=tables))
-        return page.without_empty()
+        sections = [
+            Section("Properties", words, [{"kind": "facts", "facts": facts["rows"]}]),
+            Section("Jobs removed by cleaning", blocks=self._tables(["cleaning"], Scope([recipe_of(own)]))),
+            Section("Plausibility", blocks=self._tables(["checks"], Scope(recipes))),
+            Section("Its jobs", note, self._drawn(request, LOG_FIGURES)),
+            _matrix_of_runs(matrix),
+            Section("Studies of this log", blocks=self._items(studies)),
+            Section("Tables", blocks=self._tables(("workloads", "correlations", "logs"), Scope(recipes))),
+        ]
+        return Page(f"logs/{log}", log, "Log", facts["line"], sections)
 
     def _load_warning(self, workload: str) -> str:
         """Return a warning if more than `MOST_ABOVE_1` of the jobs met a recorded load above 1, else an empty text."""
@@ -445,17 +450,14 @@ class Book:
 
     def tables(self) -> Page:
         """Return the page of all tables."""
-        page = Page(
-            "tables", "All tables", lead="All rows of the database's small tables. Query jobs and outcomes with SQL."
-        )
         names = ("metrics", "further_metrics", "workloads", "cleaning", "schedulers", "correlations", "comparisons",
                  "leaderboard", "bounds", "coverage", "claims", "reproduction", "missing", "whatifs", "left_out",
                  "readings", "sensitivity", "trends", "replicates", "fits", "recorded", "fidelity", "fairness",
                  "checks", "logs")  # fmt: skip
         of_papers = () if self.papers else ("coverage", "claims", "missing")
         tables = self._tables([name for name in names if name not in of_papers], Scope())
-        page.sections += [Section("", blocks=[table]) for table in tables]
-        return page
+        lead = "All rows of the database's small tables. Query jobs and outcomes with SQL."
+        return Page("tables", "All tables", lead=lead, sections=[Section("", blocks=[table]) for table in tables])
 
     # Parts
 
@@ -623,6 +625,10 @@ class Book:
 
 def _scope(study: Study, planned: bool = True) -> Scope:
     return Scope(study.recipes, study.schedulers, bool(study.sweeps), study.name if planned else None)
+
+
+def _matrix_of_runs(matrix: dict[str, Any] | None) -> Section:
+    return Section("Runs", "The best value of a row is marked.", [matrix] if matrix else [])
 
 
 def _mean_and_interval(values: Sequence[float | None]) -> list[Any] | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import duckdb
 
+from swflow.files.query import fetched
 from swflow.papers.claims import FAILS, HOLDS, UNCHECKED, UNDECIDED
 from swflow.papers.views import VERDICTS
 from swflow.report.tables import quoted
@@ -127,7 +128,7 @@ def legend() -> list[tuple[str, str, str]]:
 def claims_block(connection: duckdb.DuckDBPyConnection, paper: str) -> dict[str, Any]:
     """Return the claims of a paper with their verdicts, as a block of a page."""
     sql = _CLAIMS.format(paper=quoted(paper))
-    names, rows = _query(connection, sql)
+    names, rows = fetched(connection.execute(sql))
     items = []
     for values in rows:
         row = dict(zip(names, values, strict=True))
@@ -152,7 +153,7 @@ def table_blocks(connection: duckdb.DuckDBPyConnection, paper: str, beside: str 
     and the explanation. The reading ``beside`` is shown below ours.
     """
     sql = _CELLS.format(paper=quoted(paper), beside=quoted(beside or ""))
-    names, values = _query(connection, sql)
+    names, values = fetched(connection.execute(sql))
     tables: dict[str, list[dict[str, Any]]] = {}
     for row in values:
         cell = dict(zip(names, row, strict=True))
@@ -263,8 +264,3 @@ def _data(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, Any]
         "columns": [{"name": name} for name in names],
         "rows": [[shortened(value) for value in row] for row in rows],
     }
-
-
-def _query(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-    result = connection.execute(sql)
-    return [column[0] for column in result.description or ()], result.fetchall()

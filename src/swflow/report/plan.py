@@ -82,19 +82,10 @@ class Plan:
 
 def read_plan(path: str | os.PathLike[str] | None, runs: Sequence[dict[str, str]]) -> Plan:
     """
-    Return the assignment of runs to studies.
+    Return the studies of a config (YAML or JSON) with at least one run, sweep or what-if.
 
-    Parameters
-    ----------
-    path : path-like or None
-        A config of the workflow (YAML or JSON), or None.
-    runs : sequence of dict
-        ``run``, ``workload`` and ``scheduler`` of the runs in the database.
-
-    Returns
-    -------
-    Plan
-        The studies with at least one run, sweep or what-if.
+    Without a config, all runs are one study. ``runs`` has ``run``, ``workload`` and ``scheduler`` of the runs in the
+    database.
 
     Raises
     ------

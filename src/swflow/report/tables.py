@@ -6,6 +6,7 @@ from typing import Any
 
 import duckdb
 
+from swflow.files.query import fetched
 from swflow.report.units import kind_of, shortened
 
 
@@ -392,9 +393,7 @@ def read_table(connection: duckdb.DuckDBPyConnection, name: str, scope: Scope) -
     """
     table = TABLES[name]
     sql = table.sql.format(**scope.conditions())
-    result = connection.execute(sql)
-    names = [column[0] for column in result.description or ()]
-    rows = result.fetchall()
+    names, rows = fetched(connection.execute(sql))
     if not rows:
         return None
     kept = [place for place in range(len(names)) if any(row[place] is not None for row in rows)]
