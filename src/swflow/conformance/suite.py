@@ -11,7 +11,7 @@ import yaml
 
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
-from swflow.jobs.table import Workload
+from swflow.jobs.table import JOB_COLUMNS, Workload
 
 FOLDER = Path(__file__).parent / "cases"
 
@@ -74,21 +74,16 @@ class Case:
         submit, run, processors, estimate = zip(*self.jobs, strict=True)
         count = len(self.jobs)
         after = [self.after.get(job, (None, None)) for job in range(1, count + 1)]
-        table = pl.DataFrame(
-            {
-                "job_id": range(1, count + 1),
-                "submit_time": submit,
-                "run_time": run,
-                "processors": processors,
-                "estimate": estimate,
-                "preceding_job_id": [job for job, _ in after],
-                "think_time": [think for _, think in after],
-            },
-            {
-                "job_id": pl.Int64, "submit_time": pl.Float64, "run_time": pl.Float64, "processors": pl.Int64,
-                "estimate": pl.Float64, "preceding_job_id": pl.Int64, "think_time": pl.Float64,
-            },
-        )  # fmt: skip
+        columns = {
+            "job_id": range(1, count + 1),
+            "submit_time": submit,
+            "run_time": run,
+            "processors": processors,
+            "estimate": estimate,
+            "preceding_job_id": [job for job, _ in after],
+            "think_time": [think for _, think in after],
+        }
+        table = pl.DataFrame(columns, {name: JOB_COLUMNS[name] for name in columns})
         if self.shapes:
             shapes = [
                 [{"processors": width, "run_time": float(run)} for width, run in self.shapes.get(job, ())]
