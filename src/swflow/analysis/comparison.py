@@ -83,36 +83,43 @@ def compare(first: Heatmap, second: Heatmap) -> Comparison:
         return Comparison(0.0, 0.0, 0.0, 0.0, None)
     a, b = _coarse(a, _LOADS_PER_STEP, 1), _coarse(b, _LOADS_PER_STEP, 1)
     weights = (a.sum(axis=1) / a.sum() + b.sum(axis=1) / b.sum()) / 2
-    score = wins = losses = 0.0
-    for weight, of_a, of_b in zip(weights, a, b, strict=True):
-        if of_a.any() and of_b.any():
-            winner, superiority = _duel(of_a, of_b)
-            score += weight * superiority
-            wins += weight * (winner > 0)
-            losses += weight * (winner < 0)
+    both = a.any(axis=1) & b.any(axis=1)
+    winner, superiority = _duels(a[both], b[both])
+    score = round(float(weights[both] @ superiority), 12)
+    wins, losses = (round(float(sum(weights[both][won])), 12) for won in (winner > 0, winner < 0))
     better = "first" if wins > 0.5 and score > 0 else "second" if losses > 0.5 and score < 0 else None
     distance = earth_movers_distance(
         _coarse(a, 1, _VALUES_PER_STEP), _coarse(b, 1, _VALUES_PER_STEP), LOAD_STEP, VALUE_STEP
     )
-    score, wins, losses = (round(float(part), 12) for part in (score, wins, losses))
     return Comparison(distance, score, wins, losses, better)
 
 
-def _duel(a: np.ndarray, b: np.ndarray) -> tuple[int, float]:
-    """Compare counts by value: return 1 if the first dominates, -1 if the second, else 0; and P(a < b) - P(a > b)."""
-    count_a, count_b = a.sum(), b.sum()
-    below_a, below_b = np.cumsum(a) / count_a, np.cumsum(b) / count_b
-    share_a, share_b = a / count_a, b / count_b
-    superiority = float(share_a @ (1 - below_b) - share_b @ (1 - below_a))
+def _duels(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Compare the distributions of two heatmaps in each decile of the load.
+
+    Parameters
+    ----------
+    a, b : int64 array of shape (deciles, values)
+        The number of jobs per cell; no decile is empty.
+
+    Returns
+    -------
+    winner : int64 array of shape (deciles,)
+        1 if the first distribution dominates, -1 if the second does, else 0.
+    superiority : float64 array of shape (deciles,)
+        P(a < b) - P(a > b).
+    """
+    count_a, count_b = a.sum(axis=1, keepdims=True), b.sum(axis=1, keepdims=True)
+    below_a, below_b = np.cumsum(a, axis=1) / count_a, np.cumsum(b, axis=1) / count_b
+    superiority = (a / count_a * (1 - below_b) - b / count_b * (1 - below_a)).sum(axis=1)
     ahead = below_a - below_b
-    chance = _KOLMOGOROV_SMIRNOV * np.sqrt((count_a + count_b) / (count_a * count_b))
-    area_for, area_against = ahead.clip(0).sum(), (-ahead).clip(0).sum()
+    chance = _KOLMOGOROV_SMIRNOV * np.sqrt((count_a + count_b) / (count_a * count_b))[:, 0]
+    area_for, area_against = ahead.clip(0).sum(axis=1), (-ahead).clip(0).sum(axis=1)
     allowed = TOLERANCE * (area_for + area_against)
-    if ahead.max() > chance and area_against <= allowed:
-        return 1, superiority
-    if -ahead.min() > chance and area_for <= allowed:
-        return -1, superiority
-    return 0, superiority
+    wins = (ahead.max(axis=1) > chance) & (area_against <= allowed)
+    losses = (-ahead.min(axis=1) > chance) & (area_for <= allowed)
+    return wins.astype(np.int64) - (losses & ~wins), superiority
 
 
 def earth_movers_distance(first: np.ndarray, second: np.ndarray, load_step: float, value_step: float) -> float:
