@@ -184,7 +184,7 @@ def read_heatmaps(connection: Any, names: Collection[str]) -> dict[tuple[str, st
     found = {(run, measure): heatmap_of_cells([], [], []) for run in names for measure in HEATMAP_MEASURES}
     keys = list(zip(columns["run"].tolist(), columns["measure"].tolist(), strict=True))
     starts = [place for place, key in enumerate(keys) if place == 0 or key != keys[place - 1]]
-    for start, end in zip(starts, [*starts[1:], len(keys)], strict=True):
+    for start, end in zip(starts, [*starts, len(keys)][1:], strict=True):
         load_low, value_low, jobs = (columns[name][start:end] for name in ("load_low", "value_low", "jobs"))
         found[keys[start]] = heatmap_of_cells(load_low, value_low, jobs)
     return found
