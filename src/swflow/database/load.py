@@ -11,10 +11,11 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import duckdb
 import polars as pl
+from threadpoolctl import threadpool_limits
 
 from swflow.analysis import verdict
 from swflow.analysis.comparison import compare
@@ -52,6 +53,9 @@ from swflow.scheduling.outcomes import OUTCOME_COLUMNS
 from swflow.scheduling.scheduler import LOG
 from swflow.studies import runs
 from swflow.workload.clean import open_workload
+
+#: Two runs to compare, with their metadata.
+_Pair: TypeAlias = tuple[Mapping[str, Any], Mapping[str, Any]]
 
 _METRICS = ", ".join(f"{name} {'BIGINT' if name in COUNTS else 'DOUBLE'}" for name in METRICS)
 
@@ -248,7 +252,9 @@ def load(
     contents = _contents(sources, notes, files)
     old = _old_contents(database, contents)
     is_large = any(height_of(file) > tables.MOST_AT_ONCE for file in notes)
-    with atomic_path(database) as temporary, _Beside(not is_large) as in_turn:
+    # Several threads of linear algebra would compete with the inserts for the processors.
+    one_thread = threadpool_limits(1, user_api="blas")
+    with atomic_path(database) as temporary, one_thread, _Beside(not is_large) as in_turn:
         try:
             if old:
                 _copy(Path(database), temporary)
@@ -264,17 +270,23 @@ def load(
                 for file in read:
                     runs.check_whole(file, files[file])
                 newly = {file: notes[file] for file in sorted(read, key=lambda file: str(notes[file]["run"]))}
-                summaries = in_turn(summarize, newly)
+                changed = {note["run"] for note in newly.values()}
+                groups = _pairs(notes, changed)
+                heatmaps = _kept_heatmaps(connection, groups, changed)
+                new_workloads = [name for name in sources if ("workload", name) in new]
+                examined = in_turn(lambda name: _examined(name, sources[name][0]), new_workloads)
+                summaries = in_turn(lambda file: _summary(newly[file]["run"], file, heatmaps), newly)
                 owned = in_turn(lambda some: _fairness(some, sources), [newly])
-                _fill_workloads(connection, [name for name in sources if ("workload", name) in new], sources)
+                compared = in_turn(lambda pairs: _compared(pairs, heatmaps, notes), groups)
+                _fill_workloads(connection, examined)
                 _fill_outcomes(connection, newly, summaries, progress)
                 _fill_runs(connection, notes)
-                _fill_comparisons(connection, notes, {notes[file]["run"] for file in read})
                 _insert(
                     connection, "schedulers", [_scheduler_row(name, schedulers[name]) for name in sorted(schedulers)]
                 )
                 _insert_frame(connection, "fairness", next(owned))
-                _fill_fidelity(connection, notes, {notes[file]["run"] for file in read})
+                _fill_comparisons(connection, [row for rows in compared for row in rows])
+                _fill_fidelity(connection, notes, changed)
                 for file, about in sweeps.items():
                     frame = pl.read_parquet(file, glob=False).with_columns(sweep=pl.lit(about["sweep"]))
                     _insert_frame(connection, "sweeps", frame)
@@ -300,7 +312,7 @@ def load(
                     connection.execute(statement)
                 _insert(connection, "claims", check_claims(connection))
                 _insert_frame(connection, "contents", pl.DataFrame(_content_rows(contents)))
-                counts = _verify(connection, notes, {notes[file]["run"] for file in read})
+                counts = _verify(connection, notes, changed)
         except duckdb.Error as error:
             raise SwflowError(f"load: {database}: {reason_of(error)}") from error
         finally:
@@ -561,7 +573,11 @@ def _scheduler_row(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Beside:
-    """Calls of a function, run one after the other in a thread during inserts, or on demand without a thread."""
+    """
+    Calls of a function, run one after the other in a thread during inserts, or on demand without a thread.
+
+    The inserts do not hold Python's lock, but a second thread of computations would wait for it.
+    """
 
     def __init__(self, beside: bool) -> None:
         self.pool = ThreadPoolExecutor(max_workers=1) if beside else None
@@ -574,36 +590,53 @@ class _Beside:
             self.pool.shutdown(cancel_futures=True)
 
 
-def _fill_workloads(
-    connection: duckdb.DuckDBPyConnection, names: Iterable[str], sources: Mapping[str, tuple[Path, str]]
-) -> None:
+class _Examined(NamedTuple):
+    """The rows that describe a workload by table, the names in it, its columns, and its jobs or their file."""
+
+    rows: dict[str, list[dict[str, Any]]]
+    names: pl.DataFrame
+    schema: pl.Schema
+    jobs: pl.DataFrame | Path
+
+
+def _examined(name: str, file: Path) -> _Examined:
+    """Read and check a workload; the jobs of a Parquet file are left in the file."""
+    is_workload = file.suffix == ".parquet" and not is_log_table(file)
+    # A file is inserted unchanged, so read only the columns needed here.
+    workload = open_workload(file, columns=LOOKED_AT if is_workload else None)
+    rows = {
+        "workloads": [_workload_row(name, workload)],
+        "removals": _removal_rows(name, workload),
+        "model_fit": _model_fit_rows(name, workload),
+        "checks": [{"workload": name, **asdict(finding)} for finding in check_workload(workload)],
+    }
+    jobs: pl.DataFrame | Path = workload.jobs
+    schema = workload.jobs.schema
+    if is_workload:
+        named = names_in(workload.header)["column"].unique().to_list()
+        workload = replace(workload, jobs=read_columns(file, named))
+        schema = check_columns(pl.read_parquet(file, glob=False, n_rows=0), name).schema
+        jobs = file
+    return _Examined(rows, names_of_jobs(workload).with_columns(workload=pl.lit(name)), schema, jobs)
+
+
+def _fill_workloads(connection: duckdb.DuckDBPyConnection, examined: Iterable[_Examined]) -> None:
     """Insert workloads, their jobs, and their histories."""
-    rows: dict[str, list[dict[str, Any]]] = {table: [] for table in ("workloads", "removals", "model_fit", "checks")}
+    rows: dict[str, list[dict[str, Any]]] = {}
     called = []
     tables_of_jobs = _Inserted(connection, "jobs", ["workload"])
-    for name in names:
-        file = sources[name][0]
-        is_workload = file.suffix == ".parquet" and not is_log_table(file)
-        # A file is inserted unchanged, so read only the columns needed here.
-        workload = open_workload(file, columns=LOOKED_AT if is_workload else None)
-        rows["workloads"].append(_workload_row(name, workload))
-        rows["removals"] += _removal_rows(name, workload)
-        rows["model_fit"] += _model_fit_rows(name, workload)
-        rows["checks"] += [{"workload": name, **asdict(finding)} for finding in check_workload(workload)]
-        if is_workload:
-            named = names_in(workload.header)["column"].unique().to_list()
-            workload = replace(workload, jobs=read_columns(file, named))
-            schema = check_columns(pl.read_parquet(file, glob=False, n_rows=0), name).schema
-        else:
-            schema = workload.jobs.schema
-        called.append(names_of_jobs(workload).with_columns(workload=pl.lit(name)))
-        for column, dtype in schema.items():
+    for found in examined:
+        for table, some in found.rows.items():
+            rows.setdefault(table, []).extend(some)
+        about = found.rows["workloads"][0]
+        called.append(found.names)
+        for column, dtype in found.schema.items():
             connection.execute(f'ALTER TABLE jobs ADD COLUMN IF NOT EXISTS "{column}" {_duckdb_type(dtype)}')
-        if is_workload:
-            tables_of_jobs.add(file, {"workload": name}, workload.jobs.height)
+        if isinstance(found.jobs, Path):
+            tables_of_jobs.add(found.jobs, about, about["jobs"])
         else:
             tables_of_jobs.insert()
-            _insert_frame(connection, "jobs", workload.jobs.with_columns(workload=pl.lit(name)))
+            _insert_frame(connection, "jobs", found.jobs.with_columns(workload=pl.lit(about["workload"])))
     tables_of_jobs.insert()
     for table, some in rows.items():
         _insert(connection, table, some)
@@ -674,6 +707,14 @@ def _model_fit_rows(name: str, workload: Workload) -> list[dict[str, Any]]:
     ]
 
 
+def _summary(run: str, file: Path, heatmaps: dict[tuple[str, str], Heatmap]) -> dict[str, pl.DataFrame]:
+    """Return the rows of a run in the tables of heatmaps and bubbles; add its heatmaps to those to compare."""
+    found = summarize(file)
+    heatmaps |= {(run, measure): of_measure for measure, of_measure in found["heatmaps"].items()}
+    parts = {"heatmaps": "cells", "bubbles": "bubbles", "bubbles_11": "bubbles_11"}
+    return {table: found[part].with_columns(run=pl.lit(run)) for table, part in parts.items()}
+
+
 def _fill_outcomes(
     connection: duckdb.DuckDBPyConnection,
     notes: Mapping[Path, Mapping[str, Any]],
@@ -681,17 +722,15 @@ def _fill_outcomes(
     progress: Callable[[Sequence[Any]], Iterable[Any]],
 ) -> None:
     """Insert the outcomes of runs, and the heatmaps and bubbles derived from them."""
-    made: dict[str, list[pl.DataFrame]] = {"heatmaps": [], "bubbles": [], "bubbles_11": []}
+    made: dict[str, list[pl.DataFrame]] = {}
     outcomes = _Inserted(connection, "outcomes", ("run", "workload", "scheduler"))
     for file in progress(list(notes)):
         outcomes.add(file, notes[file], notes[file]["metrics"]["jobs"])
-        summary = next(summaries)
-        for table, part in (("heatmaps", "cells"), ("bubbles", "bubbles"), ("bubbles_11", "bubbles_11")):
-            made[table].append(summary[part].with_columns(run=pl.lit(notes[file]["run"])))
+        for table, rows in next(summaries).items():
+            made.setdefault(table, []).append(rows)
     outcomes.insert()
     for table, frames in made.items():
-        if frames:
-            _insert_frame(connection, table, pl.concat(frames))
+        _insert_frame(connection, table, pl.concat(frames, rechunk=True))
 
 
 def _fill_runs(connection: duckdb.DuckDBPyConnection, notes: Mapping[Path, Mapping[str, Any]]) -> None:
@@ -723,26 +762,39 @@ def _fill_runs(connection: duckdb.DuckDBPyConnection, notes: Mapping[Path, Mappi
         _insert_frame(connection, table, pl.DataFrame(rows, infer_schema_length=None))
 
 
-def _fill_comparisons(
-    connection: duckdb.DuckDBPyConnection, notes: Mapping[Path, Mapping[str, Any]], changed: Collection[str]
-) -> None:
-    """Compare the changed runs with others of their logs; previous comparisons are kept."""
+def _pairs(notes: Mapping[Path, Mapping[str, Any]], changed: Collection[str]) -> list[list[_Pair]]:
+    """Return the pairs of runs to compare, of which one has changed: a list for each log and replicate."""
     by_log: dict[str, list[Mapping[str, Any]]] = {}
     for note in sorted(notes.values(), key=lambda note: str(note["run"])):
         by_log.setdefault(log_of(note["workload"]), []).append(note)
-    pairs = [
-        pair
-        for of_log in by_log.values()
-        for pair in combinations(of_log, 2)
-        if (pair[0]["run"] in changed or pair[1]["run"] in changed) and worth_comparing(*pair)
-    ]
+    groups: dict[tuple[str, int], list[_Pair]] = {}
+    for log, of_log in by_log.items():
+        for pair in combinations(of_log, 2):
+            if (pair[0]["run"] in changed or pair[1]["run"] in changed) and worth_comparing(*pair):
+                groups.setdefault((log, _number(pair) or 0), []).append(pair)
+    return list(groups.values())
+
+
+def _number(pair: _Pair) -> int | None:
+    return replicate_of(pair[0]["workload"]) or replicate_of(pair[1]["workload"])
+
+
+def _kept_heatmaps(
+    connection: duckdb.DuckDBPyConnection, groups: Iterable[Iterable[_Pair]], changed: Collection[str]
+) -> dict[tuple[str, str], Heatmap]:
+    """Return the heatmaps of unchanged runs that are compared with changed ones."""
+    names = {note["run"] for pairs in groups for pair in pairs for note in pair}
+    return read_heatmaps(connection, names.difference(changed))
+
+
+def _fill_comparisons(connection: duckdb.DuckDBPyConnection, compared: Sequence[dict[str, Any]]) -> None:
+    """Insert the comparisons of changed runs with others of their logs; previous comparisons are kept."""
     connection.execute(  # comparisons of recipes are derived from those of runs
         "DELETE FROM comparisons WHERE first NOT IN (SELECT run FROM runs) OR second NOT IN (SELECT run FROM runs)"
     )
     names = [description[0] for description in connection.execute("SELECT * FROM comparisons").description]
     rows = [dict(zip(names, row, strict=True)) for row in connection.fetchall()]
-    if pairs:
-        rows += _compared(pairs, read_heatmaps(connection, {note["run"] for pair in pairs for note in pair}), notes)
+    rows += compared
     varying, constant = _compared_by_replicates(rows)
     rows += varying
     if not rows:
@@ -756,51 +808,35 @@ def _fill_comparisons(
 
 
 def _compared(
-    pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]],
+    pairs: Sequence[_Pair],
     heatmaps: Mapping[tuple[str, str], Heatmap],
     notes: Mapping[Path, Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
-    """Return the rows of pairs of runs: their distance, and which one is better with which certainty."""
-    files = {note["run"]: file for file, note in notes.items()}
-
-    def number(pair: tuple[Mapping[str, Any], Mapping[str, Any]]) -> int | None:
-        return replicate_of(pair[0]["workload"]) or replicate_of(pair[1]["workload"])
-
-    def compared(
-        pair: tuple[Mapping[str, Any], Mapping[str, Any]], measure: str, weekly: Mapping[str, _Resampled]
-    ) -> dict[str, Any]:
-        first, second = pair
-        log = log_of(first["workload"])
-        names = (first["run"], second["run"])
-        result = compare(heatmaps[names[0], measure], heatmaps[names[1], measure])
-        score = verdict.score_of(weekly[names[0]].distribution, weekly[names[1]].distribution)
-        mean = verdict.difference_of(weekly[names[0]].mean, weekly[names[1]].mean)
-        return {
-            "workload": first["workload"] if first["workload"] == second["workload"] else log,
-            "measure": measure,
-            "first": names[0],
-            "second": names[1],
-            **asdict(result),
-            "score": score.value,
-            "basis": "weeks",
-            "blocks": mean.blocks,
-            **verdict.columns_of("score", score),
-            "mean_difference": mean.value if math.isfinite(mean.value) else None,
-            **verdict.columns_of("mean", mean),
-            "family": verdict.family_of(log, measure, number(pair), False),
-        }
-
-    rows: list[dict[str, Any]] = []
-    groups: dict[tuple[str, int], list[tuple[Mapping[str, Any], Mapping[str, Any]]]] = {}
-    for pair in pairs:  # the runs of one log and replicate are resampled together
-        groups.setdefault((log_of(pair[0]["workload"]), number(pair) or 0), []).append(pair)
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:  # the solver releases the GIL
-        for some in groups.values():
-            wanted = sorted({note["run"] for pair in some for note in pair})
-            of_measures = _resampled({run: files[run] for run in wanted}, pool)
-            for measure in HEATMAP_MEASURES:
-                weekly = of_measures(measure)
-                rows += pool.map(lambda pair, of=measure, by=weekly: compared(pair, of, by), some)
+    """Return the rows of pairs of runs, resampled together: their distance, and which one is better how certainly."""
+    names = {note["run"] for pair in pairs for note in pair}
+    of_measures = _resampled({note["run"]: file for file, note in notes.items() if note["run"] in names})
+    rows = []
+    for measure in HEATMAP_MEASURES:
+        weekly = of_measures(measure)
+        for first, second in pairs:
+            one, other = first["run"], second["run"]
+            log = log_of(first["workload"])
+            score = verdict.score_of(weekly[one].distribution, weekly[other].distribution)
+            mean = verdict.difference_of(weekly[one].mean, weekly[other].mean)
+            rows.append({
+                "workload": first["workload"] if first["workload"] == second["workload"] else log,
+                "measure": measure,
+                "first": one,
+                "second": other,
+                **asdict(compare(heatmaps[one, measure], heatmaps[other, measure])),
+                "score": score.value,
+                "basis": "weeks",
+                "blocks": mean.blocks,
+                **verdict.columns_of("score", score),
+                "mean_difference": mean.value if math.isfinite(mean.value) else None,
+                **verdict.columns_of("mean", mean),
+                "family": verdict.family_of(log, measure, _number((first, second)), False),
+            })  # fmt: skip
     return rows
 
 
@@ -811,7 +847,7 @@ class _Resampled(NamedTuple):
     distribution: verdict.Distribution
 
 
-def _resampled(files: Mapping[str, Path], pool: ThreadPoolExecutor) -> Callable[[str], dict[str, _Resampled]]:
+def _resampled(files: Mapping[str, Path]) -> Callable[[str], dict[str, _Resampled]]:
     """Return a function that resamples a measure of runs; large runs are read one at a time."""
 
     def resampled(run: pl.DataFrame | verdict.Weeks, measure: str) -> _Resampled:
@@ -824,7 +860,7 @@ def _resampled(files: Mapping[str, Path], pool: ThreadPoolExecutor) -> Callable[
             run: resampled(read_columns(file, ["submit_time", "load", measure]), measure) for run, file in files.items()
         }
     weeks = {run: verdict.by_weeks(pl.read_parquet(file, glob=False, columns=columns)) for run, file in files.items()}
-    return lambda measure: dict(zip(files, pool.map(lambda run: resampled(weeks[run], measure), files), strict=True))
+    return lambda measure: {run: resampled(of_run, measure) for run, of_run in weeks.items()}
 
 
 def _compared_by_replicates(
