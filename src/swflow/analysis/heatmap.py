@@ -10,7 +10,8 @@ import polars as pl
 from numpy.typing import ArrayLike
 
 from swflow.errors import SwflowError
-from swflow.jobs.table import read_columns
+from swflow.jobs import table as tables
+from swflow.jobs.table import height_of, read_columns
 
 #: Measures that a heatmap can show against the load.
 HEATMAP_MEASURES = ("slowdown", "response_time", "wait_time")
@@ -275,11 +276,13 @@ def _classed(load: np.ndarray, classes: int) -> _Classed:
     jobs = np.bincount(place, minlength=classes)
     some = np.flatnonzero(jobs)
     mean = np.bincount(place, load, classes)[some] / jobs[some]
-    return _Classed(place, jobs, some, mean, _medians(place, some, load))
+    return _Classed(place, jobs, some, mean, _medians(place, jobs, load))
 
 
-def _medians(place: np.ndarray, some: np.ndarray, values: np.ndarray) -> np.ndarray:
-    return np.array([np.median(values[place == one]) for one in some.tolist()])
+def _medians(place: np.ndarray, jobs: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return the median of each nonempty class."""
+    by_class = np.split(values[np.argsort(place, kind="stable")], np.cumsum(jobs)[:-1])
+    return np.array([np.median(part) for part in by_class if part.size])
 
 
 def _bubbles_of(classed: _Classed, values: np.ndarray) -> pl.DataFrame:
@@ -289,7 +292,7 @@ def _bubbles_of(classed: _Classed, values: np.ndarray) -> pl.DataFrame:
         "mean_load": mean_load,
         "mean_value": np.bincount(place, values, jobs.size)[some] / jobs[some],
         "median_load": median_load,
-        "median_value": _medians(place, some, values),
+        "median_value": _medians(place, jobs, values),
         "jobs": jobs[some],
     })  # fmt: skip
 
@@ -411,8 +414,8 @@ def summarize(outcomes: pl.DataFrame | str | os.PathLike[str]) -> dict[str, Any]
     Parameters
     ----------
     outcomes : polars.DataFrame or path-like
-        One row per job: ``load``, ``run_time`` and `HEATMAP_MEASURES`; or a Parquet file with these columns, which are
-        then read one by one.
+        One row per job: ``load``, ``run_time`` and `HEATMAP_MEASURES`; or a Parquet file with these columns. Those of
+        a large file are read one by one.
 
     Returns
     -------
@@ -421,6 +424,8 @@ def summarize(outcomes: pl.DataFrame | str | os.PathLike[str]) -> dict[str, Any]
         ``bubbles``: of all jobs and of the jobs that the paper's Figure 1 keeps, with columns ``measure``,
         ``filtered``; ``bubbles_11``: the same for the eleven classes of `bubbles`.
     """
+    if not isinstance(outcomes, pl.DataFrame) and height_of(outcomes) <= tables.MOST_AT_ONCE:
+        outcomes = read_columns(outcomes, ["load", "run_time", *HEATMAP_MEASURES])
 
     def column(name: str) -> np.ndarray:
         table = outcomes if isinstance(outcomes, pl.DataFrame) else read_columns(outcomes, [name])
