@@ -286,11 +286,7 @@ def distribution_of(outcomes: pl.DataFrame | Weeks, measure: str) -> Distributio
     found = np.bincount(place, minlength=weeks.size * size).astype(np.int32).reshape(weeks.size, _TENTHS, width)
     by_value = found.astype(np.float32)
     up_to = np.cumsum(by_value, axis=2)
-    shares, ranks = (np.zeros((DRAWS, _TENTHS, width), np.float32) for _ in range(2))
-    for some in _parts(weeks.size):
-        _, rough = _drawn(tuple(weeks[some].tolist()))
-        shares += (rough @ by_value[some].reshape(-1, size)).reshape(shares.shape)
-        ranks += (rough @ up_to[some].reshape(-1, size)).reshape(ranks.shape)
+    shares, ranks = (_drawn_sums(weeks, counted) for counted in (by_value, up_to))
     weights = shares.sum(axis=2)
     ranks *= 2
     ranks -= shares
@@ -316,6 +312,13 @@ def _known(outcomes: pl.DataFrame | Weeks, measure: str) -> tuple[np.ndarray, np
 
 def _present(weeks: np.ndarray, week: np.ndarray) -> np.ndarray:
     return np.asarray(weeks[np.bincount(week, minlength=weeks.size) > 0])
+
+
+def _drawn_sums(weeks: np.ndarray, counted: np.ndarray) -> np.ndarray:
+    """Return the sum of the weeks' counts under the weights of each draw."""
+    by_week = counted.reshape(weeks.size, math.prod(counted.shape[1:]))
+    parts = [_drawn(tuple(weeks[some].tolist()))[1] @ by_week[some] for some in _parts(weeks.size) or [slice(0)]]
+    return np.asarray(sum(parts[1:], start=parts[0])).reshape(DRAWS, *counted.shape[1:])
 
 
 def _parts(weeks: int) -> list[slice]:
