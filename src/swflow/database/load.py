@@ -267,8 +267,6 @@ def load(
                     _create(connection)
                 new = {part for part, digest in contents.items() if (old or {}).get(part) != digest}
                 read = [file for file, note in notes.items() if ("run", note["run"]) in new]
-                for file in read:
-                    runs.check_whole(file, files[file])
                 newly = {file: notes[file] for file in sorted(read, key=lambda file: str(notes[file]["run"]))}
                 changed = {note["run"] for note in newly.values()}
                 groups = _pairs(notes, changed)
@@ -278,6 +276,8 @@ def load(
                 summaries = in_turn(lambda file: _summary(newly[file]["run"], file, heatmaps), newly)
                 owned = in_turn(lambda some: _fairness(some, sources), [newly])
                 compared = in_turn(lambda pairs: _compared(pairs, heatmaps, notes), groups)
+                for file in read:
+                    runs.check_whole(file, files[file])
                 _fill_workloads(connection, examined)
                 _fill_outcomes(connection, newly, summaries, progress)
                 _fill_runs(connection, notes)
@@ -285,7 +285,6 @@ def load(
                     connection, "schedulers", [_scheduler_row(name, schedulers[name]) for name in sorted(schedulers)]
                 )
                 _insert_frame(connection, "fairness", next(owned))
-                _fill_comparisons(connection, [row for rows in compared for row in rows])
                 _fill_fidelity(connection, notes, changed)
                 for file, about in sweeps.items():
                     frame = pl.read_parquet(file, glob=False).with_columns(sweep=pl.lit(about["sweep"]))
@@ -310,9 +309,11 @@ def load(
                 )  # fmt: skip
                 for statement in statements:
                     connection.execute(statement)
+                _verify(connection, notes, changed)
+                _fill_comparisons(connection, [row for rows in compared for row in rows])
                 _insert(connection, "claims", check_claims(connection))
                 _insert_frame(connection, "contents", pl.DataFrame(_content_rows(contents)))
-                counts = _verify(connection, notes, changed)
+                counts = _row_counts(connection)
         except duckdb.Error as error:
             raise SwflowError(f"load: {database}: {reason_of(error)}") from error
         finally:
@@ -1052,8 +1053,8 @@ def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Ma
 
 def _verify(
     connection: duckdb.DuckDBPyConnection, notes: Mapping[Path, Mapping[str, Any]], changed: Collection[str]
-) -> dict[str, int]:
-    """Verify that every run is present once and complete, and that changed runs join their jobs; return row counts."""
+) -> None:
+    """Verify that every run is present once and complete, and that changed runs join their jobs."""
     rows = dict(connection.execute("SELECT run, count(*) FROM outcomes GROUP BY run").fetchall())
     for note in notes.values():
         if rows.pop(note["run"], 0) != note["metrics"]["jobs"]:
@@ -1068,6 +1069,10 @@ def _verify(
         ).fetchone()
         if lost is None or lost[0]:
             raise SwflowError(f"load: {workload}: {lost and lost[0]} outcomes have no job; simulate these runs again")
+
+
+def _row_counts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    """Return the number of rows of each table."""
     counts = {}
     for (table,) in connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY ALL").fetchall():
         row = connection.execute(f'SELECT count(*) FROM "{table}"').fetchone()
