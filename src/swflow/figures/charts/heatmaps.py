@@ -225,7 +225,9 @@ def _load_axis() -> alt.X:
 
 def _rectangles(chart: alt.Chart, y: alt.Y, colour: alt.Color, count: alt.Tooltip | None) -> alt.Chart:
     """Draw cells between their bounds, with tooltips if there is one for what they count."""
-    cells = chart.mark_rect(aria=False).encode(x=_load_axis(), x2="load_high", y=y, y2="value_high", color=colour)
+    cells = chart.mark_rect(aria=False).encode(
+        x=_load_axis(), x2=alt.X2("load_high"), y=y, y2=alt.Y2("value_high"), color=colour
+    )
     if count is None:
         return cells
     tips = [
@@ -275,7 +277,7 @@ def _contour_layers(data: FigureData, heatmap: Heatmap, y: alt.Y) -> list[alt.Ch
             .transform_filter(f"datum.s == {share}")
             .transform_flatten(["k", "load_low", "value_low"])
             .mark_line(color=CONTOUR_COLOUR, tooltip=None, clip=True, **style)
-            .encode(x=_load_axis(), y=y, detail="l:N", order="k:Q")
+            .encode(x=_load_axis(), y=y, detail=alt.Detail("l:N"), order=alt.Order("k:Q"))
         )
     return layers
 
@@ -350,9 +352,10 @@ def _distribution(columns: Mapping[str, Style], step: float, y: alt.Y, brush: An
             x=alt.X("share:Q", scale=alt.Scale(domain=[0, 1]), axis=axis),
             y=y,
             **line_encodings("run", columns, key if legend else None),
-            order="place:Q",
+            order=alt.Order("place:Q"),
             tooltip=[
-                "run:N", alt.Tooltip("share:Q", format=".1%"), alt.Tooltip("total:Q", title="jobs chosen", format=",")
+                alt.Tooltip("run:N"), alt.Tooltip("share:Q", format=".1%"),
+                alt.Tooltip("total:Q", title="jobs chosen", format=","),
             ],
         )
     )  # fmt: skip
@@ -517,7 +520,7 @@ def _key(marks: Sequence[str]) -> Any:
     def only(mark: str, offset: float = 12, **more: Any) -> Any:
         return at(offset, **more).transform_filter(f"datum.k == '{mark}'")
 
-    layers = [at(30).mark_text(align="left", fontSize=10).encode(x=axis, y=y, text="t:N")]
+    layers = [at(30).mark_text(align="left", fontSize=10).encode(x=axis, y=y, text=alt.Text("t:N"))]
     if "cell" in marks:
         layers += [
             only("cell", place).mark_square(size=80, color=shade, opacity=1).encode(x=axis, y=y)
@@ -526,7 +529,7 @@ def _key(marks: Sequence[str]) -> Any:
     for mark, style in zip(("half", "most"), _LINES, strict=True):
         if mark in marks:
             line = only(mark, 0, x2=places[mark] + 24).mark_rule(color=CONTOUR_COLOUR, **style)
-            layers.append(line.encode(x=axis, x2="x2:Q", y=y))
+            layers.append(line.encode(x=axis, x2=alt.X2("x2:Q"), y=y))
     bubble = only("bubble").mark_point(
         stroke=BUBBLE_COLOUR, strokeWidth=1.8, fill=BUBBLE_COLOUR, fillOpacity=0.18, size=160
     )

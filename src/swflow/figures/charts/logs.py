@@ -126,5 +126,5 @@ def offered_load_chart(days: np.ndarray, load: np.ndarray, mean: float, title: s
     )
     area = chart.mark_area(color=BLUE, fillOpacity=0.25, line={"color": BLUE, "strokeWidth": 1.2})
     level = alt.Chart(data.add([{"l": round(mean, 4)}])).mark_rule(strokeDash=[5, 3], color=VERMILION)
-    panel = alt.layer(area, level.encode(y="l:Q")).properties(width=760, height=170)
+    panel = alt.layer(area, level.encode(y=alt.Y("l:Q"))).properties(width=760, height=170)
     return finished_figure(data, [panel], title, OFFERED_LOAD_CAPTION)

@@ -57,7 +57,7 @@ def published_chart(rows: Sequence[Mapping[str, Any]], title: str) -> dict[str, 
     band = (
         alt.Chart(data.add([{"a": 0.9, "b": 1.1}]))
         .mark_rect(opacity=0.1, color=BLUE)
-        .encode(x=alt.X("a:Q", scale=x, axis=axis), x2="b:Q")
+        .encode(x=alt.X("a:Q", scale=x, axis=axis), x2=alt.X2("b:Q"))
     )
     line = alt.Chart(data.add([{"a": 1.0}])).mark_rule(color="#888888", strokeWidth=1).encode(x=alt.X("a:Q", scale=x))
     tips = [

@@ -131,7 +131,7 @@ def _reservation_table(
     job = (
         alt.Chart(named)
         .mark_rect(aria=False)
-        .encode(x=x, x2="b", y=y, y2="y2", tooltip=_tips(jobs) if interactive else alt.value(None))
+        .encode(x=x, x2=alt.X2("b"), y=y, y2=alt.Y2("y2"), tooltip=_tips(jobs) if interactive else alt.value(None))
         .encode(color=alt.Color("colour:N", scale=alt.Scale(domain=ranks, range=list(JOB_COLOURS)), legend=None))
     )
     scale = alt.Scale(domain=[0, most or 1.0], range=list(_PENALTY_COLOURS))
@@ -139,15 +139,15 @@ def _reservation_table(
     shadow = (
         alt.Chart(data.add(_rectangles(shadows, interactive)))
         .mark_rect(aria=False)
-        .encode(x=x, x2="b", y=y, y2="y2", tooltip=_tips(shadows) if interactive else alt.value(None))
+        .encode(x=x, x2=alt.X2("b"), y=y, y2=alt.Y2("y2"), tooltip=_tips(shadows) if interactive else alt.value(None))
         .encode(color=alt.Color("penalty:Q", scale=scale, legend=legend))
     )
     outline = alt.Chart(named).mark_rect(filled=False, stroke="#333333", strokeWidth=0.5, tooltip=None, aria=False)
-    outline = outline.encode(x=x, x2="b", y=y, y2="y2")
+    outline = outline.encode(x=x, x2=alt.X2("b"), y=y, y2=alt.Y2("y2"))
     layers = [*_node_lines(data, machine, y, height), job, *([shadow] if shadows.height else []), outline]
     labels = alt.Chart(data.add(_labels(jobs, length, height / machine.processors)))
     halo: dict[str, Any] = {"stroke": "white", "strokeWidth": 2.5, "strokeOpacity": 0.8, "strokeJoin": "round"}
-    layers += [labels.mark_text(fontSize=9, **style).encode(x=x, y=y, text="t:N") for style in (halo, {})]
+    layers += [labels.mark_text(fontSize=9, **style).encode(x=x, y=y, text=alt.Text("t:N")) for style in (halo, {})]
     return (
         alt.layer(*layers)
         .resolve_scale(color="independent")

@@ -83,7 +83,7 @@ def timeline_chart(
         .mark_rect(aria=False)
         .encode(
             x=alt.X("a:Q", scale=x, axis=alt.Axis(title=None, labels=False, ticks=False)),
-            x2="b:Q",
+            x2=alt.X2("b:Q"),
             y=alt.Y("r:N", sort=names, scale=alt.Scale(paddingInner=0.14), axis=alt.Axis(title=None, labelLimit=130)),
             color=alt.Color(
                 "utilization:Q",
@@ -192,7 +192,7 @@ def distribution_chart(
                 x=alt.X("x:Q", **log_axis(words, top, seconds=seconds)),
                 y=alt.Y("y:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", title="jobs at or below")),
                 **_run_lines({name: styles[name] for name in runs}, seconds),
-                order="y:Q",
+                order=alt.Order("y:Q"),
                 tooltip=[
                     alt.Tooltip("r:N", title="run"),
                     alt.Tooltip("t:N", title=words),

@@ -128,10 +128,10 @@ def _sweep_layers(
     swept = rows.filter(kind="swept")
     chart = alt.Chart(data.add(swept.select("x", "line", "mean", "low", "high", "draws").to_dicts()))
     if swept["x"].n_unique() > _MOST_BARS:
-        layers = [chart.mark_area(opacity=0.25).encode(x=along, y=upright("low"), y2="high", color=colour)]
+        layers = [chart.mark_area(opacity=0.25).encode(x=along, y=upright("low"), y2=alt.Y2("high"), color=colour)]
     else:
         layers = [
-            chart.mark_rule(strokeWidth=1.2).encode(x=along, y=upright("low"), y2="high", color=colour),
+            chart.mark_rule(strokeWidth=1.2).encode(x=along, y=upright("low"), y2=alt.Y2("high"), color=colour),
             chart.mark_circle(size=26, opacity=1).encode(x=along, y=upright("mean"), color=colour),
         ]
     layers.append(chart.mark_line(strokeWidth=1.6).encode(x=along, y=upright("mean"), color=colour))
