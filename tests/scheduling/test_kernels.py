@@ -99,6 +99,22 @@ def test_seeded_workloads_have_the_schedule_of_the_slow_simulator(backfill: str,
         assert by_kernel(jobs, machine, **options) == by_naive(jobs, machine, **options), (jobs, machine, options)
 
 
+def repeated(rng: random.Random, jobs: Jobs) -> Jobs:
+    """Return the jobs, some of them several times in a row, as in a scaled workload."""
+    return [job for job in jobs for _ in range(rng.choice([1, 1, 2, 3, 12]))]
+
+
+@pytest.mark.parametrize("backfill", ["none", "lookahead"])
+@pytest.mark.parametrize("per_event", [False, True])
+def test_identical_jobs_have_the_schedule_of_the_slow_simulator(backfill: str, per_event: bool):
+    rng = random.Random(f"identical {backfill} {per_event}")
+    for _ in range(200):
+        machine = rng.randint(1, 30)
+        jobs = repeated(rng, random_jobs(rng, min(machine, 8), rng.randint(1, 15)))
+        options: dict[str, Any] = {"backfill": backfill, "per_event": per_event}
+        assert by_kernel(jobs, machine, **options) == by_naive(jobs, machine, **options), (jobs, machine, options)
+
+
 @st.composite
 def workloads(draw: st.DrawFn) -> tuple[Jobs, int]:
     machine = draw(st.integers(1, 8))
@@ -583,11 +599,13 @@ def test_easy_never_delays_the_head_of_a_real_log(log: tuple[dict[str, np.ndarra
     assert checked > 100  # backfilling took place
 
 
-def test_the_list_and_the_tree_give_the_same_easy_schedule(monkeypatch):
+@pytest.mark.parametrize("per_event", [False, True])
+def test_the_list_and_the_tree_give_the_same_easy_schedule(monkeypatch, per_event: bool):
     """The kernel for short queues against the general one, and what happens when it gives up."""
     rng = random.Random(11)
-    cases = [(machine := rng.randint(1, 8), random_jobs(rng, machine, rng.randint(1, 60))) for _ in range(300)]
-    by_list = [by_kernel(jobs, machine, backfill="lookahead") for machine, jobs in cases]
+    cases = [(machine := rng.randint(1, 8), repeated(rng, random_jobs(rng, machine, 30))) for _ in range(300)]
+    options: dict[str, Any] = {"backfill": "lookahead", "per_event": per_event}
+    by_list = [by_kernel(jobs, machine, **options) for machine, jobs in cases]
     given_up = []
 
     def gives_up(*arguments: Any) -> tuple[np.ndarray, bool]:
@@ -595,7 +613,7 @@ def test_the_list_and_the_tree_give_the_same_easy_schedule(monkeypatch):
         return np.full(arguments[0].submit.size, np.nan), False
 
     monkeypatch.setattr(kernels, "easy", gives_up)
-    assert [by_kernel(jobs, machine, backfill="lookahead") for machine, jobs in cases] == by_list
+    assert [by_kernel(jobs, machine, **options) for machine, jobs in cases] == by_list
     assert len(given_up) == len(cases)
 
 

@@ -218,7 +218,7 @@ def random_case(rng: random.Random, backfill: str, most: int = 4, jobs: int = 18
         "shapes": shapes,
     }
     if shapes == "requested" and rng.random() < 0.3:  # as the kernel for short queues takes it
-        options |= {"order": "fcfs", "backfill_order": "fcfs", "lookahead": 1, "predict": False, "per_event": False}
+        options |= {"order": "fcfs", "backfill_order": "fcfs", "lookahead": 1, "predict": False}
         options["unavailable"] = []
     elif backfill != "conservative" and shapes == "requested" and rng.random() < 0.3:
         options["limits"] = {("user", user): (rng.choice([1, 2, math.inf]), math.inf) for user in range(3)}

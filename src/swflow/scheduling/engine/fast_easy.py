@@ -1,4 +1,8 @@
-"""Fast kernels for short queues in order of arrival, FCFS or EASY: a list is several times as fast as a tree."""
+"""
+Fast kernels for short queues in order of arrival, FCFS or EASY: a list is several times as fast as a tree.
+
+Consecutive identical jobs, such as the copies in a scaled workload, are queued and run as one element.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -25,6 +29,7 @@ class _Queue(NamedTuple):
     planned_ends: np.ndarray  # a list sorted by the planned end
     planned_jobs: np.ndarray
     following: np.ndarray  # a linked list in order of arrival; the last element is both of its ends
+    copies: np.ndarray  # of the first job of each element: the consecutive identical jobs in it
     demands: np.ndarray  # of each job for each resource
     left: np.ndarray  # units of each resource that are free now
     extra: np.ndarray  # and that the reservation leaves
@@ -35,8 +40,9 @@ def _queue(jobs: Items, machine: int, planned: np.ndarray, units: Sequence[int] 
     room = min(machine, count) + 2
     return _Queue(
         jobs.submit, jobs.run, planned, jobs.processors, np.empty(count), np.empty(room, ELEMENT), np.empty(room),
-        np.empty(room, np.int64), np.full(count + 1 if planned.size else 0, count), jobs.demands,
-        np.array(units, np.int64), np.zeros(len(units), np.int64),
+        np.empty(room, np.int64), np.full(count + 1 if planned.size else 0, count),
+        np.empty(count if planned.size else 0, np.int64), jobs.demands, np.array(units, np.int64),
+        np.zeros(len(units), np.int64),
     )  # fmt: skip
 
 
@@ -67,15 +73,20 @@ def _fcfs(queue: _Queue, machine: int) -> int:
     size = 0
     free = machine
     now = -np.inf
-    for job in range(submit.size):
+    job = 0
+    while job < submit.size:
         now = max(now, submit[job])
         while size > 0 and (running[0].time <= now or free < processors[job]):
             now = max(now, running[0].time)
             free += running[0].job
             size = pop(running, size)
-        start[job] = now
-        free -= processors[job]
-        size = push(running, size, now + run[job], processors[job])
+        length, width = run[job], 0
+        while job < submit.size and submit[job] <= now and run[job] == length and width + processors[job] <= free:
+            start[job] = now
+            width += processors[job]
+            job += 1
+        free -= width
+        size = push(running, size, now + length, width)
     return 0
 
 
@@ -83,19 +94,38 @@ _FCFS = Kernel(_fcfs)
 
 
 @inlined
-def _suffices(left: np.ndarray, demands: np.ndarray, job: int) -> bool:
-    """Return whether enough units of each resource are left for a job."""
-    suffices = True
-    for resource in range(left.size):
-        suffices &= demands[job, resource] <= left[resource]
-    return suffices
+def _are_identical(queue: _Queue, one: int, other: int) -> bool:
+    same = (
+        queue.submit[one] == queue.submit[other]
+        and queue.run[one] == queue.run[other]
+        and queue.planned[one] == queue.planned[other]
+        and queue.processors[one] == queue.processors[other]
+    )
+    for resource in range(queue.left.size):
+        same &= queue.demands[one, resource] == queue.demands[other, resource]
+    return same
 
 
 @inlined
-def _add(left: np.ndarray, demands: np.ndarray, job: int, sign: int) -> None:
-    """Add the units that a job needs to those that are left, or subtract them."""
+def _fitting(queue: _Queue, job: int, copies: int, free: int, left: np.ndarray) -> int:
+    """Return how many of these identical jobs fit together into free processors and the units that are left."""
+    width = queue.processors[job]
+    if width > free:
+        return 0
+    if copies * width > free:
+        copies = free // width
     for resource in range(left.size):
-        left[resource] += sign * demands[job, resource]
+        units = queue.demands[job, resource]
+        if units > 0:
+            copies = min(copies, left[resource] // units)
+    return copies
+
+
+@inlined
+def _add(left: np.ndarray, demands: np.ndarray, job: int, copies: int) -> None:
+    """Add the units that identical jobs need to those that are left, or subtract them (negative ``copies``)."""
+    for resource in range(left.size):
+        left[resource] += copies * demands[job, resource]
 
 
 @inlined
@@ -107,11 +137,11 @@ def _is_lacking(extra: np.ndarray) -> bool:
     return lacking
 
 
-def easy(jobs: Items, machine: int, units: Sequence[int] = ()) -> tuple[np.ndarray, bool]:
+def easy(jobs: Items, machine: int, units: Sequence[int] = (), per_event: bool = False) -> tuple[np.ndarray, bool]:
     """
     Simulate first come, first served with EASY backfilling, unless the queue gets too long for this kernel.
 
-    One reservation, batches of events, no windows, no predictions. The work grows with the length of the queue; after
+    One reservation, no windows, no predictions. The work grows with the length of the queue; after
     `STEPS_PER_JOB` steps per job it gives up, and the general kernel takes over.
 
     Parameters
@@ -122,6 +152,8 @@ def easy(jobs: Items, machine: int, units: Sequence[int] = ()) -> tuple[np.ndarr
         Processors of the machine.
     units : sequence of int
         Units of each resource of the machine.
+    per_event : bool
+        Whether a pass follows every event, arrivals before completions, instead of all events of an instant.
 
     Returns
     -------
@@ -131,11 +163,11 @@ def easy(jobs: Items, machine: int, units: Sequence[int] = ()) -> tuple[np.ndarr
         Whether all of them are known.
     """
     queue = _queue(jobs, machine, jobs.planned, units)
-    finished = _EASY(Handle([queue]), machine)
+    finished = _EASY(Handle([queue]), machine, per_event)
     return queue.start, bool(finished)
 
 
-def _easy(queue: _Queue, machine: int) -> int:
+def _easy(queue: _Queue, machine: int, per_event: bool) -> int:
     submit, run, planned, processors, start = queue.submit, queue.run, queue.planned, queue.processors, queue.start
     # The running jobs twice: a heap by the true end, and a list sorted by the planned end for the shadow.
     running, planned_ends, planned_jobs = queue.running, queue.planned_ends, queue.planned_jobs
@@ -143,23 +175,27 @@ def _easy(queue: _Queue, machine: int) -> int:
     jobs = submit.size
     size = 0
     free = machine
-    following = queue.following
+    following, copies = queue.following, queue.copies
     last = jobs
     arrived = 0
     shadow = np.inf
     extra = 0
     steps = STEPS_PER_JOB * jobs
     while (arrived < jobs or size > 0) and steps >= 0:
-        now = submit[arrived] if arrived < jobs else np.inf
-        if size > 0 and running[0].time < now:
-            now = running[0].time
+        coming = submit[arrived] if arrived < jobs else np.inf
+        now = min(coming, running[0].time) if size > 0 else coming
 
         completed = False
-        while size > 0 and running[0].time <= now:
+        while size > 0 and running[0].time <= now and not (per_event and (completed or coming <= now)):
             job = running[0].job
+            ended = 1 if per_event else copies[job]
+            copies[job] -= ended
+            free += ended * processors[job]
+            _add(left, demands, job, ended)
+            completed = True
+            if copies[job] > 0:
+                continue
             size = pop(running, size)
-            free += processors[job]
-            _add(left, demands, job, 1)
             place = 0
             while planned_jobs[place] != job:
                 place += 1
@@ -167,13 +203,15 @@ def _easy(queue: _Queue, machine: int) -> int:
                 planned_ends[later] = planned_ends[later + 1]
                 planned_jobs[later] = planned_jobs[later + 1]
             steps -= size >> 3  # moving is cheaper than looking
-            completed = True
 
         previous = last
         while arrived < jobs and submit[arrived] <= now:
             following[last] = arrived
             last = arrived
             arrived += 1
+            while arrived < jobs and _are_identical(queue, last, arrived):
+                arrived += 1
+            copies[last] = arrived - last
         if free == 0:
             continue
         # Without a completion the shadow time of the head stays, and no job that could not be backfilled before
@@ -182,26 +220,31 @@ def _easy(queue: _Queue, machine: int) -> int:
             previous = jobs
             shadow = np.inf
 
-        while following[previous] != jobs and free > 0:
+        # With a pass per event, a reservation can be for now: by the plan a job has ended, but its completion is later.
+        while following[previous] != jobs and free > 0 and shadow > now:
             job = following[previous]
             width = processors[job]
             end = now + planned[job]
             steps -= 1
-            if (
-                width <= free
-                and (end <= shadow or width <= extra)
-                and _suffices(left, demands, job)
-                and (end <= shadow or _suffices(extras, demands, job))
-            ):
-                start[job] = now
-                free -= width
-                _add(left, demands, job, -1)
+            starting = _fitting(queue, job, copies[job], free, left)
+            if end > shadow:
+                starting = _fitting(queue, job, starting, extra, extras)
+            if starting > 0:
+                start[job : job + starting] = now
+                free -= starting * width
+                _add(left, demands, job, -starting)
                 if end > shadow:
-                    extra -= width
-                    _add(extras, demands, job, -1)
-                following[previous] = following[job]
+                    extra -= starting * width
+                    _add(extras, demands, job, -starting)
+                rest = following[job]
+                if starting < copies[job]:
+                    rest = job + starting
+                    following[rest] = following[job]
+                    copies[rest] = copies[job] - starting
+                    copies[job] = starting
+                following[previous] = rest
                 if last == job:
-                    last = previous
+                    last = previous if rest == jobs else rest
                 place = size
                 while place > 0 and planned_ends[place - 1] > end:
                     planned_ends[place] = planned_ends[place - 1]
@@ -217,8 +260,9 @@ def _easy(queue: _Queue, machine: int) -> int:
                     extras[resource] = left[resource] - demands[job, resource]
                 place = 0
                 while extra < 0 or _is_lacking(extras) or (place < size and planned_ends[place] == shadow):
-                    extra += processors[planned_jobs[place]]
-                    _add(extras, demands, planned_jobs[place], 1)
+                    ending = planned_jobs[place]
+                    extra += copies[ending] * processors[ending]
+                    _add(extras, demands, ending, copies[ending])
                     shadow = planned_ends[place]
                     place += 1
                 steps -= place

@@ -70,15 +70,16 @@ def _solve_short_queues(problem: Problem) -> Schedule | None:
     """Return the schedule of FCFS or EASY in order of arrival, if options are plain and queues are short."""
     policy, jobs = problem.policy, problem.items
     (queue, *others), (machine, *_) = policy.queues, problem.machines
-    plain = policy.event_order == "batch" and policy.prediction != "system" and queue.allocation == "count"
+    plain = policy.prediction != "system" and queue.allocation == "count"
     waits = problem.dependencies or problem.cancelled_after is not None
     special = others or machine.windows or machine.limits is not None or problem.shapes or waits
     if not plain or special or not machine.order.is_arrival:
         return None
-    if queue.backfill == "none" and not machine.resources:
+    if queue.backfill == "none" and not machine.resources:  # the order of events at one instant changes nothing
         return Schedule.of_start(jobs, fcfs(jobs, machine.processors))
     if queue.backfill == "easy" and queue.reservations == 1 and machine.backfill_order.is_arrival:
-        start, finished = easy(jobs, machine.processors, list(machine.resources.values()))
+        units, per_event = list(machine.resources.values()), policy.event_order == "per-event"
+        start, finished = easy(jobs, machine.processors, units, per_event)
         return Schedule.of_start(jobs, start) if finished else None
     return None
 
