@@ -103,13 +103,14 @@ def scale(
     widened = 100 * (1 - generator.random(jobs.height)) > d
     drawn = math.floor(exact) + (generator.random(jobs.height) < exact - math.floor(exact))
     counts = np.where(widened, 1, drawn)
-    rows = np.repeat(np.arange(jobs.height), counts)
-    if rows.size == 0:
+    size = int(counts.sum())
+    if size == 0:
         raise SwflowError(f"scale: {workload.name}: all {jobs.height:,} jobs were removed; choose a smaller d")
-    copy = np.arange(rows.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    wider, cut = _widen(jobs, widened, wide, processors)
+    rows = pl.Series(range(jobs.height), dtype=pl.get_index_type()).to_numpy().repeat(counts)
+    copy = np.arange(size) - (np.cumsum(counts) - counts)[rows]
     stride = 1 if d == 0 else 10 ** len(str(most - 1)) if most > 1 else 1
-    places = pl.Series(rows, dtype=pl.get_index_type())  # converted once, not once per column
-    table, cut = _widen(jobs[places], widened[rows], wide, processors)
+    table = wider[pl.Series(rows)]
     entry = {
         "stage": "scale",
         "processors": processors,
@@ -122,7 +123,7 @@ def scale(
         "widened": int(widened.sum()),
         "copied": int((~widened).sum()),
         "jobs": table.height,
-        "cut": cut,
+        "cut": int(counts[cut].sum()),
     }
     return workload.with_jobs(
         _numbered(table, jobs, counts, copy, stride),
@@ -165,15 +166,15 @@ def _factors(
     return exact, exact, math.ceil(exact)
 
 
-def _widen(table: pl.DataFrame, widened: np.ndarray, factor: float, machine: int) -> tuple[pl.DataFrame, int]:
-    """Multiply the widths of the widened jobs, cut all jobs to the machine, and count the cut jobs."""
+def _widen(table: pl.DataFrame, widened: np.ndarray, factor: float, machine: int) -> tuple[pl.DataFrame, np.ndarray]:
+    """Multiply the widths of the widened jobs, cut all jobs to the machine, and return which jobs were cut."""
     wider = pl.Series(widened)
     widths = table.select(_width(pl.col(name), wider, factor) for name in WIDTHS if name in table.columns)
-    cut = (widths["processors"] > machine).sum()
+    cut = (widths["processors"] > machine).to_numpy()
     changed = table.with_columns(width.clip(upper_bound=machine) for width in widths)
     if "shapes" in table.columns:
         changed = changed.with_columns(shapes=_shapes(table, changed["processors"], widened, factor, machine))
-    return changed, int(cut)
+    return changed, cut
 
 
 def _width(column: pl.Expr, wider: pl.Series, factor: float) -> pl.Expr:
