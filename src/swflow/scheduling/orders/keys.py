@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -117,7 +118,13 @@ def mentioned(order: Any, option: str = "order") -> frozenset[str]:
     """Return the variables that an order mentions; none of a Python function, whose variables are unknown."""
     if not isinstance(order, str) or order == LOG:
         return frozenset()
-    return frozenset(plugin_function(order, option)[1]) if is_own(order) else parsed(order, option, None)[1]
+    return frozenset(plugin_function(order, option)[1]) if is_own(order) else _names_in(order, option)
+
+
+@cache
+def _names_in(formula: str, option: str) -> frozenset[str]:
+    """Return the variables and possible resources in a formula; every run of a sweep needs them several times."""
+    return parsed(formula, option, None)[1]
 
 
 def key_function(function: Callable[..., float]) -> Callback:
