@@ -41,7 +41,7 @@ def _queue(jobs: Items, machine: int, planned: np.ndarray, units: Sequence[int] 
     return _Queue(
         jobs.submit, jobs.run, planned, jobs.processors, np.empty(count), np.empty(room, ELEMENT), np.empty(room),
         np.empty(room, np.int64), np.full(count + 1 if planned.size else 0, count),
-        np.empty(count if planned.size else 0, np.int64), jobs.demands, np.array(units, np.int64),
+        np.empty(count if planned.size else 0, np.int32), jobs.demands, np.array(units, np.int64),
         np.zeros(len(units), np.int64),
     )  # fmt: skip
 
@@ -109,11 +109,8 @@ def _are_identical(queue: _Queue, one: int, other: int) -> bool:
 @inlined
 def _fitting(queue: _Queue, job: int, copies: int, free: int, left: np.ndarray) -> int:
     """Return how many of these identical jobs fit together into free processors and the units that are left."""
-    width = queue.processors[job]
-    if width > free:
-        return 0
-    if copies * width > free:
-        copies = free // width
+    if copies * queue.processors[job] > free:
+        copies = free // queue.processors[job]
     for resource in range(left.size):
         units = queue.demands[job, resource]
         if units > 0:
@@ -226,9 +223,11 @@ def _easy(queue: _Queue, machine: int, per_event: bool) -> int:
             width = processors[job]
             end = now + planned[job]
             steps -= 1
-            starting = _fitting(queue, job, copies[job], free, left)
-            if end > shadow:
-                starting = _fitting(queue, job, starting, extra, extras)
+            starting = 0
+            if width <= free and (end <= shadow or width <= extra):
+                starting = _fitting(queue, job, copies[job], free, left)
+                if end > shadow:
+                    starting = _fitting(queue, job, starting, extra, extras)
             if starting > 0:
                 start[job : job + starting] = now
                 free -= starting * width
