@@ -6,6 +6,8 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from swflow import __version__
 from swflow.errors import SwflowError
 from swflow.figures.charts.parts import DARK
 from swflow.files.atomic import atomic_path
-from swflow.files.fingerprint import fingerprint
+from swflow.files.fingerprint import cache_home, fingerprint
 from swflow.files.query import connect
 from swflow.report.answers import COLUMNS
 from swflow.report.pages import Book, Page
@@ -227,8 +229,14 @@ def _bound(text: str) -> str:
 
 
 def _vega() -> str:
-    """Return the Vega code as a plain script, since browsers do not load modules from disk."""
+    """Return the Vega code as a plain script, since browsers do not load modules from disk; it is bundled once."""
+    kept = cache_home() / f"vega-{version('vl-convert-python')}.js"
+    with suppress(OSError):
+        return kept.read_text(encoding="utf-8")
     import vl_convert
 
     code: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # its stub misses the default
-    return "(() => {" + code + "})();\n"
+    script = "(() => {" + code + "})();\n"
+    with suppress(SwflowError), atomic_path(kept) as file:
+        file.write_text(script, encoding="utf-8")
+    return script
