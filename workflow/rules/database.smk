@@ -7,7 +7,6 @@ rule load:
         str(SUMMARY),
     params:
         database=str(DATABASE),
-        expect=plan.expected_runs,
         left_out=plan.left_out_options,
         code=fingerprint("load"),
     log:
@@ -20,5 +19,4 @@ rule load:
     message:
         "load {params.database}"
     shell:
-        "swflow load {input} --database {params.database} --expect {params.expect} {params.left_out} "
-        "--summary {output} 2>&1 | tee {log}"
+        "swflow load {input} --database {params.database} {params.left_out} --summary {output} 2>&1 | tee {log}"

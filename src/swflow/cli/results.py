@@ -21,7 +21,6 @@ def load(
         ),
     ],
     database: Annotated[Path, typer.Option(help="Write this DuckDB file.")] = Path("results/swflow.duckdb"),
-    expect: Annotated[str | None, typer.Option(help="Accept only the runs of the config with this digest.")] = None,
     left_out: Annotated[
         list[str] | None,
         typer.Option(
@@ -47,7 +46,7 @@ def load(
     from swflow.database.load import read_left_out, write_summary
 
     lost = read_left_out(left_out or (), reached)
-    counts = load_runs(runs, database, expect=expect, left_out=lost, progress=tracked("load"))
+    counts = load_runs(runs, database, left_out=lost, progress=tracked("load"))
     if summary:
         write_summary(counts, database, summary)
     held = ", ".join(f"{count:,} {table}" for table, count in counts.items())

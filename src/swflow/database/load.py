@@ -29,7 +29,7 @@ from swflow.database.leaderboard import GAPS, LEADERBOARD
 from swflow.errors import SwflowError, reason_of
 from swflow.files.atomic import atomic_path
 from swflow.files.fingerprint import fingerprint
-from swflow.files.manifest import digest_of_runs, file_digest
+from swflow.files.manifest import file_digest
 from swflow.files.query import memory_limit
 from swflow.jobs import table as tables
 from swflow.jobs.table import JOB_COLUMNS, Workload, check_columns, height_of, read_columns, read_metadata
@@ -194,7 +194,6 @@ def load(
     paths: Iterable[str | os.PathLike[str]],
     database: str | os.PathLike[str],
     *,
-    expect: str | None = None,
     left_out: Sequence[Mapping[str, Any]] = (),
     progress: Callable[[Sequence[Any]], Iterable[Any]] = lambda items: items,
 ) -> dict[str, int]:
@@ -211,8 +210,6 @@ def load(
         bounds.
     database : path-like
         The database file.
-    expect : str, optional
-        Result of `digest_of_runs` for the runs of the config; an error is raised if other runs are found.
     left_out : sequence of dict
         Result of `read_left_out`: rows of the table ``left_out``.
     progress : callable
@@ -244,8 +241,6 @@ def load(
         for kind in ("sweep", "whatif", "bounds")
     )
     notes = {file: _run_notes(file) for file in sorted(files) if file not in sweeps | whatifs | bounds}
-    if expect is not None:
-        _check_expected(notes, sweeps, expect)
     sources = _sources(notes)
     _check_bounds(bounds, sources)
     schedulers = _schedulers(notes, sweeps)
@@ -494,20 +489,6 @@ def _run_notes(file: Path) -> dict[str, Any]:
     if notes.get("kind") != "run":
         raise SwflowError(f"{file}: not a run of swflow; create one with: swflow simulate WORKLOAD -o {file}")
     return notes | {"run": f"{notes['workload']}/{notes['scheduler']}"}
-
-
-def _check_expected(
-    notes: Mapping[Path, Mapping[str, Any]], sweeps: Mapping[Path, Mapping[str, Any]], expect: str
-) -> None:
-    found: dict[str, dict[str, Any]] = {}
-    for note in notes.values():
-        found.setdefault(note["workload"], {})[note["scheduler"]] = note["options"]
-    swept = {f"{about['workload']}+{about['sweep']}": about["schedulers"] for about in sweeps.values()}
-    if digest_of_runs(found, swept) != expect:
-        raise SwflowError(
-            "load: the runs on disk differ from the config's settings; "
-            "run them again with: snakemake --forcerun simulate sweep"
-        )
 
 
 def _sources(notes: Mapping[Path, Mapping[str, Any]]) -> dict[str, tuple[Path, str]]:

@@ -98,20 +98,6 @@ def key_of(content: Any) -> str:
     return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
-def digest_of_runs(
-    schedulers_of: Mapping[str, Mapping[str, Mapping[str, Any]]],
-    sweeps: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = None,
-) -> str:
-    """
-    Return a digest of the runs that a config asks for, to be compared with that of the runs found.
-
-    ``schedulers_of`` maps workloads to schedulers to their options, defaults included; ``sweeps`` maps
-    ``workload+sweep`` to the same.
-    """
-    content = [schedulers_of, sweeps or {}]
-    return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=8).hexdigest()
-
-
 def write_list(path: str | os.PathLike[str], parts: Mapping[str, list[str]]) -> dict[str, Any]:
     """
     Write a list of files, the declared output of a job, as JSON, and return its content.

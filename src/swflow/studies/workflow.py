@@ -15,7 +15,7 @@ from snakemake.io import ancient
 from swflow.errors import SwflowError
 from swflow.files.atomic import atomic_path
 from swflow.files.fingerprint import fingerprint
-from swflow.files.manifest import digest_of_runs, drop_broken, file_digest, unmade
+from swflow.files.manifest import drop_broken, file_digest, unmade
 from swflow.log.catalogue import Log, is_at_hand, load_catalogue, source_of
 from swflow.names import compact, log_of, parent_of, recipe_of, split_step, steps_of
 from swflow.scheduling.options import LOG
@@ -520,14 +520,6 @@ class Workflow:
             *(f"results/whatif/{study}/{name}.parquet" for study, name in self.whatifs if self.is_reached(name)),
             *(f"results/bounds/{name}.parquet" for name in self.bounds if self.is_reached(name)),
         ]
-
-    def expected_runs(self, wildcards: Any, input: Any) -> str:
-        """Return the digest of the runs and sweeps whose logs are available."""
-        return digest_of_runs(
-            {name: self.schedulers_of(name) for name in self.runs if self.is_reached(name)},
-            {f"{name}+{sweep}": self.sweep_schedulers(name, sweep)
-             for name, sweep in self.sweeps if self.is_reached(name)},
-        )  # fmt: skip
 
     def left_out_options(self, wildcards: Any) -> str:
         """Return the options that name the omitted runs."""
