@@ -256,6 +256,8 @@ def load(
             with duckdb.connect(temporary) as connection:
                 connection.execute("SET enable_progress_bar = false; SET preserve_insertion_order = true")
                 connection.execute(f"SET memory_limit = '{memory_limit()}B'")
+                if not is_large:  # leave a processor to the thread that compares the runs, which takes longest
+                    connection.execute(f"SET threads = {max(1, (os.cpu_count() or 1) - 1)}")
                 if old:
                     _forget(connection, old, contents)
                 else:
@@ -269,7 +271,6 @@ def load(
                 new_workloads = [name for name in sources if ("workload", name) in new]
                 examined = in_turn(lambda name: _examined(name, sources[name][0]), new_workloads)
                 summaries = in_turn(lambda file: _summary(newly[file]["run"], file, heatmaps), newly)
-                owned = in_turn(lambda some: _fairness(some, sources), [newly])
                 compared = in_turn(lambda pairs: _compared(pairs, heatmaps, notes), groups)
                 for file in read:
                     runs.check_whole(file, files[file])
@@ -279,7 +280,7 @@ def load(
                 _insert(
                     connection, "schedulers", [_scheduler_row(name, schedulers[name]) for name in sorted(schedulers)]
                 )
-                _insert_frame(connection, "fairness", next(owned))
+                _insert_frame(connection, "fairness", _fairness(newly, sources))
                 _fill_fidelity(connection, notes, changed)
                 for file, about in sweeps.items():
                     frame = pl.read_parquet(file, glob=False).with_columns(sweep=pl.lit(about["sweep"]))
