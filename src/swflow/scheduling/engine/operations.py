@@ -99,11 +99,6 @@ def cancel(state: Any, item: int) -> None:
     raise NotImplementedError
 
 
-def renew(state: Any, now: float) -> None:
-    """Rebuild the plan of the running jobs; there are no reservations."""
-    raise NotImplementedError
-
-
 def can_begin(state: Any, item: int) -> bool:
     """Return whether the processors of a job's reservation are free now."""
     raise NotImplementedError

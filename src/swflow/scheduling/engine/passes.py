@@ -20,7 +20,6 @@ from swflow.scheduling.engine.operations import (
     open_round,
     plan_apart,
     protect,
-    renew,
     reserve,
     serve_otherwise,
     started,
@@ -222,7 +221,6 @@ def _serve_conservatively(state: State, now: float) -> None:
                 cancel(state, item)
                 _note(state, item, np.nan)
             rank = following(queue.nodes, queue.levels, rank + 1, NO_JOB - 1, 0, 0.0, 0.0)
-        renew(state, now)
     elif core.ended_early:
         _compress(state, now)
 

@@ -162,7 +162,7 @@ def _new_processors(problem: Problem, machine: Machine, queue: Queue, reserved: 
         return new_counted(sizes, changes, windows, reserved, items if plans_ahead and not in_plan else None)
     widest = max(one.processors for one in problem.machines)
     sharing = problem.sharing and problem.sharing.of(items.job if items.first.size else slice(None))
-    return new_numbered((size, widest), count, queue.allocation, reserved, windows, sharing, plans_ahead)
+    return new_numbered((size, widest), count, queue.allocation, reserved, windows, sharing)
 
 
 def _with_requests(items: Items, shapes: Shapes) -> np.ndarray:

@@ -128,7 +128,7 @@ def _run(kernel: Kernel, states: list[State], arrivals: Arrivals, dispatch: int)
     """Run all events; enlarge arrays that turn out to be too short."""
     coming = Handle([arrivals])
     while not kernel(Handle(states, several=len(states) > 1), coming, dispatch):
-        states = [state._replace(free=larger(state.free)) for state in states]
+        states = [larger(state) for state in states]
     return states
 
 

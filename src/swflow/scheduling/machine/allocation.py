@@ -56,6 +56,13 @@ def assign(bits: np.ndarray, other: np.ndarray) -> None:
 
 
 @inlined
+def add(bits: np.ndarray, other: np.ndarray) -> None:
+    """Add the processors of another set to a set."""
+    for word in range(bits.size):
+        bits[word] |= other[word]
+
+
+@inlined
 def remove(bits: np.ndarray, other: np.ndarray) -> None:
     """Remove the processors of another set from a set."""
     for word in range(bits.size):
@@ -90,6 +97,15 @@ def clear(bits: np.ndarray, first: int, last: int) -> None:
     for word in range(low + 1, high):
         bits[word] = NO_PLACES
     bits[high] &= ~above
+
+
+@inlined
+def is_within(bits: np.ndarray, other: np.ndarray) -> bool:
+    """Return whether a set is a subset of another one."""
+    for word in range(bits.size):  # noqa: SIM110
+        if bits[word] & ~other[word] != NO_PLACES:
+            return False
+    return True
 
 
 @inlined
@@ -188,6 +204,13 @@ def longest_run(bits: np.ndarray, machine: int) -> int:
         longest = max(longest, after - first)
         first = next_in(bits, after, machine)
     return longest
+
+
+@inlined
+def run_around(bits: np.ndarray, run: np.ndarray, machine: int) -> int:
+    """Return the length of the run of consecutive processors of a set that includes another run."""
+    first = next_in(run, 0, machine)
+    return next_out(bits, first, machine) - last_out(bits, first) - 1
 
 
 @inlined

@@ -20,10 +20,9 @@ from swflow.scheduling.machine import node_sharing
 from swflow.scheduling.machine.node_sharing import Sharing, penalty_with
 from swflow.scheduling.machine.numbered import (
     NUMBERED,
-    find_in_plan,
-    free_row,
+    cancel_places,
+    find_places,
     places_can_begin,
-    plan_running,
     reserve_places,
 )
 
@@ -72,19 +71,18 @@ def _renew_table(state: State, head: int, now: float) -> None:
     while rank >= 0:
         item = queue.job_at[rank]
         if places.jobs[item].row >= 0:
-            free_row(places.jobs, places.spare_rows, places.now, item)
+            cancel_places(state, item)
             state.jobs[item].reserved = np.nan
             put(queue.nodes, queue.levels, rank, state.jobs[item].processors, np.inf)
         rank = following(queue.nodes, queue.levels, rank + 1, NO_JOB - 1, 0, 0.0, 0.0)
-    plan_running(state, now)
-    _enter_in_table(state, head, np.inf)
+    _enter_in_table(state, head, now, np.inf)
 
 
 @inlined
-def _enter_in_table(state: State, item: int, latest: float) -> None:
+def _enter_in_table(state: State, item: int, now: float, latest: float) -> None:
     """Give a job a reservation, unless it would start after ``latest``."""
     job, queue = state.jobs[item], state.queue
-    time = find_in_plan(state, job.processors, job.planned)
+    time = find_places(state, item, job.processors, job.planned, now)
     if time <= latest and (time < np.inf or latest == np.inf):
         job.reserved = time
         reserve_places(state, item)
@@ -99,11 +97,13 @@ def _add_to_table(state: State, head: int, now: float, anew: bool) -> None:
     free = state.options[0].machine - core.busy
     # The time at which enough processors for the head are free, wherever they are, and the number of extra ones.
     shadow, extra = now, free
-    index = 0  # of jobs that end at once the first to start count first, as Guim et al. count them
+    place = 0  # of jobs that end at once the first to start count first, as Guim et al. count them
     while extra < width:
-        shadow = max(places.ends[index].time, now)
-        extra += state.jobs[places.ends[index].job].processors
-        index += 1
+        end = places.plan.changes[place]
+        if end.size > 0 and not np.isnan(state.jobs[end.job].start):
+            shadow = max(end.time, now)
+            extra += end.size
+        place += 1
     extra -= width
     formula = state.options[0].backfill_formula
     waiting = line_up(state, tree, formula, now, free, 0, 0.0, 0.0)
@@ -114,7 +114,7 @@ def _add_to_table(state: State, head: int, now: float, anew: bool) -> None:
         if places.jobs[item].row >= 0 or not (anew or item >= core.first_newcomer):
             continue
         if now + job.planned < shadow or job.processors < extra:
-            _enter_in_table(state, item, latest)
+            _enter_in_table(state, item, now, latest)
 
 
 # -- the defect: of a processor, ``inside`` states whether its job lies within a shadow of the node, and ``unseen``

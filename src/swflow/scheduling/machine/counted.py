@@ -436,7 +436,6 @@ COUNTED: dict[Any, Any] = {
     asked.open_round: _open_round,
     asked.move_forward: _move_count,
     asked.close_round: _close_round,
-    asked.renew: _no_table,
     asked.can_begin: _count_can_begin,
     asked.serve_otherwise: _no_table,
     asked.open_plan: _open_ahead,

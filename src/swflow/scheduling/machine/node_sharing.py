@@ -262,21 +262,14 @@ def _costs_less(nodes: np.ndarray, one: int, other: int) -> bool:
 
 
 @inlined
-def enter_in_plan(sharing: Sharing, usage: np.ndarray, pool: np.ndarray, first: int, ranges: int, job: int) -> None:
-    """Add the demand of a job to a usage."""
+def add_demand(
+    sharing: Sharing, usage: np.ndarray, pool: np.ndarray, first: int, ranges: int, job: int, sign: int
+) -> None:
+    """Add the demand of a job to a usage, or subtract it (sign -1)."""
     for index in range(first, first + ranges):
         for place in range(pool[index, 0], pool[index, 1] + 1):
             for resource in range(usage.shape[1]):
-                usage[place // sharing.per_node, resource] += sharing.demands[job, resource]
-
-
-@inlined
-def leave_in_plan(sharing: Sharing, usage: np.ndarray, pool: np.ndarray, first: int, ranges: int, job: int) -> None:
-    """Subtract the demand of a job from a usage."""
-    for index in range(first, first + ranges):
-        for place in range(pool[index, 0], pool[index, 1] + 1):
-            for resource in range(usage.shape[1]):
-                usage[place // sharing.per_node, resource] -= sharing.demands[job, resource]
+                usage[place // sharing.per_node, resource] += sign * sharing.demands[job, resource]
 
 
 @inlined

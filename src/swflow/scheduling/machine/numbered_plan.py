@@ -1,279 +1,239 @@
 """
-The plan of numbered processors: the sets that are free over time.
+The plan of numbered processors: the free set, and the sets that become free or occupied later.
 
 It is apart from `swflow.scheduling.machine.plan`, which skips blocks of changes by their least and greatest sums: sets
-have no sums, and a job needs the same processors in all steps during which it runs.
+have no sums, and a job needs the same processors for its whole run.
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from swflow.compiled.kernel import inlined
 from swflow.scheduling.machine.allocation import (
-    BEST_CONTIGUOUS,
-    FIRST_CONTIGUOUS,
-    NO_PLACES,
+    add,
     assign,
+    clear,
     fill,
     has_run,
+    remove,
+    run_around,
     size_of,
-    take_lowest,
 )
 
-_STEPS, _SPARE, _FRESH = range(3)
+#: From ``time`` on, the set of a job, in a row of the plan's ``sets``, is free; or occupied, if ``size``, its number of
+#: processors, is negative.
+CHANGE = np.dtype([("time", np.float64), ("job", np.int64), ("row", np.int32), ("size", np.int32)])
+
+#: The number of changes, and of those that occupy a set; the numbers of returned rows and of rows that were ever used.
+NUMBERS = np.dtype([("changes", np.int64), ("reservations", np.int64), ("spare_rows", np.int64), ("rows", np.int64)])
 
 
 class NumberedPlan(NamedTuple):
     """
-    Steps in order of time, each with the set of free processors.
+    The ends of running jobs, and the reservations.
 
-    Step ``i`` lasts from ``times[i]`` to ``times[i + 1]``, the last one has no end. Its free processors are
-    ``free[slots[i]]``, in number ``sizes[slots[i]]``. ``numbers`` has the number of steps, the number of returned
-    slots, which are in ``spare``, and the first unused slot.
+    Windows are apart: a running job that exceeds its planned end may have processors of a window.
     """
 
-    times: np.ndarray
-    slots: np.ndarray
-    free: np.ndarray
-    sizes: np.ndarray
-    spare: np.ndarray
+    free: np.ndarray  # the processors that no job occupies
+    changes: np.ndarray  # by time; of equal times the sets that become free, in order of entry, before the others
+    sets: np.ndarray  # of running jobs and of those with a reservation
+    spare_rows: np.ndarray  # the rows of the sets that are not in use
+    windows: np.ndarray  # from, until, processors
     numbers: np.ndarray
+    scratch: np.ndarray  # two sets
 
 
-def new_numbered_plan(steps: int, words: int) -> NumberedPlan:
-    """Return a plan with room for a number of steps, and sets of a number of words; `reset` it before use."""
+def new_numbered_plan(machine: int, words: int, jobs: int, windows: Sequence[tuple[float, float, int]]) -> NumberedPlan:
+    """Return the plan of an idle machine for a number of jobs; its sets have a number of words."""
+    free = np.zeros(words, np.uint64)
+    fill(free, 0, machine - 1)
     return NumberedPlan(
-        np.empty(steps),
-        np.empty(steps, np.int64),
-        np.empty((steps, words), np.uint64),
-        np.empty(steps, np.int64),
-        np.empty(steps, np.int64),
-        np.zeros(3, np.int64),
+        free=free,
+        changes=np.empty(2 * jobs, CHANGE),
+        sets=np.empty((16, words), np.uint64),
+        spare_rows=np.empty(16, np.int64),
+        windows=np.array(windows, np.float64).reshape(-1, 3),
+        numbers=np.zeros(1, NUMBERS),
+        scratch=np.empty((2, words), np.uint64),
     )
 
 
 @inlined
-def reset(plan: NumberedPlan, machine: int) -> None:
-    """Remove everything that is planned."""
-    plan.times[0] = -np.inf
-    plan.slots[0] = 0
-    for word in range(plan.free.shape[1]):
-        plan.free[0, word] = NO_PLACES
-    fill(plan.free[0], 0, machine - 1)
-    plan.sizes[0] = machine
-    plan.numbers[_STEPS] = 1
-    plan.numbers[_SPARE] = 0
-    plan.numbers[_FRESH] = 1
-
-
-@inlined
-def steps_of(plan: NumberedPlan) -> int:
-    """Return the number of steps."""
-    return plan.numbers[_STEPS]
-
-
-@inlined
-def advance(plan: NumberedPlan, now: float) -> None:
-    """Advance the plan to ``now``: remove the steps before it."""
-    steps = plan.numbers[_STEPS]
-    past = 0
-    while past + 1 < steps and plan.times[past + 1] <= now:
-        plan.spare[plan.numbers[_SPARE]] = plan.slots[past]
-        plan.numbers[_SPARE] += 1
-        past += 1
-    if past > 0:
-        for step in range(past, steps):
-            plan.times[step - past] = plan.times[step]
-            plan.slots[step - past] = plan.slots[step]
-        plan.numbers[_STEPS] = steps - past
-    plan.times[0] = now
-
-
-@inlined
-def _begin_step(plan: NumberedPlan, time: float) -> int:
-    """Split the step at ``time``, which is not before the first; return the index of the step that begins then."""
-    low, high = 0, plan.numbers[_STEPS]
-    while high - low > 1:
-        middle = (low + high) >> 1
-        if plan.times[middle] <= time:
-            low = middle
-        else:
-            high = middle
-    if plan.times[low] == time:
-        return low
-    steps = plan.numbers[_STEPS]
-    for step in range(steps, low + 1, -1):
-        plan.times[step] = plan.times[step - 1]
-        plan.slots[step] = plan.slots[step - 1]
-    slot = plan.numbers[_FRESH]
-    if plan.numbers[_SPARE] > 0:
-        plan.numbers[_SPARE] -= 1
-        slot = plan.spare[plan.numbers[_SPARE]]
+def new_row(plan: NumberedPlan, bits: np.ndarray) -> int:
+    """Store a set in an unused row, and return that."""
+    numbers = plan.numbers[0]
+    row = numbers.rows
+    if numbers.spare_rows > 0:
+        numbers.spare_rows -= 1
+        row = plan.spare_rows[numbers.spare_rows]
     else:
-        plan.numbers[_FRESH] += 1
-    old = plan.slots[low]
-    assign(plan.free[slot], plan.free[old])
-    plan.sizes[slot] = plan.sizes[old]
-    plan.times[low + 1] = time
-    plan.slots[low + 1] = slot
-    plan.numbers[_STEPS] = steps + 1
-    return low + 1
+        numbers.rows += 1
+    assign(plan.sets[row], bits)
+    return row
 
 
 @inlined
-def _join(plan: NumberedPlan, step: int) -> None:
-    """Merge a step with the one before it if they are equal."""
-    steps = plan.numbers[_STEPS]
-    if step <= 0 or step >= steps:
-        return
-    slot, before = plan.slots[step], plan.slots[step - 1]
-    if plan.sizes[slot] != plan.sizes[before]:
-        return
-    for word in range(plan.free.shape[1]):
-        if plan.free[slot, word] != plan.free[before, word]:
-            return
-    for later in range(step + 1, steps):
-        plan.times[later - 1] = plan.times[later]
-        plan.slots[later - 1] = plan.slots[later]
-    plan.spare[plan.numbers[_SPARE]] = slot
-    plan.numbers[_SPARE] += 1
-    plan.numbers[_STEPS] = steps - 1
+def free_row(plan: NumberedPlan, row: int) -> None:
+    """Return the row of a set."""
+    plan.spare_rows[plan.numbers[0].spare_rows] = row
+    plan.numbers[0].spare_rows += 1
 
 
 @inlined
-def reserve(plan: NumberedPlan, places: np.ndarray, begin: float, end: float) -> None:
-    """Allocate processors from ``begin`` to ``end``; allocated ones stay allocated."""
-    _change(plan, places, begin, end, False)
+def enter(plan: NumberedPlan, time: float, job: int, row: int, size: int) -> None:
+    """Enter a change."""
+    changes, place = plan.changes, plan.numbers[0].changes
+    while place > 0:
+        before = changes[place - 1]
+        if before.time < time or (before.time == time and (before.size > 0 or size < 0)):
+            break
+        _copy(changes[place], before)
+        place -= 1
+    change = changes[place]
+    change.time = time
+    change.job = job
+    change.row = row
+    change.size = size
+    plan.numbers[0].changes += 1
+    plan.numbers[0].reservations += size < 0
 
 
 @inlined
-def release(plan: NumberedPlan, places: np.ndarray, begin: float, end: float) -> None:
-    """Release processors from ``begin`` to ``end``."""
-    _change(plan, places, begin, end, True)
+def withdraw(plan: NumberedPlan, job: int) -> None:
+    """Remove the changes of a job."""
+    changes, count = plan.changes, plan.numbers[0].changes
+    kept = 0
+    while kept < count and changes[kept].job != job:
+        kept += 1
+    for place in range(kept, count):
+        if changes[place].job == job:
+            plan.numbers[0].reservations -= changes[place].size < 0
+        else:
+            _copy(changes[kept], changes[place])
+            kept += 1
+    plan.numbers[0].changes = kept
 
 
 @inlined
-def _change(plan: NumberedPlan, places: np.ndarray, begin: float, end: float, frees: bool) -> None:
-    begin = max(begin, plan.times[0])
-    if end <= begin:
-        return
-    first = _begin_step(plan, begin)
-    last = _begin_step(plan, end)
-    for step in range(first, last):
-        slot = plan.slots[step]
-        for word in range(places.size):
-            if frees:
-                plan.free[slot, word] |= places[word]
-            else:
-                plan.free[slot, word] &= ~places[word]
-        plan.sizes[slot] = size_of(plan.free[slot])
-    _join(plan, last)
-    _join(plan, first)
+def _copy(change: Any, other: Any) -> None:
+    change.time = other.time
+    change.job = other.job
+    change.row = other.row
+    change.size = other.size
 
 
 @inlined
-def _holds_job(bits: np.ndarray, width: int, allocation: int, machine: int) -> bool:
+def _apply(plan: NumberedPlan, place: int, bits: np.ndarray) -> None:
+    """Apply a change to a set."""
+    change = plan.changes[place]
+    if change.size > 0:
+        add(bits, plan.sets[change.row])
+    else:
+        remove(bits, plan.sets[change.row])
+
+
+@inlined
+def _holds_job(bits: np.ndarray, width: int, contiguous: bool, machine: int) -> bool:
     """Return whether a set has ``width`` processors, in a row if the allocation is contiguous."""
     if size_of(bits) < width:
         return False
-    if allocation in (FIRST_CONTIGUOUS, BEST_CONTIGUOUS):
-        return has_run(bits, width, machine)
-    return True
+    return not contiguous or has_run(bits, width, machine)
 
 
 @inlined
-def earliest_step(
+def next_time(plan: NumberedPlan, place: int, time: float) -> float:
+    """Return the time of the change at a place, or of the end of a window if that comes between."""
+    following = plan.changes[place].time if place < plan.numbers[0].changes else np.inf
+    for window in range(plan.windows.shape[0]):
+        if time < plan.windows[window, 1] < following:
+            following = plan.windows[window, 1]
+    return following
+
+
+@inlined
+def earliest_set(
     plan: NumberedPlan,
+    since: float,
     width: int,
     length: float,
-    allocation: int,
+    contiguous: bool,
     machine: int,
     eligible: np.ndarray,
-    spare: np.ndarray,
-) -> int:
+) -> float:
     """
-    Return the first step from whose beginning a job fits for its planned run time.
+    Return the earliest time from which a job fits for its planned run time.
 
     Parameters
     ----------
     plan : NumberedPlan
         The plan.
+    since : float
+        Now, or the time of a change after that, seconds.
     width, length : int, float
         Processors, and planned run time in seconds.
-    allocation, machine : int
-        One of `allocation.ALLOCATIONS`; processors of the machine.
+    contiguous : bool
+        Whether the processors must be in a row.
+    machine : int
+        Processors of the machine.
     eligible : uint64 array
         Receives the set of processors that are free for all of that time.
-    spare : uint64 array
-        Working space like ``eligible``.
 
     Returns
     -------
-    int
-        The step, or the number of steps if the job never fits.
+    float
+        The time; infinity if the job never fits.
     """
-    steps = plan.numbers[_STEPS]
-    words = eligible.size
-    step = 0
-    while step < steps:
-        slot = plan.slots[step]
-        if plan.sizes[slot] < width:
-            step += 1
-            continue
-        assign(eligible, plan.free[slot])
-        end = plan.times[step] + length
-        fits = _holds_job(eligible, width, allocation, machine)
-        last = step
-        while fits and last + 1 < steps and plan.times[last + 1] < end:
+    changes, count = plan.changes, plan.numbers[0].changes
+    free, spare = plan.scratch[0], plan.scratch[1]
+    assign(free, plan.free)
+    level = size_of(free)
+    longest = machine  # at least the longest run of free processors, if that matters
+    start, place, applied = since, 0, 0
+    horizon = count if plan.numbers[0].reservations > 0 else 0  # only reservations occupy processors later
+    while start < np.inf:
+        while place < count and changes[place].time <= start:
+            level += changes[place].size
+            place += 1
+        last, rest, end = place, level, start + length
+        while rest >= width and last < horizon and changes[last].time < end:
+            rest += changes[last].size
             last += 1
-            slot = plan.slots[last]
-            if plan.sizes[slot] < width:
-                fits = False
-                break
-            changed = False
-            for word in range(words):
-                left = eligible[word] & plan.free[slot, word]
-                changed |= left != eligible[word]
-                eligible[word] = left
-            if changed:
-                fits = _holds_job(eligible, width, allocation, machine)
+        if rest < width:  # until the last change, there are not enough
+            start = next_time(plan, last, start)
+            continue
+        while applied < place:
+            _apply(plan, applied, free)
+            if contiguous and changes[applied].size > 0:
+                longest = max(longest, run_around(free, plan.sets[changes[applied].row], machine))
+            applied += 1
+        last = place
+        fits = longest >= width and _holds_job(free, width, contiguous, machine)
         if fits:
-            return step
-        # Every start that needs the steps found too narrow, from the end, is impossible as well.
-        assign(spare, plan.free[plan.slots[last]])
-        back = last
-        while back > step and _holds_job(spare, width, allocation, machine):
-            back -= 1
-            slot = plan.slots[back]
-            for word in range(words):
-                spare[word] &= plan.free[slot, word]
-        step = back + 1
-    return steps
-
-
-@inlined
-def choose_longest_idle(
-    plan: NumberedPlan, step: int, width: int, eligible: np.ndarray, spare: np.ndarray, chosen: np.ndarray
-) -> bool:
-    """
-    Choose the eligible processors that have been idle longest at the beginning of a step.
-
-    Return False if the choice is among processors that are idle from now until then: ``eligible`` has these, for a
-    choice by the past.
-    """
-    words = eligible.size
-    while step > 0:
-        step -= 1
-        slot = plan.slots[step]
-        for word in range(words):
-            spare[word] = eligible[word] & plan.free[slot, word]
-        size = size_of(spare)
-        if size < width:
-            assign(chosen, spare)
-            for word in range(words):
-                spare[word] = eligible[word] & ~chosen[word]
-            take_lowest(spare, width - size, chosen)
-            return True
-        assign(eligible, spare)
-    return False
+            assign(eligible, free)
+        elif contiguous:
+            longest = 0  # or any number below the width
+        for window in range(plan.windows.shape[0]):
+            if fits and plan.windows[window, 0] < end and plan.windows[window, 1] > start:
+                clear(eligible, machine - int(plan.windows[window, 2]), machine - 1)
+                fits = _holds_job(eligible, width, contiguous, machine)
+        while fits and last < horizon and changes[last].time < end:
+            if changes[last].size < 0:
+                remove(eligible, plan.sets[changes[last].row])
+                fits = _holds_job(eligible, width, contiguous, machine)
+            last += 1
+        if fits:
+            return start
+        if last > place:
+            # From which of the changes on are enough processors free until the last one?
+            assign(spare, free)
+            for change in range(place, last):
+                _apply(plan, change, spare)
+            while last > place and _holds_job(spare, width, contiguous, machine):
+                last -= 1
+                if changes[last].size > 0:
+                    remove(spare, plan.sets[changes[last].row])
+        start = next_time(plan, last, start)
+    return start
