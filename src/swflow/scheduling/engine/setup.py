@@ -159,7 +159,7 @@ def _new_processors(problem: Problem, machine: Machine, queue: Queue, reserved: 
         reservations = count if in_plan else max(reserved, 1)
         changes = min(min(size, count) + 1 + 2 * reservations, 2 * count) + 2 * len(windows) + 4
         sizes = [size, *machine.resources.values()]
-        return new_counted(sizes, changes, windows, reserved, items if plans_ahead and not in_plan else None)
+        return new_counted(sizes, changes, windows, items if plans_ahead and not in_plan else None)
     widest = max(one.processors for one in problem.machines)
     sharing = problem.sharing and problem.sharing.of(items.job if items.first.size else slice(None))
     return new_numbered((size, widest), count, queue.allocation, reserved, windows, sharing)

@@ -108,7 +108,6 @@ NOW = np.dtype(
         ("ended_early", np.int64),
         ("corrected", np.int64),
         ("demand", np.int64),
-        ("unfinished", np.int64),
         ("planned", np.int64),
         ("planned_rank", np.int64),
         ("planned_first", np.float64),

@@ -9,10 +9,10 @@ from swflow.compiled.kernel import Handle, inlined, part_of
 from swflow.scheduling.engine import operations as asked
 from swflow.scheduling.engine.items import Items
 from swflow.scheduling.engine.queue import NO_JOB, following
-from swflow.scheduling.engine.state import CONSERVATIVE, STEP, State
+from swflow.scheduling.engine.state import CONSERVATIVE, State
 from swflow.scheduling.machine.ahead import Bounds, new_bounds, next_place, plan_anew
 from swflow.scheduling.machine.moves import Moving, begin_round, end_round, move, new_moving
-from swflow.scheduling.machine.plan import Plan, add, advance, earliest, enter, free_at, new_plan, refresh
+from swflow.scheduling.machine.plan import Plan, add, advance, earliest, enter, free_at, is_free, new_plan
 
 
 class Counted(NamedTuple):
@@ -21,8 +21,7 @@ class Counted(NamedTuple):
 
     Each of ``plans``, the first for processors, has the planned ends of running jobs and the reservations; ``ahead``
     also a plan of the whole queue by processors alone, in which jobs have ``starts`` that are found with ``bounds``.
-    For each resource, ``used`` has the units that running jobs occupy and, of a pass, `UNITS` and ``steps`` as the
-    state has steps for processors.
+    ``used`` has the units of each resource that are in use.
     """
 
     plans: Any
@@ -31,19 +30,17 @@ class Counted(NamedTuple):
     bounds: Bounds
     starts: np.ndarray  # of every job; empty without such a plan
     used: np.ndarray
-    steps: np.ndarray
 
 
-#: The units of a resource that running jobs occupy; for a pass, the number of steps, and the units of jobs that end now
-#: by the plan, but still run.
-UNITS = np.dtype([("busy", np.int64), ("steps", np.int64), ("unfinished", np.int64)])
+#: The units of a resource that running jobs occupy; and in a pass, those that the reservation of the head leaves to
+#: others when it starts.
+UNITS = np.dtype([("busy", np.int64), ("extra", np.int64)])
 
 
 def new_counted(
     sizes: Sequence[int],
     changes: int,
     windows: Sequence[tuple[float, float, int]],
-    reservations: int,
     planned: Items | None,
 ) -> Counted:
     """
@@ -57,8 +54,6 @@ def new_counted(
         The maximum of future changes by running jobs and reservations.
     windows : sequence of (from, until, processors)
         When processors are unavailable, seconds.
-    reservations : int
-        How many jobs have a reservation in a pass.
     planned : Items, optional
         The jobs, if the whole queue is planned ahead by processors.
     """
@@ -75,7 +70,6 @@ def new_counted(
         new_bounds(widths.astype(np.int64), lengths),
         np.full(lengths.size, np.nan),
         np.zeros(len(plans) - 1, UNITS),
-        np.zeros((len(plans) - 1, reservations + 4), STEP),
     )
 
 
@@ -89,11 +83,6 @@ def _processors_of(state: State) -> Any:
 def _needed(state: State, item: int, number: int) -> int:
     """Return the processors that a job needs, or (from number 1 on) the units of a resource."""
     return state.demands[item, number - 1] if number > 0 else state.jobs[item].processors
-
-
-@inlined
-def _has_room(state: State, coming: int) -> bool:
-    return True
 
 
 @inlined
@@ -140,21 +129,6 @@ def _add_to_all(state: State, item: int, time: float, sign: int) -> None:
 
 
 @inlined
-def _nothing_shared(state: State, now: float, come: bool) -> None:
-    pass
-
-
-@inlined
-def _recorded_end(state: State, item: int) -> float:
-    return state.jobs[item].start + state.jobs[item].run
-
-
-@inlined
-def _estimate_of(state: State, item: int) -> float:
-    return state.predicted[item].estimate
-
-
-@inlined
 def _extend_count(state: State, item: int, now: float) -> None:
     _add_to_all(state, item, now, -1)
     _add_to_all(state, item, state.jobs[item].planned_end, 1)
@@ -173,98 +147,59 @@ def _count_free(state: State) -> int:
 def _open_count(state: State, now: float, free: int) -> None:
     state.steps[0].free = free
     state.now[0].steps = 1
+
+
+@inlined
+def _count_suffices(state: State, item: int, width: int, end: float) -> bool:
+    core, steps, used = state.now[0], state.steps, state.free.used
     # Jobs that end now by the plan, but still run, prevent a start, though not a plan.
-    state.now[0].unfinished = _processors_of(state).head[0].level - free
-    for resource in range(state.free.used.size):
-        units, left = state.free.used[resource], state.capacities[resource] - state.free.used[resource].busy
-        state.free.steps[resource, 0].time = now
-        state.free.steps[resource, 0].free = left
-        units.steps = 1
-        units.unfinished = part_of(state.free.plans, resource + 1).head[0].level - left
-    if state.options[0].windows:
-        _find_all_steps(state)
-
-
-@inlined
-def _count_is_kept(state: State, now: float) -> bool:
-    return True  # jobs that started since do not change it
-
-
-@inlined
-def _find_all_steps(state: State) -> None:
-    """Read from the plans what is free now, and after each future decrease."""
-    state.now[0].steps = _find_steps(_processors_of(state), state.steps, state.now[0].unfinished)
-    for resource in range(state.free.used.size):
-        units = state.free.used[resource]
-        units.steps = _find_steps(part_of(state.free.plans, resource + 1), state.free.steps[resource], units.unfinished)
-
-
-@inlined
-def _find_steps(plan: Plan, steps: np.ndarray, unfinished: int) -> int:
-    """Read the steps from one plan; return their number."""
-    head = plan.head[0]
-    level = head.level
-    steps[0].time = head.now
-    steps[0].free = level - unfinished
-    count = 1
-    for place in range(head.blocks):
-        block = plan.blocks[place]
-        if block.stale:
-            refresh(plan, place)
-        if block.losses == 0:
-            level += block.total
-            continue
-        for k in range(block.count):
-            change = plan.changes[block.row, k]
-            level += change.change
-            if change.change < 0:
-                steps[count].time = change.time
-                steps[count].free = level
-                count += 1
-    return count
-
-
-@inlined
-def _count_suffices(state: State, item: int, processors: int, end: float) -> bool:
-    if not _are_free(state.steps, state.now[0].steps, processors, end):
+    if width > steps[0].free:
         return False
-    for resource in range(state.free.used.size):
-        steps, count = state.free.steps[resource], state.free.used[resource].steps
-        if not _are_free(steps, count, state.demands[item, resource], end):
+    for resource in range(used.size):
+        if state.demands[item, resource] > state.capacities[resource] - used[resource].busy:
             return False
-    return True
+    if not state.options[0].simple:
+        return _are_free_until(state, item, width, end)
+    if core.steps == 1 or end <= steps[1].time:
+        return True
+    for resource in range(used.size):
+        if state.demands[item, resource] > used[resource].extra:
+            return False
+    return width <= steps[1].free
 
 
 @inlined
-def _are_free(steps: np.ndarray, count: int, processors: int, end: float) -> bool:
-    """Return whether enough processors, or units of one resource, are free from now to an end."""
-    if processors > steps[0].free:
-        return False
-    for k in range(1, count):
-        if steps[k].time >= end:
-            break
-        if processors > steps[k].free:
+def _are_free_until(state: State, item: int, width: int, end: float) -> bool:
+    """Return whether processors and resources are free by the plans from now to an end."""
+    for number in range(1 + state.free.used.size):
+        units = _needed(state, item, number) if number > 0 else width
+        if units > 0 and not is_free(part_of(state.free.plans, number), units, end):
             return False
     return True
 
 
 @inlined
 def _count_started(state: State, item: int, now: float) -> None:
-    """Subtract a job's processors and resources from the steps during which it runs."""
-    job = state.jobs[item]
-    _subtract(state.steps, state.now[0].steps, job.processors, job.planned_end)
-    for resource in range(state.free.used.size):
-        steps, count = state.free.steps[resource], state.free.used[resource].steps
-        _subtract(steps, count, state.demands[item, resource], job.planned_end)
+    job, steps = state.jobs[item], state.steps
+    steps[0].free -= job.processors
+    if state.now[0].steps > 1 and steps[1].time < job.planned_end:
+        steps[1].free -= job.processors
+        for resource in range(state.free.used.size):
+            state.free.used[resource].extra -= state.demands[item, resource]
 
 
 @inlined
-def _subtract(steps: np.ndarray, count: int, processors: int, end: float) -> None:
-    """Subtract processors, or units of one resource, from the steps before an end."""
-    for k in range(count):
-        if steps[k].time >= end:
-            break
-        steps[k].free -= processors
+def _protect_count(state: State, item: int) -> None:
+    """Find what is extra at the first start of a reservation: if only ends of jobs change the plans, this suffices."""
+    job, steps, simple = state.jobs[item], state.steps, state.options[0].simple
+    if state.now[0].steps == 1 or job.reserved < steps[1].time:
+        steps[1].time = job.reserved
+        state.now[0].steps = 2
+    steps[1].free = free_at(_processors_of(state), steps[1].time) - (job.processors if simple else 0)
+    if simple:
+        for resource in range(state.free.used.size):
+            free = free_at(part_of(state.free.plans, resource + 1), job.reserved)
+            state.free.used[resource].extra = free - state.demands[item, resource]
 
 
 @inlined
@@ -288,23 +223,6 @@ def _earliest_of_all(state: State, item: int, width: int, length: float) -> floa
         agreed = 1 if found > time else agreed + 1
         time = found
     return time
-
-
-@inlined
-def _protect_count(state: State, item: int) -> None:
-    job = state.jobs[item]
-    if not state.options[0].simple:
-        _find_all_steps(state)
-        return
-    # Only ends of jobs change the plans: the shadow time, and what is extra then, suffice.
-    state.steps[1].time = job.reserved
-    state.steps[1].free = free_at(_processors_of(state), job.reserved) - job.processors
-    state.now[0].steps = 2
-    for resource in range(state.free.used.size):
-        free = free_at(part_of(state.free.plans, resource + 1), job.reserved)
-        state.free.steps[resource, 1].time = job.reserved
-        state.free.steps[resource, 1].free = free - state.demands[item, resource]
-        state.free.used[resource].steps = 2
 
 
 # -- reservations
@@ -402,11 +320,6 @@ def _plan_ahead(state: State, item: int, time: float) -> bool:
 
 
 @inlined
-def _no_table(state: State, now: float) -> None:
-    pass  # the plans need no table
-
-
-@inlined
 def _count_can_begin(state: State, item: int) -> bool:
     for resource in range(state.free.used.size):
         if state.free.used[resource].busy + state.demands[item, resource] > state.capacities[resource]:
@@ -416,17 +329,12 @@ def _count_can_begin(state: State, item: int) -> bool:
 
 #: The implementation of the operations by counted processors.
 COUNTED: dict[Any, Any] = {
-    asked.room: _has_room,
     asked.move_on: _move_plans,
     asked.occupy: _take_count,
     asked.release: _return_count,
-    asked.settle: _nothing_shared,
-    asked.end_of: _recorded_end,
-    asked.longest: _estimate_of,
     asked.extend: _extend_count,
     asked.free_now: _count_free,
     asked.open_pass: _open_count,
-    asked.is_kept: _count_is_kept,
     asked.can_start: _count_suffices,
     asked.started: _count_started,
     asked.protect: _protect_count,
@@ -437,7 +345,6 @@ COUNTED: dict[Any, Any] = {
     asked.move_forward: _move_count,
     asked.close_round: _close_round,
     asked.can_begin: _count_can_begin,
-    asked.serve_otherwise: _no_table,
     asked.open_plan: _open_ahead,
     asked.plan_apart: _plan_ahead,
 }

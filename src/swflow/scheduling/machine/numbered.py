@@ -164,11 +164,6 @@ def _has_places(state: State, coming: int) -> bool:
     return core.running + core.queued + coming <= places.plan.sets.shape[0]
 
 
-@inlined
-def _keep_time(state: State, now: float) -> None:
-    pass  # planned ends and starts count until the job ends or starts
-
-
 # -- running jobs
 
 
@@ -469,11 +464,6 @@ def cancel_places(state: State, item: int) -> None:
 
 
 @inlined
-def _nothing_remembered(state: State) -> None:
-    pass
-
-
-@inlined
 def _move_places_forward(state: State, item: int, now: float) -> None:
     job = state.jobs[item]
     cancel_places(state, item)
@@ -488,25 +478,9 @@ def places_can_begin(state: State, item: int) -> bool:
     return is_within(plan.sets[row], plan.free)
 
 
-@inlined
-def _no_other_backfill(state: State, now: float) -> None:
-    pass
-
-
-@inlined
-def _none_is_planned(state: State, now: float) -> int:
-    return -1  # jobs without a reservation get one in the plan
-
-
-@inlined
-def _not_apart(state: State, item: int, time: float) -> bool:
-    return False
-
-
 #: The implementation of the operations by numbered processors.
 NUMBERED: dict[Any, Any] = {
     asked.room: _has_places,
-    asked.move_on: _keep_time,
     asked.occupy: _take_places,
     asked.release: _return_places,
     asked.settle: _settle_shares,
@@ -522,11 +496,6 @@ NUMBERED: dict[Any, Any] = {
     asked.find: find_places,
     asked.reserve: reserve_places,
     asked.cancel: cancel_places,
-    asked.open_round: _nothing_remembered,
     asked.move_forward: _move_places_forward,
-    asked.close_round: _nothing_remembered,
     asked.can_begin: places_can_begin,
-    asked.serve_otherwise: _no_other_backfill,
-    asked.open_plan: _none_is_planned,
-    asked.plan_apart: _not_apart,
 }

@@ -12,15 +12,14 @@ SIZE = 64
 #: From ``time`` on, ``change`` more units are free.
 CHANGE = np.dtype([("time", np.float64), ("change", np.int64)])
 
-#: A block of changes in order of time: its first time, the sum of its changes, their least and greatest partial sum and
-#: the number of decreases (unless ``stale``), the number of changes, and the row that holds them.
+#: A block of changes in order of time: its first time, the sum of its changes, their least and greatest partial sum
+#: (unless ``stale``), the number of changes, and the row that holds them.
 BLOCK = np.dtype(
     [
         ("first", np.float64),
         ("total", np.int64),
         ("lowest", np.int64),
         ("highest", np.int64),
-        ("losses", np.int64),
         ("count", np.int32),
         ("row", np.int32),
         ("stale", np.int64),
@@ -263,15 +262,12 @@ def refresh(plan: Plan, place: int) -> None:
     row = plan.changes[block.row]
     level = row[0].change
     lowest = highest = level
-    losses = 1 if level < 0 else 0
     for k in range(1, block.count):
         level += row[k].change
-        losses += row[k].change < 0
         lowest = min(lowest, level)
         highest = max(highest, level)
     block.lowest = lowest
     block.highest = highest
-    block.losses = losses
     block.stale = 0
 
 
@@ -335,6 +331,28 @@ def free_at(plan: Plan, time: float) -> int:
         level += row[k].change
         k += 1
     return level
+
+
+@inlined
+def is_free(plan: Plan, width: int, end: float) -> bool:
+    """Return whether enough units are free from now to an end."""
+    level = plan.head[0].level
+    if level < width:
+        return False
+    for place in range(plan.head[0].blocks):
+        block = plan.blocks[place]
+        if block.first >= end:
+            break
+        if block.stale:
+            refresh(plan, place)
+        if level + block.lowest < width:
+            row = plan.changes[block.row]
+            for k in range(block.count):
+                level += row[k].change
+                if level < width:
+                    return row[k].time >= end
+        level += block.total
+    return True
 
 
 @inlined
