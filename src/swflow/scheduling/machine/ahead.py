@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from swflow.compiled.kernel import inlined
-from swflow.scheduling.machine.plan import Plan, earliest, spoil
+from swflow.scheduling.machine.plan import Plan, earliest
 
 #: Bounds are kept for these numbers of widths and lengths. They are updated after a search of at least ``FAR`` blocks:
 #: an update costs as much.
@@ -58,7 +58,7 @@ def plan_anew(plan: Plan, bounds: Bounds, other: Plan) -> None:
         for k in range(other.blocks[place].count):
             plan.changes[row, k] = other.changes[other.blocks[place].row, k]
         plan.blocks[place].row = row
-    spoil(plan, 0)
+    head.summed = 0
     for row in range(bounds.since.shape[0]):
         for column in range(bounds.since.shape[1]):
             bounds.since[row, column] = -np.inf

@@ -26,12 +26,6 @@ BLOCK = np.dtype(
     ]
 )
 
-#: The number of consecutive blocks in a group, for long profiles.
-GROUP_SIZE = 16
-
-#: The sum of the blocks of a group, and their least and greatest partial sum, unless ``stale``.
-GROUP = np.dtype([("total", np.int64), ("lowest", np.int64), ("highest", np.int64), ("stale", np.int64)])
-
 #: ``level`` units are free at ``now``. The last call of `earliest` considered about ``looked`` blocks. The sums before
 #: the first ``summed`` blocks are known.
 HEAD = np.dtype(
@@ -53,7 +47,6 @@ class Plan(NamedTuple):
     blocks: np.ndarray
     changes: np.ndarray
     spare_rows: np.ndarray
-    groups: np.ndarray
     sums: np.ndarray  # of the changes before each block, as far as known
 
 
@@ -68,17 +61,8 @@ def new_plan(units: int, changes: int) -> Plan:
         blocks=np.empty(rows, BLOCK),
         changes=np.empty((rows, SIZE), CHANGE),
         spare_rows=np.arange(rows)[::-1].copy(),
-        groups=np.ones(rows // GROUP_SIZE + 1, GROUP),
         sums=np.empty(rows, np.int64),
     )
-
-
-@inlined
-def spoil(plan: Plan, place: int) -> None:
-    """Mark the sums of the blocks from a position on as outdated."""
-    plan.head[0].summed = min(plan.head[0].summed, place)
-    for group in range(place // GROUP_SIZE, plan.head[0].blocks // GROUP_SIZE + 1):
-        plan.groups[group].stale = 1
 
 
 @inlined
@@ -95,7 +79,7 @@ def _remove_block(plan: Plan, place: int) -> None:
     head = plan.head[0]
     plan.spare_rows[head.spare] = plan.blocks[place].row
     head.spare += 1
-    spoil(plan, place)
+    head.summed = min(head.summed, place)
     _shift(plan.blocks, place + 1, head.blocks, -1)
     head.blocks -= 1
 
@@ -106,7 +90,7 @@ def _halve(plan: Plan, place: int) -> None:
     head = plan.head[0]
     _shift(plan.blocks, place + 1, head.blocks, 1)
     head.blocks += 1
-    spoil(plan, place)
+    head.summed = min(head.summed, place)
     head.spare -= 1
     old, new = plan.blocks[place], plan.blocks[place + 1]
     new.row = plan.spare_rows[head.spare]
@@ -134,8 +118,20 @@ def _merge(plan: Plan, place: int) -> None:
     left.count += right.count
     left.total += right.total
     left.stale = 1
-    plan.groups[place // GROUP_SIZE].stale = 1
     _remove_block(plan, place + 1)
+
+
+@inlined
+def last_block(plan: Plan, time: float) -> int:
+    """Return the last block that begins by a time; -1 if none does."""
+    low, high = -1, plan.head[0].blocks
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if plan.blocks[middle].first <= time:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def enter(plan: Plan, time: float, change: int) -> None:
@@ -166,13 +162,7 @@ def add(plan: Plan, time: float, change: int) -> None:
         blocks[0].total = 0
         blocks[0].first = time
         head.blocks = 1
-    low, high = 0, head.blocks
-    while high - low > 1:
-        middle = (low + high) >> 1
-        if blocks[middle].first <= time:
-            low = middle
-        else:
-            high = middle
+    low = max(last_block(plan, time), 0)
     if blocks[low].count == SIZE:
         _halve(plan, low)
         if blocks[low + 1].first <= time:
@@ -181,7 +171,6 @@ def add(plan: Plan, time: float, change: int) -> None:
     row = plan.changes[block.row]
     block.total += change
     block.stale = 1
-    plan.groups[low // GROUP_SIZE].stale = 1
     head.summed = min(head.summed, low + 1)
 
     count = int(block.count)
@@ -250,7 +239,6 @@ def _apply_past(plan: Plan, now: float) -> None:
         block.first = row[0].time
         block.total -= passed
         block.stale = 1
-        plan.groups[0].stale = 1
         if head.blocks > 1 and block.count + plan.blocks[1].count <= SIZE // 2:
             _merge(plan, 0)
 
@@ -272,25 +260,6 @@ def refresh(plan: Plan, place: int) -> None:
 
 
 @inlined
-def _sum_up(plan: Plan, place: int) -> None:
-    """Compute the least and greatest partial sum of the changes of a group of blocks, which begins at a position."""
-    group = plan.groups[place // GROUP_SIZE]
-    level = 0
-    lowest, highest = 1 << 60, -1 << 60
-    for k in range(place, place + GROUP_SIZE):
-        block = plan.blocks[k]
-        if block.stale:
-            refresh(plan, k)
-        lowest = min(lowest, level + block.lowest)
-        highest = max(highest, level + block.highest)
-        level += block.total
-    group.total = level
-    group.lowest = lowest
-    group.highest = highest
-    group.stale = 0
-
-
-@inlined
 def level_before(plan: Plan, place: int) -> int:
     """Return the number of free units before a block."""
     head = plan.head[0]
@@ -302,19 +271,6 @@ def level_before(plan: Plan, place: int) -> int:
         plan.sums[last + 1] = plan.sums[last] + plan.blocks[last].total
         head.summed += 1
     return head.level + plan.sums[place]
-
-
-@inlined
-def last_block(plan: Plan, time: float) -> int:
-    """Return the last block that begins by a time; -1 if none does."""
-    low, high = -1, plan.head[0].blocks
-    while high - low > 1:
-        middle = (low + high) >> 1
-        if plan.blocks[middle].first <= time:
-            low = middle
-        else:
-            high = middle
-    return low
 
 
 @inlined
@@ -405,20 +361,6 @@ def earliest(plan: Plan, width: int, length: float, since: float, before: float)
             break
         row = plan.changes[block.row]
         if first == 0:
-            last = place + GROUP_SIZE - 1
-            if place % GROUP_SIZE == 0 and last + 1 < head.blocks and plan.blocks[last + 1].first < limit:
-                group = plan.groups[place // GROUP_SIZE]
-                if group.stale:
-                    _sum_up(plan, place)
-                passes = (level + group.highest < width) if waiting else (level + group.lowest >= width)
-                lasts = block.first + length >= plan.blocks[last + 1].first
-                if not passes and lasts and level + group.total < width:
-                    passes = waiting = True  # as below
-                    limit = before
-                if passes:
-                    level += group.total
-                    place = last
-                    continue
             if block.stale:
                 refresh(plan, place)
             if (level + block.highest < width) if waiting else (level + block.lowest >= width):
