@@ -122,7 +122,7 @@ def move_forward(state: Any, item: int, now: float) -> None:
 
 @inlined
 def close_round(state: Any) -> None:
-    """Finish moving reservations forward: apply deferred moves."""
+    """Finish moving reservations forward: apply the last move."""
 
 
 @inlined

@@ -80,9 +80,9 @@ def _processors_of(state: State) -> Any:
 
 
 @inlined
-def _needed(state: State, item: int, number: int) -> int:
-    """Return the processors that a job needs, or (from number 1 on) the units of a resource."""
-    return state.demands[item, number - 1] if number > 0 else state.jobs[item].processors
+def _needed(state: State, item: int, width: int, number: int) -> int:
+    """Return the units of a plan that a job needs: its processors, or (from number 1 on) the units of a resource."""
+    return state.demands[item, number - 1] if number > 0 else width
 
 
 @inlined
@@ -123,7 +123,7 @@ def _return_count(state: State, item: int, now: float) -> None:
 def _add_to_all(state: State, item: int, time: float, sign: int) -> None:
     """Change the free processors and resources from ``time`` on by those of a job: 1 releases, -1 occupies."""
     for number in range(1 + state.free.used.size):
-        units = _needed(state, item, number)
+        units = _needed(state, item, state.jobs[item].processors, number)
         if units > 0:
             add(part_of(state.free.plans, number), time, sign * units)
 
@@ -151,14 +151,14 @@ def _open_count(state: State, now: float, free: int) -> None:
 
 @inlined
 def _count_suffices(state: State, item: int, width: int, end: float) -> bool:
-    core, steps, used = state.now[0], state.steps, state.free.used
-    # Jobs that end now by the plan, but still run, prevent a start, though not a plan.
+    options, core, steps, used = state.options[0], state.now[0], state.steps, state.free.used
+    # The plans do not have the jobs that should have ended by now; these prevent a start, though not a reservation.
     if width > steps[0].free:
         return False
     for resource in range(used.size):
         if state.demands[item, resource] > state.capacities[resource] - used[resource].busy:
             return False
-    if not state.options[0].simple:
+    if not options.simple and (core.steps > 1 or options.windows):
         return _are_free_until(state, item, width, end)
     if core.steps == 1 or end <= steps[1].time:
         return True
@@ -172,7 +172,7 @@ def _count_suffices(state: State, item: int, width: int, end: float) -> bool:
 def _are_free_until(state: State, item: int, width: int, end: float) -> bool:
     """Return whether processors and resources are free by the plans from now to an end."""
     for number in range(1 + state.free.used.size):
-        units = _needed(state, item, number) if number > 0 else width
+        units = _needed(state, item, width, number)
         if units > 0 and not is_free(part_of(state.free.plans, number), units, end):
             return False
     return True
@@ -213,14 +213,13 @@ def _find_by_count(state: State, item: int, width: int, length: float, now: floa
 def _earliest_of_all(state: State, item: int, width: int, length: float) -> float:
     """Return the earliest time at which enough processors and resources are free for long enough."""
     resources = state.free.used.size
-    time = earliest(_processors_of(state), width, length, -np.inf, np.inf)
-    number = 0
-    agreed = 1  # consecutive plans that have room at that time
+    time = -np.inf
+    number = agreed = 0  # consecutive plans that have room at that time
     while agreed <= resources and time < np.inf:
-        number = number + 1 if number < resources else 0
-        units = _needed(state, item, number) if number > 0 else width
+        units = _needed(state, item, width, number)
         found = earliest(part_of(state.free.plans, number), units, length, time, np.inf) if units > 0 else time
         agreed = 1 if found > time else agreed + 1
+        number = number + 1 if number < resources else 0
         time = found
     return time
 

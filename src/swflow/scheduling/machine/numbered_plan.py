@@ -166,6 +166,8 @@ def earliest_set(
     """
     Return the earliest time from which a job fits for its planned run time.
 
+    It may start now, or when a set becomes free or a window ends. Numbers of processors are compared first, then sets.
+
     Parameters
     ----------
     plan : NumberedPlan
@@ -190,7 +192,7 @@ def earliest_set(
     free, spare = plan.scratch[0], plan.scratch[1]
     assign(free, plan.free)
     level = size_of(free)
-    longest = machine  # at least the longest run of free processors, if that matters
+    longest = machine  # of the runs of free processors; an upper bound
     start, place, applied = since, 0, 0
     horizon = count if plan.numbers[0].reservations > 0 else 0  # only reservations occupy processors later
     while start < np.inf:
@@ -201,7 +203,7 @@ def earliest_set(
         while rest >= width and last < horizon and changes[last].time < end:
             rest += changes[last].size
             last += 1
-        if rest < width:  # until the last change, there are not enough
+        if rest < width:  # no start before the change that left too few is possible
             start = next_time(plan, last, start)
             continue
         while applied < place:
@@ -227,7 +229,7 @@ def earliest_set(
         if fits:
             return start
         if last > place:
-            # From which of the changes on are enough processors free until the last one?
+            # This last change left too few. Skip to the one since when enough are free until then.
             assign(spare, free)
             for change in range(place, last):
                 _apply(plan, change, spare)
