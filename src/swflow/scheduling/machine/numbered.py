@@ -7,7 +7,7 @@ import numpy as np
 
 from swflow.compiled.kernel import inlined
 from swflow.scheduling.engine import operations as asked
-from swflow.scheduling.engine.heap import change
+from swflow.scheduling.engine.heap import ELEMENT, change, pop, push
 from swflow.scheduling.engine.state import State
 from swflow.scheduling.machine.allocation import (
     ALLOCATIONS,
@@ -28,7 +28,6 @@ from swflow.scheduling.machine.allocation import (
     next_out,
     remove,
     size_of,
-    sort_by_key,
 )
 from swflow.scheduling.machine.node_sharing import (
     Sharing,
@@ -86,7 +85,7 @@ class Numbered(NamedTuple):
     work: np.ndarray  # scratch; the first set is the result of the last search
     idle_since: np.ndarray  # the time of each processor's last release
     idle: np.ndarray  # scratch: the same by the plan
-    items: np.ndarray  # scratch
+    by_idle_time: np.ndarray  # scratch: a heap of processors
     moved: np.ndarray
     sharing: Sharing
 
@@ -137,7 +136,7 @@ def new_numbered(
         work=np.zeros((3, words), np.uint64),
         idle_since=np.full(idle, -np.inf),
         idle=np.empty(idle),
-        items=np.empty((2, idle), np.int64),
+        by_idle_time=np.empty(idle, ELEMENT),
         moved=np.empty(min(machine, count) + 1 if resources else 0, np.int64),
         sharing=new_sharing(resources, count, machine, number == THRESHOLD),
     )
@@ -299,7 +298,7 @@ def _choose_idle(
     places: Numbered, eligible: np.ndarray, width: int, time: float, machine: int, chosen: np.ndarray
 ) -> None:
     """Choose the eligible processors that will have been idle longest at a time."""
-    plan, idle, items = places.plan, places.idle, places.items[0]
+    plan, idle, heap = places.plan, places.idle, places.by_idle_time
     assign(idle, places.idle_since)
     for place in range(plan.numbers[0].changes):
         released = plan.changes[place]
@@ -315,13 +314,12 @@ def _choose_idle(
     count = 0
     place = next_in(eligible, 0, machine)
     while place < machine:
-        items[count] = place
-        count += 1
+        count = push(heap, count, idle[place], place)
         place = next_in(eligible, place + 1, machine)
-    sort_by_key(items, idle, count, places.items[1])
     chosen[:] = NO_PLACES
-    for index in range(width):
-        fill(chosen, items[index], items[index])
+    for _ in range(width):
+        fill(chosen, heap[0].job, heap[0].job)
+        count = pop(heap, count)
 
 
 @inlined
@@ -416,30 +414,34 @@ def _protect_places(state: State, item: int) -> None:
 @inlined
 def find_places(state: State, item: int, width: int, length: float, now: float) -> float:
     """Return the earliest start of a job in the plan, and choose its processors."""
-    places, machine, plan = state.free, state.options[0].machine, state.free.plan
-    sharing, allocation = places.sharing, places.now[0].allocation
-    eligible = places.work[1]
-    time = earliest_set(plan, now, width, length, _is_contiguous(places), machine, eligible)
-    if allocation < LEAST_SHARED:
-        if time < np.inf:
-            _choose(state, item, width, time, sharing.usage)
-        return time
+    places, machine, eligible = state.free, state.options[0].machine, state.free.work[1]
+    time = earliest_set(places.plan, now, width, length, _is_contiguous(places), machine, eligible)
+    if places.now[0].allocation >= LEAST_SHARED:
+        return _find_beside_others(state, item, width, length, time)
+    if time < np.inf:
+        _choose(state, item, width, time, places.sharing.usage)
+    return time
+
+
+@inlined
+def _find_beside_others(state: State, item: int, width: int, length: float, time: float) -> float:
+    """Return the earliest start, from a time on, at which nodes have room for a job beside others."""
+    places, plan, machine, sharing = state.free, state.free.plan, state.options[0].machine, state.free.sharing
     for node in range(sharing.usage.shape[0]):
         for resource in range(sharing.usage.shape[1]):
             sharing.later[node, resource] = sharing.usage[node, resource]
     place = 0
     while time < np.inf:
         while place < plan.numbers[0].changes and plan.changes[place].time <= time:
-            placement = places.jobs[plan.changes[place].job]
-            add_demand(
-                sharing, sharing.later, places.pool, placement.first, placement.ranges, plan.changes[place].job, -1
-            )
+            ended = plan.changes[place].job
+            placement = places.jobs[ended]
+            add_demand(sharing, sharing.later, places.pool, placement.first, placement.ranges, ended, -1)
             place += 1
         if _choose(state, item, width, time, sharing.later):
             break
         time = next_time(plan, place, time)
-        time = earliest_set(plan, time, width, length, False, machine, eligible)
-    if allocation == THRESHOLD:
+        time = earliest_set(plan, time, width, length, False, machine, places.work[1])
+    if places.now[0].allocation == THRESHOLD:
         whole_nodes(sharing, places.work[0], machine)  # new neighbours would slow the job down
     return time
 
