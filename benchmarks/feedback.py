@@ -12,7 +12,7 @@ relative to the recorded ones. Times are hours.
 import argparse
 import warnings
 
-from swflow.scheduling.feedback import dependencies_of
+from swflow.scheduling.eligibility import dependencies_of
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
 from swflow.workload.clean import open_workload

@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 
 from swflow.compiled.kernel import Callback
+from swflow.scheduling.eligibility import Dependencies
 from swflow.scheduling.engine.accounts import Owners
 from swflow.scheduling.engine.schedule import Schedule
 from swflow.scheduling.engine.solve import solve
-from swflow.scheduling.feedback import Dependencies
 from swflow.scheduling.machine.resources import Resources
 from swflow.scheduling.orders.keys import JobColumns, Order, owner_columns, resolved_order
 from swflow.scheduling.outcomes import OUTCOME_COLUMNS, with_derived

@@ -16,8 +16,8 @@ from helpers import simulate_arrays
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload, read_workload, write_workload
+from swflow.scheduling.eligibility import Dependencies
 from swflow.scheduling.engine.accounts import UNLIMITED, Owners
-from swflow.scheduling.feedback import Dependencies
 from swflow.scheduling.orders.vocabulary import ORDERS as NAMED
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate

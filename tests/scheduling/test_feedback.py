@@ -13,7 +13,7 @@ from helpers import simulate_arrays
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
-from swflow.scheduling.feedback import dependencies_of
+from swflow.scheduling.eligibility import dependencies_of
 from swflow.scheduling.orders.vocabulary import ORDERS as NAMED
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate

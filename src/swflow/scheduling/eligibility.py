@@ -1,11 +1,44 @@
-"""Columns that change when a job may start: dependencies, cancellations in the queue, and limits of job arrays."""
+"""When jobs may start besides their submission: dependencies, user feedback, cancellations, limits of job arrays."""
+
+import graphlib
+import warnings
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.scheduling.feedback import Dependencies
 from swflow.scheduling.scheduler import Scheduler
+
+#: A user who submits nothing for longer than this has begun another session, seconds (``feedback: sessions``).
+SESSION_GAP = 3600.0
+
+#: A user who submits nothing for longer than this after the last job ended has begun another session, seconds
+#: (`feedback: think-times`).
+LONGEST_THINK_TIME = 1200.0
+
+
+class Dependencies(NamedTuple):
+    """
+    The jobs after which others are submitted.
+
+    Parameters
+    ----------
+    previous : int64 array of shape (jobs,), or (dependencies,)
+        The row of an earlier job after whose end a job is submitted; -1: it is submitted at the recorded time. With
+        ``dependent``: the row of the job that each dependency waits for.
+    think : float64 array of shape (jobs,)
+        The think time between that end and the submission, seconds.
+    dependent : int64 array of shape (dependencies,), optional
+        The row of the job that waits, for each dependency; a job can wait for several.
+    earliest : float64 array of shape (jobs,), optional
+        The times before which jobs are not submitted, seconds.
+    """
+
+    previous: np.ndarray
+    think: np.ndarray
+    dependent: np.ndarray | None = None
+    earliest: np.ndarray | None = None
 
 
 def has_values(jobs: pl.DataFrame, column: str) -> bool:
@@ -42,41 +75,139 @@ def require_supported(jobs: pl.DataFrame, scheduler: Scheduler, name: str) -> No
                 raise SwflowError(f"{name}: column {column}: {reason}")
 
 
-def predecessors_of(jobs: pl.DataFrame, name: str) -> Dependencies | None:
+# -- dependencies
+
+
+def dependencies_of(jobs: pl.DataFrame, kind: str, name: str) -> Dependencies | None:
     """
-    Return the dependencies in column ``depends_on``; None if there is none.
+    Return the jobs after which others are submitted; None if there are none.
+
+    A job with ``depends_on`` is submitted when all jobs that it depends on have ended and its think time has passed,
+    but not before its recorded time. Without that column, dependencies are those of user feedback.
+
+    Where the log names preceding jobs (``preceding_job_id``), these are used, with their ``think_time``. Otherwise they
+    are inferred, user by user, from the recorded schedule:
+
+    - A *session* ends, with ``sessions``, when the user submits nothing for more than 1 h, however long jobs run;
+      with ``think-times``, when nothing is submitted for more than 20 min after all jobs of the batch have ended.
+    - A *batch* is a set of jobs that a user submits without waiting for any of them: a job that is submitted when all
+      jobs of the previous batch have ended starts a new one.
+    - The jobs of a session's first batch are submitted at the recorded times. Those of another batch depend on the job
+      of the previous batch that ended last; their think time is the recorded time between its end and their submission.
 
     Parameters
     ----------
     jobs : polars.DataFrame
-        ``job_id``, ``submit_time``, ``depends_on`` (lists of job ids) and, if known, ``think_time`` (s).
+        The jobs that take part, by submit time and id: ``job_id``, ``submit_time``, ``run_time``, ``wait_time``,
+        ``user_id``; ``depends_on`` (lists of job ids), ``preceding_job_id`` and ``think_time`` (s) where the log has
+        them. An unknown wait time counts as 0; a job without a user depends on none.
+    kind : {'none', 'sessions', 'think-times'}
+        User feedback: the rule that ends a session.
     name : str
         The workload's name, for errors.
-
-    Returns
-    -------
-    Dependencies or None
-        A job is submitted when all jobs that it depends on have ended and its think time has passed, but not before
-        its recorded time.
 
     Raises
     ------
     SwflowError
-        If a job depends on an unknown job, or on itself, directly or through others.
+        If a job depends on an unknown job, or on itself, directly or through others; with feedback, if the log records
+        neither wait times nor preceding jobs.
+
+    References
+    ----------
+    N. Zakay, D. G. Feitelson, "On identifying user session boundaries in parallel workload logs", JSSPP 2012: sessions
+    by submissions alone, or as before by think times. N. Zakay, D. G. Feitelson, "Preserving user behavior
+    characteristics in trace-based simulation of parallel job scheduling", MASCOTS 2014: dependencies between batches.
 
     Examples
     --------
-    >>> jobs = pl.DataFrame({"job_id": [4, 5, 6], "submit_time": [0.0, 1.0, 2.0], "depends_on": [None, [4], [4, 5]]})
-    >>> found = predecessors_of(jobs, "tiny")
+    >>> jobs = pl.DataFrame({
+    ...     "job_id": [1, 2, 3], "submit_time": [0.0, 10.0, 200.0], "run_time": [100.0, 50.0, 9.0],
+    ...     "wait_time": [0.0, 60.0, 0.0], "user_id": [1, 1, 1],
+    ... })
+    >>> found = dependencies_of(jobs, "sessions", "tiny")
+    >>> found.previous.tolist(), found.think.tolist()
+    ([-1, -1, 1], [0.0, 0.0, 80.0])
+    >>> stated = jobs.with_columns(depends_on=pl.Series([None, [1], [1, 2]]))
+    >>> found = dependencies_of(stated, "none", "tiny")
     >>> found.previous.tolist(), found.dependent.tolist()
     ([0, 0, 1], [1, 2, 2])
-    >>> predecessors_of(jobs.with_columns(depends_on=pl.Series([[6], [4], [5]])), "tiny")
+    >>> dependencies_of(jobs.with_columns(depends_on=pl.Series([[3], [1], [2]])), "none", "tiny")
     Traceback (most recent call last):
         ...
-    swflow.errors.SwflowError: tiny: job 4 depends on itself (4 on 6 on 5 on 4); correct depends_on
+    swflow.errors.SwflowError: tiny: job 1 depends on itself (1 on 3 on 2 on 1); correct depends_on
     """
-    if not has_values(jobs, "depends_on"):
+    if has_values(jobs, "depends_on"):
+        return _stated(jobs, name)
+    if kind == "none":
         return None
+    if has_values(jobs, "preceding_job_id"):
+        return _recorded(jobs, name)
+    if not has_values(jobs, "wait_time"):
+        raise SwflowError(
+            f"feedback: {name}: neither wait times nor preceding jobs are recorded, so dependencies are unknown; leave "
+            "feedback out"
+        )
+    if not has_values(jobs, "user_id"):
+        raise SwflowError(f"feedback: {name}: no users are recorded, so there are no sessions; leave feedback out")
+    previous, think = np.full(jobs.height, -1), np.zeros(jobs.height)
+    longest = SESSION_GAP if kind == "sessions" else LONGEST_THINK_TIME
+    since: dict[int, float] = {}  # the last submission, or the end of the current batch
+    batch: dict[int, tuple[int, float]] = {}  # the job of the current batch that ends last, and when
+    before: dict[int, tuple[int, float]] = {}  # that of the batch before
+    columns = (jobs["user_id"].to_list(), jobs["submit_time"].to_list(), _ends(jobs).tolist())
+    for job, (user, submit, end) in enumerate(zip(*columns, strict=True)):
+        if user is None:
+            continue
+        if user not in since or submit - since[user] > longest:
+            before.pop(user, None)
+            batch[user] = (job, end)
+        elif submit >= batch[user][1]:
+            before[user] = batch[user]
+            batch[user] = (job, end)
+        elif end > batch[user][1]:
+            batch[user] = (job, end)
+        since[user] = submit if kind == "sessions" else batch[user][1]
+        if user in before:
+            previous[job], ended = before[user]
+            think[job] = submit - ended
+    return Dependencies(previous, think)
+
+
+def _ends(jobs: pl.DataFrame) -> np.ndarray:
+    """Return the recorded ends."""
+    wait = jobs["wait_time"].fill_null(0.0) if "wait_time" in jobs.columns else 0.0
+    return (jobs["submit_time"] + wait + jobs["run_time"]).to_numpy()
+
+
+def _recorded(jobs: pl.DataFrame, name: str) -> Dependencies:
+    """Return the dependencies that the log records."""
+    ids = jobs["job_id"].to_list()
+    rows = {number: row for row, number in enumerate(ids)}
+    named = jobs["preceding_job_id"].to_list()
+    times = jobs["think_time"].to_list() if "think_time" in jobs.columns else [None] * jobs.height
+    ends, submit = _ends(jobs), jobs["submit_time"].to_numpy()
+    previous, think = np.full(jobs.height, -1), np.zeros(jobs.height)
+    lost = 0
+    for job, (number, time) in enumerate(zip(named, times, strict=True)):
+        if number is None:
+            continue
+        row = rows.get(number, jobs.height)
+        if row >= job:
+            lost += 1
+            continue
+        previous[job] = row
+        think[job] = max(0.0, submit[job] - ends[row] if time is None else time)
+    if lost:
+        warnings.warn(
+            f"{name}: feedback: {lost:,} jobs name a preceding job that is missing or later; they are submitted at the "
+            "recorded times",
+            stacklevel=2,
+        )
+    return Dependencies(previous, think)
+
+
+def _stated(jobs: pl.DataFrame, name: str) -> Dependencies:
+    """Return the dependencies in column ``depends_on``."""
     if not isinstance(jobs.schema["depends_on"], pl.List) or not jobs.schema["depends_on"].inner.is_integer():
         raise SwflowError(f"{name}: column depends_on holds {jobs.schema['depends_on']}; expected lists of job ids")
     rows = jobs.select("job_id", row=pl.int_range(pl.len()))
@@ -109,26 +240,19 @@ def predecessors_of(jobs: pl.DataFrame, name: str) -> Dependencies | None:
 def _require_no_cycle(previous: np.ndarray, dependent: np.ndarray, ids: np.ndarray, name: str) -> None:
     """Raise an error that names the jobs of a cycle, if there is one."""
     waits_for: dict[int, list[int]] = {}
-    dependents: dict[int, list[int]] = {}
     for before, after in zip(previous.tolist(), dependent.tolist(), strict=True):
         waits_for.setdefault(after, []).append(before)
-        dependents.setdefault(before, []).append(after)
-    left = {job: len(jobs) for job, jobs in waits_for.items()}
-    free = [job for job in dependents if job not in left]
-    while free:
-        for after in dependents.get(free.pop(), ()):
-            left[after] -= 1
-            if not left[after]:
-                del left[after]
-                free.append(after)
-    if not left:
-        return
-    path = [min(left)]
-    while path[-1] not in path[:-1]:
-        path.append(next(job for job in waits_for[path[-1]] if job in left))
-    cycle = path[path.index(path[-1]) :]
-    shown = " on ".join(str(ids[job]) for job in cycle[:8]) + (" …" if len(cycle) > 8 else "")
-    raise SwflowError(f"{name}: job {ids[cycle[0]]} depends on itself ({shown}); correct depends_on")
+    try:
+        graphlib.TopologicalSorter(waits_for).prepare()
+    except graphlib.CycleError as error:
+        cycle = error.args[1][:0:-1]  # each waits for the next one, the last one for the first one
+        least = cycle.index(min(cycle))
+        cycle = [*cycle[least:], *cycle[: least + 1]]
+        shown = " on ".join(str(ids[job]) for job in cycle[:8]) + (" …" if len(cycle) > 8 else "")
+        raise SwflowError(f"{name}: job {ids[cycle[0]]} depends on itself ({shown}); correct depends_on") from None
+
+
+# -- cancellations and job arrays
 
 
 def cancellations_of(jobs: pl.DataFrame, name: str) -> np.ndarray | None:

@@ -12,10 +12,15 @@ import polars as pl
 from swflow.errors import SwflowError, suggest
 from swflow.jobs.machine import MOST_PROCESSORS, MOST_UNITS, free_memory
 from swflow.jobs.table import Workload, check_arrays, check_workload, without_status
-from swflow.scheduling.eligibility import array_limits, cancellations_of, predecessors_of, require_supported
+from swflow.scheduling.eligibility import (
+    Dependencies,
+    array_limits,
+    cancellations_of,
+    dependencies_of,
+    require_supported,
+)
 from swflow.scheduling.engine.accounts import Owners
 from swflow.scheduling.engine.items import Items
-from swflow.scheduling.feedback import Dependencies, dependencies_of
 from swflow.scheduling.machine.resources import Resources, longest_stretch
 from swflow.scheduling.options import LATEST, check_with_resources, require_window
 from swflow.scheduling.orders.fair_share import Ownership, ownership_of
@@ -168,6 +173,11 @@ class Problem:
         _check_machines(self)
         if any(machine.resources for machine in self.machines) or self.jobs.demands is not None:
             _check_demands(self)
+
+    @property
+    def units(self) -> dict[str, int]:
+        """The units of each resource besides processors, of all machines together."""
+        return {name: sum(machine.resources[name] for machine in self.machines) for name in self.machines[0].resources}
 
     @cached_property
     def items(self) -> Items:
@@ -353,12 +363,12 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
     table = check_workload(table, MOST_PROCESSORS if moldable else max(sizes), name)
     require_supported(table, scheduler, name)
     arrays, cancelled_after = array_limits(table, name), cancellations_of(table, name)
-    dependencies = predecessors_of(table, name) or dependencies_of(table, scheduler.feedback, name)
+    dependencies = dependencies_of(table, scheduler.feedback, name)
     ownership = ownership_of(workload, table, scheduler, arrays)
     _require_memory(name, sum(sizes), scheduler)
     shapes = _shapes(name, table, scheduler, max(sizes)) if moldable else None
     sharing = _shared(workload, table, scheduler)
-    resources = resources_at(workload, scheduler)
+    resources = _resources_at(workload, scheduler)
     jobs = _jobs(table, scheduler, ownership.clusters, _demands(table, list(resources[0]), name))
     named = _mentioned_resources(scheduler, list(resources[0]))
     columns = _columns(jobs, shapes if scheduler.shapes == "submit" else None, ownership.owners, named)
@@ -373,7 +383,7 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
     )  # fmt: skip
 
 
-def resources_at(workload: Workload, scheduler: Scheduler) -> list[dict[str, int]]:
+def _resources_at(workload: Workload, scheduler: Scheduler) -> list[dict[str, int]]:
     """Return the resources of each machine; those that only other clusters have are 0."""
     given = scheduler.resources or {}
     for name in given:

@@ -99,7 +99,7 @@ class Scheduler:
         With ``efficient``: a shape may be chosen only if its processors times its run time are at most those of the
         job's cheapest shape over this; above 0, up to 1.
     feedback : {'none', 'sessions', 'think-times'}
-        Whether submissions depend on the ends of earlier jobs; see `swflow.scheduling.feedback.dependencies_of`.
+        Whether submissions depend on the ends of earlier jobs; see `swflow.scheduling.eligibility.dependencies_of`.
     policy : str, optional
         A class that decides which jobs start, ``module:Name`` or ``file.py:Name``; see
         `swflow.scheduling.plugins.protocol.Policy`. Only ``estimates``, ``prediction`` and ``without_status`` go with

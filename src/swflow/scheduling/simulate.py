@@ -1,5 +1,6 @@
 """Simulation: a workload under a scheduler, to the outcome of every job."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
@@ -72,9 +73,11 @@ def simulate_narrow(workload: Workload, scheduler: Scheduler) -> pl.DataFrame:
     return simulate_counted(workload, scheduler)[0]
 
 
-def simulate_counted(workload: Workload, scheduler: Scheduler) -> tuple[pl.DataFrame, dict[str, int]]:
+def simulate_counted(
+    workload: Workload, scheduler: Scheduler
+) -> tuple[pl.DataFrame, dict[str, int], Mapping[str, int]]:
     """
-    Simulate a workload as `simulate_narrow` does, and count the jobs that were cancelled in the queue.
+    Simulate a workload as `simulate_narrow` does; count cancelled jobs and the machine's resources, too.
 
     Parameters
     ----------
@@ -86,12 +89,14 @@ def simulate_counted(workload: Workload, scheduler: Scheduler) -> tuple[pl.DataF
     polars.DataFrame
         As `simulate_narrow` returns it.
     dict
-        As `swflow.scheduling.outcomes.cancelled` returns it.
+        The jobs that were cancelled in the queue, as `swflow.scheduling.outcomes.cancelled` returns them.
+    mapping
+        The units of each resource besides processors, of all clusters together.
     """
     if scheduler.order == LOG:
         jobs = without_status(workload.jobs, scheduler.without_status, workload.name)
         jobs = check_recorded(jobs, workload.name)
-        return recorded_outcomes(jobs), {}
+        return recorded_outcomes(jobs), {}, workload.machine.resources
     problem = prepare(workload, scheduler)
     try:
         schedule = schedule_of(problem)
@@ -100,9 +105,9 @@ def simulate_counted(workload: Workload, scheduler: Scheduler) -> tuple[pl.DataF
             f"{workload.name}: its schedule does not fit into the memory; give fewer jobs, a smaller machine, or "
             "allocation count"
         ) from None
-    table = problem.table
+    table, units = problem.table, problem.units
     del problem  # and its arrays
-    return outcomes(table, scheduler, schedule), cancelled(table, schedule)
+    return outcomes(table, scheduler, schedule), cancelled(table, schedule), units
 
 
 def schedule_of(problem: Problem) -> Schedule:

@@ -27,8 +27,8 @@ from swflow.files.manifest import (
 )
 from swflow.jobs.table import Workload, write_table
 from swflow.scheduling.outcomes import with_derived
-from swflow.scheduling.problem import columns_needed, resources_at
-from swflow.scheduling.scheduler import LOG, Scheduler
+from swflow.scheduling.problem import columns_needed
+from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate_counted
 from swflow.workload.clean import open_workload
 
@@ -89,7 +89,7 @@ def run(workload: Workload, scheduler: Scheduler) -> Run:
         For the same reasons as `swflow.scheduling.simulate.simulate`.
     """
     began = time.perf_counter() - seconds_lost()
-    table, counts = simulate_counted(workload, scheduler)
+    table, counts, units = simulate_counted(workload, scheduler)
     seconds = time.perf_counter() - seconds_lost() - began
     machine = workload.machine.processors
     loads = loads_of(table, machine)
@@ -97,16 +97,9 @@ def run(workload: Workload, scheduler: Scheduler) -> Run:
     outcomes = with_derived(table.lazy())
     figures, ranks = metrics(outcomes, machine), correlations(outcomes)
     figures |= fairness_indices(outcomes, workload.jobs) | counts
-    units = _units(workload, scheduler)
     if units:
         figures |= resource_metrics(table, workload.jobs, units)
     return Run(table, figures, ranks, loads.peak_processors, seconds)
-
-
-def _units(workload: Workload, scheduler: Scheduler) -> dict[str, int]:
-    """Return the units of each resource besides processors, of all clusters together."""
-    machines = resources_at(workload, Scheduler() if scheduler.order == LOG else scheduler)
-    return {name: sum(machine[name] for machine in machines) for name in machines[0]}
 
 
 def columns_of_run(schedulers: Iterable[Scheduler]) -> set[str] | None:

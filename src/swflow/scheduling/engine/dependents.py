@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from swflow.compiled.kernel import inlined
+from swflow.scheduling.eligibility import Dependencies
 from swflow.scheduling.engine.state import State
-from swflow.scheduling.feedback import Dependencies
 
 
 class Dependents(NamedTuple):
