@@ -13,7 +13,7 @@ from swflow.scheduling.engine.accounts import Owners
 from swflow.scheduling.engine.schedule import Schedule
 from swflow.scheduling.engine.solve import solve
 from swflow.scheduling.machine.resources import Resources
-from swflow.scheduling.orders.keys import JobColumns, Order, owner_columns, resolved_order
+from swflow.scheduling.orders.keys import JobColumns, Order, resolved_order
 from swflow.scheduling.outcomes import OUTCOME_COLUMNS, with_derived
 from swflow.scheduling.problem import Jobs, Machine, Problem, Shapes
 from swflow.scheduling.scheduler import Scheduler
@@ -56,7 +56,7 @@ def simulate_arrays(
     known = np.full((submit.size, 5), np.nan) if attributes is None else attributes
     named = {f"r{number}": number for number in range(min(len(units), 4))}
     needed = np.empty((0, 0), np.int64) if demands is None else demands
-    owned = np.empty((0, 3)) if owners is None else owner_columns(owners)
+    owned = np.empty((0, 3)) if owners is None else owners.variables
     columns = JobColumns(submit, planned, processors, known, owned, needed, named)
     if job is not None and shapes is not None:
         columns = JobColumns(

@@ -257,7 +257,7 @@ def test_usage_is_the_integral_of_processors_that_decay():
     users = np.array([span[3] for span in spans])
     unknown = np.full(users.size, -1)
     owners = Owners(users, unknown, unknown, unknown.astype(float), np.ones(users.size), np.ones(users.size))
-    usage = new_usage(owners, None, None, 0.0)
+    usage = new_usage(owners, None, 0.0)
     events = [(begin, 1, job) for job, (begin, *_) in enumerate(spans)]
     events += [(begin + length, -1, job) for job, (begin, length, *_) in enumerate(spans)]
     for time, sign, job in sorted(event for event in events if event[0] <= 90):

@@ -25,7 +25,7 @@ from swflow.scheduling.machine.resources import Resources, longest_stretch
 from swflow.scheduling.options import LATEST, check_with_resources, require_window
 from swflow.scheduling.orders.fair_share import Ownership, ownership_of
 from swflow.scheduling.orders.formula import compile_penalty
-from swflow.scheduling.orders.keys import ARRIVAL, JobColumns, Order, mentioned, owner_columns, resolved_order
+from swflow.scheduling.orders.keys import ARRIVAL, JobColumns, Order, mentioned, resolved_order
 from swflow.scheduling.orders.vocabulary import FUNCTIONS, MOST_NAMED, PARAMETERS, VARIABLES
 from swflow.scheduling.plugins.load import is_own
 from swflow.scheduling.scheduler import LOG, Scheduler
@@ -487,7 +487,7 @@ def _orders(scheduler: Scheduler, ownership: Ownership, columns: JobColumns, dep
 def _columns(jobs: Jobs, shapes: Shapes | None, owners: Owners | None, resources: Mapping[str, int]) -> JobColumns:
     """Return what static keys may depend on: the shapes that are chosen at the submission, or the requests."""
     attributes = np.broadcast_to(np.nan, (jobs.submit.size, 5)) if jobs.attributes is None else jobs.attributes
-    ownership = np.empty((0, 3)) if owners is None else owner_columns(owners)
+    ownership = np.empty((0, 3)) if owners is None else owners.variables
     demands = np.empty((0, 0), np.int64) if jobs.demands is None else jobs.demands
     if shapes is None:
         return JobColumns(jobs.submit, jobs.planned, jobs.processors, attributes, ownership, demands, resources)

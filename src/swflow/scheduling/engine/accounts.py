@@ -22,24 +22,11 @@ ACCOUNT = np.dtype(
 #: Running jobs and processors of an account at one machine, and their limits.
 LIMIT = np.dtype([("jobs", np.int64), ("processors", np.int64), ("most_jobs", np.int64), ("most_processors", np.int64)])
 
-#: The owners of a job: the rows of its accounts, -1 where unknown, and the variables of formulas.
-OWNER = np.dtype(
-    [
-        ("user", np.int64),
-        ("group", np.int64),
-        ("partition", np.int64),
-        ("array", np.int64),
-        ("partition_id", np.float64),
-        ("user_share", np.float64),
-        ("group_share", np.float64),
-    ]
-)
-
 #: A limit that no job or machine reaches.
 UNLIMITED = 1 << 60
 
-#: The row of the account of all together.
-_ALL = 0
+#: The row of the account of all together, and the columns of `Usage.rows` with the accounts of users and groups.
+_ALL, OF_USER, OF_GROUP = 0, 0, 1
 
 
 class Owners(NamedTuple):
@@ -72,47 +59,60 @@ class Owners(NamedTuple):
         array = np.full(self.user.size, -1) if self.array is None else self.array
         return {"user": self.user, "group": self.group, "partition": self.partition, "array": array}
 
+    @property
+    def variables(self) -> np.ndarray:
+        """The variables of formulas, shape (jobs, 3): partition, and shares of the user and the group."""
+        return np.column_stack([self.partition_id, self.user_share, self.group_share])
+
 
 class Usage(NamedTuple):
     """The accounts of all machines together, the owners of each job, and the limits of a machine."""
 
     accounts: np.ndarray
-    owners: np.ndarray
-    limits: np.ndarray
+    rows: np.ndarray  # of the accounts of each job's user, group, partition and array; -1 where unknown
+    variables: np.ndarray  # as those of `Owners`; one row of NaN without owners
+    limits: np.ndarray  # empty without limits
 
 
-def new_usage(owners: Owners | None, limits: np.ndarray | None, items: np.ndarray | None, since: float) -> Usage:
+def new_usage(owners: Owners | None, items: np.ndarray | None, since: float) -> Usage:
     """
-    Return accounts without usage.
+    Return accounts without usage and limits.
 
     Parameters
     ----------
     owners : Owners, optional
         Without them there are no accounts.
-    limits : int64 array of shape (accounts, 2), optional
-        The maximum of running jobs and processors: of all together, then of every user, group, partition and array.
     items : int64 array, optional
         The job of each item, if an item is not a job.
     since : float
         A time before the first event, seconds.
     """
+    none = np.zeros(0, LIMIT)
     if owners is None:
-        return Usage(np.zeros(0, ACCOUNT), np.zeros(0, OWNER), np.zeros(0, LIMIT))
-    kinds = owners.kinds
-    sizes = {name: int(of.max(initial=-1)) + 1 for name, of in kinds.items()}
-    accounts = np.zeros(1 + sum(sizes.values()), ACCOUNT)
+        return Usage(np.zeros(0, ACCOUNT), np.empty((0, 4), np.int64), np.full((1, 3), np.nan), none)
+    kinds = list(owners.kinds.values())
+    sizes = [int(of.max(initial=-1)) + 1 for of in kinds]
+    accounts = np.zeros(1 + sum(sizes), ACCOUNT)
     accounts["since"], accounts["at"] = since, -np.inf
-    table = np.zeros(owners.user.size, OWNER)
-    first = 1
-    for name, of in kinds.items():
-        table[name] = np.where(of < 0, -1, of + first)
-        first += sizes[name]
-    for name in ("partition_id", "user_share", "group_share"):
-        table[name] = getattr(owners, name)
-    counted = np.zeros(0 if limits is None else accounts.size, LIMIT)
-    if limits is not None:
-        counted["most_jobs"], counted["most_processors"] = limits[:, 0], limits[:, 1]
-    return Usage(accounts, table if items is None else table[items], counted)
+    firsts = 1 + np.cumsum([0, *sizes[:-1]])
+    rows = np.column_stack([np.where(of < 0, -1, of + first) for of, first in zip(kinds, firsts, strict=True)])
+    chosen = slice(None) if items is None else items
+    return Usage(accounts, rows[chosen], owners.variables[chosen], none)
+
+
+def limits_of(most: np.ndarray | None) -> np.ndarray:
+    """
+    Return the records of limits, without running jobs.
+
+    Parameters
+    ----------
+    most : int64 array of shape (accounts, 2), optional
+        The maximum of running jobs and processors: of all together, then of every user, group, partition and array.
+    """
+    limits = np.zeros(0 if most is None else len(most), LIMIT)
+    if most is not None:
+        limits["most_jobs"], limits["most_processors"] = most[:, 0], most[:, 1]
+    return limits
 
 
 # -- usage
@@ -158,44 +158,27 @@ def _book(accounts: np.ndarray, row: int, now: float, half_life: float, processo
 
 
 @inlined
-def _count(limits: np.ndarray, row: int, jobs: int, processors: int) -> None:
-    if row >= 0:
-        limits[row].jobs += jobs
-        limits[row].processors += processors
-
-
-@inlined
 def book_use(usage: Usage, item: int, now: float, half_life: float, jobs: int, processors: int) -> None:
     """Count a start (1 job and its processors) or an end (-1 and minus its processors)."""
-    owner = usage.owners[item]
     _book(usage.accounts, _ALL, now, half_life, processors)
-    _book(usage.accounts, owner.user, now, half_life, processors)
-    _book(usage.accounts, owner.group, now, half_life, processors)
+    _book(usage.accounts, usage.rows[item, OF_USER], now, half_life, processors)
+    _book(usage.accounts, usage.rows[item, OF_GROUP], now, half_life, processors)
     if usage.limits.size > 0:
-        _count(usage.limits, owner.user, jobs, processors)
-        _count(usage.limits, owner.group, jobs, processors)
-        _count(usage.limits, owner.partition, jobs, processors)
-        _count(usage.limits, owner.array, jobs, processors)
+        for row in usage.rows[item]:
+            if row >= 0:
+                usage.limits[row].jobs += jobs
+                usage.limits[row].processors += processors
 
 
 # -- limits
 
 
 @inlined
-def _passes(limits: np.ndarray, row: int, processors: int) -> bool:
-    if row < 0:
-        return False
-    one = limits[row]
-    return one.jobs >= one.most_jobs or one.processors + processors > one.most_processors
-
-
-@inlined
 def at_limit(usage: Usage, item: int, processors: int) -> bool:
     """Return whether a job may not start now because its user, group, partition or array would exceed a limit."""
-    owner = usage.owners[item]
-    return (
-        _passes(usage.limits, owner.user, processors)
-        or _passes(usage.limits, owner.group, processors)
-        or _passes(usage.limits, owner.partition, processors)
-        or _passes(usage.limits, owner.array, processors)
-    )
+    for row in usage.rows[item]:
+        if row >= 0:
+            one = usage.limits[row]
+            if one.jobs >= one.most_jobs or one.processors + processors > one.most_processors:
+                return True
+    return False

@@ -7,8 +7,7 @@ import numpy as np
 from swflow.compiled.kernel import inlined
 from swflow.scheduling.engine.heap import ELEMENT, pop, push
 from swflow.scheduling.engine.operations import cancel
-from swflow.scheduling.engine.queue import NO_JOB, put
-from swflow.scheduling.engine.state import State
+from swflow.scheduling.engine.state import State, dequeue
 
 
 class Cancellations(NamedTuple):
@@ -60,11 +59,8 @@ def take_cancelled(cancellations: Cancellations) -> int:
 @inlined
 def withdraw(state: State, item: int) -> None:
     """Remove a job from the queue, and its reservation from the plan."""
-    core, options, job = state.now[0], state.options[0], state.jobs[item]
-    put(state.queue.nodes, state.queue.levels, job.rank, NO_JOB, np.inf)
-    if not options.one_tree:
-        put(state.backfill_queue.nodes, state.backfill_queue.levels, job.backfill_rank, NO_JOB, np.inf)
-    core.queued -= 1
+    core, job = state.now[0], state.jobs[item]
+    dequeue(state, item)
     core.demand -= job.processors
     core.full = 1
     core.kept = 0

@@ -16,7 +16,8 @@ from swflow.scheduling.engine.cancellations import (
 from swflow.scheduling.engine.dependents import Dependents, release_dependents, take_turn
 from swflow.scheduling.engine.operations import find, room, settle
 from swflow.scheduling.engine.passes import drop_plan, plan_next, plan_queue, serve, soonest_done
-from swflow.scheduling.engine.state import CONSERVATIVE, State, advance, arrive, complete
+from swflow.scheduling.engine.queue import root_of
+from swflow.scheduling.engine.state import CONSERVATIVE, State, advance, arrive, complete, predicted_length
 
 #: The numbers of the dispatch rules, in the order of the table of options.
 ROUND_ROBIN, LEAST_LOADED, EARLIEST_START, PARTITION = range(4)
@@ -44,23 +45,21 @@ class Arrivals(NamedTuple):
 
 
 @inlined
+def _job(arrivals: Arrivals, place: int) -> int:
+    """Return the job that arrives at a place of the order of arrival."""
+    return arrivals.dependents.line[place] if arrivals.dependents.line.size > 0 else place
+
+
+@inlined
 def _first_item(arrivals: Arrivals, job: int) -> int:
-    if arrivals.dependents.line.size > 0:
-        return arrivals.dependents.line[job]
     return arrivals.first[job] if arrivals.first.size > 0 else job
 
 
 @inlined
-def _end_item(arrivals: Arrivals, job: int) -> int:
-    if arrivals.dependents.line.size > 0:
-        return arrivals.dependents.line[job] + 1
-    return arrivals.first[job + 1] if arrivals.first.size > 0 else job + 1
-
-
-@inlined
-def _job(arrivals: Arrivals, place: int) -> int:
-    """Return the job that arrives at a place of the order of arrival."""
-    return arrivals.dependents.line[place] if arrivals.dependents.line.size > 0 else place
+def _submit(arrivals: Arrivals, jobs: np.ndarray, place: int) -> float:
+    """Return the submit time at a place of the order of arrival, infinity after the last."""
+    count = arrivals.first.size - 1 if arrivals.first.size > 0 else jobs.size
+    return jobs[_first_item(arrivals, _job(arrivals, place))].submit if place < count else math.inf
 
 
 @inlined
@@ -90,13 +89,6 @@ def _soonest_item(state: State, begin: int, end: int, now: float) -> int:
 
 
 @inlined
-def _choose(state: State, begin: int, end: int, now: float) -> int:
-    """Return the item from ``begin`` to before ``end`` that would complete first if it were planned after the queue."""
-    plan_queue(state, now)
-    return _soonest_item(state, begin, end, now)
-
-
-@inlined
 def _would_start(state: State, begin: int, end: int, now: float) -> float:
     """Return the start of a job if all queued jobs, in order, and then this one got reservations."""
     plan_queue(state, now)
@@ -106,9 +98,7 @@ def _would_start(state: State, begin: int, end: int, now: float) -> float:
         shape = state.shapes[soonest_done(state, item, now)]
         width, length = shape.processors, shape.planned
     if state.options[0].predict:
-        user = state.users[state.predicted[item].user]
-        if user.jobs >= 2:
-            length = max(1.0, min(length, (user.older + user.newer) / 2))
+        length = predicted_length(state, item, length)
     return find(state, item, width, length, now)
 
 
@@ -122,7 +112,7 @@ def _next_event(state: State) -> float:
     if core.windows_handled < state.window_ends.size:
         now = min(now, state.window_ends[core.windows_handled].time)
     if state.options[0].backfill >= CONSERVATIVE:
-        now = min(now, state.queue.nodes[state.queue.nodes.size - 1].length)
+        now = min(now, root_of(state.queue).length)
     return now
 
 
@@ -130,9 +120,9 @@ def _next_event(state: State) -> float:
 def _dispatch(states: State, arrivals: Arrivals, job: int, now: float, dispatch: int, turn: int) -> int:
     """Return the cluster to which a job is sent, of those that are wide enough; ties go to the first."""
     if dispatch == PARTITION:
-        return arrivals.cluster[_job(arrivals, job)]
+        return arrivals.cluster[job]
     clusters = arrivals.due.size
-    begin, end = _first_item(arrivals, job), _end_item(arrivals, job)
+    begin, end = _first_item(arrivals, job), _first_item(arrivals, job + 1)
     chosen = -1
     best = math.inf
     for offset in range(clusters):
@@ -156,11 +146,12 @@ def _dispatch(states: State, arrivals: Arrivals, job: int, now: float, dispatch:
 def _admit(states: State, arrivals: Arrivals, job: int, cluster: int, now: float) -> None:
     """Add a job to the queue of a machine; its shape may be chosen first."""
     state = part_of(states, cluster)
-    item, end = _first_item(arrivals, job), _end_item(arrivals, job)
-    if end > item + 1:
-        item = _choose(state, item, end, now)
+    item, end = _first_item(arrivals, job), _first_item(arrivals, job + 1)
+    if end > item + 1:  # choose the shape that would complete first if it were planned after the queue
+        plan_queue(state, now)
+        item = _soonest_item(state, item, end, now)
     if arrivals.cluster.size > 0:
-        arrivals.cluster[_job(arrivals, job)] = cluster
+        arrivals.cluster[job] = cluster
         state.jobs[item].rank = arrivals.ranks[cluster, item]
         state.jobs[item].backfill_rank = arrivals.backfill_ranks[cluster, item]
     if arrivals.chosen.size > 0:
@@ -219,12 +210,11 @@ def run_events(states: State, arrivals: Arrivals, dispatch: int) -> int:
     """
     jobs, due = part_of(states, 0).jobs, arrivals.due
     clusters = due.size
-    count = arrivals.first.size - 1 if arrivals.first.size > 0 else jobs.size
     per_event = part_of(states, 0).options[0].per_event
     arrived, turn = arrivals.dependents.at[0], arrivals.turn[0]
     while True:
-        now = jobs[_first_item(arrivals, arrived)].submit if arrived < count else math.inf
-        busy = arrived < count
+        now = _submit(arrivals, jobs, arrived)
+        busy = now < math.inf
         for cluster in range(clusters):
             state = part_of(states, cluster)
             busy = busy or state.now[0].running > 0 or state.now[0].queued > 0
@@ -235,7 +225,7 @@ def run_events(states: State, arrivals: Arrivals, dispatch: int) -> int:
             return 1
         now = max(now, arrivals.clock[0])  # rounding may put the end of a penalized job before an arrival
         coming = 0
-        while arrived + coming < count and jobs[_first_item(arrivals, arrived + coming)].submit <= now:
+        while _submit(arrivals, jobs, arrived + coming) <= now:
             coming += 1
         for cluster in range(clusters):
             if not room(part_of(states, cluster), coming):
@@ -257,9 +247,7 @@ def run_events(states: State, arrivals: Arrivals, dispatch: int) -> int:
         for cluster in range(clusters):
             state = part_of(states, cluster)
             advance(state, now)
-            promised = state.options[0].backfill >= CONSERVATIVE
-            if promised:
-                promised = state.queue.nodes[state.queue.nodes.size - 1].length <= now
+            promised = state.options[0].backfill >= CONSERVATIVE and root_of(state.queue).length <= now
             ended = _happen(state, arrivals.dependents, now, not per_event or cluster == completes, opens)
             due[cluster] = promised or ended
             opens = opens and not (per_event and ended)
@@ -268,15 +256,16 @@ def run_events(states: State, arrivals: Arrivals, dispatch: int) -> int:
         if arrivals.dependents.line.size > 0:
             arrived = arrivals.dependents.at[0]
             if not per_event:
-                arrives = arrived < count and jobs[_first_item(arrivals, arrived)].submit <= now
+                arrives = _submit(arrivals, jobs, arrived) <= now
 
         while arrives:
-            cluster = _dispatch(states, arrivals, arrived, now, dispatch, turn) if clusters > 1 else 0
+            job = _job(arrivals, arrived)
+            cluster = _dispatch(states, arrivals, job, now, dispatch, turn) if clusters > 1 else 0
             turn = cluster + 1
-            _admit(states, arrivals, arrived, cluster, now)
+            _admit(states, arrivals, job, cluster, now)
             due[cluster] = True
             arrived += 1
-            arrives = not per_event and arrived < count and jobs[_first_item(arrivals, arrived)].submit <= now
+            arrives = not per_event and _submit(arrivals, jobs, arrived) <= now
         arrivals.dependents.at[0] = arrived
 
         for cluster in range(clusters):

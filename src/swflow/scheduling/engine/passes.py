@@ -5,7 +5,6 @@ import math
 import numpy as np
 
 from swflow.compiled.kernel import inlined
-from swflow.scheduling.engine.heap import pop
 from swflow.scheduling.engine.operations import (
     can_begin,
     can_start,
@@ -24,7 +23,7 @@ from swflow.scheduling.engine.operations import (
     serve_otherwise,
     started,
 )
-from swflow.scheduling.engine.queue import NO_JOB, following, put
+from swflow.scheduling.engine.queue import NO_JOB, put, root_of
 from swflow.scheduling.engine.state import (
     CONSERVATIVE,
     EASY,
@@ -33,7 +32,8 @@ from swflow.scheduling.engine.state import (
     begin,
     correct,
     is_limited,
-    line_up,
+    next_job,
+    start_search,
     take,
 )
 
@@ -64,7 +64,7 @@ def _serve_ahead(state: State, now: float) -> None:
     """Start the head while it fits; give the first jobs that do not fit reservations; backfill the others."""
     options, core = state.options[0], state.now[0]
     free = free_now(state)
-    if state.queue.nodes[state.queue.nodes.size - 1].width > free:
+    if root_of(state.queue).width > free:
         return
     # Time alone enables no start: after arrivals only these are considered, unless one is served before the
     # head, or the end of a window, the order or the plan depend on more than completions.
@@ -97,30 +97,20 @@ def _serve_heads(state: State, now: float) -> int:
     options, core, queue = state.options[0], state.now[0], state.queue
     may_have = options.reservations if options.backfill == EASY else 0
     held = 0
-    waiting = 0
-    rank = -1
     core.full = 0
-    if options.formula:
-        waiting = line_up(state, queue, options.formula, now, NO_JOB - 1, 0, 0.0, 0.0)
     core.reserved_rank = state.jobs.size
+    start_search(state, 0)
     while True:
-        if options.formula:
-            if waiting == 0:
-                break
-            item = state.line[0].job
-            waiting = pop(state.line, waiting)
-        else:
-            rank = following(queue.nodes, queue.levels, rank + 1, NO_JOB - 1, 0, 0.0, 0.0)
-            if rank < 0:
-                break
-            item = queue.job_at[rank]
+        item = next_job(state, queue, options.formula, now, NO_JOB - 1, 0, 0.0, 0.0)
+        if item < 0:
+            break
         if is_limited(state, item):
             continue
         if _can_start(state, item, now):
             _begin_within(state, item, now)
             continue
         if may_have > 0:
-            if queue.nodes[queue.nodes.size - 1].width > state.steps[0].free:
+            if root_of(queue).width > state.steps[0].free:
                 core.full = 1  # no other job fits, so a reservation would change nothing
                 break
             job = state.jobs[item]
@@ -133,7 +123,7 @@ def _serve_heads(state: State, now: float) -> int:
             state.held[held] = item
             held += 1
         if held == may_have:
-            core.reserved_rank = rank
+            core.reserved_rank = core.rank
             break
     return held
 
@@ -182,26 +172,15 @@ def _begin_within(state: State, item: int, now: float) -> None:
 def _backfill(state: State, now: float, begin_rank: int, end_rank: int) -> None:
     """Start, in the backfill order, the jobs that delay no reservation; ranks are of that order."""
     options, core, steps, tree = state.options[0], state.now[0], state.steps, state.backfill_queue
-    waiting = 0
-    rank = begin_rank - 1
+    start_search(state, begin_rank)
     while steps[0].free > 0:
         # The first two steps preselect the jobs.
         latest = steps[1].time if core.steps > 1 else np.inf
         wide = steps[0].free
         narrow = min(wide, steps[1].free) if core.steps > 1 else wide
-        if not options.backfill_formula:
-            rank = following(tree.nodes, tree.levels, rank + 1, narrow, wide, now, latest)
-            if rank < 0 or rank >= end_rank:
-                break
-            item = tree.job_at[rank]
-        else:
-            if rank < 0:
-                waiting = line_up(state, tree, options.backfill_formula, now, narrow, wide, now, latest)
-                rank = 0
-            if waiting == 0:
-                break
-            item = state.line[0].job
-            waiting = pop(state.line, waiting)
+        item = next_job(state, tree, options.backfill_formula, now, narrow, wide, now, latest)
+        if item < 0 or core.rank >= end_rank:
+            break
         if np.isnan(state.jobs[item].reserved) and not is_limited(state, item) and _can_start(state, item, now):
             _begin_within(state, item, now)
 
@@ -214,30 +193,33 @@ def _serve_conservatively(state: State, now: float) -> None:
     """Give each job a reservation; when a job ended early, move reservations forward, in order of the queue."""
     options, core, queue = state.options[0], state.now[0], state.queue
     if core.corrected:  # reservations that assumed the prediction cannot be kept
-        rank = following(queue.nodes, queue.levels, 0, NO_JOB - 1, 0, 0.0, 0.0)
-        while rank >= 0:
-            item = queue.job_at[rank]
+        start_search(state, 0)
+        while True:
+            item = next_job(state, queue, 0, now, NO_JOB - 1, 0, 0.0, 0.0)
+            if item < 0:
+                break
             if not np.isnan(state.jobs[item].reserved):
                 cancel(state, item)
                 _note(state, item, np.nan)
-            rank = following(queue.nodes, queue.levels, rank + 1, NO_JOB - 1, 0, 0.0, 0.0)
     elif core.ended_early:
         _compress(state, now)
 
-    if queue.nodes[queue.nodes.size - 1].length == -np.inf:
-        waiting = line_up(state, queue, options.formula, now, -1, NO_JOB - 1, 0.0, -np.inf)
-        while waiting > 0:
-            item = state.line[0].job
-            waiting = pop(state.line, waiting)
+    if root_of(queue).length == -np.inf:
+        start_search(state, 0)
+        while True:
+            item = next_job(state, queue, options.formula, now, -1, NO_JOB - 1, 0.0, -np.inf)
+            if item < 0:
+                break
             _hold_earliest(state, item, now)
             if np.isnan(state.jobs[item].promise):
                 state.jobs[item].promise = state.jobs[item].reserved
 
-    if queue.nodes[queue.nodes.size - 1].length <= now:
-        waiting = line_up(state, queue, options.formula, now, -1, NO_JOB - 1, 0.0, now)
-        while waiting > 0:
-            item = state.line[0].job
-            waiting = pop(state.line, waiting)
+    if root_of(queue).length <= now:
+        start_search(state, 0)
+        while True:
+            item = next_job(state, queue, options.formula, now, -1, NO_JOB - 1, 0.0, now)
+            if item < 0:
+                break
             if can_begin(state, item):
                 begin(state, item, now)
 
@@ -246,24 +228,12 @@ def _serve_conservatively(state: State, now: float) -> None:
 def _compress(state: State, now: float) -> None:
     """Move each reservation to its earliest start, in order of the queue."""
     options, queue = state.options[0], state.queue
-    waiting = 0
-    rank = -1
     open_round(state)
-    if options.formula:
-        waiting = line_up(state, queue, options.formula, now, NO_JOB - 1, 0, 0.0, 0.0)
+    start_search(state, 0)
     while True:
-        if options.formula:
-            if waiting == 0:
-                break
-            item = state.line[0].job
-            waiting = pop(state.line, waiting)
-        else:
-            rank += 1
-            if rank == state.jobs.size or queue.nodes[rank].width == NO_JOB:  # the next one is usually near
-                rank = following(queue.nodes, queue.levels, rank, NO_JOB - 1, 0, 0.0, 0.0)
-            if rank < 0:
-                break
-            item = queue.job_at[rank]
+        item = next_job(state, queue, options.formula, now, NO_JOB - 1, 0, 0.0, 0.0)
+        if item < 0:
+            break
         if np.isnan(state.jobs[item].reserved):
             continue
         before = state.jobs[item].reserved
@@ -306,22 +276,12 @@ def plan_queue(state: State, now: float) -> None:
         return
     core.planned = 0
     core.planned_rank = open_plan(state, now)
-    rank = core.planned_rank
-    waiting = 0
+    start_search(state, core.planned_rank + 1)
     everybody = NO_JOB - 1 if options.backfill != CONSERVATIVE else -1  # or those without a reservation
-    if options.formula:
-        waiting = line_up(state, queue, options.formula, now, everybody, NO_JOB - 1, 0.0, -np.inf)
     while True:
-        if options.formula:
-            if waiting == 0:
-                break
-            item = state.line[0].job
-            waiting = pop(state.line, waiting)
-        else:
-            rank = following(queue.nodes, queue.levels, rank + 1, everybody, NO_JOB - 1, 0.0, -np.inf)
-            if rank < 0:
-                break
-            item = queue.job_at[rank]
+        item = next_job(state, queue, options.formula, now, everybody, NO_JOB - 1, 0.0, -np.inf)
+        if item < 0:
+            break
         if np.isnan(state.jobs[item].reserved):
             if options.shapes:
                 take(state, item, soonest_done(state, item, now))

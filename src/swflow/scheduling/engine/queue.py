@@ -1,6 +1,6 @@
 """The queue: a tree over the ranks of queued jobs that finds the next job that may fit."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -59,6 +59,12 @@ def new_tree(keys: np.ndarray | None, jobs: int) -> tuple[Tree, np.ndarray]:
     nodes["width"] = NO_JOB
     nodes["length"] = np.inf
     return Tree(nodes, np.array(levels), job_at), rank
+
+
+@inlined
+def root_of(tree: Tree) -> Any:
+    """Return the node above all queued jobs."""
+    return tree.nodes[tree.nodes.size - 1]
 
 
 @inlined

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from swflow.scheduling.engine import state as records
-from swflow.scheduling.engine.accounts import Usage, new_usage
+from swflow.scheduling.engine.accounts import limits_of, new_usage
 from swflow.scheduling.engine.cancellations import new_cancellations
 from swflow.scheduling.engine.dependents import new_dependents
 from swflow.scheduling.engine.heap import ELEMENT
@@ -23,6 +23,9 @@ BACKFILLS = {
     "none": NONE, "easy": EASY, "conservative": CONSERVATIVE, "reservation-table": OTHER,
 }  # fmt: skip
 
+#: Records of jobs that fit into the processor's cache.
+_BLOCK = 2048
+
 
 def new_states(problem: Problem) -> tuple[list[State], list[tuple[np.ndarray, np.ndarray]]]:
     """
@@ -30,60 +33,61 @@ def new_states(problem: Problem) -> tuple[list[State], list[tuple[np.ndarray, np
 
     The machines share the records of jobs and of their owners.
     """
-    items = problem.items
+    items, policy, machines = problem.items, problem.policy, problem.machines
     count = items.submit.size
-    jobs = np.empty(count, records.JOB)
-    records.write_jobs(records.Given(jobs, *items[:4]))
-    since = items.submit.min(initial=0.0)
-    usages = [
-        new_usage(problem.accounts, one.limits, items.job if items.first.size else None, since)
-        for one in problem.machines
-    ]
-    uses_formulas = any(
-        order.formula for machine in problem.machines for order in (machine.order, machine.backfill_order)
-    )
+    uses_formulas = any(order.formula for machine in machines for order in (machine.order, machine.backfill_order))
     attributes = items.of_jobs(problem.jobs.attributes) if uses_formulas else None
-    corrects = problem.policy.prediction == "system" or problem.policy.runtime == "shared"
+    corrects = policy.prediction == "system" or policy.runtime == "shared"
     predicted = np.zeros(count if corrects else 0, records.PREDICTED)
     people = 0
-    if problem.policy.prediction == "system":
+    if policy.prediction == "system":
         names, predicted["user"] = np.unique(items.of_jobs(problem.jobs.users), return_inverse=True)
         people = names.size
     shapes = np.empty(0, records.SHAPE)
-    if problem.shapes is not None and problem.policy.shapes == "start":
+    if problem.shapes is not None and policy.shapes == "start":
         shapes = _with_requests(items, problem.shapes)
     shared: dict[str, Any] = {
-        "jobs": jobs,
+        "jobs": _new_jobs(items),
         "predicted": predicted,
         "attributes": np.full((1, 5), np.nan) if attributes is None else attributes,
         "shapes": shapes,
+        "usage": new_usage(problem.accounts, items.job if items.first.size else None, items.submit.min(initial=0.0)),
         "demands": items.demands,
         "slots": problem.slots,
     }
     states: list[State] = []
     ranks: list[tuple[np.ndarray, np.ndarray]] = []
-    for machine, queue, usage in zip(problem.machines, problem.policy.queues, usages, strict=True):
-        one, rank = _new_state(
-            problem, machine, queue, usage._replace(accounts=usages[0].accounts, owners=usages[0].owners)
-        )
-        one = one._replace(users=np.zeros(people, records.USER), **shared)
-        if states and hasattr(one.free, "sharing"):
-            one = one._replace(free=one.free.beside(states[0].free))
-        states.append(one)
+    for machine, queue in zip(machines, policy.queues, strict=True):
+        state, rank = _new_state(problem, machine, queue, shared | {"users": np.zeros(people, records.USER)})
+        if states and hasattr(state.free, "sharing"):
+            state = state._replace(free=state.free.beside(states[0].free))
+        states.append(state)
         ranks.append(rank)
-    jobs["rank"], jobs["backfill_rank"] = ranks[0]
-    accounts = problem.accounts is not None and (uses_formulas or any(usage.limits.size for usage in usages))
-    for one in states:
-        one.options["accounts"] = accounts
+    shared["jobs"]["rank"], shared["jobs"]["backfill_rank"] = ranks[0]
+    limited = any(machine.limits is not None for machine in machines)
+    for state in states:
+        state.options["accounts"] = problem.accounts is not None and (uses_formulas or limited)
     return states, ranks
 
 
+def _new_jobs(items: Items) -> np.ndarray:
+    """Return the records of all items; the ranks are not known yet."""
+    jobs = np.empty(items.submit.size, records.JOB)
+    for begin in range(0, jobs.size, _BLOCK):
+        block = slice(begin, begin + _BLOCK)
+        for name in ("submit", "run", "planned", "processors"):
+            jobs[name][block] = getattr(items, name)[block]
+        for name in ("start", "planned_end", "reserved", "promise"):
+            jobs[name][block] = np.nan
+    return jobs
+
+
 def _new_state(
-    problem: Problem, machine: Machine, queue: Queue, usage: Usage
+    problem: Problem, machine: Machine, queue: Queue, shared: dict[str, Any]
 ) -> tuple[State, tuple[np.ndarray, np.ndarray]]:
-    """Return the state of a machine without what all machines share, and the ranks of all items."""
-    items, policy, size = problem.items, problem.policy, machine.processors
-    count, none = items.submit.size, np.empty(0)
+    """Return the state of a machine, and the ranks of all items."""
+    policy, size, windows = problem.policy, machine.processors, machine.windows
+    count = problem.items.submit.size
     order, second = machine.order, machine.backfill_order
     backfill = BACKFILLS[queue.backfill]
     if backfill in (NONE, CONSERVATIVE):
@@ -94,9 +98,8 @@ def _new_state(
         one_tree = False  # one tree has the starts of reservations, the other the lengths of jobs
     backfill_tree, backfill_rank = (tree, rank) if one_tree else new_tree(second.keys, count)
     reserved = min(queue.reservations, max(count, 1)) if backfill == EASY else 0
-    windows = machine.windows
-    slows = problem.sharing is not None and problem.sharing.slows
     predict, per_event = policy.prediction == "system", policy.event_order == "per-event"
+    corrects = predict or (problem.sharing is not None and problem.sharing.slows)
 
     options = np.zeros(1, records.RULES)
     values = {
@@ -110,27 +113,25 @@ def _new_state(
         "one_tree": one_tree,
         "per_event": per_event,
         "predict": predict,
-        "corrects": predict or slows,
+        "corrects": corrects,
         "windows": len(windows),
         "simple": reserved <= 1 and not windows and not per_event,
         "shapes": policy.shapes == "start",
-        "limits": usage.limits.size > 0,
+        "limits": machine.limits is not None,
         "half_life": policy.half_life or np.inf,
     }
     for name, value in values.items():
         options[name] = value
 
-    running = min(size, count) + 1
     now = np.zeros(1, records.NOW)
     now["full"], now["planned"] = 1, -1
+    usage = shared["usage"]._replace(limits=limits_of(machine.limits))
     state = State(
+        **shared | {"usage": usage},
         options=options,
         now=now,
-        jobs=none,
-        running=np.empty(running, ELEMENT),
-        predictions=np.empty(count if predict or slows else 0, ELEMENT),
-        predicted=none,
-        users=none,
+        running=np.empty(min(size, count) + 1, ELEMENT),
+        predictions=np.empty(count if corrects else 0, ELEMENT),
         free=_new_processors(problem, machine, queue, reserved),
         queue=tree,
         backfill_queue=backfill_tree,
@@ -139,12 +140,7 @@ def _new_state(
         steps=np.zeros(reserved + len(windows) + 4, records.STEP),
         line=np.empty(count, ELEMENT),
         held=np.empty(reserved + 1, np.int64),
-        attributes=none,
-        shapes=none,
-        usage=usage,
-        demands=none,
         capacities=np.array(list(machine.resources.values()), np.int64),
-        slots=none,
     )
     return state, (rank, backfill_rank)
 

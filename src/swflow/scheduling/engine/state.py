@@ -4,12 +4,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swflow.compiled.kernel import Handle, Kernel, call_formula, inlined
-from swflow.scheduling.engine.accounts import Usage, at_limit, book_use, share_of
+from swflow.compiled.kernel import inlined
+from swflow.scheduling.engine.accounts import OF_GROUP, OF_USER, Usage, at_limit, book_use, share_of
 from swflow.scheduling.engine.heap import pop, push
 from swflow.scheduling.engine.operations import end_of, extend, longest, move_on, occupy, release
 from swflow.scheduling.engine.queue import NO_JOB, Tree, following, put
-from swflow.scheduling.orders.keys import demand_at
+from swflow.scheduling.orders.keys import key_of
 
 #: Seconds by which a system-generated prediction grows, one after the other, each time a job exceeds it
 #: (D. Tsafrir, Y. Etsion, D. G. Feitelson, "Backfilling using system-generated predictions rather than user
@@ -88,32 +88,19 @@ RULES = np.dtype(
 #: and of windows. For the next pass: whether it must consider all queued jobs (``full``), the arrivals since the last
 #: pass, and the rank before which an arrival changes reservations. Of a plan of the whole queue: how many of its jobs
 #: leave it after this event (-1: there is no plan), the last rank in it, the first planned start (or an earlier time),
-#: and whether it is ``kept`` for the next event.
+#: and whether it is ``kept`` for the next event. Of the search by `next_job`: the last ``rank``, and how many jobs are
+#: ``lined_up``.
 NOW = np.dtype(
-    [
-        ("running", np.int64),
-        ("queued", np.int64),
-        ("predicted", np.int64),
-        ("busy", np.int64),
-        ("closed", np.int64),
-        ("windows_begun", np.int64),
-        ("windows_ended", np.int64),
-        ("windows_handled", np.int64),
-        ("full", np.int64),
-        ("newcomers", np.int64),
-        ("newcomer", np.int64),
-        ("first_newcomer", np.int64),
-        ("reserved_rank", np.int64),
-        ("steps", np.int64),
-        ("ended_early", np.int64),
-        ("corrected", np.int64),
-        ("demand", np.int64),
-        ("planned", np.int64),
-        ("planned_rank", np.int64),
-        ("planned_first", np.float64),
-        ("kept", np.int64),
+    [("planned_first", np.float64)]
+    + [
+        (name, np.int64)
+        for name in (
+            "running", "queued", "predicted", "busy", "closed", "windows_begun", "windows_ended", "windows_handled",
+            "full", "newcomers", "newcomer", "first_newcomer", "reserved_rank", "steps", "ended_early", "corrected",
+            "demand", "planned", "planned_rank", "kept", "rank", "lined_up",
+        )
     ]
-)
+)  # fmt: skip
 
 
 class State(NamedTuple):
@@ -142,40 +129,6 @@ class State(NamedTuple):
     slots: np.ndarray  # for formulas: the resources that they mention, -1 for none
 
 
-class Given(NamedTuple):
-    """The data of all jobs, and the records into which they are written."""
-
-    jobs: np.ndarray
-    submit: np.ndarray
-    run: np.ndarray
-    planned: np.ndarray
-    processors: np.ndarray
-
-
-def _write_jobs(given: Given) -> int:
-    for item in range(given.jobs.size):
-        job = given.jobs[item]
-        job.submit = given.submit[item]
-        job.run = given.run[item]
-        job.planned = given.planned[item]
-        job.processors = given.processors[item]
-        job.start = np.nan
-        job.planned_end = np.nan
-        job.reserved = np.nan
-        job.promise = np.nan
-        job.rank = item
-        job.backfill_rank = item
-    return 0
-
-
-_WRITE_JOBS = Kernel(_write_jobs)
-
-
-def write_jobs(given: Given) -> None:
-    """Write the data of all jobs into their records; ranks are in order of arrival."""
-    _WRITE_JOBS(Handle([given]))
-
-
 @inlined
 def advance(state: State, now: float) -> None:
     """Advance the machine's clock to ``now``."""
@@ -191,15 +144,19 @@ def advance(state: State, now: float) -> None:
 
 
 @inlined
+def predicted_length(state: State, item: int, estimate: float) -> float:
+    """Return the prediction of a job's run time by its user's last two, at most the estimate."""
+    user = state.users[state.predicted[item].user]
+    return max(1.0, min(estimate, (user.older + user.newer) / 2)) if user.jobs >= 2 else estimate
+
+
+@inlined
 def arrive(state: State, item: int) -> None:
     """Add a job to the queue."""
     core, options, job = state.now[0], state.options[0], state.jobs[item]
     if options.predict:
-        prediction = state.predicted[item]
-        prediction.estimate = job.planned
-        user = state.users[prediction.user]
-        if user.jobs >= 2:
-            job.planned = max(1.0, min(job.planned, (user.older + user.newer) / 2))
+        state.predicted[item].estimate = job.planned
+        job.planned = predicted_length(state, item, job.planned)
     width, length = job.processors, job.planned
     if options.shapes:
         width, length = state.shapes[item].narrowest, state.shapes[item].shortest
@@ -272,14 +229,21 @@ def begin(state: State, item: int, now: float) -> None:
         core.demand += job.processors - state.shapes[item].processors  # until now it was that of the request
     occupy(state, item, now)
     core.busy += job.processors
-    core.queued -= 1
     if options.accounts:
         book_use(state.usage, item, now, options.half_life, 1, job.processors)
     core.running = push(state.running, core.running, now + job.run, item)
     if options.corrects:
         core.predicted = push(state.predictions, core.predicted, job.planned_end, item)
+    dequeue(state, item)
+
+
+@inlined
+def dequeue(state: State, item: int) -> None:
+    """Remove a job from the queue."""
+    job = state.jobs[item]
+    state.now[0].queued -= 1
     put(state.queue.nodes, state.queue.levels, job.rank, NO_JOB, np.inf)
-    if not options.one_tree:
+    if not state.options[0].one_tree:
         put(state.backfill_queue.nodes, state.backfill_queue.levels, job.backfill_rank, NO_JOB, np.inf)
 
 
@@ -301,29 +265,22 @@ def take(state: State, item: int, chosen: int) -> None:
 @inlined
 def _key(state: State, formula: int, item: int, now: float) -> float:
     """Return the key of a queued job by a formula."""
-    options, job = state.options[0], state.jobs[item]
-    at = state.attributes[min(item, state.attributes.shape[0] - 1)]
-    planned, processors = job.planned, job.processors
+    options, usage = state.options[0], state.usage
+    submit, planned, processors = state.jobs[item].submit, state.jobs[item].planned, state.jobs[item].processors
     if options.shapes:
         planned, processors = state.shapes[item].planned, state.shapes[item].processors
-    partition = user_share = group_share = np.nan
     user_usage = group_usage = 0.0
     if options.accounts:
-        owner, accounts = state.usage.owners[item], state.usage.accounts
-        partition, user_share, group_share = owner.partition_id, owner.user_share, owner.group_share
-        user_usage = share_of(accounts, owner.user, now, options.half_life)
-        group_usage = share_of(accounts, owner.group, now, options.half_life)
+        user_usage = share_of(usage.accounts, usage.rows[item, OF_USER], now, options.half_life)
+        group_usage = share_of(usage.accounts, usage.rows[item, OF_GROUP], now, options.half_life)
     dominant = processors / options.machine
     for resource in range(state.capacities.size):
         dominant = max(dominant, state.demands[item, resource] / max(state.capacities[resource], 1))
-    demands, slots = state.demands, state.slots
-    key = call_formula(
-        formula,
-        (
-            now, job.submit, planned, float(processors), at[0], at[1], at[2], at[3], at[4], partition, user_usage,
-            group_usage, user_share, group_share, float(options.machine), dominant, demand_at(demands, item, slots[0]),
-            demand_at(demands, item, slots[1]), demand_at(demands, item, slots[2]), demand_at(demands, item, slots[3]),
-        ),
+    known = state.attributes[min(item, state.attributes.shape[0] - 1)]
+    owner = usage.variables[min(item, usage.variables.shape[0] - 1)]
+    key = key_of(
+        formula, item, now, submit, planned, processors, known, owner, user_usage, group_usage,
+        float(options.machine), dominant, state.demands, state.slots,
     )  # fmt: skip
     return np.inf if np.isnan(key) else key
 
@@ -350,3 +307,35 @@ def line_up(
         size = push(state.line, size, key, item)
         rank = following(tree.nodes, tree.levels, rank + 1, narrow, wide, base, latest)
     return size
+
+
+@inlined
+def start_search(state: State, rank: int) -> None:
+    """Start to search the queue, from a rank on, by `next_job`."""
+    state.now[0].rank = rank - 1
+    state.now[0].lined_up = -1
+
+
+@inlined
+def next_job(
+    state: State,
+    tree: Tree,
+    formula: int,
+    now: float,
+    narrow: int,
+    wide: int,
+    base: float,
+    latest: float,
+) -> int:
+    """Return the next job that `following` finds, or by a formula the next of those that it found first; else -1."""
+    core = state.now[0]
+    if formula:
+        if core.lined_up < 0:
+            core.lined_up = line_up(state, tree, formula, now, narrow, wide, base, latest)
+        if core.lined_up == 0:
+            return -1
+        item = state.line[0].job
+        core.lined_up = pop(state.line, core.lined_up)
+        return item
+    core.rank = following(tree.nodes, tree.levels, core.rank + 1, narrow, wide, base, latest)
+    return tree.job_at[core.rank] if core.rank >= 0 else -1

@@ -10,7 +10,6 @@ import numpy as np
 
 from swflow.compiled.kernel import Callback, Handle, Kernel, call_formula, inlined, interpreted
 from swflow.errors import SwflowError
-from swflow.scheduling.engine.accounts import Owners
 from swflow.scheduling.orders.formula import compile_formula, mentions_accounts, parsed
 from swflow.scheduling.orders.function import PluginOrder, plugin_function
 from swflow.scheduling.orders.vocabulary import CHANGING, LOG, MOST_NAMED, OF_ACCOUNTS, PARAMETERS
@@ -69,7 +68,7 @@ class JobColumns(NamedTuple):
     attributes : float64 array of shape (items, 5)
         User, group, queue, executable and job id, NaN where unknown.
     owners : float64 array of shape (items, 3)
-        As `owner_columns` returns them; without rows if no order needs them.
+        As `Owners.variables` has them; without rows if no order needs them.
     demands : int64 array of shape (items, resources)
         The units of each resource that a job needs.
     resources : mapping of str to int
@@ -88,11 +87,6 @@ class JobColumns(NamedTuple):
     def slots(self) -> np.ndarray:
         """The columns of ``demands`` that formulas receive, -1 for none."""
         return np.array([*self.resources.values(), *[-1] * (MOST_NAMED - len(self.resources))])
-
-
-def owner_columns(owners: Owners) -> np.ndarray:
-    """Return the partition of each job and the shares of its user and group, shape (jobs, 3)."""
-    return np.column_stack([owners.partition_id, owners.user_share, owners.group_share])
 
 
 def check_order(order: str, option: str) -> None:
@@ -203,7 +197,8 @@ def resolved_order(order: Any, option: str, columns: JobColumns, late: frozenset
 def _keys(function: Callback, columns: JobColumns) -> np.ndarray:
     """Return the keys of all jobs under a formula that does not change while they wait."""
     keys = np.empty(columns.submit.size)
-    columns = columns._replace(attributes=np.ascontiguousarray(columns.attributes))
+    owners = columns.owners if columns.owners.size else np.full((1, 3), np.nan)
+    columns = columns._replace(attributes=np.ascontiguousarray(columns.attributes), owners=owners)
     _FILL_KEYS(function.address, Handle([_Filled(*columns[:6], columns.slots, keys)]))
     return keys
 
@@ -220,26 +215,46 @@ class _Filled(NamedTuple):
 
 
 def _fill_keys(formula: int, columns: _Filled) -> int:
-    demands, slots = columns.demands, columns.slots
-    partition = user_share = group_share = np.nan
     for job in range(columns.keys.size):
-        at, submit = columns.attributes[job], columns.submit[job]
-        if columns.owners.size > 0:
-            owner = columns.owners[job]
-            partition, user_share, group_share = owner[0], owner[1], owner[2]
-        columns.keys[job] = call_formula(
-            formula,
-            (
-                submit, submit, columns.planned[job], float(columns.processors[job]), at[0], at[1], at[2], at[3], at[4],
-                partition, 0.0, 0.0, user_share, group_share, 0.0, 0.0, demand_at(demands, job, slots[0]),
-                demand_at(demands, job, slots[1]), demand_at(demands, job, slots[2]), demand_at(demands, job, slots[3]),
-            ),
+        submit, owner = columns.submit[job], columns.owners[min(job, columns.owners.shape[0] - 1)]
+        columns.keys[job] = key_of(
+            formula, job, submit, submit, columns.planned[job], columns.processors[job], columns.attributes[job], owner,
+            0.0, 0.0, 0.0, 0.0, columns.demands, columns.slots,
         )  # fmt: skip
     return 0
 
 
 @inlined
-def demand_at(demands: np.ndarray, item: int, resource: int) -> float:
+def key_of(
+    formula: int,
+    item: int,
+    now: float,
+    submit: float,
+    planned: float,
+    processors: int,
+    attributes: np.ndarray,
+    owner: np.ndarray,
+    user_usage: float,
+    group_usage: float,
+    machine: float,
+    dominant: float,
+    demands: np.ndarray,
+    slots: np.ndarray,
+) -> float:
+    """Return the value of a formula for an item; of ``attributes`` and ``owner`` the item's row is given."""
+    return call_formula(
+        formula,
+        (
+            now, submit, planned, float(processors), attributes[0], attributes[1], attributes[2], attributes[3],
+            attributes[4], owner[0], user_usage, group_usage, owner[1], owner[2], machine, dominant,
+            _demand(demands, item, slots[0]), _demand(demands, item, slots[1]), _demand(demands, item, slots[2]),
+            _demand(demands, item, slots[3]),
+        ),
+    )  # fmt: skip
+
+
+@inlined
+def _demand(demands: np.ndarray, item: int, resource: int) -> float:
     """Return a job's demand for a resource that a formula mentions; 0 if it mentions none there."""
     return float(demands[item, resource]) if resource >= 0 else 0.0
 
