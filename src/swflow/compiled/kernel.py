@@ -23,13 +23,15 @@ from swflow.compiled.source import (
     interpreted,
     part_of,
     plain_argument,
+    record,
     register_formula,
 )
 from swflow.errors import SwflowError
 from swflow.files.atomic import atomic_path
 
 __all__ = [
-    "Callback", "Handle", "Kernel", "call_formula", "compiled_as", "inlined", "interpreted", "part_of", "seconds_lost",
+    "Callback", "Handle", "Kernel", "call_formula", "compiled_as", "inlined", "interpreted", "part_of", "record",
+    "seconds_lost",
 ]  # fmt: skip
 
 
@@ -124,16 +126,13 @@ class Kernel:
         if found is None:
             before_numba()
             try:
-                found = self._machine_code(arguments)
+                from swflow.compiled.numba_internals import machine_code
+
+                found = machine_code(self.function, self.hooks, arguments)
             except Exception as error:
                 return self._by_stock_numba(arguments, error)
             _write_object(path, *found)
         return _loaded_function(self.function.__name__, *found, [_C_TYPES.get(kind, ctypes.c_void_p) for kind in kinds])
-
-    def _machine_code(self, arguments: Sequence[Any]) -> tuple[str, bytes]:
-        from swflow.compiled.numba_internals import machine_code
-
-        return machine_code(self.function, self.hooks, arguments)
 
     def _by_stock_numba(self, arguments: Sequence[Any], error: Exception) -> Callable[..., int]:
         """Compile the kernel without numba's internals; raise the first error if that fails, too."""

@@ -32,6 +32,11 @@ def compiled_as(name: str) -> Callable[[Function], Function]:
     return mark
 
 
+def record(floats: str, integers: str) -> np.dtype:
+    """Return the type of records with fields of 64-bit floats and integers, which are named in this order."""
+    return np.dtype([(name, np.float64) for name in floats.split()] + [(name, np.int64) for name in integers.split()])
+
+
 class Linker:
     """
     Copies of functions in which global names refer to replacements.

@@ -5,22 +5,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swflow.compiled.kernel import inlined
+from swflow.compiled.kernel import inlined, record
 
 #: An account: processor-seconds used up to ``since``, decayed and in units of the half-life if there is one; its
 #: running processors since then; its last computed share of the usage of all, and the time of that.
-ACCOUNT = np.dtype(
-    [
-        ("seconds", np.float64),
-        ("processors", np.int64),
-        ("since", np.float64),
-        ("share", np.float64),
-        ("at", np.float64),
-    ]
-)
+ACCOUNT = record("seconds since share at", "processors")
 
 #: Running jobs and processors of an account at one machine, and their limits.
-LIMIT = np.dtype([("jobs", np.int64), ("processors", np.int64), ("most_jobs", np.int64), ("most_processors", np.int64)])
+LIMIT = record("", "jobs processors most_jobs most_processors")
 
 #: A limit that no job or machine reaches.
 UNLIMITED = 1 << 60

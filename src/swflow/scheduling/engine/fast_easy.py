@@ -47,21 +47,7 @@ def _queue(jobs: Items, machine: int, planned: np.ndarray, units: Sequence[int] 
 
 
 def fcfs(jobs: Items, machine: int) -> np.ndarray:
-    """
-    Return the start times under first come, first served, without backfilling.
-
-    Parameters
-    ----------
-    jobs : Items
-        The jobs.
-    machine : int
-        Processors of the machine.
-
-    Returns
-    -------
-    float64 array of shape (jobs,)
-        Start times, seconds.
-    """
+    """Return the start times of jobs, in seconds, under first come, first served, without backfilling."""
     queue = _queue(jobs, machine, np.empty(0))
     _FCFS(Handle([queue]), machine)
     return queue.start
@@ -139,18 +125,8 @@ def easy(jobs: Items, machine: int, units: Sequence[int] = (), per_event: bool =
     Simulate first come, first served with EASY backfilling, unless the queue gets too long for this kernel.
 
     One reservation, no windows, no predictions. The work grows with the length of the queue; after
-    `STEPS_PER_JOB` steps per job it gives up, and the general kernel takes over.
-
-    Parameters
-    ----------
-    jobs : Items
-        The jobs.
-    machine : int
-        Processors of the machine.
-    units : sequence of int
-        Units of each resource of the machine.
-    per_event : bool
-        Whether a pass follows every event, arrivals before completions, instead of all events of an instant.
+    `STEPS_PER_JOB` steps per job it gives up, and the general kernel takes over. With ``per_event`` a pass follows
+    every event, arrivals before completions, instead of all events of an instant.
 
     Returns
     -------

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from swflow.compiled.kernel import inlined
+from swflow.compiled.kernel import inlined, record
 
 #: An element; of equal times the lower job comes first.
-ELEMENT = np.dtype([("time", np.float64), ("job", np.int64)])
+ELEMENT = record("time", "job")
 
 
 @inlined

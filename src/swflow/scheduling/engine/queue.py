@@ -4,11 +4,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swflow.compiled.kernel import inlined
+from swflow.compiled.kernel import inlined, record
 
 #: A node of the tree: the least processors and the least length (of the planned run time, or the start of
 #: the reservation) of the queued jobs below it.
-NODE = np.dtype([("width", np.int64), ("length", np.float64)])
+NODE = record("length", "width")
 
 #: The width of a node without jobs.
 NO_JOB = 1 << 60

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swflow.compiled.kernel import inlined
+from swflow.compiled.kernel import inlined, record
 from swflow.scheduling.engine.accounts import OF_GROUP, OF_USER, Usage, at_limit, book_use, share_of
 from swflow.scheduling.engine.heap import pop, push
 from swflow.scheduling.engine.operations import end_of, extend, longest, move_on, occupy, release
@@ -21,67 +21,31 @@ NONE, EASY, CONSERVATIVE, OTHER = range(4)
 
 #: A job: its data, its ranks in the two orders, and its schedule. ``planned_end`` is for running jobs, ``reserved`` for
 #: queued ones (the start of the reservation, NaN without); ``promise`` is the start of the first reservation.
-JOB = np.dtype(
-    [
-        ("submit", np.float64),
-        ("run", np.float64),
-        ("planned", np.float64),
-        ("processors", np.int64),
-        ("start", np.float64),
-        ("planned_end", np.float64),
-        ("reserved", np.float64),
-        ("promise", np.float64),
-        ("rank", np.int64),
-        ("backfill_rank", np.int64),
-    ]
-)
+JOB = record("submit run planned start planned_end reserved promise", "processors rank backfill_rank")
 
 #: Data of a job for predictions: the user's estimate, the user, how often the prediction was corrected.
-PREDICTED = np.dtype([("estimate", np.float64), ("user", np.int64), ("corrections", np.int64)])
+PREDICTED = record("estimate", "user corrections")
 
 #: The last two completed run times of a user, and the number of completed jobs.
-USER = np.dtype([("older", np.float64), ("newer", np.float64), ("jobs", np.int64)])
+USER = record("older newer", "jobs")
 
 #: A shape of a job. If shapes are chosen at the start, the first records, one per job, are the requests, which
 #: determine the keys; the shapes of a request are those from ``first`` to before ``end``, and ``narrowest`` and
 #: ``shortest`` are the least processors and planned run time of them.
-SHAPE = np.dtype(
-    [
-        ("processors", np.int64),
-        ("run", np.float64),
-        ("planned", np.float64),
-        ("first", np.int64),
-        ("end", np.int64),
-        ("narrowest", np.int64),
-        ("shortest", np.float64),
-    ]
-)
+SHAPE = record("run planned shortest", "processors first end narrowest")
 
 #: A bound on free processors: a job that ends after ``time`` can have at most ``free``.
-STEP = np.dtype([("time", np.float64), ("free", np.int64)])
+STEP = record("time", "free")
 
-#: The options, constant during a run.
-RULES = np.dtype(
-    [
-        ("machine", np.int64),
-        ("backfill", np.int64),
-        ("reservations", np.int64),
-        # The address of the order's formula if keys change with time; 0: the order is by rank.
-        ("formula", np.int64),
-        ("backfill_formula", np.int64),
-        ("one_tree", np.int64),
-        ("by_arrival", np.int64),  # whether ranks in the queue, and in backfilling, are in order of arrival
-        ("backfill_by_arrival", np.int64),
-        ("per_event", np.int64),
-        ("predict", np.int64),
-        ("corrects", np.int64),  # whether jobs may exceed their plan
-        ("windows", np.int64),
-        ("simple", np.int64),  # whether a pass makes one reservation at most, and only ends of jobs change the profile
-        ("shapes", np.int64),  # whether a job's shape is chosen when it starts
-        ("accounts", np.int64),  # whether usage and running jobs of accounts are counted
-        ("limits", np.int64),
-        ("half_life", np.float64),
-    ]
+#: The options, constant during a run. ``formula`` is the address of the order's formula if keys change with time, else
+#: 0, and the order is by rank; ``by_arrival`` states whether ranks are in order of arrival; both again for backfilling.
+#: Jobs may exceed their plan (``corrects``); a pass makes one reservation at most, and only ends of jobs change the
+#: profile (``simple``); a job's shape is chosen when it starts (``shapes``); usage and running jobs of ``accounts`` are
+#: counted.
+RULES = record(
+    "half_life",
+    "machine backfill reservations formula backfill_formula one_tree by_arrival backfill_by_arrival per_event predict "
+    "corrects windows simple shapes accounts limits",
 )
 
 #: Variables: numbers of running jobs, queued jobs, and predictions that may be corrected; processors of running jobs
@@ -90,17 +54,12 @@ RULES = np.dtype(
 #: leave it after this event (-1: there is no plan), the last rank in it, the first planned start (or an earlier time),
 #: and whether it is ``kept`` for the next event. Of the search by `next_job`: the last ``rank``, and how many jobs are
 #: ``lined_up``.
-NOW = np.dtype(
-    [("planned_first", np.float64)]
-    + [
-        (name, np.int64)
-        for name in (
-            "running", "queued", "predicted", "busy", "closed", "windows_begun", "windows_ended", "windows_handled",
-            "full", "newcomers", "newcomer", "first_newcomer", "reserved_rank", "steps", "ended_early", "corrected",
-            "demand", "planned", "planned_rank", "kept", "rank", "lined_up",
-        )
-    ]
-)  # fmt: skip
+NOW = record(
+    "planned_first",
+    "running queued predicted busy closed windows_begun windows_ended windows_handled full newcomers newcomer "
+    "first_newcomer reserved_rank steps ended_early corrected demand planned planned_rank kept rank "
+    "lined_up",
+)
 
 
 class State(NamedTuple):
