@@ -56,12 +56,13 @@ def simulate_arrays(
     known = np.full((submit.size, 5), np.nan) if attributes is None else attributes
     named = {f"r{number}": number for number in range(min(len(units), 4))}
     needed = np.empty((0, 0), np.int64) if demands is None else demands
-    owned = np.empty((0, 3)) if owners is None else owners.variables
-    columns = JobColumns(submit, planned, processors, known, owned, needed, named)
+    owned = np.full((submit.size, 3), np.nan) if owners is None else owners.variables
+    slots = np.array([*named.values(), *[-1] * (4 - len(named))])
+    columns = JobColumns(submit, planned, processors, known, owned, needed, slots)
     if job is not None and shapes is not None:
         columns = JobColumns(
-            submit[job], shapes.planned, shapes.processors, known[job], owned[job] if owned.size else owned,
-            needed if demands is None else needed[job], named,
+            submit[job], shapes.planned, shapes.processors, known[job], owned[job],
+            needed if demands is None else needed[job], slots,
         )  # fmt: skip
     dependencies = dependencies if feedback is None else Dependencies(*feedback)
     changing = frozenset(["estimate"] * bool(options.get("predict")) + ["submit_time"] * (dependencies is not None))
@@ -69,7 +70,9 @@ def simulate_arrays(
     def resolved(order: Any, option: str = "order") -> Order:
         if isinstance(order, np.ndarray):
             return Order(order)
-        return Order(formula=order) if isinstance(order, Callback) else resolved_order(order, option, columns, changing)
+        if isinstance(order, Callback):
+            return Order(formula=order)
+        return resolved_order(order, option, columns, tuple(named), changing)
 
     machines, clusters = [], []
     for index, own in enumerate(centres or [{"machine": machine}]):
@@ -106,7 +109,7 @@ def simulate_arrays(
     jobs = Jobs(submit, run, planned, processors, attributes, users, partition, demands)
     return solve(
         Problem(
-            jobs, policy, tuple(machines), shapes, resources, owners, dependencies, slots=columns.slots,
+            jobs, policy, tuple(machines), shapes, resources, owners, dependencies, slots=slots,
             cancelled_after=cancelled_after,
         )
     )  # fmt: skip

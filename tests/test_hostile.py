@@ -382,7 +382,7 @@ def test_conditions_of_a_config_are_checked_without_a_table():
 
 @pytest.mark.parametrize(("text", "value"), FORMULAS.items(), ids=lambda text: str(text)[:60])
 def test_a_formula_has_the_expected_value(text, value):
-    assert compile_formula(text).function(30, 10, 8, 4, 1, 1, 2, 3, 9, *[0] * 6) == value
+    assert compile_formula(text)(30, 10, 8, 4, 1, 1, 2, 3, 9, *[0] * 6) == value
 
 
 @pytest.mark.parametrize(("text", "words"), NO_FORMULAS.items(), ids=lambda text: repr(str(text)[:60]))

@@ -118,10 +118,10 @@ def test_any_workload_has_the_schedule_of_the_slow_simulator(
 def test_formulas_have_the_same_values(monkeypatch) -> None:
     cases = [[float(value) for value in (7, 0, 3, 1, *[2] * 11)], [float(value) for value in (9, 4, 1, 64, *[0] * 11)]]
     texts = [*ORDERS, "1 / (wait - 7)", "log(wait - 8) + sqrt(-processors)", "exp(1000 * processors)", "5 / 0 - wait"]
-    compiled = [[compile_formula(text).function(*case) for case in cases] for text in texts]
+    compiled = [[compile_formula(text)(*case) for case in cases] for text in texts]
     monkeypatch.setenv("SWFLOW_INTERPRET", "1")
     assert interpreted()
-    plain = [[compile_formula(text).function(*case) for case in cases] for text in texts]
+    plain = [[compile_formula(text)(*case) for case in cases] for text in texts]
     np.testing.assert_array_equal(plain, compiled)
     assert Callback(lambda one: one / 0, 1)(1.0) == np.inf
 

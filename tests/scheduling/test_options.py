@@ -287,7 +287,7 @@ def test_the_policies_of_the_literature_are_the_named_orders() -> None:
 def test_published_policies_are_as_their_papers_define_them(name, now, submit, estimate, processors, expected) -> None:
     from swflow.scheduling.orders.formula import compile_formula
 
-    value = compile_formula(name).function(now, submit, estimate, processors, *[0] * 11)
+    value = compile_formula(name)(now, submit, estimate, processors, *[0] * 11)
     assert value == pytest.approx(expected, rel=1e-12)
 
 

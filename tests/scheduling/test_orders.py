@@ -97,7 +97,7 @@ def test_what_is_no_formula_is_refused_with_its_position(text, words):
     ],
 )
 def test_formulas_mean_what_python_means(text, value):
-    assert compile_formula(text).function(30, 10, 8, 4, 1, 1, 2, 3, 9, *[0] * 6) == value
+    assert compile_formula(text)(30, 10, 8, 4, 1, 1, 2, 3, 9, *[0] * 6) == value
 
 
 @pytest.mark.parametrize(

@@ -47,18 +47,7 @@ def has_values(jobs: pl.DataFrame, column: str) -> bool:
 
 
 def require_supported(jobs: pl.DataFrame, scheduler: Scheduler, name: str) -> None:
-    """
-    Raise an error if a scheduler does not support a column of the jobs.
-
-    Parameters
-    ----------
-    jobs : polars.DataFrame
-        The jobs that take part.
-    scheduler : Scheduler
-        The policy.
-    name : str
-        The workload's name, for errors.
-    """
+    """Raise an error if a scheduler does not support a column of the jobs."""
     queues = scheduler.queues
     waiting = ("depends_on", "cancelled_after", "array_limit")
     rules = [

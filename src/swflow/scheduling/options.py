@@ -3,8 +3,8 @@
 import contextlib
 import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from numbers import Integral, Real
 from typing import Any
@@ -38,8 +38,6 @@ class Option:
         Instead of ``least``: a bound that is not included.
     optional : bool
         Whether null stands for a default.
-    needs_columns : bool
-        Whether a value other than the default may need columns that not every job table has.
     default : object
         The value of an option that is not given.
     """
@@ -51,7 +49,6 @@ class Option:
     most: float = math.inf
     above: float | None = None
     optional: bool = False
-    needs_columns: bool = False
     default: Any = None
 
 
@@ -122,20 +119,17 @@ OPTIONS: dict[str, Option] = {
             "trace": "jobs run as long as the log says",
             "shared": "jobs that overload a node slow each other down (Guim, Corbalan & Labarta 2007)",
         },
-        needs_columns=True,
         default="trace",
     ),
     "penalty": Option(
         "text",
         "The penalty of an overloaded node: linear, printed, forgets-shadows, or a formula of usage and capacity.",
-        needs_columns=True,
         default="linear",
     ),
     "sharing_limit": Option(
         "number",
         "With allocation threshold: the penalty of a node above which a job waits.",
         least=0,
-        needs_columns=True,
         default=0.0,
     ),
     "event_order": Option(
@@ -150,9 +144,7 @@ OPTIONS: dict[str, Option] = {
     "unavailable": Option(
         "windows", "Windows in which the processors with the highest numbers are unavailable.", default=()
     ),
-    "clusters": Option(
-        "clusters", "Several machines instead of one, each with its own queue.", needs_columns=True, default=()
-    ),
+    "clusters": Option("clusters", "Several machines instead of one, each with its own queue.", default=()),
     "dispatch": Option(
         "choice",
         "The cluster to which a job is sent when it is submitted.",
@@ -162,7 +154,6 @@ OPTIONS: dict[str, Option] = {
             "earliest-start": "the cluster that would start the job first, by its own plan",
             "partition": "the cluster of the job's partition",
         },
-        needs_columns=True,
         default="round-robin",
     ),
     "half_life": Option(
@@ -170,7 +161,6 @@ OPTIONS: dict[str, Option] = {
         "Seconds after which past usage counts half in fair share; by default usage does not decay.",
         above=0,
         optional=True,
-        needs_columns=True,
     ),
     "user_shares": Option(
         "weights",
@@ -178,7 +168,6 @@ OPTIONS: dict[str, Option] = {
         above=0,
         most=1e9,
         optional=True,
-        needs_columns=True,
     ),
     "group_shares": Option(
         "weights",
@@ -186,21 +175,18 @@ OPTIONS: dict[str, Option] = {
         above=0,
         most=1e9,
         optional=True,
-        needs_columns=True,
     ),
     "priority": Option(
         "priority",
         "The weights of order slurm-multifactor: age, max_age, fair_share, fair_share_of, dampening, size, "
         "favor_small, partition, partition_factors, qos, qos_factors.",
         optional=True,
-        needs_columns=True,
     ),
     "limits": Option(
         "limits",
         "The maximum of running jobs and processors of a user, group and partition, such as {user: {jobs: 10}, "
         "partition: {debug: {processors: 64}}}; jobs beyond it are skipped.",
         optional=True,
-        needs_columns=True,
     ),
     "resources": Option(
         "resources",
@@ -208,7 +194,6 @@ OPTIONS: dict[str, Option] = {
         "occupies as many as its column of that name states. Resources that are not given are those of the workload's "
         "machine; null leaves one out.",
         optional=True,
-        needs_columns=True,
     ),
     "without_status": Option(
         "integers", "Leave out jobs of these SWF statuses (0 failed, 1 completed, 5 cancelled).", default=()
@@ -223,7 +208,6 @@ OPTIONS: dict[str, Option] = {
             "start": "at the start: the fastest shape that can start; a reservation is for the shape that would "
             "complete first",
         },
-        needs_columns=True,
         default="requested",
     ),
     "shape_choice": Option(
@@ -233,7 +217,6 @@ OPTIONS: dict[str, Option] = {
             "fastest": "all shapes of a job",
             "efficient": "those that use their processors well enough, by `efficiency`",
         },
-        needs_columns=True,
         default="fastest",
     ),
     "efficiency": Option(
@@ -241,7 +224,6 @@ OPTIONS: dict[str, Option] = {
         "With efficient: the minimum of the least processor-seconds of a job's shapes over a shape's.",
         above=0,
         most=1,
-        needs_columns=True,
         default=0.5,
     ),
     "feedback": Option(
@@ -253,20 +235,17 @@ OPTIONS: dict[str, Option] = {
             "records or as inferred from sessions (Zakay & Feitelson 2012, 2014)",
             "think-times": "the same, with sessions that end 20 min after the last end without a submission",
         },
-        needs_columns=True,
         default="none",
     ),
     "policy": Option(
         "plugin",
         "A class that decides which jobs start: module:Name, or file.py:Name.",
         optional=True,
-        needs_columns=True,
     ),
     "policy_options": Option(
         "mapping",
         "The arguments of the policy's class, such as {slack: 2}; on the command line as JSON.",
         optional=True,
-        needs_columns=True,
     ),
 }
 
@@ -450,10 +429,10 @@ def checked(name: str, value: Any, where: str | None = None) -> Any:
     SwflowError
         If the value is not of the option's type or beyond its limits.
     """
-    option, where = OPTIONS[name], where or name
+    option = OPTIONS[name]
     if value is None and option.optional:
         return None
-    return _CHECKS[option.kind](option, value, where)
+    return _checked(option, value, where or name)
 
 
 def require_choice(option: str, value: Any, choices: Iterable[str]) -> None:
@@ -463,12 +442,69 @@ def require_choice(option: str, value: Any, choices: Iterable[str]) -> None:
         raise SwflowError(f"{option}: unknown value {_shown(value)}{suggest(value, choices)}")
 
 
-def _choice(option: Option, value: Any, where: str) -> Any:
-    require_choice(where, value, option.choices)
+#: The Python types of the simple kinds, and what errors call them.
+_SIMPLE: dict[str, tuple[Any, str]] = {
+    "text": (str, "a text"), "flag": (bool, "true or false"), "integer": (Integral, "a whole number"),
+    "number": (Real, "a number"),
+}  # fmt: skip
+
+
+def _checked(option: Option, value: Any, where: str) -> Any:
+    """Return a value in its plain form, if it is of the option's kind and within its limits."""
+    match option.kind:
+        case "choice":
+            require_choice(where, value, option.choices)
+            return value
+        case "order":
+            return _order(value, where)
+        case "integers":
+            return tuple(_checked(Option("integer", ""), one, where) for one in _listed(value, where, "whole numbers"))
+        case "windows":
+            return tuple(_window(item, where) for item in _listed(value, where, "windows"))
+        case "clusters":
+            return tuple(_cluster(item, where) for item in _listed(value, where, "clusters"))
+        case "plugin":
+            if not is_own(value):
+                raise SwflowError(f"{where}: {_shown(value)}; expected module:Name or file.py:Name")
+            load_own(value, where)
+            return value
+        case "mapping":
+            if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+                raise SwflowError(f"{where}: {_shown(value)}; expected names with their values")
+            return dict(value)
+        case "weights":
+            number = replace(option, kind="number")
+            return {name: _checked(number, one, f"{where}: {name}") for name, one in _named(value, where).items()}
+        case "priority":
+            return _priority(value, where)
+        case "limits":
+            return _limits(value, where)
+        case "resources":
+            return _resources(value, where)
+    kind, expected = _SIMPLE[option.kind]
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise SwflowError(f"{where}: {_shown(value)}; expected {expected}")
+    if kind is Integral or kind is Real:
+        _require_bounds(option, value, where)
+        return int(value) if kind is Integral or isinstance(value, int) else float(value)
     return value
 
 
-def _order(option: Option, value: Any, where: str) -> Any:
+def _require_bounds(option: Option, value: Any, where: str) -> None:
+    if option.above is not None and not value > option.above:
+        raise SwflowError(f"{where}: {_shown(value)}; expected above {option.above:g}, at most {option.most:g}")
+    if not option.least <= value:
+        raise SwflowError(f"{where}: {_shown(value)}; expected at least {option.least:g}")
+    if not value <= option.most or not math.isfinite(value):
+        raise SwflowError(f"{where}: {_shown(value)}; expected at most {option.most:g}")
+
+
+def _whole(value: Any, where: str) -> int:
+    """Return a whole number of at least 1."""
+    return int(_checked(Option("integer", "", least=1), value, where))
+
+
+def _order(value: Any, where: str) -> Any:
     from swflow.scheduling.orders.keys import check_order  # which imports NumPy
 
     if callable(value):
@@ -480,72 +516,16 @@ def _order(option: Option, value: Any, where: str) -> Any:
     return value
 
 
-def _text(option: Option, value: Any, where: str) -> Any:
-    if not isinstance(value, str):
-        raise SwflowError(f"{where}: {_shown(value)}; expected a text")
-    return value
-
-
-def _plugin(option: Option, value: Any, where: str) -> Any:
-    if not is_own(value):
-        raise SwflowError(f"{where}: {_shown(value)}; expected module:Name or file.py:Name")
-    load_own(value, where)
-    return value
-
-
-def _mapping(option: Option, value: Any, where: str) -> dict[str, Any]:
-    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise SwflowError(f"{where}: {_shown(value)}; expected names with their values")
-    return dict(value)
-
-
-def _flag(option: Option, value: Any, where: str) -> bool:
-    if not isinstance(value, bool):
-        raise SwflowError(f"{where}: {_shown(value)}; expected true or false")
-    return value
-
-
-def _integer(option: Option, value: Any, where: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise SwflowError(f"{where}: {_shown(value)}; expected a whole number")
-    _bounded(option, value, where)
-    return int(value)
-
-
-def _number(option: Option, value: Any, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise SwflowError(f"{where}: {_shown(value)}; expected a number")
-    _bounded(option, value, where)
-    return value if isinstance(value, int) else float(value)
-
-
-def _bounded(option: Option, value: Any, where: str) -> None:
-    if option.above is not None and not value > option.above:
-        raise SwflowError(f"{where}: {_shown(value)}; expected above {option.above:g}, at most {option.most:g}")
-    if not option.least <= value:
-        raise SwflowError(f"{where}: {_shown(value)}; expected at least {option.least:g}")
-    if not value <= option.most or not math.isfinite(value):
-        raise SwflowError(f"{where}: {_shown(value)}; expected at most {option.most:g}")
-
-
-def _integers(option: Option, value: Any, where: str) -> tuple[int, ...]:
-    return tuple(_integer(Option("integer", ""), item, where) for item in _listed(value, where, "whole numbers"))
-
-
-def _windows(option: Option, value: Any, where: str) -> tuple[dict[str, Any], ...]:
-    return tuple(_window(item, where) for item in _listed(value, where, "windows"))
-
-
 def _window(window: Any, where: str) -> dict[str, Any]:
     _require_keys(where, window, WINDOW_OPTIONS, WINDOW_OPTIONS)
-    begin, until = _moment(window["from"], f"{where}: from"), None
+    begin, begins = _moment(window["from"], f"{where}: from")
+    until = None
     if window["until"] is not None:
-        until = _moment(window["until"], f"{where}: until")
+        until, ends = _moment(window["until"], f"{where}: until")
         # Seconds and a day, or days with and without a time zone, compare only when the log's start is known.
         with contextlib.suppress(TypeError):
-            require_window(_instant(begin), _instant(until), window)
-    processors = _integer(Option("integer", "", least=1), window["processors"], f"{where}: processors")
-    return {"from": begin, "until": until, "processors": processors}
+            require_window(begins, ends, window)
+    return {"from": begin, "until": until, "processors": _whole(window["processors"], f"{where}: processors")}
 
 
 def require_window(begin: Any, until: Any, window: Mapping[str, Any]) -> None:
@@ -557,40 +537,21 @@ def require_window(begin: Any, until: Any, window: Mapping[str, Any]) -> None:
         )
 
 
-def require_moment(seconds: float, where: str) -> float:
-    """Return a time, or raise an error if the simulated clock cannot show it."""
-    if not abs(seconds) <= LATEST:
-        raise SwflowError(f"{where}: {seconds:g} is not a time between {-LATEST:g} and {LATEST:g} seconds")
-    return seconds
-
-
-def _moment(value: Any, where: str) -> float | str:
-    """Return a time in seconds, or a day as text."""
+def _moment(value: Any, where: str) -> tuple[float | str, Any]:
+    """Return a time, in seconds or a day as text; and in a form that compares with another one of its kind."""
     from swflow.log.swf import parse_moment
 
     if isinstance(value, date):
         value = str(value)
     if isinstance(value, str):
-        parse_moment(value, where)
-        return value
+        day = parse_moment(value, where)
+        return value, day if isinstance(day, datetime) else datetime(day.year, day.month, day.day)
     if isinstance(value, bool) or not isinstance(value, Real):
         raise SwflowError(f"{where}: {_shown(value)}; expected seconds from the log's start or a day")
-    require_moment(float(value), where)
-    return value if isinstance(value, int) else float(value)
-
-
-def _instant(moment: float | str) -> Any:
-    """Return a time in a form that compares with another one of its kind."""
-    from swflow.log.swf import parse_moment
-
-    if not isinstance(moment, str):
-        return moment
-    parsed = parse_moment(moment, "unavailable")
-    return parsed if isinstance(parsed, datetime) else datetime(parsed.year, parsed.month, parsed.day)
-
-
-def _clusters(option: Option, value: Any, where: str) -> tuple[dict[str, Any], ...]:
-    return tuple(_cluster(item, where) for item in _listed(value, where, "clusters"))
+    seconds = value if isinstance(value, int) else float(value)
+    if not abs(seconds) <= LATEST:
+        raise SwflowError(f"{where}: {seconds:g} is not a time between {-LATEST:g} and {LATEST:g} seconds")
+    return seconds, seconds
 
 
 def _cluster(cluster: Any, where: str) -> dict[str, Any]:
@@ -605,8 +566,7 @@ def _cluster(cluster: Any, where: str) -> dict[str, Any]:
         own["partition"] = tuple(_name(one, f"{where}: partition") for one in several)
     if cluster.get("resources"):
         own["resources"] = checked_resources(cluster["resources"], f"{where}: resources")
-    processors = _integer(Option("integer", "", least=1), cluster["processors"], f"{where}: processors")
-    return {"processors": processors} | own
+    return {"processors": _whole(cluster["processors"], f"{where}: processors")} | own
 
 
 def _name(value: Any, where: str) -> str:
@@ -623,15 +583,11 @@ def _named(value: Any, where: str) -> dict[str, Any]:
     return {_name(key, where): content for key, content in value.items()}
 
 
-def _weights(option: Option, value: Any, where: str) -> dict[str, float]:
-    return {name: _number(option, number, f"{where}: {name}") for name, number in _named(value, where).items()}
-
-
-def _priority(option: Option, value: Any, where: str) -> dict[str, Any]:
+def _priority(value: Any, where: str) -> dict[str, Any]:
     _require_keys(where, value, PRIORITY, ())
     found = {
-        name: _CHECKS[PRIORITY[name].kind](PRIORITY[name], value[name], f"{where}: {name}")
-        for name in PRIORITY
+        name: _checked(option, value[name], f"{where}: {name}")
+        for name, option in PRIORITY.items()
         if value.get(name) is not None
     }
     for weight in ("partition", "qos"):
@@ -641,21 +597,20 @@ def _priority(option: Option, value: Any, where: str) -> dict[str, Any]:
     return found
 
 
-def _limits(option: Option, value: Any, where: str) -> dict[str, dict[str, Any]]:
+def _limits(value: Any, where: str) -> dict[str, dict[str, Any]]:
     """Return the limits of each kind: jobs and processors of all, and by name."""
     _require_keys(where, value, LIMITED, ())
     return {kind: _limits_of(value[kind], f"{where}: {kind}") for kind in LIMITED if value.get(kind) is not None}
 
 
 def _limits_of(value: Any, where: str) -> dict[str, Any]:
-    least = Option("integer", "", least=1)
     found: dict[str, Any] = {}
     for name, limit in _named(value, where).items():
         if isinstance(limit, Mapping):
             _require_keys(f"{where}: {name}", limit, LIMITS, ())
-            found[name] = {what: _integer(least, most, f"{where}: {name}: {what}") for what, most in limit.items()}
+            found[name] = {what: _whole(most, f"{where}: {name}: {what}") for what, most in limit.items()}
         elif name in LIMITS:
-            found[name] = _integer(least, limit, f"{where}: {name}")
+            found[name] = _whole(limit, f"{where}: {name}")
         else:
             raise SwflowError(
                 f"{where}: {name}: {_shown(limit)}; expected limits such as {{jobs: 10, processors: 64}}"
@@ -664,7 +619,7 @@ def _limits_of(value: Any, where: str) -> dict[str, Any]:
     return found
 
 
-def _resources(option: Option, value: Any, where: str) -> dict[str, int | None]:
+def _resources(value: Any, where: str) -> dict[str, int | None]:
     """Return the units of counted resources by name; None leaves a resource of the workload's machine out."""
     if not isinstance(value, Mapping):
         raise SwflowError(f"{where}: {_shown(value)}; expected names with numbers of units, such as {{gpus: 512}}")
@@ -698,226 +653,127 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-_CHECKS: dict[str, Callable[[Option, Any, str], Any]] = {
-    "choice": _choice,
-    "order": _order,
-    "text": _text,
-    "flag": _flag,
-    "integer": _integer,
-    "number": _number,
-    "integers": _integers,
-    "windows": _windows,
-    "clusters": _clusters,
-    "plugin": _plugin,
-    "mapping": _mapping,
-    "weights": _weights,
-    "priority": _priority,
-    "limits": _limits,
-    "resources": _resources,
-}
-
-
 # -- checks: what goes together
 
-_SHARED_ALLOCATIONS = ("least-shared", "threshold")
+#: The allocations by the resources that the processes of a node share.
+SHARED_ALLOCATIONS = frozenset({"least-shared", "threshold"})
 
-
-@dataclass(frozen=True)
-class Refusal:
-    """A combination of options that is refused: the option that the error names, the condition, and the advice."""
-
-    option: str
-    when: Callable[[Any], bool]
-    reason: str
-
-
-#: The options that go with a policy plugin.
+#: The options that go with a policy plugin, and with the recorded schedule.
 _WITH_POLICY = ("policy", "policy_options", "estimates", "prediction", "without_status")
-
-#: The combinations that are refused, in the order in which they are checked; each condition takes a scheduler.
-REFUSALS: tuple[Refusal, ...] = (
-    Refusal(
-        "clusters",
-        lambda one: len(one.allocations) > 1 and "count" in one.allocations,
-        "processors are counted at all clusters or at none; give each an allocation",
-    ),
-    Refusal(
-        "places",
-        lambda one: one.places and "count" in one.allocations,
-        "processors are not numbered with allocation count; choose another allocation",
-    ),
-    Refusal(
-        "runtime",
-        lambda one: one.runtime == "shared" and "count" in one.allocations,
-        "shared needs to know which jobs are on which node; choose another allocation",
-    ),
-    Refusal(
-        "backfill",
-        lambda one: "reservation-table" in _backfills_of(one) and "count" in one.allocations,
-        "a reservation-table has numbered processors; choose another allocation",
-    ),
-    Refusal(
-        "event_order",
-        lambda one: one.shares and one.event_order != "batch",
-        "shared resources need batch, since their shadows last for some time",
-    ),
-    Refusal(
-        "allocation",
-        lambda one: (
-            not one.allocations.isdisjoint(_SHARED_ALLOCATIONS)
-            and (any(_plans_more_than_one(queue) for queue in one.queues) or bool(one.unavailable))
-        ),
-        "least-shared and threshold need backfill none or easy with one reservation, and no unavailable windows",
-    ),
-    Refusal(
-        "allocation",
-        lambda one: (
-            not one.allocations.isdisjoint(_SHARED_ALLOCATIONS)
-            and (one.shapes == "submit" or (bool(one.clusters) and one.dispatch == "earliest-start"))
-        ),
-        "least-shared and threshold cannot plan the whole queue; choose shapes at the start, or another dispatch",
-    ),
-    Refusal(
-        "clusters",
-        lambda one: bool(one.clusters) and bool(one.unavailable),
-        "clusters cannot have unavailable windows",
-    ),
-    Refusal(
-        "dispatch",
-        lambda one: (
-            one.dispatch == "partition" and not (one.clusters and all("partition" in of for of in one.clusters))
-        ),
-        "partition needs clusters, each with the partition that it serves",
-    ),
-    Refusal(
-        "clusters",
-        lambda one: one.dispatch != "partition" and any("partition" in cluster for cluster in one.clusters),
-        "a cluster's partition is for dispatch: partition",
-    ),
-    Refusal(
-        "dispatch",
-        lambda one: one.dispatch == "partition" and one.shapes != "requested",
-        "moldable jobs do not stay in a partition; leave one of them out",
-    ),
-    Refusal(
-        "limits",
-        lambda one: (
-            _has_limits(one)
-            and (
-                one.shares
-                or one.shapes != "requested"
-                or not _backfills_of(one).isdisjoint({"conservative", "reservation-table"})
-            )
-        ),
-        "skipped jobs can have no reservation at their submission; use backfill none or easy, nodes whose jobs share "
-        "nothing, and shapes requested",
-    ),
-    Refusal(
-        "order",
-        lambda one: one.shares and _mentions_accounts(one),
-        "usage, shares, partition_id and machine_processors are known only where jobs share nothing on their nodes",
-    ),
-    Refusal(
-        "resources",
-        lambda one: bool(one.clusters) and any(units is not None for units in (one.resources or {}).values()),
-        "these are units of one machine; give each cluster its own, such as {processors: 64, resources: {gpus: 16}}",
-    ),
-    Refusal(
-        "priority",
-        lambda one: one.priority is not None and MULTIFACTOR not in _orders_of(one),
-        f"its weights are for order {MULTIFACTOR}, which is not used; leave it out",
-    ),
-    Refusal(
-        "feedback",
-        lambda one: one.feedback != "none" and ("count" not in one.allocations or bool(one.clusters)),
-        "user feedback needs allocation count and one machine",
-    ),
-    Refusal(
-        "feedback",
-        lambda one: one.feedback != "none" and one.shapes != "requested",
-        "user feedback needs the requested shapes; leave shapes out",
-    ),
-    Refusal(
-        "shapes",
-        lambda one: one.shapes == "start" and "reservation-table" in _backfills_of(one),
-        "a reservation-table has jobs of one shape; choose shapes when jobs are submitted",
-    ),
-    Refusal(
-        "shapes",
-        lambda one: (
-            one.shapes != "requested" and one.runtime == "shared" and (one.shapes == "start" or one.estimates == "kill")
-        ),
-        "with shared run times choose shapes when jobs are submitted, and raise estimates",
-    ),
-    Refusal(
-        "shapes",
-        lambda one: one.shapes != "requested" and one.prediction == "system",
-        "the run times of other shapes cannot be predicted; choose another prediction",
-    ),
-)
-
-#: The combinations that are refused if a machine has counted resources.
-WITH_RESOURCES: tuple[Refusal, ...] = (
-    Refusal(
-        "allocation",
-        lambda one: one.allocations != {"count"},
-        "machines with resources have counted processors; use allocation count, or a machine without resources",
-    ),
-    Refusal(
-        "policy",
-        lambda one: one.policy is not None,
-        "a policy plugin decides by processors alone; use an order and a backfill, or a machine without resources",
-    ),
-)
-
-
-def _mentions_accounts(one: Any) -> bool:
-    from swflow.scheduling.orders.keys import mentioned
-
-    return any(not mentioned(order).isdisjoint(OF_ACCOUNTS) for order in _orders_of(one) if order is not None)
-
-
-def _has_limits(one: Any) -> bool:
-    return any(queue.limits for queue in one.queues)
-
-
-def _plans_more_than_one(queue: Any) -> bool:
-    return queue.backfill not in ("none", "easy") or (queue.backfill == "easy" and queue.reservations > 1)
-
-
-def _backfills_of(one: Any) -> set[str]:
-    return {queue.backfill for queue in one.queues}
-
-
-def _orders_of(one: Any) -> list[Any]:
-    own = [order for queue in one.queues for order in (queue.order, queue.backfill_order)]
-    return [one.order, one.backfill_order, *own]  # a scheduler's own may be replaced in all its clusters
-
-
-def check_with_resources(scheduler: Any) -> None:
-    """Raise an error if a scheduler cannot serve a machine with counted resources."""
-    for refusal in WITH_RESOURCES:
-        if refusal.when(scheduler):
-            raise SwflowError(f"{refusal.option}: {refusal.reason}")
+_WITH_LOG = ("order", "without_status")
 
 
 def check_together(scheduler: Any) -> None:
     """Raise an error if a scheduler's options, each of which is valid, do not go together."""
-    defaults = {name: option.default for name, option in OPTIONS.items()}
-    for refusal in REFUSALS:
-        if refusal.when(scheduler):
-            raise SwflowError(f"{refusal.option}: {refusal.reason}")
-    if any("resources" in cluster for cluster in scheduler.clusters):
-        check_with_resources(scheduler)
-    if scheduler.policy is None and scheduler.policy_options is not None:
-        raise SwflowError("policy_options: there is no policy; leave them out")
-    if scheduler.policy is not None:
-        for name, default in defaults.items():
-            if name not in _WITH_POLICY and getattr(scheduler, name) != default:
-                raise SwflowError(f"{name}: not used by the policy {scheduler.policy}; leave {name} out")
-        if scheduler.prediction == "system":
-            raise SwflowError(f"prediction: not available to the policy {scheduler.policy}; choose another prediction")
-    if scheduler.order == LOG:
-        for name, default in defaults.items():
-            if name not in ("order", "without_status") and getattr(scheduler, name) != default:
-                raise SwflowError(f"{name}: the recorded schedule (order log) is not planned; leave {name} out")
+    for reason in refusals(scheduler):
+        raise SwflowError(reason)
+
+
+def check_with_resources(scheduler: Any) -> None:
+    """Raise an error if a scheduler cannot serve a machine with counted resources."""
+    for reason in _refusals_with_resources(scheduler):
+        raise SwflowError(reason)
+
+
+def refusals(one: Any) -> Iterator[str]:
+    """Yield the errors about options of a scheduler that do not go together; each begins with an option."""
+    backfills = {queue.backfill for queue in one.queues}
+    counted, is_moldable, has_clusters = "count" in one.allocations, one.shapes != "requested", bool(one.clusters)
+    if counted and len(one.allocations) > 1:
+        yield "clusters: processors are counted at all clusters or at none; give each an allocation"
+    if counted and one.places:
+        yield "places: processors are not numbered with allocation count; choose another allocation"
+    if counted and one.runtime == "shared":
+        yield "runtime: shared needs to know which jobs are on which node; choose another allocation"
+    if counted and "reservation-table" in backfills:
+        yield "backfill: a reservation-table has numbered processors; choose another allocation"
+    if one.shares and one.event_order != "batch":
+        yield "event_order: shared resources need batch, since their shadows last for some time"
+    if not one.allocations.isdisjoint(SHARED_ALLOCATIONS):
+        reserves_more = any(queue.backfill == "easy" and queue.reservations > 1 for queue in one.queues)
+        if reserves_more or not backfills <= {"none", "easy"} or one.unavailable:
+            yield (
+                "allocation: least-shared and threshold need backfill none or easy with one reservation, and no "
+                "unavailable windows"
+            )
+        if one.shapes == "submit" or (has_clusters and one.dispatch == "earliest-start"):
+            yield (
+                "allocation: least-shared and threshold cannot plan the whole queue; choose shapes at the start, or "
+                "another dispatch"
+            )
+    if has_clusters and one.unavailable:
+        yield "clusters: clusters cannot have unavailable windows"
+    if one.dispatch == "partition":
+        if not (has_clusters and all("partition" in cluster for cluster in one.clusters)):
+            yield "dispatch: partition needs clusters, each with the partition that it serves"
+        if is_moldable:
+            yield "dispatch: moldable jobs do not stay in a partition; leave one of them out"
+    elif any("partition" in cluster for cluster in one.clusters):
+        yield "clusters: a cluster's partition is for dispatch: partition"
+    if any(queue.limits for queue in one.queues) and (one.shares or is_moldable or not backfills <= {"none", "easy"}):
+        yield (
+            "limits: skipped jobs can have no reservation at their submission; use backfill none or easy, nodes whose "
+            "jobs share nothing, and shapes requested"
+        )
+    if one.shares and not _mentioned(one).isdisjoint(OF_ACCOUNTS):
+        yield (
+            "order: usage, shares, partition_id and machine_processors are known only where jobs share nothing on "
+            "their nodes"
+        )
+    if has_clusters and any(units is not None for units in (one.resources or {}).values()):
+        yield (
+            "resources: these are units of one machine; give each cluster its own, such as {processors: 64, "
+            "resources: {gpus: 16}}"
+        )
+    if one.priority is not None and MULTIFACTOR not in _orders_of(one):
+        yield f"priority: its weights are for order {MULTIFACTOR}, which is not used; leave it out"
+    if one.feedback != "none":
+        if has_clusters or one.allocations != {"count"}:
+            yield "feedback: user feedback needs allocation count and one machine"
+        if is_moldable:
+            yield "feedback: user feedback needs the requested shapes; leave shapes out"
+    if one.shapes == "start" and "reservation-table" in backfills:
+        yield "shapes: a reservation-table has jobs of one shape; choose shapes when jobs are submitted"
+    if is_moldable and one.runtime == "shared" and (one.shapes == "start" or one.estimates == "kill"):
+        yield "shapes: with shared run times choose shapes when jobs are submitted, and raise estimates"
+    if is_moldable and one.prediction == "system":
+        yield "shapes: the run times of other shapes cannot be predicted; choose another prediction"
+    if any("resources" in cluster for cluster in one.clusters):
+        yield from _refusals_with_resources(one)
+    if one.policy is None and one.policy_options is not None:
+        yield "policy_options: there is no policy; leave them out"
+    changed = [name for name, option in OPTIONS.items() if getattr(one, name) != option.default]
+    if one.policy is not None:
+        for name in changed:
+            if name not in _WITH_POLICY:
+                yield f"{name}: not used by the policy {one.policy}; leave {name} out"
+        if one.prediction == "system":
+            yield f"prediction: not available to the policy {one.policy}; choose another prediction"
+    if one.order == LOG:
+        for name in changed:
+            if name not in _WITH_LOG:
+                yield f"{name}: the recorded schedule (order log) is not planned; leave {name} out"
+
+
+def _refusals_with_resources(one: Any) -> Iterator[str]:
+    if one.allocations != {"count"}:
+        yield (
+            "allocation: machines with resources have counted processors; use allocation count, or a machine without "
+            "resources"
+        )
+    if one.policy is not None:
+        yield (
+            "policy: a policy plugin decides by processors alone; use an order and a backfill, or a machine without "
+            "resources"
+        )
+
+
+def _mentioned(one: Any) -> frozenset[str]:
+    """Return the variables that a scheduler's orders mention."""
+    from swflow.scheduling.orders.keys import mentioned
+
+    return frozenset[str]().union(*map(mentioned, _orders_of(one)))
+
+
+def _orders_of(one: Any) -> list[Any]:
+    return [one.order, one.backfill_order, *one.orders]  # a scheduler's own may be replaced in all its clusters

@@ -1,7 +1,7 @@
 """A simulation as plain data: `prepare` turns a workload and a scheduler into a validated `Problem`."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -22,7 +22,7 @@ from swflow.scheduling.eligibility import (
 from swflow.scheduling.engine.accounts import Owners
 from swflow.scheduling.engine.items import Items
 from swflow.scheduling.machine.resources import Resources, longest_stretch
-from swflow.scheduling.options import LATEST, check_with_resources, require_window
+from swflow.scheduling.options import LATEST, OPTIONS, check_with_resources, require_window
 from swflow.scheduling.orders.fair_share import Ownership, ownership_of
 from swflow.scheduling.orders.formula import compile_penalty
 from swflow.scheduling.orders.keys import ARRIVAL, JobColumns, Order, mentioned, resolved_order
@@ -182,17 +182,20 @@ class Problem:
     @cached_property
     def items(self) -> Items:
         """What may be queued."""
-        jobs, shapes, none = self.jobs, self.shapes, np.empty(0, np.int64)
-        if shapes is not None and self.policy.shapes == "submit":
-            job = np.repeat(np.arange(jobs.submit.size), np.diff(shapes.first))
-            items = Items(jobs.submit[job], shapes.run, shapes.planned, shapes.processors, shapes.first, job)
-        else:
-            items = Items(jobs.submit, jobs.run, jobs.planned, jobs.processors, none, none)
-        if jobs.demands is not None:
-            items = items._replace(demands=items.of_jobs(jobs.demands))
+        items = _items(self.jobs, self.shapes if self.policy.shapes == "submit" else None)
         if items.planned.min(initial=1.0) < 1.0:
             items = items._replace(planned=np.maximum(items.planned, 1.0))
         return Items(*map(_read_only, items))
+
+
+def _items(jobs: Jobs, shapes: Shapes | None) -> Items:
+    """Return the jobs, or their shapes if these are chosen at submission."""
+    none = np.empty(0, np.int64)
+    items = Items(jobs.submit, jobs.run, jobs.planned, jobs.processors, none, none)
+    if shapes is not None:
+        job = np.repeat(np.arange(jobs.submit.size), np.diff(shapes.first))
+        items = Items(jobs.submit[job], shapes.run, shapes.planned, shapes.processors, shapes.first, job)
+    return items if jobs.demands is None else items._replace(demands=items.of_jobs(jobs.demands))
 
 
 def _read_only(values: np.ndarray) -> np.ndarray:
@@ -312,6 +315,13 @@ def _check_demands(problem: Problem) -> None:
 # -- from a workload and a scheduler
 
 
+#: The options that need no columns besides those that every workload has, or that `columns_needed` names.
+_PLAIN_OPTIONS = frozenset({
+    "order", "backfill", "reservations", "backfill_order", "estimates", "prediction", "allocation", "places",
+    "event_order", "unavailable", "without_status",
+})  # fmt: skip
+
+
 def columns_needed(scheduler: Scheduler) -> tuple[str, ...] | None:
     """
     Return the columns of a job table that a scheduler needs besides those that every workload has.
@@ -326,12 +336,12 @@ def columns_needed(scheduler: Scheduler) -> tuple[str, ...] | None:
     >>> columns_needed(Scheduler(backfill="easy")), columns_needed(Scheduler(order="user_id"))
     ((), None)
     """
-    if scheduler.needs_more_columns or scheduler.shares or _needs_attributes(scheduler):
+    given = {name for name, option in OPTIONS.items() if getattr(scheduler, name) != option.default}
+    if not given <= _PLAIN_OPTIONS or scheduler.shares or _needs_attributes(scheduler):
         return None
-    needed = ["wait_time"] if scheduler.order == LOG else []
-    needed += ["status"] if scheduler.without_status else []
-    needed += ["user_id"] if scheduler.prediction == "system" else []
-    return tuple(needed)
+    needed = {"wait_time": scheduler.order == LOG, "status": scheduler.without_status}
+    needed["user_id"] = scheduler.prediction == "system"
+    return tuple(name for name, is_needed in needed.items() if is_needed)
 
 
 def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
@@ -370,9 +380,9 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
     sharing = _shared(workload, table, scheduler)
     resources = _resources_at(workload, scheduler)
     jobs = _jobs(table, scheduler, ownership.clusters, _demands(table, list(resources[0]), name))
-    named = _mentioned_resources(scheduler, list(resources[0]))
+    named = _mentioned_resources(scheduler, resources[0])
     columns = _columns(jobs, shapes if scheduler.shapes == "submit" else None, ownership.owners, named)
-    orders = _orders(scheduler, ownership, columns, dependencies is not None)
+    orders = _orders(scheduler, ownership, columns, tuple(named), dependencies is not None)
     machines = [
         Machine(size, *of_queue, windows, limits, counted)
         for size, of_queue, limits, counted in zip(sizes, orders, ownership.limits, resources, strict=True)
@@ -469,7 +479,9 @@ def _jobs(table: pl.DataFrame, scheduler: Scheduler, clusters: np.ndarray | None
     )
 
 
-def _orders(scheduler: Scheduler, ownership: Ownership, columns: JobColumns, depend: bool) -> list[tuple[Order, Order]]:
+def _orders(
+    scheduler: Scheduler, ownership: Ownership, columns: JobColumns, resources: tuple[str, ...], depend: bool
+) -> list[tuple[Order, Order]]:
     """Return the orders of each queue; ``depend``: submit times depend on the ends of other jobs."""
     late = frozenset({"estimate"} if scheduler.prediction == "system" else ())
     late |= {"submit_time"} if depend else set()
@@ -478,7 +490,7 @@ def _orders(scheduler: Scheduler, ownership: Ownership, columns: JobColumns, dep
 
     def resolve(order: Any, option: str) -> Order:
         if order not in known:
-            known[order] = resolved_order(order, where + option, columns, late)
+            known[order] = resolved_order(order, where + option, columns, resources, late)
         return known[order]
 
     return [(resolve(order, "order"), resolve(second, "backfill_order")) for order, second in ownership.orders]
@@ -486,25 +498,25 @@ def _orders(scheduler: Scheduler, ownership: Ownership, columns: JobColumns, dep
 
 def _columns(jobs: Jobs, shapes: Shapes | None, owners: Owners | None, resources: Mapping[str, int]) -> JobColumns:
     """Return what static keys may depend on: the shapes that are chosen at the submission, or the requests."""
-    attributes = np.broadcast_to(np.nan, (jobs.submit.size, 5)) if jobs.attributes is None else jobs.attributes
-    ownership = np.empty((0, 3)) if owners is None else owners.variables
-    demands = np.empty((0, 0), np.int64) if jobs.demands is None else jobs.demands
-    if shapes is None:
-        return JobColumns(jobs.submit, jobs.planned, jobs.processors, attributes, ownership, demands, resources)
-    job = np.repeat(np.arange(jobs.submit.size), np.diff(shapes.first))
-    ownership, demands = (rows[job] if rows.size else rows for rows in (ownership, demands))
+    items = _items(jobs, shapes)
     return JobColumns(
-        jobs.submit[job], shapes.planned, shapes.processors, attributes[job], ownership, demands, resources
+        items.submit,
+        items.planned,
+        items.processors,
+        np.full((1, 5), np.nan) if jobs.attributes is None else items.of_jobs(jobs.attributes),
+        np.full((1, 3), np.nan) if owners is None else items.of_jobs(owners.variables),
+        items.demands,
+        np.array([*resources.values(), *[-1] * (MOST_NAMED - len(resources))]),
     )
 
 
-def _mentioned_resources(scheduler: Scheduler, resources: Sequence[str]) -> dict[str, int]:
+def _mentioned_resources(scheduler: Scheduler, resources: Iterable[str]) -> dict[str, int]:
     """Return the resources that orders mention, to their columns of the demands."""
-    orders = [order for queue in scheduler.queues for order in (queue.order, queue.backfill_order) if order]
-    named = sorted(set[str]().union(*map(mentioned, orders)).intersection(resources))
+    mentions = set[str]().union(*map(mentioned, scheduler.orders))
+    named = {name: column for column, name in enumerate(resources) if name in mentions}
     if len(named) > MOST_NAMED:
         raise SwflowError(f"order: formulas may mention {MOST_NAMED} resources, not {len(named)}: {', '.join(named)}")
-    return {name: resources.index(name) for name in named}
+    return named
 
 
 #: The variables of formulas that every workload has.
@@ -515,9 +527,7 @@ def _needs_attributes(scheduler: Scheduler) -> bool:
     """Return whether an order may depend on a job's attributes; of Python functions it is unknown."""
     return any(
         not isinstance(order, str) or is_own(order) or not mentioned(order) <= _PLAIN_VARIABLES
-        for queue in scheduler.queues
-        for order in (queue.order, queue.backfill_order)
-        if order is not None
+        for order in scheduler.orders
     )
 
 

@@ -8,7 +8,15 @@ from functools import cached_property, wraps
 from typing import Any
 
 from swflow.errors import SwflowError, suggest
-from swflow.scheduling.options import CHOICES, OPTIONS, check_together, checked, current_names, require_choice
+from swflow.scheduling.options import (
+    CHOICES,
+    OPTIONS,
+    SHARED_ALLOCATIONS,
+    check_together,
+    checked,
+    current_names,
+    require_choice,
+)
 from swflow.scheduling.orders.formula import check_penalty
 from swflow.scheduling.orders.vocabulary import LOG
 from swflow.scheduling.plugins.load import is_own, own_digest
@@ -158,7 +166,7 @@ class Scheduler:
     @property
     def shares(self) -> bool:
         """Whether the engine considers the resources that the processes of a node share."""
-        return self.runtime == "shared" or not self.allocations.isdisjoint(("least-shared", "threshold"))
+        return self.runtime == "shared" or not self.allocations.isdisjoint(SHARED_ALLOCATIONS)
 
     @property
     def allocations(self) -> frozenset[str]:
@@ -166,9 +174,10 @@ class Scheduler:
         return frozenset(queue.allocation for queue in self.queues)
 
     @property
-    def needs_more_columns(self) -> bool:
-        """Whether an option may need columns of the job table that not every one has."""
-        return any(option.needs_columns and getattr(self, name) != option.default for name, option in OPTIONS.items())
+    def orders(self) -> list[str | Callable[..., float]]:
+        """The orders and backfill orders of all machines."""
+        both = (order for queue in self.queues for order in (queue.order, queue.backfill_order))
+        return [order for order in both if order is not None]
 
     @cached_property
     def queues(self) -> tuple[Queue, ...]:
@@ -209,8 +218,7 @@ class Scheduler:
         options: dict[str, Any] = json.loads(json.dumps(asdict(self), default=_name_of))
         if options["resources"] is None:
             del options["resources"]
-        named = [options["policy"], options["order"], options["backfill_order"]]
-        named += [order for queue in self.queues for order in (queue.order, queue.backfill_order)]
+        named = [options["policy"], options["order"], options["backfill_order"], *self.orders]
         own = sorted({text for text in named if is_own(text)})
         return options | ({OWN_CODE: {text: own_digest(text) for text in own}} if own else {})
 

@@ -112,36 +112,18 @@ def formula_of(order: Any, priority: Mapping[str, Any] | None, names: Names) -> 
     return multifactor(priority, lambda kind, name: names.number_of(kind, name, f"priority: {kind}_factors"))
 
 
-class Accounts:
-    """
-    The owners of a workload's jobs, as the engine takes them.
-
-    Parameters
-    ----------
-    jobs : polars.DataFrame
-        The jobs that are simulated.
-    scheduler : Scheduler
-        Its shares.
-    names : Names
-        Of the workload.
-    arrays : tuple of array, optional
-        As `swflow.scheduling.eligibility.array_limits` returns it.
-
-    Attributes
-    ----------
-    owners : swflow.scheduling.engine.accounts.Owners
-        For the engine.
-    """
+class _Accounts:
+    """The owners of the jobs that are simulated, with their shares, limits and clusters."""
 
     def __init__(
         self, jobs: pl.DataFrame, scheduler: Any, names: Names, arrays: tuple[np.ndarray, np.ndarray] | None
     ) -> None:
-        self.names, self.jobs = names, jobs
+        self.names, self.jobs, self.arrays = names, jobs, arrays
+        self.widths = jobs["processors"].to_numpy()
         self.numbers: dict[str, np.ndarray] = {}  # of each account, in order
         rows = {kind: self._numbered(kind) for kind in LIMITED}
         partition = _column(jobs, "partition").cast(pl.Float64()).fill_null(float("nan")).to_numpy()
         shares = [self._shares(kind, rows[kind], getattr(scheduler, f"{kind}_shares")) for kind in ("user", "group")]
-        self.arrays = arrays
         tasks = None if arrays is None else arrays[0]
         self.owners = Owners(rows["user"], rows["group"], rows["partition"], partition, shares[0], shares[1], tasks)
 
@@ -194,19 +176,22 @@ class Accounts:
         """Raise an error if one of the selected jobs is wider than its limits allow."""
         if most is None:
             return
-        widths = self.jobs["processors"].to_numpy()
         first = 1
         for kind in LIMITED:
-            rows = getattr(self.owners, kind)
-            allowed = np.append(most[first : first + self.numbers[kind].size, 1], np.iinfo(np.int64).max)[rows]
-            first += self.numbers[kind].size
-            wide = np.flatnonzero(there & (widths > allowed))
+            after = first + self.numbers[kind].size
+            allowed = np.append(most[first:after, 1], UNLIMITED)[getattr(self.owners, kind)]
+            first = after
+            wide = np.flatnonzero(there & (self.widths > allowed))
             if wide.size:
-                job = int(wide[0])
+                which = self._too_wide(wide, allowed)
                 raise SwflowError(
-                    f"limits: {kind}: {wide.size:,} jobs can never start, the first is job {self.jobs['job_id'][job]} "
-                    f"with {widths[job]:,} of {allowed[job]:,} processors; raise the limit, or leave them out {_HINT}"
+                    f"limits: {kind}: {wide.size:,} jobs can never start, the first is {which}; raise the limit, or "
+                    f"leave them out {_HINT}"
                 )
+
+    def _too_wide(self, wide: np.ndarray, allowed: np.ndarray) -> str:
+        job = int(wide[0])
+        return f"job {self.jobs['job_id'][job]} with {self.widths[job]:,} of {allowed[job]:,} processors"
 
     def clusters(self, clusters: Sequence[Mapping[str, Any]]) -> np.ndarray:
         """Return the index of each job's cluster, by its partition."""
@@ -228,21 +213,15 @@ class Accounts:
                 f"is job {self.jobs['job_id'][job]} with {what}; name it in clusters, or leave these jobs out {_HINT}"
             )
         chosen = found.to_numpy()
-        self._require_width(chosen, np.array([one["processors"] for one in clusters]))
-        return chosen
-
-    def _require_width(self, cluster: np.ndarray, sizes: np.ndarray) -> None:
-        """Raise an error if a job is wider than its cluster."""
-        widths = self.jobs["processors"].to_numpy()
-        wide = np.flatnonzero(widths > sizes[cluster])
+        sizes = np.array([one["processors"] for one in clusters])[chosen]
+        wide = np.flatnonzero(self.widths > sizes)
         if wide.size:
-            job = int(wide[0])
-            number = self.jobs["partition_id"][job]
+            of = self.names.shown("partition", column[int(wide[0])])
             raise SwflowError(
-                f"clusters: {wide.size:,} jobs are wider than their partition's cluster, the first is job "
-                f"{self.jobs['job_id'][job]} with {widths[job]:,} of {sizes[cluster[job]]:,} processors of "
-                f"{self.names.shown('partition', number)}; give it more, or leave them out {_HINT}"
+                f"clusters: {wide.size:,} jobs are wider than their partition's cluster, the first is "
+                f"{self._too_wide(wide, sizes)} of {of}; give it more, or leave them out {_HINT}"
             )
+        return chosen
 
 
 @dataclass(frozen=True)
@@ -255,7 +234,7 @@ class Ownership:
     orders : tuple of (order, order)
         The order and the backfill order of each queue, with the scheduler's weights as a formula.
     limits : tuple of int64 array of shape (accounts, 2), or None
-        The limits of each queue, see `Accounts.limits`.
+        The limits of each queue: jobs and processors of all accounts.
     owners : Owners, optional
         Job ownership, if an order, a limit or the dispatch needs it.
     clusters : int64 array of shape (jobs,), optional
@@ -300,7 +279,7 @@ def ownership_of(
     given = [queue.limits for queue in scheduler.queues]
     if not (used or any(given) or arrays is not None or scheduler.dispatch == "partition"):
         return Ownership(orders, (None,) * len(orders))
-    accounts = Accounts(jobs, scheduler, names, arrays)
+    accounts = _Accounts(jobs, scheduler, names, arrays)
     for name in sorted(used & _NEEDS.keys()):
         accounts.require([_NEEDS[name]], name)
     clusters = accounts.clusters(scheduler.clusters) if scheduler.dispatch == "partition" else None

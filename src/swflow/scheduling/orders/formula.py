@@ -3,7 +3,6 @@
 import ast
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -13,27 +12,7 @@ from swflow.compiled.cache import source_file
 from swflow.compiled.kernel import Callback, interpreted
 from swflow.errors import SwflowError, suggest
 from swflow.jobs.conditions import parse_expression
-from swflow.scheduling.orders.vocabulary import FUNCTIONS, MOST_NAMED, OF_ACCOUNTS, ORDERS, PARAMETERS, VARIABLES
-
-
-@dataclass(frozen=True)
-class Formula:
-    """
-    A compiled formula.
-
-    Parameters
-    ----------
-    text : str
-        The formula as it was written.
-    function : Callback
-        Its value as a function of `swflow.scheduling.orders.vocabulary.PARAMETERS`.
-    names : frozenset of str
-        The variables that it mentions.
-    """
-
-    text: str
-    function: Callback
-    names: frozenset[str]
+from swflow.scheduling.orders.vocabulary import FUNCTIONS, MOST_NAMED, ORDERS, PARAMETERS, VARIABLES
 
 
 class _WithFloats(ast.NodeTransformer):
@@ -122,7 +101,7 @@ def _parsed_formula(text: str, variables: Sequence[str], option: str) -> ast.exp
     return tree
 
 
-def compile_formula(text: str, option: str = "order", resources: tuple[str, ...] = ()) -> Formula:
+def compile_formula(text: str, option: str = "order", resources: tuple[str, ...] = ()) -> Callback:
     """
     Compile a formula, or a named order, for the kernels.
 
@@ -139,7 +118,8 @@ def compile_formula(text: str, option: str = "order", resources: tuple[str, ...]
 
     Returns
     -------
-    Formula
+    Callback
+        Its value as a function of `swflow.scheduling.orders.vocabulary.PARAMETERS`.
 
     Raises
     ------
@@ -149,18 +129,18 @@ def compile_formula(text: str, option: str = "order", resources: tuple[str, ...]
     Examples
     --------
     >>> formula = compile_formula("-(wait / estimate) ** 3 * processors")
-    >>> formula.function(30, 10, 20, 4, *[0] * 11)
+    >>> formula(30, 10, 20, 4, *[0] * 11)
     -4.0
     """
     return _compiled_formula(text, option, resources, interpreted())
 
 
 @cache
-def _compiled_formula(text: str, option: str, resources: tuple[str, ...], plain: bool) -> Formula:
-    tree, names = parsed(text, option, resources)
+def _compiled_formula(text: str, option: str, resources: tuple[str, ...], plain: bool) -> Callback:
+    tree, _ = parsed(text, option, resources)
     first = len(PARAMETERS) - MOST_NAMED
     parameters = (*PARAMETERS[:first], *resources, *PARAMETERS[first + len(resources) :])
-    return Formula(text, _compiled(tree, f"<{option}: {text}>", parameters, "    wait = now - submit_time\n"), names)
+    return _compiled(tree, f"<{option}: {text}>", parameters, "    wait = now - submit_time\n")
 
 
 def _compiled(tree: ast.expr, label: str, parameters: Sequence[str], first: str = "") -> Callback:
@@ -243,8 +223,3 @@ def compile_penalty(penalty: str) -> str | Callback:
 def _compiled_penalty(penalty: str, plain: bool) -> Callback:
     tree = _parsed_formula(penalty, ("usage", "capacity"), "penalty")
     return _compiled(tree, f"<penalty: {penalty}>", ("usage", "capacity"))
-
-
-def mentions_accounts(names: frozenset[str]) -> bool:
-    """Return whether variables of a formula are about job ownership: usage, shares, partition, machine size."""
-    return not names.isdisjoint(OF_ACCOUNTS)

@@ -10,9 +10,9 @@ import numpy as np
 
 from swflow.compiled.kernel import Callback, Handle, Kernel, call_formula, inlined, interpreted
 from swflow.errors import SwflowError
-from swflow.scheduling.orders.formula import compile_formula, mentions_accounts, parsed
+from swflow.scheduling.orders.formula import compile_formula, parsed
 from swflow.scheduling.orders.function import PluginOrder, plugin_function
-from swflow.scheduling.orders.vocabulary import CHANGING, LOG, MOST_NAMED, OF_ACCOUNTS, PARAMETERS
+from swflow.scheduling.orders.vocabulary import CHANGING, LOG, OF_ACCOUNTS, PARAMETERS
 from swflow.scheduling.plugins.load import is_own
 
 
@@ -68,11 +68,13 @@ class JobColumns(NamedTuple):
     attributes : float64 array of shape (items, 5)
         User, group, queue, executable and job id, NaN where unknown.
     owners : float64 array of shape (items, 3)
-        As `Owners.variables` has them; without rows if no order needs them.
+        As `swflow.scheduling.engine.accounts.Owners.variables` has them.
     demands : int64 array of shape (items, resources)
         The units of each resource that a job needs.
-    resources : mapping of str to int
-        The resources that formulas mention, to their columns of ``demands``.
+    slots : int64 array of shape (MOST_NAMED,)
+        The columns of ``demands`` that formulas receive, -1 for none.
+
+    Unknown attributes and owners are one row of NaN.
     """
 
     submit: np.ndarray
@@ -80,18 +82,13 @@ class JobColumns(NamedTuple):
     processors: np.ndarray
     attributes: np.ndarray
     owners: np.ndarray
-    demands: np.ndarray = np.empty((0, 0), np.int64)
-    resources: Mapping[str, int] = {}
-
-    @property
-    def slots(self) -> np.ndarray:
-        """The columns of ``demands`` that formulas receive, -1 for none."""
-        return np.array([*self.resources.values(), *[-1] * (MOST_NAMED - len(self.resources))])
+    demands: np.ndarray
+    slots: np.ndarray
 
 
-def check_order(order: str, option: str) -> None:
+def check_order(order: str, option: str) -> frozenset[str]:
     """
-    Raise an error unless a text is a named order, a formula, or names a function of the user's.
+    Return the variables of a named order, a formula, or a function of the user's.
 
     Parameters
     ----------
@@ -103,15 +100,8 @@ def check_order(order: str, option: str) -> None:
     Raises
     ------
     SwflowError
-        With the position of the error.
+        If it is none of these; with the position of the error.
     """
-    _ = plugin_function(order, option) if is_own(order) else parsed(order, option, None)
-
-
-def mentioned(order: Any, option: str = "order") -> frozenset[str]:
-    """Return the variables that an order mentions; none of a Python function, whose variables are unknown."""
-    if not isinstance(order, str) or order == LOG:
-        return frozenset()
     return frozenset(plugin_function(order, option)[1]) if is_own(order) else _names_in(order, option)
 
 
@@ -119,6 +109,11 @@ def mentioned(order: Any, option: str = "order") -> frozenset[str]:
 def _names_in(formula: str, option: str) -> frozenset[str]:
     """Return the variables and possible resources in a formula; every run of a sweep needs them several times."""
     return parsed(formula, option, None)[1]
+
+
+def mentioned(order: Any) -> frozenset[str]:
+    """Return the variables that an order mentions; none of a Python function, whose variables are unknown."""
+    return check_order(order, "order") if isinstance(order, str) and order != LOG else frozenset()
 
 
 def key_function(function: Callable[..., float]) -> Callback:
@@ -149,7 +144,9 @@ def key_function(function: Callable[..., float]) -> Callback:
     return Callback(scope["of_all"], len(PARAMETERS))
 
 
-def resolved_order(order: Any, option: str, columns: JobColumns, late: frozenset[str]) -> Order:
+def resolved_order(
+    order: Any, option: str, columns: JobColumns, resources: tuple[str, ...], late: frozenset[str]
+) -> Order:
     """
     Return an order as the engine takes it.
 
@@ -161,6 +158,8 @@ def resolved_order(order: Any, option: str, columns: JobColumns, late: frozenset
         The option that it is for, for errors.
     columns : JobColumns
         All items that may be queued.
+    resources : tuple of str
+        The resources of the slots.
     late : frozenset of str
         Variables that are known only during the simulation, besides those that change anyway.
 
@@ -173,14 +172,13 @@ def resolved_order(order: Any, option: str, columns: JobColumns, late: frozenset
         return ARRIVAL
     if not isinstance(order, str):
         return Order(formula=key_function(order))
-    resources = tuple(columns.resources)
-    names = mentioned(order, option) if is_own(order) else parsed(order, option, resources)[1]
-    if mentions_accounts(names) and len(columns.owners) < columns.submit.size:
-        missing = min(names.intersection(OF_ACCOUNTS))
-        raise SwflowError(f"{option}: {missing} is unknown: the problem has no accounts; give it some")
     plugin = PluginOrder(order, option) if is_own(order) else None
+    names = frozenset(plugin.names) if plugin else parsed(order, option, resources)[1]
+    of_accounts = names.intersection(OF_ACCOUNTS)
+    if of_accounts and np.isnan(columns.owners[:1, 1]).any():
+        raise SwflowError(f"{option}: {min(of_accounts)} is unknown: the problem has no accounts; give it some")
     if not names.isdisjoint(late.union(CHANGING)):
-        return Order(formula=(plugin or compile_formula(order, option, resources)).function, plugin=plugin)
+        return Order(formula=plugin.function if plugin else compile_formula(order, option, resources), plugin=plugin)
     if plugin is None and names <= {"submit_time", "estimate", "processors"}:
         known = {"submit_time": columns.submit, "estimate": columns.planned}
         try:
@@ -188,7 +186,7 @@ def resolved_order(order: Any, option: str, columns: JobColumns, late: frozenset
             return Order(np.broadcast_to(keys, columns.submit.shape).astype(np.float64))
         except _NotPlainError:
             pass
-    keys = _keys((plugin or compile_formula(order, option, resources)).function, columns)
+    keys = _keys(plugin.function if plugin else compile_formula(order, option, resources), columns)
     if plugin is not None:
         plugin.require_success()
     return Order(keys)
@@ -196,29 +194,22 @@ def resolved_order(order: Any, option: str, columns: JobColumns, late: frozenset
 
 def _keys(function: Callback, columns: JobColumns) -> np.ndarray:
     """Return the keys of all jobs under a formula that does not change while they wait."""
-    keys = np.empty(columns.submit.size)
-    owners = columns.owners if columns.owners.size else np.full((1, 3), np.nan)
-    columns = columns._replace(attributes=np.ascontiguousarray(columns.attributes), owners=owners)
-    _FILL_KEYS(function.address, Handle([_Filled(*columns[:6], columns.slots, keys)]))
-    return keys
+    keys = _Keys(np.empty(columns.submit.size))
+    _FILL_KEYS(function.address, Handle([columns]), Handle([keys]))
+    return keys.values
 
 
-class _Filled(NamedTuple):
-    submit: np.ndarray
-    planned: np.ndarray
-    processors: np.ndarray
-    attributes: np.ndarray
-    owners: np.ndarray
-    demands: np.ndarray
-    slots: np.ndarray
-    keys: np.ndarray
+class _Keys(NamedTuple):
+    values: np.ndarray
 
 
-def _fill_keys(formula: int, columns: _Filled) -> int:
-    for job in range(columns.keys.size):
-        submit, owner = columns.submit[job], columns.owners[min(job, columns.owners.shape[0] - 1)]
-        columns.keys[job] = key_of(
-            formula, job, submit, submit, columns.planned[job], columns.processors[job], columns.attributes[job], owner,
+def _fill_keys(formula: int, columns: JobColumns, keys: _Keys) -> int:
+    for job in range(keys.values.size):
+        submit = columns.submit[job]
+        known = columns.attributes[min(job, columns.attributes.shape[0] - 1)]
+        owner = columns.owners[min(job, columns.owners.shape[0] - 1)]
+        keys.values[job] = key_of(
+            formula, job, submit, submit, columns.planned[job], columns.processors[job], known, owner,
             0.0, 0.0, 0.0, 0.0, columns.demands, columns.slots,
         )  # fmt: skip
     return 0
