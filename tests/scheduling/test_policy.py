@@ -41,7 +41,7 @@ def table(rows):
 def starts(jobs, machine, policy):
     run, estimate = jobs["run_time"].to_numpy(), jobs["estimate"].to_numpy()
     planned = planned_run_times(run, np.maximum(run, estimate), "user")
-    return simulate_policy(plain_jobs(jobs, planned), run.tolist(), machine, policy, "mine:Policy").start
+    return simulate_policy(plain_jobs(jobs, planned), run.tolist(), machine, policy, "mine:Policy")
 
 
 job = st.tuples(st.integers(0, 40), st.integers(0, 12), st.integers(1, 20), st.integers(1, 6), st.integers(1, 3))

@@ -60,15 +60,6 @@ def simulate_narrow(workload: Workload, scheduler: Scheduler) -> pl.DataFrame:
     A hundred million jobs take 13 GB in all columns and half as much without
     `swflow.scheduling.outcomes.DERIVED_OUTCOMES`; columns of the job table are not copied.
 
-    Parameters
-    ----------
-    workload, scheduler
-        As of `simulate`.
-
-    Raises
-    ------
-    SwflowError
-        As `simulate` does.
     """
     return simulate_counted(workload, scheduler)[0]
 
@@ -78,11 +69,6 @@ def simulate_counted(
 ) -> tuple[pl.DataFrame, dict[str, int], Mapping[str, int]]:
     """
     Simulate a workload as `simulate_narrow` does; count cancelled jobs and the machine's resources, too.
-
-    Parameters
-    ----------
-    workload, scheduler
-        As of `simulate`.
 
     Returns
     -------
@@ -125,5 +111,4 @@ def schedule_of(problem: Problem) -> Schedule:
     except Exception as error:  # whatever the user's code raises
         raise SwflowError(f"policy: {name}: {error_inside(error)}") from error
     jobs = plain_jobs(problem.table, problem.jobs.planned)
-    start = simulate_policy(jobs, run.tolist(), machine.processors, policy, name).start
-    return Schedule.of_start(problem.items, start)
+    return Schedule.of_start(problem.items, simulate_policy(jobs, run.tolist(), machine.processors, policy, name))

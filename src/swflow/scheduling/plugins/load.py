@@ -37,18 +37,7 @@ def load_own(text: str, option: str) -> Any:
     """
     Load the object that ``module:name`` or ``file.py:name`` stands for.
 
-    A module is looked for in the current folder first, then where Python looks.
-
-    Parameters
-    ----------
-    text : str
-        Such as ``mypolicy:MyPolicy``.
-    option : str
-        The option that it is for, for errors.
-
-    Returns
-    -------
-    object
+    A module is looked for in the current folder first, then where Python looks. Errors name ``option``.
 
     Raises
     ------

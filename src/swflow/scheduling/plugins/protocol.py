@@ -1,7 +1,6 @@
 """Policies written in Python: the protocol, the views of jobs and machine, and the event loop."""
 
 import heapq
-import time
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -56,16 +55,7 @@ class Job:
 
 
 def plain_jobs(jobs: pl.DataFrame, planned: np.ndarray) -> list[Job]:
-    """
-    Return the jobs of a table as objects for policies.
-
-    Parameters
-    ----------
-    jobs : polars.DataFrame
-        A job table in the order of submission.
-    planned : float64 array of shape (jobs,)
-        Planned run times, seconds.
-    """
+    """Return the jobs of a table, in the order of submission, as objects for policies; times in seconds."""
     known = [
         jobs[name].to_list() if name in jobs.columns else [None] * jobs.height
         for name in ("user_id", "group_id", "queue_id", "executable_id")
@@ -197,11 +187,8 @@ class MachineView:
 
     def profile(self, starting: Iterable[Job] = ()) -> Profile:
         """Return the planned free processors over time, if ``starting`` start now."""
-        starting = list(starting)
-        releases = [(end, job.processors) for end, _, job in self._running]
-        releases += [(self._now + job.estimate, job.processors) for job in starting]
-        free = self.free - sum(job.processors for job in starting)
-        return Profile(self._now, free, sorted(releases) if starting else releases)
+        free, running = self._with(starting)
+        return Profile(self._now, free, ((end, job.processors) for end, _, job in running))
 
     def shadow(self, head: Job, starting: Iterable[Job] = ()) -> tuple[float, int]:
         """
@@ -221,19 +208,20 @@ class MachineView:
         extra : int
             Processors that are free then, minus those of the job.
         """
-        free = self.free
-        releases = self._running
-        starting = list(starting)
-        if starting:
-            free -= sum(job.processors for job in starting)
-            releases = sorted([*releases, *((self._now + job.estimate, job.number, job) for job in starting)])
+        free, running = self._with(starting)
         shadow = self._now
-        for end, _, job in releases:
+        for end, _, job in running:
             if free >= head.processors and end > shadow:
                 break
             free += job.processors
             shadow = max(end, shadow)
         return shadow, free - head.processors
+
+    def _with(self, starting: Iterable[Job]) -> tuple[int, list[tuple[float, int, Job]]]:
+        """Return the free processors and the running jobs by planned end, if ``starting`` start now."""
+        more = [(self._now + job.estimate, job.number, job) for job in starting]
+        free = self.free - sum(job.processors for _, _, job in more)
+        return free, sorted([*self._running, *more]) if more else self._running
 
     def wake_at(self, moment: float) -> None:
         """Schedule another call of `Policy.decide` at a later time, seconds."""
@@ -281,7 +269,7 @@ class Replay:
     @property
     def over(self) -> bool:
         """Whether every job has started and ended."""
-        return not (self.queue or self._ends or self.more_to_come)
+        return self.idle and not self.queue
 
     @property
     def more_to_come(self) -> bool:
@@ -333,27 +321,7 @@ class Replay:
         self.queue = [job for job in self.queue if job.start_time > self.now]
 
 
-@dataclass(frozen=True)
-class Decisions:
-    """
-    The decisions of a policy.
-
-    Parameters
-    ----------
-    start : float64 array of shape (jobs,)
-        Start times, seconds.
-    asked : int
-        Number of calls of ``decide``.
-    seconds : float
-        Wall time of all calls of the policy.
-    """
-
-    start: np.ndarray
-    asked: int
-    seconds: float
-
-
-def simulate_policy(jobs: Sequence[Job], run: Sequence[float], processors: int, policy: Any, name: str) -> Decisions:
+def simulate_policy(jobs: Sequence[Job], run: Sequence[float], processors: int, policy: Any, name: str) -> np.ndarray:
     """
     Replay jobs under a policy: at one instant completions, then arrivals, then one decision.
 
@@ -368,16 +336,19 @@ def simulate_policy(jobs: Sequence[Job], run: Sequence[float], processors: int, 
 
     Returns
     -------
-    Decisions
+    float64 array of shape (jobs,)
+        Start times, seconds.
 
     Raises
     ------
     SwflowError
         If the policy starts a job that it must not start, never starts a job, or raises an exception.
     """
-    guarded = _Guarded(policy, name)
+    if not callable(getattr(policy, "decide", None)):
+        raise SwflowError(f"policy: {name}: has no method decide(now, queue, running, machine)")
+    on_submit, on_end, decide = (_guarded(policy, method, name) for method in ("on_submit", "on_end", "decide"))
     replay = Replay(jobs, run, processors)
-    asked = idle = 0
+    idle = 0
     while not replay.over:
         if not replay.advance():
             raise SwflowError(
@@ -385,13 +356,12 @@ def simulate_policy(jobs: Sequence[Job], run: Sequence[float], processors: int, 
                 f"{replay.queue[0].job_id}; start them in decide, or schedule another call with machine.wake_at"
             )
         for job in replay.ended:
-            guarded.on_end(replay.now, job)
+            on_end(replay.now, job)
         for job in replay.submitted:
-            guarded.on_submit(replay.now, job)
+            on_submit(replay.now, job)
         if not replay.queue:
             continue
-        asked += 1
-        started = guarded.decide(replay.now, replay.queue, replay.running, replay.machine)
+        started = decide(replay.now, replay.queue, replay.running, replay.machine)
         if started:
             _require_allowed(started, replay.machine, replay.now, name)
             replay.start(started)
@@ -401,47 +371,34 @@ def simulate_policy(jobs: Sequence[Job], run: Sequence[float], processors: int, 
                 f"policy: {name}: called wake_at {PATIENCE:,} times on an idle machine and started none of "
                 f"{len(replay.queue):,} jobs, the first of them job {replay.queue[0].job_id}"
             )
-    return Decisions(np.array([job.start_time for job in jobs]), asked, guarded.seconds)
+    return np.array([job.start_time for job in jobs])
 
 
-class _Guarded:
-    """Call a policy; locate its exceptions in its source and measure its time."""
+def _guarded(policy: Any, method: str, name: str) -> Callable[..., list[Job]]:
+    """Return a function that calls a method of a policy and locates its exceptions in its source."""
+    inner = getattr(policy, method, None)
+    if inner is None:
+        return lambda *_: []
 
-    def __init__(self, policy: Any, name: str) -> None:
-        self.policy, self.name, self.seconds = policy, name, 0.0
-        if not callable(getattr(policy, "decide", None)):
-            raise SwflowError(f"policy: {name}: has no method decide(now, queue, running, machine)")
-        self.on_submit = self._guarded("on_submit")
-        self.on_end = self._guarded("on_end")
-        self.decide = self._guarded("decide")
-
-    def _guarded(self, method: str) -> Callable[..., list[Job]]:
-        inner = getattr(self.policy, method, None)
-        if inner is None:
-            return lambda *_: []
-
-        def call(*arguments: Any) -> list[Job]:
-            began = time.perf_counter()
-            try:
-                chosen = inner(*arguments)
-                if method != "decide":
-                    return []
-                if not isinstance(chosen, Iterable):
-                    code = getattr(inner, "__code__", None)
-                    where = f"{code.co_filename}:{code.co_firstlineno}: " if code else ""
-                    raise SwflowError(
-                        f"policy: {self.name}: {where}decide at {arguments[0]:g} s returned {chosen!r}; expected a "
-                        "list of jobs of the queue, [] to start none"
-                    )
+    def call(*arguments: Any) -> list[Job]:
+        try:
+            chosen = inner(*arguments)
+            if method != "decide":
+                return []
+            if isinstance(chosen, Iterable):
                 return list(chosen)
-            except SwflowError:
-                raise
-            except Exception as error:  # whatever the user's code raises
-                raise SwflowError(f"policy: {self.name}: {method}: {error_inside(error)}") from error
-            finally:
-                self.seconds += time.perf_counter() - began
+        except SwflowError:
+            raise
+        except Exception as error:  # whatever the user's code raises
+            raise SwflowError(f"policy: {name}: {method}: {error_inside(error)}") from error
+        code = getattr(inner, "__code__", None)
+        where = f"{code.co_filename}:{code.co_firstlineno}: " if code else ""
+        raise SwflowError(
+            f"policy: {name}: {where}decide at {arguments[0]:g} s returned {chosen!r}; expected a list of jobs of the "
+            "queue, [] to start none"
+        )
 
-        return call
+    return call
 
 
 def _require_allowed(started: Sequence[Job], machine: MachineView, now: float, name: str) -> None:
