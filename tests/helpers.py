@@ -10,6 +10,7 @@ import polars as pl
 from swflow.compiled.kernel import Callback
 from swflow.scheduling.eligibility import Dependencies
 from swflow.scheduling.engine.accounts import Owners
+from swflow.scheduling.engine.items import Items
 from swflow.scheduling.engine.schedule import Schedule
 from swflow.scheduling.engine.solve import solve
 from swflow.scheduling.machine.resources import Resources
@@ -58,12 +59,12 @@ def simulate_arrays(
     needed = np.empty((0, 0), np.int64) if demands is None else demands
     owned = np.full((submit.size, 3), np.nan) if owners is None else owners.variables
     slots = np.array([*named.values(), *[-1] * (4 - len(named))])
-    columns = JobColumns(submit, planned, processors, known, owned, needed, slots)
+    none = np.empty(0, np.int64)
+    columns = JobColumns(Items(submit, run, planned, processors, none, none, needed), known, owned, slots)
     if job is not None and shapes is not None:
-        columns = JobColumns(
-            submit[job], shapes.planned, shapes.processors, known[job], owned[job],
-            needed if demands is None else needed[job], slots,
-        )  # fmt: skip
+        items = Items(submit[job], shapes.run, shapes.planned, shapes.processors, shapes.first, job)
+        items = items._replace(demands=needed if demands is None else needed[job])
+        columns = JobColumns(items, known[job], owned[job], slots)
     dependencies = dependencies if feedback is None else Dependencies(*feedback)
     changing = frozenset(["estimate"] * bool(options.get("predict")) + ["submit_time"] * (dependencies is not None))
 

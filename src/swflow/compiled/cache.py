@@ -139,17 +139,7 @@ def source_file(source: str, compiler: Callable[..., Any]) -> Path | None:
     """
     Write the source of a generated function beside the compiled kernels, so that numba caches its machine code.
 
-    Parameters
-    ----------
-    source : str
-        The text of a module.
-    compiler : callable
-        The function that compiles it.
-
-    Returns
-    -------
-    pathlib.Path, optional
-        The file, named by the text and by the code that compiles it; None if it cannot be written.
+    Return the file, named by the source and by the code of the function that compiles it; None if it cannot be written.
     """
     code = source_digest("", Path(compiler.__code__.co_filename))
     name = hashlib.blake2b(f"{source}{code}".encode(), digest_size=12).hexdigest()

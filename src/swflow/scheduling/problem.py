@@ -500,12 +500,9 @@ def _columns(jobs: Jobs, shapes: Shapes | None, owners: Owners | None, resources
     """Return what static keys may depend on: the shapes that are chosen at the submission, or the requests."""
     items = _items(jobs, shapes)
     return JobColumns(
-        items.submit,
-        items.planned,
-        items.processors,
+        items,
         np.full((1, 5), np.nan) if jobs.attributes is None else items.of_jobs(jobs.attributes),
         np.full((1, 3), np.nan) if owners is None else items.of_jobs(owners.variables),
-        items.demands,
         np.array([*resources.values(), *[-1] * (MOST_NAMED - len(resources))]),
     )
 

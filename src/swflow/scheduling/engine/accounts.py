@@ -67,18 +67,7 @@ class Usage(NamedTuple):
 
 
 def new_usage(owners: Owners | None, items: np.ndarray | None, since: float) -> Usage:
-    """
-    Return accounts without usage and limits.
-
-    Parameters
-    ----------
-    owners : Owners, optional
-        Without them there are no accounts.
-    items : int64 array, optional
-        The job of each item, if an item is not a job.
-    since : float
-        A time before the first event, seconds.
-    """
+    """Return accounts without usage, from the time ``since`` on, without limits; ``items`` has the job of each item."""
     none = np.zeros(0, LIMIT)
     if owners is None:
         return Usage(np.zeros(0, ACCOUNT), np.empty((0, 4), np.int64), np.full((1, 3), np.nan), none)
@@ -93,14 +82,7 @@ def new_usage(owners: Owners | None, items: np.ndarray | None, since: float) -> 
 
 
 def limits_of(most: np.ndarray | None) -> np.ndarray:
-    """
-    Return the records of limits, without running jobs.
-
-    Parameters
-    ----------
-    most : int64 array of shape (accounts, 2), optional
-        The maximum of running jobs and processors: of all together, then of every user, group, partition and array.
-    """
+    """Return the limits of accounts, given the maximum of their running jobs and processors, shape (accounts, 2)."""
     limits = np.zeros(0 if most is None else len(most), LIMIT)
     if most is not None:
         limits["most_jobs"], limits["most_processors"] = most[:, 0], most[:, 1]

@@ -27,19 +27,10 @@ class Tree(NamedTuple):
 
 def new_tree(keys: np.ndarray | None, jobs: int) -> tuple[Tree, np.ndarray]:
     """
-    Return an empty tree.
+    Return an empty tree, and the rank of each job.
 
-    Parameters
-    ----------
-    keys : float64 array of shape (jobs,), or None
-        The smallest is served first; ties by index. None is the order of arrival.
-    jobs : int
-        Number of jobs.
-
-    Returns
-    -------
-    Tree, int64 array of shape (jobs,)
-        The tree, and the rank of each job.
+    The smallest of ``keys``, a float64 array of shape (jobs,), is served first, ties by index; None is the order of
+    arrival.
     """
     job_at = np.arange(jobs)
     rank = job_at

@@ -64,9 +64,6 @@ def new_states(problem: Problem) -> tuple[list[State], list[tuple[np.ndarray, np
         states.append(state)
         ranks.append(rank)
     shared["jobs"]["rank"], shared["jobs"]["backfill_rank"] = ranks[0]
-    limited = any(machine.limits is not None for machine in machines)
-    for state in states:
-        state.options["accounts"] = problem.accounts is not None and (uses_formulas or limited)
     return states, ranks
 
 
@@ -99,7 +96,6 @@ def _new_state(
     backfill_tree, backfill_rank = (tree, rank) if one_tree else new_tree(second.keys, count)
     reserved = min(queue.reservations, max(count, 1)) if backfill == EASY else 0
     predict, per_event = policy.prediction == "system", policy.event_order == "per-event"
-    corrects = predict or (problem.sharing is not None and problem.sharing.slows)
 
     options = np.zeros(1, records.RULES)
     values = {
@@ -113,10 +109,11 @@ def _new_state(
         "one_tree": one_tree,
         "per_event": per_event,
         "predict": predict,
-        "corrects": corrects,
+        "corrects": predict or policy.runtime == "shared",
         "windows": len(windows),
         "simple": reserved <= 1 and not windows and not per_event,
         "shapes": policy.shapes == "start",
+        "accounts": problem.accounts is not None,
         "limits": machine.limits is not None,
         "half_life": policy.half_life or np.inf,
     }
@@ -131,7 +128,7 @@ def _new_state(
         options=options,
         now=now,
         running=np.empty(min(size, count) + 1, ELEMENT),
-        predictions=np.empty(count if corrects else 0, ELEMENT),
+        predictions=np.empty(shared["predicted"].size, ELEMENT),
         free=_new_processors(problem, machine, queue, reserved),
         queue=tree,
         backfill_queue=backfill_tree,

@@ -44,26 +44,10 @@ class _WithNumPyFloats(ast.NodeTransformer):
 
 def parsed(text: str, option: str, resources: Sequence[str] | None = ()) -> tuple[ast.expr, frozenset[str]]:
     """
-    Parse a formula or a named order.
+    Parse a formula or a named order; return its tree and the variables that it mentions.
 
-    Parameters
-    ----------
-    text : str
-        The formula, or the name.
-    option : str
-        The option that it is for, for errors.
-    resources : sequence of str, optional
-        The resources that it may mention; None if they are unknown yet: any name that resembles no variable.
-
-    Returns
-    -------
-    ast.expr, frozenset of str
-        The tree, and the variables that it mentions.
-
-    Raises
-    ------
-    SwflowError
-        If it is neither; the message has the position of the error.
+    Errors name ``option`` and the position. ``resources`` are those that the formula may mention; None if they are
+    unknown yet: any name that resembles no variable.
 
     Examples
     --------

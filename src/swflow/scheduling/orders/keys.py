@@ -10,6 +10,7 @@ import numpy as np
 
 from swflow.compiled.kernel import Callback, Handle, Kernel, call_formula, inlined, interpreted
 from swflow.errors import SwflowError
+from swflow.scheduling.engine.items import Items
 from swflow.scheduling.orders.formula import compile_formula, parsed
 from swflow.scheduling.orders.function import PluginOrder, plugin_function
 from swflow.scheduling.orders.vocabulary import CHANGING, LOG, OF_ACCOUNTS, PARAMETERS
@@ -61,47 +62,26 @@ class JobColumns(NamedTuple):
 
     Parameters
     ----------
-    submit, planned : float64 array of shape (items,)
-        Submit times and planned run times, seconds.
-    processors : int64 array of shape (items,)
-        Processors.
+    items : Items
+        What may be queued.
     attributes : float64 array of shape (items, 5)
         User, group, queue, executable and job id, NaN where unknown.
     owners : float64 array of shape (items, 3)
         As `swflow.scheduling.engine.accounts.Owners.variables` has them.
-    demands : int64 array of shape (items, resources)
-        The units of each resource that a job needs.
     slots : int64 array of shape (MOST_NAMED,)
-        The columns of ``demands`` that formulas receive, -1 for none.
+        The columns of the items' demands that formulas receive, -1 for none.
 
     Unknown attributes and owners are one row of NaN.
     """
 
-    submit: np.ndarray
-    planned: np.ndarray
-    processors: np.ndarray
+    items: Items
     attributes: np.ndarray
     owners: np.ndarray
-    demands: np.ndarray
     slots: np.ndarray
 
 
 def check_order(order: str, option: str) -> frozenset[str]:
-    """
-    Return the variables of a named order, a formula, or a function of the user's.
-
-    Parameters
-    ----------
-    order : str
-        Such as ``sjf``, ``-(wait / estimate) ** 3 * processors`` or ``mine:favour``.
-    option : str
-        The option that it is for, for errors.
-
-    Raises
-    ------
-    SwflowError
-        If it is none of these; with the position of the error.
-    """
+    """Return the variables of a named order, a formula, or a function of the user's; errors name ``option``."""
     return frozenset(plugin_function(order, option)[1]) if is_own(order) else _names_in(order, option)
 
 
@@ -180,10 +160,11 @@ def resolved_order(
     if not names.isdisjoint(late.union(CHANGING)):
         return Order(formula=plugin.function if plugin else compile_formula(order, option, resources), plugin=plugin)
     if plugin is None and names <= {"submit_time", "estimate", "processors"}:
-        known = {"submit_time": columns.submit, "estimate": columns.planned}
+        items = columns.items
+        known = {"submit_time": items.submit, "estimate": items.planned, "processors": items.processors.astype(float)}
         try:
-            keys = _arithmetic(parsed(order, option)[0], known | {"processors": columns.processors.astype(np.float64)})
-            return Order(np.broadcast_to(keys, columns.submit.shape).astype(np.float64))
+            keys = _arithmetic(parsed(order, option)[0], known)
+            return Order(np.broadcast_to(keys, items.submit.shape).astype(np.float64))
         except _NotPlainError:
             pass
     keys = _keys(plugin.function if plugin else compile_formula(order, option, resources), columns)
@@ -194,7 +175,7 @@ def resolved_order(
 
 def _keys(function: Callback, columns: JobColumns) -> np.ndarray:
     """Return the keys of all jobs under a formula that does not change while they wait."""
-    keys = _Keys(np.empty(columns.submit.size))
+    keys = _Keys(np.empty(columns.items.submit.size))
     _FILL_KEYS(function.address, Handle([columns]), Handle([keys]))
     return keys.values
 
@@ -204,13 +185,14 @@ class _Keys(NamedTuple):
 
 
 def _fill_keys(formula: int, columns: JobColumns, keys: _Keys) -> int:
-    for job in range(keys.values.size):
-        submit = columns.submit[job]
-        known = columns.attributes[min(job, columns.attributes.shape[0] - 1)]
-        owner = columns.owners[min(job, columns.owners.shape[0] - 1)]
-        keys.values[job] = key_of(
-            formula, job, submit, submit, columns.planned[job], columns.processors[job], known, owner,
-            0.0, 0.0, 0.0, 0.0, columns.demands, columns.slots,
+    items = columns.items
+    for item in range(keys.values.size):
+        known = columns.attributes[min(item, columns.attributes.shape[0] - 1)]
+        owner = columns.owners[min(item, columns.owners.shape[0] - 1)]
+        submit, planned, processors = items.submit[item], items.planned[item], items.processors[item]
+        keys.values[item] = key_of(
+            formula, item, submit, submit, planned, processors, known, owner, 0.0, 0.0, 0.0, 0.0, items.demands,
+            columns.slots,
         )  # fmt: skip
     return 0
 
