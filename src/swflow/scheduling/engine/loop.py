@@ -15,7 +15,7 @@ from swflow.scheduling.engine.cancellations import (
 )
 from swflow.scheduling.engine.dependents import Dependents, release_dependents, take_turn
 from swflow.scheduling.engine.operations import find, room, settle
-from swflow.scheduling.engine.passes import drop_plan, plan_next, plan_queue, serve, soonest_done
+from swflow.scheduling.engine.passes import drop_plan, plan_next, plan_queue, serve, soonest_done, soonest_shape
 from swflow.scheduling.engine.queue import root_of
 from swflow.scheduling.engine.state import CONSERVATIVE, State, advance, arrive, complete, predicted_length
 
@@ -73,29 +73,13 @@ def _takes(state: State, item: int) -> bool:
 
 
 @inlined
-def _soonest_item(state: State, begin: int, end: int, now: float) -> int:
-    """Return the item from ``begin`` to before ``end`` that would complete first by the profile."""
-    chosen = begin
-    soonest = math.inf
-    for item in range(begin, end):
-        job = state.jobs[item]
-        if job.processors > state.options[0].machine:
-            break
-        done = find(state, item, job.processors, job.planned, now) + job.planned
-        if done < soonest:
-            chosen = item
-            soonest = done
-    return chosen
-
-
-@inlined
 def _would_start(state: State, begin: int, end: int, now: float) -> float:
     """Return the start of a job if all queued jobs, in order, and then this one got reservations."""
     plan_queue(state, now)
-    item = _soonest_item(state, begin, end, now)
+    item = soonest_done(state, begin, state.jobs, begin, end, now)
     width, length = state.jobs[item].processors, state.jobs[item].planned
     if state.options[0].shapes:
-        shape = state.shapes[soonest_done(state, item, now)]
+        shape = state.shapes[soonest_shape(state, item, now)]
         width, length = shape.processors, shape.planned
     if state.options[0].predict:
         length = predicted_length(state, item, length)
@@ -149,7 +133,7 @@ def _admit(states: State, arrivals: Arrivals, job: int, cluster: int, now: float
     item, end = _first_item(arrivals, job), _first_item(arrivals, job + 1)
     if end > item + 1:  # choose the shape that would complete first if it were planned after the queue
         plan_queue(state, now)
-        item = _soonest_item(state, item, end, now)
+        item = soonest_done(state, item, state.jobs, item, end, now)
     if arrivals.cluster.size > 0:
         arrivals.cluster[job] = cluster
         state.jobs[item].rank = arrivals.ranks[cluster, item]

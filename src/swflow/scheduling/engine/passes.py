@@ -113,10 +113,7 @@ def _serve_heads(state: State, now: float) -> int:
             if root_of(queue).width > state.steps[0].free:
                 core.full = 1  # no other job fits, so a reservation would change nothing
                 break
-            job = state.jobs[item]
-            if options.shapes:
-                take(state, item, soonest_done(state, item, now))
-            job.reserved = find(state, item, job.processors, job.planned, now)
+            state.jobs[item].reserved = _earliest_start(state, item, now)
             if not options.simple:  # else nothing else is searched for in this pass
                 reserve(state, item)
             protect(state, item)
@@ -146,19 +143,34 @@ def _can_start(state: State, item: int, now: float) -> bool:
 
 
 @inlined
-def soonest_done(state: State, item: int, now: float) -> int:
-    """Return the shape with which a job ends first by what is planned, the narrowest of equals."""
-    chosen = -1
-    end = math.inf
-    for k in range(state.shapes[item].first, state.shapes[item].end):
-        shape = state.shapes[k]
-        if shape.processors > state.options[0].machine:
+def soonest_done(state: State, item: int, choices: np.ndarray, begin: int, end: int, now: float) -> int:
+    """Return which of a job's choices, by ascending processors, ends first by what is planned, the first of equals."""
+    chosen = begin
+    soonest = math.inf
+    for k in range(begin, end):
+        width, length = choices[k].processors, choices[k].planned
+        if width > state.options[0].machine:
             break
-        done = find(state, item, shape.processors, shape.planned, now) + shape.planned
-        if chosen < 0 or done < end:
+        done = find(state, item, width, length, now) + length
+        if done < soonest:
             chosen = k
-            end = done
+            soonest = done
     return chosen
+
+
+@inlined
+def soonest_shape(state: State, item: int, now: float) -> int:
+    """Return the shape with which a job ends first by what is planned."""
+    return soonest_done(state, item, state.shapes, state.shapes[item].first, state.shapes[item].end, now)
+
+
+@inlined
+def _earliest_start(state: State, item: int, now: float) -> float:
+    """Return the earliest start of a job by what is planned; if its shape is not chosen yet, choose it for that."""
+    job = state.jobs[item]
+    if state.options[0].shapes:
+        take(state, item, soonest_shape(state, item, now))
+    return find(state, item, job.processors, job.planned, now)
 
 
 @inlined
@@ -250,10 +262,7 @@ def _compress(state: State, now: float) -> None:
 @inlined
 def _hold_earliest(state: State, item: int, now: float) -> None:
     """Give a job without a reservation the earliest start."""
-    job = state.jobs[item]
-    if state.options[0].shapes:
-        take(state, item, soonest_done(state, item, now))
-    _note(state, item, find(state, item, job.processors, job.planned, now))
+    _note(state, item, _earliest_start(state, item, now))
     reserve(state, item)
 
 
@@ -283,8 +292,6 @@ def plan_queue(state: State, now: float) -> None:
         if item < 0:
             break
         if np.isnan(state.jobs[item].reserved):
-            if options.shapes:
-                take(state, item, soonest_done(state, item, now))
             _plan_earliest(state, item, now)
 
 
@@ -292,7 +299,7 @@ def plan_queue(state: State, now: float) -> None:
 def _plan_earliest(state: State, item: int, now: float) -> None:
     job, core = state.jobs[item], state.now[0]
     core.planned_rank = job.rank
-    time = find(state, item, job.processors, job.planned, now)
+    time = _earliest_start(state, item, now)
     if not plan_apart(state, item, time):
         job.reserved = time
         reserve(state, item)
