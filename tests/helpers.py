@@ -116,6 +116,14 @@ def simulate_arrays(
     )  # fmt: skip
 
 
+def owners_of_columns(
+    user: np.ndarray, group: np.ndarray, partition: np.ndarray, *variables: np.ndarray, array: np.ndarray | None = None
+) -> Owners:
+    """Return owners by their numbers from 0, -1 where unknown, and by the three variables of formulas."""
+    array = np.full(user.size, -1) if array is None else array
+    return Owners(np.column_stack([user, group, partition, array]), np.column_stack(variables))
+
+
 def _queue(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a queue by the names of `Scheduler`."""
     found = {name: options[name] for name in ("backfill", "allocation") if name in options}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from test_kernels import BACKFILLS, random_jobs, random_windows
 
 import naive
-from helpers import for_python, simulate_arrays
+from helpers import for_python, owners_of_columns, simulate_arrays
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator
@@ -58,7 +58,7 @@ def owners_of(jobs: list[naive.Job], shares: dict[str, dict[int, float]]) -> Own
     columns = [np.array([getattr(job, kind) for job in jobs]) for kind in ("user", "group", "partition")]
     dense = [np.unique(column, return_inverse=True)[1] for column in columns]
     entitled = [np.array([shares[kind][getattr(job, kind)] for job in jobs]) for kind in ("user", "group")]
-    return Owners(*dense, columns[2].astype(float), *entitled)
+    return owners_of_columns(*dense, columns[2].astype(float), *entitled)
 
 
 def limit_table(jobs: list[naive.Job], limits: dict[tuple[str, int], tuple[float, float]]) -> np.ndarray:
@@ -256,7 +256,7 @@ def test_usage_is_the_integral_of_processors_that_decay():
     spans = sorted((rng.uniform(0, 100), rng.uniform(1, 60), rng.randint(1, 9), rng.randrange(3)) for _ in range(40))
     users = np.array([span[3] for span in spans])
     unknown = np.full(users.size, -1)
-    owners = Owners(users, unknown, unknown, unknown.astype(float), np.ones(users.size), np.ones(users.size))
+    owners = owners_of_columns(users, unknown, unknown, unknown.astype(float), np.ones(users.size), np.ones(users.size))
     usage = new_usage(owners, None, 0.0)
     events = [(begin, 1, job) for job, (begin, *_) in enumerate(spans)]
     events += [(begin + length, -1, job) for job, (begin, length, *_) in enumerate(spans)]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from test_kernels import arrays
 
 import naive
-from helpers import simulate_arrays
+from helpers import owners_of_columns, simulate_arrays
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload, read_workload, write_workload
@@ -173,7 +173,8 @@ def test_a_run_reads_the_columns_and_one_without_values_changes_nothing(tmp_path
 def owners(jobs: list[naive.Job]) -> Owners:
     """Return owners with arrays only."""
     none, ones = np.full(len(jobs), -1), np.ones(len(jobs))
-    return Owners(none, none, none, np.full(len(jobs), np.nan), ones, ones, np.array([job.array - 1 for job in jobs]))
+    arrays = np.array([job.array - 1 for job in jobs])
+    return owners_of_columns(none, none, none, np.full(len(jobs), np.nan), ones, ones, array=arrays)
 
 
 def compare(

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from test_kernels import BACKFILLS, ORDERS, random_jobs, random_windows
 
 import naive
-from helpers import simulate_arrays
+from helpers import owners_of_columns, simulate_arrays
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload, read_workload, write_workload
-from swflow.scheduling.engine.accounts import UNLIMITED, Owners
+from swflow.scheduling.engine.accounts import UNLIMITED
 from swflow.scheduling.problem import Shapes, prepare
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
@@ -174,7 +174,7 @@ class Case:
             for (_, user), (jobs, processors) in limits.items():
                 if user <= users.max():
                     table[1 + user] = [min(jobs, UNLIMITED), min(processors, UNLIMITED)]
-            options |= {"owners": Owners(users, none, none, known, known, known), "limits": table}
+            options |= {"owners": owners_of_columns(users, none, none, known, known, known), "limits": table}
         return options
 
 

@@ -27,34 +27,16 @@ class Owners(NamedTuple):
 
     Parameters
     ----------
-    user, group, partition : int64 array of shape (jobs,)
-        Numbers from 0, without gaps; -1 where unknown. Unknown owners have no usage and no limit.
-    partition_id : float64 array of shape (jobs,)
-        As in the log, NaN where unknown.
-    user_share, group_share : float64 array of shape (jobs,)
-        The shares of the owners; they add up to 1.
-    array : int64 array of shape (jobs,), optional
-        The job arrays, as ``user``.
+    numbers : int64 array of shape (jobs, 4)
+        The user, group, partition and job array of each job, each numbered from 0 without gaps; -1 where unknown.
+        Unknown owners have no usage and no limit.
+    variables : float64 array of shape (jobs, 3)
+        The variables of formulas: the partition as in the log, NaN where unknown; the shares of the user and of the
+        group, which add up to 1 over all users, and over all groups.
     """
 
-    user: np.ndarray
-    group: np.ndarray
-    partition: np.ndarray
-    partition_id: np.ndarray
-    user_share: np.ndarray
-    group_share: np.ndarray
-    array: np.ndarray | None = None
-
-    @property
-    def kinds(self) -> dict[str, np.ndarray]:
-        """The owners of each kind, in the order of the accounts."""
-        array = np.full(self.user.size, -1) if self.array is None else self.array
-        return {"user": self.user, "group": self.group, "partition": self.partition, "array": array}
-
-    @property
-    def variables(self) -> np.ndarray:
-        """The variables of formulas, shape (jobs, 3): partition, and shares of the user and the group."""
-        return np.column_stack([self.partition_id, self.user_share, self.group_share])
+    numbers: np.ndarray
+    variables: np.ndarray
 
 
 class Usage(NamedTuple):
@@ -71,12 +53,10 @@ def new_usage(owners: Owners | None, items: np.ndarray | None, since: float) -> 
     none = np.zeros(0, LIMIT)
     if owners is None:
         return Usage(np.zeros(0, ACCOUNT), np.empty((0, 4), np.int64), np.full((1, 3), np.nan), none)
-    kinds = list(owners.kinds.values())
-    sizes = [int(of.max(initial=-1)) + 1 for of in kinds]
-    accounts = np.zeros(1 + sum(sizes), ACCOUNT)
+    sizes = owners.numbers.max(axis=0, initial=-1) + 1
+    accounts = np.zeros(1 + sizes.sum(), ACCOUNT)
     accounts["since"], accounts["at"] = since, -np.inf
-    firsts = 1 + np.cumsum([0, *sizes[:-1]])
-    rows = np.column_stack([np.where(of < 0, -1, of + first) for of, first in zip(kinds, firsts, strict=True)])
+    rows = np.where(owners.numbers < 0, -1, owners.numbers + 1 + np.cumsum(sizes) - sizes)
     chosen = slice(None) if items is None else items
     return Usage(accounts, rows[chosen], owners.variables[chosen], none)
 

@@ -73,14 +73,7 @@ def multifactor(priority: Mapping[str, Any], number_of: Callable[[str, str], int
 
 
 class Names:
-    """
-    The numbers of a workload's users, groups, partitions and QOS.
-
-    Parameters
-    ----------
-    workload : Workload
-        Its header has the names.
-    """
+    """The numbers of a workload's users, groups, partitions and QOS, by the names in its header."""
 
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
@@ -124,8 +117,8 @@ class _Accounts:
         rows = {kind: self._numbered(kind) for kind in LIMITED}
         partition = _column(jobs, "partition").cast(pl.Float64()).fill_null(float("nan")).to_numpy()
         shares = [self._shares(kind, rows[kind], getattr(scheduler, f"{kind}_shares")) for kind in ("user", "group")]
-        tasks = None if arrays is None else arrays[0]
-        self.owners = Owners(rows["user"], rows["group"], rows["partition"], partition, shares[0], shares[1], tasks)
+        tasks = np.full(jobs.height, -1) if arrays is None else arrays[0]
+        self.owners = Owners(np.column_stack([*rows.values(), tasks]), np.column_stack([partition, *shares]))
 
     def _numbered(self, kind: str) -> np.ndarray:
         """Return the account of each job, from 0, -1 where unknown."""
@@ -149,8 +142,12 @@ class _Accounts:
             if self.jobs.height and not self.numbers[kind].size:
                 raise SwflowError(f"{option}: {self.names.workload.name} does not say the {kind} of any job")
 
-    def limits(self, limits: Mapping[str, Any] | None) -> np.ndarray | None:
-        """Return the limits of jobs and processors of all accounts, shape (accounts, 2); None without limits."""
+    def limits(self, limits: Mapping[str, Any] | None, there: np.ndarray) -> np.ndarray | None:
+        """
+        Return the limits of jobs and processors of all accounts, shape (accounts, 2); None without limits.
+
+        Raise an error if one of the jobs ``there`` is wider than its limits allow.
+        """
         limits = limits or {}
         if not limits and self.arrays is None:
             return None
@@ -168,19 +165,7 @@ class _Accounts:
                     for place, what in enumerate(LIMITS):
                         most[row, place] = own.get(what, UNLIMITED)
             tables.append(most)
-        if self.arrays is not None:
-            tables.append(np.column_stack([self.arrays[1], np.full_like(self.arrays[1], UNLIMITED)]))
-        return np.concatenate(tables)
-
-    def require_room(self, most: np.ndarray | None, there: np.ndarray) -> None:
-        """Raise an error if one of the selected jobs is wider than its limits allow."""
-        if most is None:
-            return
-        first = 1
-        for kind in LIMITED:
-            after = first + self.numbers[kind].size
-            allowed = np.append(most[first:after, 1], UNLIMITED)[getattr(self.owners, kind)]
-            first = after
+            allowed = np.append(most[:, 1], UNLIMITED)[self.owners.numbers[:, LIMITED.index(kind)]]
             wide = np.flatnonzero(there & (self.widths > allowed))
             if wide.size:
                 which = self._too_wide(wide, allowed)
@@ -188,6 +173,9 @@ class _Accounts:
                     f"limits: {kind}: {wide.size:,} jobs can never start, the first is {which}; raise the limit, or "
                     f"leave them out {_HINT}"
                 )
+        if self.arrays is not None:
+            tables.append(np.column_stack([self.arrays[1], np.full_like(self.arrays[1], UNLIMITED)]))
+        return np.concatenate(tables)
 
     def _too_wide(self, wide: np.ndarray, allowed: np.ndarray) -> str:
         job = int(wide[0])
@@ -251,18 +239,9 @@ def ownership_of(
     workload: Workload, jobs: pl.DataFrame, scheduler: Any, arrays: tuple[np.ndarray, np.ndarray] | None
 ) -> Ownership:
     """
-    Return the ownership of a workload's jobs, and the options of the queues that depend on it.
+    Return the ownership of the jobs that are simulated, and the options of the queues that depend on it.
 
-    Parameters
-    ----------
-    workload : Workload
-        Its header has the names of users, groups and partitions.
-    jobs : polars.DataFrame
-        The jobs that are simulated.
-    scheduler : Scheduler
-        Its orders, shares, limits and clusters.
-    arrays : tuple of array, optional
-        As `swflow.scheduling.eligibility.array_limits` returns it.
+    ``arrays`` is what `swflow.scheduling.eligibility.array_limits` returns.
 
     Raises
     ------
@@ -283,13 +262,11 @@ def ownership_of(
     for name in sorted(used & _NEEDS.keys()):
         accounts.require([_NEEDS[name]], name)
     clusters = accounts.clusters(scheduler.clusters) if scheduler.dispatch == "partition" else None
-    limits = tuple(map(accounts.limits, given))
-    for index, most in enumerate(limits):
-        if clusters is not None:
-            accounts.require_room(most, clusters == index)
-        elif not scheduler.clusters:
-            accounts.require_room(most, np.ones(jobs.height, bool))
-    return Ownership(orders, limits, accounts.owners, clusters)
+    limits = []
+    for index, most in enumerate(given):
+        there = clusters == index if clusters is not None else np.full(jobs.height, not scheduler.clusters)
+        limits.append(accounts.limits(most, there))
+    return Ownership(orders, tuple(limits), accounts.owners, clusters)
 
 
 def _column(jobs: pl.DataFrame, kind: str) -> pl.Series:
