@@ -17,45 +17,38 @@ from swflow.scheduling.engine.items import Items
 STEPS_PER_JOB = 64
 
 
-class _Queue(NamedTuple):
-    """Jobs in order of arrival with their start times, and working space for running and queued jobs."""
+class _Work(NamedTuple):
+    """The start times of jobs in order of arrival, and working space for running and queued jobs."""
 
-    submit: np.ndarray
-    run: np.ndarray
-    planned: np.ndarray
-    processors: np.ndarray
     start: np.ndarray
     running: np.ndarray  # a heap by the true end
     planned_ends: np.ndarray  # a list sorted by the planned end
     planned_jobs: np.ndarray
     following: np.ndarray  # a linked list in order of arrival; the last element is both of its ends
     copies: np.ndarray  # of the first job of each element: the consecutive identical jobs in it
-    demands: np.ndarray  # of each job for each resource
     left: np.ndarray  # units of each resource that are free now
     extra: np.ndarray  # and that the reservation leaves
 
 
-def _queue(jobs: Items, machine: int, planned: np.ndarray, units: Sequence[int] = ()) -> _Queue:
+def _new_work(jobs: Items, machine: int, listed: int, units: Sequence[int] = ()) -> _Work:
     count = jobs.submit.size
     room = min(machine, count) + 2
-    return _Queue(
-        jobs.submit, jobs.run, planned, jobs.processors, np.empty(count), np.empty(room, ELEMENT), np.empty(room),
-        np.empty(room, np.int64), np.full(count + 1 if planned.size else 0, count),
-        np.empty(count if planned.size else 0, np.int32), jobs.demands, np.array(units, np.int64),
-        np.zeros(len(units), np.int64),
+    return _Work(
+        np.empty(count), np.empty(room, ELEMENT), np.empty(room), np.empty(room, np.int64), np.full(listed, count),
+        np.empty(listed, np.int32), np.array(units, np.int64), np.zeros(len(units), np.int64),
     )  # fmt: skip
 
 
 def fcfs(jobs: Items, machine: int) -> np.ndarray:
     """Return the start times of jobs, in seconds, under first come, first served, without backfilling."""
-    queue = _queue(jobs, machine, np.empty(0))
-    _FCFS(Handle([queue]), machine)
-    return queue.start
+    work = _new_work(jobs, machine, 0)
+    _FCFS(Handle([jobs]), Handle([work]), machine)
+    return work.start
 
 
-def _fcfs(queue: _Queue, machine: int) -> int:
-    submit, run, processors, start = queue.submit, queue.run, queue.processors, queue.start
-    running = queue.running  # the items are numbers of processors
+def _fcfs(jobs: Items, work: _Work, machine: int) -> int:
+    submit, run, processors, start = jobs.submit, jobs.run, jobs.processors, work.start
+    running = work.running  # the items are numbers of processors
     size = 0
     free = machine
     now = -np.inf
@@ -80,27 +73,26 @@ _FCFS = Kernel(_fcfs)
 
 
 @inlined
-def _are_identical(queue: _Queue, one: int, other: int) -> bool:
+def _are_identical(jobs: Items, one: int, other: int) -> bool:
     same = (
-        queue.submit[one] == queue.submit[other]
-        and queue.run[one] == queue.run[other]
-        and queue.planned[one] == queue.planned[other]
-        and queue.processors[one] == queue.processors[other]
+        jobs.submit[one] == jobs.submit[other]
+        and jobs.run[one] == jobs.run[other]
+        and jobs.planned[one] == jobs.planned[other]
+        and jobs.processors[one] == jobs.processors[other]
     )
-    for resource in range(queue.left.size):
-        same &= queue.demands[one, resource] == queue.demands[other, resource]
+    for resource in range(jobs.demands.shape[1]):
+        same &= jobs.demands[one, resource] == jobs.demands[other, resource]
     return same
 
 
 @inlined
-def _fitting(queue: _Queue, job: int, copies: int, free: int, left: np.ndarray) -> int:
+def _fitting(jobs: Items, job: int, copies: int, free: int, left: np.ndarray) -> int:
     """Return how many of these identical jobs fit together into free processors and the units that are left."""
-    if copies * queue.processors[job] > free:
-        copies = free // queue.processors[job]
+    if copies * jobs.processors[job] > free:
+        copies = free // jobs.processors[job]
     for resource in range(left.size):
-        units = queue.demands[job, resource]
-        if units > 0:
-            copies = min(copies, left[resource] // units)
+        if copies * jobs.demands[job, resource] > left[resource]:
+            copies = left[resource] // jobs.demands[job, resource]
     return copies
 
 
@@ -135,20 +127,20 @@ def easy(jobs: Items, machine: int, units: Sequence[int] = (), per_event: bool =
     finished : bool
         Whether all of them are known.
     """
-    queue = _queue(jobs, machine, jobs.planned, units)
-    finished = _EASY(Handle([queue]), machine, per_event)
-    return queue.start, bool(finished)
+    work = _new_work(jobs, machine, jobs.submit.size + 1, units)
+    finished = _EASY(Handle([jobs]), Handle([work]), machine, per_event)
+    return work.start, bool(finished)
 
 
-def _easy(queue: _Queue, machine: int, per_event: bool) -> int:
-    submit, run, planned, processors, start = queue.submit, queue.run, queue.planned, queue.processors, queue.start
+def _easy(items: Items, work: _Work, machine: int, per_event: bool) -> int:
+    submit, run, planned, processors, start = items.submit, items.run, items.planned, items.processors, work.start
     # The running jobs twice: a heap by the true end, and a list sorted by the planned end for the shadow.
-    running, planned_ends, planned_jobs = queue.running, queue.planned_ends, queue.planned_jobs
-    demands, left, extras = queue.demands, queue.left, queue.extra
+    running, planned_ends, planned_jobs = work.running, work.planned_ends, work.planned_jobs
+    demands, left, extras = items.demands, work.left, work.extra
     jobs = submit.size
     size = 0
     free = machine
-    following, copies = queue.following, queue.copies
+    following, copies = work.following, work.copies
     last = jobs
     arrived = 0
     shadow = np.inf
@@ -182,7 +174,7 @@ def _easy(queue: _Queue, machine: int, per_event: bool) -> int:
             following[last] = arrived
             last = arrived
             arrived += 1
-            while arrived < jobs and _are_identical(queue, last, arrived):
+            while arrived < jobs and _are_identical(items, last, arrived):
                 arrived += 1
             copies[last] = arrived - last
         if free == 0:
@@ -201,9 +193,9 @@ def _easy(queue: _Queue, machine: int, per_event: bool) -> int:
             steps -= 1
             starting = 0
             if width <= free and (end <= shadow or width <= extra):
-                starting = _fitting(queue, job, copies[job], free, left)
+                starting = _fitting(items, job, copies[job], free, left)
                 if end > shadow:
-                    starting = _fitting(queue, job, starting, extra, extras)
+                    starting = _fitting(items, job, starting, extra, extras)
             if starting > 0:
                 start[job : job + starting] = now
                 free -= starting * width

@@ -181,9 +181,8 @@ def new_arrivals(problem: Problem, states: list[State], ranks: list[tuple[np.nda
     items, machines = problem.items, len(states)
     count = problem.jobs.submit.size
     several = machines > 1
-    of_orders = (
-        [np.stack(of_order) for of_order in zip(*ranks, strict=True)] if several else [np.empty((0, 0), int)] * 2
-    )
+    none = np.empty((0, 0), np.int64)
+    by_order, by_backfill = map(np.stack, zip(*ranks, strict=True)) if several else (none, none)
     cluster = np.zeros(count if several else 0, np.int64)
     if several and problem.policy.dispatch == "partition" and problem.jobs.clusters is not None:
         cluster[:] = problem.jobs.clusters
@@ -191,8 +190,8 @@ def new_arrivals(problem: Problem, states: list[State], ranks: list[tuple[np.nda
         first=items.first,
         chosen=np.empty(count if items.first.size else 0, np.int64),
         cluster=cluster,
-        ranks=of_orders[0],
-        backfill_ranks=of_orders[1],
+        ranks=by_order,
+        backfill_ranks=by_backfill,
         due=np.zeros(machines, np.bool_),
         dependents=new_dependents(problem.dependencies),
         cancellations=new_cancellations(problem.cancelled_after),

@@ -21,7 +21,7 @@ NONE, EASY, CONSERVATIVE, OTHER = range(4)
 
 #: A job: its data, its ranks in the two orders, and its schedule. ``planned_end`` is for running jobs, ``reserved`` for
 #: queued ones (the start of the reservation, NaN without); ``promise`` is the start of the first reservation.
-JOB = record("submit run planned start planned_end reserved promise", "processors rank backfill_rank")
+JOB = record("submit run start planned_end promise planned reserved", "processors rank backfill_rank")
 
 #: Data of a job for predictions: the user's estimate, the user, how often the prediction was corrected.
 PREDICTED = record("estimate", "user corrections")
