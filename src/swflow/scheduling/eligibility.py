@@ -231,14 +231,21 @@ def _require_no_cycle(previous: np.ndarray, dependent: np.ndarray, ids: np.ndarr
     waits_for: dict[int, list[int]] = {}
     for before, after in zip(previous.tolist(), dependent.tolist(), strict=True):
         waits_for.setdefault(after, []).append(before)
+    sorter = graphlib.TopologicalSorter(waits_for)
     try:
-        graphlib.TopologicalSorter(waits_for).prepare()
-    except graphlib.CycleError as error:
-        cycle = error.args[1][:0:-1]  # each waits for the next one, the last one for the first one
-        least = cycle.index(min(cycle))
-        cycle = [*cycle[least:], *cycle[: least + 1]]
-        shown = " on ".join(str(ids[job]) for job in cycle[:8]) + (" …" if len(cycle) > 8 else "")
-        raise SwflowError(f"{name}: job {ids[cycle[0]]} depends on itself ({shown}); correct depends_on") from None
+        sorter.prepare()
+        return
+    except graphlib.CycleError:  # the others can still be sorted
+        done = set[int]()
+    while ready := sorter.get_ready():
+        sorter.done(*ready)
+        done.update(ready)
+    path = [min(waits_for.keys() - done)]
+    while path[-1] not in path[:-1]:
+        path.append(next(job for job in waits_for[path[-1]] if job not in done))
+    cycle = path[path.index(path[-1]) :]
+    shown = " on ".join(str(ids[job]) for job in cycle[:8]) + (" …" if len(cycle) > 8 else "")
+    raise SwflowError(f"{name}: job {ids[cycle[0]]} depends on itself ({shown}); correct depends_on")
 
 
 # -- cancellations and job arrays
