@@ -15,6 +15,7 @@ MOVED = {
     "swflow.machine": "swflow.jobs.machine",
     "swflow.project": "swflow.studies.project",
     "swflow.runs": "swflow.studies.runs",
+    "swflow.scheduling.feedback": "swflow.scheduling.eligibility",
     "swflow.swf": "swflow.log.swf",
     "swflow.workloads": "swflow.workload",
     "swflow.workloads.clean": "swflow.workload.clean",

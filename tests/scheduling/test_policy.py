@@ -16,7 +16,6 @@ from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.scheduling.plugins.load import load_own, own_digest
 from swflow.scheduling.plugins.protocol import Profile, plain_jobs, simulate_policy
-from swflow.scheduling.problem import planned_run_times
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
 from swflow.studies.runs import run as run_analysed
@@ -40,7 +39,7 @@ def table(rows):
 
 def starts(jobs, machine, policy):
     run, estimate = jobs["run_time"].to_numpy(), jobs["estimate"].to_numpy()
-    planned = planned_run_times(run, np.maximum(run, estimate), "user")
+    planned = np.maximum(np.maximum(run, estimate), 1.0)
     return simulate_policy(plain_jobs(jobs, planned), run.tolist(), machine, policy, "mine:Policy")
 
 

@@ -125,7 +125,7 @@ def loads_of(outcomes: pl.DataFrame, machine: int) -> Loads:
     Parameters
     ----------
     outcomes : polars.DataFrame
-        The outcomes returned by `swflow.scheduling.simulate.simulate` or `simulate_narrow`.
+        The outcomes returned by `swflow.scheduling.simulate.simulate` or `simulate_counted`.
     machine : int
         Processors of a `swflow.jobs.machine.Machine`.
 

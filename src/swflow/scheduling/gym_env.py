@@ -1,5 +1,6 @@
 """A Gymnasium environment: an agent picks the next job of a recorded workload's queue."""
 
+from dataclasses import replace
 from typing import Any
 
 import gymnasium
@@ -97,11 +98,7 @@ class SchedulingEnv(gymnasium.Env[np.ndarray, np.int64]):
         if not 0 <= first <= last:
             raise SwflowError(f"first: {first:,} is not from 0 to {last:,}")
         part = self._jobs[first : first + self._length]
-        episode = [
-            Job(number, job.job_id, job.submit_time, job.estimate, job.processors, job.user_id, None, None,
-                job.executable_id)
-            for number, job in enumerate(part)
-        ]  # fmt: skip
+        episode = [replace(job, number=number) for number, job in enumerate(part)]
         self._replay = Replay(episode, self._run[first : first + self._length], self._processors)
         self._replay.advance()
         return self._observe(), self._info()

@@ -127,10 +127,7 @@ OPTIONS: dict[str, Option] = {
         default="linear",
     ),
     "sharing_limit": Option(
-        "number",
-        "With allocation threshold: the penalty of a node above which a job waits.",
-        least=0,
-        default=0.0,
+        "number", "With allocation threshold: the penalty of a node above which a job waits.", least=0, default=0.0
     ),
     "event_order": Option(
         "choice",
@@ -170,11 +167,7 @@ OPTIONS: dict[str, Option] = {
         optional=True,
     ),
     "group_shares": Option(
-        "weights",
-        "The shares of groups, by name or number; others have 1.",
-        above=0,
-        most=1e9,
-        optional=True,
+        "weights", "The shares of groups, by name or number; others have 1.", above=0, most=1e9, optional=True
     ),
     "priority": Option(
         "priority",
@@ -237,11 +230,7 @@ OPTIONS: dict[str, Option] = {
         },
         default="none",
     ),
-    "policy": Option(
-        "plugin",
-        "A class that decides which jobs start: module:Name, or file.py:Name.",
-        optional=True,
-    ),
+    "policy": Option("plugin", "A class that decides which jobs start: module:Name, or file.py:Name.", optional=True),
     "policy_options": Option(
         "mapping",
         "The arguments of the policy's class, such as {slack: 2}; on the command line as JSON.",
@@ -663,18 +652,6 @@ _WITH_POLICY = ("policy", "policy_options", "estimates", "prediction", "without_
 _WITH_LOG = ("order", "without_status")
 
 
-def check_together(scheduler: Any) -> None:
-    """Raise an error if a scheduler's options, each of which is valid, do not go together."""
-    for reason in refusals(scheduler):
-        raise SwflowError(reason)
-
-
-def check_with_resources(scheduler: Any) -> None:
-    """Raise an error if a scheduler cannot serve a machine with counted resources."""
-    for reason in _refusals_with_resources(scheduler):
-        raise SwflowError(reason)
-
-
 def refusals(one: Any) -> Iterator[str]:
     """Yield the errors about options of a scheduler that do not go together; each begins with an option."""
     backfills = {queue.backfill for queue in one.queues}
@@ -739,7 +716,7 @@ def refusals(one: Any) -> Iterator[str]:
     if is_moldable and one.prediction == "system":
         yield "shapes: the run times of other shapes cannot be predicted; choose another prediction"
     if any("resources" in cluster for cluster in one.clusters):
-        yield from _refusals_with_resources(one)
+        yield from refusals_with_resources(one)
     if one.policy is None and one.policy_options is not None:
         yield "policy_options: there is no policy; leave them out"
     changed = [name for name, option in OPTIONS.items() if getattr(one, name) != option.default]
@@ -755,7 +732,8 @@ def refusals(one: Any) -> Iterator[str]:
                 yield f"{name}: the recorded schedule (order log) is not planned; leave {name} out"
 
 
-def _refusals_with_resources(one: Any) -> Iterator[str]:
+def refusals_with_resources(one: Any) -> Iterator[str]:
+    """Yield the errors about options of a scheduler that cannot serve a machine with counted resources."""
     if one.allocations != {"count"}:
         yield (
             "allocation: machines with resources have counted processors; use allocation count, or a machine without "

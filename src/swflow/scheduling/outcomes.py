@@ -43,17 +43,8 @@ def outcomes(table: pl.DataFrame, scheduler: Scheduler, schedule: Schedule) -> p
     """
     Return the outcomes of a schedule without `DERIVED_OUTCOMES`, which `with_derived` adds.
 
-    Jobs that were cancelled in the queue (``cancelled_after``) did not run: they have no outcome. The submit time of a
-    job that depends on others is the time at which it became eligible.
-
-    Parameters
-    ----------
-    table : polars.DataFrame
-        The jobs that took part.
-    scheduler : Scheduler
-        The policy.
-    schedule : Schedule
-        The schedule of these jobs.
+    ``table`` has the jobs that took part. Jobs that were cancelled in the queue (``cancelled_after``) did not run: they
+    have no outcome. The submit time of a job that depends on others is the time at which it became eligible.
     """
     columns: dict[str, Any] = {"start_time": pl.Series(schedule.start), "run_time": table["run_time"]}
     if scheduler.estimates == "kill":

@@ -22,7 +22,7 @@ from swflow.scheduling.eligibility import (
 from swflow.scheduling.engine.accounts import Owners
 from swflow.scheduling.engine.items import Items
 from swflow.scheduling.machine.resources import Resources, longest_stretch
-from swflow.scheduling.options import LATEST, OPTIONS, check_with_resources, require_window
+from swflow.scheduling.options import LATEST, OPTIONS, refusals_with_resources, require_window
 from swflow.scheduling.orders.fair_share import Ownership, ownership_of
 from swflow.scheduling.orders.formula import compile_penalty
 from swflow.scheduling.orders.keys import ARRIVAL, JobColumns, Order, mentioned, resolved_order
@@ -274,7 +274,8 @@ def _check_partitions(jobs: Jobs, sizes: np.ndarray) -> None:
 
 def _check_demands(problem: Problem) -> None:
     """Raise an error unless every job finds all the resources that it needs on one machine."""
-    check_with_resources(problem.policy)
+    for reason in refusals_with_resources(problem.policy):
+        raise SwflowError(reason)
     jobs, machines, name = problem.jobs, problem.machines, problem.name
     names = list(machines[0].resources)
     demands, shape = jobs.demands, (jobs.submit.size, len(names))
@@ -435,33 +436,19 @@ def _demands(table: pl.DataFrame, names: list[str], workload: str) -> np.ndarray
     return np.ascontiguousarray(table.select(pl.col(names).cast(pl.Int64).fill_null(0)).to_numpy())
 
 
-def planned_run_times(run: np.ndarray, estimate: np.ndarray, prediction: str) -> np.ndarray:
-    """
-    Return the planned run times; with ``system``, the upper bounds of its predictions.
-
-    Planned run times below 1 s are raised to 1 s.
-
-    Parameters
-    ----------
-    run, estimate : float64 array of shape (jobs,)
-        Run times, and user estimates that are not below them, seconds.
-    prediction : {'user', 'perfect', 'double', 'system'}
-        As in `Scheduler`.
-
-    Returns
-    -------
-    float64 array of shape (jobs,)
-        Seconds, at least 1.
-    """
-    planned = run if prediction == "perfect" else 2 * estimate if prediction == "double" else estimate
-    return np.maximum(planned, 1.0)
-
-
 def _times(table: pl.DataFrame, scheduler: Scheduler) -> tuple[np.ndarray, np.ndarray]:
-    """Return run times, at most the estimates if jobs are killed at them, and planned run times."""
+    """
+    Return run times, at most the estimates if jobs are killed at them, and planned run times, at least 1 s.
+
+    With prediction ``system`` the latter are the upper bounds of predictions.
+    """
     run, estimate = table["run_time"].to_numpy(), table["estimate"].to_numpy()
-    run = np.minimum(run, estimate) if scheduler.estimates == "kill" else run
-    return run, planned_run_times(run, np.maximum(run, estimate), scheduler.prediction)
+    if scheduler.estimates == "kill":
+        run = np.minimum(run, estimate)
+    planned = run if scheduler.prediction == "perfect" else np.maximum(run, estimate)
+    if scheduler.prediction == "double":
+        planned = 2 * planned
+    return run, np.maximum(planned, 1.0)
 
 
 def _jobs(table: pl.DataFrame, scheduler: Scheduler, clusters: np.ndarray | None, demands: np.ndarray | None) -> Jobs:

@@ -60,19 +60,7 @@ def write_known_schedule(
 
 def conventions(workload: Workload, scheduler: Scheduler) -> list[str]:
     """
-    Return sentences that state the conventions of a schedule.
-
-    Parameters
-    ----------
-    workload : Workload
-        What is simulated.
-    scheduler : Scheduler
-        The scheduler.
-
-    Returns
-    -------
-    list of str
-        One line each.
+    Return sentences that state the conventions of a schedule, one line each.
 
     Examples
     --------

@@ -12,9 +12,9 @@ from swflow.scheduling.options import (
     CHOICES,
     OPTIONS,
     SHARED_ALLOCATIONS,
-    check_together,
     checked,
     current_names,
+    refusals,
     require_choice,
 )
 from swflow.scheduling.orders.formula import check_penalty
@@ -161,7 +161,8 @@ class Scheduler:
         for name in OPTIONS:
             object.__setattr__(self, name, checked(name, getattr(self, name)))
         check_penalty(self.penalty)
-        check_together(self)
+        for reason in refusals(self):
+            raise SwflowError(reason)
 
     @property
     def shares(self) -> bool:

@@ -50,30 +50,22 @@ def simulate(workload: Workload, scheduler: Scheduler) -> pl.DataFrame:
     >>> simulate(tiny, Scheduler(backfill="easy"))["start_time"].to_list()
     [0.0, 10.0, 2.0]
     """
-    return with_derived(simulate_narrow(workload, scheduler))
-
-
-def simulate_narrow(workload: Workload, scheduler: Scheduler) -> pl.DataFrame:
-    """
-    Simulate a workload under a scheduler, and return the outcomes without the columns that follow from others.
-
-    A hundred million jobs take 13 GB in all columns and half as much without
-    `swflow.scheduling.outcomes.DERIVED_OUTCOMES`; columns of the job table are not copied.
-
-    """
-    return simulate_counted(workload, scheduler)[0]
+    return with_derived(simulate_counted(workload, scheduler)[0])
 
 
 def simulate_counted(
     workload: Workload, scheduler: Scheduler
 ) -> tuple[pl.DataFrame, dict[str, int], Mapping[str, int]]:
     """
-    Simulate a workload as `simulate_narrow` does; count cancelled jobs and the machine's resources, too.
+    Simulate a workload under a scheduler, without the columns that follow from others.
+
+    A hundred million jobs take 13 GB in all columns and half as much without
+    `swflow.scheduling.outcomes.DERIVED_OUTCOMES`; columns of the job table are not copied.
 
     Returns
     -------
     polars.DataFrame
-        As `simulate_narrow` returns it.
+        As `simulate` returns it, without these columns.
     dict
         The jobs that were cancelled in the queue, as `swflow.scheduling.outcomes.cancelled` returns them.
     mapping

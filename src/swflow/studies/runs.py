@@ -43,7 +43,7 @@ class Run:
     Parameters
     ----------
     table : polars.DataFrame
-        One row per job, with its load, as returned by `swflow.scheduling.simulate.simulate_narrow`.
+        One row per job, with its load, as returned by `swflow.scheduling.simulate.simulate_counted`.
     metrics : dict
         As returned by `swflow.analysis.metrics.metrics` and `swflow.analysis.fairness.fairness_indices`; by
         `swflow.scheduling.outcomes.cancelled` if jobs were cancelled in the queue; and by

@@ -26,11 +26,8 @@ def is_own(text: Any) -> bool:
     if not isinstance(text, str):
         return False
     module, colon, name = text.rpartition(":")
-    return bool(colon) and name.isidentifier() and (module.endswith(".py") or _is_dotted(module))
-
-
-def _is_dotted(text: str) -> bool:
-    return all(part.isidentifier() for part in text.split("."))
+    is_dotted = all(part.isidentifier() for part in module.split("."))
+    return bool(colon) and name.isidentifier() and (module.endswith(".py") or is_dotted)
 
 
 def load_own(text: str, option: str) -> Any:
