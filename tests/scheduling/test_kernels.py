@@ -67,8 +67,8 @@ def random_jobs(rng: random.Random, machine: int, count: int) -> Jobs:
         run = rng.choice([0, 0, 1, 2, 3, 5, 8, 13, rng.randint(0, longest)])
         planned = max(1, run + rng.choice([0, 0, 0, 1, 2, 5, rng.randint(0, longest)]))
         processors = rng.choice([1, machine, rng.randint(1, machine)])
-        jobs.append((submit, float(run), float(planned), processors, rng.randint(0, 2)))
-    return jobs
+        jobs += [(submit, float(run), float(planned), processors, rng.randint(0, 2))] * rng.choice([1] * 9 + [4])
+    return jobs[:count]
 
 
 def random_windows(rng: random.Random, machine: int) -> list[tuple[float, float, int]]:

@@ -72,7 +72,7 @@ def random_rows(random: random.Random, machine: int) -> list[Row]:
         run = float(random.choice([0, 1, 2, 5, 9, 20]))
         planned = max(1.0, run + random.choice([0, 0, 1, 3, 10, 70]))
         width = random.choice([1, random.randint(1, machine), random.randint(1, (machine + 1) // 2)])
-        rows.append((submit, run, planned, width, random.randint(0, 2)))
+        rows += [(submit, run, planned, width, random.randint(0, 2))] * random.choice([1] * 9 + [4])
     return rows
 
 

@@ -173,7 +173,7 @@ def test_the_time_of_a_run_is_without_compiling(monkeypatch) -> None:
 
     count = 3_000
     jobs = pl.DataFrame({
-        "job_id": np.arange(count), "submit_time": np.zeros(count), "run_time": np.full(count, 10.0),
+        "job_id": np.arange(count), "submit_time": np.zeros(count), "run_time": np.linspace(5, 10, count),
         "processors": np.full(count, 5), "estimate": np.full(count, 20.0),
     })  # fmt: skip
     clock, loaded = [0.0], kernel.Kernel._loaded

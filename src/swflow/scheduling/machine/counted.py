@@ -32,9 +32,9 @@ class Counted(NamedTuple):
     used: np.ndarray
 
 
-#: The units of a resource that running jobs occupy; and in a pass, those that the reservation of the head leaves to
-#: others when it starts.
-UNITS = np.dtype([("busy", np.int64), ("extra", np.int64)])
+#: The units of a resource that running jobs occupy; and in a pass, those that are ``left`` now, and those that the
+#: reservation of the head leaves to others when it starts.
+UNITS = np.dtype([("busy", np.int64), ("left", np.int64), ("extra", np.int64)])
 
 
 def new_counted(
@@ -147,6 +147,9 @@ def _count_free(state: State) -> int:
 def _open_count(state: State, now: float, free: int) -> None:
     state.steps[0].free = free
     state.now[0].steps = 1
+    for resource in range(state.free.used.size):
+        units = state.free.used[resource]
+        units.left = state.capacities[resource] - units.busy
 
 
 @inlined
@@ -156,16 +159,18 @@ def _count_suffices(state: State, item: int, width: int, end: float) -> bool:
     if width > steps[0].free:
         return False
     for resource in range(used.size):
-        if state.demands[item, resource] > state.capacities[resource] - used[resource].busy:
+        if state.demands[item, resource] > used[resource].left:
             return False
-    if not options.simple and (core.steps > 1 or options.windows):
+    for step in range(1, core.steps):
+        if steps[step].time < end and width > steps[step].free:
+            return False
+    if not options.simple and (options.windows or used.size > 0):
         return _are_free_until(state, item, width, end)
-    if core.steps == 1 or end <= steps[1].time:
-        return True
-    for resource in range(used.size):
-        if state.demands[item, resource] > used[resource].extra:
-            return False
-    return width <= steps[1].free
+    if core.steps > 1 and steps[1].time < end:
+        for resource in range(used.size):
+            if state.demands[item, resource] > used[resource].extra:
+                return False
+    return True
 
 
 @inlined
@@ -180,22 +185,39 @@ def _are_free_until(state: State, item: int, width: int, end: float) -> bool:
 
 @inlined
 def _count_started(state: State, item: int, now: float) -> None:
-    job, steps = state.jobs[item], state.steps
-    steps[0].free -= job.processors
-    if state.now[0].steps > 1 and steps[1].time < job.planned_end:
-        steps[1].free -= job.processors
+    job, core, steps = state.jobs[item], state.now[0], state.steps
+    _keep_now(state, item)
+    for step in range(1, core.steps):
+        if steps[step].time < job.planned_end:
+            steps[step].free -= job.processors
+    if core.steps > 1 and steps[1].time < job.planned_end:
         for resource in range(state.free.used.size):
             state.free.used[resource].extra -= state.demands[item, resource]
 
 
 @inlined
+def _keep_now(state: State, item: int) -> None:
+    """Subtract a job from what is left for starts in this pass."""
+    state.steps[0].free -= state.jobs[item].processors
+    for resource in range(state.free.used.size):
+        state.free.used[resource].left -= state.demands[item, resource]
+
+
+@inlined
 def _protect_count(state: State, item: int) -> None:
-    """Find what is extra at the first start of a reservation: if only ends of jobs change the plans, this suffices."""
-    job, steps, simple = state.jobs[item], state.steps, state.options[0].simple
-    if state.now[0].steps == 1 or job.reserved < steps[1].time:
-        steps[1].time = job.reserved
-        state.now[0].steps = 2
-    steps[1].free = free_at(_processors_of(state), steps[1].time) - (job.processors if simple else 0)
+    """Note what is free when a reservation starts: without windows, processors become fewer only at these times."""
+    job, core, steps, simple = state.jobs[item], state.now[0], state.steps, state.options[0].simple
+    if job.reserved <= steps[0].time:  # with a pass per event: by the plan a job has ended, but its completion is later
+        _keep_now(state, item)
+    place = core.steps
+    while place > 1 and steps[place - 1].time >= job.reserved:
+        steps[place].time, steps[place].free = steps[place - 1].time, steps[place - 1].free
+        if steps[place].time < job.reserved + job.planned:
+            steps[place].free -= job.processors
+        place -= 1
+    steps[place].time = job.reserved
+    steps[place].free = free_at(_processors_of(state), job.reserved) - (job.processors if simple else 0)
+    core.steps += 1
     if simple:
         for resource in range(state.free.used.size):
             free = free_at(part_of(state.free.plans, resource + 1), job.reserved)

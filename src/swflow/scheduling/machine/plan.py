@@ -318,7 +318,7 @@ def earliest(plan: Plan, width: int, length: float, since: float, before: float)
 
     Parameters
     ----------
-    profile : Plan
+    plan : Plan
         The plan.
     width : int
         Units.
