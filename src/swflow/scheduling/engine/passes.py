@@ -31,6 +31,7 @@ from swflow.scheduling.engine.state import (
     State,
     begin,
     correct,
+    is_entered,
     is_limited,
     next_job,
     start_search,
@@ -68,7 +69,8 @@ def _serve_ahead(state: State, now: float) -> None:
         return
     # Time alone enables no start: after arrivals only these are considered, unless one is served before the
     # head, or the end of a window, the order or the plan depend on more than completions.
-    whole = not options.simple or options.formula or options.limits  # after a start the head may be at its limit
+    whole = not options.simple or options.reservations > 1 or options.formula
+    whole = whole or options.limits  # after a start the head may be at its limit
     if not core.full and (whole or not is_kept(state, now)):
         core.full = 1
     state.steps[0].time = now
@@ -86,7 +88,7 @@ def _serve_ahead(state: State, now: float) -> None:
     if options.backfill == EASY and core.queued > held:
         _backfill(state, now, begin_rank, end_rank)
     for k in range(held):
-        if not options.simple:
+        if is_entered(state, k + 1):
             cancel(state, state.held[k])
         state.jobs[state.held[k]].reserved = np.nan
 
@@ -114,7 +116,7 @@ def _serve_heads(state: State, now: float) -> int:
                 core.full = 1  # no other job fits, so a reservation would change nothing
                 break
             state.jobs[item].reserved = _earliest_start(state, item, now)
-            if not options.simple:  # else nothing else is searched for in this pass
+            if is_entered(state, held + 1):
                 reserve(state, item)
             protect(state, item)
             state.held[held] = item

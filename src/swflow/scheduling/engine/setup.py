@@ -111,7 +111,7 @@ def _new_state(
         "predict": predict,
         "corrects": predict or policy.runtime == "shared",
         "windows": len(windows),
-        "simple": reserved <= 1 and not windows and not per_event,
+        "simple": not windows and not per_event and (reserved <= 1 or not machine.resources),
         "shapes": policy.shapes == "start",
         "accounts": problem.accounts is not None,
         "limits": machine.limits is not None,

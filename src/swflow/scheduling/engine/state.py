@@ -39,9 +39,9 @@ STEP = record("time", "free")
 
 #: The options, constant during a run. ``formula`` is the address of the order's formula if keys change with time, else
 #: 0, and the order is by rank; ``by_arrival`` states whether ranks are in order of arrival; both again for backfilling.
-#: Jobs may exceed their plan (``corrects``); a pass makes one reservation at most, and only ends of jobs change the
-#: profile (``simple``); a job's shape is chosen when it starts (``shapes``); usage and running jobs of ``accounts`` are
-#: counted.
+#: Jobs may exceed their plan (``corrects``); other than reservations, only ends of jobs change the profile, so a pass
+#: needs not enter its last reservation (``simple``); a job's shape is chosen when it starts (``shapes``); usage and
+#: running jobs of ``accounts`` are counted.
 RULES = record(
     "half_life",
     "machine backfill reservations formula backfill_formula one_tree by_arrival backfill_by_arrival per_event predict "
@@ -204,6 +204,12 @@ def dequeue(state: State, item: int) -> None:
     put(state.queue.nodes, state.queue.levels, job.rank, NO_JOB, np.inf)
     if not state.options[0].one_tree:
         put(state.backfill_queue.nodes, state.backfill_queue.levels, job.backfill_rank, NO_JOB, np.inf)
+
+
+@inlined
+def is_entered(state: State, number: int) -> bool:
+    """Return whether a pass enters its reservation of this number, from 1 on, into the plan."""
+    return not state.options[0].simple or number < state.options[0].reservations
 
 
 @inlined

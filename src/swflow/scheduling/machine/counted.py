@@ -9,7 +9,7 @@ from swflow.compiled.kernel import Handle, inlined, part_of
 from swflow.scheduling.engine import operations as asked
 from swflow.scheduling.engine.items import Items
 from swflow.scheduling.engine.queue import NO_JOB, following
-from swflow.scheduling.engine.state import CONSERVATIVE, State
+from swflow.scheduling.engine.state import CONSERVATIVE, State, is_entered
 from swflow.scheduling.machine.ahead import Bounds, new_bounds, next_place, plan_anew
 from swflow.scheduling.machine.moves import Moving, begin_round, end_round, move, new_moving
 from swflow.scheduling.machine.plan import Plan, add, advance, earliest, enter, free_at, is_free, new_plan
@@ -206,7 +206,8 @@ def _keep_now(state: State, item: int) -> None:
 @inlined
 def _protect_count(state: State, item: int) -> None:
     """Note what is free when a reservation starts: without windows, processors become fewer only at these times."""
-    job, core, steps, simple = state.jobs[item], state.now[0], state.steps, state.options[0].simple
+    job, core, steps = state.jobs[item], state.now[0], state.steps
+    own = 0 if is_entered(state, core.steps) else job.processors  # every reservation is a step
     if job.reserved <= steps[0].time:  # with a pass per event: by the plan a job has ended, but its completion is later
         _keep_now(state, item)
     place = core.steps
@@ -216,9 +217,9 @@ def _protect_count(state: State, item: int) -> None:
             steps[place].free -= job.processors
         place -= 1
     steps[place].time = job.reserved
-    steps[place].free = free_at(_processors_of(state), job.reserved) - (job.processors if simple else 0)
+    steps[place].free = free_at(_processors_of(state), job.reserved) - own
     core.steps += 1
-    if simple:
+    if own > 0:
         for resource in range(state.free.used.size):
             free = free_at(part_of(state.free.plans, resource + 1), job.reserved)
             state.free.used[resource].extra = free - state.demands[item, resource]
