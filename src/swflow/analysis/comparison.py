@@ -55,7 +55,7 @@ def compare(first: Heatmap, second: Heatmap) -> Comparison:
     Parameters
     ----------
     first, second : Heatmap
-        Heatmaps returned by `swflow.analysis.heatmap.heatmap`.
+        Heatmaps returned by `swflow.analysis.heatmap.heatmap`, or by `by_tenths`.
 
     Returns
     -------
@@ -78,10 +78,9 @@ def compare(first: Heatmap, second: Heatmap) -> Comparison:
     >>> compare(fast, fast).better is None
     True
     """
-    a, b = _equal_shape(first.jobs, second.jobs)
+    a, b = _equal_shape(by_tenths(first).jobs, by_tenths(second).jobs)
     if not a.sum() or not b.sum():
         return Comparison(0.0, 0.0, 0.0, 0.0, None)
-    a, b = _coarse(a, _LOADS_PER_STEP, 1), _coarse(b, _LOADS_PER_STEP, 1)
     weights = (a.sum(axis=1) / a.sum() + b.sum(axis=1) / b.sum()) / 2
     both = a.any(axis=1) & b.any(axis=1)
     winner, superiority = _duels(a[both], b[both])
@@ -92,6 +91,13 @@ def compare(first: Heatmap, second: Heatmap) -> Comparison:
         _coarse(a, 1, _VALUES_PER_STEP), _coarse(b, 1, _VALUES_PER_STEP), LOAD_STEP, VALUE_STEP
     )
     return Comparison(distance, score, wins, losses, better)
+
+
+def by_tenths(found: Heatmap) -> Heatmap:
+    """Return a heatmap by deciles of the load, which is all that `compare` needs."""
+    if found.jobs.shape[0] == LOAD_BINS // _LOADS_PER_STEP:
+        return found
+    return Heatmap(_coarse(found.jobs, _LOADS_PER_STEP, 1), found.load_edges[::_LOADS_PER_STEP], found.value_edges)
 
 
 def _duels(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -163,14 +169,18 @@ def earth_movers_distance(first: np.ndarray, second: np.ndarray, load_step: floa
     far = load_step * np.abs(more[:, None, 0] - less[None, :, 0])
     far = far + value_step * np.abs(more[:, None, 1] - less[None, :, 1])
     supply, demand = excess[excess > 0], -excess[excess < 0]
-    work = emd2(supply / supply.sum(), demand / demand.sum(), far, numItermax=10_000_000)
+    work = emd2(
+        supply / supply.sum(), demand / demand.sum(), far, numItermax=10_000_000, center_dual=False,
+        check_marginals=False,
+    )  # fmt: skip
     return round(float(work * supply.sum()), 12)
 
 
 def _equal_shape(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Pad both with empty values to the width of the wider one, in whole steps of the grid."""
     values = -(-max(first.shape[1], second.shape[1]) // _VALUES_PER_STEP) * _VALUES_PER_STEP
-    padded = [np.pad(counts, ((0, 0), (0, values - counts.shape[1]))) for counts in (first, second)]
+    padded = np.zeros((2, first.shape[0], values), first.dtype)
+    padded[0, :, : first.shape[1]], padded[1, :, : second.shape[1]] = first, second
     return padded[0], padded[1]
 
 

@@ -1,5 +1,6 @@
 """Commands that use the results of runs: load, figure, report, sql."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -46,7 +47,7 @@ def load(
     from swflow.database.load import read_left_out, write_summary
 
     lost = read_left_out(left_out or (), reached)
-    counts = load_runs(runs, database, left_out=lost, progress=tracked("load"))
+    counts = load_runs(runs, database, left_out=lost, progress=tracked("load"), processes=os.cpu_count() or 1)
     if summary:
         write_summary(counts, database, summary)
     held = ", ".join(f"{count:,} {table}" for table, count in counts.items())

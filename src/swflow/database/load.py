@@ -2,29 +2,31 @@
 
 import glob
 import json
-import math
 import os
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from itertools import combinations
+from itertools import repeat
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import duckdb
 import polars as pl
 from threadpoolctl import threadpool_limits
 
 from swflow.analysis import verdict
-from swflow.analysis.comparison import compare
 from swflow.analysis.fairness import KINDS, fairness_table
 from swflow.analysis.fidelity import MEASURES as FIDELITY
 from swflow.analysis.fidelity import fidelity
-from swflow.analysis.heatmap import HEATMAP_MEASURES, Heatmap, read_heatmaps, summarize
+from swflow.analysis.heatmap import summarize
 from swflow.analysis.metrics import CORRELATED, COUNTS, METRICS
 from swflow.analysis.plausibility import LOOKED_AT, check_workload
+from swflow.database.comparisons import compare_runs, pairs_to_compare, with_verdicts
 from swflow.database.leaderboard import GAPS, LEADERBOARD
 from swflow.errors import SwflowError, reason_of
 from swflow.files.atomic import atomic_path
@@ -32,9 +34,9 @@ from swflow.files.fingerprint import fingerprint
 from swflow.files.manifest import file_digest
 from swflow.files.query import memory_limit
 from swflow.jobs import table as tables
-from swflow.jobs.table import JOB_COLUMNS, Workload, check_columns, height_of, read_columns, read_metadata
+from swflow.jobs.table import JOB_COLUMNS, Workload, check_columns, read_columns, read_metadata
 from swflow.log.imported import is_log_table, names_in, names_of_jobs
-from swflow.names import expand, log_of, recipe_of, replicate_of, worth_comparing
+from swflow.names import expand, recipe_of, replicate_of
 from swflow.papers import published_conventions, published_readings, published_trends, published_values
 from swflow.papers.claims import check_claims
 from swflow.papers.views import (
@@ -54,8 +56,8 @@ from swflow.scheduling.scheduler import LOG
 from swflow.studies import runs
 from swflow.workload.clean import open_workload
 
-#: Two runs to compare, with their metadata.
-_Pair: TypeAlias = tuple[Mapping[str, Any], Mapping[str, Any]]
+#: From this number of new runs on, several processes are worth the second in which they start.
+MANY_RUNS = 100
 
 _METRICS = ", ".join(f"{name} {'BIGINT' if name in COUNTS else 'DOUBLE'}" for name in METRICS)
 
@@ -196,6 +198,7 @@ def load(
     *,
     left_out: Sequence[Mapping[str, Any]] = (),
     progress: Callable[[Sequence[Any]], Iterable[Any]] = lambda items: items,
+    processes: int = 1,
 ) -> dict[str, int]:
     """
     Build the database of runs, and replace the old database atomically.
@@ -214,6 +217,9 @@ def load(
         Result of `read_left_out`: rows of the table ``left_out``.
     progress : callable
         Function that wraps the sequence of runs to show progress.
+    processes : int
+        The number of processes that compare the runs, if at least `MANY_RUNS` are new. A script that sets it needs
+        ``if __name__ == "__main__"``, since a new process imports the script.
 
     Returns
     -------
@@ -240,38 +246,36 @@ def load(
         {file: about for file, about in metadata.items() if about.get("kind") == kind}
         for kind in ("sweep", "whatif", "bounds")
     )
-    notes = {file: _run_notes(file) for file in sorted(files) if file not in sweeps | whatifs | bounds}
+    of_runs = [file for file in sorted(files) if file not in sweeps | whatifs | bounds]
+    notes = {file: _run_notes(file, metadata[file]) for file in of_runs}
     sources = _sources(notes)
     _check_bounds(bounds, sources)
     schedulers = _schedulers(notes, sweeps)
     contents = _contents(sources, notes, files)
     old = _old_contents(database, contents)
-    is_large = any(height_of(file) > tables.MOST_AT_ONCE for file in notes)
-    # Several threads of linear algebra would compete with the inserts for the processors.
-    one_thread = threadpool_limits(1, user_api="blas")
-    with atomic_path(database) as temporary, one_thread, _Beside(not is_large) as in_turn:
+    new = {part for part, digest in contents.items() if (old or {}).get(part) != digest}
+    read = [file for file, note in notes.items() if ("run", note["run"]) in new]
+    newly = {file: notes[file] for file in sorted(read, key=lambda file: str(notes[file]["run"]))}
+    changed = {note["run"] for note in newly.values()}
+    is_large = any(note["metrics"]["jobs"] > tables.MOST_AT_ONCE for note in notes.values())
+    workers = 0 if is_large else processes if len(newly) >= MANY_RUNS else 1
+    with atomic_path(database) as temporary, threadpool_limits(1, user_api="blas"), _beside(workers) as in_turn:
         try:
             if old:
                 _copy(Path(database), temporary)
             with duckdb.connect(temporary) as connection:
                 connection.execute("SET enable_progress_bar = false; SET preserve_insertion_order = true")
                 connection.execute(f"SET memory_limit = '{memory_limit()}B'")
-                if not is_large:  # leave a processor to the thread that compares the runs, which takes longest
+                if not is_large:  # leave a processor to the comparisons, which take longest
                     connection.execute(f"SET threads = {max(1, (os.cpu_count() or 1) - 1)}")
                 if old:
                     _forget(connection, old, contents)
                 else:
                     _create(connection)
-                new = {part for part, digest in contents.items() if (old or {}).get(part) != digest}
-                read = [file for file, note in notes.items() if ("run", note["run"]) in new]
-                newly = {file: notes[file] for file in sorted(read, key=lambda file: str(notes[file]["run"]))}
-                changed = {note["run"] for note in newly.values()}
-                groups = _pairs(notes, changed)
-                heatmaps = _kept_heatmaps(connection, groups, changed)
                 new_workloads = [name for name in sources if ("workload", name) in new]
-                examined = in_turn(lambda name: _examined(name, sources[name][0]), new_workloads)
-                summaries = in_turn(lambda file: _summary(newly[file]["run"], file, heatmaps), newly)
-                compared = in_turn(lambda pairs: _compared(pairs, heatmaps, notes), groups)
+                examined = in_turn(_examined, new_workloads, [sources[name][0] for name in new_workloads])
+                summaries = in_turn(_summary, [note["run"] for note in newly.values()], newly)
+                compared = in_turn(compare_runs, pairs_to_compare(notes, changed), repeat(is_large))
                 for file in read:
                     runs.check_whole(file, files[file])
                 _fill_workloads(connection, examined)
@@ -485,8 +489,7 @@ def _files(paths: Iterable[str | os.PathLike[str]]) -> dict[Path, dict[str, Any]
     return dict(found.values())
 
 
-def _run_notes(file: Path) -> dict[str, Any]:
-    notes = read_metadata(file)
+def _run_notes(file: Path, notes: dict[str, Any]) -> dict[str, Any]:
     if notes.get("kind") != "run":
         raise SwflowError(f"{file}: not a run of swflow; create one with: swflow simulate WORKLOAD -o {file}")
     return notes | {"run": f"{notes['workload']}/{notes['scheduler']}"}
@@ -555,22 +558,30 @@ def _scheduler_row(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return row
 
 
-class _Beside:
+def _limit_threads() -> None:
+    """Compute linear algebra in one thread: several would compete with the inserts, and round differently."""
+    threadpool_limits(1, user_api="blas")
+
+
+@contextmanager
+def _beside(workers: int) -> Iterator[Callable[..., Iterator[Any]]]:
     """
-    Calls of a function, run one after the other in a thread during inserts, or on demand without a thread.
+    Yield a function like `map` that computes during the inserts, which do not hold Python's lock.
 
-    The inserts do not hold Python's lock, but a second thread of computations would wait for it.
+    One worker is a thread, several are processes. Without workers, each result is computed when it is needed.
     """
-
-    def __init__(self, beside: bool) -> None:
-        self.pool = ThreadPoolExecutor(max_workers=1) if beside else None
-
-    def __enter__(self) -> Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]:
-        return map if self.pool is None else self.pool.map
-
-    def __exit__(self, *error: Any) -> None:
-        if self.pool is not None:
-            self.pool.shutdown(cancel_futures=True)
+    if workers == 0:
+        yield map
+        return
+    pool: Executor = ThreadPoolExecutor(1)
+    if workers > 1:
+        pool = ProcessPoolExecutor(workers, get_context("spawn"), _limit_threads)
+    try:
+        yield pool.map
+    except BrokenProcessPool:
+        raise SwflowError("load: a process that compares runs ended; it probably needs more memory") from None
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 class _Examined(NamedTuple):
@@ -690,10 +701,9 @@ def _model_fit_rows(name: str, workload: Workload) -> list[dict[str, Any]]:
     ]
 
 
-def _summary(run: str, file: Path, heatmaps: dict[tuple[str, str], Heatmap]) -> dict[str, pl.DataFrame]:
-    """Return the rows of a run in the tables of heatmaps and bubbles; add its heatmaps to those to compare."""
+def _summary(run: str, file: Path) -> dict[str, pl.DataFrame]:
+    """Return the rows of a run in the tables of heatmaps and bubbles."""
     found = summarize(file)
-    heatmaps |= {(run, measure): of_measure for measure, of_measure in found["heatmaps"].items()}
     parts = {"heatmaps": "cells", "bubbles": "bubbles", "bubbles_11": "bubbles_11"}
     return {table: found[part].with_columns(run=pl.lit(run)) for table, part in parts.items()}
 
@@ -745,149 +755,16 @@ def _fill_runs(connection: duckdb.DuckDBPyConnection, notes: Mapping[Path, Mappi
         _insert_frame(connection, table, pl.DataFrame(rows, infer_schema_length=None))
 
 
-def _pairs(notes: Mapping[Path, Mapping[str, Any]], changed: Collection[str]) -> list[list[_Pair]]:
-    """Return the pairs of runs to compare, of which one has changed: a list for each log and replicate."""
-    by_log: dict[str, list[Mapping[str, Any]]] = {}
-    for note in sorted(notes.values(), key=lambda note: str(note["run"])):
-        by_log.setdefault(log_of(note["workload"]), []).append(note)
-    groups: dict[tuple[str, int], list[_Pair]] = {}
-    for log, of_log in by_log.items():
-        for pair in combinations(of_log, 2):
-            if (pair[0]["run"] in changed or pair[1]["run"] in changed) and worth_comparing(*pair):
-                groups.setdefault((log, _number(pair) or 0), []).append(pair)
-    return list(groups.values())
-
-
-def _number(pair: _Pair) -> int | None:
-    return replicate_of(pair[0]["workload"]) or replicate_of(pair[1]["workload"])
-
-
-def _kept_heatmaps(
-    connection: duckdb.DuckDBPyConnection, groups: Iterable[Iterable[_Pair]], changed: Collection[str]
-) -> dict[tuple[str, str], Heatmap]:
-    """Return the heatmaps of unchanged runs that are compared with changed ones."""
-    names = {note["run"] for pairs in groups for pair in pairs for note in pair}
-    return read_heatmaps(connection, names.difference(changed))
-
-
-def _fill_comparisons(connection: duckdb.DuckDBPyConnection, compared: Sequence[dict[str, Any]]) -> None:
+def _fill_comparisons(connection: duckdb.DuckDBPyConnection, compared: list[dict[str, Any]]) -> None:
     """Insert the comparisons of changed runs with others of their logs; previous comparisons are kept."""
     connection.execute(  # comparisons of recipes are derived from those of runs
         "DELETE FROM comparisons WHERE first NOT IN (SELECT run FROM runs) OR second NOT IN (SELECT run FROM runs)"
     )
     names = [description[0] for description in connection.execute("SELECT * FROM comparisons").description]
     rows = [dict(zip(names, row, strict=True)) for row in connection.fetchall()]
-    rows += compared
-    varying, constant = _compared_by_replicates(rows)
-    rows += varying
-    if not rows:
-        return
-    verdict.correct(rows)
-    # Identical replicates give one comparison, based on weeks, which already belongs to a family.
-    rows += [row | renamed | {"family": None, "family_size": None} for row, renamed in constant]
-    rows.sort(key=lambda row: (row["first"], row["second"], HEATMAP_MEASURES.index(row["measure"])))
+    rows = with_verdicts(rows + compared)
     connection.execute("DELETE FROM comparisons")
-    _insert_frame(connection, "comparisons", pl.DataFrame(rows, infer_schema_length=None).select(names))
-
-
-def _compared(
-    pairs: Sequence[_Pair],
-    heatmaps: Mapping[tuple[str, str], Heatmap],
-    notes: Mapping[Path, Mapping[str, Any]],
-) -> list[dict[str, Any]]:
-    """Return the rows of pairs of runs, resampled together: their distance, and which one is better how certainly."""
-    names = {note["run"] for pair in pairs for note in pair}
-    of_measures = _resampled({note["run"]: file for file, note in notes.items() if note["run"] in names})
-    rows = []
-    for measure in HEATMAP_MEASURES:
-        weekly = of_measures(measure)
-        for first, second in pairs:
-            one, other = first["run"], second["run"]
-            log = log_of(first["workload"])
-            score = verdict.score_of(weekly[one].distribution, weekly[other].distribution)
-            mean = verdict.difference_of(weekly[one].mean, weekly[other].mean)
-            rows.append({
-                "workload": first["workload"] if first["workload"] == second["workload"] else log,
-                "measure": measure,
-                "first": one,
-                "second": other,
-                **asdict(compare(heatmaps[one, measure], heatmaps[other, measure])),
-                "score": score.value,
-                "basis": "weeks",
-                "blocks": mean.blocks,
-                **verdict.columns_of("score", score),
-                "mean_difference": mean.value if math.isfinite(mean.value) else None,
-                **verdict.columns_of("mean", mean),
-                "family": verdict.family_of(log, measure, _number((first, second)), False),
-            })  # fmt: skip
-    return rows
-
-
-class _Resampled(NamedTuple):
-    """A measure of a run by weeks: its mean, and its distribution by tenths of the load."""
-
-    mean: verdict.Resampled
-    distribution: verdict.Distribution
-
-
-def _resampled(files: Mapping[str, Path]) -> Callable[[str], dict[str, _Resampled]]:
-    """Return a function that resamples a measure of runs; large runs are read one at a time."""
-
-    def resampled(run: pl.DataFrame | verdict.Weeks, measure: str) -> _Resampled:
-        weeks = verdict.by_weeks(run)
-        return _Resampled(verdict.mean_of(weeks, measure), verdict.distribution_of(weeks, measure))
-
-    columns = ["submit_time", "load", *HEATMAP_MEASURES]
-    if sum(height_of(file) for file in files.values()) > tables.MOST_AT_ONCE:
-        return lambda measure: {
-            run: resampled(read_columns(file, ["submit_time", "load", measure]), measure) for run, file in files.items()
-        }
-    weeks = {run: verdict.by_weeks(pl.read_parquet(file, glob=False, columns=columns)) for run, file in files.items()}
-    return lambda measure: {run: resampled(of_run, measure) for run, of_run in weeks.items()}
-
-
-def _compared_by_replicates(
-    rows: Sequence[dict[str, Any]],
-) -> tuple[list[dict[str, Any]], list[tuple[dict[str, Any], dict[str, Any]]]]:
-    """
-    Compare recipes with several replicates.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        The comparisons of runs, based on weeks.
-
-    Returns
-    -------
-    list of dict
-        A row for each pair of recipes, based on its replicates.
-    list of (dict, dict)
-        For each pair with identical replicates: the row of the first replicate, and the columns that name the recipes.
-    """
-    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    for row in rows:
-        runs_of = [row[name].rpartition("/") for name in ("first", "second")]
-        if any(replicate_of(workload) is not None for workload, _, _ in runs_of):
-            recipes = [f"{recipe_of(workload)}/{scheduler}" for workload, _, scheduler in runs_of]
-            groups.setdefault((recipe_of(row["workload"]), row["measure"], *recipes), []).append(row)
-    varying, constant = [], []
-    for (workload, measure, first, second), some in groups.items():
-        if len(some) < 2:
-            continue
-        # a fixed order of summation gives the same last digits
-        some = sorted(some, key=lambda row: (row["first"], row["second"]))
-        names = {"workload": workload, "measure": measure, "first": first, "second": second, "better": None}
-        score, mean = (verdict.over_replicates([row[name] for row in some]) for name in ("score", "mean_difference"))
-        if any(found.error is None and not found.equal and found.blocks > 1 for found in (score, mean)):
-            constant.append((some[0], names))
-            continue
-        means = verdict.replicate_rows(some, ("distance", "score", "first_wins", "second_wins"))
-        varying.append(
-            {**names, **means, "basis": "replicates", "blocks": len(some), **verdict.columns_of("score", score)}
-            | {"mean_difference": mean.value if math.isfinite(mean.value) else None, **verdict.columns_of("mean", mean)}
-            | {"family": verdict.family_of(log_of(workload), measure, None, True)}
-        )
-    return varying, constant
+    _insert(connection, "comparisons", [{name: row[name] for name in names} for row in rows])
 
 
 def _fairness(notes: Mapping[Path, Mapping[str, Any]], sources: Mapping[str, tuple[Path, str]]) -> pl.DataFrame:

@@ -1,0 +1,161 @@
+"""Comparisons of runs: the pairs that are compared, and the rows of table ``comparisons``."""
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from itertools import combinations
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from swflow.analysis import verdict
+from swflow.analysis.comparison import by_tenths, compare
+from swflow.analysis.heatmap import HEATMAP_MEASURES, Heatmap, heatmap
+from swflow.jobs.table import read_columns
+from swflow.names import log_of, recipe_of, replicate_of, worth_comparing
+
+
+class Run(NamedTuple):
+    """A run to compare."""
+
+    name: str
+    workload: str
+    file: Path
+
+
+def pairs_to_compare(notes: Mapping[Path, Mapping[str, Any]], changed: Collection[str]) -> list[list[tuple[Run, Run]]]:
+    """Return the pairs of runs to compare, of which one has changed: a list for each log and replicate."""
+    by_log: dict[str, list[tuple[Path, Mapping[str, Any]]]] = {}
+    for file, note in sorted(notes.items(), key=lambda item: str(item[1]["run"])):
+        by_log.setdefault(log_of(note["workload"]), []).append((file, note))
+    groups: dict[tuple[str, int | None], list[tuple[Run, Run]]] = {}
+    for log, of_log in by_log.items():
+        for pair in combinations(of_log, 2):
+            if any(note["run"] in changed for _, note in pair) and worth_comparing(pair[0][1], pair[1][1]):
+                first, second = (Run(note["run"], note["workload"], file) for file, note in pair)
+                groups.setdefault((log, _replicate(first, second)), []).append((first, second))
+    return list(groups.values())
+
+
+def _replicate(first: Run, second: Run) -> int | None:
+    return replicate_of(first.workload) or replicate_of(second.workload)
+
+
+class _Measured(NamedTuple):
+    """A measure of a run: its heatmap, and by weeks its mean, and its distribution by tenths of the load."""
+
+    heatmap: Heatmap
+    mean: verdict.Resampled
+    distribution: verdict.Distribution
+
+
+def compare_runs(pairs: Sequence[tuple[Run, Run]], one_by_one: bool = False) -> list[dict[str, Any]]:
+    """
+    Return the rows of pairs of runs, resampled together: their distance, and which one is better how certainly.
+
+    Parameters
+    ----------
+    pairs : sequence of (Run, Run)
+        A list of `pairs_to_compare`.
+    one_by_one : bool
+        Read the runs again for each measure, so that one column of one run is in memory.
+
+    Returns
+    -------
+    list of dict
+        Rows of table ``comparisons`` without the corrected verdicts, which `with_verdicts` adds.
+    """
+    runs = {run.name: run for pair in pairs for run in pair}
+    weeks = {} if one_by_one else {name: _weeks(run.file, HEATMAP_MEASURES) for name, run in runs.items()}
+    rows = []
+    for measure in HEATMAP_MEASURES:
+        measured = {
+            name: _measured(weeks[name] if weeks else _weeks(run.file, [measure]), measure)
+            for name, run in runs.items()
+        }
+        for first, second in pairs:
+            one, other = measured[first.name], measured[second.name]
+            log = log_of(first.workload)
+            score = verdict.score_of(one.distribution, other.distribution)
+            mean = verdict.difference_of(one.mean, other.mean)
+            rows.append({
+                "workload": first.workload if first.workload == second.workload else log,
+                "measure": measure,
+                "first": first.name,
+                "second": second.name,
+                **asdict(compare(one.heatmap, other.heatmap)),
+                "score": score.value,
+                "basis": "weeks",
+                "blocks": mean.blocks,
+                **verdict.columns_of("score", score),
+                "mean_difference": mean.value if math.isfinite(mean.value) else None,
+                **verdict.columns_of("mean", mean),
+                "family": verdict.family_of(log, measure, _replicate(first, second), False),
+            })  # fmt: skip
+    return rows
+
+
+def _weeks(file: Path, measures: Iterable[str]) -> verdict.Weeks:
+    return verdict.by_weeks(read_columns(file, ["submit_time", "load", *measures]))
+
+
+def _measured(weeks: verdict.Weeks, measure: str) -> _Measured:
+    load, values = (weeks.outcomes[name].cast(pl.Float64).to_numpy() for name in ("load", measure))
+    return _Measured(
+        by_tenths(heatmap(load, values)), verdict.mean_of(weeks, measure), verdict.distribution_of(weeks, measure)
+    )
+
+
+def with_verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows of runs, and further rows of recipes with several replicates, with corrected verdicts."""
+    varying, constant = _compared_by_replicates(rows)
+    rows = rows + varying
+    verdict.correct(rows)
+    # Identical replicates give one comparison, based on weeks, which already belongs to a family.
+    rows += [row | renamed | {"family": None, "family_size": None} for row, renamed in constant]
+    return sorted(rows, key=lambda row: (row["first"], row["second"], HEATMAP_MEASURES.index(row["measure"])))
+
+
+def _compared_by_replicates(
+    rows: Sequence[dict[str, Any]],
+) -> tuple[list[dict[str, Any]], list[tuple[dict[str, Any], dict[str, Any]]]]:
+    """
+    Compare recipes with several replicates.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        The comparisons of runs, based on weeks.
+
+    Returns
+    -------
+    list of dict
+        A row for each pair of recipes, based on its replicates.
+    list of (dict, dict)
+        For each pair with identical replicates: the row of the first replicate, and the columns that name the recipes.
+    """
+    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        runs_of = [row[name].rpartition("/") for name in ("first", "second")]
+        if any(replicate_of(workload) is not None for workload, _, _ in runs_of):
+            recipes = [f"{recipe_of(workload)}/{scheduler}" for workload, _, scheduler in runs_of]
+            groups.setdefault((recipe_of(row["workload"]), row["measure"], *recipes), []).append(row)
+    varying, constant = [], []
+    for (workload, measure, first, second), some in groups.items():
+        if len(some) < 2:
+            continue
+        # a fixed order of summation gives the same last digits
+        some = sorted(some, key=lambda row: (row["first"], row["second"]))
+        names = {"workload": workload, "measure": measure, "first": first, "second": second, "better": None}
+        score, mean = (verdict.over_replicates([row[name] for row in some]) for name in ("score", "mean_difference"))
+        if any(found.error is None and not found.equal and found.blocks > 1 for found in (score, mean)):
+            constant.append((some[0], names))
+            continue
+        means = verdict.replicate_rows(some, ("distance", "score", "first_wins", "second_wins"))
+        varying.append(
+            {**names, **means, "basis": "replicates", "blocks": len(some), **verdict.columns_of("score", score)}
+            | {"mean_difference": mean.value if math.isfinite(mean.value) else None, **verdict.columns_of("mean", mean)}
+            | {"family": verdict.family_of(log_of(workload), measure, None, True)}
+        )
+    return varying, constant
