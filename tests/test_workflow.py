@@ -196,12 +196,18 @@ def test_an_edited_plugin_reruns_its_runs_only(edited):
 
 
 def test_figures_are_drawn_again_only_if_their_runs_change(edited):
+    edited.config["studies"]["one"]["runs"] += [{"workloads": ["toy-a+first"], "schedulers": ["fcfs"]}]
+    edited.write()
+    edited.run()
     edited.config["schedulers"]["fcfs"]["estimates"] = "kill"
     edited.write()
-    assert sorted(edited.planned()) == [
-        "load results/swflow.duckdb", "report results/report/index.html",
+    assert sorted(edited.planned()) == [  # no figure, though other runs of a workload that one shows change
+        "load results/swflow.duckdb", "report results/report/index.html", "simulate toy-a+first: fcfs",
         "simulate toy-a: fcfs", "simulate toy-b: fcfs", "tables of Snakemake's report",
     ]  # fmt: skip
+    edited.config["steps"]["first"]["jobs"] = 199
+    edited.write()
+    assert "figure bubbles of two, toy-a" in edited.planned()
 
 
 def test_a_figure_with_other_options_is_drawn_again_though_its_runs_are_the_same(edited):

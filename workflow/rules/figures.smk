@@ -2,7 +2,7 @@
 rule figure:
     input:
         plan.figure_summary("results/figures/{study}/{log}-{figure}.json"),
-        plan.shown_runs,
+        plan.shown_files,
     output:
         report(
             "results/figures/{study}/{log}-{figure}.png",

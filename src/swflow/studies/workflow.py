@@ -556,14 +556,21 @@ class Workflow:
         return command_options({"run" if name == "runs" else name: value for name, value in planned.items()})
 
     def figure_key(self, wildcards: Any) -> str:
-        """Return a digest of the options and the code that draw a figure, which its ``.json`` file records."""
-        return hashlib.sha256(f"{self.figure_options(wildcards)} {fingerprint('figure')}".encode()).hexdigest()
+        """
+        Return a digest of what determines a figure besides its input files, which its ``.json`` file records.
+
+        These are its options, the schedulers of its runs, and the code that simulates, loads and draws them.
+        """
+        shown = self._shown(wildcards)
+        schedulers = canonical(self.options_of(sorted({run.rpartition("/")[2] for run in shown})))
+        code = fingerprint("simulate", "load", "figure")
+        return hashlib.sha256(f"{self.figure_options(wildcards)} {schedulers} {code}".encode()).hexdigest()
 
     def figure_summary(self, file: str) -> Callable[[Any], str]:
         """
         Return a function that returns the summary of the database as the input of a figure.
 
-        The summary changes with every load, the figure only with its runs, options and code, so the summary is
+        The summary changes with every load, the figure only with its workloads and its key, so the summary is
         ``ancient``. But Snakemake ignores changed parameters of a job if it runs another job before it, such as the
         load, and does not run it if all its changed inputs are ``ancient``. So the summary is an ordinary input of a
         figure with another key.
@@ -581,10 +588,21 @@ class Workflow:
 
         return summary
 
-    def shown_runs(self, wildcards: Any) -> list[str]:
-        """Return the lists of the runs that a figure shows; a change of a list triggers redrawing."""
-        runs = self.figures[wildcards.study, wildcards.log, wildcards.figure]["runs"]
-        return sorted({self.runs_file(run.rpartition("/")[0]) for run in runs})
+    def _shown(self, wildcards: Any) -> list[str]:
+        """Return the runs that a figure shows; the figure of a sweep shows none."""
+        if hasattr(wildcards, "sweep"):
+            return []
+        runs: list[str] = self.figures[wildcards.study, wildcards.log, wildcards.figure]["runs"]
+        return runs
+
+    def shown_files(self, wildcards: Any) -> list[str]:
+        """
+        Return the files whose change triggers redrawing of a figure: the workloads of its runs.
+
+        Verdicts and published values also depend on other runs, so such figures depend on the lists of runs.
+        """
+        file_of = self.runs_file if wildcards.figure in ("difference", "published") else self.workload_file
+        return sorted({file_of(run.rpartition("/")[0]) for run in self._shown(wildcards)})
 
     def settings(self) -> str:
         """Return the config for the report, without the mirror, which does not affect results."""
