@@ -21,14 +21,8 @@ class Bound:
     """
     A bound on a metric that holds for every schedule of the same rigid jobs on the same machine.
 
-    Parameters
-    ----------
-    measure : str
-        One of `BOUNDED`, a metric of `swflow.analysis.metrics.metrics`.
-    value : float
-        The lower bound in seconds; for ``utilization`` the upper bound as a share.
-    theorem : str
-        The argument that proves it, under its name in the documentation of lower bounds.
+    ``measure`` is one of `BOUNDED`. ``value`` is the lower bound in seconds, for ``utilization`` the upper bound as a
+    share. ``theorem`` is the argument that proves it, under its name in the documentation of lower bounds.
     """
 
     measure: str
@@ -124,20 +118,10 @@ def bounds(jobs: pl.DataFrame, machine: int) -> list[Bound]:
 
 def gaps(found: Sequence[Bound], figures: Mapping[str, float | None]) -> dict[str, float | None]:
     """
-    Return the relative distance of the metrics of a run from their bounds.
+    Return the relative distance of the metrics of a run (``figures``) from their bounds.
 
-    Parameters
-    ----------
-    found : sequence of Bound
-        The bounds of the run's jobs.
-    figures : mapping
-        The run's metrics, as returned by `swflow.analysis.metrics.metrics`.
-
-    Returns
-    -------
-    dict
-        Measure to relative distance from the bound (0.1 is 10 % above it; negative for utilization); None where the
-        metric is unknown or the bound is 0.
+    A distance of 0.1 is 10 % above the bound; it is negative for utilization, and None where the metric is unknown or
+    the bound is 0.
     """
     values = {bound.measure: figures.get(bound.measure) for bound in found}
     return {
@@ -229,19 +213,9 @@ def preempted(
     """
     Simulate one machine that processes jobs with preemption.
 
-    Parameters
-    ----------
-    release, length : float64 arrays of shape (jobs,)
-        Release times, ascending, and processing times; seconds.
-    priority : float64 array of shape (jobs,), optional
-        The job with the smallest value is processed first; default: the remaining processing time (SRPT).
-
-    Returns
-    -------
-    begin, end : float64 arrays of shape (pieces,)
-        Times at which each piece of a job is processed, ascending; seconds.
-    job : int64 array of shape (pieces,)
-        The index of the job of each piece.
+    ``release`` (ascending) and ``length`` are the jobs' release and processing times, seconds. The job with the
+    smallest ``priority`` is processed first; default: the remaining processing time (SRPT). Returns, for each piece of
+    a job, the times at which it begins and ends, ascending, and the index of its job.
     """
     left = length.tolist()
     releases = release.tolist()

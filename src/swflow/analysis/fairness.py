@@ -11,17 +11,9 @@ KINDS: dict[str, str] = {"user": "user_id", "group": "group_id"}
 
 def jain_index(values: np.ndarray) -> float | None:
     """
-    Compute Jain's index of fairness, ``(sum x)^2 / (n sum x^2)``.
+    Compute Jain's index of fairness, ``(sum x)^2 / (n sum x^2)``, of the amounts that users receive.
 
-    Parameters
-    ----------
-    values : float64 array of shape (users,)
-        The amount that each user receives, not negative.
-
-    Returns
-    -------
-    float or None
-        1 if all values are equal or all are 0, 1 / n if one user receives everything; None without values.
+    It is 1 if all values are equal or all are 0, 1 / n if one user receives everything; None without values.
 
     References
     ----------
@@ -43,15 +35,7 @@ def gini_coefficient(values: np.ndarray) -> float | None:
     """
     Compute the Gini coefficient: half the mean absolute difference of two values, divided by their mean.
 
-    Parameters
-    ----------
-    values : float64 array of shape (users,)
-        The amount that each user receives, not negative.
-
-    Returns
-    -------
-    float or None
-        0 if all values are equal, near 1 if one user receives everything; None without values.
+    It is 0 if all values are equal, near 1 if one user receives everything; None without values.
 
     Examples
     --------
@@ -68,21 +52,7 @@ def gini_coefficient(values: np.ndarray) -> float | None:
 
 
 def fairness_indices(outcomes: pl.DataFrame | pl.LazyFrame, jobs: pl.DataFrame) -> dict[str, float | None]:
-    """
-    Compute Jain's index and the Gini coefficient of the users' mean wait times.
-
-    Parameters
-    ----------
-    outcomes : polars.DataFrame or polars.LazyFrame
-        One row per job: ``job_id``, ``wait_time`` (s).
-    jobs : polars.DataFrame
-        The owner of each job: ``job_id``, ``user_id``.
-
-    Returns
-    -------
-    dict
-        ``jain_wait_time`` and ``gini_wait_time``; None if no job has a known user.
-    """
+    """Return ``jain_wait_time`` and ``gini_wait_time`` of the users' mean waits; None if no job has a known user."""
     if "user_id" not in jobs.columns:
         return {"jain_wait_time": None, "gini_wait_time": None}
     table = outcomes.lazy().select("job_id", "wait_time").collect(engine="in-memory")
@@ -92,23 +62,7 @@ def fairness_indices(outcomes: pl.DataFrame | pl.LazyFrame, jobs: pl.DataFrame) 
 
 
 def fairness_table(outcomes: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
-    """
-    Return the wait times, slowdowns and use of every user and group.
-
-    Parameters
-    ----------
-    outcomes : polars.DataFrame
-        One row per job: ``job_id``, ``wait_time``, ``bounded_slowdown``, ``processors``, ``run_time``.
-    jobs : polars.DataFrame
-        The owners of each job: ``job_id``, ``user_id``, ``group_id``.
-
-    Returns
-    -------
-    polars.DataFrame
-        ``kind`` (user or group), ``id``, ``jobs``, ``mean_wait_time``, ``p95_wait_time`` (s),
-        ``mean_bounded_slowdown``, ``p95_bounded_slowdown``, ``use_share`` (of all processor-seconds, 0 to 1); sorted by
-        kind and id.
-    """
+    """Return the waits (s), bounded slowdowns and share of all processor-seconds of every user and group, by id."""
     area = pl.col("processors") * pl.col("run_time")
     areas = outcomes.select("job_id", "wait_time", "bounded_slowdown", area=area)
     total = float(areas["area"].sum()) or 1.0

@@ -14,15 +14,10 @@ from swflow.workload.busy import places_in_order, sealed
 
 class Loads(NamedTuple):
     """
-    The loads of the jobs of one schedule.
+    The loads of the jobs of one schedule, and the most processors that were busy at once.
 
-    Parameters
-    ----------
-    load, backlog_load : float64 array of shape (jobs,)
-        `load_experienced` and `load_with_backlog`.
-    peak_processors : int
-        The most processors that were busy at once. A job that ends at an instant releases its processors before other
-        jobs start. The value exceeds the machine only if a log records an impossible schedule.
+    A job that ends at an instant releases its processors before other jobs start. The peak exceeds the machine only if
+    a log records an impossible schedule.
     """
 
     load: np.ndarray
@@ -37,28 +32,10 @@ def load_experienced(
     Compute the load that each job experienced: the mean utilization of the machine between submission and end.
 
     With ``A(t)`` the processor-seconds used up to t, the load is ``(A(end) - A(submit)) / ((end - submit) * machine)``.
-    A job that ends when it is submitted gets the utilization at that time. Processor-seconds are added in twice the
-    precision of a float64 and divided once, so that every load is the float64 nearest to the true value. The time is
-    O(n log n) in the number of jobs.
-
-    Parameters
-    ----------
-    submit, start, end : float64 array of shape (jobs,)
-        Seconds.
-    processors : int64 array of shape (jobs,)
-        Processors of each job.
-    machine : int
-        Processors of the machine.
-
-    Returns
-    -------
-    float64 array of shape (jobs,)
-        The load, 0 to 1; above 1 where a log records more busy processors than the machine has.
-
-    Raises
-    ------
-    SwflowError
-        If a time is not finite, the arrays differ in length, or the machine has no processors.
+    A job that ends when it is submitted gets the utilization at that time. The load exceeds 1 only where a log records
+    more busy processors than the machine has. Processor-seconds are added in twice the precision of a float64 and
+    divided once, so that every load is the float64 nearest to the true value. The time is O(n log n) in the number of
+    jobs.
 
     References
     ----------
@@ -83,25 +60,6 @@ def load_with_backlog(submit: np.ndarray, end: np.ndarray, processors: np.ndarra
     waiting, over the processors of the machine. `load_experienced` cannot exceed 1, whether the queue is short or long;
     this load grows with the queue. Precision and cost are those of `load_experienced`.
 
-    Parameters
-    ----------
-    submit, end : float64 array of shape (jobs,)
-        Seconds.
-    processors : int64 array of shape (jobs,)
-        Processors of each job.
-    machine : int
-        Processors of the machine.
-
-    Returns
-    -------
-    float64 array of shape (jobs,)
-        At least the load experienced; above 1 while the demand exceeds the machine.
-
-    Raises
-    ------
-    SwflowError
-        For the same reasons as `load_experienced`.
-
     References
     ----------
     D. Krakov, D. G. Feitelson, "High-resolution analysis of parallel job workloads", JSSPP 2012, section 7, which
@@ -119,25 +77,7 @@ def load_with_backlog(submit: np.ndarray, end: np.ndarray, processors: np.ndarra
 
 
 def loads_of(outcomes: pl.DataFrame, machine: int) -> Loads:
-    """
-    Compute both loads of every job of a run, and the largest number of processors that were busy at once.
-
-    Parameters
-    ----------
-    outcomes : polars.DataFrame
-        The outcomes returned by `swflow.scheduling.simulate.simulate` or `simulate_counted`.
-    machine : int
-        Processors of a `swflow.jobs.machine.Machine`.
-
-    Returns
-    -------
-    Loads
-
-    Raises
-    ------
-    SwflowError
-        If a column is not numeric, or for the same reasons as `load_experienced`.
-    """
+    """Compute both loads of every job of a run, and the largest number of processors that were busy at once."""
     for name in ("submit_time", "start_time", "end_time", "processors"):
         if name in outcomes.columns and not outcomes.schema[name].is_numeric():
             raise SwflowError(f"outcomes: column {name} has type {outcomes.schema[name]}; expected numbers")
@@ -172,20 +112,11 @@ def _average_over_stay(
 
 class _Stays(NamedTuple):
     """
-    The times of all jobs, and their loads.
+    The times of all jobs (s), and their loads.
 
-    Parameters
-    ----------
-    submit, begin, end : float64 array of shape (jobs,)
-        Times at which each job is submitted, starts to count, and ends; seconds.
-    by_submit, by_begin, by_end : int32 array of shape (jobs,) or (0,)
-        The indices that sort the jobs by these times; empty if the jobs are already sorted.
-    processors : int64 array of shape (jobs,)
-        Processors of each job.
-    load : float64 array of shape (jobs,)
-        The result. Between a job's submission and its end, it stores the processor-seconds at the submission.
-    low : float64 array of shape (jobs,)
-        The low-order part of these processor-seconds; ``load`` is the high-order part.
+    ``by_submit``, ``by_begin`` and ``by_end`` are the indices that sort the jobs by submission, by the time at which
+    they start to count, and by end; empty if the jobs are already sorted. Between a job's submission and its end,
+    ``load`` and ``low`` store the high-order and low-order parts of the processor-seconds at the submission.
     """
 
     submit: np.ndarray

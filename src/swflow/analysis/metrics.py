@@ -115,21 +115,11 @@ def resource_metrics(outcomes: pl.DataFrame, jobs: pl.DataFrame, units: Mapping[
     """
     Compute the metrics of each counted resource of a machine besides processors.
 
-    Parameters
-    ----------
-    outcomes : polars.DataFrame
-        ``job_id``, ``submit_time``, ``start_time`` and ``run_time`` of each job that ran.
-    jobs : polars.DataFrame
-        ``job_id``, and a column with the demand of each job for each resource; null and a missing column are 0.
-    units : mapping
-        The units of each resource that the machine, or all clusters together, have.
-
-    Returns
-    -------
-    dict
-        For each resource, such as ``gpus``: ``utilization_gpus`` (squashed area over units times makespan; absent with
-        0 units), ``squashed_area_gpus`` (unit-seconds) and ``peak_gpus``, the most units in use at once, which only a
-        recorded schedule can raise above the machine's.
+    ``jobs`` may have a column with the demand of each job for a resource; null and a missing column are 0. ``units``
+    are the units of each resource that the machine, or all clusters together, have. The metrics of ``gpus`` are
+    ``utilization_gpus`` (squashed area over units times makespan; absent with 0 units), ``squashed_area_gpus``
+    (unit-seconds) and ``peak_gpus``, the most units in use at once, which only a recorded schedule can raise above the
+    machine's.
 
     Examples
     --------
@@ -166,19 +156,9 @@ def correlations(outcomes: pl.DataFrame | pl.LazyFrame) -> dict[str, float | Non
     """
     Compute Spearman's rank correlation of load with each of slowdown, response time and wait time.
 
-    Jobs without a load or without a slowdown (run time 0) are left out.
-
-    Parameters
-    ----------
-    outcomes : polars.DataFrame or polars.LazyFrame
-        One row per job, with its load.
-
-    Returns
-    -------
-    dict
-        Each of `CORRELATED` to its correlation, None where it is undefined (fewer than two jobs, or all values equal);
-        ``jobs``, the number of correlated jobs; ``above_1``, the number of correlated jobs with a load above 1, which
-        occurs only in impossible recorded schedules.
+    Jobs without a load or without a slowdown (run time 0) are left out. A correlation is None where it is undefined
+    (fewer than two jobs, or all values equal). ``jobs`` is the number of correlated jobs, ``above_1`` the number of
+    those with a load above 1, which occurs only in impossible recorded schedules.
 
     References
     ----------

@@ -19,16 +19,10 @@ _MINIMA, _VARIANCES, _PARALLELISM = (1, 4, 16, 41), (0.0, 0.5, 1.0, 2.0, 4.0), 6
 @dataclass(frozen=True)
 class Curves:
     """
-    Functions to draw in one panel.
+    Functions to draw in one panel: name to (x, y).
 
-    Parameters
-    ----------
-    title, x_title, y_title : str
-        The titles of the panel and of its axes.
-    lines, points : mapping
-        Name to (x, y): published functions as lines, functions of the workload as points. Equal names correspond.
-    logarithmic : bool
-        Whether the x axis is logarithmic (base 2).
+    ``lines`` are published functions, ``points`` functions of the workload; equal names correspond. The x axis may be
+    logarithmic (base 2).
     """
 
     title: str
@@ -43,15 +37,7 @@ def model_checks(jobs: pl.DataFrame) -> list[Curves]:
     """
     Return the published and the measured distribution functions of the model of moldable jobs, and its speedup.
 
-    Parameters
-    ----------
-    jobs : polars.DataFrame
-        The columns of `CHECKED`, one row per job.
-
-    Returns
-    -------
-    list of Curves
-        c_min, c_u above 1, c_min with A, sigma, and Downey's speedup.
+    ``jobs`` has the columns of `CHECKED`. The panels are c_min, c_u above 1, c_min with A, sigma, and Downey's speedup.
 
     References
     ----------

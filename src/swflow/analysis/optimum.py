@@ -13,18 +13,7 @@ OBJECTIVES = ("awrt", "mean_response_time", "makespan")
 
 @dataclass(frozen=True)
 class Optimum:
-    """
-    The solver's result for one objective.
-
-    Parameters
-    ----------
-    value : float
-        The objective of the best schedule found, seconds.
-    proven : float
-        A lower bound on the objective of every schedule, seconds; equal to ``value`` if ``optimal``.
-    optimal : bool
-        Whether the solver proved the schedule optimal within the time limit.
-    """
+    """The objective of the best schedule found and a lower bound that the solver proved for every schedule, seconds."""
 
     value: float
     proven: float
@@ -33,33 +22,10 @@ class Optimum:
 
 def optimum(jobs: pl.DataFrame, machine: int, objective: str, seconds: float = 20.0, seed: int = 1) -> Optimum:
     """
-    Return the best schedule that the solver finds for rigid jobs with known run times.
+    Return the best schedule that the solver finds for about 20 to 60 rigid jobs with known run times.
 
-    Parameters
-    ----------
-    jobs : polars.DataFrame
-        ``submit_time`` and ``run_time`` (whole seconds) and ``processors``; about 20 to 60 jobs.
-    machine : int
-        Processors of the machine.
-    objective : {'awrt', 'mean_response_time', 'makespan'}
-        The objective to minimize.
-    seconds : float
-        The time limit in seconds of the solver's deterministic time.
-    seed : int
-        The solver's seed.
-
-    Returns
-    -------
-    Optimum
-
-    Raises
-    ------
-    SwflowError
-        If the solver is not installed, or a time is not a whole number of seconds.
-
-    Notes
-    -----
-    The solver is CP-SAT of OR-Tools, with one optional interval per job under one cumulative constraint.
+    The solver is CP-SAT of OR-Tools, with one optional interval per job under one cumulative constraint. ``objective``
+    is one of `OBJECTIVES`; times are whole seconds; ``seconds`` limits the solver's deterministic time.
     """
     try:
         from ortools.sat.python import cp_model

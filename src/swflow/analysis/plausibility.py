@@ -38,22 +38,10 @@ _NAMED = ("row", "job_id", "submit_time")
 @dataclass(frozen=True)
 class Finding:
     """
-    The result of one check.
+    The result of one check: its name, one of `SEVERITIES`, and the problem with its likely causes.
 
-    Parameters
-    ----------
-    check : str
-        The name of the check.
-    severity : {'error', 'warning', 'note'}
-        One of `SEVERITIES`.
-    message : str
-        The problem and its likely causes.
-    jobs : int, optional
-        The number of affected jobs.
-    first_job_id : int, optional
-        The id of the first affected job.
-    moment : datetime, optional
-        The time of the finding (UTC), if the log states its start time.
+    ``jobs`` is the number of affected jobs, ``moment`` the time of the first of them (UTC), if the log states its
+    start.
     """
 
     check: str
@@ -100,28 +88,10 @@ class _Log:
 
 def check_log(path: str | os.PathLike[str], processors: int | None = None) -> tuple[list[Finding], Machine, int]:
     """
-    Check a log before cleaning, or a workload.
+    Check a log before cleaning, or a workload (.parquet).
 
-    Parameters
-    ----------
-    path : path-like
-        ``.parquet``, ``.swf`` or ``.swf.gz``.
-    processors : int, optional
-        Processors of the machine; default: the size that the file states.
-
-    Returns
-    -------
-    list of Finding
-        From most to least severe.
-    Machine
-        The machine that the log was checked against.
-    int
-        The number of jobs.
-
-    Raises
-    ------
-    SwflowError
-        If the file cannot be read.
+    Returns the findings, from most to least severe, the machine that the log was checked against (``processors``, or
+    the size that the file states), and the number of jobs.
     """
     from swflow.log.imported import is_log_table, read_log
     from swflow.workload.clean import GUESSED, machine_of, open_workload, prepared

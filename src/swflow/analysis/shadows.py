@@ -128,24 +128,7 @@ def penalty_times(outcomes: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
 
 
 def ranges(outcomes: pl.DataFrame) -> pl.DataFrame:
-    """
-    Return the ranges of processors of every job.
-
-    Parameters
-    ----------
-    outcomes : polars.DataFrame
-        With a column ``places``, text such as ``0-3,8``.
-
-    Returns
-    -------
-    polars.DataFrame
-        The outcomes with one row per range, and with ``first`` and ``last`` in place of the column ``places``.
-
-    Raises
-    ------
-    SwflowError
-        If the processors of a job are unknown.
-    """
+    """Return one row per job and range of its processors, with ``first`` and ``last`` instead of ``places``."""
     unknown = outcomes["places"].null_count()
     if unknown:
         raise SwflowError(f"the processors of {unknown:,} jobs are not known; simulate it again with places: true")

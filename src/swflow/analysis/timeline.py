@@ -5,24 +5,10 @@ import numpy as np
 
 def interval_means(starts: np.ndarray, ends: np.ndarray, weights: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """
-    Return the mean total weight of the items present in each interval.
+    Return the mean total weight of the items present in each interval between ``edges`` (ascending).
 
     For running jobs weighted by processors, this is the number of busy processors; for waiting jobs of weight 1, it is
-    the length of the queue.
-
-    Parameters
-    ----------
-    starts, ends : numpy.ndarray
-        Times at which each item arrives and leaves, seconds, shape (n,).
-    weights : numpy.ndarray
-        The weight of each item, shape (n,).
-    edges : numpy.ndarray
-        The bounds of the intervals, seconds, ascending, shape (m + 1,).
-
-    Returns
-    -------
-    numpy.ndarray
-        Mean weights, shape (m,).
+    the length of the queue. ``starts`` and ``ends`` are the times at which each item arrives and leaves, seconds.
 
     Examples
     --------
@@ -50,18 +36,8 @@ def interval_means_of_sums(
     """
     Return the result of `interval_means`, computed from sums per interval.
 
-    Parameters
-    ----------
-    come, gone : (numpy.ndarray, numpy.ndarray)
-        The total weight of the items that arrive, or leave, before the first edge, between successive edges, and after
-        the last edge, shape (m + 2,); and the sum of weight times seconds since the first edge, same shape.
-    edges : numpy.ndarray
-        The bounds of the intervals, seconds, ascending, shape (m + 1,).
-
-    Returns
-    -------
-    numpy.ndarray
-        Mean weights, shape (m,).
+    ``come`` and ``gone`` contain the total weight of the items that arrive, or leave, before the first edge, between
+    successive edges, and after the last edge; and the sum of weight times seconds since the first edge.
 
     Examples
     --------
