@@ -53,22 +53,9 @@ class Question:
     """
     A what-if and the context that explains its answer.
 
-    Parameters
-    ----------
-    workload : Workload
-        The simulated log.
-    variants : sequence of Variant
-        The variants; the first is the base.
-    answer : Answer
-        The statistics.
-    partitions : sequence of Partition
-        The partitions of the log.
-    log : str
-        The log's name on the command line, for suggested commands.
-    doubts : sequence of str
-        Warnings about the log.
-    guessed_resources : mapping
-        Resources besides processors whose units are the peak use, of one of several partitions by ``PARTITION:NAME``.
+    The first of ``variants`` is the base. ``log`` is the log's name on the command line, for suggested commands, and
+    ``doubts`` are warnings about it. ``guessed_resources`` are resources besides processors whose units are the peak
+    use, of one of several partitions by ``PARTITION:NAME``.
     """
 
     workload: Workload
@@ -434,23 +421,8 @@ def write_answer(
     """
     Write an answer: ``.parquet`` or ``.csv`` (all figures), or ``.html`` (a page).
 
-    A ``.parquet`` can be loaded into a database; the names of the workload and of the study go with it.
-
-    Parameters
-    ----------
-    question : Question
-        The what-if with its answer.
-    path : path-like
-        The file to write.
-    study : str, optional
-        The study that the answer belongs to.
-    command, digest : str
-        The command line and the digest of the log, for the page.
-
-    Raises
-    ------
-    SwflowError
-        If the ending is unknown.
+    A ``.parquet`` can be loaded into a database; the names of the workload and of the study go with it. ``command`` and
+    ``digest``, the digest of the log, are for the page.
     """
     path, table = Path(path), question.answer.table
     title = f"What if: {question.workload.name}"

@@ -35,20 +35,10 @@ DRAW_OPTIONS = ("jobs", "window", "repeats")
 
 def planned_runs(config: Mapping[str, Any], logs: Iterable[str]) -> dict[str, list[str]]:
     """
-    Return the runs of all studies.
+    Return the runs of all studies: workload to its schedulers, both sorted.
 
-    Parameters
-    ----------
-    config : mapping
-        The config: ``studies``, ``steps``, ``schedulers``, and ``logs``, which limits every study to the named logs
-        (null: no limit).
-    logs : iterable of str
-        The names of the logs in the catalogue.
-
-    Returns
-    -------
-    dict
-        Workload to its schedulers, both sorted.
+    ``logs`` are the names of the catalogue. ``logs`` of the config limits every study to the named logs (null: no
+    limit).
 
     Raises
     ------
@@ -165,14 +155,7 @@ def sources_behind(workload: str, steps: Mapping[str, Any]) -> list[str]:
 
 def step_options(step: str, config: Mapping[str, Any]) -> str:
     """
-    Return the options of a step's command.
-
-    Parameters
-    ----------
-    step : str
-        The step's name, with the number of the replicate if it has one.
-    config : mapping
-        The config.
+    Return the options of the command of a step, which may be a replicate.
 
     Examples
     --------
@@ -231,21 +214,10 @@ def planned_workloads(
     runs: Iterable[str], sweeps: Iterable[tuple[str, str]] = ()
 ) -> tuple[list[str], dict[str, list[str]]]:
     """
-    Return all workloads that runs and sweeps need, including intermediate ones.
+    Return all workloads that runs and sweeps (workload, sweep) need, including intermediate ones.
 
-    Parameters
-    ----------
-    runs : iterable of str
-        The workloads that are simulated.
-    sweeps : iterable of (str, str)
-        Workloads and sweeps.
-
-    Returns
-    -------
-    list of str
-        The workloads that are generated one by one, sorted.
-    dict
-        Recipe to its replicates, in the order of their numbers; one job generates all replicates of a recipe.
+    The first result contains those that are generated one by one, sorted. The second maps a recipe to its replicates,
+    in the order of their numbers; one job generates all replicates of a recipe.
 
     Examples
     --------
@@ -268,25 +240,10 @@ def planned_workloads(
 
 def planned_sweeps(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tuple[str, str], dict[str, Any]]:
     """
-    Return the sweeps of all studies.
+    Return the sweeps of all studies: (workload, sweep) to ``schedulers`` and ``studies``, sorted.
 
-    Parameters
-    ----------
-    config : mapping
-        The config, as for `planned_runs`; ``sweeps`` defines the sweeps. A study may have ``sweeps``: which sweeps of
-        which workloads under which schedulers.
-    logs : iterable of str
-        The names of the logs in the catalogue.
-
-    Returns
-    -------
-    dict
-        (workload, sweep) to ``schedulers`` and ``studies``, sorted.
-
-    Raises
-    ------
-    SwflowError
-        If a study names an unknown log, step, sweep or scheduler.
+    A study may have ``sweeps``: which sweeps of which workloads under which schedulers; ``sweeps`` of the config
+    defines them.
 
     Examples
     --------
@@ -317,25 +274,10 @@ def planned_sweeps(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tuple
 
 def planned_whatifs(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tuple[str, str], dict[str, Any]]:
     """
-    Return the what-if tables of all studies.
+    Return the what-if tables of all studies: (study, workload) to the options of ``swflow whatif``.
 
-    Parameters
-    ----------
-    config : mapping
-        The config, as for `planned_runs`; a study may have ``whatif``: workloads, schedulers, and lists of other
-        ``processors``, ``estimates``, ``arrivals``, ``run_times`` and units of a ``resource``.
-    logs : iterable of str
-        The names of the logs in the catalogue.
-
-    Returns
-    -------
-    dict
-        (study, workload) to the options of ``swflow whatif``, the schedulers by name.
-
-    Raises
-    ------
-    SwflowError
-        If a study names an unknown log, step or scheduler, or has two tables of one workload.
+    A study may have ``whatif``: workloads, schedulers, and lists of other ``processors``, ``estimates``, ``arrivals``,
+    ``run_times`` and units of a ``resource``.
 
     Examples
     --------
@@ -364,19 +306,7 @@ def planned_whatifs(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tupl
 
 def planned_bounds(config: Mapping[str, Any], logs: Iterable[str]) -> list[str]:
     """
-    Return the workloads whose lower bounds the studies request.
-
-    Parameters
-    ----------
-    config : mapping
-        The config, as for `planned_runs`; a study may have ``bounds: true``, for the workloads of all its runs.
-    logs : iterable of str
-        The names of the catalogue.
-
-    Returns
-    -------
-    list of str
-        Sorted, each workload once.
+    Return the workloads whose lower bounds the studies request with ``bounds: true``: those of all their runs, sorted.
 
     Examples
     --------
@@ -445,23 +375,9 @@ def with_kept(config: Mapping[str, Any]) -> dict[str, Any]:
     Return the config with the steps and runs that ``keep`` of its sweeps represents.
 
     A row of a sweep names the workload that a step of the same name would draw, with identical jobs. The draws whose
-    outcomes are kept therefore become steps, and ordinary runs of the studies that contain the sweep.
-
-    Parameters
-    ----------
-    config : mapping
-        The config; a sweep may have ``keep``: ``outcomes``, for the first draw of each setting; or a selection of its
-        ``d``, ``variant`` and ``factor``, and ``seeds``, the number of draws.
-
-    Returns
-    -------
-    dict
-        The same config, if no sweep has ``keep``.
-
-    Raises
-    ------
-    SwflowError
-        If the sweep lacks a draw to keep, or the name of its step belongs to another step of the config.
+    outcomes are kept therefore become steps, and ordinary runs of the studies that contain the sweep. ``keep`` is
+    ``outcomes``, for the first draw of each setting; or a selection of ``d``, ``variant`` and ``factor`` of the sweep,
+    and ``seeds``, the number of draws.
 
     Examples
     --------
@@ -554,26 +470,11 @@ def sweep_options(sweep: str, config: Mapping[str, Any]) -> tuple[str, str]:
 
 def planned_figures(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tuple[str, str, str], dict[str, Any]]:
     """
-    Return the figures of all studies: one of each kind per log; the first replicate represents its recipe.
+    Return the figures of all studies, one of each kind per log: (study, log, kind) to the options of ``swflow figure``.
 
-    Parameters
-    ----------
-    config : mapping
-        The config, as for `planned_runs`; a study may have ``figures`` (kinds) and ``split`` (a column, or a mapping
-        of names to conditions).
-    logs : iterable of str
-        The names of the logs in the catalogue.
-
-    Returns
-    -------
-    dict
-        (study, log, kind) to ``title``, ``runs`` (one per column, in the study's order) and ``split``: the options of
-        ``swflow figure``; a reservation table may have ``from`` and ``until``, from the study's ``window``.
-
-    Raises
-    ------
-    SwflowError
-        If a study has a figure of the difference of runs that cannot be compared.
+    A study may have ``figures`` (kinds) and ``split`` (a column, or a mapping of names to conditions). The options are
+    ``title``, ``runs`` (one per column, in the study's order; the first replicate represents its recipe) and ``split``;
+    a reservation table may have ``from`` and ``until``, from the study's ``window``.
 
     Examples
     --------
@@ -665,17 +566,10 @@ def check_conditions(config: Mapping[str, Any]) -> None:
 
 def command_options(options: Mapping[str, Any]) -> str:
     """
-    Return the options of a step or a log as command-line options.
+    Return the options of a step or a log as command-line options, quoted for a shell.
 
-    Parameters
-    ----------
-    options : mapping
-        Names to values. A list becomes a repeated option, a mapping a repeated option ``KEY=VALUE``; null is omitted.
-
-    Returns
-    -------
-    str
-        Quoted for a shell and sorted by name, so that the order in the config does not matter.
+    A list becomes a repeated option, a mapping a repeated option ``KEY=VALUE``; null is omitted. They are sorted by
+    name, so that the order in the config does not matter.
 
     Examples
     --------
@@ -699,19 +593,7 @@ def command_options(options: Mapping[str, Any]) -> str:
 
 
 def explain(error: Any) -> str:
-    """
-    Return a one-line description of a JSON schema violation.
-
-    Parameters
-    ----------
-    error : jsonschema.ValidationError
-        The error that the validator found.
-
-    Returns
-    -------
-    str
-        ``key: path: problem``.
-    """
+    """Return a one-line description of a JSON schema violation: ``key: path: problem``."""
     path = ": ".join(str(part) for part in error.absolute_path)
     where = f"{path}: " if path else ""
     if error.validator == "additionalProperties" and isinstance(error.instance, dict):

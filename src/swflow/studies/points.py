@@ -11,16 +11,7 @@ from swflow.errors import SwflowError
 @dataclass(frozen=True)
 class Point:
     """
-    One setting of the step ``scale``.
-
-    Parameters
-    ----------
-    processors : int
-        Processors of the new machine.
-    d, variant, factor, copies
-        As for `swflow.workload.steps.scale.scale`.
-    name : str, optional
-        The step's name; default: derived from the options.
+    One setting of the step ``scale``; its name is derived from the options unless it is given.
 
     Examples
     --------

@@ -21,22 +21,10 @@ class Power:
     """
     The statistical power of comparing the mean of a measure between two runs.
 
-    Parameters
-    ----------
-    measure : str
-        The measure.
-    first, second : float
-        The means of the two runs.
-    difference : Estimate
-        Second minus first.
-    basis : {'weeks', 'replicates'}
-        The units of resampling.
-    blocks : int
-        The number of units.
-    smallest : float or None
-        The smallest detectable difference for this number of units, in percent of the first mean; None if it is 0.
-    needed : dict
-        Difference in percent to the number of units needed to detect it; None if no number suffices.
+    ``difference`` is second minus first, over ``blocks`` units of resampling (``basis``: weeks or replicates).
+    ``smallest`` is the smallest difference that is detectable with this number, in percent of the first mean; None if
+    that is 0. ``needed`` maps a difference in percent to the number of units that detect it; None if no number
+    suffices.
     """
 
     measure: str
@@ -65,26 +53,9 @@ def power_of(
     """
     Return the statistical power of comparing two runs of a log, for every measure.
 
-    Parameters
-    ----------
-    first, second : str
-        Files of runs; or runs of the database, WORKLOAD/SCHEDULER. A workload with several draws is named without the
-        number of the draw.
-    percents : sequence of float
-        Differences, in percent of the first mean.
-    power : float
-        The probability that the 95 % interval excludes 0.
-    database : path-like
-        The database that contains the runs that are not files.
-
-    Returns
-    -------
-    list of Power
-
-    Raises
-    ------
-    SwflowError
-        If a run is missing, the runs are of different logs or equal, or there are too few weeks or replicates.
+    Runs are files, or WORKLOAD/SCHEDULER of the database; a workload with several draws is named without the number of
+    the draw. ``percents`` are differences in percent of the first mean, ``power`` is the probability that the 95 %
+    interval excludes 0.
     """
     if not 0 < power < 1:
         raise SwflowError(f"--power: {power:g}; expected a probability between 0 and 1, such as 0.8")

@@ -58,20 +58,11 @@ _MY_LOGS = """\
 @dataclass(frozen=True)
 class Project:
     """
-    The result of `init`.
+    The result of `init`: the files, the partitions of the log, and what was guessed.
 
-    Parameters
-    ----------
-    files : list of pathlib.Path
-        The files.
-    partitions : list of Partition
-        The partitions of the log.
-    guess : str or None
-        The method by which the size of the machine was guessed, or None if it is stated.
-    resources : mapping
-        The units of resources besides processors, of one of several partitions by ``PARTITION:NAME``.
-    guessed_resources : tuple of str
-        Those of them that are the peak use.
+    ``guess`` is the method by which the size of the machine was guessed, or None if it is stated. ``resources`` are the
+    units of resources besides processors, of one of several partitions by ``PARTITION:NAME``; ``guessed_resources`` are
+    those of them that are the peak use.
     """
 
     files: list[Path]
@@ -82,14 +73,7 @@ class Project:
 
 
 def workflow_folder() -> Path:
-    """
-    Return the folder of the workflow: the one in the clone, or the one in the installed package.
-
-    Raises
-    ------
-    SwflowError
-        If neither exists.
-    """
+    """Return the folder of the workflow: the one in the installed package, or the one in the clone."""
     clone, shipped = Path(__file__).parents[3] / "workflow", Path(__file__).parents[1] / "workflow"
     for folder in (shipped, clone):
         if (folder / "Snakefile").is_file():

@@ -40,20 +40,9 @@ class Run:
     """
     A workload under a scheduler, with its outcomes.
 
-    Parameters
-    ----------
-    table : polars.DataFrame
-        One row per job, with its load, as returned by `swflow.scheduling.simulate.simulate_counted`.
-    metrics : dict
-        As returned by `swflow.analysis.metrics.metrics` and `swflow.analysis.fairness.fairness_indices`; by
-        `swflow.scheduling.outcomes.cancelled` if jobs were cancelled in the queue; and by
-        `swflow.analysis.metrics.resource_metrics` if the machine has resources besides processors.
-    correlations : dict
-        As returned by `swflow.analysis.metrics.correlations`.
-    peak_processors : int
-        The largest number of busy processors; only a recorded schedule can exceed the machine.
-    seconds : float
-        Duration of the simulation, excluding compilation.
+    ``table`` has one row per job, with its load. ``metrics`` also has the fairness indices, the counts of cancelled
+    jobs if jobs were cancelled in the queue, and the metrics of resources besides processors if the machine has some.
+    Only a recorded schedule can raise ``peak_processors`` above the machine. ``seconds`` excludes compilation.
     """
 
     table: pl.DataFrame
@@ -69,25 +58,7 @@ class Run:
 
 
 def run(workload: Workload, scheduler: Scheduler) -> Run:
-    """
-    Simulate a workload under a scheduler and analyse the outcomes.
-
-    Parameters
-    ----------
-    workload : Workload
-        The jobs and the machine.
-    scheduler : Scheduler
-        The scheduling policy and its options.
-
-    Returns
-    -------
-    Run
-
-    Raises
-    ------
-    SwflowError
-        For the same reasons as `swflow.scheduling.simulate.simulate`.
-    """
+    """Simulate a workload under a scheduler and analyse the outcomes."""
     began = time.perf_counter() - seconds_lost()
     table, counts, units = simulate_counted(workload, scheduler)
     seconds = time.perf_counter() - seconds_lost() - began
@@ -111,18 +82,7 @@ def columns_of_run(schedulers: Iterable[Scheduler]) -> set[str] | None:
 
 
 def write_run(result: Run, path: str | os.PathLike[str], about: Mapping[str, Any]) -> None:
-    """
-    Write a run to a Parquet file, with its metrics in the metadata; equal runs give equal bytes.
-
-    Parameters
-    ----------
-    result : Run
-        The run.
-    path : path-like
-        The file to write.
-    about : mapping
-        Further metadata: workload, scheduler, their files and settings.
-    """
+    """Write a run to a Parquet file, with its metrics and ``about`` in the metadata; equal runs give equal bytes."""
     notes = {
         "kind": "run",
         "metrics": result.metrics,
@@ -137,25 +97,9 @@ def describe_run(
     source: str | os.PathLike[str], workload: Workload, name: str, scheduler: Scheduler, code: str = ""
 ) -> dict[str, Any]:
     """
-    Return the description that identifies a run: its inputs, and a key that changes with any of them.
+    Return the inputs of a run of the workload in the file ``source``, and the key that changes with any of them.
 
-    Parameters
-    ----------
-    source : path-like
-        The workload's file.
-    workload : Workload
-        The workload read from this file.
-    name : str
-        The scheduler's name.
-    scheduler : Scheduler
-        Its options.
-    code : str
-        The fingerprint of the simulation code.
-
-    Returns
-    -------
-    dict
-        ``workload``, ``scheduler``, ``options``, ``machine``, ``source``, ``input`` (hash of the file), ``key``.
+    ``code`` is the fingerprint of the simulation code, ``input`` a hash of the file.
     """
     about: dict[str, Any] = {
         "workload": workload.name,
@@ -197,11 +141,6 @@ def simulate_all(
     -------
     dict
         Scheduler to the manifest entry of its run: file, key, checksum and seconds.
-
-    Raises
-    ------
-    SwflowError
-        If a scheduler's options are wrong or the workload cannot be simulated.
     """
     folder = Path(folder)
     _simulate_into(source, _schedulers(schedulers), folder, code, report)
@@ -220,21 +159,9 @@ def simulate_replicates(
     """
     Simulate several workloads, such as the replicates of a recipe, in one process, each as `simulate_all` does.
 
-    Parameters
-    ----------
-    sources : iterable of path-like
-        The workloads' files.
-    schedulers, code, report
-        As for `simulate_all`.
-    manifest : path-like
-        The JSON list of all runs to write; runs are written to ``{workload}/{scheduler}.parquet`` in the same folder.
-    only : mapping, optional
-        Workload name to its schedulers; default: all schedulers for every workload.
-
-    Returns
-    -------
-    dict
-        The list, as `swflow.files.manifest.write_list` returns it.
+    ``only`` maps a workload to its schedulers (default: all). The runs are written to
+    ``{workload}/{scheduler}.parquet`` in the folder of ``manifest``, the JSON list of all runs, whose contents are
+    returned.
     """
     path = Path(manifest)
     checked = _schedulers(schedulers)
@@ -276,17 +203,9 @@ def _simulate_into(
 
 def runs_in(path: str | os.PathLike[str]) -> dict[Path, dict[str, Any]]:
     """
-    Return the run files that a path denotes: the file of a run, a list of runs, a folder of runs or of such folders.
+    Return the run files that a path denotes, each with its manifest entry (empty for a file without a manifest).
 
-    Returns
-    -------
-    dict
-        File to its manifest entry: key, size and digest; empty for a file without a manifest.
-
-    Raises
-    ------
-    SwflowError
-        If there is no run, or a listed file is missing.
+    A path is the file of a run, a list of runs, a folder of runs, or a folder of such folders.
     """
     path = Path(path)
     if path.is_dir() and not (path / MANIFEST).is_file():

@@ -53,21 +53,10 @@ class Variant:
     """
     One combination of scheduler, machine size, estimates, arrival rate and run times.
 
-    Parameters
-    ----------
-    scheduler : str
-        The scheduler's name.
-    options : mapping
-        The scheduler's options.
-    processors : str
-        ``+20%``, ``-10%``, a number, one of these for one partition (``cpu=+20%``), or ``""`` for the recorded size.
-    estimates : str
-        ``perfect`` (the run times), a factor of the run times, or ``""`` for the users' estimates.
-    arrivals, run_times : float
-        The arrival-rate factor, and the factor of run times and estimates.
-    resources : str
-        A change of a resource besides processors: ``gpus=+20%``, ``gpus=512``, for one partition ``gpu:gpus=+20%``, or
-        ``""`` for the units of the scheduler.
+    ``processors`` is ``+20%``, ``-10%``, a number, one of these for one partition (``cpu=+20%``), or empty for the
+    recorded size. ``estimates`` is ``perfect`` (the run times), a factor of the run times, or empty for the users'
+    estimates. ``resources`` changes a resource besides processors: ``gpus=+20%``, ``gpus=512``, for one partition
+    ``gpu:gpus=+20%``. ``arrivals`` and ``run_times`` are factors; the latter also multiplies estimates.
     """
 
     scheduler: str
@@ -95,16 +84,9 @@ class Answer:
     """
     The statistics of every variant.
 
-    Parameters
-    ----------
-    table : polars.DataFrame
-        One row per variant and measure: the columns of `COLUMNS`; times in seconds.
-    fidelity : dict or None
-        How similar the base is to the recorded schedule (`swflow.analysis.fidelity.fidelity`), if there is one.
-    left_out : int
-        Jobs that are wider than the smallest machine or cluster; they are excluded from all variants.
-    uneven : tuple of (str, str)
-        Variants and measures of means whose difference lies mostly in few weeks.
+    ``table`` has one row per variant and measure, times in seconds. ``fidelity`` is the similarity of the base to the
+    recorded schedule, if there is one. ``left_out`` jobs are wider than the smallest machine or cluster, and excluded
+    from all variants. ``uneven`` are variants and measures of means whose difference lies mostly in few weeks.
     """
 
     table: pl.DataFrame
@@ -119,15 +101,9 @@ def site_of(
     """
     Return the partitions of a workload's site, and the options of the scheduler that represents the site.
 
-    Parameters
-    ----------
-    workload : Workload
-        A workload with its recorded schedule.
-    sizes : mapping, optional
-        Partition to its processors; default: the size that the log states, or else the peak use.
-    resources : mapping, optional
-        The units of resources besides processors, as in `swflow.log.site.with_resources`; default: those of the
-        workload's machine if partitions share it, or else the peak use.
+    ``sizes`` maps a partition to its processors; default: the size that the log states, or else the peak use.
+    ``resources`` are the units of resources besides processors, as in `swflow.log.site.with_resources`; default: those
+    of the workload's machine if partitions share it, or else the peak use.
     """
     header = dict(workload.header)
     if not is_as_recorded(workload):  # the sizes do not belong to these jobs
@@ -163,16 +139,7 @@ def _pool(workload: Workload, resources: Mapping[str, int] | None) -> tuple[dict
 def guessed_units(
     workload: Workload, partitions: Sequence[Partition], resources: Mapping[str, int] | None = None
 ) -> dict[str, int]:
-    """
-    Return the units of the resources of a site that are the peak use, of one of several partitions by its name.
-
-    Parameters
-    ----------
-    workload, resources
-        As for `site_of`.
-    partitions : sequence of Partition
-        The first result of `site_of`.
-    """
+    """Return the units of the resources of a site that are the peak use, of one of several partitions by its name."""
     if len(partitions) < 2 or share_nodes(partitions, None if guess_of(workload) else workload.machine.processors):
         units, names = _pool(workload, resources)
         return {name: units[name] for name in names}
@@ -185,21 +152,8 @@ def named_scheduler(
     """
     Return the name and the options of a scheduler; ``site-sjf``, for example, is ``sjf`` in the site's partitions.
 
-    ``site-qos`` is the site's scheduler with priorities of queues or QOS; within a queue it is FCFS.
-
-    Parameters
-    ----------
-    text : str
-        A name or options, as for `swflow.scheduling.named.read_scheduler`.
-    site : mapping
-        The options of the site's scheduler.
-    priorities : mapping, optional
-        The priorities of queues or QOS (`site_priorities`).
-
-    Raises
-    ------
-    SwflowError
-        If the text is no scheduler, or ``site-qos`` without priorities.
+    ``site-qos`` is the site's scheduler with ``priorities`` of queues or QOS; within a queue it is FCFS. Other texts
+    are as for `swflow.scheduling.named.read_scheduler`.
 
     Examples
     --------
@@ -309,13 +263,6 @@ def sized(variant: Variant, machine: Machine) -> tuple[dict[str, Any], Machine]:
 
     ``cpu=+20%`` changes the cluster of one partition, ``+20%`` every cluster; the machine is the sum of its clusters.
     If partitions share one machine, ``cpu=+20%`` changes the limit of the partition and the machine by equal amounts.
-
-    Parameters
-    ----------
-    variant : Variant
-        A variant whose ``processors`` describes the change of size.
-    machine : Machine
-        The recorded machine.
 
     Examples
     --------
@@ -491,25 +438,9 @@ def ask(
     progress: Callable[[Sequence[Any]], Any] = lambda items: items,
 ) -> Answer:
     """
-    Simulate every variant and compare it with the base, which is the first variant.
+    Simulate every variant and compare it with the base, which is the first one.
 
-    Parameters
-    ----------
-    workload : Workload
-        The cleaned log.
-    chosen : sequence of Variant
-        The variants, as returned by `variants`.
-    progress : callable
-        Wraps the sequence of variants to show progress.
-
-    Returns
-    -------
-    Answer
-
-    Raises
-    ------
-    SwflowError
-        If a variant cannot be simulated, or has no jobs.
+    ``progress`` wraps the sequence of variants to show progress.
     """
     settings = [sized(variant, workload.machine) for variant in chosen]
     schedulers = [
