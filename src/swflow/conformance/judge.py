@@ -27,26 +27,10 @@ TOLERANCE = 1e-3
 @dataclass(frozen=True)
 class Judgement:
     """
-    The result of one case or one log.
+    The result of one case or one log under a policy.
 
-    Parameters
-    ----------
-    id : str
-        The case, or the log.
-    policy : str
-        The policy that the simulator has to apply.
-    rules : tuple of str
-        The rules under test; none for a log.
-    verdict : str
-        ``pass``, ``convention``, ``fail``, ``crash``, ``timeout`` or ``no output``.
-    detail : str
-        The convention, the reason of the expected start time, or the last line that the simulator printed.
-    first_job : int or None
-        The first job, by time, whose start time differs.
-    expected, found : float or None
-        Its start times, seconds.
-    different, jobs : int
-        Number of jobs with another start time than expected, and of all jobs.
+    ``detail`` is the convention, the reason of the expected start time, or the last line that the simulator printed.
+    ``first_job`` is the first job, by time, whose start time (s) differs; ``different`` is the number of these jobs.
     """
 
     id: str
@@ -68,10 +52,9 @@ class Judgement:
 
 def judge_case(command: str, case: Case, timeout: float) -> Judgement:
     """
-    Run a simulator on a case and judge its start times.
+    Run a simulator on a case and judge its start times; stop it after ``timeout`` seconds.
 
-    In the command line, ``{log}``, ``{out}``, ``{processors}`` and ``{policy}`` are replaced. After ``timeout``
-    seconds, the simulator is stopped.
+    In the command line, ``{log}``, ``{out}``, ``{processors}`` and ``{policy}`` are replaced.
     """
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / f"{case.id}.swf"
@@ -90,12 +73,7 @@ def judge_case(command: str, case: Case, timeout: float) -> Judgement:
 def judge_log(
     command: str, workload: Workload, policy: str, scheduler: Mapping[str, object], timeout: float
 ) -> Judgement:
-    """
-    Run a simulator on a whole workload and compare every start time with swflow's.
-
-    ``command`` and ``timeout`` are as for `judge_case`; the options of `swflow.Scheduler` in ``scheduler`` apply the
-    policy.
-    """
+    """Run a simulator on a whole workload under a policy and compare every start time with swflow's."""
     from swflow.log.swf import write_swf
     from swflow.scheduling.scheduler import Scheduler
     from swflow.scheduling.simulate import simulate

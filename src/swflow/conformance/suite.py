@@ -22,36 +22,12 @@ DEFAULT_POLICIES = ("fcfs", "easy")
 @dataclass(frozen=True)
 class Case:
     """
-    A few jobs on one machine under one policy.
+    A few jobs (submit, run time, processors, estimate; s) with the ids 1, 2, … on one machine under one policy.
 
-    Parameters
-    ----------
-    id : str
-        The name of the case.
-    policy : str
-        The policy that a simulator has to apply; there is one file of cases per policy.
-    rules : tuple of str
-        The rules that the case tests.
-    statement, source : str
-        The rule in one sentence, and where it is defined.
-    scheduler : mapping
-        The options of `swflow.Scheduler` that apply the policy.
-    machine : int
-        Processors.
-    jobs : tuple of (submit, run time, processors, estimate)
-        Seconds; the ids are 1, 2, ….
-    starts : tuple of float
-        The expected start times, by job id; seconds.
-    conventions : mapping
-        Start times that are legitimate under a named convention.
-    why : mapping
-        The reason of the expected start time, by job id.
-    windows : tuple of (from, until, processors)
-        Reservations of processors of the machine; seconds.
-    after : mapping
-        Job id to its preceding job and think time.
-    shapes : mapping
-        Job id to its shapes, (processors, run time) each.
+    ``statement`` is the tested rule in one sentence, ``source`` the place of its definition, ``why`` the reason of a
+    job's expected start time. ``starts`` are the expected start times, ``conventions`` those that are legitimate under
+    a named convention. ``windows`` are reservations of processors (from, until, processors), ``after`` has a job's
+    preceding job and think time, ``shapes`` its shapes (processors, run time).
     """
 
     id: str
@@ -138,14 +114,7 @@ def policies() -> list[str]:
 
 
 def cases_of(chosen: Iterable[str]) -> list[Case]:
-    """
-    Return the cases of some policies.
-
-    Raises
-    ------
-    SwflowError
-        If there is no such policy.
-    """
+    """Return the cases of some policies."""
     wanted = list(chosen)
     for name in wanted:
         if name not in policies():

@@ -37,12 +37,9 @@ CONVENTION_COLUMNS = ("convention", "choice", "part", "published", "ours")
 
 def published_values() -> pl.DataFrame:
     """
-    Return the published values of all papers; values that are illegible in our copy of a paper are null.
+    Return the published values of all papers (`COLUMNS`); those that are illegible in our copy of a paper are null.
 
-    Returns
-    -------
-    polars.DataFrame
-        One row per value, with the columns of `COLUMNS` and ``rounding``, half a unit of the last printed digit.
+    ``rounding`` is half a unit of the last printed digit.
 
     Examples
     --------
@@ -56,12 +53,7 @@ def published_values() -> pl.DataFrame:
 
 def published_trends() -> pl.DataFrame:
     """
-    Return the trends that the papers report: pairs of figures of which one is lower.
-
-    Returns
-    -------
-    polars.DataFrame
-        One row per trend, with the columns of `TREND_COLUMNS`.
+    Return the trends that the papers report (`TREND_COLUMNS`): pairs of figures of which one is lower.
 
     Examples
     --------
@@ -73,12 +65,7 @@ def published_trends() -> pl.DataFrame:
 
 def published_readings() -> pl.DataFrame:
     """
-    Return the other readings of the papers' rows: other schedulers, steps or figures to compare.
-
-    Returns
-    -------
-    polars.DataFrame
-        One row per replacement, with the columns of `READING_COLUMNS`.
+    Return other schedulers, steps or figures to compare with the papers' rows, one replacement per row.
 
     Examples
     --------
@@ -90,12 +77,7 @@ def published_readings() -> pl.DataFrame:
 
 def published_conventions() -> pl.DataFrame:
     """
-    Return the conventions that papers leave open, with the compared runs of each choice.
-
-    Returns
-    -------
-    polars.DataFrame
-        One row per replacement, with the columns of `CONVENTION_COLUMNS`.
+    Return the conventions that papers leave open, with the compared runs of each choice, one replacement per row.
 
     Examples
     --------
@@ -107,14 +89,10 @@ def published_conventions() -> pl.DataFrame:
 
 def read_papers() -> dict[str, dict[str, Any]]:
     """
-    Return the citation and the figures of each paper.
+    Return ``authors``, ``citation``, ``note``, ``figures`` and ``beside`` of each paper, by its name in the tables.
 
-    Returns
-    -------
-    dict of str to dict
-        By the paper's name in the tables: ``authors``, ``citation``, ``note``, ``figures`` (``figure``, its number in
-        the paper; ``kind``, ``log``, ``runs`` and ``window`` as for `swflow.figures.draw`) and ``beside`` (the reading
-        that is shown beside our value).
+    A figure has its number in the paper, and ``kind``, ``log``, ``runs`` and ``window`` as for `swflow.figures.draw`.
+    ``beside`` is the reading that is shown beside our value.
 
     Examples
     --------

@@ -19,12 +19,8 @@ def published_claims() -> list[dict[str, Any]]:
     """
     Return the claims of all papers.
 
-    Returns
-    -------
-    list of dict
-        ``paper``, ``section``, ``claim``, ``logs`` (the logs of the paper, by their names here), and ``sql``: a query
-        that returns ``log``, ``holds`` (boolean, null if the random draws leave it open) and ``evidence`` (text, null
-        if the log has none).
+    ``sql`` is a query that returns ``log``, ``holds`` (boolean, null if the random draws leave it open) and
+    ``evidence`` (text, null if the log has none).
 
     Examples
     --------
@@ -39,24 +35,12 @@ def check_claims(
     connection: "duckdb.DuckDBPyConnection", claims: Iterable[Mapping[str, Any]] | None = None
 ) -> list[dict[str, Any]]:
     """
-    Check the claims of the papers on the runs of a database.
+    Check the claims of the papers on the runs of a database; return the rows of table ``claims``.
 
     The verdict is about the logs that the paper used: ``does not hold`` if the claim fails on one of those that are
-    here, else ``undecided`` if the draws of one leave it open, and ``holds`` otherwise. Other logs are
-    counted apart. Without runs of a log of the paper, and if the query fails because a table or column is missing, the
-    claim ``cannot be checked here``.
-
-    Parameters
-    ----------
-    connection : duckdb.DuckDBPyConnection
-        The database, with its views.
-    claims : iterable of dict, optional
-        As `published_claims` returns them, which is the default.
-
-    Returns
-    -------
-    list of dict
-        One row per claim, with the columns of table ``claims``.
+    here, else ``undecided`` if the draws of one leave it open, and ``holds`` otherwise. Other logs are counted apart.
+    Without runs of a log of the paper, and if the query fails because a table or column is missing, the claim ``cannot
+    be checked here``.
     """
     return [_checked(connection, claim) for claim in (published_claims() if claims is None else claims)]
 

@@ -10,14 +10,7 @@ POINTS = ("squashed_area_difference",)
 
 
 def scale_of(figure: str) -> str:
-    """
-    Return SQL for the scale on which a figure is compared: ``correlation``, ``points`` or ``relative``.
-
-    Parameters
-    ----------
-    figure : str
-        SQL for the figure's name, such as ``p.figure``.
-    """
+    """Return SQL for the scale on which a figure is compared: ``correlation``, ``points`` or ``relative``."""
     return (
         f"CASE WHEN {figure} = 'correlation' OR starts_with({figure}, 'spearman_') THEN 'correlation' "
         f"WHEN {figure} IN ({', '.join(repr(name) for name in POINTS)}) THEN 'points' ELSE 'relative' END"
@@ -26,16 +19,9 @@ def scale_of(figure: str) -> str:
 
 def tolerance(row: str, percent: int) -> str:
     """
-    Return SQL for the largest absolute difference within a percentage of a published value.
+    Return SQL for the largest absolute difference within a percentage of the published value in ``row``.
 
     It is at least half a unit of the last printed digit, the precision of the published value.
-
-    Parameters
-    ----------
-    row : str
-        SQL name of a row of ``published``, with ``value``, ``figure`` and ``rounding``.
-    percent : {1, 5, 10}
-        The percentage.
     """
     return (
         f"greatest({row}.rounding, CASE {scale_of(f'{row}.figure')} "

@@ -31,16 +31,7 @@ _FOLDERS = ("papers", "studies", "logs", "assets")
 
 
 def read_figures(files: Iterable[str | os.PathLike[str]]) -> list[dict[str, Any]]:
-    """
-    Read Vega-Lite specifications that ``swflow figure`` wrote.
-
-    The name of a file's folder is the study, which is added under ``usermeta``.
-
-    Raises
-    ------
-    SwflowError
-        If a file is missing or is not such a specification.
-    """
+    """Read Vega-Lite specifications that ``swflow figure`` wrote; the name of a file's folder is the figure's study."""
     figures = []
     for file in map(Path, files):
         try:
@@ -133,18 +124,7 @@ def _remove_former(folder: Path, files: Iterable[str]) -> None:
 
 
 class Site:
-    """
-    Renderer of the pages as HTML.
-
-    Parameters
-    ----------
-    pages : sequence of Page
-        All pages, for the navigation.
-    digest : str or None
-        The digest of the config.
-    single_file : bool
-        Whether all pages are in one file.
-    """
+    """Renderer of the pages as HTML, with a navigation of all pages; ``digest`` is that of the config."""
 
     def __init__(self, pages: Sequence[Page], digest: str | None, single_file: bool) -> None:
         import jinja2

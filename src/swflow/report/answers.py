@@ -27,22 +27,10 @@ _MOST_PAIRS = 3  # with a separate sentence
 
 class Verdict(NamedTuple):
     """
-    A row of table ``comparisons`` for the mean wait of two runs, first minus second.
+    A row of table ``comparisons`` for the mean wait (s) of two runs, first minus second, with the 95 % interval.
 
-    Parameters
-    ----------
-    difference : float
-        Seconds.
-    low, high : float or None
-        The 95 % interval of this pair alone, seconds.
-    word : str
-        The verdict by this interval.
-    corrected : str
-        The verdict corrected for the number of comparisons.
-    basis : str
-        ``weeks`` or ``replicates``.
-    blocks : int
-        The number of weeks or replicates.
+    ``word`` is the verdict by the interval of this pair alone, ``corrected`` the one that is corrected for the number
+    of comparisons. ``blocks`` is the number of weeks or replicates (``basis``).
     """
 
     difference: float
@@ -67,16 +55,9 @@ Lookup = Callable[[str, str], Verdict | None]
 @dataclass(frozen=True)
 class Claim:
     """
-    A statement about the mean waits of two runs.
+    A statement about the mean waits (s) of two runs, or recipes with replicates; the second is the base.
 
-    Parameters
-    ----------
-    first, second : str
-        The two runs, or recipes with replicates; the second is the base.
-    before, after : float
-        The mean wait of the base and of the first run, seconds.
-    verdict : Verdict or None
-        The comparison behind it; None if it was not tested.
+    ``before`` is the mean wait of the base, ``after`` that of the first run. Without a verdict it was not tested.
     """
 
     first: str
@@ -117,12 +98,7 @@ COLUMNS = (
 
 
 def listed(study: Study, text: str, claims: Sequence[Claim]) -> list[tuple[Any, ...]]:
-    """
-    Return the rows of the list of headlines for a study: one for each claim, or one without a claim.
-
-    The columns are `COLUMNS`; times are in seconds, the difference is first minus second, and a claim that was not
-    tested has the verdict ``not tested``.
-    """
+    """Return the rows of the list of headlines (`COLUMNS`) for a study: one for each claim, or one without a claim."""
     rows = []
     for claim in claims:
         found = claim.verdict or Verdict(claim.after - claim.before, None, None, NOT_TESTED, NOT_TESTED, "", 0)
@@ -149,18 +125,8 @@ def answer(
 
     Schedulers that differ in one option are compared first: in the option named as the study's ``contrast``, else in
     backfilling, else in the option that distinguishes most of them. A study with one scheduler compares workloads. A
-    wait is called shorter or longer only if the corrected verdict supports it.
-
-    Parameters
-    ----------
-    study, waits
-        The study, and the mean wait (s) of each replicate by recipe and scheduler.
-    idle : sequence of str
-        Schedulers that never backfill, which serve as bases.
-    options : mapping, optional
-        Scheduler to its options.
-    lookup : callable
-        Returns the verdict of two runs.
+    wait is called shorter or longer only if the corrected verdict supports it. ``idle`` are schedulers that never
+    backfill, which serve as bases; ``options`` are those of the schedulers.
 
     Examples
     --------
@@ -359,18 +325,7 @@ def _first_few(sentences: Sequence[str], one: str, many: str, table: str = "comp
 
 
 class WhatIf(NamedTuple):
-    """
-    A variant of a what-if.
-
-    Parameters
-    ----------
-    variant, verdict : str
-        The variant's name, and the verdict on its mean wait.
-    base, value : float
-        The mean wait of the base and of the variant, seconds.
-    low, high : float or None
-        The 95 % interval of the difference, seconds.
-    """
+    """A variant of a what-if: the mean waits (s) of the base and of the variant, the verdict, and the 95 % interval."""
 
     variant: str
     verdict: str
@@ -429,18 +384,7 @@ def what_if(tables: Mapping[str, Sequence[WhatIf]]) -> Headline:
 
 
 class Ranked(NamedTuple):
-    """
-    A scheduler in a ranking.
-
-    Parameters
-    ----------
-    scheduler : str
-        Its name.
-    wait : float
-        Its mean wait, seconds.
-    verdict : str
-        The verdict of its comparison with the scheduler of rank 1; ``best`` for that one.
-    """
+    """A scheduler in a ranking, its mean wait (s), and the verdict against the one of rank 1; ``best`` for that one."""
 
     scheduler: str
     wait: float

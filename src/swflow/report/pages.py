@@ -88,18 +88,10 @@ class Page:
 
 class Book:
     """
-    The pages of a report.
+    The pages of a report on a database.
 
-    Parameters
-    ----------
-    connection : duckdb.DuckDBPyConnection
-        A read-only connection to the database.
-    plan : Plan
-        The studies.
-    figures : sequence of mapping
-        Existing specifications; ``usermeta`` may name the ``study``.
-    draw : bool
-        Draw the figures of each study that has no existing figure.
+    ``figures`` are existing specifications; ``usermeta`` may name the ``study``. With ``draw``, the figures of each
+    study that has no existing figure are drawn.
     """
 
     def __init__(

@@ -46,16 +46,7 @@ FROM claims WHERE paper = {paper} ORDER BY rowid"""
 
 @dataclass(frozen=True)
 class Count:
-    """
-    How much of a paper was reproduced.
-
-    Parameters
-    ----------
-    verdicts : dict of str to int
-        The number of cells by verdict, in the order of `swflow.papers.views.VERDICTS`.
-    claims : dict of str to int
-        The number of claims by verdict.
-    """
+    """How much of a paper was reproduced: the numbers of cells and of claims by verdict."""
 
     verdicts: Mapping[str, int]
     claims: Mapping[str, int]
@@ -149,8 +140,8 @@ def table_blocks(connection: duckdb.DuckDBPyConnection, paper: str, beside: str 
     """
     Return the tables of a paper as printed, one block per table with a compared cell.
 
-    Rows and columns are in the order of the paper; a cell has the published value above ours, the style of its verdict,
-    and the explanation. The reading ``beside`` is shown below ours.
+    A cell has the published value above ours, the style of its verdict, and the explanation. The reading ``beside`` is
+    shown below ours.
     """
     sql = _CELLS.format(paper=quoted(paper), beside=quoted(beside or ""))
     names, values = fetched(connection.execute(sql))

@@ -18,24 +18,12 @@ from swflow.studies.plan import study_runs, study_sweeps, subsets
 @dataclass(frozen=True)
 class Study:
     """
-    A study as the report shows it.
+    A study as the report shows it: its question as a title, and its runs in the database, in the study's order.
 
-    Parameters
-    ----------
-    name, title : str
-        The study's name, and its question as a title.
-    runs : sequence of dict
-        ``run``, ``workload`` and ``scheduler`` of its runs in the database, in the study's order.
-    sweeps : sequence of (str, str)
-        Workload and sweep.
-    missing : int
-        The number of its runs that are not in the database.
-    figures, split, window
-        The figures to draw for each log, as for `swflow.figures.draw`.
-    contrast : str, optional
-        The comparison that the answer makes: an option of schedulers, such as ``backfill``, or ``workload``.
-    ranked : bool
-        Whether its schedulers are ranked and compared with lower bounds.
+    ``sweeps`` are pairs of workload and sweep, ``missing`` is the number of runs that are not in the database. The
+    figures of each log are as for `swflow.figures.draw`. ``contrast`` is the comparison that the answer makes: an
+    option of schedulers, such as ``backfill``, or ``workload``. The schedulers of a ``ranked`` study are compared with
+    lower bounds.
     """
 
     name: str
@@ -82,15 +70,9 @@ class Plan:
 
 def read_plan(path: str | os.PathLike[str] | None, runs: Sequence[dict[str, str]]) -> Plan:
     """
-    Return the studies of a config (YAML or JSON) with at least one run, sweep or what-if.
+    Return the studies of a config (YAML or JSON) with at least one run, sweep or what-if; ``runs`` are in the database.
 
-    Without a config, all runs are one study. ``runs`` has ``run``, ``workload`` and ``scheduler`` of the runs in the
-    database.
-
-    Raises
-    ------
-    SwflowError
-        If the file is not a config.
+    Without a config, all runs are one study.
     """
     if path is None:
         return Plan([Study("runs", "All runs", list(runs))] if runs else [])

@@ -13,15 +13,10 @@ from swflow.report.units import kind_of, shortened
 @dataclass(frozen=True)
 class Table:
     """
-    A table of the report.
+    A table of the report; the note states the meaning of its columns.
 
-    Parameters
-    ----------
-    name, title, note : str
-        The table's name, its title, and the meaning of its columns.
-    sql : str
-        The query; ``{runs}`` is replaced by a condition on ``workload`` and ``scheduler``, ``{workloads}`` by one on
-        ``workload``.
+    In the query, ``{runs}`` is replaced by a condition on ``workload`` and ``scheduler``, ``{workloads}`` by one on
+    ``workload``.
     """
 
     name: str
@@ -330,16 +325,8 @@ class Scope:
     """
     Which rows a page shows: all rows, or those with some recipes and schedulers.
 
-    Parameters
-    ----------
-    recipes : sequence of str, optional
-        Workloads, without the number of the replicate.
-    schedulers : sequence of str, optional
-        Names of schedulers.
-    sweeps : bool
-        Whether to include published values of scaled workloads with a source among the recipes.
-    study : str, optional
-        The study of the what-ifs; default: all studies.
+    With ``sweeps``, published values of scaled workloads with a source among the recipes are included. Without a
+    ``study``, the what-ifs of all studies are.
     """
 
     recipes: Sequence[str] | None = None
@@ -383,13 +370,9 @@ def quoted(*texts: str) -> str:
 
 def read_table(connection: duckdb.DuckDBPyConnection, name: str, scope: Scope) -> dict[str, Any] | None:
     """
-    Return the contents of one of `TABLES` for a scope.
+    Return the contents of one of `TABLES` for a scope; None if there are no rows, or only columns of names.
 
-    Returns
-    -------
-    dict or None
-        ``title``, ``note``, ``sql``, ``columns`` (``name``, ``kind``, ``long``) and ``rows``. Columns without any
-        value are left out. None if there are no rows, or only columns of names.
+    Columns without any value are left out.
     """
     table = TABLES[name]
     sql = table.sql.format(**scope.conditions())
