@@ -10,38 +10,12 @@ RESOLUTION = 144
 
 
 def to_svg(spec: dict[str, Any]) -> str:
-    """
-    Draw a figure as SVG.
-
-    Parameters
-    ----------
-    spec : dict
-        A Vega-Lite specification as `swflow.figures.draw` returns it.
-
-    Returns
-    -------
-    str
-        The SVG document.
-    """
+    """Draw a figure, a Vega-Lite specification, as SVG."""
     return _svg(json.dumps(spec))
 
 
 def to_png(spec: dict[str, Any], resolution: float = RESOLUTION) -> bytes:
-    """
-    Draw a figure as PNG.
-
-    Parameters
-    ----------
-    spec : dict
-        A Vega-Lite specification as `swflow.figures.draw` returns it.
-    resolution : float
-        Dots per inch; 72 is one dot per pixel of the figure.
-
-    Returns
-    -------
-    bytes
-        The PNG file.
-    """
+    """Draw a figure as PNG; with 72 dots per inch, one dot is one pixel of the figure."""
     content: bytes = _vl_convert().svg_to_png(to_svg(spec), ppi=resolution)
     return content
 

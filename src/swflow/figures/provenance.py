@@ -13,14 +13,7 @@ from swflow.names import log_of
 
 
 class RecordedConnection:
-    """
-    A connection that records the queries that it executes.
-
-    Parameters
-    ----------
-    connection : duckdb.DuckDBPyConnection
-        The connection that executes the queries.
-    """
+    """A connection that records the queries that it executes."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
@@ -64,21 +57,7 @@ def _literal(value: Any) -> str:
 
 
 def figure_command(kind: str, request: Request) -> str:
-    """
-    Return the command that draws a figure.
-
-    Parameters
-    ----------
-    kind : str
-        One of `swflow.figures.FIGURES`.
-    request : Request
-        The request of the figure.
-
-    Returns
-    -------
-    str
-        A command for a shell.
-    """
+    """Return the command for a shell that draws a figure."""
     options = [("--run", _run_of(request, run)) for run in request.runs]
     options += [("--split", part) for part in request.split]
     options += [("--scale", request.scale)] if request.scale != "log" else []

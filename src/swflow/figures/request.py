@@ -16,24 +16,10 @@ from swflow.names import log_of
 @dataclass(frozen=True)
 class Request:
     """
-    The runs to draw, and the options.
+    The runs to draw, in the order of the columns, and the options.
 
-    Parameters
-    ----------
-    connection : duckdb.DuckDBPyConnection
-        A read-only connection to the database.
-    runs : sequence of dict
-        ``run``, ``workload`` and ``scheduler`` of each, in the order of the columns.
-    title : str
-        The subject of the figure, such as the log's name.
-    split : sequence of str
-        Subsets of the jobs.
-    scale : {'log', 'linear'}
-        The value axis.
-    window : (float or None, float or None)
-        The time interval to draw, seconds from the log's start.
-    interactive : bool
-        Add tooltips and a brush.
+    ``title`` is the subject of the figure, such as the log's name. ``split`` are subsets of the jobs, ``scale`` is the
+    value axis (log or linear), ``window`` the time interval to draw in seconds from the log's start.
     """
 
     connection: duckdb.DuckDBPyConnection

@@ -22,16 +22,7 @@ _SIZE = (2 * LOAD_BINS + 80, 170)
 
 
 def curve_chart(panels: Sequence[Curves], title: str, caption: str) -> dict[str, Any]:
-    """
-    Draw functions, published ones as lines and measured ones as points, two panels per row.
-
-    Parameters
-    ----------
-    panels : sequence of Curves
-        The panels to draw.
-    caption : str
-        The caption.
-    """
+    """Draw functions, published ones as lines and measured ones as points, two panels per row."""
     data = FigureData()
     charts = [_curve_panel(data, panel) for panel in panels]
     pairs = [charts[place : place + 2] for place in range(0, len(charts), 2)]

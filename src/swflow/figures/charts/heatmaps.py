@@ -66,18 +66,7 @@ DIFFERENCE_CAPTION = (
 
 @dataclass(frozen=True)
 class Panel:
-    """
-    A run, or a subset of its jobs, for one measure.
-
-    Parameters
-    ----------
-    heatmap : Heatmap
-        The counts.
-    bubbles : polars.DataFrame
-        As `swflow.analysis.heatmap.bubbles` returns them.
-    above_1 : int
-        Jobs with a load above 1, which occurs only in impossible recorded schedules.
-    """
+    """The counts of a run, or of a subset of its jobs, for one measure, and the number of jobs with a load above 1."""
 
     heatmap: Heatmap
     bubbles: pl.DataFrame
@@ -86,18 +75,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Block:
-    """
-    A group of panels: all jobs, or one subset.
-
-    Parameters
-    ----------
-    title : str
-        The name of the subset; empty for all jobs.
-    columns : mapping of str to Style
-        The runs, one column each, and the styles of their lines.
-    panels : mapping
-        Measure to one panel per column.
-    """
+    """A group of panels: all jobs, or the subset ``title``; a run per column, measure to one panel per column."""
 
     title: str
     columns: Mapping[str, Style]
@@ -108,12 +86,7 @@ def heatmap_chart(blocks: Sequence[Block], title: str, *, interactive: bool = Fa
     """
     Draw heatmaps in the arrangement of the paper: one column per run, one row per measure, blocks stacked.
 
-    Parameters
-    ----------
-    blocks : sequence of Block
-        All jobs, or one block per subset.
-    interactive : bool
-        Add tooltips, and a brush over loads with the distribution of the selected jobs.
+    An interactive chart also has a brush over loads with the distribution of the selected jobs.
 
     References
     ----------
@@ -367,13 +340,8 @@ def bubble_chart(
     """
     Draw bubble plots of the slowdown, one column per run.
 
-    Parameters
-    ----------
-    rows : sequence of (str, sequence of str, sequence of polars.DataFrame, str)
-        For each row: its label, the names of its columns, the `swflow.analysis.heatmap.bubbles` of each column, and
-        ``"mean"`` or ``"median"`` for their position.
-    scale : {'log', 'linear'}
-        The axis of the slowdown; the paper uses a linear axis, with one log per figure.
+    A row has its label, the names and `swflow.analysis.heatmap.bubbles` of its columns, and ``"mean"`` or ``"median"``
+    for their position. The paper uses a linear axis, with one log per figure.
 
     References
     ----------
@@ -407,16 +375,7 @@ def difference_chart(
     *,
     interactive: bool = False,
 ) -> dict[str, Any]:
-    """
-    Draw heatmaps of differences, one column per pair of runs, one row per measure.
-
-    Parameters
-    ----------
-    pairs : sequence of (str, str)
-        The names of the two runs of each column.
-    panels : mapping
-        Measure to the two heatmaps, logarithmic, and their comparison, one triple per column.
-    """
+    """Draw heatmaps of differences: one column per pair of runs, one row per measure."""
     rows = []
     data = FigureData()
     for measure, row in panels.items():

@@ -28,16 +28,7 @@ _KINDS = ("jobs", "processor-seconds")
 
 
 def arrivals_chart(hours: Sequence[float], weekdays: Sequence[float], title: str, clock: str) -> dict[str, Any]:
-    """
-    Draw arrivals by hour and by weekday.
-
-    Parameters
-    ----------
-    hours, weekdays : sequence of float
-        Jobs per day of the log in each of the 24 hours, and per day of each weekday, from Monday.
-    clock : str
-        A sentence on the clock of the hours.
-    """
+    """Draw arrivals in jobs per day of the log, by hour and by weekday from Monday; ``clock`` explains the hours."""
     data = FigureData()
     panels: list[Any] = []
     days = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -65,14 +56,7 @@ def arrivals_chart(hours: Sequence[float], weekdays: Sequence[float], title: str
 
 
 def composition_chart(classes: Mapping[str, pl.DataFrame], title: str) -> dict[str, Any]:
-    """
-    Draw the composition of a workload: shares of jobs and of processor-seconds by class.
-
-    Parameters
-    ----------
-    classes : mapping of str to polars.DataFrame
-        Classification to ``class`` (in order), ``jobs`` and ``area``, both as shares.
-    """
+    """Draw the shares of jobs and of processor-seconds by class, one panel per classification."""
     data = FigureData()
     panels: list[Any] = []
     for words, table in classes.items():
@@ -104,16 +88,7 @@ def composition_chart(classes: Mapping[str, pl.DataFrame], title: str) -> dict[s
 
 
 def offered_load_chart(days: np.ndarray, load: np.ndarray, mean: float, title: str) -> dict[str, Any]:
-    """
-    Draw the offered load over time.
-
-    Parameters
-    ----------
-    days, load : numpy.ndarray
-        The middle of each interval, days after the log's start, and its offered load.
-    mean : float
-        The offered load of the whole log.
-    """
+    """Draw the offered load of intervals, by their middle in days after the log's start, and of the whole log."""
     data = FigureData()
     rows = [
         {"d": float(f"{day:.5g}"), "l": float(f"{value:.4g}")}

@@ -28,12 +28,7 @@ _PANEL = (330, 240)
 
 def marginals_chart(workloads: Mapping[str, tuple[np.ndarray, np.ndarray]], title: str) -> dict[str, Any]:
     """
-    Draw the distribution functions of run times and sizes of several workloads.
-
-    Parameters
-    ----------
-    workloads : mapping of str to (numpy.ndarray, numpy.ndarray)
-        Name to run times (s) and processors of its jobs.
+    Draw the distribution functions of the run times (s) and sizes of several workloads.
 
     References
     ----------
@@ -59,12 +54,7 @@ def marginals_chart(workloads: Mapping[str, tuple[np.ndarray, np.ndarray]], titl
 
 def repetitions_chart(workloads: Mapping[str, tuple[np.ndarray, np.ndarray]], title: str) -> dict[str, Any]:
     """
-    Draw histograms of the lengths of repetitions of run times.
-
-    Parameters
-    ----------
-    workloads : mapping of str to (numpy.ndarray, numpy.ndarray)
-        Name to run times (s), in the order of arrival, and processors of its jobs.
+    Draw histograms of the lengths of repetitions of run times, from run times in the order of arrival.
 
     References
     ----------

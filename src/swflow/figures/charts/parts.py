@@ -50,19 +50,7 @@ OVER_CELLS: dict[str, Any] = {
 
 def time_axis(low: float, high: float, most: int = 6) -> dict[str, Any]:
     """
-    Return ticks and labels of a linear axis of seconds: multiples of one unit.
-
-    Parameters
-    ----------
-    low, high : float
-        The ends of the axis, seconds.
-    most : int
-        The largest number of ticks.
-
-    Returns
-    -------
-    dict
-        ``values`` and ``labelExpr`` of an `altair.Axis`.
+    Return ticks (at most ``most``) and labels of a linear axis of seconds: multiples of one unit.
 
     Examples
     --------
@@ -112,26 +100,10 @@ class FigureData(dict[str, Any]):
 
 def beside(*charts: Any, spacing: int, data: alt.NamedData | None = None, **scales: str) -> dict[str, Any]:
     """
-    Put charts side by side.
+    Put charts side by side, as a row for `finished_figure`; ``data`` is that of all charts that have none.
 
-    Altair copies a chart whenever it becomes part of another one, so that figures with many panels would take 60 s.
-    The rows are therefore joined as dictionaries.
-
-    Parameters
-    ----------
-    *charts : altair.Chart or altair.LayerChart
-        The charts, from the left.
-    spacing : int
-        The space between the charts, pixels.
-    data : altair.NamedData, optional
-        The data of all charts that have none.
-    **scales : {'independent', 'shared'}
-        The resolution of a scale, such as ``color``.
-
-    Returns
-    -------
-    dict
-        A row for `finished_figure`.
+    Altair copies a chart whenever it becomes part of another one, so that figures with many panels would take 60 s. The
+    rows are therefore joined as dictionaries. ``scales`` are the resolutions of scales, such as ``color``.
     """
     row: dict[str, Any] = {"hconcat": [_part(chart, data) for chart in charts], "spacing": spacing}
     if data is not None:

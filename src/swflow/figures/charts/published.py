@@ -33,15 +33,7 @@ def nearness(percents: int | None) -> str:
 
 
 def published_chart(rows: Sequence[Mapping[str, Any]], title: str) -> dict[str, Any]:
-    """
-    Draw the ratio of our values to the published ones, one line of dots per table and column.
-
-    Parameters
-    ----------
-    rows : sequence of mapping
-        ``place`` (table and column), ``row``, ``published``, ``ours``, ``ratio`` and ``within_percent`` (1, 5, 10 or
-        None).
-    """
+    """Draw the ratio of our values to the published ones, one line of dots per ``place`` (table and column)."""
     data = FigureData()
     places = list(dict.fromkeys(row["place"] for row in rows))
     drawn = [

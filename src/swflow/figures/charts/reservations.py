@@ -23,17 +23,8 @@ class ReservationTable:
     """
     The jobs of a run on their processors, and the shadows of the nodes.
 
-    Parameters
-    ----------
-    name : str
-        The title of the table.
-    machine : Machine
-        The processors and nodes.
-    places : polars.DataFrame
-        One row per job and range of processors: ``job_id``, ``first``, ``last``, ``start_time``, ``end_time``, and
-        further columns for the tooltips.
-    shadows : polars.DataFrame
-        As `swflow.analysis.shadows.shadows` returns them.
+    ``places`` has one row per job and range of processors (``first`` to ``last``); further columns are for the
+    tooltips.
     """
 
     name: str
@@ -63,14 +54,7 @@ def reservation_table_chart(
     """
     Draw reservation tables below each other: jobs by time and processors, shadows shaded by penalty.
 
-    Parameters
-    ----------
-    tables : sequence of ReservationTable
-        The runs.
-    window : (float, float)
-        The interval to draw, seconds from the log's start.
-    note : str
-        Text below the title.
+    ``window`` is in seconds from the log's start; ``note`` is below the title.
 
     References
     ----------

@@ -51,15 +51,7 @@ _WIDE, _PANEL = (760, 150), (330, 210)
 def timeline_chart(
     timelines: Mapping[str, Mapping[str, np.ndarray]], styles: Mapping[str, Style], title: str
 ) -> dict[str, Any]:
-    """
-    Draw utilization and queue length over time, one line per run.
-
-    Parameters
-    ----------
-    timelines : mapping of str to mapping
-        The run's name to ``days`` (middle of each interval), ``utilization`` (share) and ``queue`` (jobs), arrays of
-        equal length.
-    """
+    """Draw utilization and queue length over time, one line per run, from equally long arrays per run."""
     data = FigureData()
     rows = [
         {"r": name, **{key: [float(f"{value:.4g}") for value in values.tolist()] for key, values in columns.items()}}
@@ -110,14 +102,7 @@ def timeline_chart(
 
 
 def waits_chart(classes: Mapping[str, pl.DataFrame], styles: Mapping[str, Style], title: str) -> dict[str, Any]:
-    """
-    Draw mean waits by class of job, one panel per classification, one line per run.
-
-    Parameters
-    ----------
-    classes : mapping of str to polars.DataFrame
-        Classification to ``run``, ``class`` (in order), ``mean`` (s) and ``jobs``.
-    """
+    """Draw mean waits (s) by class of job, one panel per classification, one line per run."""
     data = FigureData()
     means = [float(value) for rows in classes.values() for value in rows["mean"].to_list()]
     top = max(60.0, *means) * 1.3 if means else 60.0
@@ -159,14 +144,7 @@ def waits_chart(classes: Mapping[str, pl.DataFrame], styles: Mapping[str, Style]
 def distribution_chart(
     columns: Mapping[str, Mapping[str, np.ndarray]], styles: Mapping[str, Style], title: str
 ) -> dict[str, Any]:
-    """
-    Draw distribution functions of waits and bounded slowdowns, one line per run.
-
-    Parameters
-    ----------
-    columns : mapping of str to mapping
-        ``wait_time`` (s) and ``bounded_slowdown``, each a mapping of the run's name to the values of its jobs.
-    """
+    """Draw distribution functions of waits (s) and bounded slowdowns, one line per run."""
     data = FigureData()
     shares = np.concatenate([np.linspace(0, 0.95, 77), np.linspace(0.955, 1, 10)])
     panels: list[Any] = []
@@ -210,11 +188,7 @@ def load_curve_chart(
     """
     Draw mean wait and mean bounded slowdown against the offered load.
 
-    Parameters
-    ----------
-    lines : mapping of str to sequence of tuple
-        A line's name to its points: workload, scheduler, mean wait time (s), mean bounded slowdown, mean slowdown,
-        offered load.
+    A point of a line has workload, scheduler, mean wait time (s), mean bounded slowdown, mean slowdown, offered load.
 
     References
     ----------

@@ -60,20 +60,10 @@ def scheduler_style(name: str) -> Style:
 
 def run_styles(runs: Sequence[Mapping[str, str]]) -> list[Style]:
     """
-    Return the styles of the runs of a figure.
+    Return the style of each run of a figure.
 
     The colour is that of the scheduler. A run whose style is taken gets other dashes, such as the same scheduler on
     another workload. If all runs have one scheduler, the colours distinguish the workloads.
-
-    Parameters
-    ----------
-    runs : sequence of mapping
-        ``workload`` and ``scheduler`` of each run.
-
-    Returns
-    -------
-    list of Style
-        One per run.
 
     Examples
     --------
@@ -102,23 +92,9 @@ def line_encodings(
     field: str, styles: Mapping[str, Style], legend: alt.Legend | None, *, dashes: bool = True
 ) -> dict[str, Any]:
     """
-    Return the encodings of colour and dash, which share one legend.
+    Return the encodings of colour and dash, which share one legend: None in all panels but one.
 
-    Parameters
-    ----------
-    field : str
-        The column with the names of the lines.
-    styles : mapping of str to Style
-        The style of each name, in the order of the legend.
-    legend : altair.Legend or None
-        None in all panels but one.
-    dashes : bool
-        Whether the marks are lines; points have no dashes.
-
-    Returns
-    -------
-    dict
-        Keyword arguments for ``encode``.
+    ``field`` is the column with the names of the lines; points have no dashes.
     """
     names = list(styles)
     colour = alt.Scale(domain=names, range=[style.colour for style in styles.values()])

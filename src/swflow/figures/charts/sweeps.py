@@ -47,20 +47,10 @@ def sweep_chart(
     rows: pl.DataFrame, x: str, measures: Sequence[str], title: str, *, scale: str = "linear", interactive: bool = False
 ) -> dict[str, Any]:
     """
-    Draw metrics against a parameter, one column per scheduler, one row per metric.
+    Draw metrics against a parameter (``x``: d or factor), one column per scheduler, one row per metric.
 
-    Parameters
-    ----------
-    rows : polars.DataFrame
-        ``scheduler``, ``measure``, ``line`` (of `SWEEP_LINES`), ``kind`` ('swept', 'source' or 'published'), ``x``
-        (null for the source),
-        ``mean``, ``low`` and ``high`` (the confidence interval), ``draws``.
-    x : {'d', 'factor'}
-        The parameter.
-    measures : sequence of str
-        Columns of the table ``sweeps``.
-    scale : {'linear', 'log'}
-        The axis of the metrics.
+    ``rows`` has ``scheduler``, ``measure``, ``line`` (of `SWEEP_LINES`), ``kind`` ('swept', 'source' or 'published'),
+    ``x`` (null for the source), ``mean``, ``low`` and ``high`` (the confidence interval), and ``draws``.
 
     References
     ----------
