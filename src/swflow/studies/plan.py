@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
@@ -62,48 +62,46 @@ def planned_runs(config: Mapping[str, Any], logs: Iterable[str]) -> dict[str, li
     limit = config.get("logs")
     for log in limit or ():
         _require(log, known, "logs", "log")
-    runs: dict[str, set[str]] = {}
     for study, content in config["studies"].items():
         for log in content["logs"]:
             _require(log, known, f"studies: {study}: logs", "log")
-        for workload, schedulers in _runs_of(study, content, config, known):
-            if limit is None or log_of(workload) in limit:
-                runs.setdefault(workload, set()).update(schedulers)
+    runs: dict[str, set[str]] = {}
+    for _, _, _, workload, schedulers in _entries(config, known, "runs"):
+        if _is_included(workload, config):
+            runs.setdefault(workload, set()).update(schedulers)
     if not runs and not planned_whatifs(config, known):
         raise SwflowError("studies: no runs" + (f" of logs={limit}" if limit is not None else ""))
     return {workload: sorted(runs[workload]) for workload in sorted(runs)}
 
 
-def _runs_of(
-    study: str, content: Mapping[str, Any], config: Mapping[str, Any], logs: set[str]
-) -> Iterable[tuple[str, list[str]]]:
-    """Yield the workloads of a study, each with its schedulers; raise an error for unknown names."""
-    for number, group in enumerate(content["runs"]):
-        yield from _workloads_of(study, content, group, f"studies: {study}: runs[{number}]", config, logs)
+def _entries(
+    config: Mapping[str, Any], logs: Iterable[str], part: str
+) -> Iterator[tuple[str, str, Mapping[str, Any], str, list[str]]]:
+    """Yield study, place in the config, entry, workload and schedulers of a part of all studies; check the names."""
+    known = set(logs)
+    for study, content in config["studies"].items():
+        for number, group in enumerate(content.get(part) or ()):
+            where = f"studies: {study}: {part}[{number}]"
+            schedulers = _schedulers_of(group, config)
+            for scheduler in schedulers:
+                _require(scheduler, {LOG, *config["schedulers"]}, f"{where}: schedulers", "scheduler")
+            for template in group["workloads"]:
+                if "{seed}" in template and not content.get("seeds"):
+                    raise SwflowError(
+                        f"studies: {study}: seeds: missing, but {template!r} has {{seed}}; expected a number"
+                    )
+            for workload in _expanded(content, group):
+                _require(log_of(workload), known, f"{where}: workloads", "log")
+                for step in steps_of(workload):
+                    _require_step(step, config["steps"], f"{where}: workloads")
+                    _require_like(split_step(step)[0], config["steps"], known)
+                check_length(workload, f"{where}: workloads")
+                yield study, where, group, workload, schedulers
 
 
-def _workloads_of(
-    study: str,
-    content: Mapping[str, Any],
-    group: Mapping[str, Any],
-    where: str,
-    config: Mapping[str, Any],
-    logs: set[str],
-) -> Iterable[tuple[str, list[str]]]:
-    """Yield the workloads of one entry of a study, each with its schedulers; raise an error for unknown names."""
-    schedulers = _schedulers_of(group, config)
-    for scheduler in schedulers:
-        _require(scheduler, {LOG, *config["schedulers"]}, f"{where}: schedulers", "scheduler")
-    for template in group["workloads"]:
-        if "{seed}" in template and not content.get("seeds"):
-            raise SwflowError(f"studies: {study}: seeds: missing, but {template!r} has {{seed}}; expected a number")
-    for workload in _expanded(content, group):
-        _require(log_of(workload), logs, f"{where}: workloads", "log")
-        for step in steps_of(workload):
-            _require_step(step, config["steps"], f"{where}: workloads")
-            _require_like(split_step(step)[0], config["steps"], logs)
-        check_length(workload, f"{where}: workloads")
-        yield workload, schedulers
+def _is_included(workload: str, config: Mapping[str, Any]) -> bool:
+    """Return whether the config includes the log of a workload."""
+    return not isinstance(config.get("logs"), list) or log_of(workload) in config["logs"]
 
 
 def _expanded(content: Mapping[str, Any], group: Mapping[str, Any]) -> Iterable[str]:
@@ -255,20 +253,16 @@ def planned_sweeps(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tuple
     >>> planned_sweeps(config, ["KTH-SP2"])
     {('KTH-SP2', 'd-1024'): {'schedulers': ['easy'], 'studies': ['scaling']}}
     """
-    known, limit = set(logs), config.get("logs")
     planned: dict[tuple[str, str], dict[str, Any]] = {}
-    for study, content in config["studies"].items():
-        for number, group in enumerate(content.get("sweeps", ())):
-            where = f"studies: {study}: sweeps[{number}]"
-            for sweep in group["sweeps"]:
-                _require(sweep, config.get("sweeps", {}), f"{where}: sweeps", "sweep")
-            for workload, schedulers in _workloads_of(study, content, group, where, config, known):
-                if LOG in schedulers:
-                    raise SwflowError(f"{where}: schedulers: a scaled workload has no recorded schedule; remove log")
-                for sweep in group["sweeps"] if limit is None or log_of(workload) in limit else ():
-                    found = planned.setdefault((workload, sweep), {"schedulers": set(), "studies": set()})
-                    found["schedulers"].update(schedulers)
-                    found["studies"].add(study)
+    for study, where, group, workload, schedulers in _entries(config, logs, "sweeps"):
+        for sweep in group["sweeps"]:
+            _require(sweep, config.get("sweeps", {}), f"{where}: sweeps", "sweep")
+        if LOG in schedulers:
+            raise SwflowError(f"{where}: schedulers: a scaled workload has no recorded schedule; remove log")
+        for sweep in group["sweeps"] if _is_included(workload, config) else ():
+            found = planned.setdefault((workload, sweep), {"schedulers": set(), "studies": set()})
+            found["schedulers"].update(schedulers)
+            found["studies"].add(study)
     return {key: {name: sorted(part) for name, part in planned[key].items()} for key in sorted(planned)}
 
 
@@ -289,18 +283,12 @@ def planned_whatifs(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tupl
     >>> planned_whatifs(config, ["KTH-SP2"])
     {('nodes', 'KTH-SP2'): {'schedulers': ['easy'], 'processors': ['+20%']}}
     """
-    known, limit = set(logs), config.get("logs")
     planned: dict[tuple[str, str], dict[str, Any]] = {}
-    for study, content in config["studies"].items():
-        for number, group in enumerate(content.get("whatif", ())):
-            where = f"studies: {study}: whatif[{number}]"
-            options = {name: value for name, value in group.items() if name != "workloads"}
-            for workload, _ in _workloads_of(study, content, group, where, config, known):
-                if limit is not None and log_of(workload) not in limit:
-                    continue
-                if (study, workload) in planned:
-                    raise SwflowError(f"{where}: workloads: {workload}: two tables in one study; merge the entries")
-                planned[study, workload] = options
+    for study, where, group, workload, _ in _entries(config, logs, "whatif"):
+        if _is_included(workload, config):
+            if (study, workload) in planned:
+                raise SwflowError(f"{where}: workloads: {workload}: two tables in one study; merge the entries")
+            planned[study, workload] = {name: value for name, value in group.items() if name != "workloads"}
     return planned
 
 
@@ -319,14 +307,11 @@ def planned_bounds(config: Mapping[str, Any], logs: Iterable[str]) -> list[str]:
     >>> planned_bounds(config, ["KTH-SP2"]), planned_runs(config, ["KTH-SP2"])
     (['KTH-SP2'], {'KTH-SP2': ['easy']})
     """
-    known, limit = set(logs), config.get("logs")
     return sorted(
         {
             workload
-            for study, content in config["studies"].items()
-            if content.get("bounds")
-            for workload, _ in _runs_of(study, content, config, known)
-            if limit is None or log_of(workload) in limit
+            for study, _, _, workload, _ in _entries(config, logs, "runs")
+            if config["studies"][study].get("bounds") and _is_included(workload, config)
         }
     )
 
@@ -363,10 +348,9 @@ def study_sweeps(config: Mapping[str, Any], study: str) -> list[tuple[str, str]]
 
 def _named(config: Mapping[str, Any], content: Mapping[str, Any], part: str) -> Iterable[tuple[Mapping[str, Any], str]]:
     """Yield the entries of a study with each workload of the config's logs; names are not checked."""
-    limit = config.get("logs") if isinstance(config.get("logs"), list) else None
     for group in content.get(part) or ():
         for workload in _expanded(content, group):
-            if limit is None or log_of(workload) in limit:
+            if _is_included(workload, config):
                 yield group, workload
 
 
@@ -489,26 +473,24 @@ def planned_figures(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tupl
     ...     print(which, options["runs"], options["split"])
     ('mine', 'KTH-SP2', 'heatmap') ['KTH-SP2/log', 'KTH-SP2/easy'] ['wide=processors > 32']
     """
-    limit = config.get("logs")
+    columns: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for study, _, _, workload, schedulers in _entries(config, logs, "runs"):
+        if _is_included(workload, config) and replicate_of(workload) in (None, 1):
+            runs = columns.setdefault((study, log_of(workload)), [])
+            runs.extend((workload, scheduler) for scheduler in schedulers)
     figures = {}
-    for study, content in config["studies"].items():
-        columns: dict[str, list[tuple[str, str]]] = {}
-        for workload, schedulers in _runs_of(study, content, config, set(logs)):
-            log = log_of(workload)
-            if (limit is None or log in limit) and replicate_of(workload) in (None, 1):
-                columns.setdefault(log, []).extend((workload, scheduler) for scheduler in schedulers)
-        parts = subsets(content)
-        for log, runs in columns.items():
-            for kind in content.get("figures", ()):
-                if kind == "difference" and not _comparable(runs):
-                    raise SwflowError(f"studies: {study}: figures: difference: {log} has no two runs to compare")
-                figures[study, log, kind] = {
-                    "title": log,
-                    "runs": list(dict.fromkeys("/".join(run) for run in runs)),
-                    "split": list(parts),
-                }
-                if kind == "reservation-table":
-                    figures[study, log, kind] |= content.get("window") or {}
+    for (study, log), runs in columns.items():
+        content = config["studies"][study]
+        for kind in content.get("figures", ()):
+            if kind == "difference" and not _comparable(runs):
+                raise SwflowError(f"studies: {study}: figures: difference: {log} has no two runs to compare")
+            figures[study, log, kind] = {
+                "title": log,
+                "runs": list(dict.fromkeys("/".join(run) for run in runs)),
+                "split": subsets(content),
+            }
+            if kind == "reservation-table":
+                figures[study, log, kind] |= content.get("window") or {}
     return figures
 
 
