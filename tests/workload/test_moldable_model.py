@@ -310,7 +310,7 @@ def test_commands_from_a_log_to_a_run_with_shapes(tmp_path, monkeypatch, capfd):
     assert call("simulate", "made.parquet", "--shapes", "submit") == 1
     assert "made has no column shapes; make one with: swflow moldable made.parquet" in capfd.readouterr().err
     assert call("moldable", "made.parquet", "-o", "made+moldable.swf") == 1
-    assert "SWF has no field for shapes; write .parquet" in capfd.readouterr().err
+    assert ": only .parquet can hold the shapes" in capfd.readouterr().err
     assert call("moldable", "made.parquet", "-o", "made+moldable.parquet", "--pb", "0.5", "--seed", 3) == 0
     assert "powers of two with probability 0.500" in capfd.readouterr().err
     assert call("select", "made+moldable.parquet", "-o", "made+moldable+few.parquet", "--jobs", 40) == 0

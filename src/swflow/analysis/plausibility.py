@@ -1,8 +1,8 @@
 """Plausibility checks of a log: compare it with its machine and check its internal consistency."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -101,14 +101,13 @@ def check_log(path: str | os.PathLike[str], processors: int | None = None) -> tu
         return check_workload(workload), workload.machine, workload.jobs.height
     log, _ = read_log(path, lenient=True)
     machine, source = machine_of(log.fields, log.header, processors, None)
-    findings = _check(_Log(prepared(log.fields), machine, log.header, True))
+    malformed = []
     if log.skipped:
         line, reason = log.skipped[0]
         text = f"{len(log.skipped):,} malformed lines; the first is {line}: {reason}"
-        findings.append(Finding("malformed-lines", "error", text))
-    if source in GUESSED:
-        findings.append(_unknown_machine(machine, GUESSED[source]))
-    return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)), machine, log.fields.height
+        malformed.append(Finding("malformed-lines", "error", text))
+    findings = _check(_Log(prepared(log.fields), machine, log.header, True), GUESSED.get(source), malformed)
+    return findings, machine, log.fields.height
 
 
 def check_workload(workload: Workload) -> list[Finding]:
@@ -124,37 +123,25 @@ def check_workload(workload: Workload) -> list[Finding]:
     """
     from swflow.workload.clean import guess_of, is_as_recorded
 
-    findings = _check(_Log(workload.jobs, workload.machine, workload.header, is_as_recorded(workload)))
-    guess = guess_of(workload)
-    if guess:
-        findings.append(_unknown_machine(workload.machine, guess))
-    return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
+    log = _Log(workload.jobs, workload.machine, workload.header, is_as_recorded(workload))
+    return _check(log, guess_of(workload))
 
 
-def _unknown_machine(machine: Machine, guess: str) -> Finding:
-    """Return the warning that the size of the machine is guessed."""
-    text = (
-        f"the size of the machine is not stated: {machine.processors:,} processors ({guess}), which may be too few; "
-        "give --processors (clean, whatif: --machine-processors)"
-    )
-    return Finding("unknown-machine", "warning", text)
-
-
-def _check(log: _Log) -> list[Finding]:
-    missing = [
-        pl.lit(None, dtype).alias(name)
-        for name, dtype in {
-            "wait_time": pl.Float64, "run_time": pl.Float64, "requested_time": pl.Float64, "user_id": pl.Int64,
-            "partition_id": pl.Int64, "processors": pl.Int64, "submit_time": pl.Float64,
-        }.items()
-        if name not in log.jobs.columns
-    ]  # fmt: skip
-    jobs = log.jobs.with_columns(missing).with_row_index("row")
-    log = _Log(jobs, log.machine, log.header, log.whole)
+def _check(log: _Log, guess: str | None, more: Iterable[Finding] = ()) -> list[Finding]:
+    """Return all findings from most to least severe; ``guess`` is the method by which the machine was guessed."""
+    read = ("wait_time", "run_time", "requested_time", "user_id", "partition_id", "processors", "submit_time")
+    missing = [pl.lit(None, tables.JOB_COLUMNS[name]).alias(name) for name in read if name not in log.jobs.columns]
+    log = replace(log, jobs=log.jobs.with_columns(missing).with_row_index("row"))
     checks: list[Callable[[_Log], Iterator[Finding]]] = [_identity, _width, _resources, _estimates, _gaps, _flurries]
     if log.whole:
         checks += [_use, _use_of_resources, _waits, _clock]
-    found = [finding for check in checks for finding in check(log)]
+    found = [*(finding for check in checks for finding in check(log)), *more]
+    if guess:
+        text = (
+            f"the size of the machine is not stated: {log.machine.processors:,} processors ({guess}), which may be too "
+            "few; give --processors (clean, whatif: --machine-processors)"
+        )
+        found.append(Finding("unknown-machine", "warning", text))
     return sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))
 
 

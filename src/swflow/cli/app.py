@@ -78,34 +78,29 @@ def _with_coercion(parameters: list[Any]) -> list[Any]:
 _INTEGER, _DECIMAL = re.compile(r"-?[0-9]{1,18}"), re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
 
 
-class Command(TyperCommand):
-    """A command that converts plain values itself and whose help keeps colons as they are."""
+class _Plain:
+    """A command or group that converts plain values itself and whose help keeps colons as they are."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters."""
-        return _with_coercion(super().get_params(ctx))
+        return _with_coercion(super().get_params(ctx))  # type: ignore[misc]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help."""
         with _without_emoji():
-            super().format_help(ctx, formatter)
+            super().format_help(ctx, formatter)  # type: ignore[misc]
 
 
-class Group(TyperGroup):
+class Command(_Plain, TyperCommand):
+    """A command."""
+
+
+class Group(_Plain, TyperGroup):
     """A group of commands whose help lists the commands in the order of the panels."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters."""
-        return _with_coercion(super().get_params(ctx))
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of the commands, panel by panel."""
         return sorted(super().list_commands(ctx), key=position)
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help."""
-        with _without_emoji():
-            super().format_help(ctx, formatter)
 
 
 class Application(typer.Typer):

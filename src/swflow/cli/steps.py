@@ -8,7 +8,7 @@ import typer
 from swflow.cli.app import app
 from swflow.cli.options import CopiedShare, Copies, Input, Output, ParquetOutput, Processors, Seed, WithoutStatus
 from swflow.cli.scheduler_options import read_resources
-from swflow.cli.terminal import check_ending, read_number, read_pairs, require_parquet, save, save_parquet, say, write
+from swflow.cli.terminal import check_ending, read_number, read_pairs, require_parquet, save, say, write
 from swflow.errors import SwflowError
 
 
@@ -237,11 +237,12 @@ def moldable(
     from swflow.workload.clean import open_workload
     from swflow.workload.steps.moldable import moldable as make_moldable
 
+    require_parquet(output, "shapes")
     source = open_workload(workload)
     molded = make_moldable(
         source, step_generator(seed, source.name, output, "moldable"), pb=pb, keep_recorded=keep_recorded
     )
-    save_parquet(molded, output, "shapes")
+    save(molded, output)
     entry = molded.history[-1]
     say(
         f"{entry['shapes']:,} shapes; {entry['rigid']:,} jobs have one; "

@@ -96,13 +96,6 @@ def write(workload: Any, output: Path) -> None:
         raise SwflowError(f"{output}: unknown ending; use .parquet, .swf or .swf.gz")
 
 
-def save_parquet(workload: Any, output: Path, column: str) -> None:
-    """Write a workload with a column that has no field in SWF."""
-    if output.suffix != ".parquet":
-        raise SwflowError(f"{output}: SWF has no field for {column}; write .parquet")
-    save(workload, output)
-
-
 def say_removed(workload: Any) -> None:
     """Print how many jobs the last step of a workload kept, and why it removed the others."""
     from swflow.workload.clean import GUESSED, describe

@@ -41,32 +41,54 @@ def draw_heatmap(request: Request) -> dict[str, Any]:
     if not request.split and request.scale == "log":  # the database contains their counts
         return heatmap_chart([_block_of_load(request)], f"{request.title}: performance against load",
                              interactive=request.interactive)  # fmt: skip
+    tables = [_outcomes(request.connection, run["run"], request.split) for run in request.runs]
     blocks = [
-        _block(label, _columns(request), parts, request.scale)
-        for label, parts in _subsets(_tables(request), request.split)
+        _block(label, _columns(request), parts, request.scale) for label, parts in _subsets(tables, request.split)
     ]
     return heatmap_chart(blocks, f"{request.title}: performance against load", interactive=request.interactive)
 
 
 def draw_bubbles(request: Request) -> dict[str, Any]:
     """Draw the mean and the median slowdown per tenth of the load."""
-    rows = _bubble_rows(request)
+    kept, every = (
+        [read_bubbles(request.connection, run["run"], "slowdown", filtered) for run in request.runs]
+        for filtered in (True, False)
+    )
+    # Medians are robust against a few very large slowdowns.
+    medians = [points.with_columns(mean_load="median_load", mean_value="median_value") for points in every]
+    rows = [
+        ("1 min and more, slowdown to 1000", request.names, kept, "mean"),
+        ("all", request.names, every, "mean"),
+        ("all", request.names, medians, "median"),
+    ]
     return bubble_chart(rows, f"{request.title}: slowdown by load", request.scale)
 
 
 def draw_difference(request: Request) -> dict[str, Any]:
     """Draw the difference between the job distributions of two runs."""
+    runs = request.runs
+    pairs = [pair for pair in combinations(range(len(runs)), 2) if worth_comparing(runs[pair[0]], runs[pair[1]])]
+    if not pairs:
+        raise SwflowError("figure: difference: no two of the runs share a workload or a scheduler")
+    if len(pairs) > MOST_PAIRS:
+        pairs = [pair for pair in pairs if pair[0] == pairs[0][0]]
+    found = read_heatmaps(request.connection, {run["run"] for run in runs})
+    panels = {}
+    for measure in HEATMAP_MEASURES:
+        maps = [found[run["run"], measure] for run in runs]
+        panels[measure] = [
+            (maps[a], maps[b], _comparison(request, runs[a]["run"], runs[b]["run"], measure, maps[a], maps[b]))
+            for a, b in pairs
+        ]
+    names = short_names(runs)
+    labels = [(names[a], names[b]) for a, b in pairs]
     title = f"{request.title}: differences at equal load"
-    return _difference(request, title)
+    return difference_chart(labels, panels, title, interactive=request.interactive)
 
 
 def _columns(request: Request) -> dict[str, Style]:
     """Return the names of the runs and the styles of their lines."""
     return dict(zip(request.names, run_styles(request.runs), strict=True))
-
-
-def _tables(request: Request) -> list[pl.DataFrame]:
-    return [_outcomes(request.connection, run["run"], request.split) for run in request.runs]
 
 
 def _outcomes(connection: duckdb.DuckDBPyConnection, run: str, split: Sequence[str]) -> pl.DataFrame:
@@ -129,12 +151,8 @@ def _subsets(tables: Sequence[pl.DataFrame], split: Sequence[str]) -> list[tuple
     return subsets
 
 
-def _arrays(table: pl.DataFrame) -> dict[str, np.ndarray]:
-    return {name: table[name].to_numpy() for name in _COLUMNS}
-
-
 def _block(label: str, names: Mapping[str, Style], tables: Sequence[pl.DataFrame], scale: str) -> Block:
-    columns = [_arrays(table) for table in tables]
+    columns = [{name: table[name].to_numpy() for name in _COLUMNS} for table in tables]
     panels = {}
     for measure in HEATMAP_MEASURES:
         top = max((float(np.nanmax(part[measure], initial=1.0)) for part in columns), default=1.0)
@@ -163,44 +181,6 @@ def _block_of_load(request: Request) -> Block:
         for measure in HEATMAP_MEASURES
     }
     return Block("", _columns(request), panels)
-
-
-def _bubble_rows(request: Request) -> list[tuple[str, list[str], list[pl.DataFrame], str]]:
-    kept, every = (
-        [read_bubbles(request.connection, run["run"], "slowdown", filtered) for run in request.runs]
-        for filtered in (True, False)
-    )
-    names = request.names
-    return [
-        ("1 min and more, slowdown to 1000", list(names), kept, "mean"),
-        ("all", list(names), every, "mean"),
-        ("all", list(names), [_medians(points) for points in every], "median"),
-    ]
-
-
-def _medians(points: pl.DataFrame) -> pl.DataFrame:
-    """Return bubbles at the medians of their jobs, which are robust against a few very large slowdowns."""
-    return points.with_columns(mean_load="median_load", mean_value="median_value")
-
-
-def _difference(request: Request, title: str) -> dict[str, Any]:
-    runs = request.runs
-    pairs = [pair for pair in combinations(range(len(runs)), 2) if worth_comparing(runs[pair[0]], runs[pair[1]])]
-    if not pairs:
-        raise SwflowError("figure: difference: no two of the runs share a workload or a scheduler")
-    if len(pairs) > MOST_PAIRS:
-        pairs = [pair for pair in pairs if pair[0] == pairs[0][0]]
-    found = read_heatmaps(request.connection, {run["run"] for run in runs})
-    panels = {}
-    for measure in HEATMAP_MEASURES:
-        maps = [found[run["run"], measure] for run in runs]
-        panels[measure] = [
-            (maps[a], maps[b], _comparison(request, runs[a]["run"], runs[b]["run"], measure, maps[a], maps[b]))
-            for a, b in pairs
-        ]
-    names = short_names(runs)
-    labels = [(names[a], names[b]) for a, b in pairs]
-    return difference_chart(labels, panels, title, interactive=request.interactive)
 
 
 def _comparison(request: Request, first: str, second: str, measure: str, one: Heatmap, other: Heatmap) -> Comparison:

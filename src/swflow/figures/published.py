@@ -7,6 +7,7 @@ from swflow.errors import SwflowError
 from swflow.figures.charts.published import published_chart
 from swflow.figures.provenance import RecordedConnection, figure_command
 from swflow.figures.request import Request
+from swflow.files.query import fetched
 from swflow.names import recipe_of
 
 
@@ -32,9 +33,7 @@ def published_figure(request: Request, *, sweeps: bool = True) -> dict[str, Any]
 
 def reproduced(request: Request, sweeps: bool = True) -> list[dict[str, Any]]:
     """Return the rows of the view ``reproduction`` that belong to the runs or to sweeps of their workloads."""
-    result = request.connection.execute("SELECT * FROM reproduction WHERE reason IS NULL")
-    names = [column[0] for column in result.description or ()]
-    everything = result.fetchall()
+    names, everything = fetched(request.connection.execute("SELECT * FROM reproduction WHERE reason IS NULL"))
     runs = {(recipe_of(run["workload"]), run["scheduler"]) for run in request.runs}
     runs |= {(run["workload"], run["scheduler"]) for run in request.runs}
     workloads = {workload for workload, _ in runs}
@@ -48,11 +47,7 @@ def reproduced(request: Request, sweeps: bool = True) -> list[dict[str, Any]]:
     for values in everything:
         row = dict(zip(names, values, strict=True))
         workload, scheduler = row["workload"], row["scheduler"]
-        if (
-            (workload, scheduler) in runs
-            or (scheduler is None and workload in workloads)
-            or (sweeps and workload in swept)
-        ):
-            row["place"] = f"{row['paper']}, {row['table']}: {row['column']}"
-            found.append(row)
+        is_own = (workload, scheduler) in runs or (scheduler is None and workload in workloads)
+        if is_own or (sweeps and workload in swept):
+            found.append(row | {"place": f"{row['paper']}, {row['table']}: {row['column']}"})
     return found

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
+from swflow.files.query import fetched
 from swflow.jobs import table as tables
 from swflow.names import log_of
 
@@ -41,10 +42,15 @@ class Request:
         return list(dict.fromkeys(run["workload"] for run in self.runs))
 
 
+def all_runs(connection: duckdb.DuckDBPyConnection) -> list[dict[str, str]]:
+    """Return ``run``, ``workload`` and ``scheduler`` of all runs, by name."""
+    names, rows = fetched(connection.execute("SELECT run, workload, scheduler FROM runs ORDER BY run"))
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
 def chosen_runs(connection: duckdb.DuckDBPyConnection, log: str | None, wanted: Sequence[str]) -> list[dict[str, str]]:
     """Return the runs to draw: those named, or all of a log with the recorded schedule first."""
-    rows = connection.execute("SELECT run, workload, scheduler FROM runs ORDER BY scheduler <> 'log', run").fetchall()
-    known = {run: {"run": run, "workload": workload, "scheduler": scheduler} for run, workload, scheduler in rows}
+    known = {run["run"]: run for run in sorted(all_runs(connection), key=lambda run: run["scheduler"] != "log")}
     for run in wanted:
         if run not in known:
             raise SwflowError(f"figure: no run {run!r} in the database; expected one of {', '.join(known)}")

@@ -23,29 +23,17 @@ DAY = 86_400.0
 
 def draw_reservation_tables(request: Request) -> dict[str, Any]:
     """Draw jobs on their processors, for runs with places, and the penalty of node sharing."""
-    return _reservation_tables(
-        request.connection, request.runs, request.names, request.window, request.title, request.interactive
-    )
-
-
-def _reservation_tables(
-    connection: duckdb.DuckDBPyConnection,
-    chosen: Sequence[dict[str, str]],
-    names: Sequence[str],
-    window: tuple[float | None, float | None],
-    title: str,
-    interactive: bool,
-) -> dict[str, Any]:
+    connection, chosen = request.connection, request.runs
     placed = {
         run for (run,) in connection.execute("SELECT DISTINCT run FROM outcomes WHERE places IS NOT NULL").fetchall()
     }
-    drawn = [(run["run"], name) for run, name in zip(chosen, names, strict=True) if run["run"] in placed]
+    drawn = [(run["run"], name) for run, name in zip(chosen, request.names, strict=True) if run["run"] in placed]
     if not drawn:
         raise SwflowError(
             f"figure: reservation-table: the processors of the jobs of {chosen[0]['run']} are unknown; "
             "simulate it with places: true (and an allocation other than count)"
         )
-    since, until = _window(window)
+    since, until = _window(request.window)
     if since is None or until is None:
         since, until = _worst_day(*_table(connection, *drawn[0], None))
     if not since < until:
@@ -61,7 +49,7 @@ def _reservation_tables(
     left_out += [f"{_some([run for run, _ in drawn[MOST_TABLES:]])}: more than {MOST_TABLES} runs"] if more > 0 else []
     note = f"Not drawn: {'; '.join(left_out)}" if left_out else ""
     return reservation_table_chart(
-        tables, (since, until), f"{title}: reservation table", note=note, interactive=interactive
+        tables, (since, until), f"{request.title}: reservation table", note=note, interactive=request.interactive
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from swflow import __version__
 from swflow.errors import SwflowError
 from swflow.figures.charts.parts import DARK
+from swflow.figures.request import all_runs
 from swflow.files.atomic import atomic_path
 from swflow.files.fingerprint import cache_home, fingerprint
 from swflow.files.query import connect
@@ -94,9 +95,7 @@ def write_report(
     with connect(database, threads=1) as connection:
         for view in _OF_ALL_RUNS:
             connection.execute(f'CREATE TEMP TABLE "{view}" AS SELECT * FROM main."{view}"')
-        rows = connection.execute("SELECT run, workload, scheduler FROM runs ORDER BY run").fetchall()
-        runs = [dict(zip(("run", "workload", "scheduler"), row, strict=True)) for row in rows]
-        plan = read_plan(studies, runs)
+        plan = read_plan(studies, all_runs(connection))
         book = Book(connection, plan, figures, draw)
         pages = list(book.pages())
     site = Site(pages, plan.digest, single_file)

@@ -15,7 +15,7 @@ from swflow.database.leaderboard import REFERENCE
 from swflow.errors import SwflowError
 from swflow.figures import draw_request, draw_sweep_on
 from swflow.figures.published import published_figure
-from swflow.figures.request import Request
+from swflow.figures.request import Request, all_runs
 from swflow.figures.runs import short_names
 from swflow.names import log_of, recipe_of
 from swflow.papers import read_papers
@@ -147,23 +147,24 @@ class Book:
             _counted(runs, "run"),
             f"{number(jobs or 0)} simulated jobs",
         ]
-        recorded, answers = self._recorded(Scope(), "recorded"), self._answers()
+        recorded = self._recorded(Scope(), "recorded")
+        note = "One sentence per study, generated from its runs; the figures are on its page."
+        answers = Section("What the studies found", note, self._items(self.plan.studies, "Sweeps; see its page."))
         # The record and the what-ifs come first for operators; studies of papers have no what-if.
         published = self._published()
         first = bool(self._table("whatifs", Scope())) or not published.blocks
+        known = {study.name for study in self.plan.studies}
         sections = [
             *([recorded, answers] if first else [answers, recorded]),
             self._matrix_section(),
             published,
             self._plausible(),
             Section("Omitted runs", blocks=self._tables(["left_out"], Scope())),
-            Section("Figures", blocks=self._loose_figures()),
+            Section(
+                "Figures", blocks=[_figure(spec) for spec in self.figures if spec["usermeta"].get("study") not in known]
+            ),
         ]
         return Page("index", "Overview", lead=", ".join(counts) + ".", sections=sections)
-
-    def _answers(self) -> Section:
-        note = "One sentence per study, generated from its runs; the figures are on its page."
-        return Section("What the studies found", note, self._items(self.plan.studies, "Sweeps; see its page."))
 
     def _items(self, studies: Iterable[Study], otherwise: str = "") -> list[dict[str, Any]]:
         """Return a block with the titles and answers of studies; none without studies."""
@@ -238,10 +239,7 @@ class Book:
 
     def _paper_figures(self, about: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return the figures of a paper whose first run is here."""
-        known = {
-            run: {"run": run, "workload": workload, "scheduler": scheduler}
-            for run, workload, scheduler in self._rows("SELECT run, workload, scheduler FROM runs")
-        }
+        known = {run["run"]: run for run in all_runs(self.connection)}
         blocks = []
         for figure in about.get("figures", ()):
             runs = [known[run] for run in figure["runs"] if run in known]
@@ -278,7 +276,10 @@ class Book:
         matrix = self._matrix({key: values for key, values in self.metrics.items() if key in chosen})
         if matrix:
             matrix["order"] = study.schedulers
-        papers = [self._ranking(study)] if study.ranked else self._study_papers(study)
+        if study.ranked:
+            papers = [Section("Leaderboard", blocks=self._tables(("leaderboard", "bounds"), _scope(study)))]
+        else:
+            papers = self._study_papers(study)
         asked = self._asked_figures(study)
         generic = self._run_sections(study, "Show the figures of its runs" if papers or asked else "")
         names = ("metrics", "further_metrics", "comparisons", "replicates", "fairness", "schedulers")
@@ -316,10 +317,6 @@ class Book:
             section.blocks += [compared] if compared else []
             sections.append(section)
         return sections
-
-    def _ranking(self, study: Study) -> Section:
-        """Return the section that ranks schedulers and compares them with lower bounds."""
-        return Section("Leaderboard", blocks=self._tables(("leaderboard", "bounds"), _scope(study)))
 
     def _by_rank(self, study: Study, log: str) -> list[dict[str, str]]:
         """Return the first runs of a study's log, those of a ranking in its order."""
@@ -414,31 +411,29 @@ class Book:
         """Return the properties of a log, from its workload with the fewest steps."""
         row = self._rows(
             """WITH own AS (SELECT * FROM workloads WHERE log = $a ORDER BY len(steps), workload LIMIT 1)
-            SELECT workload, computer, installation, own.processors, nodes, jobs, unix_start_time, acknowledge,
+            SELECT workload, computer, installation, own.processors, nodes, jobs, acknowledge,
                 last_submit_time - first_submit_time AS span, area, users
             FROM own, (SELECT sum(processors * run_time) AS area, count(DISTINCT user_id) AS users
                 FROM jobs WHERE workload = (SELECT workload FROM own))""",
             log,
         )[0]
-        names = ("workload", "computer", "installation", "processors", "nodes", "jobs", "unix", "acknowledge", "span",
-                 "area", "users")  # fmt: skip
-        facts = dict(zip(names, row, strict=True))
-        load = facts["area"] / (facts["processors"] * facts["span"]) if facts["span"] and facts["area"] else None
-        span = duration(facts["span"] or 0.0)
-        line = f"{number(facts['jobs'])} jobs in {span} on {number(facts['processors'])} processors"
+        workload, computer, installation, processors, nodes, jobs, acknowledge, span, area, users = row
+        load = area / (processors * span) if span and area else None
+        line = f"{number(jobs)} jobs in {duration(span or 0.0)} on {number(processors)} processors"
         line += f", offered load {percent(load)}." if load is not None else "."
         rows = [
-            ("Computer", facts["computer"]),
-            ("Installation", facts["installation"]),
-            ("Processors", number(facts["processors"])),
-            ("Nodes", number(facts["nodes"])),
-            ("Jobs", number(facts["jobs"])),
-            ("Users", number(facts["users"]) if facts["users"] else None),
-            ("From first to last submission", duration(facts["span"] or 0.0)),
+            ("Computer", computer),
+            ("Installation", installation),
+            ("Processors", number(processors)),
+            ("Nodes", number(nodes)),
+            ("Jobs", number(jobs)),
+            ("Users", number(users) if users else None),
+            ("From first to last submission", duration(span or 0.0)),
             ("Offered load", percent(load) if load is not None else "all jobs are submitted at once"),
-            ("Acknowledge", facts["acknowledge"]),
+            ("Acknowledge", acknowledge),
         ]
-        return facts | {"line": line, "rows": [(name, value) for name, value in rows if value]}
+        rows = [(name, value) for name, value in rows if value]
+        return {"workload": workload, "computer": computer, "line": line, "rows": rows}
 
     def tables(self) -> Page:
         """Return the page of all tables."""
@@ -475,10 +470,6 @@ class Book:
             except SwflowError as error:
                 logging.getLogger(__name__).warning("%s", error)
         return blocks
-
-    def _loose_figures(self) -> list[dict[str, Any]]:
-        known = {study.name for study in self.plan.studies}
-        return [_figure(spec) for spec in self.figures if spec["usermeta"].get("study") not in known]
 
     def _metrics(self) -> dict[tuple[str, str], dict[str, Any]]:
         """Return (recipe, scheduler) to measure to mean, interval and number of replicates, and to the mean waits."""
