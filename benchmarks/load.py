@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from swflow.analysis.load import load_experienced, load_with_backlog
+from swflow.analysis.load import loads_of
 from swflow.log.catalogue import load_catalogue
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
@@ -43,19 +43,11 @@ def main() -> None:
     file = options.traces / (entry.file or "")
     workload = clean_log(file, name=options.log, processors=entry.processors, nodes=entry.nodes)
     outcomes = simulate(workload, Scheduler(order="log"))
-    submit, start, end, processors = (
-        outcomes[name].to_numpy() for name in ("submit_time", "start_time", "end_time", "processors")
-    )
-    machine = workload.machine.processors
-    times = np.concatenate([start, end])
+    times = np.concatenate([outcomes["start_time"].to_numpy(), outcomes["end_time"].to_numpy()])
     unit = median_seconds(lambda: np.argsort(times, kind="stable"), options.repeat)
-    print(f"{options.log}: {submit.size:,} jobs; one sort of {times.size:,} event times {1000 * unit:.1f} ms")
-    for name, call in {
-        "load_experienced": lambda: load_experienced(submit, start, end, processors, machine),
-        "load_with_backlog": lambda: load_with_backlog(submit, end, processors, machine),
-    }.items():
-        seconds = median_seconds(call, options.repeat)
-        print(f"{name}: {1000 * seconds:.0f} ms, {seconds / unit:.1f} sorts")
+    print(f"{options.log}: {outcomes.height:,} jobs; one sort of {times.size:,} event times {1000 * unit:.1f} ms")
+    seconds = median_seconds(lambda: loads_of(outcomes, workload.machine.processors), options.repeat)
+    print(f"both loads: {1000 * seconds:.0f} ms, {seconds / unit:.1f} sorts")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swflow.analysis.heatmap import heatmap
-from swflow.analysis.load import load_experienced, load_with_backlog, loads_of
+from swflow.analysis.load import Loads, loads_of
 
 #: Time origins: 0, a later one, an earlier one, and one so large that few bits remain for fractions of a second.
 ORIGINS = (0.0, 1e7, -5e5, 1e12)
@@ -51,16 +51,19 @@ def naive_load(submit, begin, end, processors, machine):
     return loads
 
 
+def loads(submit, start, end, processors, machine) -> Loads:
+    """Return the loads of jobs."""
+    columns = {"submit_time": submit, "start_time": start, "end_time": end, "processors": processors}
+    return loads_of(pl.DataFrame(columns), machine)
+
+
 @settings(max_examples=500, deadline=None)
 @given(schedules, st.sampled_from([7, 8, 100, 2**31]))
 def test_the_load_is_the_float_nearest_to_the_quotient_of_fractions(schedule, machine):
     submit, start, end, processors = drawn(schedule)
-    assert load_experienced(submit, start, end, processors, machine).tolist() == naive_load(
-        submit, start, end, processors, machine
-    )
-    assert load_with_backlog(submit, end, processors, machine).tolist() == naive_load(
-        submit, submit, end, processors, machine
-    )
+    found = loads(submit, start, end, processors, machine)
+    assert found.load.tolist() == naive_load(submit, start, end, processors, machine)
+    assert found.backlog_load.tolist() == naive_load(submit, submit, end, processors, machine)
 
 
 @pytest.mark.parametrize("step", [1.0, 1 / 3])
@@ -70,9 +73,7 @@ def test_a_load_of_exactly_a_hundredth_is_in_the_cell_that_starts_there(step):
     processors = np.arange(jobs) % 99 + 1
     submit = np.arange(jobs) * 600 * step
     end = submit + (np.arange(jobs) % 500 + 1) * step
-    for load in (
-        load_experienced(submit, submit, end, processors, 100), load_with_backlog(submit, end, processors, 100)
-    ):  # fmt: skip
+    for load in loads(submit, submit, end, processors, 100)[:2]:
         assert (load == processors / 100).all()
         cells = heatmap(load, np.ones(jobs)).cells()
         assert cells.select("load_low", "jobs").rows() == [

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from helpers import simulate_arrays
-from swflow.analysis.load import load_experienced, loads_of
+from swflow.analysis.load import loads_of
 from swflow.analysis.shadows import shadows
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
@@ -207,9 +207,10 @@ def test_demands_of_a_table_are_checked():
 
 
 def test_load_and_shadows_validate_schedules():
-    submit, end = np.array([0.0, 1.0]), np.array([5.0, math.nan])
-    assert "job 1: the end is nan" in message(load_experienced, submit, submit, end, np.array([1, 1]), 4)
-    assert "; expected at least 1" in message(load_experienced, submit, submit, submit, np.array([1, 1]), 0)
+    times = {"submit_time": [0.0, 1.0], "start_time": [0.0, 1.0], "end_time": [5.0, math.nan]}
+    outcomes = pl.DataFrame(times | {"processors": [1, 1]})
+    assert "job 1: the end is nan" in message(loads_of, outcomes, 4)
+    assert "; expected at least 1" in message(loads_of, outcomes, 0)
     assert "outcomes: column end_time" in message(loads_of, pl.DataFrame({"end_time": ["x"]}), 4)
     placed = {"job_id": [1], "start_time": [0.0], "end_time": [math.inf], "places": ["0-1"]}
     demands = pl.DataFrame({"job_id": [1], "memory": [1.0]})

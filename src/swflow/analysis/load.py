@@ -14,7 +14,7 @@ from swflow.workload.busy import places_in_order, sealed
 
 class Loads(NamedTuple):
     """
-    The loads of the jobs of one schedule, and the most processors that were busy at once.
+    The loads of the jobs of one schedule (see `loads_of`), and the most processors that were busy at once.
 
     A job that ends at an instant releases its processors before other jobs start. The peak exceeds the machine only if
     a log records an impossible schedule.
@@ -25,65 +25,44 @@ class Loads(NamedTuple):
     peak_processors: int
 
 
-def load_experienced(
-    submit: np.ndarray, start: np.ndarray, end: np.ndarray, processors: np.ndarray, machine: int
-) -> np.ndarray:
+def loads_of(outcomes: pl.DataFrame, machine: int) -> Loads:
     """
-    Compute the load that each job experienced: the mean utilization of the machine between submission and end.
+    Compute both loads of every job of a run, and the most processors that were busy at once.
 
-    With ``A(t)`` the processor-seconds used up to t, the load is ``(A(end) - A(submit)) / ((end - submit) * machine)``.
-    A job that ends when it is submitted gets the utilization at that time. The load exceeds 1 only where a log records
-    more busy processors than the machine has. Processor-seconds are added in twice the precision of a float64 and
-    divided once, so that every load is the float64 nearest to the true value. The time is O(n log n) in the number of
-    jobs.
+    *Load*: the mean utilization of the machine between a job's submission and its end. With ``A(t)`` the
+    processor-seconds used up to t, it is ``(A(end) - A(submit)) / ((end - submit) * machine)``. A job that ends when it
+    is submitted gets the utilization at that time. The load exceeds 1 only where a log records more busy processors
+    than the machine has.
+
+    *Load with the backlog of the queue*: the mean demand for processors between submission and end. The demand at a
+    time is the number of processors of all jobs that were submitted and have not ended, running *and* waiting, over the
+    processors of the machine. The load cannot exceed 1, whether the queue is short or long; this one grows with it.
+
+    Processor-seconds are added in twice the precision of a float64 and divided once, so that every load is the float64
+    nearest to the true value. The time is O(n log n) in the number of jobs.
 
     References
     ----------
-    D. Krakov, D. G. Feitelson, "High-resolution analysis of parallel job workloads", JSSPP 2012, section 3.
-
-    Examples
-    --------
-    >>> submit = start = np.array([0.0, 5.0])
-    >>> load_experienced(submit, start, np.array([10.0, 10.0]), np.array([1, 2]), 4).tolist()
-    [0.5, 0.75]
-    """
-    require_machine(machine)
-    _require_schedule({"submit time": submit, "end": end, "start": start}, processors)
-    return _average_over_stay(submit, end, start, processors, machine, places_in_order(end))[0]
-
-
-def load_with_backlog(submit: np.ndarray, end: np.ndarray, processors: np.ndarray, machine: int) -> np.ndarray:
-    """
-    Compute the load with the backlog of the queue: the mean demand for processors between submission and end.
-
-    The demand at a time is the number of processors of all jobs that were submitted and have not ended, running *and*
-    waiting, over the processors of the machine. `load_experienced` cannot exceed 1, whether the queue is short or long;
-    this load grows with the queue. Precision and cost are those of `load_experienced`.
-
-    References
-    ----------
-    D. Krakov, D. G. Feitelson, "High-resolution analysis of parallel job workloads", JSSPP 2012, section 7, which
+    D. Krakov, D. G. Feitelson, "High-resolution analysis of parallel job workloads", JSSPP 2012, section 3; section 7
     raises the question of how to include the backlog in the load.
 
     Examples
     --------
-    >>> submit, end = np.array([0.0, 0.0]), np.array([10.0, 20.0])
-    >>> load_with_backlog(submit, end, np.array([4, 4]), 4).tolist()
-    [2.0, 1.5]
+    >>> times = {"submit_time": [0.0, 0.0], "start_time": [0.0, 10.0], "end_time": [10.0, 20.0]}
+    >>> loads = loads_of(pl.DataFrame(times | {"processors": [4, 2]}), 4)
+    >>> loads.load.tolist(), loads.backlog_load.tolist()
+    ([1.0, 0.75], [1.5, 1.0])
     """
     require_machine(machine)
-    _require_schedule({"submit time": submit, "end": end}, processors)
-    return _average_over_stay(submit, end, submit, processors, machine, places_in_order(end))[0]
-
-
-def loads_of(outcomes: pl.DataFrame, machine: int) -> Loads:
-    """Compute both loads of every job of a run, and the largest number of processors that were busy at once."""
     for name in ("submit_time", "start_time", "end_time", "processors"):
         if name in outcomes.columns and not outcomes.schema[name].is_numeric():
             raise SwflowError(f"outcomes: column {name} has type {outcomes.schema[name]}; expected numbers")
     submit, start, processors = (outcomes[name].to_numpy() for name in ("submit_time", "start_time", "processors"))
     end = outcomes["end_time"].to_numpy() if "end_time" in outcomes.columns else start + outcomes["run_time"].to_numpy()
-    _require_schedule({"submit time": submit, "end": end, "start": start}, processors)
+    for name, values in {"submit time": submit, "end": end, "start": start}.items():
+        if values.size and not (values.min() >= -END_OF_TIME and values.max() <= END_OF_TIME):
+            place = int(np.argmax(~(np.abs(values) <= END_OF_TIME)))
+            raise SwflowError(f"load: job {place}: the {name} is {values[place]:g}; expected at most {END_OF_TIME:.3g}")
     by_end = places_in_order(end)
     load, peak = _average_over_stay(submit, end, start, processors, machine, by_end)
     backlog_load, _ = _average_over_stay(submit, end, submit, processors, machine, by_end)
@@ -238,15 +217,3 @@ def _sweep(stays: _Stays, machine: int) -> int:
 
 
 _SWEEP = Kernel(_sweep)
-
-
-def _require_schedule(times: dict[str, np.ndarray], processors: np.ndarray) -> None:
-    """Raise an error unless each job has one finite time up to `END_OF_TIME`."""
-    for name, values in times.items():
-        if values.shape != processors.shape or values.dtype.kind not in "fiu":
-            raise SwflowError(
-                f"load: the {name} has type {values.dtype} and shape {values.shape}; expected one number per job"
-            )
-        if values.size and not (values.min() >= -END_OF_TIME and values.max() <= END_OF_TIME):
-            place = int(np.argmax(~(np.abs(values) <= END_OF_TIME)))
-            raise SwflowError(f"load: job {place}: the {name} is {values[place]:g}; expected at most {END_OF_TIME:.3g}")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from swflow.cli.app import Application, Group, app
-from swflow.cli.terminal import print_table, say
+from swflow.cli.terminal import check_ending, print_table, say
 from swflow.errors import SwflowError
 
 import_app = Application(
@@ -144,16 +144,15 @@ def _write(imported: Any, source: Path, output: Path) -> None:
     """Write an imported log, and print its counts."""
     from swflow.log.queues import hours, queues_of
 
+    check_ending(output, ".parquet", ".swf", ".swf.gz")
     if output.suffix == ".parquet":
         from swflow.log.imported import write_log
 
         write_log(output, imported.fields, imported.header, imported.history)
-    elif output.name.endswith((".swf", ".swf.gz")):
+    else:
         from swflow.log.swf import write_swf
 
         write_swf(output, imported.fields, imported.header)
-    else:
-        raise SwflowError(f"{output}: unknown ending; expected .parquet, .swf or .swf.gz")
     (entry,) = imported.history
     rows = [("jobs", "", f"{entry['kept']}", "")]
     for what, counts in (("left out", imported.tally.removed), ("noted", imported.tally.notes)):

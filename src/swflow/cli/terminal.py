@@ -7,7 +7,7 @@ import signal
 import sys
 import textwrap
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, ClassVar, TextIO
@@ -84,16 +84,15 @@ def save(workload: Any, output: Path) -> None:
 
 def write(workload: Any, output: Path) -> None:
     """Write a workload as Parquet or as SWF."""
+    check_ending(output, ".parquet", ".swf", ".swf.gz")
     if output.suffix == ".parquet":
         from swflow.jobs.table import write_workload
 
         write_workload(workload, output)
-    elif output.name.endswith((".swf", ".swf.gz")):
+    else:
         from swflow.log.swf import write_swf
 
         write_swf(output, workload.jobs, workload.header)
-    else:
-        raise SwflowError(f"{output}: unknown ending; use .parquet, .swf or .swf.gz")
 
 
 def say_removed(workload: Any) -> None:
@@ -162,14 +161,7 @@ def format_number(value: Any) -> str:
 
 
 def line_width(stream: TextIO) -> int | None:
-    """
-    Return how many characters a line of a stream has: ``COLUMNS``, else those of the terminal; None for a pipe.
-
-    Parameters
-    ----------
-    stream : text stream
-        Standard output or standard error.
-    """
+    """Return how many characters a line of a stream has: ``COLUMNS``, else those of the terminal; None for a pipe."""
     columns = os.environ.get("COLUMNS", "")
     if columns.isdecimal() and int(columns) > 0:
         return int(columns)
@@ -195,22 +187,10 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 def table_lines(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
     """
-    Return the lines of a table.
+    Return the lines of a table, at most ``width`` characters wide; None for lines of any length.
 
-    Parameters
-    ----------
-    columns : sequence of str
-        The names of the columns.
-    rows : sequence of sequence of str
-        The values.
-    width : int or None
-        Characters of a line; None for lines of any length.
-
-    Returns
-    -------
-    list of str
-        One line per row where that fits; else rows with wrapped texts; else one line per column, with as many rows
-        side by side as fit. Every value is shown.
+    There is one line per row where that fits; else rows with wrapped texts; else one line per column, with as many
+    rows side by side as fit. Every value is shown.
 
     Examples
     --------
@@ -416,25 +396,21 @@ def finish_progress() -> None:
     _WATCH.end()
 
 
-def progress_bar(what: str, total: int) -> Any:
-    """Return a context manager whose value advances a progress bar on a terminal; elsewhere, name a long stage once."""
-
-    @contextlib.contextmanager
-    def bar() -> Any:
-        if not sys.stderr.isatty():
-            stage(f"{what}: {total:,} to do")
-            yield lambda: None
-            finish_progress()
-            return
+@contextlib.contextmanager
+def progress_bar(what: str, total: int) -> Iterator[Callable[[], None]]:
+    """Yield a function that advances a progress bar on a terminal; elsewhere, name a long stage once."""
+    if not sys.stderr.isatty():
+        stage(f"{what}: {total:,} to do")
+        yield lambda: None
         finish_progress()
-        from rich.console import Console
-        from rich.progress import Progress
+        return
+    finish_progress()
+    from rich.console import Console
+    from rich.progress import Progress
 
-        with Progress(console=Console(stderr=True), transient=True) as progress:
-            task = progress.add_task(what, total=total)
-            yield lambda: progress.advance(task)
-
-    return bar()
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda: progress.advance(task)
 
 
 def tracked(what: str) -> Any:

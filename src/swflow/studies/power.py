@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,19 +62,32 @@ def power_of(
     for percent in percents:
         if not 0 < percent < math.inf:
             raise SwflowError(f"--percent: {percent:g}; expected a difference above 0, such as 5")
-    files = [text.endswith(".parquet") for text in (first, second)]
-    if not any(files):
-        replicates = [_replicates(text, database) for text in (first, second)]
-        if any(len(one) > 1 for one in replicates):
-            return _by_replicates(first, second, replicates, percents, power)
-    tables = [
-        _of_file(text) if of_file else _of_database(text, database)
-        for text, of_file in zip((first, second), files, strict=True)
-    ]
+    are_files = any(text.endswith(".parquet") for text in (first, second))
+    replicates = [] if are_files else [_replicates(text, database) for text in (first, second)]
+    if any(len(one) > 1 for one in replicates):
+        basis, compared = "replicates", _by_replicates(first, second, replicates)
+    else:
+        basis, compared = "weeks", _by_weeks(first, second, database)
+    found = []
+    for measure, one, other, difference in compared:
+        unit = abs(one) / 100
+        smallest = verdict.smallest_difference(difference, difference.blocks, power)
+        needed = {percent: verdict.blocks_needed(difference, percent * unit, power) for percent in percents}
+        shown = smallest / unit if unit else None
+        found.append(Power(measure, one, other, difference, basis, difference.blocks, shown, needed))
+    return found
+
+
+#: A measure, its means in both runs, and their difference.
+_Compared = tuple[str, float, float, verdict.Estimate]
+
+
+def _by_weeks(first: str, second: str, database: str | os.PathLike[str]) -> Iterator[_Compared]:
+    """Yield the differences over weeks."""
+    tables = [_of_file(text) if text.endswith(".parquet") else _of_database(text, database) for text in (first, second)]
     logs = {log for log, _ in tables}
     if len(logs) > 1:
         raise SwflowError(f"power: {first} and {second} are of different logs, {' and '.join(sorted(logs))}")
-    found = []
     for measure in MEASURES:
         one, other = (verdict.mean_of(table, measure) for _, table in tables)
         difference = verdict.difference_of(other, one)
@@ -84,24 +97,7 @@ def power_of(
             raise SwflowError(
                 f"power: {first} and {second} last {difference.blocks} weeks; expected at least {verdict.FEWEST_WEEKS}"
             )
-        found.append(_power(measure, one.value, other.value, difference, "weeks", percents, power))
-    return found
-
-
-def _power(
-    measure: str,
-    first: float,
-    second: float,
-    difference: verdict.Estimate,
-    basis: str,
-    percents: Sequence[float],
-    power: float,
-) -> Power:
-    unit = abs(first) / 100
-    smallest = verdict.smallest_difference(difference, difference.blocks, power)
-    needed = {percent: verdict.blocks_needed(difference, percent * unit, power) for percent in percents}
-    shown = smallest / unit if unit else None
-    return Power(measure, first, second, difference, basis, difference.blocks, shown, needed)
+        yield measure, one.value, other.value, difference
 
 
 def _of_file(text: str) -> tuple[str, pl.DataFrame]:
@@ -113,8 +109,8 @@ def _of_file(text: str) -> tuple[str, pl.DataFrame]:
 
 def _of_database(run: str, database: str | os.PathLike[str]) -> tuple[str, pl.DataFrame]:
     columns = ["submit_time", "load", *MEASURES]
-    name = run.replace("'", "''")
-    _, rows = query(database, f"SELECT {', '.join(columns)} FROM outcomes WHERE run = '{name}'")
+    sql = f"SELECT {', '.join(columns)} FROM outcomes WHERE run = $run"
+    _, rows = query(database, sql, parameters={"run": run})
     if not rows:
         raise SwflowError(f'power: {run}: no such file, and no such run in {database}; see: swflow sql "FROM runs"')
     return log_of(run.partition("/")[0]), pl.DataFrame(rows, dict.fromkeys(columns, pl.Float64), orient="row")
@@ -122,24 +118,16 @@ def _of_database(run: str, database: str | os.PathLike[str]) -> tuple[str, pl.Da
 
 def _replicates(run: str, database: str | os.PathLike[str]) -> dict[int | None, list[float]]:
     """Return the means of the measures by the number of the draw; for a run without draws, its own means."""
-    recipe, _, scheduler = (part.replace("'", "''") for part in run.rpartition("/"))
+    recipe, _, scheduler = run.rpartition("/")
     means = ", ".join(f"mean_{measure}" for measure in MEASURES)
-    _, rows = query(
-        database,
-        f"SELECT replicate, {means} FROM metrics JOIN workloads USING (workload) "
-        f"WHERE recipe = '{recipe}' AND scheduler = '{scheduler}' ORDER BY replicate",
-    )
+    sql = f"""SELECT replicate, {means} FROM metrics JOIN workloads USING (workload)
+        WHERE recipe = $recipe AND scheduler = $scheduler ORDER BY replicate"""
+    _, rows = query(database, sql, parameters={"recipe": recipe, "scheduler": scheduler})
     return {number: list(values) for number, *values in rows}
 
 
-def _by_replicates(
-    first: str,
-    second: str,
-    replicates: Sequence[dict[int | None, list[float]]],
-    percents: Sequence[float],
-    power: float,
-) -> list[Power]:
-    """Return the power by replicates; a run without draws is compared with every draw of the other run."""
+def _by_replicates(first: str, second: str, replicates: Sequence[dict[int | None, list[float]]]) -> Iterator[_Compared]:
+    """Yield the differences over replicates; a run without draws is compared with every draw of the other run."""
     one, other = replicates
     numbers = sorted(number for number in {**one, **other} if number is not None)
     pairs = [(one.get(number, one.get(None)), other.get(number, other.get(None))) for number in numbers]
@@ -150,7 +138,6 @@ def _by_replicates(
         )
     if {log_of(first), log_of(second)} != {log_of(first)}:
         raise SwflowError(f"power: {first} and {second} are of different logs, {log_of(first)} and {log_of(second)}")
-    found = []
     for place, measure in enumerate(MEASURES):
         values = [(mine[place], theirs[place]) for mine, theirs in known]
         difference = verdict.over_replicates([b - a for a, b in values])
@@ -162,5 +149,4 @@ def _by_replicates(
                 f"{first.rpartition('/')[0]}@{numbers[0]}/{first.rpartition('/')[2]}, to count weeks"
             )
         mean, other_mean = (sum(pair[side] for pair in values) / len(values) for side in (0, 1))
-        found.append(_power(measure, mean, other_mean, difference, "replicates", percents, power))
-    return found
+        yield measure, mean, other_mean, difference

@@ -27,7 +27,7 @@ from swflow.log.site import (
 )
 from swflow.log.site import GUESSED as GUESSED_SIZE
 from swflow.log.swf import is_large
-from swflow.workload.clean import GUESSED, machine_of, prepared
+from swflow.workload.clean import GUESSED, log_name, machine_of, prepared
 
 #: The files of a project, with placeholders.
 _FILES = Path(__file__).with_name("project_files")
@@ -121,13 +121,20 @@ def init(
         If one of the files exists, or the log does not exist.
     """
     folder = Path(folder)
-    entries: Mapping[str, Mapping[str, Any]] = {"example": _EXAMPLE}
+    entries: dict[str, dict[str, Any]] = {"example": _EXAMPLE}
+    imported = None
     if log is not None:
-        entries = {_name(Path(log), name): _entry(Path(log), processors)}
+        log = Path(log)
+        if not log.is_file():
+            raise SwflowError(f"{log}: no such file; expected a log in the Standard Workload Format")
+        stated_size = {} if processors is None else {"processors": processors}
+        entry: dict[str, Any] = {"path": str(log.resolve()), **stated_size}
+        entries = {name or log_name(log).removesuffix(".txt"): entry}
     load_catalogue(entries)  # reject a wrong name or number before anything is written
-    imported = None if log is None else _imported(Path(log), Site(processors, partitions=dict(partitions or {})))
-    if log is not None and imported is not None:
-        entries = {_name(Path(log), name): {"path": _IMPORTED}}
+    if log is not None:
+        imported = _imported(log, Site(processors, partitions=dict(partitions or {})))
+    if imported is not None:
+        entries = {next(iter(entries)): {"path": _IMPORTED}}
     found: list[Partition] = []
     queues: list[Queue] = []
     stated = guess = None
@@ -135,7 +142,7 @@ def init(
     counted: dict[str, int] = {}
     guessed: tuple[str, ...] = ()
     if log is not None:
-        found, queues, stated, guess, jobs = _described(Path(log), imported, processors, partitions)
+        found, queues, stated, guess, jobs = _described(log, imported, processors, partitions)
         if len(found) < 2 or share_nodes(found, stated):
             pool, guessed = pool_of(jobs, resources)
             counted = pool
@@ -254,15 +261,3 @@ def _imported(log: Path, site: Site) -> ImportedLog | None:
     if log.suffix == ".parquet" or not is_accounting(log):
         return None
     return import_sacct(str(log), site)
-
-
-def _name(log: Path, name: str | None) -> str:
-    if name:
-        return name
-    return log.name.removesuffix(".gz").removesuffix(".swf").removesuffix(".parquet").removesuffix(".txt")
-
-
-def _entry(log: Path, processors: int | None) -> dict[str, str | int]:
-    if not log.is_file():
-        raise SwflowError(f"{log}: no such file; expected a log in the Standard Workload Format")
-    return {"path": str(log.resolve())} | ({"processors": processors} if processors is not None else {})
