@@ -1,7 +1,5 @@
 """Fairness: how evenly wait times are distributed over users and groups."""
 
-from typing import Any
-
 import numpy as np
 import polars as pl
 
@@ -70,17 +68,18 @@ def fairness_table(outcomes: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
     for kind, column in KINDS.items():
         if column not in jobs.columns:
             continue
-        owned = _with_owner(areas, jobs, column)
-        summaries: dict[str, Any] = {
-            f"{prefix}_{measure}": expression
-            for measure in ("wait_time", "bounded_slowdown")
-            for prefix, expression in (
-                ("mean", pl.col(measure).mean()),
-                ("p95", pl.col(measure).quantile(0.95, "linear")),
+        wait, slowdown = pl.col("wait_time"), pl.col("bounded_slowdown")
+        found = (
+            _with_owner(areas, jobs, column)
+            .group_by("owner")
+            .agg(
+                jobs=pl.len().cast(pl.Int64),
+                mean_wait_time=wait.mean(),
+                p95_wait_time=wait.quantile(0.95, "linear"),
+                mean_bounded_slowdown=slowdown.mean(),
+                p95_bounded_slowdown=slowdown.quantile(0.95, "linear"),
+                use_share=pl.col("area").sum() / total,
             )
-        }
-        found = owned.group_by("owner").agg(
-            pl.len().cast(pl.Int64).alias("jobs"), **summaries, use_share=pl.col("area").sum() / total
         )
         tables.append(found.rename({"owner": "id"}).sort("id").select(pl.lit(kind).alias("kind"), pl.all()))
     return pl.concat(tables) if tables else pl.DataFrame()

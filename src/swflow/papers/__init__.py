@@ -1,5 +1,6 @@
 """Published tables of the papers as CSV files, for comparison with simulated values."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def published_values() -> pl.DataFrame:
     >>> published_values().filter(row="KTH SP2 slowdown", column="EASY").select("value", "rounding").rows()
     [(0.55, 0.005)]
     """
-    printed = _read("*_table*.csv", dict.fromkeys(COLUMNS, pl.String()))
+    printed = _read("*_table*.csv", COLUMNS)
     digits = pl.col("value").str.extract(r"\.(\d+)$").str.len_chars().fill_null(0)
     return printed.with_columns(pl.col("value").cast(pl.Float64), rounding=0.5 * 10.0 ** -digits.cast(pl.Float64))
 
@@ -60,7 +61,7 @@ def published_trends() -> pl.DataFrame:
     >>> published_trends().row(0, named=True)["trend"]
     'bounded slowdown grows LOW < MED under First Fit'
     """
-    return _read("*_trends.csv", {name: pl.String() for name in TREND_COLUMNS})
+    return _read("*_trends.csv", TREND_COLUMNS)
 
 
 def published_readings() -> pl.DataFrame:
@@ -72,7 +73,7 @@ def published_readings() -> pl.DataFrame:
     >>> published_readings().filter(reading="pass after every event")["ours"].to_list()
     ['easy-per-event', 'fcfs-per-event']
     """
-    return _read("readings.csv", {name: pl.String() for name in READING_COLUMNS})
+    return _read("readings.csv", READING_COLUMNS)
 
 
 def published_conventions() -> pl.DataFrame:
@@ -84,7 +85,7 @@ def published_conventions() -> pl.DataFrame:
     >>> published_conventions().filter(convention="cancelled jobs")["choice"].to_list()
     ['with them', 'without them']
     """
-    return _read("conventions.csv", {name: pl.String() for name in CONVENTION_COLUMNS})
+    return _read("conventions.csv", CONVENTION_COLUMNS)
 
 
 def read_papers() -> dict[str, dict[str, Any]]:
@@ -103,6 +104,6 @@ def read_papers() -> dict[str, dict[str, Any]]:
     return papers
 
 
-def _read(pattern: str, types: dict[str, pl.DataType]) -> pl.DataFrame:
+def _read(pattern: str, columns: Sequence[str]) -> pl.DataFrame:
     files = sorted(Path(__file__).parent.glob(pattern))
-    return pl.concat(pl.read_csv(file, schema=types) for file in files)
+    return pl.concat(pl.read_csv(file, schema=dict.fromkeys(columns, pl.String())) for file in files)

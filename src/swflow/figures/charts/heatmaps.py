@@ -33,6 +33,8 @@ _PRINT, _SCREEN = (2 * LOAD_BINS, 170), (3 * LOAD_BINS, 240)
 #: The dashes of the contour lines: inner, outer.
 _LINES: tuple[dict[str, Any], ...] = ({"strokeWidth": 1.8}, {"strokeWidth": 1.2, "strokeDash": [4, 2]})
 _LARGEST_BUBBLE = 700
+_BUBBLE: dict[str, Any] = {"stroke": BUBBLE_COLOUR, "strokeWidth": 1.8, "fill": BUBBLE_COLOUR, "fillOpacity": 0.18}
+_CROSS: dict[str, Any] = {"shape": "M-1,-1L1,1M1,-1L-1,1", "size": 110, "opacity": 1}
 _LOADS_PER_DIFFERENCE, _VALUES_PER_DIFFERENCE = 2, 2
 
 HEATMAP_CAPTION = (
@@ -267,14 +269,14 @@ def _bubble_layers(data: FigureData, points: pl.DataFrame, y: alt.Y, largest: in
     ]
     layers = [
         alt.Chart(data.add(_point_rows(points)))
-        .mark_point(stroke=BUBBLE_COLOUR, strokeWidth=1.8, fill=BUBBLE_COLOUR, fillOpacity=0.18, opacity=1)
+        .mark_point(**_BUBBLE, opacity=1)
         .encode(x=_load_axis(), y=y, size=size, tooltip=tips)
     ]
     mean = mean_point(points)
     if mean is not None and of == "mean":
         centre = data.add([{"load_low": mean[0], "value_low": max(mean[1], 1.0)}])
         layers += [
-            alt.Chart(centre).mark_point(shape=_CROSS, size=110, stroke=colour, strokeWidth=width, opacity=1)
+            alt.Chart(centre).mark_point(**_CROSS, stroke=colour, strokeWidth=width)
             .encode(
                 x=_load_axis(), y=y,
                 tooltip=[alt.Tooltip("load_low:Q", title="mean load of all jobs", format=".3f"),
@@ -283,9 +285,6 @@ def _bubble_layers(data: FigureData, points: pl.DataFrame, y: alt.Y, largest: in
             for colour, width in (("white", 5.5), ("black", 2.2))
         ]  # fmt: skip
     return layers
-
-
-_CROSS = "M-1,-1L1,1M1,-1L-1,1"
 
 
 def _point_rows(points: pl.DataFrame) -> list[dict[str, float]]:
@@ -489,9 +488,7 @@ def _key(marks: Sequence[str]) -> Any:
         if mark in marks:
             line = only(mark, 0, x2=places[mark] + 24).mark_rule(color=CONTOUR_COLOUR, **style)
             layers.append(line.encode(x=axis, x2=alt.X2("x2:Q"), y=y))
-    bubble = only("bubble").mark_point(
-        stroke=BUBBLE_COLOUR, strokeWidth=1.8, fill=BUBBLE_COLOUR, fillOpacity=0.18, size=160
-    )
-    cross = only("mean").mark_point(shape=_CROSS, size=110, stroke="black", strokeWidth=2.2, opacity=1)
+    bubble = only("bubble").mark_point(**_BUBBLE, size=160)
+    cross = only("mean").mark_point(**_CROSS, stroke="black", strokeWidth=2.2)
     layers += [bubble.encode(x=axis, y=y), cross.encode(x=axis, y=y)]
     return alt.layer(*layers).properties(name="key", width=x, height=26, view=alt.ViewConfig(stroke=None))
