@@ -1,6 +1,7 @@
 """The panels of the help, in the order in which they are shown, and the completion of values by the shell."""
 
 import copy
+import importlib
 import inspect
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any, get_args, get_origin
@@ -57,16 +58,9 @@ OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
 }
 
 
-def _figure_kinds() -> Iterable[str]:
-    from swflow.figures import KINDS
-
-    return (*KINDS, "sweep")
-
-
-def _tables() -> Iterable[str]:
-    from swflow.database.load import TABLES
-
-    return (*TABLES, "jobs", "outcomes")
+def _values_of(module: str, name: str, *more: str) -> Callable[[], Iterable[str]]:
+    """Return a function that imports the values of a module when the shell completes them."""
+    return lambda: (*getattr(importlib.import_module(module), name), *more)
 
 
 def _logs() -> Iterable[str]:
@@ -75,30 +69,18 @@ def _logs() -> Iterable[str]:
     return load_catalogue(default_catalogue())
 
 
-def _cleaning_rules() -> Iterable[str]:
-    from swflow.workload.clean import RULES
-
-    return (*RULES, "none")
-
-
-def _models() -> Iterable[str]:
-    from swflow.workload.steps.model import MODELS
-
-    return MODELS
-
-
 #: Values that the shell completes, by parameter, or by function and parameter; a function imports them when needed.
 VALUES: dict[str, Iterable[str] | Callable[[], Iterable[str]]] = {
     **{name: tuple(option.choices) for name, option in SCHEDULER_OPTIONS.items() if option.choices},
     "order": tuple(ORDERS),
     "backfill_order": tuple(ORDERS),
     "scheduler": tuple(KNOWN),
-    "figure.kind": _figure_kinds,
+    "figure.kind": _values_of("swflow.figures", "KINDS", "sweep"),
     "figure.scale": ("log", "linear"),
-    "sql.query": _tables,
+    "sql.query": _values_of("swflow.database.load", "TABLES", "jobs", "outcomes"),
     "fetch.log": _logs,
-    "clean.drop": _cleaning_rules,
-    "model.model": _models,
+    "clean.drop": _values_of("swflow.workload.clean", "RULES", "none"),
+    "model.model": _values_of("swflow.workload.steps.model", "MODELS"),
     "model.arrivals": ("log", "daily-cycle"),
     "model.repeats": ("fitted", "at-least-two", "printed"),
     "scale.variant": ("integer", "precise-size", "precise"),

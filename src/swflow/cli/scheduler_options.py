@@ -49,7 +49,11 @@ def with_scheduler_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Replace the parameter ``**values`` of a command by the options of a scheduler."""
     signature = inspect.signature(command, eval_str=True)
     own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
-    generated = [_parameter(name) for name in OPTIONS] + [_old_parameter(name) for name in _OLD]
+    old = [
+        _keyword(name, kind | None, None, typer.Option(flag, help=text, hidden=True))
+        for name, (flag, kind, text) in _OLD.items()
+    ]
+    generated = [_parameter(name) for name in OPTIONS] + old
     first = [one for one in own if one.name in ("workload", "output")]
     last = [one for one in own if one not in first]
     command.__signature__ = signature.replace(parameters=[*first, *generated, *last])  # type: ignore[attr-defined]
@@ -64,11 +68,6 @@ def _parameter(name: str) -> inspect.Parameter:
         flag, text = _REPEATED[name]
         return _keyword(name, kind | None, None, typer.Option(flag, help=text))
     return _keyword(name, kind | None if default is None else kind, default, typer.Option(help=help_of(name)))
-
-
-def _old_parameter(name: str) -> inspect.Parameter:
-    flag, kind, text = _OLD[name]
-    return _keyword(name, kind | None, None, typer.Option(flag, help=text, hidden=True))
 
 
 def _keyword(name: str, kind: Any, default: Any, option: Any) -> inspect.Parameter:

@@ -116,19 +116,16 @@ def say_doubts(workload: Any) -> list[str]:
     """Print the errors and warnings of a workload's plausibility checks, and return the lines."""
     from swflow.analysis.plausibility import check_workload
 
+    # `say_removed` has printed that the machine's size is a guess.
+    is_said = bool(workload.history) and "guessed_processors" in workload.history[-1]
     doubts = [
         f"{workload.name}: {finding.severity}: {finding.check}: {finding.message}"
         for finding in check_workload(workload)
-        if finding.severity != "note" and not (finding.check == "unknown-machine" and _is_said(workload))
+        if finding.severity != "note" and not (finding.check == "unknown-machine" and is_said)
     ]
     for doubt in doubts:
         say(doubt)
     return doubts
-
-
-def _is_said(workload: Any) -> bool:
-    """Return whether `say_removed` has printed that the machine's size is a guess."""
-    return bool(workload.history) and "guessed_processors" in workload.history[-1]
 
 
 def named_schedulers(texts: Iterable[str]) -> dict[str, dict[str, Any]]:

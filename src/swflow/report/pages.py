@@ -303,7 +303,10 @@ class Book:
             runs = study.first_runs(log)
             request = Request(self.connection, runs, log, study.split, "log", study.window, True)
             asked += self._drawn(request, study.figures)
-        return asked + list(self._sweep_figures(study))
+        there = set(self._rows("SELECT DISTINCT source, sweep FROM sweeps"))
+        drawn = [(workload, sweep) for workload, sweep in study.sweeps if (workload, sweep) in there]
+        specs = [draw_sweep_on(self.connection, sweep, log=workload, interactive=True) for workload, sweep in drawn]
+        return asked + [_figure(spec) for spec in specs]
 
     def _run_sections(self, study: Study, folded: str) -> list[Section]:
         """Return the figures that every study has, one section per log."""
@@ -357,12 +360,6 @@ class Book:
         names = ("reproduction", "missing", "readings", "sensitivity", "trends")
         blocks = ([_figure(spec)] if spec else []) + self._tables(names, _scope(study))
         return [Section("Published values and ours", blocks=blocks)] if blocks else []
-
-    def _sweep_figures(self, study: Study) -> Iterator[dict[str, Any]]:
-        there = set(self._rows("SELECT DISTINCT source, sweep FROM sweeps"))
-        for workload, sweep in study.sweeps:
-            if (workload, sweep) in there:
-                yield _figure(draw_sweep_on(self.connection, sweep, log=workload, interactive=True))
 
     # A log
 

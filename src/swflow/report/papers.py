@@ -61,11 +61,6 @@ class Count:
         """The number of claims with evidence."""
         return sum(self.claims.values()) - self.claims[UNCHECKED]
 
-    @property
-    def has_evidence(self) -> bool:
-        """Whether a cell is compared or a claim is checked."""
-        return bool(self.compared or self.checked)
-
     def sentence(self) -> str:
         """Return the counts as one or two sentences."""
         near, left = sum(self.verdicts[verdict] for verdict in VERDICTS[:3]), self.verdicts["open"]
@@ -97,7 +92,7 @@ def count_papers(connection: duckdb.DuckDBPyConnection) -> dict[str, Count]:
         )
         for paper in verdicts
     }
-    return {paper: count for paper, count in counts.items() if count.has_evidence}
+    return {paper: count for paper, count in counts.items() if count.compared or count.checked}
 
 
 def overview_item(paper: str, count: Count, page: str, title: str) -> dict[str, Any]:

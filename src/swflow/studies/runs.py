@@ -124,23 +124,10 @@ def simulate_all(
     """
     Simulate a workload under several schedulers; skip runs with an unchanged key and an undamaged file.
 
-    Parameters
-    ----------
-    source : path-like
-        The workload's file.
-    schedulers : mapping
-        Scheduler name to its options, as in the config. The options of ``log`` are empty.
-    folder : path-like
-        The folder for ``{scheduler}.parquet`` and the manifest.
-    code : str
-        The fingerprint of the simulation code; runs built with a different fingerprint are simulated again.
-    report : callable
-        Called after every run with its name, ``workload/scheduler``, and whether the existing file was kept.
-
-    Returns
-    -------
-    dict
-        Scheduler to the manifest entry of its run: file, key, checksum and seconds.
+    ``schedulers`` maps names to options, as in the config. Runs are written to ``{scheduler}.parquet`` in the folder;
+    those built with a different fingerprint of the simulation code (``code``) are simulated again. ``report`` is called
+    after every run with its name, ``workload/scheduler``, and whether the existing file was kept. Returns the manifest:
+    scheduler to file, key, checksum and seconds.
     """
     folder = Path(folder)
     _simulate_into(source, _schedulers(schedulers), folder, code, report)

@@ -357,11 +357,6 @@ def _no_partition(variant: Variant, name: str, known: Sequence[str]) -> SwflowEr
     )
 
 
-def _fits(workload: Workload, options: Mapping[str, Any], machine: Machine) -> pl.Expr:
-    """Return which jobs need no more than the machine, or the cluster of their partition, or its limit, has."""
-    return pl.all_horizontal(_fits_in(workload, options, machine), *_finds_resources(workload, options, machine))
-
-
 def _finds_resources(workload: Workload, options: Mapping[str, Any], machine: Machine) -> Iterator[pl.Expr]:
     """Yield for each resource which jobs demand no more of it than the machine, or their cluster, has."""
     clusters = options.get("clusters") or ()
@@ -446,7 +441,8 @@ def ask(
     schedulers = [
         Scheduler.of(variant.scheduler, options) for variant, (options, _) in zip(chosen, settings, strict=True)
     ]
-    fitting = workload.jobs.filter(pl.all_horizontal(_fits(workload, *setting) for setting in settings))
+    fits = [(_fits_in(workload, *setting), *_finds_resources(workload, *setting)) for setting in settings]
+    fitting = workload.jobs.filter(pl.all_horizontal(*itertools.chain(*fits)))
     left_out = workload.jobs.height - fitting.height
     if fitting.is_empty():
         smallest = min(machine.processors for _, machine in settings)

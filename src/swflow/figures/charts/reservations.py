@@ -158,17 +158,13 @@ def _rectangles(rows: pl.DataFrame, interactive: bool) -> list[dict[str, Any]]:
 
 def _tips(rows: pl.DataFrame) -> list[alt.Tooltip]:
     hidden = {"a", "b", "y", "y2", "area", "colour", "first", "last"}
-    return [
-        alt.Tooltip(
-            f"{name}:{'Q' if dtype.is_numeric() else 'N'}", title=name.replace("_", " "), **_format(name, dtype)
-        )
-        for name, dtype in rows.schema.items()
-        if name not in hidden
-    ]
-
-
-def _format(name: str, dtype: pl.DataType) -> dict[str, Any]:
-    return {"format": ".3f" if name == "penalty" else ",.10~g"} if dtype.is_float() else {}
+    tips = []
+    for name, dtype in rows.schema.items():
+        digits: dict[str, Any] = {"format": ".3f" if name == "penalty" else ",.10~g"} if dtype.is_float() else {}
+        if name not in hidden:
+            kind = "Q" if dtype.is_numeric() else "N"
+            tips.append(alt.Tooltip(f"{name}:{kind}", title=name.replace("_", " "), **digits))
+    return tips
 
 
 def _node_lines(data: FigureData, machine: Machine, y: alt.Y, height: float) -> list[alt.Chart]:
