@@ -19,7 +19,6 @@ class Table:
     ``workload``.
     """
 
-    name: str
     title: str
     note: str
     sql: str
@@ -57,266 +56,237 @@ def _pivoted(measure: tuple[str, str]) -> str:
 
 
 TABLES: dict[str, Table] = {
-    table.name: table
-    for table in (
-        Table(
-            "workloads",
-            "Workloads",
-            "A workload is a cleaned log and the steps applied to it. The span runs from the first to the last "
-            "submission; the offered load is the processor-seconds of all jobs over those of the machine in that span, "
-            "and empty if all jobs are submitted at once.",
-            """SELECT workload, log, processors, nodes, jobs, last_submit_time - first_submit_time AS span_time,
+    "workloads": Table(
+        "Workloads",
+        "A workload is a cleaned log and the steps applied to it. The span runs from the first to the last "
+        "submission; the offered load is the processor-seconds of all jobs over those of the machine in that span, "
+        "and empty if all jobs are submitted at once.",
+        """SELECT workload, log, processors, nodes, jobs, last_submit_time - first_submit_time AS span_time,
     area / nullif(processors * (last_submit_time - first_submit_time), 0) AS offered_load, steps
 FROM workloads JOIN (
     SELECT workload, sum(processors * run_time) AS area FROM jobs GROUP BY workload
 ) USING (workload)
 WHERE {workloads} ORDER BY workload""",
-        ),
-        Table(
-            "cleaning",
-            "Removed jobs by reason",
-            "One row per stage and reason; a job counts under the first reason that applies. Jobs that are in no "
-            "row were kept.",
-            """SELECT workload, stage, reason, jobs FROM removals
+    ),
+    "cleaning": Table(
+        "Removed jobs by reason",
+        "One row per stage and reason; a job counts under the first reason that applies. Jobs that are in no "
+        "row were kept.",
+        """SELECT workload, stage, reason, jobs FROM removals
 WHERE {workloads} AND reason <> 'kept' ORDER BY workload, position, jobs DESC, reason""",
-        ),
-        Table(
-            "schedulers",
-            "Schedulers",
-            "The scheduler log replays the start times that the log recorded.",
-            """SELECT scheduler, "order", backfill, lookahead AS reservations, backfill_order, estimates, prediction,
+    ),
+    "schedulers": Table(
+        "Schedulers",
+        "The scheduler log replays the start times that the log recorded.",
+        """SELECT scheduler, "order", backfill, lookahead AS reservations, backfill_order, estimates, prediction,
     allocation, runtime, event_order, dispatch, without_status
 FROM schedulers WHERE scheduler IN (SELECT scheduler FROM metrics WHERE {runs}) ORDER BY scheduler""",
-        ),
-        Table(
-            "metrics",
-            "Metrics by run",
-            "awrt and awwt are the response and the wait time weighted by processors times run time. The slowdown is "
-            "response over run time; bounded, run times below 10 s count as 10 s. The makespan runs from the first "
-            "submission to the last end. peak_processors: the most that were busy at once. If a log records more than "
-            "the machine has, its utilization and load are not comparable with those of simulated runs.",
-            """SELECT workload, scheduler, jobs, utilization,
+    ),
+    "metrics": Table(
+        "Metrics by run",
+        "awrt and awwt are the response and the wait time weighted by processors times run time. The slowdown is "
+        "response over run time; bounded, run times below 10 s count as 10 s. The makespan runs from the first "
+        "submission to the last end. peak_processors: the most that were busy at once. If a log records more than "
+        "the machine has, its utilization and load are not comparable with those of simulated runs.",
+        """SELECT workload, scheduler, jobs, utilization,
     (SELECT peak_processors FROM runs WHERE runs.run = metrics.run) AS peak_processors,
     mean_wait_time, median_wait_time, p95_wait_time,
     mean_response_time, mean_slowdown, mean_bounded_slowdown, p95_bounded_slowdown, awrt, awwt,
     squashed_area, makespan, killed, penalized_percent
 FROM metrics WHERE {runs} ORDER BY workload, scheduler""",
-        ),
-        Table(
-            "further_metrics",
-            "Resources and cancellations by run",
-            "Of each resource besides processors: utilization (squashed area over units times makespan), squashed area "
-            "(unit-seconds) and peak, the most units in use at once; a peak above the machine's units is possible only "
-            "in a recorded schedule. cancelled: jobs that were cancelled in the queue and have no other metric; "
-            "started_before_cancel: those of them that the scheduler would have started before.",
-            """SELECT workload, scheduler, metric, value FROM further_metrics
+    ),
+    "further_metrics": Table(
+        "Resources and cancellations by run",
+        "Of each resource besides processors: utilization (squashed area over units times makespan), squashed area "
+        "(unit-seconds) and peak, the most units in use at once; a peak above the machine's units is possible only "
+        "in a recorded schedule. cancelled: jobs that were cancelled in the queue and have no other metric; "
+        "started_before_cancel: those of them that the scheduler would have started before.",
+        """SELECT workload, scheduler, metric, value FROM further_metrics
 WHERE {runs} ORDER BY workload, scheduler, metric""",
-        ),
-        Table(
-            "correlations",
-            "Load and performance",
-            "Spearman's rank correlation of the load that a job experienced, the mean utilization between its "
-            "submission and its end, with its slowdown, response time and wait time. above_1: jobs whose load is above "
-            "1, because the log records more busy processors than the machine has; do not compare these correlations "
-            "with those of simulated runs.",
-            """PIVOT (SELECT workload, scheduler, measure, spearman, jobs, above_1
+    ),
+    "correlations": Table(
+        "Load and performance",
+        "Spearman's rank correlation of the load that a job experienced, the mean utilization between its "
+        "submission and its end, with its slowdown, response time and wait time. above_1: jobs whose load is above "
+        "1, because the log records more busy processors than the machine has; do not compare these correlations "
+        "with those of simulated runs.",
+        """PIVOT (SELECT workload, scheduler, measure, spearman, jobs, above_1
     FROM correlations JOIN runs USING (run) WHERE {runs})
 ON measure IN ('slowdown' AS slowdown, 'response_time' AS response, 'wait_time' AS wait) USING first(spearman)
 GROUP BY workload, scheduler, jobs, above_1 ORDER BY workload, scheduler""",
-        ),
-        Table(
-            "comparisons",
-            "Which is better at equal load",
-            "Two runs of a log. distance: the earth mover's distance of their heatmaps, in decades of the value. "
-            "score: at equal load, the probability that a job of the first run has a smaller value than a job of the "
-            "second, minus the probability of the opposite. mean_difference: mean of the first minus mean of the "
-            "second. low and high: 95 % confidence interval, over the log's weeks or over replicates. verdict: by "
-            "the interval of this pair alone; verdict_holm: the same corrected for the number of comparisons of "
-            "the log and measure (Holm). not distinguishable does not show that there is no difference. better: the "
-            "run that wins more than half of the jobs in load deciles.",
-            f"""SELECT first, second, measure, score_verdict, score_verdict_holm, score, score_low, score_high,
+    ),
+    "comparisons": Table(
+        "Which is better at equal load",
+        "Two runs of a log. distance: the earth mover's distance of their heatmaps, in decades of the value. "
+        "score: at equal load, the probability that a job of the first run has a smaller value than a job of the "
+        "second, minus the probability of the opposite. mean_difference: mean of the first minus mean of the "
+        "second. low and high: 95 % confidence interval, over the log's weeks or over replicates. verdict: by "
+        "the interval of this pair alone; verdict_holm: the same corrected for the number of comparisons of "
+        "the log and measure (Holm). not distinguishable does not show that there is no difference. better: the "
+        "run that wins more than half of the jobs in load deciles.",
+        f"""SELECT first, second, measure, score_verdict, score_verdict_holm, score, score_low, score_high,
     mean_verdict, mean_verdict_holm, mean_difference, mean_low, mean_high, better, basis, blocks,
     family_size AS comparisons, distance
 FROM comparisons
 WHERE distance > 0 AND {{pairs}} AND {_TOGETHER}
 ORDER BY first, second, measure""",
-        ),
-        Table(
-            "leaderboard",
-            "Schedulers by mean wait time",
-            "wait_difference: mean wait time minus that of easy, with its 95 % confidence interval over the log's "
-            "weeks, of this pair alone (low, high). against_best, against_easy: verdicts of the comparisons with "
-            "the scheduler of rank 1 and with easy, corrected for the number of comparisons (Holm). no "
-            "significant difference does not show that there is none. awrt_gap: how far the average weighted "
-            "response time is above the lower bound of any schedule. jain_index: of the users' mean wait times; 1 "
-            "means equal waits. microseconds_per_job: duration of the simulation on the machine that ran it. Only "
-            "runs of all jobs, with their run times and sizes unchanged, are ranked.",
-            """SELECT scheduler, rank, mean_wait_time, workload, against_best, verdict AS against_easy,
+    ),
+    "leaderboard": Table(
+        "Schedulers by mean wait time",
+        "wait_difference: mean wait time minus that of easy, with its 95 % confidence interval over the log's "
+        "weeks, of this pair alone (low, high). against_best, against_easy: verdicts of the comparisons with "
+        "the scheduler of rank 1 and with easy, corrected for the number of comparisons (Holm). no "
+        "significant difference does not show that there is none. awrt_gap: how far the average weighted "
+        "response time is above the lower bound of any schedule. jain_index: of the users' mean wait times; 1 "
+        "means equal waits. microseconds_per_job: duration of the simulation on the machine that ran it. Only "
+        "runs of all jobs, with their run times and sizes unchanged, are ranked.",
+        """SELECT scheduler, rank, mean_wait_time, workload, against_best, verdict AS against_easy,
     difference AS wait_difference_time, low AS low_time, high AS high_time, mean_bounded_slowdown, awrt, awrt_gap,
     jain_wait_time AS jain_index, microseconds_per_job
 FROM leaderboard WHERE {runs} ORDER BY workload, rank, scheduler""",
-        ),
-        Table(
-            "bounds",
-            "Lower bounds",
-            "What no schedule of the same rigid jobs on the same machine can beat (an upper bound of the utilization), "
-            "the argument behind it, and the run that is closest to it, of several the first by name.",
-            """SELECT workload, measure, bounds.value AS bound, theorem,
+    ),
+    "bounds": Table(
+        "Lower bounds",
+        "What no schedule of the same rigid jobs on the same machine can beat (an upper bound of the utilization), "
+        "the argument behind it, and the run that is closest to it, of several the first by name.",
+        """SELECT workload, measure, bounds.value AS bound, theorem,
     arg_min(scheduler, row(gap, scheduler)) FILTER (gap IS NOT NULL) AS closest,
     arg_min(gaps.value, row(gap, scheduler)) FILTER (gap IS NOT NULL) AS closest_value, min(gap) AS smallest_gap
 FROM (SELECT runs.workload, runs.scheduler, gaps.* FROM gaps JOIN runs USING (run)) AS gaps
 RIGHT JOIN bounds USING (workload, measure)
 WHERE {workloads} GROUP BY workload, measure, bounds.value, theorem ORDER BY workload, min(bounds.rowid)""",
-        ),
-        Table(
-            "reproduction",
-            "Published values and ours",
-            "Rows of the papers' tables; for replicates, the median. A published value may be based on another version "
-            "of the log. within percent: the smallest of 1, 5 and 10 within which ours lies. Differences are relative; "
-            "for differences in percent, they are percentage points; for correlations, the limits are 0.015, 0.03 and "
-            "0.05, at most half the published value. No limit is below the printed precision. Empty: beyond 10. "
-            "verdict: the first explanation of the difference that applies.",
-            """SELECT paper, "table", row, "column", published, ours, verdict, explanation, difference, ratio, scale,
+    ),
+    "reproduction": Table(
+        "Published values and ours",
+        "Rows of the papers' tables; for replicates, the median. A published value may be based on another version "
+        "of the log. within percent: the smallest of 1, 5 and 10 within which ours lies. Differences are relative; "
+        "for differences in percent, they are percentage points; for correlations, the limits are 0.015, 0.03 and "
+        "0.05, at most half the published value. No limit is below the printed precision. Empty: beyond 10. "
+        "verdict: the first explanation of the difference that applies.",
+        """SELECT paper, "table", row, "column", published, ours, verdict, explanation, difference, ratio, scale,
     within_percent, draws, low, high, workload, scheduler
 FROM reproduction WHERE {published} AND reason IS NULL
 ORDER BY paper, "table", row, "column", workload, scheduler""",
-        ),
-        Table(
-            "coverage",
-            "Published values by verdict",
-            "Of each table of a paper: within_1, within_5 and within_10 include the nearer ones. further_off sums "
-            "of inside_draws, other_version, other_reading and open.",
-            'SELECT * FROM coverage ORDER BY paper, "table"',
-        ),
-        Table(
-            "claims",
-            "Claims of the papers",
-            "holds: on every log of the paper that is here. other_logs: logs that the paper did not use.",
-            """SELECT paper, section, claim, holds, logs, logs_held, other_logs, other_logs_held, evidence
+    ),
+    "coverage": Table(
+        "Published values by verdict",
+        "Of each table of a paper: within_1, within_5 and within_10 include the nearer ones. further_off sums "
+        "of inside_draws, other_version, other_reading and open.",
+        'SELECT * FROM coverage ORDER BY paper, "table"',
+    ),
+    "claims": Table(
+        "Claims of the papers",
+        "holds: on every log of the paper that is here. other_logs: logs that the paper did not use.",
+        """SELECT paper, section, claim, holds, logs, logs_held, other_logs, other_logs_held, evidence
 FROM claims ORDER BY rowid""",
-        ),
-        Table(
-            "missing",
-            "Published values without ours, by reason",
-            "Cells of the papers' tables that are not compared with a value here.",
-            """SELECT paper, "table", row, "column", published, workload, scheduler, reason
+    ),
+    "missing": Table(
+        "Published values without ours, by reason",
+        "Cells of the papers' tables that are not compared with a value here.",
+        """SELECT paper, "table", row, "column", published, workload, scheduler, reason
 FROM reproduction WHERE {published} AND reason IS NOT NULL
 ORDER BY paper, "table", row, "column", workload, scheduler""",
-        ),
-        Table(
-            "readings",
-            "The same values under other readings of the papers",
-            "Where a paper is ambiguous: ours under another scheduler, step or metric.",
-            """SELECT paper, "table", row, "column", reading, published, ours, ratio, within_percent,
+    ),
+    "readings": Table(
+        "The same values under other readings of the papers",
+        "Where a paper is ambiguous: ours under another scheduler, step or metric.",
+        """SELECT paper, "table", row, "column", reading, published, ours, ratio, within_percent,
     workload, scheduler
 FROM readings WHERE {published} ORDER BY paper, "table", row, "column", reading, workload""",
-        ),
-        Table(
-            "sensitivity",
-            "Effects of conventions",
-            "Published values, ours, and the range of ours under each convention that papers leave open, one at "
-            "a time: the order of events, ties, estimates below run times, cancelled jobs, run times of zero, the "
-            "version of the log. decides: the convention that moves ours furthest. inside: whether the published "
-            "value lies in the range.",
-            """SELECT paper, "table", row, "column", published, ours, lowest, highest, inside, decides,
+    ),
+    "sensitivity": Table(
+        "Effects of conventions",
+        "Published values, ours, and the range of ours under each convention that papers leave open, one at "
+        "a time: the order of events, ties, estimates below run times, cancelled jobs, run times of zero, the "
+        "version of the log. decides: the convention that moves ours furthest. inside: whether the published "
+        "value lies in the range.",
+        """SELECT paper, "table", row, "column", published, ours, lowest, highest, inside, decides,
     lowest_choice, highest_choice, choices, workload, scheduler
 FROM sensitivity WHERE {published} ORDER BY paper, "table", row, "column", workload""",
-        ),
-        Table(
-            "trends",
-            "Published trends",
-            "One row per trend and workload: the medians of the draws, and whether the first is the lower one by the "
-            "95 % intervals of the means.",
-            """SELECT paper, trend, workload, lower_value, higher_value,
+    ),
+    "trends": Table(
+        "Published trends",
+        "One row per trend and workload: the medians of the draws, and whether the first is the lower one by the "
+        "95 % intervals of the means.",
+        """SELECT paper, trend, workload, lower_value, higher_value,
     CASE WHEN holds THEN 'holds' WHEN NOT holds THEN 'does not hold' ELSE 'undecided' END AS result
 FROM trend_checks WHERE {trends} ORDER BY ALL""",
-        ),
-        Table(
-            "replicates",
-            "Replicates of random steps",
-            "For workloads that differ only in the random draw: mean and Student's 95 % confidence interval of the "
-            "mean.",
-            """SELECT recipe, scheduler, replicates, measure, mean, low, high FROM replicates
+    ),
+    "replicates": Table(
+        "Replicates of random steps",
+        "For workloads that differ only in the random draw: mean and Student's 95 % confidence interval of the mean.",
+        """SELECT recipe, scheduler, replicates, measure, mean, low, high FROM replicates
 WHERE {recipes} AND replicates > 1 AND measure IN ('mean_wait_time', 'mean_response_time', 'mean_bounded_slowdown',
     'awrt', 'awwt', 'utilization', 'squashed_area', 'killed', 'penalized_percent', 'p95_wait_time_unkilled',
     'p95_bounded_slowdown_60_unkilled')
 ORDER BY recipe, scheduler, measure""",
-        ),
-        Table(
-            "fidelity",
-            "Similarity of simulations to the record",
-            "For logs with a recorded schedule: the distance of the distributions of the waits, the mean difference of "
-            "waits of equal rank, jobs that start within 60 s of the record, queue neighbours that start in "
-            "the recorded order, the mean difference of the utilization by hours, and the distance of the heatmaps in "
-            "decades of the wait.",
-            """SELECT workload, scheduler, jobs, wait_distance, wait_difference AS wait_difference_time, started_alike,
+    ),
+    "fidelity": Table(
+        "Similarity of simulations to the record",
+        "For logs with a recorded schedule: the distance of the distributions of the waits, the mean difference of "
+        "waits of equal rank, jobs that start within 60 s of the record, queue neighbours that start in "
+        "the recorded order, the mean difference of the utilization by hours, and the distance of the heatmaps in "
+        "decades of the wait.",
+        """SELECT workload, scheduler, jobs, wait_distance, wait_difference AS wait_difference_time, started_alike,
     start_order, utilization_difference, heatmap_distance
 FROM fidelity WHERE {runs} ORDER BY workload, wait_distance, scheduler""",
-        ),
-        Table(
-            "fairness",
-            "Users and groups",
-            f"The {FAIRNESS_USERS} users and groups with most processor-seconds of a run, for the first replicate; "
-            "all are in the database's table fairness.",
-            f"""SELECT workload, scheduler, kind, coalesce(name, id::VARCHAR) AS who, jobs, use_share, mean_wait_time,
+    ),
+    "fairness": Table(
+        "Users and groups",
+        f"The {FAIRNESS_USERS} users and groups with most processor-seconds of a run, for the first replicate; "
+        "all are in the database's table fairness.",
+        f"""SELECT workload, scheduler, kind, coalesce(name, id::VARCHAR) AS who, jobs, use_share, mean_wait_time,
     p95_wait_time, mean_bounded_slowdown, p95_bounded_slowdown
 FROM fairness WHERE {{runs}} AND {_FIRST.format("workload")}
 QUALIFY row_number() OVER (PARTITION BY run, kind ORDER BY use_share DESC, id) <= {FAIRNESS_USERS}
 ORDER BY workload, kind, use_share DESC, who, scheduler""",
-        ),
-        Table(
-            "recorded",
-            "Recorded and simulated waits",
-            "For each log with a recorded schedule: the mean wait in the record and in the simulation, the simulated "
-            "wait in percent of the recorded one, the share of the jobs that start within 60 s of the record, and "
-            "the distance between the distributions of the waits. If the first scheduler is far from the record, trust "
-            "the directions of differences between schedulers, not their minutes.",
-            """SELECT workload, scheduler, recorded_wait_time, mean_wait_time AS simulated_wait_time,
+    ),
+    "recorded": Table(
+        "Recorded and simulated waits",
+        "For each log with a recorded schedule: the mean wait in the record and in the simulation, the simulated "
+        "wait in percent of the recorded one, the share of the jobs that start within 60 s of the record, and "
+        "the distance between the distributions of the waits. If the first scheduler is far from the record, trust "
+        "the directions of differences between schedulers, not their minutes.",
+        """SELECT workload, scheduler, recorded_wait_time, mean_wait_time AS simulated_wait_time,
     mean_wait_time / nullif(recorded_wait_time, 0) AS simulated_of_recorded, started_alike, wait_distance
 FROM fidelity JOIN metrics USING (run, workload, scheduler)
 JOIN (SELECT workload, avg(wait_time) AS recorded_wait_time FROM jobs GROUP BY workload) USING (workload)
 JOIN workloads USING (workload)
 WHERE {workloads} AND scheduler <> 'log' AND len(steps) = 0
 ORDER BY workload, wait_distance, scheduler""",
-        ),
-        Table(
-            "whatifs",
-            "What if",
-            "Each variant and the base: the first scheduler, with everything else as recorded. change: in percent "
-            "of the base, with its 95 % confidence interval over the log's weeks. verdict: first is better "
-            "names the variant, second is better the base; not distinguishable: the interval contains 0.",
-            f"""SELECT study, workload, variant, {", ".join(map(_pivoted, _WHATIF_MEASURES))},
+    ),
+    "whatifs": Table(
+        "What if",
+        "Each variant and the base: the first scheduler, with everything else as recorded. change: in percent "
+        "of the base, with its 95 % confidence interval over the log's weeks. verdict: first is better "
+        "names the variant, second is better the base; not distinguishable: the interval contains 0.",
+        f"""SELECT study, workload, variant, {", ".join(map(_pivoted, _WHATIF_MEASURES))},
     any_value(processors) AS processors, any_value(utilization) AS utilization, any_value(jobs) AS jobs,
     max(weeks) AS weeks
 FROM whatifs WHERE {{whatifs}} GROUP BY study, workload, variant ORDER BY min(rowid)""",
-        ),
-        Table(
-            "left_out",
-            "What was left out",
-            "Planned runs of logs that could not be downloaded.",
-            "SELECT log, reason, count(*) AS runs FROM left_out WHERE {left_out} GROUP BY ALL ORDER BY ALL",
-        ),
-        Table(
-            "fits",
-            "Fitted models",
-            "Statistics of workloads generated by each model, compared with those of the source.",
-            """SELECT workload, fit, model, arrivals, measure, value, source_value FROM fits WHERE {workloads}
+    ),
+    "left_out": Table(
+        "What was left out",
+        "Planned runs of logs that could not be downloaded.",
+        "SELECT log, reason, count(*) AS runs FROM left_out WHERE {left_out} GROUP BY ALL ORDER BY ALL",
+    ),
+    "fits": Table(
+        "Fitted models",
+        "Statistics of workloads generated by each model, compared with those of the source.",
+        """SELECT workload, fit, model, arrivals, measure, value, source_value FROM fits WHERE {workloads}
 ORDER BY ALL""",
-        ),
-        Table(
-            "checks",
-            "Plausibility",
-            "Implausible values of a log, with their severity.",
-            """SELECT workload, severity, message, jobs, first_job_id, "check" FROM checks WHERE {workloads}
+    ),
+    "checks": Table(
+        "Plausibility",
+        "Implausible values of a log, with their severity.",
+        """SELECT workload, severity, message, jobs, first_job_id, "check" FROM checks WHERE {workloads}
 ORDER BY workload, severity, "check", message""",
-        ),
-        Table(
-            "logs",
-            "Acknowledgements",
-            "The logs, and the acknowledgements that their headers request.",
-            "SELECT DISTINCT log, computer, installation, acknowledge FROM workloads WHERE {workloads} ORDER BY log",
-        ),
-    )
+    ),
+    "logs": Table(
+        "Acknowledgements",
+        "The logs, and the acknowledgements that their headers request.",
+        "SELECT DISTINCT log, computer, installation, acknowledge FROM workloads WHERE {workloads} ORDER BY log",
+    ),
 }
 
 
