@@ -1,6 +1,5 @@
 """Figures of workloads, independent of schedulers: models and composition."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import duckdb
@@ -9,7 +8,7 @@ import polars as pl
 
 from swflow.analysis.moldable import CHECKED, model_checks
 from swflow.errors import SwflowError
-from swflow.figures.charts.curves import MOLDABLE_CAPTION, curve_chart
+from swflow.figures.charts.curves import curve_chart
 from swflow.figures.charts.logs import arrivals_chart, composition_chart, offered_load_chart
 from swflow.figures.charts.models import marginals_chart, repetitions_chart
 from swflow.figures.request import Request, frame, in_jobs, is_large
@@ -18,18 +17,24 @@ from swflow.figures.runs import INTERVALS, MOST_USERS, RUN_TIME_BOUND, with_run_
 
 def draw_moldable(request: Request) -> dict[str, Any]:
     """Draw the output of the model of moldable jobs, compared with its stated distributions."""
-    checks = model_checks(_molded_jobs(request.connection, request.workloads))
-    return curve_chart(checks, f"{request.title}: the model of moldable jobs", MOLDABLE_CAPTION)
+    found = pl.DataFrame()
+    if in_jobs(request.connection, CHECKED[0]):
+        columns = ", ".join(CHECKED)
+        sql = f"SELECT {columns} FROM jobs WHERE {CHECKED[0]} IS NOT NULL AND workload IN (SELECT unnest($names))"
+        found = pl.DataFrame(request.connection.execute(sql, {"names": sorted(request.workloads)}).fetchnumpy())
+    if found.is_empty():
+        raise SwflowError("figure: moldable: none of the runs has moldable jobs; create them with: swflow moldable")
+    return curve_chart(model_checks(found), f"{request.title}: the model of moldable jobs")
 
 
 def draw_marginals(request: Request) -> dict[str, Any]:
     """Draw the distribution functions of run times and processors."""
-    return marginals_chart(_all_attributes(request), f"{request.title}: run times and processors")
+    return marginals_chart(_attributes(request), f"{request.title}: run times and processors")
 
 
 def draw_repetitions(request: Request) -> dict[str, Any]:
     """Draw how often run times repeat."""
-    return repetitions_chart(_all_attributes(request), f"{request.title}: repetitions of run times")
+    return repetitions_chart(_attributes(request), f"{request.title}: repetitions of run times")
 
 
 def draw_arrivals(request: Request) -> dict[str, Any]:
@@ -139,27 +144,15 @@ def _local_times(seconds: pl.Series, unix: int | None, zone: str | None) -> tupl
     return stamps, "Times are in UTC, since the log states no time zone."
 
 
-def _all_attributes(request: Request) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    return {workload: _attributes(request.connection, workload) for workload in request.workloads}
-
-
-def _molded_jobs(connection: duckdb.DuckDBPyConnection, workloads: Iterable[str]) -> pl.DataFrame:
-    """Return the output of the model of moldable jobs for the jobs of the given workloads."""
-    found = pl.DataFrame()
-    if in_jobs(connection, CHECKED[0]):
-        columns = ", ".join(CHECKED)
-        sql = f"SELECT {columns} FROM jobs WHERE {CHECKED[0]} IS NOT NULL AND workload IN (SELECT unnest($names))"
-        found = pl.DataFrame(connection.execute(sql, {"names": sorted(workloads)}).fetchnumpy())
-    if found.is_empty():
-        raise SwflowError("figure: moldable: none of the runs has moldable jobs; create them with: swflow moldable")
+def _attributes(request: Request) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Return run times and processors of the jobs of each workload, in the order of arrival."""
+    found = {}
+    for workload in request.workloads:
+        columns = request.connection.execute(
+            """SELECT run_time, processors FROM jobs WHERE workload = $workload AND run_time IS NOT NULL
+            AND processors IS NOT NULL ORDER BY submit_time, job_id""",
+            {"workload": workload},
+        ).fetchnumpy()
+        run_times, processors = (np.asarray(columns[name], dtype=float) for name in ("run_time", "processors"))
+        found[workload] = run_times, processors
     return found
-
-
-def _attributes(connection: duckdb.DuckDBPyConnection, workload: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return run times and processors of a workload's jobs, in the order of arrival."""
-    columns = connection.execute(
-        """SELECT run_time, processors FROM jobs WHERE workload = $workload AND run_time IS NOT NULL
-        AND processors IS NOT NULL ORDER BY submit_time, job_id""",
-        {"workload": workload},
-    ).fetchnumpy()
-    return np.asarray(columns["run_time"], dtype=float), np.asarray(columns["processors"], dtype=float)

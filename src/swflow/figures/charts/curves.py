@@ -21,12 +21,13 @@ MOLDABLE_CAPTION = (
 _SIZE = (2 * LOAD_BINS + 80, 170)
 
 
-def curve_chart(panels: Sequence[Curves], title: str, caption: str) -> dict[str, Any]:
+def curve_chart(panels: Sequence[Curves], title: str) -> dict[str, Any]:
     """Draw functions, published ones as lines and measured ones as points, two panels per row."""
     data = FigureData()
     charts = [_curve_panel(data, panel) for panel in panels]
     pairs = [charts[place : place + 2] for place in range(0, len(charts), 2)]
-    return finished_figure(data, [beside(*pair, spacing=24, color="independent") for pair in pairs], title, caption)
+    rows = [beside(*pair, spacing=24, color="independent") for pair in pairs]
+    return finished_figure(data, rows, title, MOLDABLE_CAPTION)
 
 
 def _curve_panel(data: FigureData, panel: Curves) -> Any:

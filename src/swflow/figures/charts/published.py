@@ -20,25 +20,16 @@ _ENDS = (1 / 8, 8.0)
 NEARNESS = {"within 1 %": GREEN, "within 5 %": BLUE, "within 10 %": ORANGE, "further off": VERMILION}
 
 
-def nearness(percents: int | None) -> str:
-    """
-    Return the class of relative difference between our value and the published one.
-
-    Examples
-    --------
-    >>> [nearness(percents) for percents in (1, 5, 10, None)]
-    ['within 1 %', 'within 5 %', 'within 10 %', 'further off']
-    """
-    return list(NEARNESS)[{1: 0, 5: 1, 10: 2}.get(percents or 0, 3)]
-
-
 def published_chart(rows: Sequence[Mapping[str, Any]], title: str) -> dict[str, Any]:
     """Draw the ratio of our values to the published ones, one line of dots per ``place`` (table and column)."""
     data = FigureData()
     places = list(dict.fromkeys(row["place"] for row in rows))
     drawn = [
         {name: row[name] for name in ("place", "row", "published", "ours", "ratio")}
-        | {"near": nearness(row["within_percent"]), "at": min(max(row["ratio"], _ENDS[0]), _ENDS[1])}
+        | {
+            "near": f"within {row['within_percent']} %" if row["within_percent"] else "further off",
+            "at": min(max(row["ratio"], _ENDS[0]), _ENDS[1]),
+        }
         for row in rows
     ]
     x = alt.Scale(type="log", base=2, domain=list(_ENDS), nice=False)
