@@ -32,29 +32,12 @@ class Bound:
 
 def bounds(jobs: pl.DataFrame, machine: int) -> list[Bound]:
     """
-    Return bounds on the metrics of every schedule of rigid jobs.
+    Return a bound for each of `BOUNDED`, on the metrics of every schedule of rigid jobs; none if there are no jobs.
 
     A schedule gives each job ``processors`` processors for ``run_time`` seconds, without interruption, at or after
     ``submit_time``, and never uses more processors than the machine has. The bounds also hold for clairvoyant
     schedulers and do not depend on estimates. They do not hold for runs that change run times or widths (moldable jobs,
     shared nodes, jobs killed at their estimate). In that case, bound the jobs with the run times and widths of the run.
-
-    Parameters
-    ----------
-    jobs : polars.DataFrame
-        ``submit_time`` and ``run_time`` (seconds) and ``processors``, from a workload or from the outcomes of a run.
-    machine : int
-        Processors of the machine.
-
-    Returns
-    -------
-    list of Bound
-        One for each of `BOUNDED`; none if there are no jobs.
-
-    Raises
-    ------
-    SwflowError
-        If a job is wider than the machine, or a value is missing or negative.
 
     Notes
     -----

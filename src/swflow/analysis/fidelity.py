@@ -17,30 +17,19 @@ def fidelity(recorded: pl.DataFrame, simulated: pl.DataFrame, machine: int) -> d
     """
     Compare a simulated schedule with the recorded one on the jobs that both contain.
 
-    Parameters
-    ----------
-    recorded, simulated : polars.DataFrame
-        Outcomes with ``job_id``, ``submit_time``, ``start_time``, ``run_time``, ``processors``, ``wait_time`` and
-        ``load``.
-    machine : int
-        Processors of the machine.
+    Returns a mapping of measures to values; None where there is nothing to compare.
 
-    Returns
-    -------
-    dict
-        Measure to value; None where there is nothing to compare.
-
-        - ``jobs``
-        - ``recorded_mean_wait_time``, ``simulated_mean_wait_time``, seconds
-        - ``wait_distance``: greatest difference of the distribution functions of the waits (Kolmogorov-Smirnov, 0 to 1)
-        - ``wait_difference``: mean absolute difference between waits of equal rank (earth mover's distance), seconds
-        - ``started_alike``: share of jobs that start within `NEAR` of the recorded start
-        - ``start_order``: share of pairs that the simulation starts in the recorded order. A pair is two jobs with
-          consecutive starts in the record, where the second job was waiting when the first one started. Pairs that
-          start at the same time in the simulation do not agree with the record; such pairs of the record are left out.
-        - ``utilization_difference``: mean absolute difference of the hourly utilization, 0 to 1, from the first start
-          of either schedule to the last recorded end. Later simulated use does not count.
-        - ``heatmap_distance``: `swflow.analysis.comparison.earth_movers_distance` of the heatmaps of wait time and load
+    - ``jobs``
+    - ``recorded_mean_wait_time``, ``simulated_mean_wait_time``, seconds
+    - ``wait_distance``: greatest difference of the distribution functions of the waits (Kolmogorov-Smirnov, 0 to 1)
+    - ``wait_difference``: mean absolute difference between waits of equal rank (earth mover's distance), seconds
+    - ``started_alike``: share of jobs that start within `NEAR` of the recorded start
+    - ``start_order``: share of pairs that the simulation starts in the recorded order. A pair is two jobs with
+      consecutive starts in the record, where the second job was waiting when the first one started. Pairs that
+      start at the same time in the simulation do not agree with the record; such pairs of the record are left out.
+    - ``utilization_difference``: mean absolute difference of the hourly utilization, 0 to 1, from the first start
+      of either schedule to the last recorded end. Later simulated use does not count.
+    - ``heatmap_distance``: `swflow.analysis.comparison.earth_movers_distance` of the heatmaps of wait time and load
 
     Examples
     --------
