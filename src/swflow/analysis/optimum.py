@@ -13,7 +13,7 @@ OBJECTIVES = ("awrt", "mean_response_time", "makespan")
 
 @dataclass(frozen=True)
 class Optimum:
-    """The objective of the best schedule found and a lower bound that the solver proved for every schedule, seconds."""
+    """The objective of the best schedule found, and the largest lower bound that the solver proved, seconds."""
 
     value: float
     proven: float

@@ -38,10 +38,10 @@ _NAMED = ("row", "job_id", "submit_time")
 @dataclass(frozen=True)
 class Finding:
     """
-    The result of one check: its name, one of `SEVERITIES`, and the problem with its likely causes.
+    The result of a check: one of `SEVERITIES`, and the problem with its likely causes.
 
-    ``jobs`` is the number of affected jobs, ``moment`` the time of the first of them (UTC), if the log states its
-    start.
+    ``jobs`` is the number of affected jobs, ``first_job_id`` the id of the first one, ``moment`` the time of the
+    finding (UTC), if the log states its start.
     """
 
     check: str

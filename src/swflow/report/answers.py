@@ -55,9 +55,9 @@ Lookup = Callable[[str, str], Verdict | None]
 @dataclass(frozen=True)
 class Claim:
     """
-    A statement about the mean waits (s) of two runs, or recipes with replicates; the second is the base.
+    A statement about the mean waits (s) of two runs, or of two recipes with replicates; the second is the base.
 
-    ``before`` is the mean wait of the base, ``after`` that of the first run. Without a verdict it was not tested.
+    ``before`` is the mean wait of the base, ``after`` that of the first run. Without a verdict, it was not tested.
     """
 
     first: str

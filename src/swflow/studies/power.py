@@ -21,10 +21,10 @@ class Power:
     """
     The statistical power of comparing the mean of a measure between two runs.
 
-    ``difference`` is second minus first, over ``blocks`` units of resampling (``basis``: weeks or replicates).
-    ``smallest`` is the smallest difference that is detectable with this number, in percent of the first mean; None if
-    that is 0. ``needed`` maps a difference in percent to the number of units that detect it; None if no number
-    suffices.
+    ``difference`` is second minus first, over ``blocks`` units of resampling, which are weeks or replicates
+    (``basis``). ``smallest`` is the smallest difference that can be detected with this number, in percent of the first
+    mean (None if that is 0). ``needed`` maps a difference in percent to the number of units needed to detect it; None
+    if no number suffices.
     """
 
     measure: str

@@ -40,9 +40,10 @@ class Run:
     """
     A workload under a scheduler, with its outcomes.
 
-    ``table`` has one row per job, with its load. ``metrics`` also has the fairness indices, the counts of cancelled
-    jobs if jobs were cancelled in the queue, and the metrics of resources besides processors if the machine has some.
-    Only a recorded schedule can raise ``peak_processors`` above the machine. ``seconds`` excludes compilation.
+    ``table`` has one row per job, with its load. ``metrics`` are those of `swflow.analysis.metrics.metrics` and the
+    fairness indices, with the counts of jobs that were cancelled in the queue, and the metrics of resources besides
+    processors, if there are any. Only a recorded schedule can raise ``peak_processors`` above the machine. ``seconds``
+    excludes compilation.
     """
 
     table: pl.DataFrame
@@ -58,7 +59,7 @@ class Run:
 
 
 def run(workload: Workload, scheduler: Scheduler) -> Run:
-    """Simulate a workload under a scheduler and analyse the outcomes."""
+    """Simulate a workload under a scheduler, and compute metrics, loads and correlations of the outcomes."""
     began = time.perf_counter() - seconds_lost()
     table, counts, units = simulate_counted(workload, scheduler)
     seconds = time.perf_counter() - seconds_lost() - began

@@ -84,9 +84,10 @@ class Answer:
     """
     The statistics of every variant.
 
-    ``table`` has one row per variant and measure, times in seconds. ``fidelity`` is the similarity of the base to the
-    recorded schedule, if there is one. ``left_out`` jobs are wider than the smallest machine or cluster, and excluded
-    from all variants. ``uneven`` are variants and measures of means whose difference lies mostly in few weeks.
+    ``table`` has one row per variant and measure with the columns of `COLUMNS`, times in seconds. ``fidelity`` is the
+    similarity of the base to the recorded schedule, if there is one. ``left_out`` is the number of jobs that are wider
+    than the smallest machine or cluster; they are excluded from all variants. ``uneven`` are variants and measures of
+    means whose difference lies mostly in few weeks.
     """
 
     table: pl.DataFrame

@@ -92,7 +92,7 @@ def line_encodings(
     field: str, styles: Mapping[str, Style], legend: alt.Legend | None, *, dashes: bool = True
 ) -> dict[str, Any]:
     """
-    Return the encodings of colour and dash, which share one legend: None in all panels but one.
+    Return the encodings of colour and dash, which share one legend (None in all panels but one).
 
     ``field`` is the column with the names of the lines; points have no dashes.
     """
