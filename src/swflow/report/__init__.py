@@ -64,31 +64,10 @@ def write_report(
     Write a report: a folder with ``index.html``, one page per paper, study and log, and shared files; or a single file.
 
     The folder also contains ``headlines.csv``: the answers to the studies' titles, with the verdict behind each claim.
-
-    Parameters
-    ----------
-    database : path-like
-        A database that `swflow.database.load` wrote.
-    folder : path-like
-        The folder to write, created if it is missing. Obsolete pages of a previous report are removed.
-    figures : sequence of mapping
-        Interactive Vega-Lite specifications from `swflow.figures.draw`; each appears on the page of its study.
-    studies : path-like, optional
-        The config that assigns runs to studies; default: all runs are one study.
-    single_file : bool
-        Write everything into ``index.html``, for example to mail it.
-    draw : bool
-        Draw the figures of each study that has no given figure.
-
-    Returns
-    -------
-    pathlib.Path
-        The page to open first.
-
-    Raises
-    ------
-    SwflowError
-        If there is no such database, or ``studies`` is not a config.
+    Obsolete pages of a previous report are removed. Each of the ``figures``, interactive Vega-Lite specifications from
+    `swflow.figures.draw`, appears on the page of its study; with ``draw``, the figures of each study that has none are
+    drawn. ``studies`` is the config that assigns runs to studies; default: all runs are one study. Returns the page to
+    open first.
     """
     folder = Path(folder)
     # One thread: the order of floating-point sums is then fixed, so that the same database gives the same bytes.

@@ -93,32 +93,22 @@ def init(
     """
     Create a project: a Snakefile that uses the workflow of swflow, a config, and a catalogue for the user's logs.
 
-    If the log has several partitions, every scheduler of the config simulates each partition as a cluster.
+    If the log has several partitions, every scheduler of the config simulates each partition as a cluster. Existing
+    files are not overwritten.
 
     Parameters
     ----------
     folder : path-like
-        The folder, created if it is missing. Existing files are not overwritten.
+        The folder, created if it is missing.
     log : path-like, optional
         A log in the Standard Workload Format, an imported log (``.parquet``), or the output of ``sacct -P``, which is
         imported into the project; by default a synthetic log.
-    name : str, optional
-        The log's name; default: the file's name.
-    processors : int, optional
-        Processors of the log's machine; default: the size in the file's header.
+    name, processors : optional
+        The log's name and the processors of its machine; default: the file's name and the size in the file's header.
     partitions : mapping, optional
         Partition to its processors; default: the peak use of each partition.
     resources : mapping, optional
         The units of resources besides processors, as in `swflow.log.site.with_resources`; default: the peak use.
-
-    Returns
-    -------
-    Project
-
-    Raises
-    ------
-    SwflowError
-        If one of the files exists, or the log does not exist.
     """
     folder = Path(folder)
     entries: dict[str, dict[str, Any]] = {"example": _EXAMPLE}
