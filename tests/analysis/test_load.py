@@ -15,7 +15,7 @@ from swflow.analysis.load import Loads, loads_of
 ORIGINS = (0.0, 1e7, -5e5, 1e12)
 
 _WHOLE = st.integers(0, 40).map(float)
-_ANY = st.floats(0, 40)
+_ANY = st.integers(0, 40 * 10**9).map(lambda nanoseconds: nanoseconds / 1e9)
 schedules = st.tuples(
     st.sampled_from(ORIGINS),
     st.one_of(

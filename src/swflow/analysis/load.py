@@ -38,8 +38,8 @@ def loads_of(outcomes: pl.DataFrame, machine: int) -> Loads:
     time is the number of processors of all jobs that were submitted and have not ended, running *and* waiting, over the
     processors of the machine. The load cannot exceed 1, whether the queue is short or long; this one grows with it.
 
-    Processor-seconds are added in twice the precision of a float64 and divided once, so that every load is the float64
-    nearest to the true value. The time is O(n log n) in the number of jobs.
+    Processor-seconds are added in twice the precision of a float64 and divided once, so that the load of a job that
+    stays for a nanosecond or more is the float64 nearest to the true value. The time is O(n log n) in the number of jobs.
 
     References
     ----------
