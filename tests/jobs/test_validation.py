@@ -199,8 +199,8 @@ def test_demands_of_a_table_are_checked():
     shared = Scheduler(runtime="shared", allocation="first-fit")
     machine = Machine(4, 2, {"memory": 10.0})
     for demands, part in [
-        ([1.0, -2.0, 1.0], "job 2: the demand for memory is -2.0"),
-        ([1.0, math.inf, 1.0], "job 2: the demand for memory is inf"),
+        ([1.0, -2.0, 1.0], "job 2: memory is -2.0; expected a demand: a finite number"),
+        ([1.0, math.inf, 1.0], "job 2: memory is inf; expected a demand: a finite number"),
         (["a", "b", "c"], "column memory holds String"),
     ]:
         assert part in message(simulate, replace(workload(memory=demands), machine=machine), shared)

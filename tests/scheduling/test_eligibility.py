@@ -120,8 +120,11 @@ def test_a_dependent_of_a_cancelled_job_becomes_eligible_when_it_leaves(mode):
         ({"depends_on": [[2], [1]]}, r"hand: job 1 depends on itself \(1 on 2 on 1\)"),
         ({"depends_on": [None, [2]]}, r"hand: job 2 depends on itself \(2 on 2\)"),
         ({"depends_on": ["1", None]}, "hand: column depends_on holds String; expected lists of job ids"),
-        ({"depends_on": [None, [1]], "think_time": [0.0, -1.0]}, "hand: job 2: the think time is no finite number"),
-        ({"cancelled_after": [None, -1.0]}, "hand: job 2: cancelled_after is -1; expected seconds from 0 on"),
+        (
+            {"depends_on": [None, [1]], "think_time": [0.0, -1.0]},
+            "hand: job 2: think_time is -1.0; expected finite seconds from 0 on",
+        ),
+        ({"cancelled_after": [None, -1.0]}, "hand: job 2: cancelled_after is -1.0; expected finite seconds from 0 on"),
         ({"cancelled_after": [math.nan, None]}, "hand: job 1: cancelled_after is nan"),
         ({"array_id": [1, 1], "array_limit": [0, 0]}, "hand: job 1: array_limit is 0; expected 1 or more"),
         ({"array_limit": [2, 2]}, "hand: tasks with an array_limit have no array_id"),

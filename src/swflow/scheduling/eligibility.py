@@ -22,28 +22,33 @@ class Dependencies(NamedTuple):
     """
     The jobs after which others are submitted.
 
-    Parameters
-    ----------
-    previous : int64 array of shape (jobs,), or (dependencies,)
-        The row of an earlier job after whose end a job is submitted; -1: it is submitted at the recorded time. With
-        ``dependent``: the row of the job that each dependency waits for.
-    think : float64 array of shape (jobs,)
-        The think time between that end and the submission, seconds.
-    dependent : int64 array of shape (dependencies,), optional
-        The row of the job that waits, for each dependency; a job can wait for several.
-    earliest : float64 array of shape (jobs,), optional
-        The times before which jobs are not submitted, seconds.
+    ``previous`` has the row of the earlier job after whose end each job is submitted; -1: it is submitted at the
+    recorded time. With ``dependent``, a job can wait for several: both have a row for each dependency.
     """
 
     previous: np.ndarray
-    think: np.ndarray
-    dependent: np.ndarray | None = None
-    earliest: np.ndarray | None = None
+    think: np.ndarray  # of each job: the think time between that end and the submission, seconds
+    dependent: np.ndarray | None = None  # of each dependency: the row of the job that waits
+    earliest: np.ndarray | None = None  # of each job: the time before which it is not submitted, seconds
 
 
 def has_values(jobs: pl.DataFrame, column: str) -> bool:
     """Return whether a table has a column with at least one known value."""
     return column in jobs.columns and jobs[column].null_count() < jobs.height
+
+
+def require_numbers(jobs: pl.DataFrame, column: str, is_valid: pl.Expr, expected: str, name: str) -> None:
+    """Raise an error that names the first job whose value of a column is neither null nor valid."""
+    if not jobs.schema[column].is_numeric():
+        raise SwflowError(f"{name}: column {column} holds {jobs.schema[column]}; expected {expected}")
+    wrong = jobs.filter(~is_valid)
+    if wrong.height:
+        raise SwflowError(f"{name}: job {wrong['job_id'][0]}: {column} is {wrong[column][0]}; expected {expected}")
+
+
+def is_not_negative(column: str) -> pl.Expr:
+    """Return whether a value is a finite number of at least 0."""
+    return pl.col(column).is_finite() & (pl.col(column) >= 0)
 
 
 def require_supported(jobs: pl.DataFrame, scheduler: Scheduler, name: str) -> None:
@@ -219,10 +224,8 @@ def _stated(jobs: pl.DataFrame, name: str) -> Dependencies:
         _require_no_cycle(previous, dependent, jobs["job_id"].to_numpy(), name)
     think = np.zeros(jobs.height)
     if "think_time" in jobs.columns:
+        require_numbers(jobs, "think_time", is_not_negative("think_time"), "finite seconds from 0 on", name)
         think = jobs["think_time"].fill_null(0.0).to_numpy()
-        if not ((think >= 0) & np.isfinite(think)).all():
-            job = jobs["job_id"][int(np.argmin((think >= 0) & np.isfinite(think)))]
-            raise SwflowError(f"{name}: job {job}: the think time is no finite number from 0 on; correct it")
     return Dependencies(previous, think, dependent, jobs["submit_time"].to_numpy())
 
 
@@ -231,21 +234,12 @@ def _require_no_cycle(previous: np.ndarray, dependent: np.ndarray, ids: np.ndarr
     waits_for: dict[int, list[int]] = {}
     for before, after in zip(previous.tolist(), dependent.tolist(), strict=True):
         waits_for.setdefault(after, []).append(before)
-    sorter = graphlib.TopologicalSorter(waits_for)
     try:
-        sorter.prepare()
-        return
-    except graphlib.CycleError:  # the others can still be sorted
-        done = set[int]()
-    while ready := sorter.get_ready():
-        sorter.done(*ready)
-        done.update(ready)
-    path = [min(waits_for.keys() - done)]
-    while path[-1] not in path[:-1]:
-        path.append(next(job for job in waits_for[path[-1]] if job not in done))
-    cycle = path[path.index(path[-1]) :]
-    shown = " on ".join(str(ids[job]) for job in cycle[:8]) + (" …" if len(cycle) > 8 else "")
-    raise SwflowError(f"{name}: job {ids[cycle[0]]} depends on itself ({shown}); correct depends_on")
+        graphlib.TopologicalSorter(waits_for).prepare()
+    except graphlib.CycleError as error:
+        cycle = error.args[1][::-1]
+        shown = " on ".join(str(ids[job]) for job in cycle[:8]) + (" …" if len(cycle) > 8 else "")
+        raise SwflowError(f"{name}: job {ids[cycle[0]]} depends on itself ({shown}); correct depends_on") from None
 
 
 # -- cancellations and job arrays
@@ -253,17 +247,7 @@ def _require_no_cycle(previous: np.ndarray, dependent: np.ndarray, ids: np.ndarr
 
 def cancellations_of(jobs: pl.DataFrame, name: str) -> np.ndarray | None:
     """
-    Return after how many seconds from its submission each job leaves the queue; None if no job does.
-
-    Returns
-    -------
-    float64 array of shape (jobs,), or None
-        Infinity: the job is not cancelled.
-
-    Raises
-    ------
-    SwflowError
-        If a time is negative or not finite.
+    Return after how many seconds from its submission each job leaves the queue (infinity: never); None if no job does.
 
     Examples
     --------
@@ -272,31 +256,15 @@ def cancellations_of(jobs: pl.DataFrame, name: str) -> np.ndarray | None:
     """
     if not has_values(jobs, "cancelled_after"):
         return None
-    if not jobs.schema["cancelled_after"].is_numeric():
-        raise SwflowError(f"{name}: column cancelled_after holds {jobs.schema['cancelled_after']}; expected seconds")
-    after = jobs["cancelled_after"].cast(pl.Float64)
-    wrong = (~(after.is_finite() & (after >= 0))).fill_null(False)
-    if wrong.any():
-        place = int(wrong.arg_max() or 0)
-        raise SwflowError(
-            f"{name}: job {jobs['job_id'][place]}: cancelled_after is {after[place]:g}; expected seconds from 0 on"
-        )
-    return after.fill_null(np.inf).to_numpy()
+    require_numbers(jobs, "cancelled_after", is_not_negative("cancelled_after"), "finite seconds from 0 on", name)
+    return jobs["cancelled_after"].cast(pl.Float64).fill_null(np.inf).to_numpy()
 
 
 def array_limits(jobs: pl.DataFrame, name: str) -> tuple[np.ndarray, np.ndarray] | None:
     """
-    Return the job array of each task, and the most tasks of each array that run at once.
+    Return the job array of each task, and the most tasks of each array that run at once; None if no array has a limit.
 
-    Returns
-    -------
-    tuple of (int64 array of shape (jobs,), int64 array of shape (arrays,)), or None
-        Arrays are numbered from 0; -1: the job is not a task of an array with a limit. None: there is no such array.
-
-    Raises
-    ------
-    SwflowError
-        If a limit is below 1, or a task with a limit has no array.
+    Arrays are numbered from 0; -1: the job is not a task of an array with a limit.
 
     Examples
     --------
@@ -306,12 +274,8 @@ def array_limits(jobs: pl.DataFrame, name: str) -> tuple[np.ndarray, np.ndarray]
     """
     if not has_values(jobs, "array_limit"):
         return None
+    require_numbers(jobs, "array_limit", pl.col("array_limit") >= 1, "1 or more", name)
     limited = jobs.filter(pl.col("array_limit").is_not_null())
-    wrong = limited.filter(pl.col("array_limit") < 1)
-    if wrong.height:
-        raise SwflowError(
-            f"{name}: job {wrong['job_id'][0]}: array_limit is {wrong['array_limit'][0]}; expected 1 or more"
-        )
     if "array_id" not in jobs.columns or limited["array_id"].null_count():
         raise SwflowError(f"{name}: tasks with an array_limit have no array_id; give each task the number of its array")
     most = limited.group_by("array_id").agg(pl.col("array_limit").min()).sort("array_id")

@@ -20,35 +20,15 @@ LATEST = 1e12
 
 @dataclass(frozen=True)
 class Option:
-    """
-    An option of a scheduler.
-
-    Parameters
-    ----------
-    kind : str
-        ``choice``, ``order``, ``text``, ``flag``, ``integer``, ``number``, ``integers``, ``windows``, ``clusters``,
-        ``plugin`` (an object of a module), ``mapping``, ``weights``, ``priority``, ``limits`` or ``resources``.
-    meaning : str
-        A sentence for the command's help and the schema.
-    choices : mapping
-        For a choice: each value and its meaning.
-    least, most : float
-        For numbers: the bounds, both included.
-    above : float, optional
-        Instead of ``least``: a bound that is not included.
-    optional : bool
-        Whether null stands for a default.
-    default : object
-        The value of an option that is not given.
-    """
+    """An option of a scheduler; its kind determines how `checked` reads its value."""
 
     kind: str
-    meaning: str
-    choices: Mapping[str, str] = field(default_factory=dict)
-    least: float = -math.inf
+    meaning: str  # a sentence for the command's help and the schema
+    choices: Mapping[str, str] = field(default_factory=dict)  # each value and its meaning
+    least: float = -math.inf  # the bounds of numbers, both included
     most: float = math.inf
-    above: float | None = None
-    optional: bool = False
+    above: float | None = None  # instead of ``least``: a bound that is not included
+    optional: bool = False  # whether null stands for a default
     default: Any = None
 
 
@@ -348,27 +328,29 @@ def current_names(options: Mapping[str, Any], where: str = "") -> dict[str, Any]
     {'backfill': 'easy', 'reservations': 4}
     """
     found = dict(options)
-    old = [name for name in ("centres", "lookahead") if name in found]
+    said = ["centres is now clusters"] if "centres" in found else []
     clusters = found.pop("centres", None) or found.get("clusters") or ()
-    inside = [one for one in clusters if isinstance(one, Mapping)] if isinstance(clusters, list | tuple) else []
     several = found.get("backfill") in OLD_BACKFILLS
-    if not (old or any(one.get("backfill") in OLD_BACKFILLS or "lookahead" in one for one in [found, *inside])):
+    places = [found]
+    if isinstance(clusters, list | tuple):
+        clusters = tuple(dict(one) if isinstance(one, Mapping) else one for one in clusters)
+        places += [one for one in clusters if isinstance(one, dict)]
+    if any(one.get("backfill") in OLD_BACKFILLS or "lookahead" in one for one in places):
+        said.append("backfill: lookahead with lookahead: k is now backfill: easy with reservations: k")
+    if not said:
         return found
-    if "lookahead" in found or several:
-        ahead = found.pop("lookahead", None)
-        if several:
-            found["backfill"] = "easy"
-            found |= {} if ahead is None else {"reservations": ahead}
-        else:
-            checked("reservations", 1 if ahead is None else ahead, f"{where}lookahead")
+    for one in places:
+        ahead = one.pop("lookahead", None)
+        if ahead is not None:
+            checked("reservations", ahead, f"{where}lookahead")
+        if one.get("backfill") in OLD_BACKFILLS:
+            one["backfill"] = "easy"
+            one |= {} if ahead is None else {"reservations": ahead}
+        elif several and one.get("backfill") == "easy":  # the reservations of a cluster of its own
+            one.setdefault("reservations", 1)
     if clusters:
-        found["clusters"] = tuple(_current_cluster(one, several, where) for one in clusters)
-    said = "; ".join(
-        (["centres is now clusters"] if "centres" in old else [])
-        + ["backfill: lookahead with lookahead: k is now backfill: easy with reservations: k"]
-        * (several or "lookahead" in old or not old)
-    )
-    warnings.warn(f"{where}{said}; write the new names", FutureWarning, stacklevel=3)
+        found["clusters"] = clusters
+    warnings.warn(f"{where}{'; '.join(said)}; write the new names", FutureWarning, stacklevel=3)
     return found
 
 
@@ -376,42 +358,12 @@ def current_names(options: Mapping[str, Any], where: str = "") -> dict[str, Any]
 OLD_BACKFILLS = ("lookahead", "selective")
 
 
-def _current_cluster(cluster: Any, several: bool, where: str) -> Any:
-    """Return a cluster's options with current names; ``several``: those of all had ``backfill: lookahead``."""
-    if not isinstance(cluster, Mapping):
-        return cluster
-    found = dict(cluster)
-    ahead = found.pop("lookahead", None)
-    if ahead is not None:
-        checked("reservations", ahead, f"{where}clusters: lookahead")
-    if found.get("backfill") in OLD_BACKFILLS:
-        found["backfill"] = "easy"
-        found |= {} if ahead is None else {"reservations": ahead}
-    elif several and found.get("backfill") == "easy":
-        found.setdefault("reservations", 1)
-    return found
-
-
 # -- checks: the value of an option alone
 
 
 def checked(name: str, value: Any, where: str | None = None) -> Any:
     """
-    Return the value of an option in its plain form, or raise an error that names the option.
-
-    Parameters
-    ----------
-    name : str
-        A key of `OPTIONS`.
-    value : object
-        What the config, JSON or Python gave.
-    where : str, optional
-        What to call the option in errors.
-
-    Returns
-    -------
-    object
-        Numbers, texts, and tuples and dicts of these.
+    Return the value of an option as numbers, texts, tuples and dicts; errors call the option ``where``.
 
     Raises
     ------
@@ -422,13 +374,6 @@ def checked(name: str, value: Any, where: str | None = None) -> Any:
     if value is None and option.optional:
         return None
     return _checked(option, value, where or name)
-
-
-def require_choice(option: str, value: Any, choices: Iterable[str]) -> None:
-    """Raise an error with a suggestion unless ``value`` is one of the choices."""
-    choices = list(choices)
-    if value not in choices:
-        raise SwflowError(f"{option}: unknown value {_shown(value)}{suggest(value, choices)}")
 
 
 #: The Python types of the simple kinds, and what errors call them.
@@ -442,7 +387,8 @@ def _checked(option: Option, value: Any, where: str) -> Any:
     """Return a value in its plain form, if it is of the option's kind and within its limits."""
     match option.kind:
         case "choice":
-            require_choice(where, value, option.choices)
+            if value not in list(option.choices):  # a list, since the value may have no hash
+                raise SwflowError(f"{where}: unknown value {_shown(value)}{suggest(value, option.choices)}")
             return value
         case "order":
             return _order(value, where)
@@ -610,12 +556,9 @@ def _limits_of(value: Any, where: str) -> dict[str, Any]:
 
 def _resources(value: Any, where: str) -> dict[str, int | None]:
     """Return the units of counted resources by name; None leaves a resource of the workload's machine out."""
-    if not isinstance(value, Mapping):
-        raise SwflowError(f"{where}: {_shown(value)}; expected names with numbers of units, such as {{gpus: 512}}")
-    given = {name: capacity for name, capacity in value.items() if capacity is not None}
-    left_out = dict.fromkeys(name for name in value if name not in given)
-    checked_resources(dict.fromkeys(left_out, 0), where)
-    return dict(sorted({**checked_resources(given, where), **left_out}.items()))
+    left_out = [name for name, units in value.items() if units is None] if isinstance(value, Mapping) else []
+    units = checked_resources({**value, **dict.fromkeys(left_out, 0)} if left_out else value, where)
+    return units | dict.fromkeys(left_out)
 
 
 def _listed(value: Any, where: str, what: str) -> Iterable[Any]:
@@ -654,6 +597,9 @@ _WITH_LOG = ("order", "without_status")
 
 def refusals(one: Any) -> Iterator[str]:
     """Yield the errors about options of a scheduler that do not go together; each begins with an option."""
+    from swflow.scheduling.orders.keys import mentioned  # which imports NumPy
+
+    orders = [one.order, one.backfill_order, *one.orders]  # a scheduler's own may be replaced in all its clusters
     backfills = {queue.backfill for queue in one.queues}
     counted, is_moldable, has_clusters = "count" in one.allocations, one.shapes != "requested", bool(one.clusters)
     if counted and len(one.allocations) > 1:
@@ -692,7 +638,7 @@ def refusals(one: Any) -> Iterator[str]:
             "limits: skipped jobs can have no reservation at their submission; use backfill none or easy, nodes whose "
             "jobs share nothing, and shapes requested"
         )
-    if one.shares and not _mentioned(one).isdisjoint(OF_ACCOUNTS):
+    if one.shares and any(not mentioned(order).isdisjoint(OF_ACCOUNTS) for order in orders):
         yield (
             "order: usage, shares, partition_id and machine_processors are known only where jobs share nothing on "
             "their nodes"
@@ -702,7 +648,7 @@ def refusals(one: Any) -> Iterator[str]:
             "resources: these are units of one machine; give each cluster its own, such as {processors: 64, "
             "resources: {gpus: 16}}"
         )
-    if one.priority is not None and MULTIFACTOR not in _orders_of(one):
+    if one.priority is not None and MULTIFACTOR not in orders:
         yield f"priority: its weights are for order {MULTIFACTOR}, which is not used; leave it out"
     if one.feedback != "none":
         if has_clusters or one.allocations != {"count"}:
@@ -744,14 +690,3 @@ def refusals_with_resources(one: Any) -> Iterator[str]:
             "policy: a policy plugin decides by processors alone; use an order and a backfill, or a machine without "
             "resources"
         )
-
-
-def _mentioned(one: Any) -> frozenset[str]:
-    """Return the variables that a scheduler's orders mention."""
-    from swflow.scheduling.orders.keys import mentioned
-
-    return frozenset[str]().union(*map(mentioned, _orders_of(one)))
-
-
-def _orders_of(one: Any) -> list[Any]:
-    return [one.order, one.backfill_order, *one.orders]  # a scheduler's own may be replaced in all its clusters

@@ -17,21 +17,21 @@ from swflow.scheduling.eligibility import (
     array_limits,
     cancellations_of,
     dependencies_of,
+    has_values,
+    is_not_negative,
+    require_numbers,
     require_supported,
 )
 from swflow.scheduling.engine.accounts import Owners
 from swflow.scheduling.engine.items import Items
 from swflow.scheduling.machine.resources import Resources, longest_stretch
 from swflow.scheduling.options import LATEST, OPTIONS, refusals_with_resources, require_window
-from swflow.scheduling.orders.fair_share import Ownership, ownership_of
+from swflow.scheduling.orders.fair_share import SELECT, Ownership, ownership_of
 from swflow.scheduling.orders.formula import compile_penalty
 from swflow.scheduling.orders.keys import ARRIVAL, JobColumns, Order, mentioned, resolved_order
 from swflow.scheduling.orders.vocabulary import FUNCTIONS, MOST_NAMED, PARAMETERS, VARIABLES
 from swflow.scheduling.plugins.load import is_own
 from swflow.scheduling.scheduler import LOG, Scheduler
-
-#: Names of formulas that no resource can have.
-NAMES_IN_FORMULAS = frozenset((*VARIABLES, *PARAMETERS, *FUNCTIONS))
 
 #: A window without processors: from, until (infinity: for ever), processors. Times in seconds.
 Window = tuple[float, float, int]
@@ -179,6 +179,10 @@ class Problem:
         """The units of each resource besides processors, of all machines together."""
         return {name: sum(machine.resources[name] for machine in self.machines) for name in self.machines[0].resources}
 
+    def id_of(self, job: int) -> int:
+        """Return the number of a job in the log, or its row if there are only arrays."""
+        return int(self.table["job_id"][int(job)]) if self.table.height else int(job)
+
     @cached_property
     def items(self) -> Items:
         """What may be queued."""
@@ -254,21 +258,23 @@ def _check_machines(problem: Problem) -> None:
             if not 1 <= away <= machine.processors:
                 raise SwflowError(f"unavailable: {away:,} processors are not 1 to {machine.processors:,}")
     if policy.dispatch == "partition" and policy.clusters:
-        _check_partitions(jobs, np.array([machine.processors for machine in machines]))
+        _check_partitions(problem)
 
 
-def _check_partitions(jobs: Jobs, sizes: np.ndarray) -> None:
+def _check_partitions(problem: Problem) -> None:
     """Raise an error unless every job has a cluster that is wide enough for it."""
+    jobs, sizes = problem.jobs, np.array([machine.processors for machine in problem.machines])
     if jobs.clusters is None or jobs.clusters.shape != jobs.processors.shape:
         raise SwflowError("dispatch: partition: the cluster of every job is needed")
     if jobs.clusters.size and not (jobs.clusters.min() >= 0 and jobs.clusters.max() < sizes.size):
         raise SwflowError(f"dispatch: partition: clusters are numbered 0 to {sizes.size - 1}")
     wide = np.flatnonzero(jobs.processors > sizes[jobs.clusters])
     if wide.size:
+        job, cluster = wide[0], jobs.clusters[wide[0]]
         raise SwflowError(
-            f"dispatch: partition: {wide.size:,} jobs are wider than their partition, the first with "
-            f"{jobs.processors[wide[0]]:,} of {sizes[jobs.clusters[wide[0]]]:,} processors; give it more, or leave "
-            "them out"
+            f"clusters: {wide.size:,} jobs are wider than their partition's cluster, the first is job "
+            f"{problem.id_of(job)} with {jobs.processors[job]:,} of {sizes[cluster]:,} processors of "
+            f"{', '.join(problem.policy.clusters[cluster]['partition'])}; give it more, or leave them out {SELECT}"
         )
 
 
@@ -297,8 +303,7 @@ def _check_demands(problem: Problem) -> None:
     if not bad.size:
         return
     job = int(bad[0])
-    number = problem.table["job_id"][job] if problem.table.height else job
-    said = f"{name}: job {number}"
+    said = f"{name}: job {problem.id_of(job)}"
     if (demands[job] < 0).any():
         resource = int(np.argmax(demands[job] < 0))
         raise SwflowError(f"{said}: {demands[job, resource]:,} {names[resource]}, below 0; correct it")
@@ -325,12 +330,7 @@ _PLAIN_OPTIONS = frozenset({
 
 def columns_needed(scheduler: Scheduler) -> tuple[str, ...] | None:
     """
-    Return the columns of a job table that a scheduler needs besides those that every workload has.
-
-    Returns
-    -------
-    tuple of str or None
-        None: it may need any.
+    Return the columns that a scheduler needs besides those that every workload has; None if it may need any.
 
     Examples
     --------
@@ -416,21 +416,17 @@ def _resources_at(workload: Workload, scheduler: Scheduler) -> list[dict[str, in
 def _demands(table: pl.DataFrame, names: list[str], workload: str) -> np.ndarray | None:
     """Return the columns of the job table that are named as resources, null as 0; None without resources."""
     for name in names:
-        if name in NAMES_IN_FORMULAS:
+        if name in (*VARIABLES, *PARAMETERS, *FUNCTIONS):
             raise SwflowError(f"resources: {name} means something else in formulas; rename it and its column")
         if name not in table.columns:
             raise SwflowError(
                 f"{workload}: no column {name}, though the machine has the resource {name}; import it, or leave the "
                 "resource out"
             )
-        if not table.schema[name].is_numeric() and table.schema[name] != pl.Null:
-            raise SwflowError(f"{workload}: column {name} holds {table.schema[name]}, not numbers; convert it")
-        values = pl.col(name).cast(pl.Float64)
-        wrong = table.filter(~((values == values.floor()) & (values.abs() <= MOST_UNITS)))
-        if wrong.height:
-            raise SwflowError(
-                f"{workload}: job {wrong['job_id'][0]}: {name} is {wrong[name][0]}; expected a whole number of units"
-            )
+        if has_values(table, name):
+            units = pl.col(name).cast(pl.Float64)
+            is_valid = (units == units.floor()) & (units.abs() <= MOST_UNITS)
+            require_numbers(table, name, is_valid, "a whole number of units", workload)
     if not names:
         return None
     return np.ascontiguousarray(table.select(pl.col(names).cast(pl.Int64).fill_null(0)).to_numpy())
@@ -620,24 +616,14 @@ def _shared(workload: Workload, jobs: pl.DataFrame, scheduler: Scheduler) -> Res
             "demand for them with a step of kind memory"
         )
     for name in names:
-        if not jobs.schema[name].is_numeric():
-            raise SwflowError(f"{workload.name}: column {name} holds {jobs.schema[name]}, not numbers; make it anew")
-        wrong = jobs.filter(~(pl.col(name).is_finite() & (pl.col(name) >= 0)))  # null is none
-        if wrong.height:
-            raise SwflowError(
-                f"{workload.name}: job {wrong['job_id'][0]}: the demand for {name} is {wrong[name][0]}; "
-                "expected a finite number of at least 0"
-            )
-    allowed = None
-    if scheduler.estimates == "kill":
-        allowed = jobs["estimate"].to_numpy()
+        require_numbers(jobs, name, is_not_negative(name), "a demand: a finite number of at least 0", workload.name)
     return Resources(
         machine.processors_per_node,
         jobs.select(pl.col(names).cast(pl.Float64).fill_null(0.0)).to_numpy(),
         np.array([machine.capacities[name] for name in names]),
         compile_penalty(scheduler.penalty),
         slows=scheduler.runtime == "shared",
-        allowed=allowed,
+        allowed=jobs["estimate"].to_numpy() if scheduler.estimates == "kill" else None,
         limit=scheduler.sharing_limit,
     )
 

@@ -8,20 +8,12 @@ from functools import cached_property, wraps
 from typing import Any
 
 from swflow.errors import SwflowError, suggest
-from swflow.scheduling.options import (
-    CHOICES,
-    OPTIONS,
-    SHARED_ALLOCATIONS,
-    checked,
-    current_names,
-    refusals,
-    require_choice,
-)
+from swflow.scheduling.options import CHOICES, OPTIONS, SHARED_ALLOCATIONS, checked, current_names, refusals
 from swflow.scheduling.orders.formula import check_penalty
 from swflow.scheduling.orders.vocabulary import LOG
 from swflow.scheduling.plugins.load import is_own, own_digest
 
-__all__ = ["CHOICES", "LOG", "Scheduler", "require_choice"]
+__all__ = ["CHOICES", "LOG", "Scheduler"]
 
 #: The key, among the options as plain data, of the hashes of plugins.
 OWN_CODE = "own_code"

@@ -25,14 +25,10 @@ class Owners(NamedTuple):
     """
     The owners of jobs.
 
-    Parameters
-    ----------
-    numbers : int64 array of shape (jobs, 4)
-        The user, group, partition and job array of each job, each numbered from 0 without gaps; -1 where unknown.
-        Unknown owners have no usage and no limit.
-    variables : float64 array of shape (jobs, 3)
-        The variables of formulas: the partition as in the log, NaN where unknown; the shares of the user and of the
-        group, which add up to 1 over all users, and over all groups.
+    ``numbers`` are int64 of shape (jobs, 4): the user, group, partition and job array of each job, each numbered from 0
+    without gaps; -1 where unknown. Unknown owners have no usage and no limit. ``variables`` are float64 of shape
+    (jobs, 3), for formulas: the partition as in the log, NaN where unknown; the shares of the user and of the group,
+    which add up to 1 over all users, and over all groups.
     """
 
     numbers: np.ndarray

@@ -16,8 +16,7 @@ def rise(heap: np.ndarray, place: int, time: float, job: int) -> None:
         above = heap[parent]
         if above.time < time or (above.time == time and above.job <= job):
             break
-        heap[place].time = above.time
-        heap[place].job = above.job
+        heap[place] = above
         place = parent
     heap[place].time = time
     heap[place].job = job
@@ -37,8 +36,7 @@ def sink(heap: np.ndarray, size: int, place: int, time: float, job: int) -> None
         below = heap[child]
         if below.time > time or (below.time == time and below.job >= job):
             break
-        heap[place].time = below.time
-        heap[place].job = below.job
+        heap[place] = below
         place = child
     heap[place].time = time
     heap[place].job = job

@@ -70,33 +70,28 @@ def remove(bits: np.ndarray, other: np.ndarray) -> None:
 
 
 @inlined
+def _part_of_run(word: int, first: int, last: int) -> Any:
+    """Return a word of the set of the processors ``first`` to ``last``, both included."""
+    bits = _ALL
+    if word == first >> 6:
+        bits &= _ALL << np.uint64(first & 63)
+    if word == last >> 6:
+        bits &= _ALL >> np.uint64(63 - (last & 63))
+    return bits
+
+
+@inlined
 def fill(bits: np.ndarray, first: int, last: int) -> None:
     """Add the processors ``first`` to ``last``, both included, to a set."""
-    low, high = first >> 6, last >> 6
-    below = _ALL << np.uint64(first & 63)
-    above = _ALL >> np.uint64(63 - (last & 63))
-    if low == high:
-        bits[low] |= below & above
-        return
-    bits[low] |= below
-    for word in range(low + 1, high):
-        bits[word] = _ALL
-    bits[high] |= above
+    for word in range(first >> 6, (last >> 6) + 1):
+        bits[word] |= _part_of_run(word, first, last)
 
 
 @inlined
 def clear(bits: np.ndarray, first: int, last: int) -> None:
     """Remove the processors ``first`` to ``last``, both included, from a set."""
-    low, high = first >> 6, last >> 6
-    below = _ALL << np.uint64(first & 63)
-    above = _ALL >> np.uint64(63 - (last & 63))
-    if low == high:
-        bits[low] &= ~(below & above)
-        return
-    bits[low] &= ~below
-    for word in range(low + 1, high):
-        bits[word] = NO_PLACES
-    bits[high] &= ~above
+    for word in range(first >> 6, (last >> 6) + 1):
+        bits[word] &= ~_part_of_run(word, first, last)
 
 
 @inlined
@@ -163,16 +158,17 @@ def last_out(bits: np.ndarray, place: int) -> int:
 
 
 @inlined
-def take_lowest(bits: np.ndarray, count: int, chosen: np.ndarray) -> None:
-    """Add the ``count`` lowest processors of a set, which has as many, to ``chosen``."""
-    for index in range(bits.size):
-        if count <= 0:
-            return
-        word = bits[index]
+def _take_next(bits: np.ndarray, count: int, pointer: int, chosen: np.ndarray) -> None:
+    """Add ``count`` processors of a set, which has as many, to ``chosen``: from ``pointer`` on, then from 0."""
+    index = pointer >> 6
+    word = bits[index] & (_ALL << np.uint64(pointer & 63))
+    while count > 0:
         ones = _ones(word)
         if ones <= count:
             chosen[index] |= word
             count -= ones
+            index = index + 1 if index + 1 < bits.size else 0
+            word = bits[index] & ~chosen[index]
             continue
         while count > 0:
             chosen[index] |= _ONE << np.uint64(_lowest(word))
@@ -181,25 +177,11 @@ def take_lowest(bits: np.ndarray, count: int, chosen: np.ndarray) -> None:
 
 
 @inlined
-def _take_next(bits: np.ndarray, count: int, pointer: int, chosen: np.ndarray) -> None:
-    """Add ``count`` processors of a set, which has as many, to ``chosen``: from ``pointer`` on, then from 0."""
-    for turn in range(bits.size + 1):
-        index = ((pointer >> 6) + turn) % bits.size
-        word = bits[index] & ~chosen[index]
-        if turn == 0:
-            word &= _ALL << np.uint64(pointer & 63)
-        while count > 0 and word != NO_PLACES:
-            chosen[index] |= _ONE << np.uint64(_lowest(word))
-            word &= word - _ONE
-            count -= 1
-
-
-@inlined
-def longest_run(bits: np.ndarray, machine: int) -> int:
-    """Return the length of the longest run of consecutive processors of a set."""
+def longest_run(bits: np.ndarray, machine: int, enough: int) -> int:
+    """Return the length of the longest run of consecutive processors of a set, or of the first that is long enough."""
     longest = 0
     first = next_in(bits, 0, machine)
-    while first < machine:
+    while first < machine and longest < enough:
         after = next_out(bits, first, machine)
         longest = max(longest, after - first)
         first = next_in(bits, after, machine)
@@ -214,51 +196,17 @@ def run_around(bits: np.ndarray, run: np.ndarray, machine: int) -> int:
 
 
 @inlined
-def has_run(bits: np.ndarray, width: int, machine: int) -> bool:
-    """Return whether a set has ``width`` consecutive processors."""
-    first = next_in(bits, 0, machine)
-    while first + width <= machine:
-        after = next_out(bits, first, machine)
-        if after - first >= width:
-            return True
-        first = next_in(bits, after, machine)
-    return False
-
-
-@inlined
 def choose(bits: np.ndarray, width: int, allocation: int, pointer: int, machine: int, chosen: np.ndarray) -> bool:
     """
     Choose processors by an allocation that depends on neither the past (longest-idle) nor the neighbours.
 
-    Parameters
-    ----------
-    bits : uint64 array
-        The available processors.
-    width : int
-        The number of processors.
-    allocation : int
-        One of `ALLOCATIONS`.
-    pointer : int
-        The processor at which next-fit continues.
-    machine : int
-        Processors of the machine.
-    chosen : uint64 array
-        Becomes the set of the chosen processors.
-
-    Returns
-    -------
-    bool
-        Whether there are enough (contiguous allocations: enough in a row).
+    Next-fit continues at ``pointer``. Return whether there are enough processors, for contiguous allocations in a row.
     """
-    for word in range(chosen.size):
-        chosen[word] = NO_PLACES
+    chosen[:] = NO_PLACES
     if size_of(bits) < width:
         return False
-    if allocation == FIRST_FIT:
-        take_lowest(bits, width, chosen)
-        return True
-    if allocation == NEXT_FIT:
-        _take_next(bits, width, pointer, chosen)
+    if allocation in (FIRST_FIT, NEXT_FIT):
+        _take_next(bits, width, pointer if allocation == NEXT_FIT else 0, chosen)
         return True
     best, best_length = machine, machine + 1
     first = next_in(bits, 0, machine)

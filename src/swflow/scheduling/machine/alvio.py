@@ -177,30 +177,26 @@ def _goes(sharing: Sharing, job: int) -> bool:
 
 @inlined
 def _begin_shadows(sharing: Sharing, nodes: int, records: np.ndarray, now: float) -> None:
+    """Store the starts of shadows, and whether a job that starts lies within the shadow that it interrupts."""
     for index in range(nodes):
-        _begin_shadow(sharing, sharing.node[index].touched, records, now)
-
-
-@inlined
-def _begin_shadow(sharing: Sharing, node: int, records: np.ndarray, now: float) -> None:
-    """Store the start of a node's shadow, and whether a job that starts lies within the shadow that it interrupts."""
-    places = range(node * sharing.per_node, (node + 1) * sharing.per_node)
-    newcomer, first, alone, is_met = -1, -1, sharing.node[node].since < now, False
-    for place in places:
-        job = sharing.place[place].job
-        if job >= 0 and records[job].start == now:
-            alone &= newcomer < 0 or newcomer == job
-            newcomer = job
-        elif job >= 0:
-            is_met |= sharing.place[place].unseen == 0
-            if first < 0 or sharing.job[job].end < sharing.job[first].end:
-                first = job
-    sharing.node[node].since = now
-    if not alone or newcomer < 0 or not is_met or sharing.job[newcomer].end >= sharing.job[first].end:
-        return
-    for place in places:
-        if sharing.place[place].job == newcomer:
-            sharing.place[place].inside = first + 1
+        node = sharing.node[index].touched
+        places = range(node * sharing.per_node, (node + 1) * sharing.per_node)
+        newcomer, first, alone, is_met = -1, -1, sharing.node[node].since < now, False
+        for place in places:
+            job = sharing.place[place].job
+            if job >= 0 and records[job].start == now:
+                alone &= newcomer < 0 or newcomer == job
+                newcomer = job
+            elif job >= 0:
+                is_met |= sharing.place[place].unseen == 0
+                if first < 0 or sharing.job[job].end < sharing.job[first].end:
+                    first = job
+        sharing.node[node].since = now
+        if not alone or newcomer < 0 or not is_met or sharing.job[newcomer].end >= sharing.job[first].end:
+            continue
+        for place in places:
+            if sharing.place[place].job == newcomer:
+                sharing.place[place].inside = first + 1
 
 
 #: Numbered processors with the reservation table.

@@ -4,32 +4,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swflow.compiled.kernel import inlined
+from swflow.compiled.kernel import inlined, record
 from swflow.scheduling.machine.plan import Plan, add, earliest, last_block, level_before
 
 #: The state of a round. ``sizes`` is the number of job sizes with bounds; no reservation starts after ``latest``;
 #: ``seen`` is the latest start in this round. The last job had ``width`` processors for ``length``, reserved from
 #: ``reserved`` on; ``moved`` such jobs move to ``target`` when the next one differs, and ``again`` more can (-1: the
 #: last one stayed).
-ROUND = np.dtype(
-    [
-        ("sizes", np.int64),
-        ("latest", np.float64),
-        ("seen", np.float64),
-        ("width", np.int64),
-        ("length", np.float64),
-        ("reserved", np.float64),
-        ("target", np.float64),
-        ("moved", np.int64),
-        ("again", np.int64),
-    ]
-)
+ROUND = record("latest seen length reserved target", "sizes width moved again")
 
 #: The bounds of jobs of one size in a round: they do not fit before ``time``, except in gaps that appeared since, which
 #: all end after ``freed``. ``hashed`` is the position in the hash table.
-SIZE_OF_JOBS = np.dtype(
-    [("width", np.int64), ("length", np.float64), ("time", np.float64), ("freed", np.float64), ("hashed", np.int64)]
-)
+SIZE_OF_JOBS = record("length time freed", "width hashed")
 
 #: The maximum of sizes with bounds, and the least queue length for which bounds are kept: short queues are searched
 #: faster without. Sizes are hashed: the first bits of a product with the golden ratio.

@@ -4,12 +4,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swflow.compiled.kernel import Callback, Handle, Kernel, call_formula, inlined
+from swflow.compiled.kernel import Handle, Kernel, call_formula, inlined, record
 from swflow.scheduling.machine.allocation import NO_PLACES, fill, next_in
 from swflow.scheduling.machine.resources import Resources
 
 #: The numbers of the penalties: linear in the overload; the same and a second for every overloaded shadow; a formula.
 LINEAR, PRINTED, BY_FORMULA = range(3)
+PENALTY_KINDS: dict[Any, int] = {"linear": LINEAR, "forgets-shadows": LINEAR, "printed": PRINTED}
 
 #: Ends of penalized jobs are rounded to this fraction of a second, so that rounding errors do not decide ties.
 TICKS = 2.0**20
@@ -21,13 +22,6 @@ STEPS = 2.0**30
 MOST_PENALTY = 1e9
 
 
-def penalty_of(penalty: str | Callback) -> tuple[int, int]:
-    """Return the number of a penalty, and the address of its formula."""
-    if isinstance(penalty, str):
-        return PRINTED if penalty == "printed" else LINEAR, 0
-    return BY_FORMULA, penalty.address
-
-
 #: A machine whose processors share nothing.
 NOTHING_SHARED = Resources(0, np.zeros((0, 1)), np.zeros(1), slows=False)
 
@@ -35,40 +29,17 @@ NOTHING_SHARED = Resources(0, np.zeros((0, 1)), np.zeros(1), slows=False)
 #: Data of a job: how many of its processes fit on a node within the limit, the run time at which it is killed, the part
 #: of its run time without penalties that is done, its end (seconds), whether it is killed then, and the round in which
 #: it was last marked.
-SHARER = np.dtype(
-    [
-        ("together", np.int64),
-        ("allowed", np.float64),
-        ("progress", np.float64),
-        ("end", np.float64),
-        ("killed", np.int64),
-        ("mark", np.int64),
-    ]
-)
+SHARER = record("allowed progress end", "together killed mark")
 
 #: Data of a processor: its job (-1 if idle) and the time that its node has added to that job's run time (seconds).
 #: ``changed`` is a separate list: the jobs whose ends change. ``inside``, ``unseen`` and ``since`` (of a node) are for
 #: replacements of the functions that say what a node charges.
-SHARED_PLACE = np.dtype(
-    [("job", np.int64), ("added", np.float64), ("inside", np.int64), ("unseen", np.int64), ("changed", np.int64)]
-)
+SHARED_PLACE = record("added", "job inside unseen changed")
 
 #: Data of a node: its penalty now, and whether its shadow ends. ``touched`` is the list of the
 #: nodes whose shadows end; the others are for `choose_least_shared`: the number of processes for which a node has room,
 #: and of those assigned to it, the cost of another one, and a heap of the nodes by that.
-SHARED_NODE = np.dtype(
-    [
-        ("penalty", np.float64),
-        ("is_touched", np.int64),
-        ("since", np.float64),
-        ("touched", np.int64),
-        ("room", np.int64),
-        ("taken", np.int64),
-        ("cost", np.float64),
-        ("load", np.float64),
-        ("heap", np.int64),
-    ]
-)
+SHARED_NODE = record("penalty since cost load", "is_touched touched room taken heap")
 
 
 class Sharing(NamedTuple):
@@ -93,12 +64,11 @@ def new_sharing(resources: Resources | None, count: int, machine: int, keeps_to_
     """Return the empty machine."""
     shares = resources or NOTHING_SHARED
     nodes = machine // shares.per_node if resources else 0
-    kind, formula = penalty_of(shares.penalty)
     sharing = Sharing(
         per_node=int(shares.per_node),
         slows=bool(shares.slows),
-        penalty_kind=kind,
-        formula=formula,
+        penalty_kind=PENALTY_KINDS.get(shares.penalty, BY_FORMULA),
+        formula=0 if isinstance(shares.penalty, str) else shares.penalty.address,
         demands=np.require(np.asarray(shares.demands).reshape(-1, len(shares.capacities)), np.float64, ["C", "W"]),
         capacities=np.require(shares.capacities, np.float64, ["C", "W"]),
         limit=float(np.round(shares.limit * STEPS) / STEPS) if keeps_to_limit else np.inf,
@@ -311,6 +281,18 @@ def jobs_came(sharing: Sharing, nodes: int, records: np.ndarray, now: float) -> 
 
 
 @inlined
+def _most_added(sharing: Sharing, pool: np.ndarray, placement: Any, time: float) -> float:
+    """Return the most that one of a job's nodes adds to its run time so far and in another piece of that."""
+    most = 0.0
+    for index in range(placement.first, placement.first + placement.ranges):
+        place = pool[index, 0]
+        while place <= pool[index, 1]:
+            most = max(most, sharing.place[place].added + penalty_at(sharing, place) * time)
+            place = (place // sharing.per_node + 1) * sharing.per_node
+    return most
+
+
+@inlined
 def _progress(sharing: Sharing, pool: np.ndarray, placement: Any, job: int, start: float, now: float) -> None:
     """
     Update the progress of a job since its last update.
@@ -320,12 +302,7 @@ def _progress(sharing: Sharing, pool: np.ndarray, placement: Any, job: int, star
     ``min((t + max(A_n) - A_n) / (1 + c_n))``.
     """
     per_node, first, ranges = sharing.per_node, placement.first, placement.ranges
-    most = 0.0
-    for index in range(first, first + ranges):
-        place = pool[index, 0]
-        while place <= pool[index, 1]:
-            most = max(most, sharing.place[place].added)
-            place = (place // per_node + 1) * per_node
+    most = _most_added(sharing, pool, placement, 0.0)
     time = now - (start + sharing.job[job].progress + most)
     if time <= 0.0:
         return
@@ -344,14 +321,7 @@ def _progress(sharing: Sharing, pool: np.ndarray, placement: Any, job: int, star
 @inlined
 def _end_of(sharing: Sharing, pool: np.ndarray, placement: Any, job: int, start: float, run: float) -> float:
     """Return the end of a job if its nodes do not change, and store whether it is killed then."""
-    per_node, first, ranges = sharing.per_node, placement.first, placement.ranges
-    left = max(run - sharing.job[job].progress, 0.0)
-    worst = 0.0
-    for index in range(first, first + ranges):
-        place = pool[index, 0]
-        while place <= pool[index, 1]:
-            worst = max(worst, sharing.place[place].added + penalty_at(sharing, place) * left)
-            place = (place // per_node + 1) * per_node
+    worst = _most_added(sharing, pool, placement, max(run - sharing.job[job].progress, 0.0))
     end = start + run
     if worst > 0.0:
         end = np.round((end + worst) * TICKS) / TICKS
@@ -382,27 +352,9 @@ def share(
     come: bool,
 ) -> int:
     """
-    End the shadows of the nodes where jobs start or end, and compute the new ends of all jobs there.
+    End the shadows of the nodes where ``jobs`` start (``come``) or end now, and compute the new ends of all jobs there.
 
-    Parameters
-    ----------
-    sharing : Sharing
-        Receives ``end`` and ``killed`` of the jobs on these nodes.
-    pool, placements : arrays
-        The processors of every job, as the machine stores them.
-    records : array of shape (jobs,)
-        The jobs, with ``start`` and ``run``, the run time without penalties; seconds.
-    now : float
-        The time, seconds.
-    jobs : int64 array
-        The jobs that start or end.
-    come : bool
-        Whether they start.
-
-    Returns
-    -------
-    int
-        The number of jobs with a new end; these are the first ``changed`` of ``sharing.place``.
+    Return the number of jobs with a new end; these are the first ``changed`` of ``sharing.place``.
     """
     per_node = sharing.per_node
     nodes = sharing.numbers[1]
@@ -441,8 +393,7 @@ def share(
         node = sharing.node[index].touched
         sharing.node[node].is_touched = sharing.numbers[1] > 0
         usage = sharing.usage[node]
-        for resource in range(usage.size):
-            usage[resource] = 0.0
+        usage[:] = 0.0
         for place in range(node * per_node, (node + 1) * per_node):
             there = sharing.place[place].job
             for resource in range(usage.size if there >= 0 else 0):

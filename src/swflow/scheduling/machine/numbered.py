@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swflow.compiled.kernel import inlined
+from swflow.compiled.kernel import inlined, record
 from swflow.scheduling.engine import operations as asked
 from swflow.scheduling.engine.heap import ELEMENT, change, pop, push
 from swflow.scheduling.engine.state import State
@@ -53,16 +53,7 @@ from swflow.scheduling.machine.resources import Resources
 #: The allocation, which is constant; the processor at which next-fit continues; the number of ranges in the pool; jobs
 #: that started or ended since the shared resources were last updated; jobs that started in this pass; and the last head
 #: with a reservation in a table.
-COUNTERS = np.dtype(
-    [
-        ("allocation", np.int64),
-        ("pointer", np.int64),
-        ("ranges", np.int64),
-        ("moved", np.int64),
-        ("started", np.int64),
-        ("head", np.int64),
-    ]
-)
+COUNTERS = record("", "allocation pointer ranges moved started head")
 
 #: The processors of a job: its first range and the number of ranges; while it runs or has a reservation, the row of the
 #: plan that has the set, else -1.
@@ -104,22 +95,9 @@ def new_numbered(
     resources: Resources | None,
 ) -> Numbered:
     """
-    Return an idle machine for ``count`` jobs.
+    Return an idle machine for ``count`` jobs, with so many ``reservations`` in a pass.
 
-    Parameters
-    ----------
-    sizes : (int, int)
-        Processors of the machine, and of the largest one, for which sets have room.
-    count : int
-        Jobs.
-    allocation : str
-        One of `ALLOCATIONS`.
-    reservations : int
-        How many jobs have a reservation in a pass.
-    windows : sequence of (from, until, processors)
-        When processors are unavailable, seconds.
-    resources : Resources, optional
-        The resources that the processes of a node share.
+    ``sizes`` are the processors of the machine, and of the largest one, for which sets have room.
     """
     machine, widest = sizes
     words = (widest + 63) >> 6
@@ -220,16 +198,11 @@ def _return_places(state: State, item: int, now: float) -> None:
 
 @inlined
 def _settle_shares(state: State, now: float, come: bool) -> None:
-    places = state.free
-    if places.moved.size > 0 and (places.now[0].moved > 0 or (come and places.sharing.numbers[1] > 0)):
-        _share_out(state, now, come)
-
-
-@inlined
-def _share_out(state: State, now: float, come: bool) -> None:
     """Update the shadows of the nodes of jobs that started or ended, and the ends of their neighbours."""
     places = state.free
     sharing, counters = places.sharing, places.now[0]
+    if places.moved.size == 0 or (counters.moved == 0 and not (come and sharing.numbers[1] > 0)):
+        return
     moved = places.moved[: counters.moved]
     count = share(sharing, places.pool, places.jobs, state.jobs, now, moved, come)
     counters.moved = 0
@@ -271,7 +244,7 @@ def _is_contiguous(places: Numbered) -> bool:
 @inlined
 def _widest(places: Numbered, bits: np.ndarray, machine: int) -> int:
     """Return the processors of the widest job that fits into a set."""
-    return longest_run(bits, machine) if _is_contiguous(places) else size_of(bits)
+    return longest_run(bits, machine, machine) if _is_contiguous(places) else size_of(bits)
 
 
 @inlined

@@ -6,17 +6,17 @@ have no sums, and a job needs the same processors for its whole run.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from swflow.compiled.kernel import inlined
+from swflow.compiled.kernel import inlined, record
 from swflow.scheduling.machine.allocation import (
     add,
     assign,
     clear,
     fill,
-    has_run,
+    longest_run,
     remove,
     run_around,
     size_of,
@@ -27,7 +27,7 @@ from swflow.scheduling.machine.allocation import (
 CHANGE = np.dtype([("time", np.float64), ("job", np.int64), ("row", np.int32), ("size", np.int32)])
 
 #: The number of changes, and of those that occupy a set; the numbers of returned rows and of rows that were ever used.
-NUMBERS = np.dtype([("changes", np.int64), ("reservations", np.int64), ("spare_rows", np.int64), ("rows", np.int64)])
+NUMBERS = record("", "changes reservations spare_rows rows")
 
 
 class NumberedPlan(NamedTuple):
@@ -90,7 +90,7 @@ def enter(plan: NumberedPlan, time: float, job: int, row: int, size: int) -> Non
         before = changes[place - 1]
         if before.time < time or (before.time == time and (before.size > 0 or size < 0)):
             break
-        _copy(changes[place], before)
+        changes[place] = before
         place -= 1
     change = changes[place]
     change.time = time
@@ -112,17 +112,9 @@ def withdraw(plan: NumberedPlan, job: int) -> None:
         if changes[place].job == job:
             plan.numbers[0].reservations -= changes[place].size < 0
         else:
-            _copy(changes[kept], changes[place])
+            changes[kept] = changes[place]
             kept += 1
     plan.numbers[0].changes = kept
-
-
-@inlined
-def _copy(change: Any, other: Any) -> None:
-    change.time = other.time
-    change.job = other.job
-    change.row = other.row
-    change.size = other.size
 
 
 @inlined
@@ -138,9 +130,7 @@ def _apply(plan: NumberedPlan, place: int, bits: np.ndarray) -> None:
 @inlined
 def _holds_job(bits: np.ndarray, width: int, contiguous: bool, machine: int) -> bool:
     """Return whether a set has ``width`` processors, in a row if the allocation is contiguous."""
-    if size_of(bits) < width:
-        return False
-    return not contiguous or has_run(bits, width, machine)
+    return size_of(bits) >= width and (not contiguous or longest_run(bits, machine, width) >= width)
 
 
 @inlined
@@ -166,27 +156,9 @@ def earliest_set(
     """
     Return the earliest time from which a job fits for its planned run time.
 
-    It may start now, or when a set becomes free or a window ends. Numbers of processors are compared first, then sets.
-
-    Parameters
-    ----------
-    plan : NumberedPlan
-        The plan.
-    since : float
-        Now, or the time of a change after that, seconds.
-    width, length : int, float
-        Processors, and planned run time in seconds.
-    contiguous : bool
-        Whether the processors must be in a row.
-    machine : int
-        Processors of the machine.
-    eligible : uint64 array
-        Receives the set of processors that are free for all of that time.
-
-    Returns
-    -------
-    float
-        The time; infinity if the job never fits.
+    It may start at ``since`` (now, or the time of a change), or when a set becomes free or a window ends. Numbers of
+    processors are compared first, then sets. ``eligible`` receives the set of processors that are free for all of that
+    time. The result is infinity if the job never fits.
     """
     changes, count = plan.changes, plan.numbers[0].changes
     free, spare = plan.scratch[0], plan.scratch[1]

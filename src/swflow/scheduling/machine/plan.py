@@ -4,40 +4,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swflow.compiled.kernel import Handle, Kernel, inlined
+from swflow.compiled.kernel import Handle, Kernel, inlined, record
 
 #: The maximum of changes in a block.
 SIZE = 64
 
 #: From ``time`` on, ``change`` more units are free.
-CHANGE = np.dtype([("time", np.float64), ("change", np.int64)])
+CHANGE = record("time", "change")
 
 #: A block of changes in order of time: its first time, the sum of its changes, their least and greatest partial sum
 #: (unless ``stale``), the number of changes, and the row that holds them.
-BLOCK = np.dtype(
-    [
-        ("first", np.float64),
-        ("total", np.int64),
-        ("lowest", np.int64),
-        ("highest", np.int64),
-        ("count", np.int32),
-        ("row", np.int32),
-        ("stale", np.int64),
-    ]
-)
+BLOCK = record("first", "total lowest highest count row stale")
 
 #: ``level`` units are free at ``now``. The last call of `earliest` considered about ``looked`` blocks. The sums before
 #: the first ``summed`` blocks are known.
-HEAD = np.dtype(
-    [
-        ("now", np.float64),
-        ("level", np.int64),
-        ("blocks", np.int64),
-        ("spare", np.int64),
-        ("summed", np.int64),
-        ("looked", np.int64),
-    ]
-)
+HEAD = record("now", "level blocks spare summed looked")
 
 
 class Plan(NamedTuple):
@@ -173,7 +154,7 @@ def add(plan: Plan, time: float, change: int) -> None:
     block.stale = 1
     head.summed = min(head.summed, low + 1)
 
-    count = int(block.count)
+    count = block.count
     before, after = 0, count
     while before < after:
         middle = (before + after) >> 1
@@ -223,7 +204,7 @@ def _apply_past(plan: Plan, now: float) -> None:
     while head.blocks > 0 and plan.blocks[0].first <= now:
         block = plan.blocks[0]
         row = plan.changes[block.row]
-        count = int(block.count)
+        count = block.count
         gone = 0
         passed = 0
         while gone < count and row[gone].time <= now:
@@ -314,26 +295,10 @@ def is_free(plan: Plan, width: int, end: float) -> bool:
 @inlined
 def earliest(plan: Plan, width: int, length: float, since: float, before: float) -> float:
     """
-    Return the earliest time at which enough units are free for long enough.
+    Return the earliest time from ``since`` on at which enough units are free for long enough.
 
-    Parameters
-    ----------
-    plan : Plan
-        The plan.
-    width : int
-        Units.
-    length : float
-        Seconds.
-    since : float
-        Only times from this on count.
-    before : float
-        Only times before this count, and the units needed from this time on are not required: the start of
-        the job's own reservation, or infinity.
-
-    Returns
-    -------
-    float
-        The time; ``before`` if there is none.
+    The time is below ``before``, the start of the job's own reservation or infinity, and from that on the units are
+    not required. If there is no such time, return ``before``.
     """
     head = plan.head[0]
     level = head.level

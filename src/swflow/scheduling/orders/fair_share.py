@@ -19,7 +19,7 @@ from swflow.scheduling.orders.vocabulary import MULTIFACTOR, OF_ACCOUNTS
 _COLUMNS = {"user": "user_id", "group": "group_id", "partition": "partition_id", "qos": "queue_id"}
 
 #: The command that leaves out jobs.
-_HINT = "with swflow select --where"
+SELECT = "with swflow select --where"
 
 #: The kind of account that each variable of formulas needs.
 _NEEDS = {"user_usage": "user", "user_share": "user", "group_usage": "group", "group_share": "group",
@@ -33,16 +33,8 @@ def multifactor(priority: Mapping[str, Any], number_of: Callable[[str, str], int
     Age counts up to ``max_age``; the fair-share factor is 2 to the power of minus usage over share (over the damping),
     the size factor is the share of the machine, and partitions and QOS count by their priority over the largest.
 
-    Parameters
-    ----------
-    priority : mapping
-        Keys of `swflow.scheduling.options.PRIORITY`; a missing weight is 0.
-    number_of : callable
-        The number of a ``partition`` or ``qos``, given that word and the name.
-
-    Returns
-    -------
-    str
+    ``priority`` has keys of `swflow.scheduling.options.PRIORITY`; a missing weight is 0. ``number_of`` returns the
+    number of a ``partition`` or ``qos``, given that word and the name.
 
     References
     ----------
@@ -168,18 +160,15 @@ class _Accounts:
             allowed = np.append(most[:, 1], UNLIMITED)[self.owners.numbers[:, LIMITED.index(kind)]]
             wide = np.flatnonzero(there & (self.widths > allowed))
             if wide.size:
-                which = self._too_wide(wide, allowed)
+                job = int(wide[0])
                 raise SwflowError(
-                    f"limits: {kind}: {wide.size:,} jobs can never start, the first is {which}; raise the limit, or "
-                    f"leave them out {_HINT}"
+                    f"limits: {kind}: {wide.size:,} jobs can never start, the first is job {self.jobs['job_id'][job]} "
+                    f"with {self.widths[job]:,} of {allowed[job]:,} processors; raise the limit, or leave them out "
+                    f"{SELECT}"
                 )
         if self.arrays is not None:
             tables.append(np.column_stack([self.arrays[1], np.full_like(self.arrays[1], UNLIMITED)]))
         return np.concatenate(tables)
-
-    def _too_wide(self, wide: np.ndarray, allowed: np.ndarray) -> str:
-        job = int(wide[0])
-        return f"job {self.jobs['job_id'][job]} with {self.widths[job]:,} of {allowed[job]:,} processors"
 
     def clusters(self, clusters: Sequence[Mapping[str, Any]]) -> np.ndarray:
         """Return the index of each job's cluster, by its partition."""
@@ -198,41 +187,19 @@ class _Accounts:
             what = "no partition" if number is None else f"partition {self.names.shown('partition', number)}"
             raise SwflowError(
                 f"clusters: partition: {missing.sum():,} jobs of {self.names.workload.name} have no cluster, the first "
-                f"is job {self.jobs['job_id'][job]} with {what}; name it in clusters, or leave these jobs out {_HINT}"
+                f"is job {self.jobs['job_id'][job]} with {what}; name it in clusters, or leave these jobs out {SELECT}"
             )
-        chosen = found.to_numpy()
-        sizes = np.array([one["processors"] for one in clusters])[chosen]
-        wide = np.flatnonzero(self.widths > sizes)
-        if wide.size:
-            of = self.names.shown("partition", column[int(wide[0])])
-            raise SwflowError(
-                f"clusters: {wide.size:,} jobs are wider than their partition's cluster, the first is "
-                f"{self._too_wide(wide, sizes)} of {of}; give it more, or leave them out {_HINT}"
-            )
-        return chosen
+        return found.to_numpy()
 
 
 @dataclass(frozen=True)
 class Ownership:
-    """
-    The options of all queues that name users, groups or partitions, for the jobs of a workload.
+    """The options of all queues that name users, groups or partitions, for the jobs of a workload."""
 
-    Parameters
-    ----------
-    orders : tuple of (order, order)
-        The order and the backfill order of each queue, with the scheduler's weights as a formula.
-    limits : tuple of int64 array of shape (accounts, 2), or None
-        The limits of each queue: jobs and processors of all accounts.
-    owners : Owners, optional
-        Job ownership, if an order, a limit or the dispatch needs it.
-    clusters : int64 array of shape (jobs,), optional
-        The cluster of each job's partition, from 0, if jobs are dispatched by it.
-    """
-
-    orders: tuple[tuple[Any, Any], ...]
-    limits: tuple[np.ndarray | None, ...]
-    owners: Owners | None = None
-    clusters: np.ndarray | None = None
+    orders: tuple[tuple[Any, Any], ...]  # order and backfill order of each queue, with the weights as a formula
+    limits: tuple[np.ndarray | None, ...]  # of each queue, (accounts, 2): jobs and processors
+    owners: Owners | None = None  # if an order, a limit or the dispatch needs it
+    clusters: np.ndarray | None = None  # the cluster of each job's partition, from 0, if jobs are dispatched by it
 
 
 def ownership_of(

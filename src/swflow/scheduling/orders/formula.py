@@ -2,7 +2,7 @@
 
 import ast
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -87,23 +87,10 @@ def _parsed_formula(text: str, variables: Sequence[str], option: str) -> ast.exp
 
 def compile_formula(text: str, option: str = "order", resources: tuple[str, ...] = ()) -> Callback:
     """
-    Compile a formula, or a named order, for the kernels.
+    Compile a formula, or a named order, to a function of `swflow.scheduling.orders.vocabulary.PARAMETERS`.
 
-    Parameters
-    ----------
-    text : str
-        An expression of variables, numbers, functions, arithmetic, comparisons and ``a if b else c``; see
-        `swflow.scheduling.orders.vocabulary`. The queue is served by its smallest value first. A division by zero is
-        infinite.
-    option : str
-        The option that it is for, for errors.
-    resources : tuple of str
-        The resources that it may mention, at most `MOST_NAMED`.
-
-    Returns
-    -------
-    Callback
-        Its value as a function of `swflow.scheduling.orders.vocabulary.PARAMETERS`.
+    It is an expression of variables, ``resources`` (at most `MOST_NAMED`), numbers, functions, arithmetic, comparisons
+    and ``a if b else c``; a division by zero is infinite. Errors name ``option``.
 
     Raises
     ------
@@ -125,6 +112,13 @@ def _compiled_formula(text: str, option: str, resources: tuple[str, ...], plain:
     first = len(PARAMETERS) - MOST_NAMED
     parameters = (*PARAMETERS[:first], *resources, *PARAMETERS[first + len(resources) :])
     return _compiled(tree, f"<{option}: {text}>", parameters, "    wait = now - submit_time\n")
+
+
+def numpy_value(tree: ast.expr, columns: Mapping[str, np.ndarray]) -> Any:
+    """Return the value of a formula without functions for all jobs at once, without compiling it."""
+    text = ast.unparse(_WithNumPyFloats().visit(_WithFloats().visit(tree)))
+    with np.errstate(all="ignore"):
+        return eval(text, {"float64": np.float64}, dict(columns))
 
 
 def _compiled(tree: ast.expr, label: str, parameters: Sequence[str], first: str = "") -> Callback:
@@ -178,22 +172,10 @@ def check_penalty(penalty: str) -> None:
 
 def compile_penalty(penalty: str) -> str | Callback:
     """
-    Compile the penalty of an overloaded node for the kernels.
+    Compile the penalty of an overloaded node for the kernels: the fraction by which the node prolongs its jobs.
 
-    Parameters
-    ----------
-    penalty : str
-        A name of `PENALTIES`, which is returned, or a formula of ``usage`` (what the processes of a node demand of a
-        resource) and ``capacity`` (what the node has of it): the fraction by which it prolongs the jobs there.
-
-    Returns
-    -------
-    str or Callback
-
-    Raises
-    ------
-    SwflowError
-        If it is no formula; the message has the position of the error.
+    It is a name of `PENALTIES`, which is returned, or a formula of ``usage`` (what the processes of a node demand of a
+    resource) and ``capacity`` (what the node has of it).
 
     Examples
     --------

@@ -24,28 +24,11 @@ _COLOURS = re.compile(r"\x1b\[\d*m")
 
 class PluginOrder:
     """
-    A user-defined function of a job's attributes, in the form that the kernels call.
+    A user-defined function of a job's attributes, such as ``mine:favour``, in the form that the kernels call.
 
-    Parameters
-    ----------
-    text : str
-        Such as ``mine:favour``; the function's parameters are names of `swflow.scheduling.orders.vocabulary.VARIABLES`.
-    option : str
-        The option that names it, for errors.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Its parameters.
-    function : Callback or similar
-        Has the ``address`` of a function of `swflow.scheduling.orders.vocabulary.PARAMETERS`.
-    error : SwflowError or None
-        The first error inside it; its value is NaN from then on.
-
-    Raises
-    ------
-    SwflowError
-        If there is no such function, it takes something that a job does not have, or it does not return a number.
+    Its parameters are ``names`` of `swflow.scheduling.orders.vocabulary.VARIABLES`; ``function`` has the ``address`` of
+    a function of all `swflow.scheduling.orders.vocabulary.PARAMETERS`. After the first ``error`` inside it, its value
+    is NaN. Errors name ``option``.
     """
 
     def __init__(self, text: str, option: str) -> None:
@@ -131,14 +114,7 @@ def _place(function: Callable[..., Any]) -> str:
 
 
 def plugin_function(text: str, option: str) -> tuple[Callable[..., float], tuple[str, ...]]:
-    """
-    Load a function, and return it with the attributes of a job that it takes.
-
-    Raises
-    ------
-    SwflowError
-        If there is none, or it takes something that a job does not have.
-    """
+    """Load a function, and return it with the attributes of a job that it takes; errors name ``option``."""
     function = load_own(text, option)
     function = getattr(function, "py_func", function)
     if not inspect.isfunction(function):

@@ -1,7 +1,7 @@
 """Orders as the engine takes them: static keys, one per job, or a formula that is evaluated in every pass."""
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ import numpy as np
 from swflow.compiled.kernel import Callback, Handle, Kernel, call_formula, inlined, interpreted
 from swflow.errors import SwflowError
 from swflow.scheduling.engine.items import Items
-from swflow.scheduling.orders.formula import compile_formula, parsed
+from swflow.scheduling.orders.formula import compile_formula, numpy_value, parsed
 from swflow.scheduling.orders.function import PluginOrder, plugin_function
 from swflow.scheduling.orders.vocabulary import CHANGING, LOG, OF_ACCOUNTS, PARAMETERS
 from swflow.scheduling.plugins.load import is_own
@@ -19,22 +19,11 @@ from swflow.scheduling.plugins.load import is_own
 
 @dataclass(frozen=True)
 class Order:
-    """
-    An order of the queue. Without keys and formula it is the order of arrival.
+    """An order of the queue. Without keys and formula it is the order of arrival."""
 
-    Parameters
-    ----------
-    keys : float64 array of shape (items,), optional
-        The smallest is served first, ties by index.
-    formula : Callback, optional
-        The key as a function of `swflow.scheduling.orders.vocabulary.PARAMETERS`, if it changes while a job waits.
-    plugin : PluginOrder, optional
-        The user's function behind it, whose errors are raised after the simulation.
-    """
-
-    keys: np.ndarray | None = None
-    formula: Callback | None = None
-    plugin: PluginOrder | None = None
+    keys: np.ndarray | None = None  # of each item; the smallest is served first, ties by index
+    formula: Callback | None = None  # the key as a function of `PARAMETERS`, if it changes while a job waits
+    plugin: PluginOrder | None = None  # the user's function behind it; its errors are raised after the simulation
 
     @property
     def has_keys(self) -> bool:
@@ -57,27 +46,12 @@ ARRIVAL = Order()
 
 
 class JobColumns(NamedTuple):
-    """
-    The data of all items that a static key may depend on.
-
-    Parameters
-    ----------
-    items : Items
-        What may be queued.
-    attributes : float64 array of shape (items, 5)
-        User, group, queue, executable and job id, NaN where unknown.
-    owners : float64 array of shape (items, 3)
-        As `swflow.scheduling.engine.accounts.Owners.variables` has them.
-    slots : int64 array of shape (MOST_NAMED,)
-        The columns of the items' demands that formulas receive, -1 for none.
-
-    Unknown attributes and owners are one row of NaN.
-    """
+    """The data of all items that a static key may depend on. Unknown attributes and owners are one row of NaN."""
 
     items: Items
-    attributes: np.ndarray
-    owners: np.ndarray
-    slots: np.ndarray
+    attributes: np.ndarray  # (items, 5): user, group, queue, executable and job id, NaN where unknown
+    owners: np.ndarray  # (items, 3): as `swflow.scheduling.engine.accounts.Owners.variables` has them
+    slots: np.ndarray  # (MOST_NAMED,): the columns of the demands that formulas receive, -1 for none
 
 
 def check_order(order: str, option: str) -> frozenset[str]:
@@ -128,20 +102,10 @@ def resolved_order(
     order: Any, option: str, columns: JobColumns, resources: tuple[str, ...], late: frozenset[str]
 ) -> Order:
     """
-    Return an order as the engine takes it.
+    Return an order as the engine takes it; errors name ``option``.
 
-    Parameters
-    ----------
-    order : str or callable
-        A name, a formula, ``module:function``, or a function for `key_function`.
-    option : str
-        The option that it is for, for errors.
-    columns : JobColumns
-        All items that may be queued.
-    resources : tuple of str
-        The resources of the slots.
-    late : frozenset of str
-        Variables that are known only during the simulation, besides those that change anyway.
+    ``resources`` are those of the slots; ``late`` are variables that are known only during the simulation, besides
+    those that change anyway.
 
     Raises
     ------
@@ -161,12 +125,11 @@ def resolved_order(
         return Order(formula=plugin.function if plugin else compile_formula(order, option, resources), plugin=plugin)
     if plugin is None and names <= {"submit_time", "estimate", "processors"}:
         items = columns.items
-        known = {"submit_time": items.submit, "estimate": items.planned, "processors": items.processors.astype(float)}
-        try:
-            keys = _arithmetic(parsed(order, option)[0], known)
+        tree, _ = parsed(order, option)
+        if all(isinstance(node, _PLAIN) for node in ast.walk(tree)):
+            known = {"submit_time": items.submit, "estimate": items.planned, "processors": items.processors * 1.0}
+            keys = numpy_value(tree, known)
             return Order(np.broadcast_to(keys, items.submit.shape).astype(np.float64))
-        except _NotPlainError:
-            pass
     keys = _keys(plugin.function if plugin else compile_formula(order, option, resources), columns)
     if plugin is not None:
         plugin.require_success()
@@ -234,26 +197,7 @@ def _demand(demands: np.ndarray, item: int, resource: int) -> float:
 
 _FILL_KEYS = Kernel(_fill_keys)
 
-
-class _NotPlainError(Exception):
-    """A formula has more than the four basic operations, on which all machines agree to the last bit."""
-
-
-def _arithmetic(tree: ast.expr, columns: Mapping[str, Any]) -> Any:
-    """Return the value of a formula for all jobs at once, without compiling it."""
-    match tree:
-        case ast.Constant(value=value):
-            return np.float64(value)  # type: ignore[arg-type]
-        case ast.Name(id=name):
-            return columns[name]
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_arithmetic(operand, columns)
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATIONS:
-            with np.errstate(all="ignore"):
-                return _OPERATIONS[type(op)](_arithmetic(left, columns), _arithmetic(right, columns))
-    raise _NotPlainError
-
-
-_OPERATIONS: dict[type, Callable[[Any, Any], Any]] = {
-    ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.divide,
-}  # fmt: skip
+#: The syntax of formulas on which all machines agree to the last bit: the four basic operations.
+_PLAIN = (
+    ast.Constant, ast.Name, ast.Load, ast.UnaryOp, ast.USub, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div,
+)  # fmt: skip

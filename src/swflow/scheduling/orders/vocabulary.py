@@ -19,19 +19,10 @@ _TANG = (
 
 @dataclass(frozen=True)
 class NamedOrder:
-    """
-    A named order of the queue.
+    """A named order of the queue: the smallest value is served first, ties by submit time, then job id."""
 
-    Parameters
-    ----------
-    formula : str
-        Its value for a job; the queue is served by the smallest value first, ties by submit time, then job id.
-    meaning : str
-        A description, or the source.
-    """
-
-    formula: str
-    meaning: str
+    formula: str  # its value for a job
+    meaning: str  # a description, or the source
 
 
 #: The named orders. A name stands for its formula; a new order is a line here.
