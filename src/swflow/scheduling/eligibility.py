@@ -175,29 +175,21 @@ def _ends(jobs: pl.DataFrame) -> np.ndarray:
 
 def _recorded(jobs: pl.DataFrame, name: str) -> Dependencies:
     """Return the dependencies that the log records."""
-    ids = jobs["job_id"].to_list()
-    rows = {number: row for row, number in enumerate(ids)}
-    named = jobs["preceding_job_id"].to_list()
-    times = jobs["think_time"].to_list() if "think_time" in jobs.columns else [None] * jobs.height
-    ends, submit = _ends(jobs), jobs["submit_time"].to_numpy()
-    previous, think = np.full(jobs.height, -1), np.zeros(jobs.height)
-    lost = 0
-    for job, (number, time) in enumerate(zip(named, times, strict=True)):
-        if number is None:
-            continue
-        row = rows.get(number, jobs.height)
-        if row >= job:
-            lost += 1
-            continue
-        previous[job] = row
-        think[job] = max(0.0, submit[job] - ends[row] if time is None else time)
+    named, row_of = jobs["preceding_job_id"], {number: row for row, number in enumerate(jobs["job_id"].to_list())}
+    found = named.replace_strict(row_of, default=jobs.height, return_dtype=pl.Int64).to_numpy()
+    is_earlier = found < np.arange(jobs.height)
+    previous = np.where(is_earlier, found, -1)
+    think = pl.Series(jobs["submit_time"].to_numpy() - _ends(jobs)[previous])
+    if "think_time" in jobs.columns:
+        think = jobs["think_time"].fill_null(think)
+    lost = jobs.height - named.null_count() - is_earlier.sum()
     if lost:
         warnings.warn(
             f"{name}: feedback: {lost:,} jobs name a preceding job that is missing or later; they are submitted at the "
             "recorded times",
             stacklevel=2,
         )
-    return Dependencies(previous, think)
+    return Dependencies(previous, np.where(is_earlier, np.fmax(think.to_numpy(), 0.0), 0.0))
 
 
 def _stated(jobs: pl.DataFrame, name: str) -> Dependencies:

@@ -67,13 +67,9 @@ def outcomes(table: pl.DataFrame, scheduler: Scheduler, schedule: Schedule) -> p
 
 def cancelled(table: pl.DataFrame, schedule: Schedule) -> dict[str, int]:
     """
-    Count the jobs that were cancelled in the queue, which have no outcome.
+    Count the jobs that were cancelled in the queue, which have no outcome; return nothing if no job is cancelled.
 
-    Returns
-    -------
-    dict
-        ``cancelled``, their number, and ``started_before_cancel``, those of them that the scheduler would have started
-        before; empty if no job is cancelled.
+    ``started_before_cancel`` counts those of them that the scheduler would have started before.
     """
     if not has_values(table, "cancelled_after"):
         return {}
@@ -105,16 +101,6 @@ def with_derived(table: Table) -> Table:
 
     Wait, response (wait + run), slowdown (response / run, null for a run time of 0) and bounded slowdown
     (``max(1, response / max(run, 10 s))``) follow from submit, start and run time.
-
-    Parameters
-    ----------
-    table : polars.DataFrame or polars.LazyFrame
-        As `outcomes` returns it.
-
-    Returns
-    -------
-    polars.DataFrame or polars.LazyFrame
-        The columns of `OUTCOME_COLUMNS`.
     """
     wait = pl.col("start_time") - pl.col("submit_time")
     response = wait + pl.col("run_time")

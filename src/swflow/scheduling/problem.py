@@ -39,34 +39,16 @@ Window = tuple[float, float, int]
 
 @dataclass(frozen=True)
 class Jobs:
-    """
-    The jobs of a problem.
+    """The jobs of a problem, one element each; of moldable jobs their requests. Times are in seconds."""
 
-    Parameters
-    ----------
-    submit, run, planned : float64 array of shape (jobs,)
-        Submit times, ascending; run times; planned run times, not below ``run`` and raised to 1. Seconds. Of moldable
-        jobs: those of the request.
-    processors : int64 array of shape (jobs,)
-        Processors, at most the machine's; of a moldable job those of its request.
-    attributes : float64 array of shape (jobs, 5), optional
-        User, group, queue, executable and job id for formulas, NaN where unknown.
-    users : int64 array of shape (jobs,), optional
-        The user of each job, for predictions.
-    clusters : int64 array of shape (jobs,), optional
-        The cluster of each job's partition, from 0.
-    demands : int64 array of shape (jobs, resources), optional
-        The units of each of the machines' resources that a job occupies while it runs.
-    """
-
-    submit: np.ndarray
-    run: np.ndarray
-    planned: np.ndarray
-    processors: np.ndarray
-    attributes: np.ndarray | None = None
-    users: np.ndarray | None = None
-    clusters: np.ndarray | None = None
-    demands: np.ndarray | None = None
+    submit: np.ndarray  # float64, ascending
+    run: np.ndarray  # float64
+    planned: np.ndarray  # float64: planned run times, not below ``run`` and raised to 1
+    processors: np.ndarray  # int64, at most the machine's
+    attributes: np.ndarray | None = None  # float64 (jobs, 5): user, group, queue, executable, job id; NaN: unknown
+    users: np.ndarray | None = None  # int64: the user of each job, for predictions
+    clusters: np.ndarray | None = None  # int64: the cluster of each job's partition, from 0
+    demands: np.ndarray | None = None  # int64 (jobs, resources): the units that a job occupies while it runs
 
 
 @dataclass(frozen=True)
@@ -74,21 +56,13 @@ class Shapes:
     """
     The shapes of moldable jobs: the numbers of processors on which they can run.
 
-    Parameters
-    ----------
-    first : int64 array of shape (jobs + 1,)
-        The shapes of job j are those from ``first[j]`` to before ``first[j + 1]``, at least one, by ascending
-        processors.
-    run, planned : float64 array of shape (shapes,)
-        Run times; planned run times, at least 1 and not below ``run``. Seconds.
-    processors : int64 array of shape (shapes,)
-        Processors, 1 to the machine's.
+    The shapes of job j are those from ``first[j]`` to before ``first[j + 1]``, at least one, by ascending processors.
     """
 
-    first: np.ndarray
-    run: np.ndarray
-    planned: np.ndarray
-    processors: np.ndarray
+    first: np.ndarray  # int64
+    run: np.ndarray  # float64, seconds
+    planned: np.ndarray  # float64: planned run times, at least 1 s and not below ``run``
+    processors: np.ndarray  # int64, 1 to the machine's
 
 
 @dataclass(frozen=True)
@@ -96,59 +70,22 @@ class Machine:
     """
     A machine of a problem. Its other options are those of the policy's queue with the same index.
 
-    Parameters
-    ----------
-    processors : int
-        Processors.
-    order, backfill_order : Order
-        The order of the queue, and that in which jobs are tried for backfilling. With ``shapes: submit`` keys are those
-        of shapes.
-    windows : tuple of (from, until, processors)
-        When the processors with the highest numbers are unavailable.
-    limits : int64 array of shape (accounts, 2), optional
-        The maximum of running jobs and processors: of all jobs together (unused), then of every user, group and
-        partition. A job beyond a limit is skipped as if it were not queued.
-    resources : mapping of str to int
-        The units of each resource besides processors; all machines of a problem have the same names in the same order.
+    ``limits`` are int64 of shape (accounts, 2), the maximum of running jobs and processors: of all jobs together
+    (unused), then of every user, group and partition. A job beyond a limit is skipped as if it were not queued.
     """
 
     processors: int
-    order: Order = ARRIVAL
-    backfill_order: Order = ARRIVAL
-    windows: tuple[Window, ...] = ()
+    order: Order = ARRIVAL  # of the queue; with ``shapes: submit`` keys are those of shapes
+    backfill_order: Order = ARRIVAL  # the order in which jobs are tried for backfilling
+    windows: tuple[Window, ...] = ()  # when the processors with the highest numbers are unavailable
     limits: np.ndarray | None = None
-    resources: Mapping[str, int] = field(default_factory=dict)
+    resources: Mapping[str, int] = field(default_factory=dict)  # units; the same names in the same order everywhere
 
 
 @dataclass(frozen=True)
 class Problem:
     """
     Everything that determines a schedule. Construction validates it.
-
-    Parameters
-    ----------
-    jobs : Jobs
-        The jobs.
-    policy : Scheduler
-        The validated options.
-    machines : tuple of Machine
-        One, or one per cluster.
-    shapes : Shapes, optional
-        The shapes of moldable jobs, if the policy chooses shapes.
-    sharing : Resources, optional
-        The resources that the processes of a node share, if the policy considers them.
-    accounts : Owners, optional
-        Job ownership, if a limit or an order needs it.
-    dependencies : Dependencies, optional
-        The jobs after which others are submitted.
-    name : str
-        The workload's name, for errors.
-    table : polars.DataFrame
-        The job table behind the arrays, for outcomes, policies in Python and errors; empty if there are only arrays.
-    cancelled_after : float64 array of shape (jobs,), optional
-        The time from the submission of each job to its cancellation, seconds; infinity: it is not cancelled.
-    slots : int64 array of shape (MOST_NAMED,)
-        The columns of the demands that formulas receive, -1 for none.
 
     Raises
     ------
@@ -158,15 +95,15 @@ class Problem:
 
     jobs: Jobs
     policy: Scheduler
-    machines: tuple[Machine, ...]
-    shapes: Shapes | None = None
-    sharing: Resources | None = None
-    accounts: Owners | None = None
+    machines: tuple[Machine, ...]  # one, or one per cluster
+    shapes: Shapes | None = None  # if the policy chooses shapes
+    sharing: Resources | None = None  # if the policy considers the resources that the processes of a node share
+    accounts: Owners | None = None  # if a limit or an order needs them
     dependencies: Dependencies | None = None
-    name: str = "jobs"
-    table: pl.DataFrame = field(default_factory=pl.DataFrame)
-    cancelled_after: np.ndarray | None = None
-    slots: np.ndarray = field(default_factory=lambda: np.full(MOST_NAMED, -1))
+    name: str = "jobs"  # of the workload, for errors
+    table: pl.DataFrame = field(default_factory=pl.DataFrame)  # the jobs; empty if there are only arrays
+    cancelled_after: np.ndarray | None = None  # seconds from the submission of each job; infinity: not cancelled
+    slots: np.ndarray = field(default_factory=lambda: np.full(MOST_NAMED, -1))  # see `JobColumns`
 
     def __post_init__(self) -> None:
         _check_arrays(self)
@@ -347,18 +284,7 @@ def columns_needed(scheduler: Scheduler) -> tuple[str, ...] | None:
 
 def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
     """
-    Validate a workload under a scheduler, and return the problem that the engine solves.
-
-    Parameters
-    ----------
-    workload : Workload
-        The jobs and the machine.
-    scheduler : Scheduler
-        Any but the recorded schedule.
-
-    Returns
-    -------
-    Problem
+    Validate a workload under a scheduler, but not the recorded schedule, and return the problem that the engine solves.
 
     Raises
     ------
@@ -521,13 +447,8 @@ def _users(table: pl.DataFrame) -> np.ndarray:
 def _attributes(table: pl.DataFrame) -> np.ndarray:
     """Return user, group, queue, executable and job id as formulas take them: NaN where unknown."""
     names = ("user_id", "group_id", "queue_id", "executable_id", "job_id")
-    columns = [
-        table[name].cast(pl.Float64()).fill_null(float("nan")).to_numpy()
-        if name in table.columns
-        else np.full(table.height, np.nan)
-        for name in names
-    ]
-    return np.column_stack(columns)
+    columns = [pl.col(name) if name in table.columns else pl.lit(None).alias(name) for name in names]
+    return table.select(columns).cast(pl.Float64).to_numpy(order="c")
 
 
 def _windows_in_seconds(

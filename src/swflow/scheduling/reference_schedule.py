@@ -22,21 +22,8 @@ def write_known_schedule(
     path: str | os.PathLike[str], workload: Workload, outcomes: pl.DataFrame, scheduler: Scheduler
 ) -> None:
     """
-    Write a schedule as a log whose header states its conventions.
+    Write the outcomes of a run as a log (``.swf`` or ``.swf.gz``) whose header states its conventions.
 
-    Parameters
-    ----------
-    path : path-like
-        ``.swf`` or ``.swf.gz``.
-    workload : Workload
-        The simulated workload.
-    outcomes : polars.DataFrame
-        The run, as `swflow.scheduling.simulate.simulate` returns it.
-    scheduler : Scheduler
-        The scheduler of the run.
-
-    Notes
-    -----
     Wait time, run time and allocated processors are the simulated ones. The requested time is the scheduler's
     estimate. The status is 0 for killed jobs and 1 for others.
     """
@@ -115,7 +102,10 @@ def conventions(workload: Workload, scheduler: Scheduler) -> list[str]:
         )
     if scheduler.allocation == "threshold":
         lines.append(f"Limit of a node's penalty: {scheduler.sharing_limit:g}")
-    lines += [f"Unavailable: {_window_text(window)}" for window in scheduler.unavailable]
+    lines += [
+        f"Unavailable: {window['processors']} processors from {window['from']} until {window['until']}"
+        for window in scheduler.unavailable
+    ]
     if scheduler.clusters:
         sizes = ", ".join(str(cluster["processors"]) for cluster in scheduler.clusters)
         lines.append(f"Clusters of {sizes} processors; a job is sent to: {CHOICES['dispatch'][scheduler.dispatch]}")
@@ -142,7 +132,3 @@ def _order_text(order: Any, workload: Workload, scheduler: Scheduler) -> str:
     formula = weighed if weighed != order else ORDERS[order].formula if order in ORDERS else None
     named = f"{order}, that is, " if formula else ""
     return f"{named}the smallest value of {formula or order} first; ties by submit time, then job id"
-
-
-def _window_text(window: Any) -> str:
-    return f"{window['processors']} processors from {window['from']} until {window['until']}"

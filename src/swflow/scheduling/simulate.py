@@ -57,19 +57,11 @@ def simulate_counted(
     workload: Workload, scheduler: Scheduler
 ) -> tuple[pl.DataFrame, dict[str, int], Mapping[str, int]]:
     """
-    Simulate a workload under a scheduler, without the columns that follow from others.
+    Return outcomes without derived columns, the numbers of cancelled jobs, and the machine's units of resources.
 
     A hundred million jobs take 13 GB in all columns and half as much without
-    `swflow.scheduling.outcomes.DERIVED_OUTCOMES`; columns of the job table are not copied.
-
-    Returns
-    -------
-    polars.DataFrame
-        As `simulate` returns it, without these columns.
-    dict
-        The jobs that were cancelled in the queue, as `swflow.scheduling.outcomes.cancelled` returns them.
-    mapping
-        The units of each resource besides processors, of all clusters together.
+    `swflow.scheduling.outcomes.DERIVED_OUTCOMES`; columns of the job table are not copied. The units are those of each
+    resource besides processors, of all clusters together.
     """
     if scheduler.order == LOG:
         jobs = without_status(workload.jobs, scheduler.without_status, workload.name)

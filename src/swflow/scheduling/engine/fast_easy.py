@@ -118,14 +118,8 @@ def easy(jobs: Items, machine: int, units: Sequence[int] = (), per_event: bool =
 
     One reservation, no windows, no predictions. The work grows with the length of the queue; after
     `STEPS_PER_JOB` steps per job it gives up, and the general kernel takes over. With ``per_event`` a pass follows
-    every event, arrivals before completions, instead of all events of an instant.
-
-    Returns
-    -------
-    start : float64 array of shape (jobs,)
-        Start times, seconds.
-    finished : bool
-        Whether all of them are known.
+    every event, arrivals before completions, instead of all events of an instant. Return the start times, in seconds,
+    and whether all of them are known.
     """
     work = _new_work(jobs, machine, jobs.submit.size + 1, units)
     finished = _EASY(Handle([jobs]), Handle([work]), machine, per_event)

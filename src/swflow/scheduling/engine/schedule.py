@@ -10,45 +10,22 @@ from swflow.scheduling.engine.items import Items
 @dataclass(frozen=True)
 class Schedule:
     """
-    The solution of a problem.
+    The solution of a problem: arrays of one element per job, and its numbered processors. Times are in seconds.
 
-    Parameters
-    ----------
-    start : float64 array of shape (jobs,)
-        Start times, seconds.
-    submit : float64 array of shape (jobs,)
-        Submit times, seconds.
-    end : float64 array of shape (jobs,)
-        End times, seconds.
-    run : float64 array of shape (jobs,)
-        Run times on the chosen processors, seconds.
-    processors : int64 array of shape (jobs,)
-        Processors, as chosen.
-    promise : float64 array of shape (jobs,)
-        The start of the reservation that each job got at its submission under conservative backfilling; else NaN.
-    cluster : int64 array of shape (jobs,)
-        The index of the machine of each job.
-    penalty : float64 array of shape (jobs,)
-        How long shared resources prolonged each job, seconds.
-    killed : bool array of shape (jobs,)
-        Whether a job was killed because of that; empty if penalties do not change ends.
-    offsets : int64 array of shape (jobs + 1,)
-        Of numbered processors: job ``i`` has the ranges ``offsets[i]`` to before ``offsets[i + 1]``.
-    ranges : int32 array of shape (ranges, 2)
-        First and last processor of every range, numbered from 0, ascending within a job.
+    Job ``i`` has the ranges of processors from ``offsets[i]`` to before ``offsets[i + 1]``.
     """
 
     start: np.ndarray
     submit: np.ndarray
     end: np.ndarray
-    run: np.ndarray
-    processors: np.ndarray
-    promise: np.ndarray
-    cluster: np.ndarray
-    penalty: np.ndarray
-    killed: np.ndarray
+    run: np.ndarray  # on the chosen processors
+    processors: np.ndarray  # as chosen
+    promise: np.ndarray  # the start of the first reservation under conservative backfilling; else NaN
+    cluster: np.ndarray  # the index of the job's machine
+    penalty: np.ndarray  # how long shared resources prolonged the job
+    killed: np.ndarray  # whether it was killed because of that; empty if penalties do not change ends
     offsets: np.ndarray
-    ranges: np.ndarray
+    ranges: np.ndarray  # (ranges, 2): first and last processor, numbered from 0, ascending within a job
 
     @classmethod
     def of_start(cls, jobs: Items, start: np.ndarray) -> "Schedule":

@@ -9,10 +9,9 @@ import numpy as np
 from swflow.compiled.kernel import Handle, Kernel
 from swflow.errors import SwflowError
 from swflow.scheduling.engine.fast_easy import easy, fcfs
-from swflow.scheduling.engine.loop import Arrivals, run_events
+from swflow.scheduling.engine.loop import run_events
 from swflow.scheduling.engine.schedule import Schedule
 from swflow.scheduling.engine.setup import new_arrivals, new_states
-from swflow.scheduling.engine.state import State
 from swflow.scheduling.machine.alvio import ALVIO, RELEASED_ALVIO
 from swflow.scheduling.machine.counted import COUNTED, Counted
 from swflow.scheduling.machine.node_sharing import MOST_PENALTY, Sharing
@@ -89,7 +88,9 @@ def _solve_by_events(problem: Problem) -> Schedule:
     jobs, policy = problem.items, problem.policy
     states, ranks = new_states(problem)
     arrivals = new_arrivals(problem, states, ranks)
-    states = _run(_kernel(problem), states, arrivals, list(CHOICES["dispatch"]).index(policy.dispatch))
+    kernel, coming, dispatch = _kernel(problem), Handle([arrivals]), list(CHOICES["dispatch"]).index(policy.dispatch)
+    while not kernel(Handle(states, several=len(states) > 1), coming, dispatch):
+        states = [larger(state) for state in states]
     for machine in problem.machines:
         for order in (machine.order, machine.backfill_order):
             if order.plugin is not None:
@@ -122,14 +123,6 @@ def _kernel(problem: Problem) -> Kernel:
     if problem.sharing is not None and problem.sharing.penalty == "forgets-shadows":
         return RUN_RELEASED_ALVIO
     return RUN_ALVIO if any(queue.backfill == "reservation-table" for queue in policy.queues) else RUN_NUMBERED
-
-
-def _run(kernel: Kernel, states: list[State], arrivals: Arrivals, dispatch: int) -> list[State]:
-    """Run all events; enlarge arrays that turn out to be too short."""
-    coming = Handle([arrivals])
-    while not kernel(Handle(states, several=len(states) > 1), coming, dispatch):
-        states = [larger(state) for state in states]
-    return states
 
 
 def _require_started(problem: Problem, done: np.ndarray) -> None:

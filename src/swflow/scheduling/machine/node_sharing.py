@@ -224,11 +224,7 @@ def _sink_node(nodes: np.ndarray, size: int, place: int) -> None:
 @inlined
 def _costs_less(nodes: np.ndarray, one: int, other: int) -> bool:
     """Return whether a process costs less on one node than on another."""
-    if nodes[one].cost != nodes[other].cost:
-        return nodes[one].cost < nodes[other].cost
-    if nodes[one].load != nodes[other].load:
-        return nodes[one].load < nodes[other].load
-    return one < other
+    return (nodes[one].cost, nodes[one].load, one) < (nodes[other].cost, nodes[other].load, other)
 
 
 @inlined

@@ -258,8 +258,12 @@ def level_before(plan: Plan, place: int) -> int:
 def free_at(plan: Plan, time: float) -> int:
     """Return the number of free units from a time on, which is not in the past."""
     place = last_block(plan, time)
-    if place < 0:
-        return plan.head[0].level
+    return _changed_by(plan, place, time)[0] if place >= 0 else plan.head[0].level
+
+
+@inlined
+def _changed_by(plan: Plan, place: int, time: float) -> tuple[int, int]:
+    """Return the number of free units from a time on, and how many changes a block, the last by then, has until it."""
     level = level_before(plan, place)
     block = plan.blocks[place]
     row = plan.changes[block.row]
@@ -267,7 +271,7 @@ def free_at(plan: Plan, time: float) -> int:
     while k < block.count and row[k].time <= time:
         level += row[k].change
         k += 1
-    return level
+    return level, k
 
 
 @inlined
@@ -309,12 +313,7 @@ def earliest(plan: Plan, width: int, length: float, since: float, before: float)
         candidate = since
         before_it = last_block(plan, since)
         if before_it >= 0:
-            level = level_before(plan, before_it)
-            block = plan.blocks[before_it]
-            row = plan.changes[block.row]
-            while first < block.count and row[first].time <= since:
-                level += row[first].change
-                first += 1
+            level, first = _changed_by(plan, before_it, since)
             place = before_it - 1
     began = place
     waiting = level < width

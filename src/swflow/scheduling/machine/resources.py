@@ -13,25 +13,10 @@ class Resources:
     """
     The resources that the processes of a node share.
 
-    Parameters
-    ----------
-    per_node : int
-        Processors of a node, a divisor of the machine's.
-    demands : float64 array of shape (jobs, resources)
-        The demand of each process of a job.
-    capacities : float64 array of shape (resources,)
-        The capacity of a node.
-    penalty : {'linear', 'printed', 'forgets-shadows'} or Callback
-        By how much the demand on a node prolongs its jobs, as a fraction of their run times: linear is
-        ``max(usage / capacity, 1) - 1`` for each resource, printed adds a second for every overloaded shadow, and a
-        formula takes usage and capacity; a negative value counts as 0. forgets-shadows is linear with the defect in
-        `swflow.scheduling.machine.alvio`.
-    slows : bool
-        Whether penalties prolong jobs; otherwise they only guide the allocation.
-    allowed : float64 array of shape (jobs,), optional
-        The run time at which a job is killed, seconds.
-    limit : float
-        With the allocation ``threshold``, the penalty of a node beyond which a job waits.
+    A penalty, by how much the demand on a node prolongs its jobs as a fraction of their run times, is linear, that is
+    ``max(usage / capacity, 1) - 1`` for each resource; printed, which adds a second for every overloaded shadow;
+    forgets-shadows, linear with the defect in `swflow.scheduling.machine.alvio`; or a formula of usage and capacity,
+    whose negative values count as 0.
 
     References
     ----------
@@ -39,13 +24,13 @@ class Resources:
     Alvio simulator", MASCOTS 2007, section III.
     """
 
-    per_node: int
-    demands: np.ndarray
-    capacities: np.ndarray
+    per_node: int  # processors of a node, a divisor of the machine's
+    demands: np.ndarray  # (jobs, resources): of each process of a job
+    capacities: np.ndarray  # (resources,): of a node
     penalty: str | Callback = "linear"
-    slows: bool = True
-    allowed: np.ndarray | None = None
-    limit: float = np.inf
+    slows: bool = True  # whether penalties prolong jobs; otherwise they only guide the allocation
+    allowed: np.ndarray | None = None  # the run time at which each job is killed, seconds
+    limit: float = np.inf  # with the allocation ``threshold``, the penalty of a node beyond which a job waits
 
     def of(self, items: np.ndarray | slice) -> "Resources":
         """Return the same for a selection of the jobs, maybe with repetitions."""

@@ -7,7 +7,7 @@ import math
 import re
 import textwrap
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -35,25 +35,13 @@ class PluginOrder:
         self.text, self.option = text, option
         self._plain, self.names = plugin_function(text, option)
         self.error: SwflowError | None = None
-        self._adapted = self._adapt(self._plain, "")
+        self._adapted = with_all_parameters(self._plain, self.names)
         self.function: Any = self._compiled()
 
     def require_success(self) -> None:
         """Raise the error that happened inside, if one did."""
         if self.error is not None:
             raise self.error
-
-    def _adapt(self, function: Callable[..., Any], convert: str) -> Callable[..., Any]:
-        """Return a function of all parameters of a key; ``convert`` is applied to its result."""
-        # The source contains nothing but names of parameters, which are Python identifiers.
-        source = f"""
-            def adapted({", ".join(PARAMETERS)}):
-                wait = now - submit_time
-                return {convert}(function({", ".join(self.names)}))
-        """
-        scope: dict[str, Any] = {"function": function}
-        exec(textwrap.dedent(source), scope)
-        return scope["adapted"]
 
     def _compiled(self) -> Any:
         """Return the compiled function; if numba cannot compile it, warn, and return a guarded Python function."""
@@ -65,7 +53,7 @@ class PluginOrder:
         if not reason:
             inner = numba.njit(error_model="numpy")(self._plain)
             try:
-                return Callback(self._adapt(inner, "float"), len(PARAMETERS))
+                return Callback(with_all_parameters(inner, self.names, "float"), len(PARAMETERS))
             except Exception as error:  # of numba, or of Python functions that numba calls
                 for signature in inner.nopython_signatures:  # compiled, but its result is not a number
                     kind = str(numba.types.unliteral(signature.return_type))
@@ -99,6 +87,15 @@ class _PythonCallback:
     def __init__(self, function: Callable[..., float]) -> None:
         self._callback = ctypes.CFUNCTYPE(ctypes.c_double, *[ctypes.c_double] * len(PARAMETERS))(function)
         self.address: int = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
+
+
+def with_all_parameters(function: Callable[..., Any], names: Sequence[str], convert: str = "") -> Callable[..., Any]:
+    """Return a function of all parameters of a key; ``convert`` is applied to its result."""
+    # The source contains nothing but names of parameters, which are Python identifiers.
+    call = f"{convert}(function({', '.join(names)}))"
+    scope: dict[str, Any] = {"function": function}
+    exec(f"def adapted({', '.join(PARAMETERS)}):\n    wait = now - submit_time\n    return {call}", scope)
+    return scope["adapted"]
 
 
 @cache

@@ -12,7 +12,7 @@ from swflow.compiled.kernel import Callback, Handle, Kernel, call_formula, inlin
 from swflow.errors import SwflowError
 from swflow.scheduling.engine.items import Items
 from swflow.scheduling.orders.formula import compile_formula, numpy_value, parsed
-from swflow.scheduling.orders.function import PluginOrder, plugin_function
+from swflow.scheduling.orders.function import PluginOrder, plugin_function, with_all_parameters
 from swflow.scheduling.orders.vocabulary import CHANGING, LOG, OF_ACCOUNTS, PARAMETERS
 from swflow.scheduling.plugins.load import is_own
 
@@ -92,10 +92,7 @@ def key_function(function: Callable[..., float]) -> Callback:
         import numba
 
         inner = numba.njit(error_model="numpy")(inner)
-
-    scope: dict[str, Any] = {"function": inner}
-    exec(f"def of_all({', '.join(PARAMETERS)}):\n    return function({', '.join(PARAMETERS[:9])})", scope)
-    return Callback(scope["of_all"], len(PARAMETERS))
+    return Callback(with_all_parameters(inner, PARAMETERS[:9]), len(PARAMETERS))
 
 
 def resolved_order(

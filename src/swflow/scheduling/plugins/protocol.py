@@ -235,41 +235,18 @@ class Replay:
     """
     The event loop of policies: submissions, starts and completions of jobs on one machine.
 
-    Parameters
-    ----------
-    jobs : sequence of Job
-        Jobs by number, the order of submission. The loop sets their start times.
-    run : sequence of float
-        Run times, seconds.
-    processors : int
-        Size of the machine; no job is wider.
-
-    Attributes
-    ----------
-    now : float
-        Seconds.
-    queue : list of Job
-        Waiting jobs in the order of submission.
-    machine : MachineView
-        State of the machine.
-    ended, submitted : list of Job
-        Jobs that ended, or were submitted, at this instant.
+    It sets the start times of the jobs, which are in the order of submission. No job is wider than the machine.
     """
 
     def __init__(self, jobs: Sequence[Job], run: Sequence[float], processors: int) -> None:
         self.jobs, self.run = jobs, run
         self.machine = MachineView(processors)
-        self.now = -np.inf
-        self.queue: list[Job] = []
-        self.ended: list[Job] = []
-        self.submitted: list[Job] = []
+        self.now = -np.inf  # seconds
+        self.queue: list[Job] = []  # waiting jobs in the order of submission
+        self.ended: list[Job] = []  # at this instant
+        self.submitted: list[Job] = []  # at this instant
         self._ends: list[tuple[float, int]] = []
         self._coming = 0
-
-    @property
-    def over(self) -> bool:
-        """Whether every job has started and ended."""
-        return self.idle and not self.queue
 
     @property
     def more_to_come(self) -> bool:
@@ -323,21 +300,7 @@ class Replay:
 
 def simulate_policy(jobs: Sequence[Job], run: Sequence[float], processors: int, policy: Any, name: str) -> np.ndarray:
     """
-    Replay jobs under a policy: at one instant completions, then arrivals, then one decision.
-
-    Parameters
-    ----------
-    jobs, run, processors
-        As of `Replay`.
-    policy : Policy
-        The policy.
-    name : str
-        The name of the policy in errors.
-
-    Returns
-    -------
-    float64 array of shape (jobs,)
-        Start times, seconds.
+    Return the start times of jobs under a policy: at one instant completions, then arrivals, then one decision.
 
     Raises
     ------
@@ -349,7 +312,7 @@ def simulate_policy(jobs: Sequence[Job], run: Sequence[float], processors: int, 
     on_submit, on_end, decide = (_guarded(policy, method, name) for method in ("on_submit", "on_end", "decide"))
     replay = Replay(jobs, run, processors)
     idle = 0
-    while not replay.over:
+    while replay.queue or not replay.idle:
         if not replay.advance():
             raise SwflowError(
                 f"policy: {name}: {len(replay.queue):,} jobs are never started, the first of them job "
@@ -403,23 +366,19 @@ def _guarded(policy: Any, method: str, name: str) -> Callable[..., list[Job]]:
 
 def _require_allowed(started: Sequence[Job], machine: MachineView, now: float, name: str) -> None:
     """Raise an error unless the jobs wait, are distinct and fit together."""
+    said = f"policy: {name}: decide at {now:g} s"
     seen: set[int] = set()
     for job in started:
         if not isinstance(job, Job):
-            raise SwflowError(f"policy: {name}: decide at {now:g} s returned {job!r}, which is not a job of the queue")
+            raise SwflowError(f"{said} returned {job!r}, which is not a job of the queue")
         if job.start_time != np.inf:
             when = "runs already" if job.start_time <= now else "is over"
-            raise SwflowError(f"policy: {name}: decide at {now:g} s started job {job.job_id}, which {when}")
+            raise SwflowError(f"{said} started job {job.job_id}, which {when}")
         if job.submit_time > now:
-            raise SwflowError(
-                f"policy: {name}: decide at {now:g} s started job {job.job_id}, "
-                f"which is submitted at {job.submit_time:g} s"
-            )
+            raise SwflowError(f"{said} started job {job.job_id}, which is submitted at {job.submit_time:g} s")
         if job.number in seen:
-            raise SwflowError(f"policy: {name}: decide at {now:g} s started job {job.job_id} twice")
+            raise SwflowError(f"{said} started job {job.job_id} twice")
         seen.add(job.number)
     wanted = sum(job.processors for job in started)
     if wanted > machine.free:
-        raise SwflowError(
-            f"policy: {name}: decide at {now:g} s started jobs of {wanted:,} processors, but {machine.free:,} are free"
-        )
+        raise SwflowError(f"{said} started jobs of {wanted:,} processors, but {machine.free:,} are free")
