@@ -296,13 +296,16 @@ def schema_of(name: str) -> dict[str, Any]:
             return _list_of({"from": {}, "until": {}, "processors": _PROCESSORS}, WINDOW_OPTIONS)
         case "clusters":
             own = {name: schema_of(name) for name in CLUSTER_OPTIONS if name in OPTIONS}
-            fixed = {"processors": _PROCESSORS, "resources": {"type": "object"}, "partition": _PARTITION}
+            fixed = {
+                "processors": _PROCESSORS,
+                "resources": {"type": "object"},
+                "partition": {"type": ["string", "integer", "array"]},
+            }
             return _list_of(fixed | own, ("processors",))
     raise AssertionError(f"{name}: no schema for {option.kind}")
 
 
 _PROCESSORS = {"type": "integer", "minimum": 1}
-_PARTITION = {"type": ["string", "integer", "array"]}
 
 
 def _list_of(properties: Mapping[str, Any], required: Iterable[str]) -> dict[str, Any]:

@@ -95,7 +95,7 @@ def new_numbered(
     resources: Resources | None,
 ) -> Numbered:
     """
-    Return an idle machine for ``count`` jobs, with so many ``reservations`` in a pass.
+    Return an idle machine for ``count`` jobs, of which at most ``reservations`` have a reservation in a pass.
 
     ``sizes`` are the processors of the machine, and of the largest one, for which sets have room.
     """

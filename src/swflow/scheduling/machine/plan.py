@@ -47,29 +47,22 @@ def new_plan(units: int, changes: int) -> Plan:
 
 
 @inlined
-def _shift(blocks: np.ndarray, begin: int, end: int, step: int) -> None:
-    """Move the blocks ``begin`` to ``end`` by one position, forward or back."""
-    count = end - begin
-    for offset in range(count):
-        place = end - 1 - offset if step > 0 else begin + offset
-        blocks[place + step] = blocks[place]
-
-
-@inlined
 def _remove_block(plan: Plan, place: int) -> None:
     head = plan.head[0]
     plan.spare_rows[head.spare] = plan.blocks[place].row
     head.spare += 1
     head.summed = min(head.summed, place)
-    _shift(plan.blocks, place + 1, head.blocks, -1)
     head.blocks -= 1
+    for later in range(place, head.blocks):
+        plan.blocks[later] = plan.blocks[later + 1]
 
 
 @inlined
 def _halve(plan: Plan, place: int) -> None:
     """Move the later half of a full block into a new one."""
     head = plan.head[0]
-    _shift(plan.blocks, place + 1, head.blocks, 1)
+    for later in range(head.blocks, place + 1, -1):
+        plan.blocks[later] = plan.blocks[later - 1]
     head.blocks += 1
     head.summed = min(head.summed, place)
     head.spare -= 1

@@ -146,16 +146,13 @@ class _Accounts:
         self.require(limits, "limits")
         tables = [np.full((1, 2), UNLIMITED)]
         for kind in LIMITED:
-            most = np.full((self.numbers[kind].size, 2), UNLIMITED)
             of_kind = limits.get(kind, {})
-            for place, what in enumerate(LIMITS):
-                if not isinstance(of_kind.get(what, {}), Mapping):
-                    most[:, place] = of_kind[what]
+            of_all = {what: limit for what, limit in of_kind.items() if not isinstance(limit, Mapping)}
+            most = np.full((self.numbers[kind].size, 2), [of_all.get(what, UNLIMITED) for what in LIMITS])
             for name, own in of_kind.items():
                 if isinstance(own, Mapping):
                     row = self.numbers[kind] == self.names.number_of(kind, name, f"limits: {kind}")
-                    for place, what in enumerate(LIMITS):
-                        most[row, place] = own.get(what, UNLIMITED)
+                    most[row] = [own.get(what, UNLIMITED) for what in LIMITS]
             tables.append(most)
             allowed = np.append(most[:, 1], UNLIMITED)[self.owners.numbers[:, LIMITED.index(kind)]]
             wide = np.flatnonzero(there & (self.widths > allowed))
