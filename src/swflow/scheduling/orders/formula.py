@@ -21,18 +21,12 @@ class _WithFloats(ast.NodeTransformer):
     def visit_Constant(self, node: ast.Constant) -> ast.Constant:
         return ast.Constant(float(node.value))  # type: ignore[arg-type]
 
-    def visit_Compare(self, node: ast.Compare) -> ast.IfExp:
-        return self._number(node)
-
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
-        return self._number(node) if isinstance(node.op, ast.Not) else self._inside(node)
-
-    def _inside(self, node: ast.expr) -> ast.expr:
+    def visit_Compare(self, node: ast.Compare | ast.UnaryOp) -> ast.IfExp:
         self.generic_visit(node)
-        return node
+        return ast.IfExp(node, ast.Constant(1.0), ast.Constant(0.0))
 
-    def _number(self, node: ast.expr) -> ast.IfExp:
-        return ast.IfExp(self._inside(node), ast.Constant(1.0), ast.Constant(0.0))
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        return self.visit_Compare(node) if isinstance(node.op, ast.Not) else self.generic_visit(node)
 
 
 class _WithNumPyFloats(ast.NodeTransformer):
