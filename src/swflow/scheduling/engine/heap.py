@@ -16,7 +16,8 @@ def rise(heap: np.ndarray, place: int, time: float, job: int) -> None:
         above = heap[parent]
         if above.time < time or (above.time == time and above.job <= job):
             break
-        heap[place] = above
+        heap[place].time = above.time
+        heap[place].job = above.job
         place = parent
     heap[place].time = time
     heap[place].job = job
@@ -36,7 +37,8 @@ def sink(heap: np.ndarray, size: int, place: int, time: float, job: int) -> None
         below = heap[child]
         if below.time > time or (below.time == time and below.job >= job):
             break
-        heap[place] = below
+        heap[place].time = below.time
+        heap[place].job = below.job
         place = child
     heap[place].time = time
     heap[place].job = job
