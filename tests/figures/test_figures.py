@@ -15,11 +15,10 @@ from test_runs import SCHEDULERS, write_workloads
 
 from swflow.database.load import load
 from swflow.errors import SwflowError
-from swflow.figures import KINDS, RESERVATION_TABLE, draw, write
+from swflow.figures import FIGURES, KINDS, MOST_LINES, RESERVATION_TABLE, draw, write
 from swflow.figures.charts.styles import run_styles
 from swflow.figures.charts.sweeps import sweep_chart
 from swflow.figures.performance import MOST_PAIRS
-from swflow.figures.runs import MOST_RUNS
 from swflow.files.query import query
 from swflow.jobs.table import read_workload, write_workload
 from swflow.studies.plan import planned_figures
@@ -103,6 +102,15 @@ def test_a_heatmap_has_a_panel_per_run_and_measure_with_all_its_marks(database):
     assert titles == ["A, fcfs", "A, easy"]
     cells = spec["datasets"][spec["vconcat"][0]["data"]["name"]]
     assert sum(sum(row["n"]) for row in cells) == 600
+
+
+def test_runs_beyond_the_most_that_a_figure_can_show_are_counted_in_its_caption(database, monkeypatch):
+    runs = ["A/easy", "A/fcfs", "B/easy"]
+    whole = draw("heatmap", database, runs=runs)
+    monkeypatch.setitem(FIGURES, "heatmap", replace(FIGURES["heatmap"], most=1))
+    some, one = draw("heatmap", database, runs=runs), draw("heatmap", database, runs=runs[:1])
+    assert whole["usermeta"]["caption"] + " 2 further runs are not drawn." == some["usermeta"]["caption"]
+    assert marks(some) == marks(one) != marks(whole)
 
 
 def test_a_load_curve_joins_the_workloads_of_one_family(tmp_path):
@@ -257,7 +265,7 @@ def test_every_scheduler_of_the_shipped_configs_can_be_told_from_those_beside_it
         config = yaml.safe_load(path.read_text()) or {}
         for study in (config.get("studies") or {}).values():
             names = dict.fromkeys(name for part in study.get("runs", ()) for name in part["schedulers"])
-            styles = run_styles([{"workload": "A", "scheduler": name} for name in names][:MOST_RUNS])
+            styles = run_styles([{"workload": "A", "scheduler": name} for name in names][:MOST_LINES])
             assert len(set(styles)) == len(styles)
 
 

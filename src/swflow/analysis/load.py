@@ -39,7 +39,8 @@ def loads_of(outcomes: pl.DataFrame, machine: int) -> Loads:
     processors of the machine. The load cannot exceed 1, whether the queue is short or long; this one grows with it.
 
     Processor-seconds are added in twice the precision of a float64 and divided once, so that the load of a job that
-    stays for a nanosecond or more is the float64 nearest to the true value. The time is O(n log n) in the number of jobs.
+    stays for a nanosecond or more is the float64 nearest to the true value. The time is O(n log n) in the
+    number of jobs.
 
     References
     ----------

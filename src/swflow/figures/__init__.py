@@ -54,11 +54,18 @@ class Figure:
         A one-line description.
     options : tuple of str
         The options that it supports: ``split``, ``scale`` and ``window``.
+    most : int, optional
+        The largest number of runs; further runs are left out and counted in the caption.
     """
 
     draw: Callable[[Request], dict[str, Any]]
     about: str
     options: tuple[str, ...] = ()
+    most: int | None = None
+
+
+#: The largest number of lines with distinct colours, and of columns.
+MOST_LINES, MOST_COLUMNS = 8, 12
 
 
 #: The figure of jobs on their processors, for runs that record numbered processors.
@@ -70,8 +77,9 @@ FIGURES: dict[str, Figure] = {
         draw_heatmap,
         "jobs per load and slowdown, response time and wait time, with contours, bubbles and means",
         ("split", "scale"),
+        MOST_COLUMNS,
     ),
-    "bubbles": Figure(draw_bubbles, "mean and median slowdown per tenth of the load", ("scale",)),
+    "bubbles": Figure(draw_bubbles, "mean and median slowdown per tenth of the load", ("scale",), MOST_COLUMNS),
     "difference": Figure(draw_difference, "difference of the job distributions of two runs, at equal load"),
     RESERVATION_TABLE: Figure(
         draw_reservation_tables,
@@ -81,9 +89,11 @@ FIGURES: dict[str, Figure] = {
     "moldable": Figure(draw_moldable, "shapes of moldable jobs, compared with the stated distributions"),
     "marginals": Figure(draw_marginals, "the distribution functions of the run times and sizes of workloads"),
     "repetitions": Figure(draw_repetitions, "how often run times repeat"),
-    "timeline": Figure(draw_timeline, "utilization and queue length over time, one line per run"),
-    "waits": Figure(draw_waits, "mean waits by processors, by run time and by user"),
-    "distributions": Figure(draw_distributions, "distribution functions of waits and bounded slowdowns"),
+    "timeline": Figure(draw_timeline, "utilization and queue length over time, one line per run", most=MOST_LINES),
+    "waits": Figure(draw_waits, "mean waits by processors, by run time and by user", most=MOST_LINES),
+    "distributions": Figure(
+        draw_distributions, "distribution functions of waits and bounded slowdowns", most=MOST_LINES
+    ),
     "load-curve": Figure(draw_load_curve, "mean wait and slowdown of workloads with different offered loads"),
     "arrivals": Figure(draw_arrivals, "jobs per hour of the day and day of the week"),
     "composition": Figure(draw_composition, "shares of jobs and processor-seconds by size, run time and user"),
@@ -177,7 +187,12 @@ def draw_request(kind: str, request: Request) -> dict[str, Any]:
         If the figure cannot be drawn from these runs.
     """
     recorded = RecordedConnection(request.connection)
-    spec = FIGURES[kind].draw(replace(request, connection=cast(Any, recorded)))
+    figure = FIGURES[kind]
+    runs = request.runs[: figure.most]
+    spec = figure.draw(replace(request, connection=cast(Any, recorded), runs=runs))
+    if more := len(request.runs) - len(runs):
+        words = f"{more} further runs are not drawn." if more > 1 else "One further run is not drawn."
+        spec["usermeta"]["caption"] += f" {words}"
     spec["usermeta"] |= {"kind": kind, "sql": recorded.sql, "command": figure_command(kind, request)}
     return spec
 

@@ -16,9 +16,6 @@ from swflow.figures.request import Request, bounded_by, frame, is_large
 from swflow.jobs import table as jobs
 from swflow.names import steps_of
 
-#: The largest number of lines with distinct colours; further runs are left out and counted in the caption.
-MOST_RUNS = 8
-
 #: The number of intervals of the time axis.
 INTERVALS = 160
 
@@ -44,11 +41,11 @@ QUANTILES = 20_000
 
 def draw_timeline(request: Request) -> dict[str, Any]:
     """Draw utilization and queue length over time."""
-    runs, names, more = _shown(request)
+    runs, names = _shown(request)
     sizes = dict(request.connection.execute("SELECT run, processors FROM runs").fetchall())
     if is_large(request.connection, runs):
         timelines = _timelines_of_many(request, dict(zip(runs, names, strict=True)), sizes)
-        return _told(timeline_chart(timelines, names, f"{request.title}: machine and queue over time"), more)
+        return timeline_chart(timelines, names, f"{request.title}: machine and queue over time")
     tables = [_columns(request, run, "submit_time", "start_time", "end_time", "processors") for run in runs]
     first = min((float(table["submit_time"].min() or 0.0) for table in tables), default=0.0)  # type: ignore[arg-type]
     last = max((float(table["end_time"].max() or 0.0) for table in tables), default=1.0)  # type: ignore[arg-type]
@@ -62,7 +59,7 @@ def draw_timeline(request: Request) -> dict[str, Any]:
             "utilization": np.clip(busy, 0.0, None),
             "queue": np.clip(interval_means(submit, start, np.ones(len(submit)), edges), 0.0, None),
         }
-    return _told(timeline_chart(timelines, names, f"{request.title}: machine and queue over time"), more)
+    return timeline_chart(timelines, names, f"{request.title}: machine and queue over time")
 
 
 def _timelines_of_many(
@@ -104,7 +101,7 @@ def _timelines_of_many(
 
 def draw_waits(request: Request) -> dict[str, Any]:
     """Draw mean waits by processors, by run time, and by user."""
-    runs, names, more = _shown(request)
+    runs, names = _shown(request)
     columns = "o.processors, o.run_time, o.wait_time"
     if is_large(request.connection, runs):
         bound = RUN_TIME_BOUND.replace("run_time", "o.run_time")
@@ -127,19 +124,19 @@ def draw_waits(request: Request) -> dict[str, Any]:
         "user": _mean_waits(_with_user(tables)),
     }
     drawn = {words: rows for words, rows in classes.items() if rows.height}
-    return _told(waits_chart(drawn, names, f"{request.title}: mean waits by class of job"), more)
+    return waits_chart(drawn, names, f"{request.title}: mean waits by class of job")
 
 
 def draw_distributions(request: Request) -> dict[str, Any]:
     """Draw distribution functions of waits and bounded slowdowns."""
-    runs, names, more = _shown(request)
+    runs, names = _shown(request)
     columns: dict[str, dict[str, np.ndarray]] = {}
     for measure in ("wait_time", "bounded_slowdown"):
         found = {name: _known_values(request, run, measure) for run, name in zip(runs, names, strict=True)}
         columns[measure] = {name: values for name, values in found.items() if values.size}
     if not all(columns.values()):
         raise SwflowError("figure: distributions: the runs have no jobs")
-    return _told(distribution_chart(columns, names, f"{request.title}: distributions"), more)
+    return distribution_chart(columns, names, f"{request.title}: distributions")
 
 
 def _known_values(request: Request, run: str, measure: str) -> np.ndarray:
@@ -223,12 +220,10 @@ def _mean_waits(table: pl.DataFrame) -> pl.DataFrame:
     return grouped.sort("rank", "run").select("run", "class", "mean", "jobs")
 
 
-def _shown(request: Request) -> tuple[list[str], dict[str, Style], str]:
-    """Return the plotted runs, their short names and styles, and a sentence on the omitted runs."""
-    runs = list(request.runs[:MOST_RUNS])
-    more = len(request.runs) - len(runs)
-    words = f"{more} further runs are not drawn." if more > 1 else "One further run is not drawn." if more else ""
-    return [run["run"] for run in runs], dict(zip(short_names(runs), run_styles(runs), strict=True)), words
+def _shown(request: Request) -> tuple[list[str], dict[str, Style]]:
+    """Return the plotted runs, and their short names and styles."""
+    runs = list(request.runs)
+    return [run["run"] for run in runs], dict(zip(short_names(runs), run_styles(runs), strict=True))
 
 
 def short_names(runs: Sequence[dict[str, str]]) -> list[str]:
@@ -263,9 +258,3 @@ def short_names(runs: Sequence[dict[str, str]]) -> list[str]:
 
 def _columns(request: Request, run: str, *columns: str) -> pl.DataFrame:
     return frame(request.connection, f"SELECT {', '.join(columns)} FROM outcomes WHERE run = $run", run)
-
-
-def _told(spec: dict[str, Any], *more: str) -> dict[str, Any]:
-    """Add sentences to the caption of a figure."""
-    spec["usermeta"]["caption"] = " ".join([spec["usermeta"]["caption"], *filter(None, more)])
-    return spec
