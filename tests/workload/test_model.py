@@ -34,7 +34,6 @@ from swflow.workload.models.minh_wolters import (
     fit_locality,
     generate_locality,
     permute_labels,
-    repeat_labels,
     repetition_probability,
 )
 from swflow.workload.models.mixtures import fit_mixture
@@ -102,10 +101,6 @@ def test_permutation_of_the_paper():
 def test_classes_of_the_paper():
     sizes = np.repeat([4, 10, 7, 8], [250, 300, 1, 91])
     assert classify_sizes(sizes)[[0, 250, 550, 551]].tolist() == [9, 9, 1, 8]
-
-
-def test_labels_are_repeated_as_in_the_paper():
-    assert repeat_labels([1, 3, 2], [2, 1, 4]).tolist() == [1, 1, 3, 2, 2, 2, 2]
 
 
 # -- the parts

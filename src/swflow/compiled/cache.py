@@ -51,20 +51,7 @@ def object_key(functions: Iterable[Callable[..., Any]], variant: Any) -> str:
 
     It depends on the import closure of the functions and of the compiler, on Python, numba, llvmlite and the CPU, and
     on the settings of numba in the environment. numba itself does not notice an edit to a function that a kernel calls
-    in another file.
-
-    Parameters
-    ----------
-    functions : iterable of callable
-        The functions that are named when the kernel is compiled. What these call is found by the imports of their
-        files.
-    variant : object
-        What else tells objects apart, such as the types of the arguments.
-
-    Returns
-    -------
-    str
-        24 hexadecimal digits.
+    in another file. ``variant`` is what else tells objects apart, such as the types of the arguments.
     """
     settings = sorted(f"{name}={value}" for name, value in os.environ.items() if name.startswith("NUMBA_"))
     settings = [one for one in settings if not one.startswith("NUMBA_CACHE_DIR=")]

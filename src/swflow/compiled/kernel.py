@@ -74,13 +74,8 @@ class Kernel:
     """
     A function that Python calls as machine code, or, in interpreted mode, as plain Python.
 
-    Parameters
-    ----------
-    function : callable
-        It takes named tuples (given as `Handle`), ints and floats, returns an int, and calls functions marked by
-        `inlined` or `compiled_as`.
-    hooks : mapping, optional
-        Replacements of functions that it calls, directly or not: the implementation of an interface.
+    The function takes named tuples (given as `Handle`), ints and floats, returns an int, and calls functions marked by
+    `inlined` or `compiled_as`. The hooks replace functions that it calls, directly or not: they implement an interface.
     """
 
     def __init__(
@@ -155,19 +150,8 @@ class Callback:
     """
     A formula in the form that kernels call: a C function of floats, or, in interpreted mode, a Python function.
 
-    Parameters
-    ----------
-    function : callable
-        A plain Python function of floats that numba can compile. A division by zero gives infinity or NaN.
-    arguments : int
-        How many floats it takes.
-    cache : bool
-        Whether numba caches the compiled function on disk; its source must be a file.
-
-    Attributes
-    ----------
-    address : int
-        The argument of `call_formula`.
+    It is a plain Python function of floats that numba can compile; a division by zero gives infinity or NaN. Its
+    ``address`` is the argument of `call_formula`. To ``cache`` the compiled function, its source must be a file.
 
     Examples
     --------

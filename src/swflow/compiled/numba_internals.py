@@ -15,17 +15,9 @@ from swflow.compiled.numba_compiler import Hooks, NativeLinker, type_of
 
 def machine_code(function: Callable[..., int], hooks: Hooks, arguments: Sequence[Any]) -> tuple[str, bytes]:
     """
-    Compile a kernel with all functions that it calls; see `swflow.compiled.kernel.Kernel`.
+    Compile a kernel with all functions that it calls; return its name and an object file that contains it.
 
-    Returns
-    -------
-    str, bytes
-        The function's name, and an object file that contains it.
-
-    Raises
-    ------
-    RuntimeError
-        If the code calls symbols that only a process with numba has.
+    It is an error if the code calls symbols that only a process with numba has.
     """
     kinds = tuple(map(type_of, arguments))
     made = _compiled(_Linker(hooks).link(function), _CompilerOfWholes)

@@ -43,11 +43,6 @@ class Linker:
 
     Compiled and interpreted kernels use the same substitutions: the stubs of an interface are replaced by the hooks
     that implement it, and each marked function by its own copy. A subclass compiles the copies.
-
-    Parameters
-    ----------
-    hooks : mapping
-        Function to the function that replaces it.
     """
 
     def __init__(self, hooks: Mapping[Callable[..., Any], Callable[..., Any]]) -> None:
@@ -97,13 +92,8 @@ class Handle:
     A compiled kernel receives the address of a description of all arrays. Passing a tuple of a hundred arrays would
     pass a thousand values from each function to the next, and take most of the time of compilation.
 
-    Parameters
-    ----------
-    parts : sequence of named tuples
-        Their fields are arrays in C order, numbers, named tuples of these, and handles with several parts. All parts
-        have the same types.
-    several : bool
-        Whether the kernel selects a part with `part_of`.
+    Fields are arrays in C order, numbers, named tuples of these, and handles with several parts. All parts have the
+    same types. With ``several``, the kernel selects a part with `part_of`.
     """
 
     def __init__(self, parts: Sequence[Any], several: bool = False) -> None:

@@ -57,27 +57,9 @@ def parse_expression(text: str, names: Iterable[str] | None, where: str, functio
     """
     Parse an expression of numbers, names, arithmetic, comparisons, ``and``, ``or`` and ``not``.
 
-    Parameters
-    ----------
-    text : str
-        The expression.
-    names : iterable of str or None
-        The permitted names; None permits any.
-    where : str
-        The config key or option, for error messages.
-    functions : iterable of str
-        For a formula: the functions that can be called, with positional arguments; ``a if condition else b`` is also
-        permitted. Without functions, it is a condition: ``in``, ``not in``, ``is null`` and ``is not null`` are.
-
-    Returns
-    -------
-    ast.expr
-        A tree of whitelisted nodes only.
-
-    Raises
-    ------
-    SwflowError
-        If the text is not such an expression; the message contains the position of the fault.
+    The result is a tree of whitelisted nodes only. ``names`` are the permitted names (None: any), ``where`` is the
+    config key or option. A formula can call ``functions``, with positional arguments, and contain ``a if condition else
+    b``. Without functions, it is a condition, which can contain ``in``, ``not in``, ``is null`` and ``is not null``.
     """
     if not isinstance(text, str):
         raise SwflowError(f"{where}: {text!r}; expected text")
@@ -208,7 +190,7 @@ def _evaluate(tree: ast.expr, columns: Mapping[str, _Values]) -> _Values:
             return ~value, known
         case ast.UnaryOp(op=op, operand=operand):
             value, known = _evaluate(operand, columns)
-            return (-_floats(value) if isinstance(op, ast.USub) else value), known
+            return (-value.astype(float) if isinstance(op, ast.USub) else value), known
         case ast.BinOp(left=left, op=op, right=right):
             return _arithmetic(op, _evaluate(left, columns), _evaluate(right, columns))
         case ast.BoolOp(op=op, values=values):
@@ -233,13 +215,9 @@ def _evaluate(tree: ast.expr, columns: Mapping[str, _Values]) -> _Values:
     raise AssertionError(f"unparsed node {tree!r}")
 
 
-def _floats(value: Any) -> Any:
-    return value.astype(np.float64)
-
-
 def _arithmetic(op: ast.operator, left: _Values, right: _Values) -> _Values:
     """Compute with floats; results that are not finite are unknown."""
-    a, b = np.broadcast_arrays(_floats(left[0]), _floats(right[0]))
+    a, b = np.broadcast_arrays(left[0].astype(float), right[0].astype(float))
     known = np.broadcast_to(left[1] & right[1], a.shape)
     if isinstance(op, ast.Pow):
         value = np.fromiter(map(_power, a.tolist(), b.tolist()), np.float64, a.size)
@@ -300,27 +278,10 @@ def _require_kinds(tree: ast.expr, flags: set[str], where: str) -> None:
 
 def check_condition(text: str, where: str, names: Iterable[str] | Mapping[str, Any] | None = None) -> ast.expr:
     """
-    Parse a condition without a table.
+    Parse a condition without a table; see `condition`.
 
-    Parameters
-    ----------
-    text : str
-        The condition; see `condition`.
-    where : str
-        The config key or option, for error messages.
-    names : mapping of str to polars.DataType, or iterable of str, optional
-        The permitted columns. With a mapping to types, boolean columns are conditions themselves, and columns that
-        are neither numeric nor boolean are rejected. By default, any name is accepted as a number.
-
-    Returns
-    -------
-    ast.expr
-        A tree of whitelisted nodes only.
-
-    Raises
-    ------
-    SwflowError
-        If the text is not a condition.
+    ``names`` are the permitted columns. With a mapping to types, boolean columns are conditions themselves, and columns
+    that are neither numeric nor boolean are rejected. By default, any name is accepted as a number.
     """
     flags = set()
     if isinstance(names, Mapping):
@@ -353,26 +314,10 @@ def names_in(tree: ast.expr) -> set[str]:
 
 def condition(text: str, names: Iterable[str] | Mapping[str, Any], where: str) -> pl.Expr:
     """
-    Parse a condition on columns; rows in which it is unknown (null) do not fulfil it.
+    Convert a condition on columns to a boolean expression; rows in which it is unknown (null) do not fulfil it.
 
-    Parameters
-    ----------
-    text : str
-        For example ``user_id == 50 and 24439 <= job_id <= 64542``; the module's docstring describes the syntax.
-    names : mapping of str to polars.DataType, or iterable of str
-        The permitted columns; see `check_condition`.
-    where : str
-        The config key or option, for error messages.
-
-    Returns
-    -------
-    polars.Expr
-        A boolean expression without nulls.
-
-    Raises
-    ------
-    SwflowError
-        If the text is not a condition.
+    The module's docstring describes the syntax; ``names`` are the permitted columns, as in `check_condition`, and
+    ``where`` is the config key or option.
 
     Examples
     --------

@@ -34,21 +34,8 @@ def uniform_per_job(seed: int, names: Sequence[str], ids: np.ndarray) -> np.ndar
     """
     Draw one uniform number per job, which depends on the job's id and not on other jobs.
 
-    A job keeps its number when other jobs are removed, added or reordered.
-
-    Parameters
-    ----------
-    seed : int
-        The project's seed.
-    names : sequence of str
-        Names of the purpose, such as the log's name and the step's name.
-    ids : int64 array of shape (jobs,)
-        The job ids; equal ids give equal numbers.
-
-    Returns
-    -------
-    float64 array of shape (jobs,)
-        In [0, 1), multiples of 2**-53.
+    A job keeps its number when other jobs are removed, added or reordered; equal ids give equal numbers. They are
+    multiples of 2**-53 in [0, 1). ``names`` state the purpose, such as the log's name and the step's name.
 
     References
     ----------

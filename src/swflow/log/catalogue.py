@@ -22,7 +22,7 @@ import yaml
 
 from swflow.errors import SwflowError, suggest
 from swflow.files.atomic import atomic_path
-from swflow.log.swf import LARGEST_FILE, compress, header_number, parse_moment, parse_swf, plain_text, read_content
+from swflow.log.swf import BOM, LARGEST_FILE, compress, header_number, parse_moment, parse_swf, plain_text, read_content
 from swflow.workload.models.settings import check_clean, check_generator
 
 #: Timeout of a connection, and of the next bytes of a response, seconds.
@@ -640,6 +640,6 @@ def _require_log(log: Log, text: bytes, where: str, advice: str) -> None:
 
 def _job_lines(text: bytes) -> tuple[bytes, int]:
     """Return the first job line and the number of job lines, which are neither blank nor a comment."""
-    lines = text.removeprefix(b"\xef\xbb\xbf").splitlines()
+    lines = text.removeprefix(BOM).splitlines()
     jobs = [line for line in lines if line[:1].isdigit() or (line.strip() and not line.lstrip().startswith(b";"))]
     return (jobs[0].strip() if jobs else b""), len(jobs)

@@ -30,28 +30,11 @@ def export(
     Write a workload or a schedule in the format given by the suffix of the output.
 
     A schedule is written to SWF as a log with the wait times of the run, to CSV and Parquet as the outcomes joined
-    with the jobs, and to JSON as the jobs with their simulated processors and run times.
+    with the jobs, and to JSON, the input format of Batsim, as the jobs with their simulated processors and run times.
 
-    Parameters
-    ----------
-    source : path-like
-        A workload, a log, or a run.
-    output : path-like
-        Output file with one of `ENDINGS`; ``.json`` is the input format of Batsim.
-    workload : path-like, optional
-        For a run: the simulated workload, if it was moved.
-    estimates : {'raise', 'kill'}
-        For JSON: Batsim kills a job at its wall time. ``raise`` raises the wall time to the run time if it is smaller.
-
-    Returns
-    -------
-    int
-        Number of jobs written.
-
-    Raises
-    ------
-    SwflowError
-        If a file cannot be read, or the suffix is unknown.
+    ``source`` is a workload, a log, or a run, with the path of its ``workload`` if that was moved. Batsim kills a job
+    at its wall time; the ``estimates`` "raise" raise the wall time to the run time if it is smaller, "kill" do not.
+    The result is the number of jobs.
     """
     path = Path(output)
     ending = next((ending for ending in reversed(ENDINGS) if path.name.endswith(ending)), None)
@@ -114,17 +97,6 @@ def _without_nesting(table: pl.DataFrame) -> pl.DataFrame:
 def as_batsim(workload: Workload, estimates: str = "raise") -> dict[str, Any]:
     """
     Return a workload in Batsim's format: rigid jobs with delay profiles; ``estimates`` is as in `export`.
-
-    Returns
-    -------
-    dict
-        ``nb_res`` (processors), ``jobs`` (``id``, ``subtime``, ``walltime``, ``res``, ``profile``) and ``profiles``
-        (``type`` delay, ``delay`` in seconds), one per run time.
-
-    Raises
-    ------
-    SwflowError
-        If processors or run times are unknown.
 
     Examples
     --------

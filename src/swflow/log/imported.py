@@ -32,20 +32,9 @@ def is_log_table(path: str | os.PathLike[str]) -> bool:
 
 def read_log(path: str | os.PathLike[str], *, lenient: bool = False) -> tuple[SwfLog, tuple[dict[str, Any], ...]]:
     """
-    Read an imported log (Parquet), or a file in the Standard Workload Format.
+    Read an imported log (Parquet), or a file in the Standard Workload Format; return it with the import's history.
 
-    Returns
-    -------
-    SwfLog
-        The log. The fields of an imported log can have more columns than `swflow.jobs.table.SWF_FIELDS`; its unknown
-        values are null.
-    tuple of dict
-        The history of the import; empty for a text file.
-
-    Raises
-    ------
-    SwflowError
-        If the file cannot be read, or is a Parquet file of another kind.
+    The fields of an imported log can have more columns than `swflow.jobs.table.SWF_FIELDS`; unknown values are null.
     """
     if Path(path).suffix != ".parquet":
         return read_swf(path, lenient=lenient), ()
@@ -69,10 +58,7 @@ def names_in(header: Mapping[str, list[str]]) -> pl.DataFrame:
     """
     Return the names that a header assigns to numbers by values such as ``1 batch`` under ``Queue``.
 
-    Returns
-    -------
-    polars.DataFrame
-        ``column`` (of the job table), ``id`` and ``name``; for a number with several names, the first.
+    ``column`` is that of the job table. A number with several names has the first.
 
     Examples
     --------

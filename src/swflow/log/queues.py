@@ -17,22 +17,7 @@ _MOST = 4
 
 @dataclass(frozen=True)
 class Queue:
-    """
-    A queue or QOS of a log.
-
-    Parameters
-    ----------
-    name : str
-        Its name, or its number as text.
-    jobs : int
-        Number of its jobs.
-    share : float
-        Its share of the jobs of the log.
-    max_limit : float, optional
-        The longest time limit of its jobs, seconds.
-    mean_wait : float, optional
-        The mean recorded wait of its jobs, seconds.
-    """
+    """A queue or QOS of a log: its share of the jobs, and their longest time limit and mean recorded wait, seconds."""
 
     name: str
     jobs: int

@@ -35,26 +35,9 @@ class Partition:
     """
     A partition of a site.
 
-    Parameters
-    ----------
-    number : int
-        Its ``partition_id``.
-    name : str
-        Its name, or its number as text.
-    jobs : int
-        Number of the log's jobs that ran in it.
-    processors : int
-        The stated size, else the peak number of busy processors, which can be too small.
-    is_guessed : bool
-        Whether the size is the peak use.
-    gpu_jobs : int
-        Number of jobs that requested GPUs.
-    default_limit, max_limit : float, optional
-        The most frequent and the longest time limit of its jobs, seconds.
-    resources : mapping
-        The units of each resource of `RESOURCES` that its jobs demand: stated, else the peak use.
-    guessed_resources : tuple of str
-        The resources whose units are the peak use.
+    ``number`` is its ``partition_id``, and its name if it has none. ``processors`` and the units of each of the
+    ``resources`` that its jobs demand are stated, or guessed as the peak use, which can be too small. The limits are
+    the most frequent and the longest time limit of its jobs, seconds.
     """
 
     number: int
@@ -75,24 +58,9 @@ def partitions_of(
     """
     Return the partitions that occur in a log, sorted by number.
 
-    Parameters
-    ----------
-    jobs : polars.DataFrame
-        A job table, or the fields of a log; unknown values are null.
-    header : mapping
-        The log's header, with the names of partitions and, if known, their sizes (`SIZES`).
-    sizes : mapping, optional
-        Partition, by name or number, to its processors; overrides the header.
-
-    Returns
-    -------
-    list of Partition
-        Empty if the log names none, or an unknown size cannot be guessed without start times.
-
-    Raises
-    ------
-    SwflowError
-        If ``sizes`` names a partition that does not occur.
+    ``jobs`` is a job table, or the fields of a log; unknown values are null. ``sizes`` maps partitions, by name or
+    number, to processors; it overrides the sizes in the header (`SIZES`). The result is empty if the log names no
+    partition, or an unknown size cannot be guessed without start times.
 
     Examples
     --------
@@ -150,11 +118,6 @@ def with_resources(partitions: list[Partition], stated: Mapping[str, int] | None
 
     ``stated`` maps ``NAME``, or ``PARTITION:NAME`` if the jobs of several partitions demand it, to the units of a
     resource.
-
-    Raises
-    ------
-    SwflowError
-        If no partition, or more than one, uses a resource.
     """
     for text, units in (stated or {}).items():
         name, _, resource = text.rpartition(":")

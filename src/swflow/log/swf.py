@@ -52,7 +52,7 @@ _OTHER_MAGIC = {
     b"PK\x03\x04": "a zip archive",
     b"PAR1": "a Parquet file",
 }
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 _KEY = re.compile(r"([A-Za-z][\w-]*)\s*:(?!//)(.*)")
 _NUMBER = re.compile(r"[-+]?\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][-+]?\d{1,9})?(?![\d_])")
 _SPELLING = {key.lower(): key for key in HEADER_KEYS}
@@ -135,7 +135,7 @@ def read_swf(path: str | os.PathLike[str], *, lenient: bool = False) -> SwfLog:
 
 def read_content(path: str | os.PathLike[str]) -> bytes:
     """Return the bytes of a log file; raise `SwflowError` if it is unreadable, a device, or above `LARGEST_FILE`."""
-    with _opened(path) as file:
+    with opened(path) as file:
         content = file.read(LARGEST_FILE + 1)
     if len(content) > LARGEST_FILE:
         raise SwflowError(
@@ -146,8 +146,8 @@ def read_content(path: str | os.PathLike[str]) -> bytes:
 
 
 @contextmanager
-def _opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a log file, unless it is a device."""
+def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a log file, unless it is a device; raise `SwflowError` if it cannot be read or decompressed."""
     with _damage_reported(str(path)), Path(path).open("rb") as file:
         if stat.S_ISCHR(os.fstat(file.fileno()).st_mode):
             raise SwflowError(f"{path}: a device, not a log file")
@@ -239,7 +239,7 @@ class LogParts:
 def _text_parts(path: str) -> Iterator[bytes]:
     """Yield the text of a log in parts of whole lines."""
     rest, has_lines, size = b"", False, 0
-    with _opened(path) as file:
+    with opened(path) as file:
         packed = os.fstat(file.fileno()).st_size
         is_packed = file.read(2) == _GZIP_MAGIC
         file.seek(0)
@@ -247,7 +247,7 @@ def _text_parts(path: str) -> Iterator[bytes]:
         most = max(PACKED_SIZE, MOST_PACKED * packed)
         while block := source.read(PART):
             if not size:
-                block = block.removeprefix(_BOM)
+                block = block.removeprefix(BOM)
             size += len(block)
             _require_text(block, path, is_first=size == len(block))
             if is_packed and size > most:
@@ -265,7 +265,7 @@ def _text_parts(path: str) -> Iterator[bytes]:
 
 def parse_swf(content: bytes, where: str, *, lenient: bool = False) -> SwfLog:
     """Parse the content of a log file, plain or gzipped; see `read_swf`. ``where`` names it in errors."""
-    text = plain_text(content, where).removeprefix(_BOM)
+    text = plain_text(content, where).removeprefix(BOM)
     if b"\n" not in text:
         text = text.replace(b"\r", b"\n")
     fields, faults = _parse_fields(text, stop_at_first=not lenient)
@@ -286,14 +286,7 @@ def _no_jobs(where: str, faults: Sequence[tuple[int, str]]) -> SwflowError:
 
 
 def plain_text(content: bytes, where: str) -> bytes:
-    """
-    Return the text of a log, decompressed if it is gzipped; ``where`` names the file in error messages.
-
-    Raises
-    ------
-    SwflowError
-        If the gzip data is damaged or expands beyond `LARGEST_TEXT`, or the content is not text.
-    """
+    """Return the text of a log, decompressed if it is gzipped; ``where`` names the file in error messages."""
     text = content
     if content.startswith(_GZIP_MAGIC):
         with _damage_reported(where):
@@ -384,36 +377,17 @@ def _parse_odd(token: bytes, is_whole: bool) -> tuple[float, int]:
 
 
 class _Lines(NamedTuple):
-    """
-    The text of a log, and the output arrays of its kernel.
+    """The text of a log, and the output arrays of its kernel."""
 
-    Parameters
-    ----------
-    data : array of uint8, shape (bytes,)
-        The text.
-    is_whole, target : arrays, shape (18,)
-        Whether a field is a whole number, and its row in ``whole`` or ``real``.
-    powers : array of float64, shape (23,)
-        Powers of ten: a mantissa below 2**53 divided by one of them is the correctly rounded quotient.
-    whole, real : arrays of int64 and float64, shape (fields, lines)
-        The results.
-    bad : array of int64, shape (malformed lines, 5)
-        Line, reason, number of fields or index of the field, and the start and end of its text.
-    odd : array of int64, shape (numbers that Python parses, 5)
-        Line, job, field, and the start and end of its text.
-    at : array of int64, shape (5,)
-        Start of the next line, the lines before it, their jobs, and their numbers of rows in ``bad`` and ``odd``.
-    """
-
-    data: np.ndarray
-    is_whole: np.ndarray
-    target: np.ndarray
-    powers: np.ndarray
-    whole: np.ndarray
-    real: np.ndarray
-    bad: np.ndarray
-    odd: np.ndarray
-    at: np.ndarray
+    data: np.ndarray  # bytes
+    is_whole: np.ndarray  # of each field: whether it is a whole number
+    target: np.ndarray  # of each field: its row in `whole` or `real`
+    powers: np.ndarray  # of ten: a mantissa below 2**53 divided by one of them is the correctly rounded quotient
+    whole: np.ndarray  # results of shape (fields, lines), int64
+    real: np.ndarray  # results of shape (fields, lines), float64
+    bad: np.ndarray  # malformed lines: line, reason, number of fields or index of the field, start and end of its text
+    odd: np.ndarray  # numbers that Python parses: line, job, field, start and end of its text
+    at: np.ndarray  # start of the next line, the lines before it, their jobs, their rows in `bad` and `odd`
 
 
 def _parse(
@@ -454,13 +428,9 @@ def _parse_lines(lines: _Lines, stop_at_first: int) -> int:
 @inlined
 def _parse_line(lines: _Lines) -> tuple[int, int, int, int, int]:
     """
-    Parse a line and advance to the next one.
+    Parse a line and advance to the next one; return its number of fields, 0 for a comment or an empty line.
 
-    Returns
-    -------
-    tuple of int
-        The number of fields, 0 for a comment or an empty line; the reason why the line is malformed, or 0; the number
-        of fields or the index of the field; and the start and end of its text.
+    The other results are those of `_Lines.bad`; the reason is 0 if the line is not malformed.
     """
     data, is_whole, target, powers, at = lines.data, lines.is_whole, lines.target, lines.powers, lines.at
     whole, real, position, job = lines.whole, lines.real, at[_POSITION], at[_JOBS]
@@ -498,31 +468,16 @@ def _parse_line(lines: _Lines) -> tuple[int, int, int, int, int]:
 
 
 class _Token(NamedTuple):
-    """
-    A field of a line, as a number.
-
-    Parameters
-    ----------
-    start, end : int
-        Its text.
-    form : int
-        0: not a number; 1: digits, perhaps with a sign and a point; 2: with an exponent.
-    negative : bool
-        Whether it has a minus sign.
-    integer, mantissa : int
-        The digits before the point, and all digits, up to the 18th significant one.
-    digits, decimals : int
-        The number of significant digits, and of digits after the point.
-    """
+    """A field of a line, as a number."""
 
     start: int
     end: int
-    form: int
+    form: int  # 0: not a number; 1: digits, perhaps with a sign and a point; 2: with an exponent
     negative: bool
-    integer: int
-    mantissa: int
-    digits: int
-    decimals: int
+    integer: int  # the digits before the point, up to the 18th significant one
+    mantissa: int  # all digits, up to the 18th significant one
+    digits: int  # number of significant digits
+    decimals: int  # number of digits after the point
 
 
 @inlined
@@ -641,7 +596,7 @@ def _leading_comments(text: bytes) -> list[str]:
     """Return the comment lines before the first job, without semicolons and with tabs expanded."""
     comments = []
     position = 0
-    text = text.removeprefix(_BOM)
+    text = text.removeprefix(BOM)
     while position < len(text):
         end = text.find(b"\n", position)
         end = len(text) if end < 0 else end
@@ -684,11 +639,6 @@ def time_zone(header: Mapping[str, list[str]]) -> tzinfo:
 
     The header has it as TimeZoneString or TimeZone (seconds east of Greenwich).
 
-    Raises
-    ------
-    SwflowError
-        If the zone has a name but the computer has no time zone database.
-
     Examples
     --------
     >>> time_zone({"TimeZone": ["3600"], "TimeZoneString": ["Europe/Stockholm"]})
@@ -725,11 +675,6 @@ def parse_moment(value: object, where: str) -> date:
     A text is a day such as ``1996-01-01``, or a time such as ``1996-01-01T06:00`` or ``1996-01-01T00:00Z``, which gives
     a datetime.
 
-    Raises
-    ------
-    SwflowError
-        If the value is neither.
-
     Examples
     --------
     >>> parse_moment("1996-01-01", "from")
@@ -752,11 +697,6 @@ def seconds_since_start(header: Mapping[str, list[str]], moment: date) -> float:
     Return the seconds from a log's start to a date or time, comparable to submit times; negative before the start.
 
     A date is midnight in the time zone of the log's header; a time without a zone is in that zone.
-
-    Raises
-    ------
-    SwflowError
-        If the header does not contain the log's start.
 
     Examples
     --------

@@ -7,11 +7,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.jobs import table as tables
 from swflow.jobs.conditions import condition
 from swflow.jobs.machine import MOST_PROCESSORS, Machine
 from swflow.jobs.table import JOB_COLUMNS, LONGEST_TIME, SWF_FIELDS, Workload, read_workload, sort_jobs
@@ -139,7 +137,18 @@ def prepared(fields: pl.DataFrame, keep_cancelled: bool = False, dependencies: b
 
     ``keep_cancelled`` and ``dependencies`` add columns, as `clean` describes.
     """
-    jobs = _derive(_with_nulls(fields))
+
+    def known(column: str) -> pl.Expr:
+        """Replace 0 by null: some logs write 0 processors, or an estimate of 0 s, for an unknown value."""
+        return pl.when(pl.col(column) > 0).then(pl.col(column))
+
+    jobs = fields.select(
+        *(pl.when(pl.col(name) != -1).then(pl.col(name)).cast(dtype) for name, dtype in SWF_FIELDS.items()),
+        *(name for name in fields.columns if name not in SWF_FIELDS),
+    ).with_columns(
+        processors=pl.coalesce(known("allocated_processors"), known("requested_processors")),
+        estimate=pl.coalesce(known("requested_time"), pl.col("run_time")),
+    )
     if keep_cancelled:
         ran = pl.col("run_time").is_not_null() & (pl.col("run_time") > 0)
         after = pl.when((pl.col("status") == 5) & ~ran & (pl.col("wait_time") >= 0)).then(pl.col("wait_time"))
@@ -165,28 +174,6 @@ def _with_known_predecessors(jobs: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     of_job = kept.group_by("job_id").agg(depends_on=pl.col("wanted").sort())
     jobs = jobs.drop("depends_on").join(of_job, on="job_id", how="left", maintain_order="left")
     return jobs, edges.height - kept.height
-
-
-def _with_nulls(fields: pl.DataFrame) -> pl.DataFrame:
-    """Replace -1 by null; columns outside of the standard stay unchanged."""
-    return fields.select(
-        *(
-            pl.when(pl.col(column) == -1).then(None).otherwise(pl.col(column)).cast(dtype).alias(column)
-            for column, dtype in SWF_FIELDS.items()
-        ),
-        *(column for column in fields.columns if column not in SWF_FIELDS),
-    )
-
-
-def _derive(jobs: pl.DataFrame) -> pl.DataFrame:
-    def known(column: str) -> pl.Expr:
-        """Replace 0 by null: some logs write 0 processors, or an estimate of 0 s, for an unknown value."""
-        return pl.when(pl.col(column) > 0).then(pl.col(column))
-
-    return jobs.with_columns(
-        processors=pl.coalesce(known("allocated_processors"), known("requested_processors")),
-        estimate=pl.coalesce(known("requested_time"), pl.col("run_time")),
-    )
 
 
 def _require_identity(jobs: pl.DataFrame, name: str) -> None:
@@ -232,15 +219,9 @@ _LIMITS: dict[str, float] = {
 
 def within_limits() -> pl.Expr:
     """Return the condition that all times and processors of a line are within the limits."""
-    return pl.all_horizontal(
-        # NaN compares false with both bounds
-        pl.col(column).is_null() | ((pl.col(column) >= -limit) & (pl.col(column) <= limit) & ~_is_nan(column))
-        for column, limit in _LIMITS.items()
+    return pl.all_horizontal(  # NaN is above every limit
+        pl.col(column).is_null() | pl.col(column).is_between(-limit, limit) for column, limit in _LIMITS.items()
     )
-
-
-def _is_nan(column: str) -> pl.Expr:
-    return pl.col(column).is_nan() if SWF_FIELDS[column].is_float() else pl.lit(False)
 
 
 def _require_limits(fields: pl.DataFrame, name: str) -> None:
@@ -391,9 +372,7 @@ def with_recorded_use(entry: dict[str, Any], jobs: pl.DataFrame, machine: Machin
         entry["guessed_processors"] = machine.processors
     replayable = jobs["wait_time"].null_count() < jobs.height
     warnings = _warnings(machine, entry["machine_from"], peak, beyond if replayable else 0.0)
-    if warnings:
-        entry["warnings"] = warnings
-    return entry
+    return entry | ({"warnings": warnings} if warnings else {})
 
 
 def recorded_use(jobs: pl.DataFrame, machine: int) -> tuple[int, float]:
@@ -423,16 +402,8 @@ def recorded_use(jobs: pl.DataFrame, machine: int) -> tuple[int, float]:
     if jobs.is_empty():
         return 0, 0.0
     start = (jobs["submit_time"] + jobs["wait_time"]).to_numpy()
-    processors = jobs["processors"].to_numpy()
-    if jobs.height > tables.MOST_AT_ONCE:
-        used = use_of(start, start + jobs["run_time"].to_numpy(), processors, machine)
-        return used.peak, used.beyond / used.span if used.span > 0 else 0.0
-    times = np.concatenate([start + jobs["run_time"].to_numpy(), start])
-    order = np.argsort(times, kind="stable")
-    busy = np.cumsum(np.concatenate([-processors, processors])[order])
-    lengths = np.diff(times[order])
-    whole = lengths.sum()
-    return int(busy.max()), float(lengths[busy[:-1] > machine].sum() / whole) if whole > 0 else 0.0
+    used = use_of(start, start + jobs["run_time"].to_numpy(), jobs["processors"].to_numpy(), machine)
+    return used.peak, used.beyond / used.span if used.span > 0 else 0.0
 
 
 def _warnings(machine: Machine, source: str, peak: int, beyond: float) -> list[str]:

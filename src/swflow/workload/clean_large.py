@@ -3,7 +3,6 @@
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,37 @@ def clean_into(
     output: str | os.PathLike[str],
     *,
     columns: Iterable[str] | None = None,
+    **options: Any,
+) -> Workload:
+    """
+    Clean a log into a Parquet file, as `swflow.workload.clean.clean_log` does; process a large log part by part.
+
+    Parameters
+    ----------
+    path, output : path-like
+        The log, and the workload's file.
+    columns : iterable of str, optional
+        Columns of a large log's workload to return in addition to those that every workload has (default: all).
+    **options
+        As in `swflow.workload.clean.clean_log`; dependencies of a large log are refused.
+
+    Returns
+    -------
+    Workload
+        The written workload.
+    """
+    if _is_large(Path(path)):
+        _clean_in_parts(path, output, **options)
+        return read_workload(output, columns)
+    workload = whole.clean_log(path, **options)
+    tables.write_workload(workload, output)
+    return workload
+
+
+def _clean_in_parts(
+    path: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
     name: str | None = None,
     processors: int | None = None,
     nodes: int | None = None,
@@ -37,40 +67,8 @@ def clean_into(
     keep_cancelled: bool = False,
     dependencies: bool = False,
     **rules: Any,
-) -> Workload:
-    """
-    Clean a log into a file, as `swflow.workload.clean.clean_log` does; process a large log part by part.
-
-    Parameters
-    ----------
-    path : path-like
-        The log.
-    output : path-like
-        The workload's file, ``.parquet``.
-    columns : iterable of str, optional
-        Columns of a large log's workload to return in addition to those that every workload has (default: all).
-    name, processors, nodes, since, until, lenient, keep_cancelled, dependencies
-        As in `swflow.workload.clean.clean_log`; dependencies of a large log are refused.
-    **rules
-        ``drop``, ``without_status`` and ``flurries``, as there.
-
-    Returns
-    -------
-    Workload
-        The written workload.
-
-    Raises
-    ------
-    SwflowError
-        As raised by `swflow.workload.clean.clean_log`.
-    """
-    if not _is_large(Path(path)):
-        workload = whole.clean_log(
-            path, name=name, processors=processors, nodes=nodes, since=since, until=until, lenient=lenient,
-            keep_cancelled=keep_cancelled, dependencies=dependencies, **rules,
-        )  # fmt: skip
-        tables.write_workload(workload, output)
-        return workload
+) -> None:
+    """Clean a large log part by part; see `clean_into`."""
     if dependencies:
         raise SwflowError(f"clean: {path}: --dependencies: the log has more than {tables.MOST_AT_ONCE:,} jobs; cut it")
     name = name or whole.log_name(path)
@@ -82,35 +80,40 @@ def clean_into(
         begin, end = (seconds_since_start(log.header, moment) if moment else None for moment in (since, until))
         reasons = list(whole.removals(machine, (begin, end), keep_cancelled=keep_cancelled, **rules))
         counts: Counter[str] = Counter()
-        order = _Order()
+        rows = unknown = 0
         kept = []
         for number, file in enumerate(raw):
             jobs, removed = whole.without_removed(whole.prepared(pl.read_parquet(file), keep_cancelled), reasons)
             file.unlink()
             counts.update(removed)
-            order.look_at(jobs)
+            rows += jobs.height
+            unknown += jobs["submit_time"].null_count()
             if jobs.height:
                 kept.append(_written(jobs, folder / f"kept{number:06}.parquet"))
         removed = {reason: counts[reason] for reason, _ in reasons if counts[reason]}
-        if order.unknown:
-            raise whole.lacks_column(name, order.unknown, "submit_time")
+        if unknown:
+            raise whole.lacks_column(name, unknown, "submit_time")
         if not kept:
             raise whole.no_job_left(name, log.jobs - log.beyond, removed)
-        table = pl.scan_parquet(kept, glob=False) if order.holds else _sorted(kept, folder)
+        table = pl.scan_parquet(kept, glob=False)
         if log.malformed:
             removed = {"malformed": log.malformed} | removed
-        entry = {"stage": "clean", "read": log.jobs + len(log.parts_skipped), "kept": order.rows, "removed": removed}
-        recorded = pl.scan_parquet(kept, glob=False).select(_RECORDED)
-        columns_read = [recorded.select(column).collect().to_series().rechunk() for column in _RECORDED]
+        entry = {"stage": "clean", "read": log.jobs + len(log.parts_skipped), "kept": rows, "removed": removed}
         entry |= {"machine_from": source}
+        entry = whole.with_recorded_use(entry, _columns(table, _RECORDED), machine)
         notes = {
             "kind": "workload",
             "machine": machine.to_dict(),
             "header": dict(log.header),
-            "history": [*log.history, whole.with_recorded_use(entry, pl.DataFrame(columns_read), machine)],
+            "history": [*log.history, entry],
         }
-        write_table(table, output, notes, rows=order.rows)
-    return read_workload(output, columns)
+        is_sorted = _is_sorted(_columns(table, ("submit_time", "job_id")))
+        write_table(table if is_sorted else _sorted(kept, folder), output, notes, rows=rows)
+
+
+def _columns(table: pl.LazyFrame, names: Iterable[str]) -> pl.DataFrame:
+    """Return columns of a table that does not fit in memory, each in one array."""
+    return pl.DataFrame([table.select(name).collect().to_series().rechunk() for name in names])
 
 
 def _is_large(path: Path) -> bool:
@@ -208,26 +211,11 @@ def _machine_of(
     return whole.guessed_machine(pl.concat(parts), widest, nodes)
 
 
-@dataclass
-class _Order:
-    """Check, part by part, that jobs are sorted as in every job table, and count them."""
-
-    holds: bool = True
-    rows: int = 0
-    unknown: int = 0
-    last: tuple[float, int] = field(default=(-np.inf, 0))
-
-    def look_at(self, jobs: pl.DataFrame) -> None:
-        """Check the next part."""
-        self.rows += jobs.height
-        self.unknown += jobs["submit_time"].null_count()
-        if self.unknown or not jobs.height:
-            return
-        submit = np.append(self.last[0], jobs["submit_time"].to_numpy())
-        ids = np.append(self.last[1], jobs["job_id"].to_numpy())
-        later = (submit[1:] > submit[:-1]) | ((submit[1:] == submit[:-1]) & (ids[1:] >= ids[:-1]))
-        self.holds &= bool(later.all())
-        self.last = float(submit[-1]), int(ids[-1])
+def _is_sorted(jobs: pl.DataFrame) -> bool:
+    """Return whether jobs are sorted by (submit time, job id), as in every job table."""
+    submit, ids = jobs["submit_time"].to_numpy(), jobs["job_id"].to_numpy()
+    later = (submit[1:] > submit[:-1]) | ((submit[1:] == submit[:-1]) & (ids[1:] >= ids[:-1]))
+    return bool(later.all())
 
 
 def _sorted(files: list[Path], folder: Path) -> pl.LazyFrame:

@@ -22,21 +22,8 @@ def import_gwf(path: str, site: Site, *, of_site: str | None = None) -> Imported
     Import a log of the Grid Workloads Archive.
 
     Users, groups, queues and partitions can be numbers or names. The partition of a job without one is the site that
-    ran it. Submit times in seconds since 1970 give the start of the log.
-
-    Parameters
-    ----------
-    path : str
-        The file, plain or gzipped.
-    site : Site
-        The machine.
-    of_site : str, optional
-        Keep only the jobs that ran at this site of the grid (``LastRunSiteID``).
-
-    Raises
-    ------
-    SwflowError
-        If the file cannot be read, or no line is a job.
+    ran it. Submit times in seconds since 1970 give the start of the log. With ``of_site``, only the jobs that ran at
+    this site of the grid (``LastRunSiteID``) are kept.
     """
     tally = Tally()
     rows = []

@@ -32,16 +32,7 @@ def is_jobcomp(text: bytes) -> bool:
 
 
 def read_jobcomp(text: bytes, path: str, tally: Tally) -> pl.DataFrame:
-    """
-    Convert the content of a file of jobcomp/filetxt to ``line``, ``jobid`` and the columns of sacct, as text.
-
-    ``path`` names the file in error messages; ``tally`` counts invalid lines.
-
-    Raises
-    ------
-    SwflowError
-        If no line is valid.
-    """
+    """Convert the content of a file of jobcomp/filetxt to ``line``, ``jobid`` and the columns of sacct, as text."""
     rows = []
     for number, record in _records(text.decode("utf-8", "replace")):
         values = _values(record)

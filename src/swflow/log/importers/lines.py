@@ -4,14 +4,12 @@ import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from swflow.errors import SwflowError
 from swflow.log.importers.records import Tally
-from swflow.log.swf import plain_text
+from swflow.log.swf import BOM, opened, plain_text
 
 #: Largest number of separator placements that are tried for a broken record.
 MOST_WAYS = 2000
@@ -21,12 +19,8 @@ Check = Callable[[str], object]
 
 def read_text(path: str) -> bytes:
     """Return a file's text, decompressed if it is gzipped, with normalized line ends."""
-    try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        reason = {"FileNotFoundError": "no such file", "IsADirectoryError": "a folder, not a file"}
-        raise SwflowError(f"{path}: {reason.get(type(error).__name__, f'cannot be read ({error.strerror})')}") from None
-    text = plain_text(content, path).removeprefix(b"\xef\xbb\xbf")
+    with opened(path) as file:
+        text = plain_text(file.read(), path).removeprefix(BOM)
     return text.replace(b"\r\n", b"\n") if b"\r" in text else text
 
 
@@ -35,17 +29,7 @@ class Layout:
     """
     The fields of a line.
 
-    Parameters
-    ----------
-    columns : sequence of str
-        Their names.
-    separator : str
-        One character.
-    checks : mapping
-        Column to a check of its text. Columns without a check accept any text without separators; free columns accept
-        any text.
-    free : sequence of str
-        The columns of free text.
+    Columns without a check of their text accept any text without separators; columns of ``free`` text accept any text.
     """
 
     columns: Sequence[str]

@@ -41,18 +41,6 @@ def import_pbs(path: str, site: Site) -> ImportedLog:
     Every E record is one job of the log, also for jobs that were rerun. Processors are those of ``exec_host``, else
     ``resources_used.ncpus``. The request is ``Resource_List.ncpus``, ``select`` or ``nodes``. Exit status 0 is
     completed, 271 and negative values are cancelled, others are failed.
-
-    Parameters
-    ----------
-    path : str
-        The file, plain or gzipped.
-    site : Site
-        The machine.
-
-    Raises
-    ------
-    SwflowError
-        If the file cannot be read, or has no valid E record.
     """
     text, tally = read_text(path).decode("utf-8", "replace"), Tally()
     rows, servers = [], set()
@@ -193,8 +181,7 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
     table = tally.drop(table, "no start or no end", pl.col("start").is_null() | pl.col("end").is_null())
     table = tally.drop(table, "ended before it started", pl.col("end") < pl.col("start"))
     table = tally.drop_repeated(table, "site_job_id", "start", "end")
-    again = table.sort("start").select("line", again=pl.col("line").cum_count().over("site_job_id") > 1)
-    table = table.join(again, on="line", maintain_order="left")
+    table = table.with_columns(again=pl.col("line").cum_count().over("site_job_id", order_by="start") > 1)
     before = pl.col("end").shift(1).over("site_job_id", order_by="start")
     table = table.with_columns(
         submit=pl.when(pl.col("again") & (before > pl.col("submit"))).then(before).otherwise(pl.col("submit"))

@@ -57,15 +57,6 @@ EXTRA_COLUMNS: dict[str, pl.DataType] = {
     "depends_on": pl.List(pl.Int64()),
 }
 
-#: Columns with names in records, and the corresponding columns of numbers.
-_NAMED = {
-    "user": "user_id",
-    "group": "group_id",
-    "unix_group": "unix_group_id",
-    "queue": "queue_id",
-    "partition": "partition_id",
-}
-
 #: Notes on jobs that need more than processors and time.
 GPUS, LICENCES, RESERVATIONS = "jobs with GPUs", "jobs with licences", "jobs in advance reservations"
 
@@ -79,14 +70,7 @@ DEFAULT_KEY = Path("~/.config/swflow/anonymize.key")
 
 @dataclass
 class Tally:
-    """
-    Counts of an importer: records left out, and notes on others.
-
-    Parameters
-    ----------
-    removed, notes : dict
-        Reason to (records, line of the first).
-    """
+    """Counts of an importer: records left out, and notes on others, by reason: (records, line of the first)."""
 
     removed: dict[str, tuple[int, int]] = field(default_factory=dict)
     notes: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -126,18 +110,9 @@ class Site:
     """
     The machine whose records are imported, as the user states it.
 
-    Parameters
-    ----------
-    processors, nodes : int, optional
-        The machine; by default the peak number of busy processors, marked as a guess.
-    time_zone : str
-        Time zone of the records, such as ``Europe/Stockholm``.
-    cluster : str, optional
-        The cluster to import, if the records belong to several.
-    key : bytes, optional
-        If given, names become keyed hashes, and the site's job ids are dropped.
-    partitions : mapping
-        Partition to its processors; by default its peak number of busy processors.
+    The default of ``processors``, of the machine and of each of the ``partitions``, is the peak number of busy
+    processors, marked as a guess. ``cluster`` is the one to import if the records belong to several. With a ``key``,
+    names become keyed hashes, and the site's job ids are dropped.
     """
 
     processors: int | None = None
@@ -164,18 +139,8 @@ class ImportedLog:
     """
     An imported log.
 
-    Parameters
-    ----------
-    fields : polars.DataFrame
-        The columns of `swflow.jobs.table.SWF_FIELDS` and of `EXTRA_COLUMNS`, if known, sorted by (submit time, line).
-    header : dict
-        The header, as in the Standard Workload Format, with names.
-    history : tuple of dict
-        One entry: numbers of read, kept, removed and noted records.
-    tally : Tally
-        The same counts, with the first line of each reason.
-    partitions : list of Partition
-        The partitions of the site with their sizes, as in the header.
+    ``fields`` has the columns of `swflow.jobs.table.SWF_FIELDS` and of `EXTRA_COLUMNS`, if known, sorted by (submit
+    time, line). The only entry of ``history`` has the counts of ``tally``.
     """
 
     fields: pl.DataFrame
@@ -192,21 +157,7 @@ def make_log(
     Return the log of a table of records, which has the columns of `RECORD_COLUMNS`, if known.
 
     Jobs are numbered from 1 by (submit time, line); users, groups, queues and partitions by their first job. The counts
-    of ``tally`` are continued.
-
-    Parameters
-    ----------
-    records, tally, site
-        The records, the counts so far, and the machine.
-    source, form : str
-        The file, for error messages, and its format, such as ``sacct``.
-    computer : str, optional
-        The machine's name.
-
-    Raises
-    ------
-    SwflowError
-        If no record remains.
+    of ``tally`` are continued. ``source`` is the file, for error messages; ``form`` is its format, such as ``sacct``.
     """
     read = records.height + sum(count for count, _ in tally.removed.values())
     missing = [pl.lit(None, dtype).alias(name) for name, dtype in RECORD_COLUMNS.items() if name not in records.columns]
@@ -225,11 +176,10 @@ def make_log(
         "wait_time": pl.col("start") - pl.col("submit"),
         "executable_id": numbered(records["executable"])[0],
     }
-    for name, column in _NAMED.items():
-        ids, names = numbered(records[name])
-        columns[column] = ids
+    for column, key in NAME_KEYS.items():
+        columns[column], names = numbered(records[column.removesuffix("_id")])
         if names:
-            header[NAME_KEYS[column]] = _lines([anonymized(text, column, site.key) for text in names])
+            header[key] = _lines([anonymized(text, column, site.key) for text in names])
     columns["array_id"] = numbered(records["array"])[0]
     columns["depends_on"] = _predecessors(records, tally)
     table = records.with_columns(**columns)
@@ -360,17 +310,7 @@ def read_key(path: str | os.PathLike[str] | None) -> tuple[bytes, Path, bool]:
     """
     Return the key for hashing names, its file, and whether it is new.
 
-    A missing key is drawn and stored, readable by its owner only.
-
-    Parameters
-    ----------
-    path : path-like, optional
-        By default `DEFAULT_KEY`.
-
-    Raises
-    ------
-    SwflowError
-        If the file is too short for a key, or cannot be read or written.
+    A missing key is drawn and stored, readable by its owner only. The default file is `DEFAULT_KEY`.
     """
     path = Path(path or DEFAULT_KEY).expanduser()
     try:

@@ -26,6 +26,7 @@ from swflow.log.importers.records import (
     unix_seconds,
 )
 from swflow.log.importers.slurm import STATES, kilobytes, licences, predecessors, resource, seconds, state
+from swflow.log.swf import BOM
 
 #: The columns that the documentation recommends.
 RECOMMENDED = (
@@ -88,7 +89,7 @@ def is_accounting(path: str | os.PathLike[str]) -> bool:
         return False
     if begin[:2] == b"\x1f\x8b":
         begin = zlib.decompressobj(31).decompress(begin)
-    begin = begin.removeprefix(b"\xef\xbb\xbf").lstrip()
+    begin = begin.removeprefix(BOM).lstrip()
     return begin[:1] == b"{" or is_jobcomp(begin) or _is_header(begin.partition(b"\n")[0])
 
 
@@ -116,29 +117,9 @@ def import_sacct(
     heterogeneous job are one job. Every run of a requeued job (``sacct -D``) is one job, submitted when the previous
     run ended. Jobs that never started have a run time of 0; jobs that have not ended are dropped.
 
-    Parameters
-    ----------
-    path : str
-        The file, plain or gzipped.
-    site : Site
-        The machine.
-    columns : str, optional
-        The columns, separated by commas, if the file has no header.
-    delimiter : str
-        The character passed to ``sacct --delimiter``.
-    partition_limits : mapping, optional
-        Partition to its time limit, for jobs with the limit ``Partition_Limit``.
-    cpus_per_processor : int
-        Number of Slurm's CPUs that are one processor of the log: 2 if each core counts as two threads.
-
-    Returns
-    -------
-    ImportedLog
-
-    Raises
-    ------
-    SwflowError
-        If the file cannot be read, or has no valid job.
+    ``columns`` names the columns, separated by commas, of a file without a header. ``partition_limits`` maps a
+    partition to its time limit, for jobs with the limit ``Partition_Limit``. ``cpus_per_processor`` is the number of
+    Slurm's CPUs that are one processor of the log: 2 if each core counts as two threads.
     """
     if cpus_per_processor < 1:
         raise SwflowError(f"--cpus-per-processor: {cpus_per_processor}; expected at least 1")

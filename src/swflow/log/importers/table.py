@@ -36,24 +36,12 @@ PRESETS = Path(__file__).parent / "columns"
 
 def import_table(path: str, site: Site, mapping: str) -> ImportedLog:
     """
-    Import a table of jobs.
+    Import a table of jobs: CSV (plain or gzipped; the separator is detected in the header) or Parquet.
 
-    Parameters
-    ----------
-    path : str
-        CSV (plain or gzipped; the separator is detected in the header) or Parquet.
-    site : Site
-        The machine.
-    mapping : str
-        A YAML file, or the name of a mapping included in swflow, with ``columns`` (name in `TARGETS` to a column's
-        name, or to a mapping of ``column``, ``unit``, ``format``, ``factor`` and ``pattern``), ``status`` (a value to
-        0, 1 or 5) and ``delimiter``. A ``pattern`` is a regular expression with one group: the value is the sum of the
-        numbers that it finds in the text. ``memory`` is that of the whole job, by default in MB.
-
-    Raises
-    ------
-    SwflowError
-        If a file cannot be read, the mapping is invalid, or no job is valid.
+    ``mapping`` is a YAML file, or the name of a mapping included in swflow, with ``columns`` (name in `TARGETS` to a
+    column's name, or to a mapping of ``column``, ``unit``, ``format``, ``factor`` and ``pattern``), ``status`` (a value
+    to 0, 1 or 5) and ``delimiter``. A ``pattern`` is a regular expression with one group: the value is the sum of the
+    numbers that it finds in the text. ``memory`` is that of the whole job, by default in MB.
     """
     about, where = _read_mapping(mapping)
     columns = {name: _explained(name, entry, where) for name, entry in about["columns"].items()}

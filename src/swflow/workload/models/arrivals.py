@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from swflow.workload.models.lublin import SECONDS_A_DAY, SECONDS_A_SLOT, SLOTS_A_DAY
+from swflow.workload.models.lublin import SECONDS_A_DAY, SECONDS_A_SLOT, SLOTS_A_DAY, points_at, seconds_at
+from swflow.workload.models.pools import as_plain, of_plain
 
 DAYS_A_WEEK = 7
 SECONDS_A_WEEK = DAYS_A_WEEK * SECONDS_A_DAY
@@ -96,35 +97,20 @@ class DailyCycle:
         gaps = rng.weibull(self.gap_shape, jobs - 1)
         expected = math.gamma(1 + 1 / self.gap_shape)  # the mean of the Weibull distribution with scale 1
         points = np.concatenate([[0.0], np.cumsum(gaps * (self.gap_mean / expected / SECONDS_A_SLOT))])
-        weights = _week(self.half_hours, self.days)
-        start = _points_at(weights, np.array([self.first + self.clock]))
-        return np.floor(_seconds_at(weights, start + points) - self.clock)
+        week = _week(self.half_hours, self.days)
+        start = points_at(week, np.array([self.first + self.clock]))
+        return np.floor(seconds_at(week, start + points) - self.clock)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the process as plain data."""
-        return {
-            "kind": self.kind,
-            "first": self.first,
-            "clock": self.clock,
-            "half_hours": self.half_hours.tolist(),
-            "days": self.days.tolist(),
-            "gap_shape": self.gap_shape,
-            "gap_mean": self.gap_mean,
-        }
+        return {"kind": self.kind, **as_plain(self)}
 
 
 def arrivals_from_dict(content: Mapping[str, Any]) -> LogArrivals | DailyCycle:
     """Create an arrival process from the result of its ``to_dict``."""
     if content["kind"] == LogArrivals.kind:
         return LogArrivals(content["first"] + np.concatenate([[0.0], np.cumsum(content["gaps"], dtype=float)]))
-    return DailyCycle(
-        first=content["first"],
-        clock=content["clock"],
-        half_hours=np.array(content["half_hours"], dtype=float),
-        days=np.array(content["days"], dtype=float),
-        gap_shape=content["gap_shape"],
-        gap_mean=content["gap_mean"],
-    )
+    return DailyCycle(**of_plain({name: value for name, value in content.items() if name != "kind"}))
 
 
 def fit_daily_cycle(submit_times: np.ndarray, header: Mapping[str, list[str]]) -> DailyCycle:
@@ -156,7 +142,7 @@ def fit_daily_cycle(submit_times: np.ndarray, header: Mapping[str, list[str]]) -
     by_day = (DAYS_A_WEEK, SLOTS_A_DAY)
     half_hours = _relative(arrived.reshape(by_day).sum(axis=0), seen.reshape(by_day).sum(axis=0))
     days = _relative(arrived.reshape(by_day).sum(axis=1), seen.reshape(by_day).sum(axis=1))
-    points = _points_at(_week(half_hours, days), local)
+    points = points_at(_week(half_hours, days), local)
     gaps = np.diff(points) * SECONDS_A_SLOT
     return DailyCycle(
         first=float(submit_times[0]),
@@ -188,23 +174,9 @@ def _relative(arrived: np.ndarray, seen: np.ndarray) -> np.ndarray:
 
 
 def _week(half_hours: np.ndarray, days: np.ndarray) -> np.ndarray:
-    """Return the weights of the half hours of a week, with mean 1: shape (336,)."""
+    """Return the points of a week that elapse until each half hour, about one in each: shape (337,)."""
     weights = np.outer(days, half_hours).ravel()
-    return weights / weights.mean()
-
-
-def _points_at(weights: np.ndarray, seconds: np.ndarray) -> np.ndarray:
-    """Convert seconds since a Monday, 0:00, to points of the cycle (336 a week)."""
-    week, rest = np.divmod(seconds, SECONDS_A_WEEK)
-    points = np.concatenate([[0.0], np.cumsum(weights)])
-    return week * points[-1] + np.interp(rest, np.arange(SLOTS_A_WEEK + 1) * float(SECONDS_A_SLOT), points)
-
-
-def _seconds_at(weights: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """Convert points to seconds: the inverse of `_points_at`."""
-    passed = np.concatenate([[0.0], np.cumsum(weights)])
-    week, rest = np.divmod(points, passed[-1])
-    return week * SECONDS_A_WEEK + np.interp(rest, passed, np.arange(SLOTS_A_WEEK + 1) * float(SECONDS_A_SLOT))
+    return np.concatenate([[0.0], np.cumsum(weights / weights.mean())])
 
 
 def _weibull_shape(gaps: np.ndarray) -> float:

@@ -384,25 +384,30 @@ def _arrival_points(parameters: LublinParameters, jobs: int, rng: np.random.Gene
     return np.cumsum(np.exp(log_gap)) / SECONDS_A_SLOT
 
 
-def _cycle(parameters: LublinParameters) -> tuple[np.ndarray, np.ndarray]:
-    """Return the points elapsed at each half hour of a day, and its seconds."""
+def _cycle(parameters: LublinParameters) -> np.ndarray:
+    """Return the points of the day that elapse until each half hour: shape (49,)."""
     points = np.concatenate([[0.0], np.cumsum(daily_weights(parameters))])
     points[-1] = SLOTS_A_DAY
-    return points, np.arange(SLOTS_A_DAY + 1) * float(SECONDS_A_SLOT)
+    return points
 
 
 def _times_at(parameters: LublinParameters, points: np.ndarray) -> np.ndarray:
     """Convert points to seconds since the first midnight."""
-    cycle_points, cycle_seconds = _cycle(parameters)
-    day, rest = np.divmod(points, SLOTS_A_DAY)
-    return day * SECONDS_A_DAY + np.interp(rest, cycle_points, cycle_seconds)
+    return seconds_at(_cycle(parameters), points)
 
 
-def _points_at(parameters: LublinParameters, seconds: float) -> float:
-    """Convert seconds since the first midnight to points: the inverse of `_times_at`."""
-    cycle_points, cycle_seconds = _cycle(parameters)
-    day, rest = divmod(seconds, SECONDS_A_DAY)
-    return day * SLOTS_A_DAY + float(np.interp(rest, cycle_seconds, cycle_points))
+def seconds_at(cycle: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """Convert points to seconds; ``cycle`` has the points that elapse until each half hour of a day or week."""
+    seconds = np.arange(len(cycle)) * float(SECONDS_A_SLOT)
+    number, rest = np.divmod(points, cycle[-1])
+    return number * seconds[-1] + np.interp(rest, cycle, seconds)
+
+
+def points_at(cycle: np.ndarray, seconds: np.ndarray) -> np.ndarray:
+    """Convert seconds to points: the inverse of `seconds_at`."""
+    edges = np.arange(len(cycle)) * float(SECONDS_A_SLOT)
+    number, rest = np.divmod(seconds, edges[-1])
+    return number * cycle[-1] + np.interp(rest, edges, cycle)
 
 
 def _interleave(points: list[np.ndarray], kinds: list[LublinParameters], jobs: int) -> tuple[np.ndarray, np.ndarray]:
@@ -415,7 +420,7 @@ def _interleave(points: list[np.ndarray], kinds: list[LublinParameters], jobs: i
 def _stretch(points: np.ndarray, kind_of_job: np.ndarray, kinds: list[LublinParameters], last: float) -> float:
     """Return the factor on all points that puts the last arrival of any class at a given time."""
     return min(
-        _points_at(kind, last) / points[kind_of_job == number].max()
+        float(points_at(_cycle(kind), np.array(last))) / points[kind_of_job == number].max()
         for number, kind in enumerate(kinds)
         if (kind_of_job == number).any()
     )

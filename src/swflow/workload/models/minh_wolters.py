@@ -146,7 +146,7 @@ def generate_locality(
     """
     labels, lengths = _label_repetitions(model, jobs, window, rng)
     repeated = _repeated(model, lengths, repeats, rng)
-    job_labels = repeat_labels(labels, lengths)[:jobs]
+    job_labels = np.repeat(labels, lengths)[:jobs]  # the series CW of section 4.2
     run_times = model.mixture.sample(job_labels, rng)[first_of_repetition(lengths, repeated)[:jobs]]
     keys = class_keys(job_labels, _draw_classes(model, job_labels, rng))
     return run_times, model.sizes.draw(keys, rng).astype(np.int64), keys
@@ -226,18 +226,6 @@ def permute_labels(labels: np.ndarray, window: int) -> np.ndarray:
     pairs = np.stack([np.arange(len(labels)) // window, labels], axis=1)
     _, first, inverse = np.unique(pairs, axis=0, return_index=True, return_inverse=True)
     return labels[np.argsort(first[inverse], kind="stable")]
-
-
-def repeat_labels(labels: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """
-    Repeat every label by its length: the series CW of section 4.2.
-
-    Examples
-    --------
-    >>> repeat_labels([1, 3, 2], [2, 1, 4])
-    array([1, 1, 3, 2, 2, 2, 2])
-    """
-    return np.repeat(labels, lengths)
 
 
 def first_of_repetition(lengths: np.ndarray, repeated: np.ndarray) -> np.ndarray:

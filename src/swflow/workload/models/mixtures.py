@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from swflow.errors import SwflowError
+from swflow.workload.models.pools import as_plain, of_plain
 
 #: Default of the largest number of components to try.
 COMPONENTS = 20
@@ -82,26 +83,13 @@ class Mixture:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the mixture as JSON-compatible data."""
-        return {
-            "weights": self.weights.tolist(),
-            "means": self.means.tolist(),
-            "deviations": self.deviations.tolist(),
-            "shortest": self.shortest,
-            "longest": self.longest,
-            "bic": {str(components): value for components, value in self.bic.items()},
-        }
+        return as_plain(self) | {"bic": {str(components): value for components, value in self.bic.items()}}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "Mixture":
         """Create a mixture from the result of `to_dict`."""
-        return cls(
-            weights=np.array(content["weights"], dtype=float),
-            means=np.array(content["means"], dtype=float),
-            deviations=np.array(content["deviations"], dtype=float),
-            shortest=content["shortest"],
-            longest=content["longest"],
-            bic={int(components): value for components, value in content["bic"].items()},
-        )
+        bic = {int(components): value for components, value in content["bic"].items()}
+        return cls(**of_plain(content) | {"bic": bic})
 
 
 def fit_mixture(run_times: np.ndarray, *, components: int = COMPONENTS) -> Mixture:

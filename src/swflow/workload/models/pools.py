@@ -1,10 +1,23 @@
 """Pools: the values of a column for each class of a log's jobs, drawn with the log's frequencies."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
+
+
+def as_plain(model: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass as JSON-compatible data, with lists instead of arrays."""
+    return {
+        name: value.tolist() if isinstance(value, np.ndarray) else value
+        for name, value in ((one.name, getattr(model, one.name)) for one in fields(model))
+    }
+
+
+def of_plain(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the result of `as_plain` with arrays of floats instead of lists."""
+    return {name: np.array(one, dtype=float) if isinstance(one, list) else one for name, one in content.items()}
 
 
 @dataclass(frozen=True)

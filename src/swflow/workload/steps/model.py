@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from swflow.workload.models.fit_measures import fit_measures
 from swflow.workload.models.lublin import generate_lublin
 from swflow.workload.models.minh_wolters import REPEATS, LocalityModel, fit_locality, generate_locality
 from swflow.workload.models.mixtures import COMPONENTS
-from swflow.workload.models.pools import Pools, pools_of
+from swflow.workload.models.pools import Pools, as_plain, of_plain, pools_of
 from swflow.workload.models.song import MarkovModel, fit_markov, generate_markov, power_of_two_class
 
 #: The models, with descriptions.
@@ -42,23 +42,9 @@ _FORMAT = {"swflow": "fitted workload model", "version": 1}
 _KEPT_HEADER = ("UnixStartTime", "TimeZoneString", "TimeZone")
 
 
-class _Attributes(Protocol):
-    """The part of a model that generates run times and sizes."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fitted values as JSON-compatible data."""
-
-
 @dataclass(frozen=True)
 class LublinModel:
-    """
-    The model of Lublin and Feitelson with its published parameters; only the machine depends on the log.
-
-    Parameters
-    ----------
-    processors : int
-        Processors of the machine.
-    """
+    """The model of Lublin and Feitelson with its published parameters; only the machine depends on the log."""
 
     processors: int
 
@@ -72,12 +58,8 @@ class ResampleModel:
     """
     The jobs of a log, without their order.
 
-    Parameters
-    ----------
-    run_times, processors, estimates : numpy.ndarray of float, shape (different jobs,)
-        Run times (seconds), sizes, and estimates (seconds, NaN if unknown).
-    jobs : numpy.ndarray of int, shape (different jobs,)
-        Number of jobs of the log with these values.
+    Each array has an element per different job: its run time (seconds), size, estimate (seconds, NaN if unknown), and
+    the number of jobs of the log with these values.
     """
 
     run_times: np.ndarray
@@ -87,22 +69,18 @@ class ResampleModel:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the model as JSON-compatible data; an unknown estimate is null."""
-        return {
-            "run_times": self.run_times.tolist(),
+        return as_plain(self) | {
             "processors": self.processors.astype(np.int64).tolist(),
             "estimates": [None if np.isnan(estimate) else estimate for estimate in self.estimates.tolist()],
-            "jobs": self.jobs.tolist(),
         }
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "ResampleModel":
         """Create a model from the result of `to_dict`."""
-        return cls(
-            run_times=np.array(content["run_times"], dtype=float),
-            processors=np.array(content["processors"], dtype=float),
-            estimates=np.array(content["estimates"], dtype=float),
-            jobs=np.array(content["jobs"], dtype=np.int64),
-        )
+        return cls(**of_plain(content) | {"jobs": np.array(content["jobs"], dtype=np.int64)})
+
+
+_Attributes = LocalityModel | MarkovModel | LublinModel | ResampleModel
 
 
 @dataclass(frozen=True)
@@ -114,24 +92,18 @@ class FittedModel:
     ----------
     model : str
         One of `MODELS`.
-    source : str
-        Name of the workload to which the model was fitted.
-    jobs : int
-        Number of jobs of the source.
+    source, jobs, history
+        Name of the workload to which the model was fitted, its number of jobs, and its history.
     machine : Machine
         The machine of the generated workload.
-    attributes : LocalityModel, MarkovModel, LublinModel or ResampleModel
-        Model of run times and sizes.
-    arrivals : LogArrivals or DailyCycle
-        Model of submit times.
+    attributes, arrivals : models
+        Model of run times and sizes, and model of submit times.
     estimates : Pools
         The requested times of the source's jobs of each class.
     options : dict
         The options of the model: ``window`` and ``repeats``.
     header : dict
         Start of the source's clock.
-    history : tuple of dict
-        History of the source.
     goodness : dict
         Each of `swflow.workload.models.fit_measures.MEASURES` for one draw, with the source's value; see
         `with_goodness`.
@@ -437,7 +409,6 @@ def _generate_attributes(
     elif isinstance(attributes, MarkovModel):
         run_times, processors, keys = generate_markov(attributes, jobs, rng)
     else:
-        assert isinstance(attributes, LublinModel)
         made = generate_lublin(jobs, attributes.processors, rng, classes="combined", estimates="none")
         run_times, processors = made["run_time"].to_numpy(), made["requested_processors"].to_numpy()
         keys = power_of_two_class(run_times).astype(str)
