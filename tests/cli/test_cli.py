@@ -203,7 +203,7 @@ def test_a_command_imports_only_what_it_needs():
     program = (
         "import sys; from swflow.cli import main\n"
         "try: main(['--help'])\n"
-        "except SystemExit: print([name for name in ('numba', 'duckdb', 'polars', 'pooch') if name in sys.modules])"
+        "except SystemExit: print([name for name in ('numba', 'duckdb', 'polars', 'requests') if name in sys.modules])"
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert result.stdout.splitlines()[-1] == "[]"

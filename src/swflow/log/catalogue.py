@@ -12,6 +12,7 @@ import time
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
@@ -85,31 +86,14 @@ class Log:
 
 @dataclass(frozen=True)
 class FetchReport:
-    """
-    The result of `fetch`.
-
-    Parameters
-    ----------
-    name : str
-        Name of the log.
-    output : pathlib.Path
-        The written file.
-    source : str
-        Source of the log.
-    jobs : int
-        Number of job lines.
-    sha256 : str
-        Checksum of the decompressed text.
-    tried : tuple of str
-        Addresses without the file, each with the reason.
-    """
+    """The result of `fetch`."""
 
     name: str
     output: Path
     source: str
     jobs: int
-    sha256: str
-    tried: tuple[str, ...] = ()
+    sha256: str  # of the decompressed text
+    tried: tuple[str, ...] = ()  # addresses without the file, each with the reason
 
 
 # --- the catalogue ----------------------------------------------------------------------------------------
@@ -369,14 +353,7 @@ def fetch(
 
 
 def is_at_hand(log: Log, mirror: str | os.PathLike[str] | None = None) -> bool:
-    """
-    Return whether a log's file is available without the network: from its path, or from a mirror that is a folder.
-
-    Raises
-    ------
-    SwflowError
-        If the mirror is a folder that does not exist.
-    """
+    """Return whether a log's file is available without the network: at its path, or in a mirror that is a folder."""
     places = (_local(address) for addresses in _places(log, mirror) for address in addresses)
     return any(place is not None and place.is_file() for place in places)
 
@@ -404,8 +381,6 @@ def reach(
         except SwflowError as error:
             return str(error)
         return ""
-
-    from concurrent.futures import ThreadPoolExecutor
 
     wanted = sorted(logs, key=lambda log: log.name)
     with ThreadPoolExecutor(max_workers=4) as pool:
@@ -472,20 +447,16 @@ def _read(address: str, retries: int, progress: bool) -> bytes:
 
 
 def _download(url: str, retries: int, progress: bool) -> bytes:
-    """Download with pooch; retry requests that can succeed later."""
-    import pooch
+    """Download a file; retry requests that can succeed later."""
     import requests
 
     until = time.monotonic() + LONGEST_DOWNLOAD
     for attempt in range(retries + 1):
         if attempt:
             time.sleep(BACK_OFF * 2 ** (attempt - 1))
-        content = _Limited(url, until)
         try:
             with _bar(url, progress) as bar:
-                download = pooch.HTTPDownloader(progressbar=bar, chunk_size=1 << 16, timeout=TIMEOUT)
-                _until(until, partial(download, url, content, None))
-            return content.getvalue()
+                return _until(until, partial(_received, url, until, bar))
         except requests.HTTPError as error:
             status = error.response.status_code if error.response is not None else 0
             reason = f"HTTP {status}"
@@ -499,42 +470,42 @@ def _download(url: str, retries: int, progress: bool) -> bytes:
     raise _Unreachable(reason)
 
 
-class _Limited(io.BytesIO):
-    """A buffer for a download with limits of size and time."""
+def _received(url: str, until: float, bar: Callable[..., None]) -> bytes:
+    """Return the file at an address; raise an error above a limit of size or time."""
+    import requests
 
-    def __init__(self, url: str, until: float) -> None:
-        super().__init__()
-        self._url, self._until = url, until
-
-    def write(self, block: Any) -> int:
-        """Append bytes; raise an error above a limit."""
-        if self.tell() + len(block) > LARGEST_FILE:
-            raise SwflowError(f"{self._url}: more than {LARGEST_FILE:,} bytes, the limit for a log; correct the url")
-        if time.monotonic() > self._until:
-            raise _Unreachable(_TOO_LONG)
-        return super().write(block)
+    content = io.BytesIO()
+    with requests.get(url, stream=True, timeout=TIMEOUT) as response:
+        response.raise_for_status()
+        bar(total=int(response.headers.get("content-length", 0)) or None)
+        for block in response.iter_content(1 << 16):
+            if content.tell() + len(block) > LARGEST_FILE:
+                raise SwflowError(f"{url}: more than {LARGEST_FILE:,} bytes, the limit for a log; correct the url")
+            if time.monotonic() > until:
+                raise _Unreachable(_TOO_LONG)
+            content.write(block)
+            bar(completed=content.tell())
+    return content.getvalue()
 
 
 _TOO_LONG = "the transfer took too long"
 
 
-def _until(moment: float, function: Callable[[], None]) -> None:
+def _until(moment: float, function: Callable[[], bytes]) -> bytes:
     """Call a function with a time limit, in a thread: a server can send even its header slowly."""
-    errors: list[BaseException] = []
+    result: Future[bytes] = Future()
 
     def call() -> None:
         try:
-            function()
+            result.set_result(function())
         except BaseException as error:
-            errors.append(error)
+            result.set_exception(error)
 
-    thread = threading.Thread(target=call, daemon=True)
-    thread.start()
-    thread.join(max(0.0, moment - time.monotonic()))
-    if errors:
-        raise errors[0]
-    if thread.is_alive():
-        raise _Unreachable(_TOO_LONG)
+    threading.Thread(target=call, daemon=True).start()
+    try:
+        return result.result(max(0.0, moment - time.monotonic()))
+    except TimeoutError:
+        raise _Unreachable(_TOO_LONG) from None
 
 
 def _network_reason(error: Exception) -> str:
@@ -558,42 +529,17 @@ def _network_reason(error: Exception) -> str:
 
 
 @contextlib.contextmanager
-def _bar(url: str, shown: bool) -> Iterator[Any]:
-    """Return a progress bar for pooch, or False."""
+def _bar(url: str, shown: bool) -> Iterator[Callable[..., None]]:
+    """Return a function that updates a progress bar, or does nothing."""
     if not shown:
-        yield False
+        yield lambda **_: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        yield _PoochBar(bars, bars.add_task(url.rsplit("/", 1)[-1], total=None))
-
-
-class _PoochBar:
-    """A rich progress bar with the methods that pooch calls."""
-
-    def __init__(self, bars: Any, task: Any) -> None:
-        self._bars, self._task = bars, task
-
-    @property
-    def total(self) -> float | None:
-        """Return the number of bytes that the server announced."""
-        return self._bars.tasks[0].total
-
-    @total.setter
-    def total(self, size: int) -> None:
-        self._bars.update(self._task, total=size or None)
-
-    def update(self, size: int) -> None:
-        self._bars.advance(self._task, size)
-
-    def reset(self) -> None:
-        self._bars.update(self._task, completed=0)
-
-    def close(self) -> None:
-        self._bars.stop()
+        yield partial(bars.update, bars.add_task(url.rsplit("/", 1)[-1], total=None))
 
 
 # --- checking ---------------------------------------------------------------------------------------------
