@@ -30,12 +30,7 @@ MOST_UNITS = 2**50
 
 def checked_resources(resources: Any, where: str) -> dict[str, int]:
     """
-    Return the resources of a machine in order of their names.
-
-    Raises
-    ------
-    SwflowError
-        If it is no mapping of names to whole numbers.
+    Return the resources of a machine in order of their names; raise an error if a name or a number is invalid.
 
     Examples
     --------
@@ -127,14 +122,7 @@ class Machine:
         return cls(processors, nodes)
 
     def with_processors(self, processors: int) -> "Machine":
-        """
-        Return a machine with this number of processors; nodes with capacities stay unchanged.
-
-        Raises
-        ------
-        SwflowError
-            If nodes have capacities, and the processors are not a multiple of the node size.
-        """
+        """Return a machine with this number of processors: a multiple of the node size if nodes have capacities."""
         if not self.capacities:
             return replace(Machine.of(processors), resources=self.resources)
         if processors % self.processors_per_node:
@@ -167,16 +155,7 @@ def free_memory() -> int | None:
 
 @dataclass(frozen=True)
 class Node:
-    """
-    A node type.
-
-    Parameters
-    ----------
-    processors : int
-        Processors of the node.
-    capacities : mapping
-        As in `Machine`.
-    """
+    """A node type: its processors, and its capacities as in `Machine`."""
 
     processors: int
     capacities: Mapping[str, float]

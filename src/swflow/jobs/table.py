@@ -159,30 +159,10 @@ def check_workload(
     """
     Check that a job table can be simulated; raise an error that names the first invalid job or column.
 
-    The check takes O(n) time, some milliseconds for 200,000 jobs.
-
-    Parameters
-    ----------
-    jobs : polars.DataFrame
-        The table. It needs `NEEDED_COLUMNS`, with the types of `JOB_COLUMNS` or narrower ones, without nulls, sorted
-        by (submit time, job id). Times must be finite and at most `LONGEST_TIME`, run times and estimates not
-        negative, and processors from 1 to ``machine``.
-    machine : int
-        Processors of the machine.
-    name : str
-        The workload's name, for error messages.
-    needed : iterable of str
-        The required columns, without nulls.
-
-    Returns
-    -------
-    polars.DataFrame
-        The table with numbers in the types of the kernels.
-
-    Raises
-    ------
-    SwflowError
-        If the table is invalid.
+    The table has the ``needed`` columns, with the types of `JOB_COLUMNS` or narrower ones, without nulls, sorted by
+    (submit time, job id). Times must be finite and at most `LONGEST_TIME`, run times and estimates not negative, and
+    processors from 1 to those of the ``machine``. The result has numbers in the types of the kernels. The check takes
+    O(n) time, some milliseconds for 200,000 jobs.
 
     Examples
     --------
@@ -215,11 +195,6 @@ def check_columns(jobs: pl.DataFrame, name: str, needed: Iterable[str] = NEEDED_
     Check the columns of a job table and their types; return the table with numbers in the types of `JOB_COLUMNS`.
 
     Narrower numbers are accepted (whole numbers for times, 32 bits). Columns outside of `JOB_COLUMNS` stay unchanged.
-
-    Raises
-    ------
-    SwflowError
-        If a column is missing or has another type.
     """
     for column in needed:
         if column not in jobs.columns:
@@ -287,29 +262,12 @@ def check_arrays(
     others: Mapping[str, np.ndarray | None] | None = None,
 ) -> None:
     """
-    Check that the arrays of a kernel fulfil its preconditions.
+    Check that the arrays of a kernel fulfil its preconditions; raise an error that names the first invalid job.
 
-    Parameters
-    ----------
-    times : mapping of str to float64 array of shape (jobs,)
-        By name: ``submit_time``, ascending, possibly negative; all others are durations, not negative. Seconds.
-    processors : int64 array of shape (jobs,)
-        1 to ``machine``.
-    machine : int
-        Processors of the machine, 1 to `swflow.jobs.machine.MOST_PROCESSORS`.
-    name : str
-        Name of the workload, for error messages.
-    ids : int64 array of shape (jobs,), optional
-        The jobs' ids, for error messages (default: positions from 0).
-    stretch : float
-        Largest factor by which a run can be prolonged.
-    others : mapping, optional
-        More arrays by name, or None; each must have one element per job.
-
-    Raises
-    ------
-    SwflowError
-        If an array is invalid; the message names the first such job.
+    The ``times`` in seconds have names: ``submit_time`` is ascending and can be negative; all others are durations, not
+    negative, which can be prolonged by the factor ``stretch``. ``processors`` are from 1 to those of the ``machine``.
+    Each of the ``others`` that is not None must have one element per job. Without ``ids``, errors have positions from
+    0.
 
     Examples
     --------
@@ -377,25 +335,10 @@ def _refuse_processors(processors: np.ndarray, machine: int, refuse: Any) -> Non
 
 def read_workload(path: str | os.PathLike[str], columns: Iterable[str] | None = None) -> Workload:
     """
-    Read a workload from a Parquet file written by swflow.
+    Read a workload from a Parquet file written by swflow; its name is that of the file.
 
-    Parameters
-    ----------
-    path : path-like
-        For example ``results/workloads/KTH-SP2.parquet``.
-    columns : iterable of str, optional
-        Read only these columns, if present, and those that every workload must have, those of `ELIGIBILITY_COLUMNS`,
-        and the demands for the machine's resources.
-
-    Returns
-    -------
-    Workload
-        The workload, named after the file: a copy under another name is another workload.
-
-    Raises
-    ------
-    SwflowError
-        If the file is missing or is not a workload, or a column is missing or has another type.
+    With ``columns``, read only these, if present, and those that every workload must have, those of
+    `ELIGIBILITY_COLUMNS`, and the demands for the machine's resources.
     """
     about = read_metadata(path)
     if about.get("kind") != "workload":
@@ -475,14 +418,7 @@ def write_table(
 
 
 def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """
-    Return swflow's metadata of a Parquet file; empty if swflow did not write it.
-
-    Raises
-    ------
-    SwflowError
-        If the file is missing or not Parquet.
-    """
+    """Return swflow's metadata of a Parquet file; empty if swflow did not write it."""
     if not Path(path).is_file():
         raise SwflowError(f"{path}: no such file")
     try:

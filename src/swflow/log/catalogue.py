@@ -38,50 +38,24 @@ BACK_OFF = 0.3
 
 @dataclass(frozen=True)
 class Log:
-    """
-    An entry of the catalogue.
-
-    Parameters
-    ----------
-    name : str
-        Name of the log, with which the names of workloads begin.
-    file : str, optional
-        Name of the file at a mirror.
-    url, path, of, generate : str, optional
-        Exactly one of: the address of the file, a local file, the log of which this one is a period, and the model of
-        a synthetic log.
-    processors, nodes : int, optional
-        The machine.
-    jobs : int, optional
-        Number of job lines of the file, or of jobs to generate.
-    sha256 : str, optional
-        Checksum of the decompressed text.
-    acknowledgement, citation : str, optional
-        The acknowledgement that the log requires, and the publication to cite.
-    since, until : datetime.date or datetime.datetime, optional
-        The first day or moment of a period, and the first one after it (``from`` and ``until`` in the catalogue).
-    parameters : dict
-        Other keys of a synthetic log: the model's parameters.
-    clean : dict
-        Settings for cleaning.
-    """
+    """An entry of the catalogue; exactly one of ``url``, ``path``, ``of`` and ``generate`` is given."""
 
     name: str
-    file: str | None = None
+    file: str | None = None  # its name at a mirror
     url: str | None = None
-    path: str | None = None
-    of: str | None = None
-    generate: str | None = None
+    path: str | None = None  # a local file
+    of: str | None = None  # the log of which this one is a period
+    generate: str | None = None  # the model of a synthetic log
     processors: int | None = None
     nodes: int | None = None
-    jobs: int | None = None
-    sha256: str | None = None
-    acknowledgement: str | None = None
+    jobs: int | None = None  # job lines of the file, or jobs to generate
+    sha256: str | None = None  # of the decompressed text
+    acknowledgement: str | None = None  # which the log requires
     citation: str | None = None
-    since: date | None = None
-    until: date | None = None
-    parameters: dict[str, Any] = field(default_factory=dict)
-    clean: dict[str, Any] = field(default_factory=dict)
+    since: date | None = None  # first day or moment of a period: `from` in the catalogue
+    until: date | None = None  # first day or moment after a period
+    parameters: dict[str, Any] = field(default_factory=dict)  # of the model of a synthetic log
+    clean: dict[str, Any] = field(default_factory=dict)  # settings for cleaning
 
 
 @dataclass(frozen=True)
@@ -110,22 +84,9 @@ Source = str | os.PathLike[str] | Mapping[str, Any]
 
 def load_catalogue(sources: Source | Iterable[Source]) -> dict[str, Log]:
     """
-    Read and check catalogues of logs.
+    Read and check catalogues of logs: YAML files, or their content; return the logs by name, in order.
 
-    Parameters
-    ----------
-    sources : path or mapping, or several
-        YAML files, or their content. An entry replaces an earlier entry with the same name.
-
-    Returns
-    -------
-    dict
-        Name to `Log`, in order.
-
-    Raises
-    ------
-    SwflowError
-        If a file is missing or not YAML, or an entry is invalid. The message names the file, log and key.
+    An entry replaces an earlier entry with the same name. Errors name the file, log and key.
 
     Examples
     --------
@@ -309,15 +270,16 @@ def fetch(
     """
     Download the file of a log, check it against the catalogue, and write it gzipped.
 
-    The mirror is tried first, then the log's address. A file that differs from the catalogue is an error at any
-    address.
+    The mirror is tried first, then the log's address; a log with a ``path`` is copied from there. A file that differs
+    from the catalogue (or, without a checksum there, whose number of jobs differs from its header) is an error at any
+    address. A gzipped source is copied unchanged.
 
     Parameters
     ----------
     log : Log
-        The log to fetch. A log with a ``path`` is copied from there.
+        The log to fetch.
     output : path-like
-        The gzipped output file, written atomically. A gzipped source is copied unchanged.
+        The gzipped output file, written atomically.
     mirror : str or path-like, optional
         A folder, or a base URL (http, https, file), with the files of the archive, either in one folder or in the
         archive's folders (``l_kth_sp2/``).
@@ -325,18 +287,6 @@ def fetch(
         Number of retries of a failed request, with increasing pauses.
     progress : bool
         Show a progress bar if standard error is a terminal.
-
-    Returns
-    -------
-    FetchReport
-        The source, checksum and number of jobs.
-
-    Raises
-    ------
-    SwflowError
-        If no address has the file, it exceeds the limits of size or time, it is not in the Standard Workload Format,
-        or its checksum or number of jobs differs from the catalogue (without a checksum there: from the file's
-        header).
     """
     if log.of is not None:
         raise SwflowError(f"{log.name}: a period of {log.of} has no file; fetch {log.of}")

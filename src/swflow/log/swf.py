@@ -194,24 +194,8 @@ class LogParts:
     """
     A log in the Standard Workload Format that is read part by part, so that its text can exceed the memory.
 
-    Parameters
-    ----------
-    path : path-like
-        A plain or gzipped file.
-    lenient : bool
-        Skip malformed lines and add them to ``skipped`` instead of raising an error.
-
-    Attributes
-    ----------
-    header : dict
-        As in `SwfLog`; available before the first part.
-    skipped : list of (int, str)
-        As in `SwfLog`; complete after the last part.
-
-    Raises
-    ------
-    SwflowError
-        As raised by `read_swf`.
+    Arguments, errors and attributes are those of `read_swf` and `SwfLog`. The header is available before the first
+    part; ``skipped`` is complete after the last part.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, lenient: bool = False) -> None:
@@ -765,26 +749,11 @@ def compress(text: bytes) -> bytes:
 
 def run_as_swf(jobs: pl.DataFrame, outcomes: pl.DataFrame) -> pl.DataFrame:
     """
-    Convert a simulated run to a log for `write_swf`.
+    Convert the outcomes of simulated jobs to a log for `write_swf`.
 
-    Parameters
-    ----------
-    jobs : polars.DataFrame
-        The simulated job table.
-    outcomes : polars.DataFrame
-        One row per job: ``job_id``, ``submit_time``, ``start_time``, ``processors``, ``run_time``, ``killed``.
-
-    Returns
-    -------
-    polars.DataFrame
-        The columns of `swflow.jobs.table.SWF_FIELDS`, in the order of the jobs. Wait time, run time and allocated
-        processors are simulated values, status is 1 (completed) or 0 (killed), other columns are as recorded. Jobs
-        without an outcome are omitted.
-
-    Raises
-    ------
-    SwflowError
-        If a column is missing, a job id is a duplicate, or an outcome has no job.
+    The result has the columns of `swflow.jobs.table.SWF_FIELDS`, in the order of the jobs. Wait time, run time and
+    allocated processors are simulated values, status is 1 (completed) or 0 (killed), other columns are as recorded.
+    Jobs without an outcome are omitted.
 
     Examples
     --------

@@ -8,29 +8,13 @@ from swflow.compiled.kernel import Handle, Kernel
 
 
 class Use(NamedTuple):
-    """
-    Processor use of a schedule.
+    """Processor use of a schedule; jobs that end at an instant release their processors before other jobs start."""
 
-    Parameters
-    ----------
-    peak : int
-        The largest number of processors that are busy at once. Jobs that end at an instant release their processors
-        before other jobs start.
-    moment : float
-        Time at which the peak first occurs, seconds.
-    beyond : float
-        Time in which more processors are busy than the machine has, seconds.
-    span : float
-        Time from the first start to the last end, seconds.
-    area : float
-        Processor-seconds.
-    """
-
-    peak: int
-    moment: float
-    beyond: float
-    span: float
-    area: float
+    peak: int  # the largest number of processors that are busy at once
+    moment: float  # time at which the peak first occurs, seconds
+    beyond: float  # time in which more processors are busy than the machine has, seconds
+    span: float  # time from the first start to the last end, seconds
+    area: float  # processor-seconds
 
 
 def use_of(

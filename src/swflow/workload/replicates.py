@@ -20,34 +20,14 @@ def make_replicates(
     report: Callable[[str, bool], None] = lambda workload, kept: None,
 ) -> int:
     """
-    Create workloads with the same step; keep complete and unchanged ones.
+    Create workloads with the same step; keep complete and unchanged ones, and return their number.
 
-    Parameters
-    ----------
-    kind : str
-        The kind of step.
-    outputs : iterable of path-like
-        The files of the workloads. A range of replicates in a name is expanded.
-    options : sequence of str
-        Options of the step's command. A range is replaced by the current replicate.
-    manifest : path-like
-        List of the workloads, a JSON file in their folder; the manifest is a hidden file next to it.
-    make : callable
-        Function that runs the step's command with these arguments.
-    code : str
-        Code fingerprint of the step. Workloads built with another fingerprint are rebuilt.
-    report : callable
-        Function that is called for every workload with its name and whether it was kept.
+    A range of replicates in the name of an output is expanded; in the options of the step's command, it is replaced by
+    the current replicate. ``make`` runs the command. Workloads built with another fingerprint of the ``code`` are
+    rebuilt. ``report`` is called with the name of every workload and whether it was kept.
 
-    Returns
-    -------
-    int
-        Number of workloads in the list.
-
-    Raises
-    ------
-    SwflowError
-        If an output is in another folder or its name has no step, or if the step raises it.
+    ``manifest`` is a JSON file in the folder of the workloads, with a list of their names. Their keys are in a hidden
+    file next to it.
     """
     manifest = Path(manifest)
     made = Manifest(manifest.with_name(f".{manifest.stem}.manifest.json"))

@@ -24,14 +24,7 @@ _HALF_A_SECOND = 0.5
 
 @dataclass(frozen=True)
 class LogArrivals:
-    """
-    Arrivals at the submit times of a log.
-
-    Parameters
-    ----------
-    submit_times : numpy.ndarray, shape (jobs,)
-        Ascending, seconds since the log's start.
-    """
+    """Arrivals at the submit times of a log: ascending, seconds since the log's start."""
 
     submit_times: np.ndarray
 
@@ -67,28 +60,16 @@ class DailyCycle:
     """
     A renewal process whose clock runs faster when more jobs arrive.
 
-    Parameters
-    ----------
-    first : float
-        The first submit time, in seconds since the log's start.
-    clock : float
-        Local time of the site at the log's start: seconds since Monday, 0:00.
-    half_hours : numpy.ndarray, shape (48,)
-        Arrivals in each half hour of the day, relative to the mean half hour.
-    days : numpy.ndarray, shape (7,)
-        Arrivals on each day of the week, from Monday, relative to the mean day.
-    gap_shape : float
-        Shape of the Weibull distribution of the gaps on that clock. 1 is a Poisson process; smaller values give bursts.
-    gap_mean : float
-        The mean gap, in seconds.
+    The gaps on that clock have a Weibull distribution. Its shape is 1 for a Poisson process; smaller values give
+    bursts.
     """
 
-    first: float
-    clock: float
-    half_hours: np.ndarray
-    days: np.ndarray
+    first: float  # the first submit time, seconds since the log's start
+    clock: float  # local time of the site at the log's start: seconds since Monday, 0:00
+    half_hours: np.ndarray  # arrivals in each half hour of the day, relative to the mean half hour
+    days: np.ndarray  # arrivals on each day of the week, from Monday, relative to the mean day
     gap_shape: float
-    gap_mean: float
+    gap_mean: float  # seconds
 
     kind = "daily-cycle"
 

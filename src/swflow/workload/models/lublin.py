@@ -41,31 +41,8 @@ class LublinParameters:
     """
     The parameters of one class of jobs.
 
-    Gamma distributions have a shape and a scale (their mean is shape times scale).
-
-    Parameters
-    ----------
-    serial_probability : float
-        Share of jobs of one processor.
-    power_of_two_probability : float
-        Share of *all* jobs that are parallel and rounded to a power of two.
-    log2_low, log2_medium, log2_high : float
-        The two stages, [low, medium] and [medium, high], of the uniform distribution of log2(size) of
-        parallel jobs, on a machine of 128 processors.
-    low_probability : float
-        Probability of the first stage.
-    run_time_shape_1, run_time_scale_1 : float
-        First gamma distribution of the natural logarithm of the run time in seconds.
-    run_time_shape_2, run_time_scale_2 : float
-        Second gamma distribution, of the longer jobs.
-    mixture_slope, mixture_intercept : float
-        The first gamma's probability is ``slope * size + intercept``, clipped to [0, 1].
-    gap_shape, gap_scale : float
-        Gamma distribution of the natural logarithm of the time between arrivals in the rush hours.
-    gap_ratio : float
-        Factor on the shape that turns the gaps of the rush hours into gaps of the whole day.
-    cycle_shape, cycle_scale : float
-        Gamma distribution of the daily cycle: its mass in a half hour is that half hour's share of arrivals.
+    Gamma distributions have a shape and a scale (their mean is shape times scale). Three of them are of natural
+    logarithms: of run times, and of gaps between arrivals in the rush hours, in seconds.
 
     References
     ----------
@@ -74,22 +51,24 @@ class LublinParameters:
     paper.
     """
 
-    serial_probability: float
-    power_of_two_probability: float
+    serial_probability: float  # share of jobs of one processor
+    power_of_two_probability: float  # share of *all* jobs that are parallel and rounded to a power of two
+    # the two stages, [low, medium] and [medium, high], of the uniform distribution of log2(size) of parallel jobs, on a
+    # machine of 128 processors, and the probability of the first stage
     log2_low: float
     log2_medium: float
     log2_high: float
     low_probability: float
     run_time_shape_1: float
     run_time_scale_1: float
-    run_time_shape_2: float
+    run_time_shape_2: float  # of the longer jobs
     run_time_scale_2: float
-    mixture_slope: float
+    mixture_slope: float  # the first gamma's probability is slope * size + intercept, clipped to [0, 1]
     mixture_intercept: float
     gap_shape: float
     gap_scale: float
-    gap_ratio: float
-    cycle_shape: float
+    gap_ratio: float  # factor on the shape that turns the gaps of the rush hours into gaps of the whole day
+    cycle_shape: float  # the gamma distribution's mass in a half hour is that half hour's share of arrivals
     cycle_scale: float
 
 
@@ -240,11 +219,6 @@ def lublin_header(
     Return the SWF header of a workload that `generate_lublin` generated with these arguments.
 
     ``seed`` is that of the generator. The clock starts at midnight, UTC.
-
-    Raises
-    ------
-    SwflowError
-        If a number is out of range or a choice is unknown.
 
     Examples
     --------

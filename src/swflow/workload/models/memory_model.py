@@ -46,48 +46,23 @@ MEASURES: dict[str, str] = {
 
 @dataclass(frozen=True)
 class Cell:
-    """
-    The memory of the source's jobs in one class of sizes and run times.
+    """The memory of the source's jobs in one class of sizes and run times."""
 
-    Parameters
-    ----------
-    memory : numpy.ndarray of float, shape (different values,)
-        MB per processor, ascending.
-    jobs : numpy.ndarray of int, shape (different values,)
-        Number of jobs with each value.
-    """
-
-    memory: np.ndarray
-    jobs: np.ndarray
+    memory: np.ndarray  # different values, MB per processor, ascending
+    jobs: np.ndarray  # number of jobs with each value
 
 
 @dataclass(frozen=True)
 class MemoryModel:
-    """
-    Memory per processor, given the quantiles of a job's size and run time in its workload.
+    """Memory per processor, given the quantiles of a job's size and run time in its workload."""
 
-    Parameters
-    ----------
-    source : str
-        Name of the workload to which the model was fitted.
-    record : {"used", "requested"}
-        The log's column.
-    jobs, unknown : int
-        Numbers of the source's jobs with known and with unknown memory.
-    up_to : numpy.ndarray of float, shape (classes of sizes,)
-        Share of the source's jobs in a class of sizes or a lower one; the last is 1.
-    cells : tuple of tuple of Cell
-        For every class of sizes, its classes of run times, of equal shares, from short to long.
-    goodness : dict
-        Each of `MEASURES` for one draw, with the source's value.
-    """
-
-    source: str
-    record: str
-    jobs: int
-    unknown: int
-    up_to: np.ndarray
-    cells: tuple[tuple[Cell, ...], ...]
+    source: str  # name of the workload to which the model was fitted
+    record: str  # "used" or "requested"
+    jobs: int  # of the source, with known memory
+    unknown: int  # jobs of the source with unknown memory
+    up_to: np.ndarray  # share of the source's jobs in a class of sizes or a lower one; the last is 1
+    cells: tuple[tuple[Cell, ...], ...]  # of each class of sizes: its classes of run times, of equal shares, ascending
+    #: Each of `MEASURES` for one draw, with the source's value.
     goodness: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
 
 
@@ -100,11 +75,6 @@ def fit_memory(workload: Workload, record: str = "used") -> MemoryModel:
     dependences that first rise and then fall, and values shared by many jobs, are preserved.
 
     ``record`` is the log's column: "used" or "requested" memory. The same workload gives the same model.
-
-    Raises
-    ------
-    SwflowError
-        If the record is unknown, or no job has it.
     """
     if record not in RECORDS:
         raise SwflowError(f"memory: from_log: unknown record {record!r}; use {' or '.join(RECORDS)}")
@@ -140,11 +110,6 @@ def draw_memory(fitted: MemoryModel, workload: Workload, uniform: np.ndarray) ->
     A job's classes follow from the quantiles of its size and its run time in the workload. The model therefore applies
     to other machines: the widest jobs of one log correspond to the widest of the other. ``uniform`` has a random number
     in [0, 1) per job.
-
-    Raises
-    ------
-    SwflowError
-        If a run time or a size is unknown.
     """
     return _draw(fitted, *_attributes(workload.jobs, workload.name), uniform)
 
@@ -225,14 +190,7 @@ def write_memory_model(fitted: MemoryModel, path: str | os.PathLike[str]) -> Non
 
 
 def read_memory_model(path: str | os.PathLike[str]) -> MemoryModel:
-    """
-    Read a fitted model that `write_memory_model` wrote.
-
-    Raises
-    ------
-    SwflowError
-        If the file is missing or does not contain such a model.
-    """
+    """Read a fitted model that `write_memory_model` wrote."""
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:

@@ -17,32 +17,15 @@ REPEATS = ("fitted", "at-least-two", "printed")
 
 @dataclass(frozen=True)
 class LocalityModel:
-    """
-    The parameters fitted to a log.
+    """The parameters fitted to a log."""
 
-    Parameters
-    ----------
-    mixture : Mixture
-        The mixture of Gaussians of the run times; a component is a run-time label.
-    label_repetitions, value_repetitions : Zipf
-        The lengths of the repetitions of labels (Z_L of the paper) and of run times (Z_D).
-    repetition_probability : float
-        p: the share of the repetitions of labels in which a run time is repeated.
-    classes : numpy.ndarray of int, shape (classes,)
-        The classes of the job sizes, ascending.
-    transition : numpy.ndarray, shape (labels, classes)
-        Pr(class | label): the probability of a size's class, given the run time's label.
-    sizes : Pools
-        Sizes of the log's jobs of each pair "label,class".
-    """
-
-    mixture: Mixture
-    label_repetitions: Zipf
-    value_repetitions: Zipf
-    repetition_probability: float
-    classes: np.ndarray
-    transition: np.ndarray
-    sizes: Pools
+    mixture: Mixture  # of Gaussians of the run times; a component is a run-time label
+    label_repetitions: Zipf  # Z_L of the paper: lengths of the repetitions of labels
+    value_repetitions: Zipf  # Z_D of the paper: lengths of the repetitions of run times
+    repetition_probability: float  # p: the share of the repetitions of labels in which a run time is repeated
+    classes: np.ndarray  # of the job sizes, ascending
+    transition: np.ndarray  # Pr(class | label), shape (labels, classes)
+    sizes: Pools  # sizes of the log's jobs of each pair "label,class"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the model as JSON-compatible data."""
@@ -189,12 +172,8 @@ def class_given_label(labels: np.ndarray, sizes: np.ndarray, components: int) ->
     """
     Tabulate the size classes by the run-time labels, numbered from 1: the first half of Algorithm 2.
 
-    Returns
-    -------
-    classes : numpy.ndarray of int, shape (classes,)
-        The classes that occur, ascending.
-    transition : numpy.ndarray, shape (components, classes)
-        Pr(class | label). A label without jobs gets the classes of all jobs.
+    The result is the classes that occur, ascending, and Pr(class | label) of shape (components, classes). A label
+    without jobs gets the classes of all jobs.
 
     Examples
     --------

@@ -37,14 +37,8 @@ class Mixture:
     """
     A mixture of Gaussians of ln(run time in seconds); components are sorted by mean.
 
-    Parameters
-    ----------
-    weights, means, deviations : numpy.ndarray, shape (components,)
-        Probabilities, which sum to 1; means and standard deviations of the logarithm.
-    shortest, longest : float
-        Range of the fitted run times, in seconds; draws stay within it.
-    bic : dict of int to float
-        Bayesian information criterion of every number of components that was tried; the smallest is selected.
+    Draws stay within the range of the fitted run times, ``shortest`` to ``longest``. ``bic`` is the Bayesian
+    information criterion of every number of components that was tried; the smallest is selected.
     """
 
     weights: np.ndarray
@@ -98,11 +92,6 @@ def fit_mixture(run_times: np.ndarray, *, components: int = COMPONENTS) -> Mixtu
 
     Run times are in seconds, not negative; ``components`` is the largest number of components to try, at least 1. The
     same run times give the same mixture, in any order.
-
-    Raises
-    ------
-    SwflowError
-        If there are fewer than two run times, or one is negative or unknown.
 
     Notes
     -----

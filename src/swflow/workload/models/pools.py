@@ -25,13 +25,8 @@ class Pools:
     """
     The values of a column and their numbers of jobs, for every class of jobs.
 
-    Parameters
-    ----------
-    groups : dict of str to (numpy.ndarray, numpy.ndarray)
-        Class to its different values, ascending, and to the number of jobs with each. The name of a class is its
-        labels, joined by commas: ``"3,9"``.
-    unknown : dict of str to int
-        Class to the number of its jobs with an unknown value.
+    ``groups`` has the different values of each class, ascending, and the number of jobs with each; ``unknown`` has the
+    number of jobs with an unknown value. The name of a class is its labels, joined by commas: ``"3,9"``.
     """
 
     groups: Mapping[str, tuple[np.ndarray, np.ndarray]]
@@ -41,19 +36,8 @@ class Pools:
         """
         Draw a value for every job, uniformly from the log's jobs of its class; one random number is drawn per job.
 
-        Parameters
-        ----------
-        keys : numpy.ndarray of str, shape (jobs,)
-            The jobs' classes.
-        rng : numpy.random.Generator
-            Random generator.
-        least : numpy.ndarray of float, shape (jobs,), optional
-            Draw among values that are at least as large. If the class has none, the value is ``least``.
-
-        Returns
-        -------
-        numpy.ndarray of float, shape (jobs,)
-            NaN for unknown values, with the same frequency as in the log.
+        ``keys`` are the jobs' classes. With ``least``, draw among values that are at least as large; if the class has
+        none, the value is ``least``. NaN, an unknown value, has the same frequency as in the log.
 
         Examples
         --------

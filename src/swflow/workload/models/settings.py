@@ -27,11 +27,6 @@ def check_clean(settings: Any, where: str) -> dict[str, Any]:
     They have at most ``drop``, ``without_status``, ``flurries`` and ``lenient``, as in
     `swflow.workload.clean.clean_log`. ``where`` is their key, for error messages.
 
-    Raises
-    ------
-    SwflowError
-        If a key is unknown, a value has the wrong type, or a flurry is not a condition.
-
     Examples
     --------
     >>> check_clean({"flurry": ["user_id == 3"]}, "logs.yaml: A: clean")
@@ -57,11 +52,6 @@ def check_generator(model: str, parameters: Mapping[str, Any], where: str) -> No
     Check the model of a synthetic log, a name of `GENERATORS`, and its parameters other than processors, jobs and seed.
 
     ``where`` names the log, for error messages.
-
-    Raises
-    ------
-    SwflowError
-        If the model or a parameter is unknown, or a value is not permitted.
     """
     if model not in GENERATORS:
         raise SwflowError(f"{where}: generate: unknown model {model!r}{suggest(model, GENERATORS)}")

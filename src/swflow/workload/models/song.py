@@ -11,28 +11,13 @@ from swflow.workload.models.pools import Pools, class_keys, pools_of
 
 @dataclass(frozen=True)
 class MarkovModel:
-    """
-    The parameters fitted to a log; classes are powers of two, numbered from 0.
+    """The parameters fitted to a log; classes are powers of two, numbered from 0."""
 
-    Parameters
-    ----------
-    first : tuple of (int, int)
-        The classes of the first job's size and run time.
-    size_transitions : numpy.ndarray of int, shape (size classes, size classes)
-        Number of jobs of one class that are followed by a job of another.
-    run_time_transitions : numpy.ndarray of int, shape (size classes, run-time classes, run-time classes)
-        For the class of a job's size: number of jobs of one run-time class that follow a job of another.
-    sizes : Pools
-        Sizes of the log's jobs in each class.
-    shortest, longest : float
-        The range of the log's run times, in seconds.
-    """
-
-    first: tuple[int, int]
-    size_transitions: np.ndarray
-    run_time_transitions: np.ndarray
-    sizes: Pools
-    shortest: float
+    first: tuple[int, int]  # the classes of the first job's size and run time
+    size_transitions: np.ndarray  # number of jobs of one class that are followed by a job of another
+    run_time_transitions: np.ndarray  # for the class of a job's size: the same of the classes of run times
+    sizes: Pools  # sizes of the log's jobs in each class
+    shortest: float  # the range of the log's run times, seconds
     longest: float
 
     def to_dict(self) -> dict[str, Any]:

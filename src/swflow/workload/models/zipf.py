@@ -19,12 +19,7 @@ class Zipf:
     """
     A power law on 1, 2, ... ``longest``: P(x) is proportional to ``x ** -exponent``.
 
-    Parameters
-    ----------
-    exponent : float
-        0 is the uniform distribution; the larger the exponent, the rarer are long lengths.
-    longest : int
-        The largest value, at least 1.
+    The exponent 0 gives the uniform distribution; the larger the exponent, the rarer are long lengths.
     """
 
     exponent: float
@@ -71,11 +66,6 @@ def fit_zipf(lengths: np.ndarray) -> Zipf:
 
     At its exponent, the expected logarithm equals the mean logarithm of the lengths, which maximizes the likelihood.
     The exponent is 0 if the lengths are longer on average than under the uniform distribution.
-
-    Raises
-    ------
-    SwflowError
-        If there is no length, or one is below 1.
 
     Examples
     --------

@@ -169,11 +169,6 @@ def read_demands(file: str | os.PathLike[str], column: int = 2) -> dict[int, flo
 
     The file has a line per job, with columns separated by blanks or commas: its id first, and in the given column the
     demand of one of its processes. Empty lines and lines that begin with ; or # are ignored.
-
-    Raises
-    ------
-    SwflowError
-        If the file cannot be read, has no job, has a duplicate job, or a demand is invalid.
     """
     if column < 2:
         raise SwflowError(f"memory: column: {column}; expected at least 2; column 1 is the job's id")

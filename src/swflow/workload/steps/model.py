@@ -88,37 +88,20 @@ class FittedModel:
     """
     A model fitted to a workload, with everything that `generate` needs.
 
-    Parameters
-    ----------
-    model : str
-        One of `MODELS`.
-    source, jobs, history
-        Name of the workload to which the model was fitted, its number of jobs, and its history.
-    machine : Machine
-        The machine of the generated workload.
-    attributes, arrivals : models
-        Model of run times and sizes, and model of submit times.
-    estimates : Pools
-        The requested times of the source's jobs of each class.
-    options : dict
-        The options of the model: ``window`` and ``repeats``.
-    header : dict
-        Start of the source's clock.
-    goodness : dict
-        Each of `swflow.workload.models.fit_measures.MEASURES` for one draw, with the source's value; see
-        `with_goodness`.
+    ``goodness`` has each of `swflow.workload.models.fit_measures.MEASURES` for one draw, with the source's value; see
+    `with_goodness`.
     """
 
-    model: str
-    source: str
-    jobs: int
+    model: str  # one of `MODELS`
+    source: str  # name of the workload to which the model was fitted
+    jobs: int  # of the source
     machine: Machine
-    attributes: _Attributes
+    attributes: _Attributes  # model of run times and sizes
     arrivals: LogArrivals | DailyCycle
-    estimates: Pools
-    options: Mapping[str, Any]
-    header: Mapping[str, list[str]]
-    history: tuple[dict[str, Any], ...]
+    estimates: Pools  # the requested times of the source's jobs of each class
+    options: Mapping[str, Any]  # of the model: `window` and `repeats`
+    header: Mapping[str, list[str]]  # start of the source's clock
+    history: tuple[dict[str, Any], ...]  # of the source
     goodness: Mapping[str, list[float | None]] = field(default_factory=dict)
 
 
@@ -191,14 +174,7 @@ def with_goodness(fitted: FittedModel, source: Workload) -> FittedModel:
 
 
 def drawn_with(fitted: FittedModel, **options: Any) -> FittedModel:
-    """
-    Return a fitted model with other draw options, ``window`` and ``repeats``; None keeps the value of the fit.
-
-    Raises
-    ------
-    SwflowError
-        If an option is invalid.
-    """
+    """Return a fitted model with other draw options, ``window`` and ``repeats``; None keeps the value of the fit."""
     chosen = {name: value for name, value in options.items() if value is not None}
     kept: dict[str, Any] = {"window": 1, "repeats": "fitted", **fitted.options, **chosen}
     _check_options(fitted.model, fitted.arrivals.kind, 1, kept["window"], kept["repeats"])
@@ -212,11 +188,6 @@ def generate(fitted: FittedModel, rng: np.random.Generator, *, jobs: int | None 
     The workload has the name of the source and, by default, as many jobs. Submit times, run times (whole seconds),
     sizes and requested times are known. A requested time is drawn from those of the source's jobs of the same class
     that are at least as long as the run time; if there is none, it is the run time.
-
-    Raises
-    ------
-    SwflowError
-        If ``jobs`` is not positive.
     """
     count = fitted.jobs if jobs is None else jobs
     if count < 1:
@@ -311,14 +282,7 @@ def write_model(fitted: FittedModel, path: str | os.PathLike[str]) -> None:
 
 
 def read_model(path: str | os.PathLike[str]) -> FittedModel:
-    """
-    Read a fitted model that `write_model` wrote.
-
-    Raises
-    ------
-    SwflowError
-        If the file is missing or does not contain a fitted model.
-    """
+    """Read a fitted model that `write_model` wrote."""
     if not Path(path).is_file():
         raise SwflowError(f"{path}: no such file")
     try:

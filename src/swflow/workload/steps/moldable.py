@@ -30,25 +30,12 @@ SHAPES = pl.List(pl.Struct({"processors": pl.Int64(), "run_time": pl.Float64()})
 
 @dataclass(frozen=True)
 class JobParameters:
-    """
-    Parameters that the model draws for each job.
+    """Parameters that the model draws for each job."""
 
-    Parameters
-    ----------
-    minimum : int64 array of shape (jobs,)
-        The fewest processors that the job can run on, c_min.
-    average_parallelism : float64 array of shape (jobs,)
-        Downey's A, at least ``minimum``.
-    variance : float64 array of shape (jobs,)
-        Downey's sigma, at least 0.
-    requests : int64 array of shape (jobs,)
-        Number of sizes that the job's user is willing to request, c_u.
-    """
-
-    minimum: np.ndarray
-    average_parallelism: np.ndarray
-    variance: np.ndarray
-    requests: np.ndarray
+    minimum: np.ndarray  # c_min: the fewest processors that the job can run on
+    average_parallelism: np.ndarray  # Downey's A, at least c_min
+    variance: np.ndarray  # Downey's sigma, at least 0
+    requests: np.ndarray  # c_u: number of sizes that the job's user is willing to request
 
 
 def moldable(
