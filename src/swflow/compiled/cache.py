@@ -128,11 +128,12 @@ def source_file(source: str, compiler: Callable[..., Any]) -> Path | None:
 
     Return the file, named by the source and by the code of the function that compiles it; None if it cannot be written.
     """
+    folder = kernel_folder()
+    if folder is None:
+        return None
     code = source_digest("", Path(compiler.__code__.co_filename))
     name = hashlib.blake2b(f"{source}{code}".encode(), digest_size=12).hexdigest()
-    path = Path(os.environ.get("NUMBA_CACHE_DIR", "")) / "generated" / f"formula_{name}.py"
-    if "NUMBA_CACHE_DIR" not in os.environ:
-        return None
+    path = folder / "generated" / f"formula_{name}.py"
     try:
         if not path.is_file() or path.read_text() != source:
             with atomic_path(path) as temporary:

@@ -153,16 +153,8 @@ def free_memory() -> int | None:
     return 1024 * int(found[0][1]) if found else None
 
 
-@dataclass(frozen=True)
-class Node:
-    """A node type: its processors, and its capacities as in `Machine`."""
-
-    processors: int
-    capacities: Mapping[str, float]
-
-
 #: Nodes of published experiments. Source of ``alvio-node``: F. Guim, J. Corbalan, J. Labarta, "Modeling the impact of
 #: resource sharing in backfilling policies using the Alvio simulator", MASCOTS 2007, section V.B.
-PRESETS: dict[str, Node] = {
-    "alvio-node": Node(4, {"memory_bandwidth": 6000.0, "network_bandwidth": 256.0, "memory": 16384.0}),
+PRESETS: dict[str, Machine] = {
+    "alvio-node": Machine(4, 1, {"memory_bandwidth": 6000.0, "network_bandwidth": 256.0, "memory": 16384.0}),
 }

@@ -7,6 +7,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
@@ -16,13 +17,7 @@ from swflow.jobs.table import JOB_COLUMNS, LONGEST_TIME, SWF_FIELDS, Workload, r
 from swflow.workload.busy import use_of
 
 #: The rules of `clean` in the order of their application; a job counts under the first rule that it meets.
-RULES: dict[str, str] = {
-    "unknown-submit-time": "the submit time is unknown",
-    "no-processors": "neither allocated nor requested processors are known",
-    "wider-than-machine": "more processors than the machine has",
-    "unknown-run-time": "the run time is unknown",
-    "zero-run-time": "the run time is 0: the job did not run",
-}
+RULES = ("unknown-submit-time", "no-processors", "wider-than-machine", "unknown-run-time", "zero-run-time")
 
 
 def clean(
@@ -30,7 +25,7 @@ def clean(
     machine: Machine,
     *,
     name: str,
-    drop: Sequence[str] = tuple(RULES),
+    drop: Sequence[str] = RULES,
     without_status: Iterable[int] = (),
     flurries: Iterable[str] = (),
     period: tuple[float | None, float | None] = (None, None),
@@ -94,9 +89,10 @@ def clean(
     rules = list(removals(machine, period, drop, without_status, flurries, keep_cancelled))
     _require_limits(fields, name)
     jobs = prepared(fields, keep_cancelled, dependencies)
-    _require_identity(jobs, name)
+    require_complete(jobs["job_id"].null_count(), "job_id", name)
+    require_unique(jobs["job_id"].to_numpy(), name)
     jobs, removed = without_removed(jobs, rules)
-    _require_column(jobs, "submit_time", name)
+    require_complete(jobs["submit_time"].null_count(), "submit_time", name)
     if jobs.is_empty():
         raise no_job_left(name, fields.height, removed)
     entry: dict[str, Any] = {"stage": "clean", "read": fields.height, "kept": jobs.height, "removed": removed}
@@ -176,30 +172,24 @@ def _with_known_predecessors(jobs: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     return jobs, edges.height - kept.height
 
 
-def _require_identity(jobs: pl.DataFrame, name: str) -> None:
-    _require_column(jobs, "job_id", name)
-    duplicates = jobs.height - jobs["job_id"].n_unique()
-    if duplicates:
-        job = jobs.filter(pl.col("job_id").is_duplicated())["job_id"][0]
-        raise repeats_id(name, duplicates, job)
+def require_unique(ids: np.ndarray, name: str) -> None:
+    """Raise an error if a job id is a duplicate."""
+    if (ids[1:] > ids[:-1]).all():
+        return
+    in_order = np.sort(ids)
+    repeated = in_order[1:][in_order[1:] == in_order[:-1]]
+    if repeated.size:
+        first = ids[np.isin(ids, repeated)][0]
+        raise SwflowError(
+            f"clean: {name}: {repeated.size:,} lines repeat a job id (the first is {first}); expected unique job ids"
+        )
 
 
-def repeats_id(name: str, duplicates: int, job: int) -> SwflowError:
-    """Return the error for lines with a duplicate job id."""
-    return SwflowError(
-        f"clean: {name}: {duplicates:,} lines repeat a job id (the first is {job}); expected unique job ids"
-    )
-
-
-def _require_column(jobs: pl.DataFrame, column: str, name: str) -> None:
-    missing = jobs[column].null_count()
+def require_complete(missing: int, column: str, name: str) -> None:
+    """Raise an error if jobs have an unknown value in a required column."""
     if missing:
-        raise lacks_column(name, missing, column)
-
-
-def lacks_column(name: str, missing: int, column: str) -> SwflowError:
-    """Return the error for jobs with an unknown value in a required column."""
-    return SwflowError(f"clean: {name}: {missing} jobs have no {column.replace('_', ' ')}; expected one for each job")
+        what = column.replace("_", " ")
+        raise SwflowError(f"clean: {name}: {missing} jobs have no {what}; expected one for each job")
 
 
 #: The largest share of the schedule's time in which its use may exceed the machine without a warning.
@@ -247,7 +237,7 @@ def beyond_limits(name: str, row: Mapping[str, Any], count: int) -> SwflowError:
 def removals(
     machine: Machine,
     period: tuple[float | None, float | None],
-    drop: Sequence[str] = tuple(RULES),
+    drop: Sequence[str] = RULES,
     without_status: Iterable[int] = (),
     flurries: Iterable[str] = (),
     keep_cancelled: bool = False,
@@ -287,7 +277,7 @@ def clean_log(
     since: date | None = None,
     until: date | None = None,
     lenient: bool = False,
-    drop: Sequence[str] = tuple(RULES),
+    drop: Sequence[str] = RULES,
     without_status: Iterable[int] = (),
     flurries: Iterable[str] = (),
     keep_cancelled: bool = False,

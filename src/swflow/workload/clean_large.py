@@ -75,7 +75,9 @@ def _clean_in_parts(
     log = _Parts(path, lenient, name)
     with folder_beside(output) as folder:
         raw = [_written(part, folder / f"log{number:06}.parquet") for number, part in enumerate(log)]
-        log.require_identity()
+        whole.require_complete(log.unnumbered, "job_id", name)
+        whole.require_unique(np.concatenate(log.ids), name)
+        log.ids.clear()
         machine, source = _machine_of(raw, log.header, processors, nodes)
         begin, end = (seconds_since_start(log.header, moment) if moment else None for moment in (since, until))
         reasons = list(whole.removals(machine, (begin, end), keep_cancelled=keep_cancelled, **rules))
@@ -91,13 +93,12 @@ def _clean_in_parts(
             if jobs.height:
                 kept.append(_written(jobs, folder / f"kept{number:06}.parquet"))
         removed = {reason: counts[reason] for reason, _ in reasons if counts[reason]}
-        if unknown:
-            raise whole.lacks_column(name, unknown, "submit_time")
+        whole.require_complete(unknown, "submit_time", name)
         if not kept:
             raise whole.no_job_left(name, log.jobs - log.beyond, removed)
         table = pl.scan_parquet(kept, glob=False)
-        if log.malformed:
-            removed = {"malformed": log.malformed} | removed
+        if malformed := len(log.parts_skipped) + log.beyond:
+            removed = {"malformed": malformed} | removed
         entry = {"stage": "clean", "read": log.jobs + len(log.parts_skipped), "kept": rows, "removed": removed}
         entry |= {"machine_from": source}
         entry = whole.with_recorded_use(entry, _columns(table, _RECORDED), machine)
@@ -146,11 +147,6 @@ class _Parts:
             text = LogParts(path, lenient=lenient)
             self.header, self._source, self.parts_skipped = text.header, text, text.skipped
 
-    @property
-    def malformed(self) -> int:
-        """Return the number of skipped lines."""
-        return len(self.parts_skipped) + self.beyond
-
     def __iter__(self) -> Iterator[pl.DataFrame]:
         first: dict[str, Any] = {}
         for fields in self._source:
@@ -171,21 +167,6 @@ class _Parts:
             raise whole.beyond_limits(self.name, first, self.beyond)
         if self.jobs == self.beyond:
             raise SwflowError(f"clean: {self.name}: no job is within the limits of times and processors")
-
-    def require_identity(self) -> None:
-        """Raise an error if a job id is missing or duplicate."""
-        if self.unnumbered:
-            raise whole.lacks_column(self.name, self.unnumbered, "job_id")
-        ids = np.concatenate(self.ids)
-        self.ids.clear()
-        if (ids[1:] > ids[:-1]).all():
-            return
-        in_order = np.sort(ids)
-        again = in_order[1:] == in_order[:-1]
-        if again.any():
-            repeated = np.unique(in_order[1:][again])
-            place = int(np.argmax(np.isin(ids, repeated)))
-            raise whole.repeats_id(self.name, int(again.sum()), int(ids[place]))
 
 
 def _slices(path: Path) -> Iterator[pl.DataFrame]:

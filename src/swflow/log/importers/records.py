@@ -263,7 +263,6 @@ def _with_machine(
     header: dict[str, list[str]], fields: pl.DataFrame, site: Site, partitions: Sequence[Partition]
 ) -> dict[str, list[str]]:
     """Add the machine's size: the stated one, else the sum of stated partitions, else a guess marked as such."""
-    header = dict(header)
     if site.processors is not None:
         header["MaxProcs"] = [str(site.processors)]
     elif partitions and not any(one.is_guessed for one in partitions):

@@ -9,6 +9,7 @@ import polars as pl
 import yaml
 
 from swflow.errors import SwflowError, suggest
+from swflow.log.importers.lines import read_text
 from swflow.log.importers.records import RECORD_COLUMNS, ImportedLog, Site, Tally, make_log, unix_seconds
 from swflow.log.importers.slurm import seconds
 
@@ -132,8 +133,6 @@ def _require_pattern(pattern: Any, where: str) -> None:
 
 
 def _read_table(path: str, delimiter: str | None) -> pl.DataFrame:
-    from swflow.log.importers.lines import read_text
-
     if not path.endswith(".parquet"):
         text = read_text(path)
         header = text.split(b"\n", 1)[0].decode("utf-8", "replace")
@@ -155,7 +154,8 @@ def _converted(
     if name in (*_SPANS, *_MEMORY, *_COUNTS):
         if "pattern" in entry:
             values = _extracted(values, entry["pattern"])
-        numbers = _numbers(values)
+        is_span = values.dtype == pl.Duration
+        numbers = values.dt.total_milliseconds() / 1000 if is_span else values.cast(pl.Float64, strict=False)
         unit = entry.get("unit")
         if name == "memory":
             entry = {"unit": "MB", **entry}
@@ -199,12 +199,6 @@ _STATUS = {
     "COMPLETED": 1, "FAILED": 0, "CANCELLED": 5, "TIMEOUT": 0, "NODE_FAIL": 0, "OUT_OF_MEMORY": 0, "PREEMPTED": 0,
     "BOOT_FAIL": 0, "DEADLINE": 0, "completed": 1, "failed": 0, "cancelled": 5, "timeout": 0, "1": 1, "0": 0, "5": 5,
 }  # fmt: skip
-
-
-def _numbers(values: pl.Series) -> pl.Series:
-    if values.dtype == pl.Duration:
-        return values.dt.total_milliseconds().cast(pl.Float64) / 1000
-    return values.cast(pl.Float64, strict=False)
 
 
 def _moments(values: pl.Series, entry: Mapping[str, Any], site: Site, where: str) -> pl.Series:

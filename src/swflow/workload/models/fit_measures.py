@@ -4,19 +4,6 @@ import numpy as np
 
 from swflow.workload.models.repetition import repetition_distance
 
-#: The results of `fit_measures`, with descriptions.
-MEASURES: dict[str, str] = {
-    "jobs": "the number of jobs",
-    "squashed_area": "the sum of processors times run time, in processor-seconds",
-    "squashed_area_difference": "the difference of the squashed areas, in percent of the source's",
-    "correlation": "Pearson's correlation of run time and processors",
-    "run_time_ks": "the largest difference of the distribution functions of the run times",
-    "processors_ks": "the largest difference of the distribution functions of the processors",
-    "repetition_distance": "the distance of the lengths of repetitions of run times",
-    "autocorrelation_1": "the autocorrelation of the run times at lag 1",
-    "autocorrelation_10": "the autocorrelation of the run times at lag 10",
-}
-
 
 def fit_measures(
     run_times: np.ndarray, processors: np.ndarray, source_run_times: np.ndarray, source_processors: np.ndarray
@@ -24,9 +11,10 @@ def fit_measures(
     """
     Compare a synthetic workload with the source of its model.
 
-    Run times (seconds) and processors are in the order of arrivals. The result has each of `MEASURES` with the value of
-    the synthetic workload and that of the source. For a measure that is a difference, the source's value is 0.
-    Undefined values, such as the correlation with a constant, are None.
+    Run times (seconds) and processors are in the order of arrivals. The result has each measure with the value of the
+    synthetic workload and that of the source. For a measure that is a difference, the source's value is 0. Undefined
+    values, such as the correlation with a constant, are None. The squashed area is in processor-seconds, its difference
+    in percent of the source's; ``_ks`` is the largest difference of the distribution functions.
 
     References
     ----------

@@ -31,18 +31,6 @@ JOBS_PER_CLASS = 50
 #: Marker and layout version of the file of a fitted memory model.
 FORMAT = {"swflow": "fitted workload model", "version": 1, "model": "memory"}
 
-#: The results of `goodness_of`, with descriptions.
-MEASURES: dict[str, str] = {
-    "jobs": "the number of jobs whose memory is known",
-    "memory_size_spearman": "Spearman's rank correlation of memory per processor and processors",
-    "memory_run_time_spearman": "Spearman's rank correlation of memory per processor and run time",
-    "size_run_time_spearman": "Spearman's rank correlation of processors and run time",
-    "memory_ks": "the largest difference of the distribution functions of the memory",
-    "memory_mode_percent": "how many jobs have the most frequent memory, in percent",
-    "memory_mean": "the mean memory per processor, in MB",
-    "memory_mean_by_area": "the same, jobs weighted by processors times run time: what a busy processor has on average",
-}
-
 
 @dataclass(frozen=True)
 class Cell:
@@ -62,7 +50,7 @@ class MemoryModel:
     unknown: int  # jobs of the source with unknown memory
     up_to: np.ndarray  # share of the source's jobs in a class of sizes or a lower one; the last is 1
     cells: tuple[tuple[Cell, ...], ...]  # of each class of sizes: its classes of run times, of equal shares, ascending
-    #: Each of `MEASURES` for one draw, with the source's value.
+    #: The measures of `goodness_of` for one draw, with the source's values.
     goodness: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
 
 
@@ -118,9 +106,12 @@ def goodness_of(
     drawn: np.ndarray, memory: np.ndarray, sizes: np.ndarray, run_times: np.ndarray
 ) -> dict[str, tuple[float | None, float | None]]:
     """
-    Return each of `MEASURES` of the drawn and of the recorded memory, MB per processor, of the same jobs.
+    Return measures of the drawn and of the recorded memory, MB per processor, of the same jobs.
 
-    For a measure that is a difference, the source's value is 0. Run times are in seconds.
+    ``_spearman`` is a rank correlation with the processors and run times (s), ``memory_ks`` is the largest difference
+    of the distribution functions, for which the source's value is 0. ``memory_mode_percent`` is the share of the most
+    frequent memory. For the mean by area, jobs are weighted by processors times run time: it is what a busy processor
+    has on average.
     """
 
     def both(measure: Any) -> tuple[float | None, float | None]:

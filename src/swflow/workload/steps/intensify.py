@@ -7,11 +7,8 @@ import polars as pl
 from swflow.errors import SwflowError, suggest
 from swflow.jobs.table import Workload
 
-#: What can be changed, with descriptions.
-CHANGES: dict[str, str] = {
-    "arrivals": "times between submissions are divided by the factor",
-    "run-times": "run times, and requested times, are multiplied by the factor",
-}
+#: What can be changed; see `intensify`.
+CHANGES = ("arrivals", "run-times")
 
 #: Columns, in seconds, that scale with run times.
 _LENGTHS = ("run_time", "average_cpu_time", "requested_time", "estimate")

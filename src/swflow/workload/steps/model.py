@@ -88,8 +88,7 @@ class FittedModel:
     """
     A model fitted to a workload, with everything that `generate` needs.
 
-    ``goodness`` has each of `swflow.workload.models.fit_measures.MEASURES` for one draw, with the source's value; see
-    `with_goodness`.
+    ``goodness`` has the measures of `swflow.workload.models.fit_measures` for one draw; see `with_goodness`.
     """
 
     model: str  # one of `MODELS`

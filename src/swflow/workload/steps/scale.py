@@ -10,12 +10,8 @@ from swflow.errors import SwflowError, suggest
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 
-#: The variants, with the use of the factor in each.
-VARIANTS: dict[str, str] = {
-    "integer": "a whole factor for both",
-    "precise-size": "the factor for widths, a whole number of copies",
-    "precise": "the factor for both: the mean number of copies is the factor",
-}
+#: How the factor determines widths and numbers of copies; see `scale`.
+VARIANTS = ("integer", "precise-size", "precise")
 
 #: Columns with numbers of processors.
 WIDTHS = ("allocated_processors", "requested_processors", "processors")

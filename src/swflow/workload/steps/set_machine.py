@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from swflow.errors import SwflowError, suggest
-from swflow.jobs.machine import PRESETS, Machine, Node
+from swflow.jobs.machine import PRESETS, Machine
 from swflow.jobs.table import Workload
 from swflow.workload.clean import without_removed
 
@@ -38,7 +38,6 @@ def with_machine(
         A name of `swflow.jobs.machine.PRESETS`: a node type with its processors and capacities.
     capacities : mapping, optional
         Capacity of each node for each resource (bandwidths in MB/s, memory in MB); overrides the preset's.
-
     resources : mapping, optional
         The units of each resource of the machine besides processors, such as ``gpus``; None removes one, others stay
         unchanged. Jobs that need more are removed.
@@ -65,12 +64,12 @@ def with_machine(
     """
     if preset is not None and preset not in PRESETS:
         raise SwflowError(f"machine: preset: unknown node {preset!r}{suggest(preset, PRESETS)}")
-    node = PRESETS[preset] if preset else Node(workload.machine.processors_per_node, workload.machine.capacities)
+    like = PRESETS[preset] if preset else workload.machine
     given = resources or {}
-    size = node.processors if processors_per_node is None else processors_per_node
+    size = like.processors_per_node if processors_per_node is None else processors_per_node
     machine = Machine(
         *_processors_and_nodes(processors, nodes, size, workload.machine.processors),
-        {**node.capacities, **(capacities or {})},
+        {**like.capacities, **(capacities or {})},
         {name: units for name, units in {**workload.machine.resources, **given}.items() if units is not None},
     )
     read, columns = workload.jobs.height, workload.jobs.columns
