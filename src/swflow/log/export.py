@@ -56,9 +56,9 @@ def export(
     elif ending == ".parquet" and not is_run:
         write_workload(opened, path)
     else:
-        content = as_batsim(replace(opened, jobs=table), estimates) if ending == ".json" else {}
         with atomic_path(path) as temporary:
             if ending == ".json":
+                content = as_batsim(replace(opened, jobs=table), estimates)
                 temporary.write_text(json.dumps(content, indent=1) + "\n")
             elif ending == ".parquet":
                 table.write_parquet(temporary, compression="zstd")

@@ -705,22 +705,12 @@ def seconds_since_start(header: Mapping[str, list[str]], moment: date) -> float:
 
 def write_swf(path: str | os.PathLike[str], jobs: pl.DataFrame, header: Mapping[str, list[str]] | None = None) -> None:
     """
-    Write jobs in the Standard Workload Format, version 2.2, atomically.
+    Write jobs in the Standard Workload Format, version 2.2, atomically; gzipped if the file's name ends in ``.gz``.
 
-    Parameters
-    ----------
-    path : path-like
-        Output file, gzipped if its name ends in ``.gz``; the same jobs give the same bytes.
-    jobs : polars.DataFrame
-        Any job table, with some columns of `swflow.jobs.table.JOB_COLUMNS`. Null and missing values are written as
-        -1, except that ``processors`` replaces missing allocated processors.
-    header : mapping, optional
-        Key to list of values; a value with line breaks is written with continuation lines.
-
-    Raises
-    ------
-    SwflowError
-        If a value cannot be written: not finite, or a fraction in a field of whole numbers.
+    The table has some columns of `swflow.jobs.table.JOB_COLUMNS`. Null and missing values are written as -1, except
+    that ``processors`` replaces missing allocated processors. A value of the header with line breaks is written with
+    continuation lines. It is an error if a number is not finite, or a fraction in a field of whole numbers. The same
+    jobs give the same bytes.
 
     Examples
     --------

@@ -63,12 +63,7 @@ def ridge(known: np.ndarray, values: np.ndarray, penalty: float = 1.0) -> np.nda
     """
     Return the weights of a ridge regression, first the constant, which is not penalized.
 
-    Parameters
-    ----------
-    known : float64 array of shape (jobs, features)
-    values : float64 array of shape (jobs,)
-    penalty : float
-        Weight of the squared coefficients in the loss.
+    ``known`` has a row of features per value; ``penalty`` is the weight of the squared coefficients in the loss.
 
     Examples
     --------

@@ -34,47 +34,13 @@ def clean(
     dependencies: bool = False,
 ) -> Workload:
     """
-    Convert the lines of a log to a job table.
+    Convert the lines of a log to a job table; the options are those of `clean_log`.
 
-    Unknown values (-1) become null, ``processors`` (allocated, else requested) and ``estimate`` (requested
-    time, else run time) are derived, and jobs are sorted by (submit time, job id).
-
-    Parameters
-    ----------
-    fields : polars.DataFrame
-        The 18 fields of every line, as returned by `swflow.log.swf.read_swf`.
-    machine : Machine
-        The machine of the log.
-    name : str
-        The log's name.
-    drop : sequence of str
-        The rules of `RULES` to apply.
-    without_status : iterable of int
-        Remove jobs with these statuses (5 is cancelled).
-    flurries : iterable of str
-        Conditions on the columns, such as ``user_id == 50 and 24439 <= job_id <= 64542``. Jobs that meet one are
-        removed.
-    period : tuple of (float or None, float or None)
-        Keep only jobs submitted at or after the first time and before the second, seconds from the log's start.
-    header : mapping, optional
-        The log's header, stored with the workload.
-    keep_cancelled : bool
-        Keep jobs that were cancelled in the queue (status 5, without a run time, with a wait time), with a run time of
-        0 and the time from the submission to the cancellation in ``cancelled_after``.
-    dependencies : bool
-        The log's preceding jobs and think times (fields 17 and 18) are dependencies: write them to ``depends_on``.
-        Dependencies on jobs that the log lacks, or that are removed, are left out and counted.
-
-    Returns
-    -------
-    Workload
-        The new entry of its history has ``read``, ``kept`` and ``removed`` (reason to number of jobs).
-
-    Raises
-    ------
-    SwflowError
-        If a rule or a condition is unknown, a job id is missing or duplicate, a time or a number of processors
-        exceeds the limits, a submit time is missing and its rule is not applied, or no job remains.
+    Unknown values (-1) become null, ``processors`` (allocated, else requested) and ``estimate`` (requested time, else
+    run time) are derived, and jobs are sorted by (submit time, job id). ``fields`` are the 18 fields of every line, as
+    returned by `swflow.log.swf.read_swf`. With a ``period``, only jobs submitted at or after the first time and before
+    the second are kept, seconds from the log's start. The new entry of the history has ``read``, ``kept`` and
+    ``removed`` (reason to number of jobs).
 
     Examples
     --------
@@ -299,19 +265,33 @@ def clean_log(
         Keep only jobs submitted on or after the first and before the second, in the local time of the log's site.
     lenient : bool
         Skip and count malformed lines instead of raising an error.
-    drop, without_status, flurries, keep_cancelled, dependencies
-        As in `clean`.
+    drop : sequence of str
+        The rules to apply: unknown-submit-time, no-processors, wider-than-machine, unknown-run-time, zero-run-time
+        (default: all).
+    without_status : iterable of int
+        Remove jobs with these statuses (5 is cancelled).
+    flurries : iterable of str
+        Conditions on the columns, such as ``user_id == 50 and 24439 <= job_id <= 64542``. Jobs that meet one are
+        removed.
+    keep_cancelled : bool
+        Keep jobs that were cancelled in the queue (status 5, without a run time, with a wait time), with a run time of
+        0 and the time from the submission to the cancellation in ``cancelled_after``.
+    dependencies : bool
+        The log's preceding jobs and think times (fields 17 and 18) are dependencies: write them to ``depends_on``.
+        Dependencies on jobs that the log lacks, or that are removed, are left out and counted.
 
     Returns
     -------
     Workload
-        Its history entry also counts ``malformed`` lines among the removed, and has ``machine_from``,
-        ``recorded_peak`` and, for doubtful values, ``warnings``.
+        Its history entry has ``read``, ``kept`` and ``removed`` (reason to number of jobs, or of ``malformed`` lines),
+        ``machine_from``, ``recorded_peak`` and, for doubtful values, ``warnings``.
 
     Raises
     ------
     SwflowError
-        As raised by `swflow.log.swf.read_swf` and `clean`.
+        If the file cannot be read, a rule or a condition is unknown, a job id is missing or duplicate, a time or a
+        number of processors exceeds the limits, a submit time is missing and its rule is not applied, or no job
+        remains.
 
     Examples
     --------

@@ -133,17 +133,7 @@ def estimate_histogram(
     Draw the different estimates of a workload, and the number of jobs with each.
 
     The random generator assigns the popularity of the estimates; ``maximum`` and ``maximum_share`` are as in
-    `modal_estimates`.
-
-    Returns
-    -------
-    values, counts : numpy.ndarray
-        The estimates in seconds, from the shortest to the maximum, and the number of jobs with each.
-
-    Raises
-    ------
-    SwflowError
-        If the maximum or its share is out of range.
+    `modal_estimates`. The estimates are in seconds, from the shortest to the maximum.
 
     Notes
     -----

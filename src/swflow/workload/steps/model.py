@@ -114,7 +114,7 @@ def fit(
     repeats: str = "fitted",
 ) -> FittedModel:
     """
-    Fit a model to a workload.
+    Fit a model to a workload; the same workload gives the same model.
 
     Parameters
     ----------
@@ -131,16 +131,6 @@ def fit(
     repeats : {"fitted", "at-least-two", "printed"}
         For minh-wolters: how run times repeat within the repetitions of labels; see
         `swflow.workload.models.minh_wolters.generate_locality`.
-
-    Returns
-    -------
-    FittedModel
-        The fitted model. The same workload gives the same model.
-
-    Raises
-    ------
-    SwflowError
-        If an option is invalid, or a run time or a size is unknown.
     """
     _check_options(model, arrivals, components, window, repeats)
     jobs = workload.jobs
@@ -344,15 +334,13 @@ def _fit_attributes(
 
 def _attributes_from(model: str, content: Mapping[str, Any]) -> _Attributes:
     """Create the model of run times and sizes from JSON-compatible data."""
-    if model in ("minh-wolters", "mbc-ls"):
-        return LocalityModel.from_dict(content)
+    if model not in MODELS:
+        raise ValueError(f"unknown model {model!r}{suggest(model, MODELS)}")
     if model == "song":
         return MarkovModel.from_dict(content)
-    if model == "lublin":
-        return LublinModel(**content)
     if model == "resample":
         return ResampleModel.from_dict(content)
-    raise ValueError(f"unknown model {model!r}{suggest(model, MODELS)}")
+    return LublinModel(**content) if model == "lublin" else LocalityModel.from_dict(content)
 
 
 def _generate_attributes(
