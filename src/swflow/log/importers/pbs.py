@@ -190,10 +190,13 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
     tally.note(table, "tasks of arrays", pl.col("site_job_id").str.contains(r"\[|-"))
     tally.note(table, GPUS, pl.col("gpus") > 0)
     tally.note(table, DEPENDENCIES, pl.col("depend").str.contains(r"after(ok|any|notok):"))
+    span = pl.col("end") - pl.col("start")
+    tally.note(table, "end - start differs from the wall time used", (span - seconds(pl.col("walltime"))).abs() > 60)
     processors = pl.coalesce("allocated_processors", "requested_processors")
     exit_status = pl.col("exit")
     table = table.with_columns(
-        run_time=pl.coalesce(seconds(pl.col("walltime")), pl.col("end") - pl.col("start")),
+        # The wall time is that of the job's first process; the processors were allocated from start to end.
+        run_time=span,
         requested_time=seconds(pl.col("limit")),
         average_cpu_time=seconds(pl.col("cput")) / processors,
         used_memory=kilobytes(pl.col("mem"), unit="") / processors,
@@ -214,8 +217,4 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
         .when(exit_status.is_not_null())
         .then(0),
     )
-    span = pl.col("end") - pl.col("start")
-    tally.note(table, "end - start differs from the wall time used", (span - pl.col("run_time")).abs() > 60)
-    # The wall time is that of the job's first process; the processors were allocated from start to end.
-    table = table.with_columns(run_time=span)
     return table.select(name for name in RECORD_COLUMNS if name in table.columns)

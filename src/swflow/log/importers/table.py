@@ -44,28 +44,29 @@ def import_table(path: str, site: Site, mapping: str) -> ImportedLog:
     to 0, 1 or 5) and ``delimiter``. A ``pattern`` is a regular expression with one group: the value is the sum of the
     numbers that it finds in the text. ``memory`` is that of the whole job, by default in MB.
     """
-    about, where = _read_mapping(mapping)
-    columns = {name: _explained(name, entry, where) for name, entry in about["columns"].items()}
+    about = _read_mapping(mapping)
+    columns = {name: _explained(name, entry, mapping) for name, entry in about["columns"].items()}
     table = _read_table(path, about.get("delimiter"))
     for name, entry in columns.items():
         if entry["column"] not in table.columns:
             raise SwflowError(
-                f"{where}: columns: {name}: {path} has no column {entry['column']!r}"
+                f"{mapping}: columns: {name}: {path} has no column {entry['column']!r}"
                 f"{suggest(entry['column'], table.columns)}"
             )
     tally = Tally()
     table = table.with_row_index("line", 2).with_columns(pl.col("line").cast(pl.Int64))
     records = table.select("line")
     for name, entry in columns.items():
-        values = _converted(table[entry["column"]], name, entry, site, about.get("status"), f"{where}: columns: {name}")
+        given = table[entry["column"]]
+        values = _converted(given, name, entry, site, about.get("status"), f"{mapping}: columns: {name}")
         records = records.with_columns(values.alias(TARGETS[name]))
-        unread = table[entry["column"]].is_not_null() & values.is_null()
-        unread &= table[entry["column"]].cast(pl.String).str.strip_chars().is_in(["", "-1", "None", "nan"]).not_()
+        unread = given.is_not_null() & values.is_null()
+        unread &= given.cast(pl.String).str.strip_chars().is_in(["", "-1", "None", "nan"]).not_()
         tally.note(records.with_columns(unread=unread), f"unreadable {name}", pl.col("unread"))
     return make_log(_completed(records, tally), tally, site, source=path, form=f"csv ({Path(mapping).stem})")
 
 
-def _read_mapping(mapping: str) -> tuple[Mapping[str, Any], str]:
+def _read_mapping(mapping: str) -> Mapping[str, Any]:
     """Read a mapping; raise an error that names its file if it is invalid."""
     path = Path(mapping)
     shipped = sorted(file.stem for file in PRESETS.glob("*.yaml"))
@@ -99,7 +100,7 @@ def _read_mapping(mapping: str) -> tuple[Mapping[str, Any], str]:
         isinstance(status, Mapping) and all(value in (0, 1, 5) for value in status.values())
     ):
         raise SwflowError(f"{mapping}: status: must map values to 0 (failed), 1 (completed) or 5 (cancelled)")
-    return content, mapping
+    return content
 
 
 def _explained(name: str, entry: Any, where: str) -> dict[str, Any]:

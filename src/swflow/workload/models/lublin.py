@@ -186,11 +186,9 @@ def generate_lublin(
     order = np.argsort(arrival, kind="stable")
     user = _users(jobs, rng) if users else None
     run_time = run_time[order]
-    requested = {
-        "tsafrir": lambda: modal_estimates(run_time, rng),
-        "exact": lambda: run_time,
-        "none": lambda: None,
-    }[estimates]()
+    requested = run_time if estimates == "exact" else None
+    if estimates == "tsafrir":
+        requested = modal_estimates(run_time, rng)
     known = {
         "job_id": np.arange(1, jobs + 1),
         "submit_time": np.floor(arrival[order]),
