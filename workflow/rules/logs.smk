@@ -36,6 +36,7 @@ rule fetch:
         "results/log/fetch/{log}.log",
     benchmark:
         "results/benchmark/fetch/{log}.tsv"
+    priority: 2 # every chain of jobs starts here
     resources:
         network=1,
         mem_mb=2000,
@@ -60,6 +61,7 @@ rule generate:
         "results/log/generate/{log}.log",
     benchmark:
         "results/benchmark/generate/{log}.tsv"
+    priority: 2
     resources:
         mem_mb=plan.memory(500, 0),
         runtime=plan.minutes(2, 0),

@@ -14,6 +14,7 @@ rule simulate:
         "results/log/simulate/{recipe}.log",
     benchmark:
         "results/benchmark/simulate/{recipe}.tsv"
+    priority: plan.simulate_priority
     resources:
         mem_mb=plan.memory(COMPILING, 100),
         runtime=plan.minutes(5, 2),
@@ -53,6 +54,7 @@ rule sweep:
         "results/log/sweep/{workload}+{sweep}.log",
     benchmark:
         "results/benchmark/sweep/{workload}+{sweep}.tsv"
+    priority: 1 # the longest jobs start first
     resources:
         mem_mb=plan.memory(COMPILING, 150),
         runtime=plan.minutes(30, 10),

@@ -13,6 +13,7 @@ rule clean:
         "results/log/clean/{log}.log",
     benchmark:
         "results/benchmark/clean/{log}.tsv"
+    priority: 2
     resources:
         mem_mb=plan.memory(500, 150),
         runtime=plan.minutes(2, 0.5),

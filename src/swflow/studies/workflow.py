@@ -462,6 +462,11 @@ class Workflow:
         only = [f"{name}={','.join(names)}" for names, group in by_names.items() for name in compact(group)]
         return " ".join([options, *(f"--only {text}" for text in only)])
 
+    def simulate_priority(self, wildcards: Any) -> int:
+        """Return 1 for simulations with numbered processors, which take longest and should start first."""
+        schedulers = (self.schedulers_of(name) for name in self.simulated_together(wildcards))
+        return int(any(options["allocation"] != "count" for named in schedulers for options in named.values()))
+
     def simulated(self, wildcards: Any) -> Any:
         """Return the runs that a job will simulate, for display only."""
         names = self.simulated_together(wildcards)
