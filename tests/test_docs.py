@@ -86,7 +86,7 @@ def test_every_page_is_in_the_navigation():
 
 
 def test_every_table_is_described():
-    from swflow.database.load import TABLES
+    from swflow.database.schema import TABLES
 
     described = yaml.safe_load((ROOT / "docs/reference/database.yaml").read_text())
     assert set(TABLES) | {"outcomes", "jobs"} <= described.keys()

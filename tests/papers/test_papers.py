@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 import yaml
 
-from swflow.database.load import TABLES, load
+from swflow.database.load import load
+from swflow.database.schema import TABLES
 from swflow.figures import FIGURES
 from swflow.files.query import query
 from swflow.jobs.machine import Machine

@@ -77,7 +77,7 @@ VALUES: dict[str, Iterable[str] | Callable[[], Iterable[str]]] = {
     "scheduler": tuple(KNOWN),
     "figure.kind": _values_of("swflow.figures", "KINDS", "sweep"),
     "figure.scale": ("log", "linear"),
-    "sql.query": _values_of("swflow.database.load", "TABLES", "jobs", "outcomes"),
+    "sql.query": _values_of("swflow.database.schema", "TABLES", "jobs", "outcomes"),
     "fetch.log": _logs,
     "clean.drop": _values_of("swflow.workload.clean", "RULES", "none"),
     "model.model": _values_of("swflow.workload.steps.model", "MODELS"),
