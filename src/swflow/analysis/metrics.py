@@ -104,9 +104,9 @@ def metrics(outcomes: pl.DataFrame | pl.LazyFrame, machine: int) -> dict[str, An
         values = column(pl.col(measure))
         row[f"mean_{measure}"], row[f"median_{measure}"] = values.mean(), values.median()
         row[f"p95_{measure}"] = values.quantile(0.95, "linear")
-    alive = pl.lit(True) if not row["killed"] else ~pl.col("killed")
     for name, measured in {"wait_time": pl.col("wait_time"), "bounded_slowdown_60": bounded}.items():
-        row[f"p95_{name}_unkilled"] = _upper_tail(column(measured.filter(alive)))
+        alive = measured.filter(~pl.col("killed")) if row["killed"] else measured
+        row[f"p95_{name}_unkilled"] = _upper_tail(column(alive))
     named = {name: row[name] for name in METRICS if name in row}
     return {name: None if isinstance(value, float) and value != value else value for name, value in named.items()}
 

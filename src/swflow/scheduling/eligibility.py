@@ -1,13 +1,16 @@
-"""When jobs may start besides their submission: dependencies, user feedback, cancellations, limits of job arrays."""
+"""Which columns of jobs a scheduler supports: dependencies, feedback, cancellations, limits of arrays, resources."""
 
 import graphlib
 import warnings
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
+from swflow.jobs.machine import MOST_UNITS
+from swflow.scheduling.orders.vocabulary import FUNCTIONS, PARAMETERS, VARIABLES
 from swflow.scheduling.scheduler import Scheduler
 
 #: A user who submits nothing for longer than this has begun another session, seconds (``feedback: sessions``).
@@ -37,7 +40,7 @@ def has_values(jobs: pl.DataFrame, column: str) -> bool:
     return column in jobs.columns and jobs[column].null_count() < jobs.height
 
 
-def require_numbers(jobs: pl.DataFrame, column: str, is_valid: pl.Expr, expected: str, name: str) -> None:
+def _require_numbers(jobs: pl.DataFrame, column: str, is_valid: pl.Expr, expected: str, name: str) -> None:
     """Raise an error that names the first job whose value of a column is neither null nor valid."""
     if not jobs.schema[column].is_numeric():
         raise SwflowError(f"{name}: column {column} holds {jobs.schema[column]}; expected {expected}")
@@ -46,7 +49,7 @@ def require_numbers(jobs: pl.DataFrame, column: str, is_valid: pl.Expr, expected
         raise SwflowError(f"{name}: job {wrong['job_id'][0]}: {column} is {wrong[column][0]}; expected {expected}")
 
 
-def is_not_negative(column: str) -> pl.Expr:
+def _is_not_negative(column: str) -> pl.Expr:
     """Return whether a value is a finite number of at least 0."""
     return pl.col(column).is_finite() & (pl.col(column) >= 0)
 
@@ -216,7 +219,7 @@ def _stated(jobs: pl.DataFrame, name: str) -> Dependencies:
         _require_no_cycle(previous, dependent, jobs["job_id"].to_numpy(), name)
     think = np.zeros(jobs.height)
     if "think_time" in jobs.columns:
-        require_numbers(jobs, "think_time", is_not_negative("think_time"), "finite seconds from 0 on", name)
+        _require_numbers(jobs, "think_time", _is_not_negative("think_time"), "finite seconds from 0 on", name)
         think = jobs["think_time"].fill_null(0.0).to_numpy()
     return Dependencies(previous, think, dependent, jobs["submit_time"].to_numpy())
 
@@ -248,7 +251,7 @@ def cancellations_of(jobs: pl.DataFrame, name: str) -> np.ndarray | None:
     """
     if not has_values(jobs, "cancelled_after"):
         return None
-    require_numbers(jobs, "cancelled_after", is_not_negative("cancelled_after"), "finite seconds from 0 on", name)
+    _require_numbers(jobs, "cancelled_after", _is_not_negative("cancelled_after"), "finite seconds from 0 on", name)
     return jobs["cancelled_after"].cast(pl.Float64).fill_null(np.inf).to_numpy()
 
 
@@ -266,7 +269,7 @@ def array_limits(jobs: pl.DataFrame, name: str) -> tuple[np.ndarray, np.ndarray]
     """
     if not has_values(jobs, "array_limit"):
         return None
-    require_numbers(jobs, "array_limit", pl.col("array_limit") >= 1, "1 or more", name)
+    _require_numbers(jobs, "array_limit", pl.col("array_limit") >= 1, "1 or more", name)
     limited = jobs.filter(pl.col("array_limit").is_not_null())
     if "array_id" not in jobs.columns or limited["array_id"].null_count():
         raise SwflowError(f"{name}: tasks with an array_limit have no array_id; give each task the number of its array")
@@ -274,3 +277,30 @@ def array_limits(jobs: pl.DataFrame, name: str) -> tuple[np.ndarray, np.ndarray]
     arrays = pl.int_range(most.height, eager=True)
     rows = jobs["array_id"].replace_strict(most["array_id"], arrays, default=-1, return_dtype=pl.Int64)
     return rows.to_numpy(), most["array_limit"].cast(pl.Int64).to_numpy()
+
+
+def demands_of(table: pl.DataFrame, names: list[str], workload: str) -> np.ndarray | None:
+    """Return the columns of the job table that are named as resources, null as 0; None without resources."""
+    for name in names:
+        if name in (*VARIABLES, *PARAMETERS, *FUNCTIONS):
+            raise SwflowError(f"resources: {name} means something else in formulas; rename it and its column")
+        if name not in table.columns:
+            raise SwflowError(
+                f"{workload}: no column {name}, though the machine has the resource {name}; import it, or leave the "
+                "resource out"
+            )
+        if has_values(table, name):
+            units = pl.col(name).cast(pl.Float64)
+            is_valid = (units == units.floor()) & (units.abs() <= MOST_UNITS)
+            _require_numbers(table, name, is_valid, "a whole number of units", workload)
+    if not names:
+        return None
+    return np.ascontiguousarray(table.select(pl.col(names).cast(pl.Int64).fill_null(0)).to_numpy())
+
+
+def require_demands(jobs: pl.DataFrame, resources: Iterable[str], name: str) -> None:
+    """Raise an error for an invalid demand for a resource that the processes of a node share."""
+    for resource in resources:
+        if resource in jobs.columns:
+            expected = "a demand: a finite number of at least 0"
+            _require_numbers(jobs, resource, _is_not_negative(resource), expected, name)

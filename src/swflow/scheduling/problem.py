@@ -10,16 +10,15 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError, suggest
-from swflow.jobs.machine import MOST_PROCESSORS, MOST_UNITS, free_memory
+from swflow.jobs.machine import MOST_PROCESSORS, free_memory
 from swflow.jobs.table import Workload, check_arrays, check_workload, without_status
 from swflow.scheduling.eligibility import (
     Dependencies,
     array_limits,
     cancellations_of,
+    demands_of,
     dependencies_of,
-    has_values,
-    is_not_negative,
-    require_numbers,
+    require_demands,
     require_supported,
 )
 from swflow.scheduling.engine.accounts import Owners
@@ -29,7 +28,7 @@ from swflow.scheduling.options import LATEST, OPTIONS, refusals_with_resources, 
 from swflow.scheduling.orders.fair_share import SELECT, Ownership, ownership_of
 from swflow.scheduling.orders.formula import compile_penalty
 from swflow.scheduling.orders.keys import ARRIVAL, JobColumns, Order, mentioned, resolved_order
-from swflow.scheduling.orders.vocabulary import FUNCTIONS, MOST_NAMED, PARAMETERS, VARIABLES
+from swflow.scheduling.orders.vocabulary import MOST_NAMED
 from swflow.scheduling.plugins.load import is_own
 from swflow.scheduling.scheduler import LOG, Scheduler
 
@@ -291,7 +290,7 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
     SwflowError
         If the workload is not what `swflow.jobs.table.check_workload` demands, or does not fit into the memory.
     """
-    name = workload.name
+    name, resources = workload.name, _resources_at(workload, scheduler)
     windows = _windows_in_seconds(scheduler.unavailable, workload.header)
     moldable = scheduler.shapes != "requested"
     sizes = [cluster["processors"] for cluster in scheduler.clusters] or [workload.machine.processors]
@@ -301,12 +300,14 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
     require_supported(table, scheduler, name)
     arrays, cancelled_after = array_limits(table, name), cancellations_of(table, name)
     dependencies = dependencies_of(table, scheduler.feedback, name)
+    demands = demands_of(table, list(resources[0]), name)
+    if scheduler.shares:
+        require_demands(table, workload.machine.capacities, name)
     ownership = ownership_of(workload, table, scheduler, arrays)
     _require_memory(name, sum(sizes), scheduler)
     shapes = _shapes(name, table, scheduler, max(sizes)) if moldable else None
     sharing = _shared(workload, table, scheduler)
-    resources = _resources_at(workload, scheduler)
-    jobs = _jobs(table, scheduler, ownership.clusters, _demands(table, list(resources[0]), name))
+    jobs = _jobs(table, scheduler, ownership.clusters, demands)
     named = _mentioned_resources(scheduler, resources[0])
     columns = _columns(jobs, shapes if scheduler.shapes == "submit" else None, ownership.owners, named)
     orders = _orders(scheduler, ownership, columns, tuple(named), dependencies is not None)
@@ -337,25 +338,6 @@ def _resources_at(workload: Workload, scheduler: Scheduler) -> list[dict[str, in
             f"resources: {{{next(iter(own))}: …}}"
         )
     return [{name: one.get(name, 0) for name in names} for one in stated]
-
-
-def _demands(table: pl.DataFrame, names: list[str], workload: str) -> np.ndarray | None:
-    """Return the columns of the job table that are named as resources, null as 0; None without resources."""
-    for name in names:
-        if name in (*VARIABLES, *PARAMETERS, *FUNCTIONS):
-            raise SwflowError(f"resources: {name} means something else in formulas; rename it and its column")
-        if name not in table.columns:
-            raise SwflowError(
-                f"{workload}: no column {name}, though the machine has the resource {name}; import it, or leave the "
-                "resource out"
-            )
-        if has_values(table, name):
-            units = pl.col(name).cast(pl.Float64)
-            is_valid = (units == units.floor()) & (units.abs() <= MOST_UNITS)
-            require_numbers(table, name, is_valid, "a whole number of units", workload)
-    if not names:
-        return None
-    return np.ascontiguousarray(table.select(pl.col(names).cast(pl.Int64).fill_null(0)).to_numpy())
 
 
 def _times(table: pl.DataFrame, scheduler: Scheduler) -> tuple[np.ndarray, np.ndarray]:
@@ -536,8 +518,6 @@ def _shared(workload: Workload, jobs: pl.DataFrame, scheduler: Scheduler) -> Res
             f"{', '.join(machine.capacities) or 'nothing'}; give it some with a step of kind machine, and the jobs a "
             "demand for them with a step of kind memory"
         )
-    for name in names:
-        require_numbers(jobs, name, is_not_negative(name), "a demand: a finite number of at least 0", workload.name)
     return Resources(
         machine.processors_per_node,
         jobs.select(pl.col(names).cast(pl.Float64).fill_null(0.0)).to_numpy(),

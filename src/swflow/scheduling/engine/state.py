@@ -243,10 +243,10 @@ def _key(state: State, formula: int, item: int, now: float) -> float:
         dominant = max(dominant, state.demands[item, resource] / max(state.capacities[resource], 1))
     known = state.attributes[min(item, state.attributes.shape[0] - 1)]
     owner = usage.variables[min(item, usage.variables.shape[0] - 1)]
-    key = key_of(
-        formula, item, now, submit, planned, processors, known, owner, user_usage, group_usage,
-        float(options.machine), dominant, state.demands, state.slots,
+    numbers = (
+        now, submit, planned, float(processors), user_usage, group_usage, float(options.machine), dominant,
     )  # fmt: skip
+    key = key_of(formula, item, numbers, known, owner, state.demands, state.slots)
     return np.inf if np.isnan(key) else key
 
 

@@ -2,7 +2,7 @@
 
 import ast
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -108,11 +108,9 @@ def _compiled_formula(text: str, option: str, resources: tuple[str, ...], plain:
     return _compiled(tree, f"<{option}: {text}>", parameters, "    wait = now - submit_time\n")
 
 
-def numpy_value(tree: ast.expr, columns: Mapping[str, np.ndarray]) -> Any:
-    """Return the value of a formula without functions for all jobs at once, without compiling it."""
-    text = ast.unparse(_WithNumPyFloats().visit(_WithFloats().visit(tree)))
-    with np.errstate(all="ignore"):
-        return eval(text, {"float64": np.float64}, dict(columns))
+def numpy_text(tree: ast.expr) -> str:
+    """Return a formula without functions as an expression of arrays and of ``float64``."""
+    return ast.unparse(_WithNumPyFloats().visit(_WithFloats().visit(tree)))
 
 
 def _compiled(tree: ast.expr, label: str, parameters: Sequence[str], first: str = "") -> Callback:

@@ -11,7 +11,7 @@ import numpy as np
 from swflow.compiled.kernel import Callback, Handle, Kernel, call_formula, inlined, interpreted
 from swflow.errors import SwflowError
 from swflow.scheduling.engine.items import Items
-from swflow.scheduling.orders.formula import compile_formula, numpy_value, parsed
+from swflow.scheduling.orders.formula import compile_formula, numpy_text, parsed
 from swflow.scheduling.orders.function import PluginOrder, plugin_function, with_all_parameters
 from swflow.scheduling.orders.vocabulary import CHANGING, LOG, OF_ACCOUNTS, PARAMETERS
 from swflow.scheduling.plugins.load import is_own
@@ -125,7 +125,8 @@ def resolved_order(
         tree, _ = parsed(order, option)
         if all(isinstance(node, _PLAIN) for node in ast.walk(tree)):
             known = {"submit_time": items.submit, "estimate": items.planned, "processors": items.processors * 1.0}
-            keys = numpy_value(tree, known)
+            with np.errstate(all="ignore"):  # evaluated at once, without compiling it
+                keys = eval(numpy_text(tree), {"float64": np.float64}, known)
             return Order(np.broadcast_to(keys, items.submit.shape).astype(np.float64))
     keys = _keys(plugin.function if plugin else compile_formula(order, option, resources), columns)
     if plugin is not None:
@@ -149,11 +150,9 @@ def _fill_keys(formula: int, columns: JobColumns, keys: _Keys) -> int:
     for item in range(keys.values.size):
         known = columns.attributes[min(item, columns.attributes.shape[0] - 1)]
         owner = columns.owners[min(item, columns.owners.shape[0] - 1)]
-        submit, planned, processors = items.submit[item], items.planned[item], items.processors[item]
-        keys.values[item] = key_of(
-            formula, item, submit, submit, planned, processors, known, owner, 0.0, 0.0, 0.0, 0.0, items.demands,
-            columns.slots,
-        )  # fmt: skip
+        submit, planned = items.submit[item], items.planned[item]
+        numbers = submit, submit, planned, float(items.processors[item]), 0.0, 0.0, 0.0, 0.0
+        keys.values[item] = key_of(formula, item, numbers, known, owner, items.demands, columns.slots)
     return 0
 
 
@@ -161,24 +160,23 @@ def _fill_keys(formula: int, columns: JobColumns, keys: _Keys) -> int:
 def key_of(
     formula: int,
     item: int,
-    now: float,
-    submit: float,
-    planned: float,
-    processors: int,
+    numbers: tuple[float, ...],
     attributes: np.ndarray,
     owner: np.ndarray,
-    user_usage: float,
-    group_usage: float,
-    machine: float,
-    dominant: float,
     demands: np.ndarray,
     slots: np.ndarray,
 ) -> float:
-    """Return the value of a formula for an item; of ``attributes`` and ``owner`` the item's row is given."""
+    """
+    Return the value of a formula for an item; of ``attributes`` and ``owner`` the item's row is given.
+
+    ``numbers`` are the time, the item's submit time, planned run time and processors, the usage of its user and group,
+    the processors of the machine, and the item's dominant share.
+    """
+    now, submit, planned, processors, user_usage, group_usage, machine, dominant = numbers
     return call_formula(
         formula,
         (
-            now, submit, planned, float(processors), attributes[0], attributes[1], attributes[2], attributes[3],
+            now, submit, planned, processors, attributes[0], attributes[1], attributes[2], attributes[3],
             attributes[4], owner[0], user_usage, group_usage, owner[1], owner[2], machine, dominant,
             _demand(demands, item, slots[0]), _demand(demands, item, slots[1]), _demand(demands, item, slots[2]),
             _demand(demands, item, slots[3]),
