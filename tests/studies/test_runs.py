@@ -111,6 +111,25 @@ def test_runs_that_are_inserted_together_keep_their_order(tmp_path, monkeypatch)
     assert jobs == list(zip(names, submits, widths, strict=True))
 
 
+def test_processes_and_reading_runs_one_by_one_change_no_comparison(tmp_path, monkeypatch):
+    from swflow.database import load as module
+    from swflow.jobs import table as tables
+
+    for number, source in enumerate(write_workloads(tmp_path, 2)):
+        simulate_all(source, SCHEDULERS, tmp_path / "runs" / str(number))
+    monkeypatch.setattr(module, "MANY_RUNS", 1)
+    found = []
+    for processes, most in ((1, tables.MOST_AT_ONCE), (2, tables.MOST_AT_ONCE), (1, 500), (1, 100)):
+        monkeypatch.setattr(tables, "MOST_AT_ONCE", most)  # 500: a run is read at once, two are not
+        load([tmp_path / "runs"], tmp_path / "d.duckdb", processes=processes)
+        with duckdb.connect(tmp_path / "d.duckdb", read_only=True) as connection:
+            names = ("comparisons", "heatmaps", "bubbles", "bubbles_11")
+            found.append([connection.execute(f"FROM {name} ORDER BY ALL").fetchall() for name in names])
+        (tmp_path / "d.duckdb").unlink()
+    assert all(found[0])
+    assert found[1:] == found[:1] * 3
+
+
 def test_a_folder_denotes_the_runs_in_it(tmp_path, runs):
     database = tmp_path / "d.duckdb"
     assert load([tmp_path / "runs"], database)["runs"] == 4

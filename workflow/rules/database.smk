@@ -13,10 +13,12 @@ rule load:
         "results/log/load.log",
     benchmark:
         "results/benchmark/load.tsv"
+    threads: 4
     resources:
-        mem_mb=plan.memory(800, 4, runs_mb),
+        mem_mb=plan.memory(2400, 4, runs_mb),
         runtime=plan.minutes(5, 0.01, runs_mb),
     message:
         "load {params.database}"
     shell:
-        "swflow load {input} --database {params.database} {params.left_out} --summary {output} 2>&1 | tee {log}"
+        "swflow load {input} --database {params.database} {params.left_out} --summary {output} "
+        "--processes {threads} 2>&1 | tee {log}"

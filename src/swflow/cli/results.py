@@ -1,6 +1,5 @@
 """Commands that use the results of runs: load, figure, report, sql."""
 
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,6 +33,13 @@ def load(
     summary: Annotated[
         Path | None, typer.Option(help="Also write the contents of the database to this JSON file.")
     ] = None,
+    processes: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Compare runs in this number of processes if 100 or more are new; the result does not depend on it.",
+        ),
+    ] = 1,
 ) -> None:
     """
     Load runs and their workloads into one DuckDB file.
@@ -47,7 +53,7 @@ def load(
     from swflow.database.load import read_left_out, write_summary
 
     lost = read_left_out(left_out or (), reached)
-    counts = load_runs(runs, database, left_out=lost, progress=tracked("load"), processes=os.cpu_count() or 1)
+    counts = load_runs(runs, database, left_out=lost, progress=tracked("load"), processes=processes)
     if summary:
         write_summary(counts, database, summary)
     held = ", ".join(f"{count:,} {table}" for table, count in counts.items())

@@ -12,6 +12,7 @@ import polars as pl
 from swflow.analysis import verdict
 from swflow.analysis.comparison import by_tenths, compare
 from swflow.analysis.heatmap import HEATMAP_MEASURES, Heatmap, heatmap
+from swflow.jobs import table as tables
 from swflow.jobs.table import read_columns
 from swflow.names import log_of, recipe_of, replicate_of, worth_comparing
 
@@ -22,6 +23,7 @@ class Run(NamedTuple):
     name: str
     workload: str
     file: Path
+    jobs: int
 
 
 def pairs_to_compare(notes: Mapping[Path, Mapping[str, Any]], changed: Collection[str]) -> list[list[tuple[Run, Run]]]:
@@ -33,7 +35,9 @@ def pairs_to_compare(notes: Mapping[Path, Mapping[str, Any]], changed: Collectio
     for log, of_log in by_log.items():
         for pair in combinations(of_log, 2):
             if any(note["run"] in changed for _, note in pair) and worth_comparing(pair[0][1], pair[1][1]):
-                first, second = (Run(note["run"], note["workload"], file) for file, note in pair)
+                first, second = (
+                    Run(note["run"], note["workload"], file, note["metrics"]["jobs"]) for file, note in pair
+                )
                 groups.setdefault((log, _replicate(first, second)), []).append((first, second))
     return list(groups.values())
 
@@ -50,16 +54,14 @@ class _Measured(NamedTuple):
     distribution: verdict.Distribution
 
 
-def compare_runs(pairs: Sequence[tuple[Run, Run]], one_by_one: bool = False) -> list[dict[str, Any]]:
+def compare_runs(pairs: Sequence[tuple[Run, Run]]) -> list[dict[str, Any]]:
     """
     Return the rows of pairs of runs, resampled together: their distance, and which one is better how certainly.
 
     Parameters
     ----------
     pairs : sequence of (Run, Run)
-        A list of `pairs_to_compare`.
-    one_by_one : bool
-        Read the runs again for each measure, so that one column of one run is in memory.
+        A list of `pairs_to_compare`. Runs with many jobs in total are read again for each measure, one at a time.
 
     Returns
     -------
@@ -67,7 +69,8 @@ def compare_runs(pairs: Sequence[tuple[Run, Run]], one_by_one: bool = False) -> 
         Rows of table ``comparisons`` without the corrected verdicts, which `with_verdicts` adds.
     """
     runs = {run.name: run for pair in pairs for run in pair}
-    weeks = {} if one_by_one else {name: _weeks(run.file, HEATMAP_MEASURES) for name, run in runs.items()}
+    fit = sum(run.jobs for run in runs.values()) <= tables.MOST_AT_ONCE
+    weeks = {name: _weeks(run.file, HEATMAP_MEASURES) for name, run in runs.items()} if fit else {}
     rows = []
     for measure in HEATMAP_MEASURES:
         measured = {

@@ -10,7 +10,6 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from itertools import repeat
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -148,7 +147,7 @@ def load(
                 new_workloads = [name for name in sources if ("workload", name) in new]
                 examined = in_turn(_examined, new_workloads, [sources[name][0] for name in new_workloads])
                 summaries = in_turn(_summary, [note["run"] for note in newly.values()], newly)
-                compared = in_turn(compare_runs, pairs_to_compare(notes, changed), repeat(is_large))
+                compared = in_turn(compare_runs, pairs_to_compare(notes, changed))
                 for file in read:
                     runs.check_whole(file, files[file])
                 _fill_workloads(connection, examined)

@@ -266,7 +266,7 @@ ORDER BY workload, wait_distance, scheduler""",
 FROM whatifs WHERE {{whatifs}} GROUP BY study, workload, variant ORDER BY min(rowid)""",
     ),
     "left_out": Table(
-        "What was left out",
+        "Runs left out",
         "Planned runs of logs that could not be downloaded.",
         "SELECT log, reason, count(*) AS runs FROM left_out WHERE {left_out} GROUP BY ALL ORDER BY ALL",
     ),
