@@ -149,7 +149,7 @@ def test_an_edited_scheduler_reruns_its_runs_only(edited):
     edited.config["schedulers"]["mine"]["backfill"] = "none"
     edited.write()
     assert sorted(edited.planned()) == [
-        "figure bubbles of two, toy-a", "load results/swflow.duckdb", "report results/report/index.html",
+        "figures of toy-a", "load results/swflow.duckdb", "report results/report/index.html",
         "simulate toy-a+first+batch: mine", "simulate toy-a+first: mine",
         "tables of Snakemake's report", "whatif toy-a, one",
     ]  # fmt: skip
@@ -181,7 +181,7 @@ def test_an_edited_plugin_reruns_its_runs_only(edited):
     assert edited.planned() == []
 
     def remade():
-        after = ("figure", "load", "report", "settings:", "tables")  # files that depend on all runs
+        after = ("figures", "load", "report", "settings:", "tables")  # files that depend on all runs
         return [job for job in sorted(edited.planned()) if job.split()[0] not in after]
 
     policy.write_text(OWN_POLICY.replace("    pass", "    def on_end(self, now, job):\n        pass"))
@@ -201,13 +201,17 @@ def test_figures_are_drawn_again_only_if_their_runs_change(edited):
     edited.run()
     edited.config["schedulers"]["fcfs"]["estimates"] = "kill"
     edited.write()
-    assert sorted(edited.planned()) == [  # no figure, though other runs of a workload that one shows change
-        "load results/swflow.duckdb", "report results/report/index.html", "simulate toy-a+first: fcfs",
-        "simulate toy-a: fcfs", "simulate toy-b: fcfs", "tables of Snakemake's report",
+    assert sorted(edited.planned()) == [
+        "figures of toy-a", "load results/swflow.duckdb", "report results/report/index.html",
+        "simulate toy-a+first: fcfs", "simulate toy-a: fcfs", "simulate toy-b: fcfs", "tables of Snakemake's report",
     ]  # fmt: skip
+    edited.run()  # the figure shows other runs of a workload
+    assert "0 of 1 figures drawn" in (edited.folder / "results/log/figures/toy-a.log").read_text()
+    assert "Nothing to be done" in edited.run()
     edited.config["steps"]["first"]["jobs"] = 199
     edited.write()
-    assert "figure bubbles of two, toy-a" in edited.planned()
+    edited.run()
+    assert "1 of 1 figures drawn" in (edited.folder / "results/log/figures/toy-a.log").read_text()
 
 
 def test_a_figure_with_other_options_is_drawn_again_though_its_runs_are_the_same(edited):
@@ -219,9 +223,10 @@ def test_a_figure_with_other_options_is_drawn_again_though_its_runs_are_the_same
     edited.config["studies"]["two"]["split"] = {"wide": "processors > 8"}
     edited.write()
     planned = edited.planned()
-    assert {"simulate toy-a: fcfs", "load results/swflow.duckdb", "figure heatmap of two, toy-a"} <= set(planned)
+    assert {"simulate toy-a: fcfs", "load results/swflow.duckdb", "figures of toy-a"} <= set(planned)
     assert "simulate toy-a+first: easy, mine" not in planned
     edited.run()
+    assert "results/figures/two/toy-a-heatmap: drawn" in (edited.folder / "results/log/figures/toy-a.log").read_text()
     assert "Nothing to be done" in edited.run()
 
 

@@ -187,7 +187,7 @@ def test_lenient_cleaning_counts_malformed_lines(log, capfd):
     [
         "", "fetch", "clean", "select", "machine", "memory", "moldable", "model", "scale", "intensify", "adjust",
         "sweep", "generate lublin", "import sacct", "import pbs", "import gwf", "import csv", "check", "whatif",
-        "fidelity", "export", "simulate", "load", "figure", "report", "sql",
+        "fidelity", "export", "simulate", "load", "figure", "figures", "report", "sql",
     ],
 )  # fmt: skip
 def test_help_explains_and_gives_an_example(command, capfd):

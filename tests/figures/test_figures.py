@@ -199,8 +199,10 @@ def test_studies_plan_a_figure_per_kind_and_log():
         }},
     }  # fmt: skip
     planned = planned_figures(config, ["A", "B"])
-    assert set(planned) == {("one", "A", "heatmap"), ("one", "A", "difference")}
-    assert planned["one", "A", "heatmap"] == {"title": "A", "runs": ["A/log", "A+ran/easy"], "split": ["queue_id"]}
+    assert set(planned) == {"one/A-heatmap", "one/A-difference"}
+    assert planned["one/A-heatmap"] == {
+        "kind": "heatmap", "log": "A", "title": "A", "runs": ["A/log", "A+ran/easy"], "split": ["queue_id"],
+    }  # fmt: skip
     config["studies"]["one"]["runs"] = config["studies"]["one"]["runs"][:1]
     with pytest.raises(SwflowError, match="studies: one: figures: difference: A has no two runs"):
         planned_figures(config, ["A", "B"])

@@ -39,8 +39,8 @@ COMMANDS = {
     "whatif": "whatif A.parquet --scheduler easy --processors +50% -o w.html -o w.csv -o w.parquet",
     "bound": "bound A.parquet -o b.parquet",
     "load": "load runs/A A+d.parquet w.parquet b.parquet --database d.duckdb",
-    "figure": "figure heatmap --database d.duckdb --run A/easy -o f.png -o f.svg -o f.json",
-    "report": "report f.json --no-draw --database d.duckdb -o report",
+    "figures": "figures plan.json --database d.duckdb -o figures",
+    "report": "report figures/one/f.json --no-draw --database d.duckdb -o report",
     "sql": ["sql", "SELECT * FROM metrics", "--csv", "m.csv", "--database", "d.duckdb"],
 }  # fmt: skip
 
@@ -74,6 +74,8 @@ def traces_of_commands(tmp_path_factory):
     """Run every command of the workflow on a tiny log."""
     folder = tmp_path_factory.mktemp("commands")
     (folder / "logs.yaml").write_text(f"A: {{url: 'file://{folder}/a.swf.gz', processors: 16}}\n")
+    plan = {"one/f": {"kind": "heatmap", "log": "A", "title": "A", "runs": ["A/easy"], "split": []}}
+    (folder / "plan.json").write_text(json.dumps(plan))
     return {
         name: traced(folder, command.split() if isinstance(command, str) else command)
         for name, command in COMMANDS.items()

@@ -142,7 +142,7 @@ def test_replicates_of_deterministic_steps_are_refused(workload, more, words):
 
 def test_figures_show_one_replicate():
     config = seeded("{log}+high@{seed}", seeds=3, figures=["heatmap"])
-    assert planned_figures(config, ["A", "B"])["one", "A", "heatmap"]["runs"] == ["A+high@1/easy"]
+    assert planned_figures(config, ["A", "B"])["one/A-heatmap"]["runs"] == ["A+high@1/easy"]
 
 
 def swept(**entry):

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from swflow.analysis.heatmap import ABOVE_1
@@ -149,7 +148,8 @@ def resource_metrics(outcomes: pl.DataFrame, jobs: pl.DataFrame, units: Mapping[
 def _upper_tail(values: pl.Series) -> float | None:
     """Return the value at index ``int(0.95 n)`` of the sorted values: the 95th percentile of Guim et al."""
     place = int(0.95 * len(values))
-    return float(np.partition(values.to_numpy(), place)[place]) if len(values) else None
+    value = values.quantile(place / max(len(values) - 1, 1), "nearest")
+    return None if value is None else float(value)
 
 
 def correlations(outcomes: pl.DataFrame | pl.LazyFrame) -> dict[str, float | None]:

@@ -1,4 +1,4 @@
-"""Commands that use the results of runs: load, figure, report, sql."""
+"""Commands that use the results of runs: load, figure, figures, report, sql."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -116,9 +116,6 @@ def figure(
         ),
     ] = None,
     title: Annotated[str | None, typer.Option(help="The title of the figure (default: the name of the log).")] = None,
-    key: Annotated[
-        str | None, typer.Option(hidden=True, help="Record this digest of the options and the code in the .json file.")
-    ] = None,
     database: Database = Path("results/swflow.duckdb"),
 ) -> None:
     """
@@ -136,23 +133,41 @@ def figure(
     Example: `swflow figure heatmap --log KTH-SP2 --split "wide=processors >= 32" -o kth.png`,
     `swflow figure sweep --log KTH-SP2 --sweep d-1024 --measure awrt -o kth-d.png`
     """
-    from swflow.figures import draw, draw_sweep, write
+    from swflow.figures import draw_files
 
-    options: dict[str, Any] = {"log": log, "title": title}
+    options: dict[str, Any] = {"kind": kind, "log": log, "title": title}
     if kind == "sweep":
         options |= {"sweep": sweep or "", "measures": measure or ("awrt", "awwt"), "scale": scale or "linear"}
     else:
-        options |= {"kind": kind, "runs": run or (), "split": split or (), "scale": scale or "log"}
-        options["window"] = (since, until)
-    picture = draw_sweep if kind == "sweep" else draw
-    specs: dict[bool, Any] = {}
-    for path in output:
-        interactive = path.suffix == ".json"
-        if interactive not in specs:
-            specs[interactive] = picture(database=database, **options, interactive=interactive)
-            specs[interactive]["usermeta"] |= {"key": key} if key else {}
-        write(specs[interactive], path)
+        options |= {"runs": run or (), "split": split or (), "scale": scale or "log", "window": (since, until)}
+    draw_files(options, database, output)
     say(", ".join(map(str, output)))
+
+
+@app.command()
+def figures(
+    plan: Annotated[
+        Path, typer.Argument(help="A JSON file: the name of each figure, STUDY/NAME, to its kind, log and options.")
+    ],
+    log: Annotated[str | None, typer.Option(help="Draw only the figures of this log.")] = None,
+    database: Database = Path("results/swflow.duckdb"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="Write the figures to this folder.")] = Path(
+        "results/figures"
+    ),
+) -> None:
+    """
+    Draw the figures of studies as PNG, SVG and JSON, in one process; figures that are up to date are kept.
+
+    The workflow writes the plan of its config to results/figures.json.
+
+    Example: `swflow figures results/figures.json --log KTH-SP2`
+    """
+    from swflow.figures.planned import draw_plan, read_plan
+
+    found = dict(draw_plan(read_plan(plan, log), database, output))
+    for name in (name for name, is_drawn in found.items() if is_drawn):
+        say(f"{output / name}: drawn")
+    say(f"{sum(found.values()):,} of {len(found):,} figures drawn; the others are up to date")
 
 
 @app.command()

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -34,6 +34,7 @@ __all__ = [
     "RESERVATION_TABLE",
     "Figure",
     "draw",
+    "draw_files",
     "draw_request",
     "draw_sweep",
     "draw_sweep_on",
@@ -195,6 +196,45 @@ def draw_request(kind: str, request: Request) -> dict[str, Any]:
         spec["usermeta"]["caption"] += f" {words}"
     spec["usermeta"] |= {"kind": kind, "sql": recorded.sql, "command": figure_command(kind, request)}
     return spec
+
+
+def draw_files(
+    options: Mapping[str, Any],
+    database: str | os.PathLike[str],
+    paths: Iterable[str | os.PathLike[str]],
+    key: str | None = None,
+) -> None:
+    """
+    Draw a figure and write it to files: interactive as .json, else as a picture.
+
+    Parameters
+    ----------
+    options : mapping
+        ``kind``, and the arguments of `draw`, or of `draw_sweep` for the kind ``sweep``.
+    database : path-like
+        A database that `swflow.database.load` wrote.
+    paths : iterable of path-like
+        The files to write.
+    key : str, optional
+        Recorded in the specification: a digest of what determines the figure.
+
+    Raises
+    ------
+    SwflowError
+        If the figure cannot be drawn, or an extension is unknown.
+    """
+    arguments = {name: value for name, value in options.items() if name != "kind"}
+    specs: dict[bool, dict[str, Any]] = {}
+    for path in map(Path, paths):
+        interactive = path.suffix == ".json"
+        if interactive not in specs:
+            if options["kind"] == "sweep":
+                spec = draw_sweep(database, interactive=interactive, **arguments)
+            else:
+                spec = draw(options["kind"], database, interactive=interactive, **arguments)
+            spec["usermeta"] |= {"key": key} if key else {}
+            specs[interactive] = spec
+        write(specs[interactive], path)
 
 
 def write(spec: dict[str, Any], path: str | os.PathLike[str]) -> None:

@@ -452,13 +452,14 @@ def sweep_options(sweep: str, config: Mapping[str, Any]) -> tuple[str, str]:
     return command, command_options(content)
 
 
-def planned_figures(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tuple[str, str, str], dict[str, Any]]:
+def planned_figures(config: Mapping[str, Any], logs: Iterable[str]) -> dict[str, dict[str, Any]]:
     """
-    Return the figures of all studies, one of each kind per log: (study, log, kind) to the options of ``swflow figure``.
+    Return the figures of all studies: file name in ``results/figures``, without its ending, to kind and options.
 
-    A study may have ``figures`` (kinds) and ``split`` (a column, or a mapping of names to conditions). The options are
-    ``title``, ``runs`` (one per column, in the study's order; the first replicate represents its recipe) and ``split``;
-    a reservation table may have ``from`` and ``until``, from the study's ``window``.
+    A study may have ``figures`` (kinds, drawn once per log) and ``split`` (a column, or a mapping of names to
+    conditions). The options are those of `swflow.figures.draw`: ``runs`` (one per column, in the study's order; the
+    first replicate represents its recipe), ``title`` and ``split``; for a reservation table also ``window``. Every
+    sweep of a study has a figure, with the options of `swflow.figures.draw_sweep`.
 
     Examples
     --------
@@ -469,28 +470,35 @@ def planned_figures(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tupl
     ...         "runs": [{"workloads": ["{log}"], "schedulers": ["log", "easy"]}],
     ...     }},
     ... }
-    >>> for which, options in planned_figures(config, ["KTH-SP2"]).items():
-    ...     print(which, options["runs"], options["split"])
-    ('mine', 'KTH-SP2', 'heatmap') ['KTH-SP2/log', 'KTH-SP2/easy'] ['wide=processors > 32']
+    >>> for name, options in planned_figures(config, ["KTH-SP2"]).items():
+    ...     print(name, options["kind"], options["runs"], options["split"])
+    mine/KTH-SP2-heatmap heatmap ['KTH-SP2/log', 'KTH-SP2/easy'] ['wide=processors > 32']
     """
     columns: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    logs = list(logs)
     for study, _, _, workload, schedulers in _entries(config, logs, "runs"):
         if _is_included(workload, config) and replicate_of(workload) in (None, 1):
             runs = columns.setdefault((study, log_of(workload)), [])
             runs.extend((workload, scheduler) for scheduler in schedulers)
-    figures = {}
+    figures: dict[str, dict[str, Any]] = {}
     for (study, log), runs in columns.items():
         content = config["studies"][study]
         for kind in content.get("figures", ()):
             if kind == "difference" and not _comparable(runs):
                 raise SwflowError(f"studies: {study}: figures: difference: {log} has no two runs to compare")
-            figures[study, log, kind] = {
+            options = figures[f"{study}/{log}-{kind}"] = {
+                "kind": kind,
+                "log": log,
                 "title": log,
                 "runs": list(dict.fromkeys("/".join(run) for run in runs)),
                 "split": subsets(content),
             }
             if kind == "reservation-table":
-                figures[study, log, kind] |= content.get("window") or {}
+                window = content.get("window") or {}
+                options["window"] = [window.get("from"), window.get("until")]
+    for (workload, sweep), plan in planned_sweeps(config, logs).items():
+        for study in plan["studies"]:
+            figures[f"{study}/{workload}+{sweep}"] = {"kind": "sweep", "log": workload, "sweep": sweep}
     return figures
 
 

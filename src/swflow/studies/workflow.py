@@ -10,8 +10,6 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from snakemake.io import ancient
-
 from swflow.errors import SwflowError
 from swflow.files.atomic import atomic_path
 from swflow.files.fingerprint import fingerprint
@@ -43,6 +41,7 @@ from swflow.studies.plan import (
 DATABASE = Path("results/swflow.duckdb")
 SUMMARY = Path("results/swflow.json")
 SETTINGS = Path("results/settings.json")
+FIGURES = Path("results/figures.json")
 REACHED = Path("results/logs/reached.json")
 
 #: The tables of Snakemake's own report, by the query that fills each.
@@ -539,75 +538,32 @@ class Workflow:
         return command_options({"left_out": texts, "reached": str(REACHED) if self.unsure else None})
 
     def figure_files(self, *endings: str) -> Callable[[Any], list[str]]:
-        """Return a function that returns the files of all figures: those of the studies, then those of the sweeps."""
+        """Return a function that returns the files of all figures whose logs are available."""
+        return lambda wildcards: [
+            file for log in self.logs_with_figures if self.is_reached(log) for file in self.figures_of(log, *endings)
+        ]
 
-        def files(wildcards: Any) -> list[str]:
-            names = [f"{study}/{log}-{kind}" for study, log, kind in self.figures if self.is_reached(log)]
-            names += [
-                f"{study}/{workload}+{sweep}"
-                for (workload, sweep), plan in self.sweeps.items()
-                for study in plan["studies"]
-                if self.is_reached(workload)
-            ]
-            return [f"results/figures/{name}.{ending}" for name in names for ending in endings]
+    @property
+    def logs_with_figures(self) -> list[str]:
+        """The logs whose runs or sweeps have figures."""
+        return sorted({log_of(options["log"]) for options in self.figures.values()})
 
-        return files
+    def figures_of(self, log: str, *endings: str) -> list[str]:
+        """Return the files of all figures of a log."""
+        names = [name for name, options in self.figures.items() if log_of(options["log"]) == log]
+        return [f"results/figures/{name}.{ending}" for name in names for ending in endings]
 
-    def figure_options(self, wildcards: Any) -> str:
-        """Return the options that draw a figure, or the figure of a sweep."""
-        if hasattr(wildcards, "sweep"):
-            return command_options({"log": wildcards.workload, "sweep": wildcards.sweep})
-        planned = self.figures[wildcards.study, wildcards.log, wildcards.figure]
-        return command_options({"run" if name == "runs" else name: value for name, value in planned.items()})
+    def figure_labels(self, file: str) -> dict[str, Any]:
+        """Return the category and the labels of a figure in Snakemake's own report."""
+        study, _, name = file.removeprefix("results/figures/").removesuffix(".png").partition("/")
+        options = self.figures[f"{study}/{name}"]
+        kind = options.get("sweep", options["kind"])
+        return {"category": study, "labels": {"log": options["log"], "figure": kind}}
 
-    def figure_key(self, wildcards: Any) -> str:
-        """
-        Return a digest of what determines a figure besides its input files, which its ``.json`` file records.
-
-        These are its options, the schedulers of its runs, and the code that simulates, loads and draws them.
-        """
-        shown = self._shown(wildcards)
-        schedulers = canonical(self.options_of(sorted({run.rpartition("/")[2] for run in shown})))
-        code = fingerprint("simulate", "load", "figure")
-        return hashlib.sha256(f"{self.figure_options(wildcards)} {schedulers} {code}".encode()).hexdigest()
-
-    def figure_summary(self, file: str) -> Callable[[Any], str]:
-        """
-        Return a function that returns the summary of the database as the input of a figure.
-
-        The summary changes with every load, the figure only with its workloads and its key, so the summary is
-        ``ancient``. But Snakemake ignores changed parameters of a job if it runs another job before it, such as the
-        load, and does not run it if all its changed inputs are ``ancient``. So the summary is an ordinary input of a
-        figure with another key.
-
-        Parameters
-        ----------
-        file : str
-            The figure, a ``.json`` file with wildcards.
-        """
-
-        def summary(wildcards: Any) -> str:
-            drawn = Path(file.format_map(wildcards))
-            key = self.figure_key(wildcards).encode()
-            return ancient(str(SUMMARY)) if drawn.is_file() and key in drawn.read_bytes() else str(SUMMARY)
-
-        return summary
-
-    def _shown(self, wildcards: Any) -> list[str]:
-        """Return the runs that a figure shows; the figure of a sweep shows none."""
-        if hasattr(wildcards, "sweep"):
-            return []
-        runs: list[str] = self.figures[wildcards.study, wildcards.log, wildcards.figure]["runs"]
-        return runs
-
-    def shown_files(self, wildcards: Any) -> list[str]:
-        """
-        Return the files whose change triggers redrawing of a figure: the workloads of its runs.
-
-        Verdicts and published values also depend on other runs, so such figures depend on the lists of runs.
-        """
-        file_of = self.runs_file if wildcards.figure in ("difference", "published") else self.workload_file
-        return sorted({file_of(run.rpartition("/")[0]) for run in self._shown(wildcards)})
+    def figures_digest(self, log: str) -> str:
+        """Return a digest of the figures of a log: which files, with which options."""
+        shown = {name: options for name, options in self.figures.items() if log_of(options["log"]) == log}
+        return hashlib.sha256(canonical(shown).encode()).hexdigest()
 
     def settings(self) -> str:
         """Return the config for the report, without the mirror, which does not affect results."""
@@ -617,10 +573,11 @@ class Workflow:
         """Return a digest of the config: Snakemake prints parameters that changed, and the config may be long."""
         return hashlib.sha256(self.settings().encode()).hexdigest()
 
-    def write_settings(self) -> None:
-        """Write the config for the report."""
-        with atomic_path(SETTINGS) as file:
-            file.write_text(self.settings() + "\n", encoding="utf-8")
+    def write_plans(self) -> None:
+        """Write the config for the report, and the plan of the figures."""
+        for path, content in {SETTINGS: self.settings(), FIGURES: canonical(self.figures)}.items():
+            with atomic_path(path) as file:
+                file.write_text(content + "\n", encoding="utf-8")
 
     # -- resources
 
