@@ -119,10 +119,10 @@ def test_one_kernel_serves_other_lengths_and_numbers_but_not_other_types(folder)
     kernel = Kernel(_add_up, {_answer: _many})
     for rows, first in ((1, 0), (7, 3)):
         kernel(Handle([example(rows)]), first)
-    assert len(kernel.kinds) == 1
+    assert len(kernel.ready) == 1
     outer = example(3)
     kernel(Handle([outer._replace(table=outer.table.astype(np.float32))]), 0)
-    assert len(kernel.kinds) == 2
+    assert len(kernel.ready) == 2
 
 
 def test_an_array_with_another_memory_order_is_an_error(folder):

@@ -6,8 +6,9 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +28,7 @@ _COMPILER = [Path(__file__).with_name(name) for name in ("numba_compiler.py", "n
 @cache
 def compiler_versions() -> tuple[str, ...]:
     """Return the versions of Python, numba and llvmlite; numba is not imported."""
-    return sys.version, *(_version(name) for name in ("numba", "llvmlite"))
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return str(getattr(__import__(name), "__version__", ""))
+    return sys.version, version("numba"), version("llvmlite")
 
 
 @cache
@@ -60,17 +54,12 @@ def object_key(functions: Iterable[Callable[..., Any]], variant: Any) -> str:
     return hashlib.blake2b(about.encode(), digest_size=12).hexdigest()
 
 
-def _cache_folder() -> Path:
-    """Return a folder named by the versions of Python and the compiler, which numba's own cache does not tell apart."""
-    digest = hashlib.blake2b(repr(compiler_versions()).encode(), digest_size=8)
-    return cache_home() / f"kernels-{digest.hexdigest()}"
-
-
 def _use_cache() -> None:
-    """Point numba at the folder, and remove folders and entries that are no longer used."""
+    """Point numba at a folder for the versions of Python and the compiler, which its own cache does not tell apart."""
     if "NUMBA_CACHE_DIR" in os.environ:
         return
-    folder = _cache_folder()
+    digest = hashlib.blake2b(repr(compiler_versions()).encode(), digest_size=8).hexdigest()
+    folder = cache_home() / f"kernels-{digest}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         os.utime(folder)
@@ -95,11 +84,9 @@ def remove_unused(folder: Path) -> None:
     """Remove compiled objects that no process has loaded for `KEPT_SECONDS`."""
     limit = time.time() - KEPT_SECONDS
     for path in folder.glob("*.o"):
-        try:
+        with suppress(OSError):  # removed by another process
             if path.stat().st_mtime < limit:
                 path.unlink()
-        except OSError:
-            pass  # removed by another process
 
 
 def before_numba() -> None:

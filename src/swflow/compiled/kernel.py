@@ -82,7 +82,7 @@ class Kernel:
         self, function: Callable[..., int], hooks: Mapping[Callable[..., Any], Callable[..., Any]] | None = None
     ) -> None:
         self.function, self.hooks = function, dict(hooks or {})
-        self._ready: dict[tuple[str, ...], Any] = {}
+        self.ready: dict[tuple[str, ...], Any] = {}  # machine code by the types of the arguments
         self._lock = threading.Lock()
 
     def __call__(self, *arguments: Any) -> int:
@@ -90,28 +90,20 @@ class Kernel:
         if interpreted():
             with np.errstate(all="ignore"):
                 return int(self._plain(*map(plain_argument, arguments)))
+        kinds = tuple(map(_kind_of, arguments))
+        with self._lock:
+            if kinds not in self.ready:
+                with _lost_time():
+                    self.ready[kinds] = self._loaded(kinds, arguments)
         addresses = [one.address if isinstance(one, Handle) else one for one in arguments]
-        return int(self.prepare(*arguments)(*addresses))
+        return int(self.ready[kinds](*addresses))
 
     @cached_property
     def _plain(self) -> Callable[..., int]:
         return Linker(self.hooks).link(self.function)
 
-    @property
-    def kinds(self) -> list[tuple[str, ...]]:
-        """The types of arguments for which this process has machine code."""
-        return list(self._ready)
-
-    def prepare(self, *arguments: Any) -> Callable[..., int]:
-        """Load or compile the machine code for arguments of these types."""
-        kinds = tuple(map(_kind_of, arguments))
-        with self._lock:
-            if kinds not in self._ready:
-                with _lost_time():
-                    self._ready[kinds] = self._loaded(kinds, arguments)
-        return self._ready[kinds]
-
     def _loaded(self, kinds: tuple[str, ...], arguments: Sequence[Any]) -> Callable[..., int]:
+        """Load or compile the machine code for arguments of these types."""
         folder = kernel_folder()
         named = [function for pair in self.hooks.items() for function in pair]
         answers = sorted((_name_of(stub), _name_of(answer)) for stub, answer in self.hooks.items())

@@ -45,12 +45,9 @@ def stock_callable(function: Callable[..., int], hooks: Hooks, arguments: Sequen
     compiled = numba.cfunc(types.int64(*kinds))(NativeLinker(hooks).link(function))
     of_kind = {types.float64: ctypes.c_double}
     c_types = [ctypes.c_void_p if isinstance(kind, Struct) else of_kind.get(kind, ctypes.c_int64) for kind in kinds]
-    call = ctypes.CFUNCTYPE(ctypes.c_int64, *c_types)(int(compiled.address or 0))
-
-    def kept(*addresses: Any) -> int:
-        return int(call(*addresses)) if compiled else 0  # a reference to the compiled code
-
-    return kept
+    call: Any = ctypes.CFUNCTYPE(ctypes.c_int64, *c_types)(int(compiled.address or 0))
+    call.compiled = compiled  # which must live as long
+    return call
 
 
 def warn_about_internals(function: Callable[..., int], error: Exception) -> None:
