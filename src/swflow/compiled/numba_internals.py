@@ -2,7 +2,7 @@
 
 import ctypes
 from collections.abc import Callable, Sequence
-from types import FunctionType
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 import numba
@@ -72,16 +72,8 @@ class _Part(JITCodeLibrary):
     def get_pointer_to_function(self, name: str) -> int:
         return 0
 
-    @property
-    def codegen(self) -> Any:
-        """The object to which numba gives a function's environment; a part has none."""
-        return _NoEnvironment
-
-
-class _NoEnvironment:
-    @staticmethod
-    def set_env(name: str, environment: Any) -> None:
-        """Do nothing."""
+    #: The object to which numba gives a function's environment; a part has none.
+    codegen = SimpleNamespace(set_env=lambda name, environment: None)
 
 
 class _Whole(JITCodeLibrary):
