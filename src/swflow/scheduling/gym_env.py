@@ -125,7 +125,8 @@ class SchedulingEnv(gymnasium.Env[np.ndarray, np.int64]):
         replay = self._replay
         if not replay.queue:
             raise SwflowError("step: the episode is over; call reset")
-        if not self._is_action(action):
+        value = np.asarray(action)  # NumPy scalars and 0-d arrays are whole numbers, too
+        if value.ndim or value.dtype.kind not in "iu" or not self.action_space.contains(np.int64(value)):
             raise SwflowError(f"step: action {action!r}; expected a whole number from 0 to {self._visible - 1}")
         seen = replay.queue[: self._visible]
         self._serve(seen[min(int(action), len(seen) - 1)])
@@ -144,11 +145,6 @@ class SchedulingEnv(gymnasium.Env[np.ndarray, np.int64]):
         bool array of shape (visible,)
         """
         return np.arange(self._visible) < len(self._replay.queue)
-
-    def _is_action(self, action: Any) -> bool:
-        """Return whether an action is a whole number in the action space; NumPy scalars and 0-d arrays are."""
-        value = np.asarray(action)
-        return value.ndim == 0 and value.dtype.kind in "iu" and self.action_space.contains(np.int64(value))
 
     def _serve(self, picked: Job) -> None:
         """Start the job as soon as it fits, and meanwhile those that do not delay it."""

@@ -3,7 +3,7 @@
 import contextlib
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from numbers import Integral, Real
@@ -570,8 +570,7 @@ def _listed(value: Any, where: str, what: str) -> Iterable[Any]:
     return value
 
 
-def _require_keys(where: str, content: Any, known: Iterable[str], needed: Iterable[str]) -> None:
-    known = tuple(known)
+def _require_keys(where: str, content: Any, known: Collection[str], needed: Iterable[str]) -> None:
     if not isinstance(content, Mapping):
         raise SwflowError(f"{where}: each must have the keys {', '.join(needed)}, not be {_shown(content)}")
     for key in content:
