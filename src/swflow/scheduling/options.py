@@ -423,18 +423,14 @@ def _checked(option: Option, value: Any, where: str) -> Any:
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise SwflowError(f"{where}: {_shown(value)}; expected {expected}")
     if kind is Integral or kind is Real:
-        _require_bounds(option, value, where)
+        if option.above is not None and not value > option.above:
+            raise SwflowError(f"{where}: {_shown(value)}; expected above {option.above:g}, at most {option.most:g}")
+        if not option.least <= value:
+            raise SwflowError(f"{where}: {_shown(value)}; expected at least {option.least:g}")
+        if not value <= option.most or not math.isfinite(value):
+            raise SwflowError(f"{where}: {_shown(value)}; expected at most {option.most:g}")
         return int(value) if kind is Integral or isinstance(value, int) else float(value)
     return value
-
-
-def _require_bounds(option: Option, value: Any, where: str) -> None:
-    if option.above is not None and not value > option.above:
-        raise SwflowError(f"{where}: {_shown(value)}; expected above {option.above:g}, at most {option.most:g}")
-    if not option.least <= value:
-        raise SwflowError(f"{where}: {_shown(value)}; expected at least {option.least:g}")
-    if not value <= option.most or not math.isfinite(value):
-        raise SwflowError(f"{where}: {_shown(value)}; expected at most {option.most:g}")
 
 
 def _whole(value: Any, where: str) -> int:

@@ -97,15 +97,11 @@ def compile_formula(text: str, option: str = "order", resources: tuple[str, ...]
     >>> formula(30, 10, 20, 4, *[0] * 11)
     -4.0
     """
-    return _compiled_formula(text, option, resources, interpreted())
-
-
-@cache
-def _compiled_formula(text: str, option: str, resources: tuple[str, ...], plain: bool) -> Callback:
     tree, _ = parsed(text, option, resources)
     first = len(PARAMETERS) - MOST_NAMED
     parameters = (*PARAMETERS[:first], *resources, *PARAMETERS[first + len(resources) :])
-    return _compiled(tree, f"<{option}: {text}>", parameters, "    wait = now - submit_time\n")
+    label, body = f"<{option}: {text}>", ast.unparse(tree)
+    return _compiled(body, label, parameters, "    wait = now - submit_time\n", interpreted())
 
 
 def numpy_text(tree: ast.expr) -> str:
@@ -113,19 +109,19 @@ def numpy_text(tree: ast.expr) -> str:
     return ast.unparse(_WithNumPyFloats().visit(_WithFloats().visit(tree)))
 
 
-def _compiled(tree: ast.expr, label: str, parameters: Sequence[str], first: str = "") -> Callback:
-    """Compile a function whose body is the line ``first`` and a formula."""
-    tree = _WithFloats().visit(tree)
-    body = ast.unparse(_WithNumPyFloats().visit(tree) if interpreted() else tree)
+@cache
+def _compiled(formula: str, label: str, parameters: tuple[str, ...], first: str, plain: bool) -> Callback:
+    """Compile a function whose body is the line ``first`` and a formula; ``plain``: for interpreted mode."""
+    tree = _WithFloats().visit(ast.parse(formula, mode="eval").body)
+    body = ast.unparse(_WithNumPyFloats().visit(tree) if plain else tree)
     # The text contains nothing but arithmetic, since it is built of whitelisted nodes only.
     source = f"from math import *\n\n\ndef formula({', '.join(parameters)}):\n{first}    return float({body})\n"
-    if interpreted():
-        plain: dict[str, Any] = {}
-        exec(compile(source, label, "exec"), plain)
-        plain |= {"float64": np.float64} | {name: _total(function) for name, function in FUNCTIONS.items()}
-        return Callback(plain["formula"], len(parameters))
-    file = source_file(source, Callback.__init__)
     scope: dict[str, Any] = {"__name__": "math"}  # the module whose names it uses, where numba looks for them
+    if plain:
+        exec(compile(source, label, "exec"), scope)
+        scope |= {"float64": np.float64} | {name: _total(function) for name, function in FUNCTIONS.items()}
+        return Callback(scope["formula"], len(parameters))
+    file = source_file(source, Callback.__init__)
     exec(compile(source, str(file or label), "exec"), scope)
     return Callback(scope["formula"], len(parameters), file is not None)
 
@@ -174,10 +170,7 @@ def compile_penalty(penalty: str) -> str | Callback:
     >>> compile_penalty("(usage / capacity) ** 2")(3, 2)
     2.25
     """
-    return penalty if penalty in PENALTIES else _compiled_penalty(penalty, interpreted())
-
-
-@cache
-def _compiled_penalty(penalty: str, plain: bool) -> Callback:
+    if penalty in PENALTIES:
+        return penalty
     tree = _parsed_formula(penalty, ("usage", "capacity"), "penalty")
-    return _compiled(tree, f"<penalty: {penalty}>", ("usage", "capacity"))
+    return _compiled(ast.unparse(tree), f"<penalty: {penalty}>", ("usage", "capacity"), "", interpreted())

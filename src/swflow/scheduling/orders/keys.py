@@ -128,17 +128,12 @@ def resolved_order(
             with np.errstate(all="ignore"):  # evaluated at once, without compiling it
                 keys = eval(numpy_text(tree), {"float64": np.float64}, known)
             return Order(np.broadcast_to(keys, items.submit.shape).astype(np.float64))
-    keys = _keys(plugin.function if plugin else compile_formula(order, option, resources), columns)
+    function = plugin.function if plugin else compile_formula(order, option, resources)
+    static = _Keys(np.empty(columns.items.submit.size))
+    _FILL_KEYS(function.address, Handle([columns]), Handle([static]))
     if plugin is not None:
         plugin.require_success()
-    return Order(keys)
-
-
-def _keys(function: Callback, columns: JobColumns) -> np.ndarray:
-    """Return the keys of all jobs under a formula that does not change while they wait."""
-    keys = _Keys(np.empty(columns.items.submit.size))
-    _FILL_KEYS(function.address, Handle([columns]), Handle([keys]))
-    return keys.values
+    return Order(static.values)
 
 
 class _Keys(NamedTuple):
