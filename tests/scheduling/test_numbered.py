@@ -17,7 +17,8 @@ import naive
 from helpers import simulate_arrays
 from swflow.errors import SwflowError
 from swflow.scheduling.engine.schedule import Schedule
-from swflow.scheduling.machine.allocation import ALLOCATIONS, LEAST_SHARED
+from swflow.scheduling.machine.allocation import LEAST_SHARED
+from swflow.scheduling.options import CHOICES
 from swflow.scheduling.orders.keys import key_function
 from swflow.scheduling.orders.vocabulary import ORDERS as NAMED
 from swflow.scheduling.problem import Shapes
@@ -96,7 +97,7 @@ def random_policy(random: random.Random, machine: int, **fixed: Any) -> naive.Po
 
 
 #: Allocations without node sharing; the others are tested in test_sharing.py.
-ALLOCATION_NAMES = [name for name, number in ALLOCATIONS.items() if number < LEAST_SHARED]
+ALLOCATION_NAMES = list(CHOICES["allocation"])[1:LEAST_SHARED]
 #: Parts of the space of policies that are searched one by one, so that each gets its share.
 PARTS: dict[str, dict[str, Any]] = {
     "none": {"backfill": "none", "event_order": "batch", "predict": False, "unavailable": []},

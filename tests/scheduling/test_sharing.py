@@ -16,8 +16,8 @@ from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.scheduling.engine.schedule import Schedule
-from swflow.scheduling.machine.allocation import ALLOCATIONS
 from swflow.scheduling.machine.resources import Resources
+from swflow.scheduling.options import CHOICES
 from swflow.scheduling.orders.formula import compile_penalty
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
@@ -28,6 +28,7 @@ from swflow.workload.steps.select import select
 from swflow.workload.steps.set_machine import with_machine
 
 SHARED_ALLOCATIONS = ("least-shared", "threshold")
+ALLOCATIONS = list(CHOICES["allocation"])[1:]
 PENALTIES: dict[str, Any] = {
     "linear": naive.Resources.penalty,
     "printed": naive.Resources.penalty,
@@ -177,7 +178,7 @@ def require_equal(rows: list[Row], machine: int, policy: naive.Policy, penalty: 
 
 
 @pytest.mark.parametrize("penalty", list(PENALTIES))
-@pytest.mark.parametrize("allocation", list(ALLOCATIONS))
+@pytest.mark.parametrize("allocation", ALLOCATIONS)
 def test_equals_the_slow_simulator(allocation: str, penalty: str) -> None:
     generator = random.Random(f"{allocation} {penalty}")
     held_up = 0
@@ -251,7 +252,7 @@ def test_centres_share_within_themselves_as_in_the_slow_simulator() -> None:
     assert held_up > 0
 
 
-@pytest.mark.parametrize("allocation", list(ALLOCATIONS))
+@pytest.mark.parametrize("allocation", ALLOCATIONS)
 def test_where_demands_fit_nothing_changes(allocation: str) -> None:
     """With capacities never exceeded, every time and place is exactly what it is without shared resources."""
     generator = random.Random(allocation)

@@ -49,14 +49,6 @@ def next_cancellation(cancellations: Cancellations, jobs: np.ndarray) -> float:
 
 
 @inlined
-def take_cancelled(cancellations: Cancellations) -> int:
-    """Remove the job that is cancelled next from the list, and return it."""
-    item = cancellations.heap[0].job
-    cancellations.size[0] = pop(cancellations.heap, cancellations.size[0])
-    return item
-
-
-@inlined
 def withdraw(state: State, item: int) -> None:
     """Remove a job from the queue, and its reservation from the plan."""
     core, job = state.now[0], state.jobs[item]

@@ -6,14 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from swflow.compiled.kernel import inlined, part_of
-from swflow.scheduling.engine.cancellations import (
-    Cancellations,
-    next_cancellation,
-    note_arrival,
-    take_cancelled,
-    withdraw,
-)
+from swflow.scheduling.engine.cancellations import Cancellations, next_cancellation, note_arrival, withdraw
 from swflow.scheduling.engine.dependents import Dependents, release_dependents, take_turn
+from swflow.scheduling.engine.heap import pop
 from swflow.scheduling.engine.operations import find, room, settle
 from swflow.scheduling.engine.passes import drop_plan, plan_next, plan_queue, serve, soonest_done, soonest_shape
 from swflow.scheduling.engine.queue import root_of
@@ -174,9 +169,10 @@ def _happen(state: State, dependents: Dependents, now: float, completes: bool, o
 @inlined
 def _cancel(states: State, arrivals: Arrivals, now: float, one: bool) -> None:
     """Remove the jobs that are cancelled now, or only the next ``one``, from the queues of their machines."""
-    jobs = part_of(states, 0).jobs
-    while next_cancellation(arrivals.cancellations, jobs) <= now:
-        item = take_cancelled(arrivals.cancellations)
+    jobs, coming = part_of(states, 0).jobs, arrivals.cancellations
+    while next_cancellation(coming, jobs) <= now:
+        item = coming.heap[0].job
+        coming.size[0] = pop(coming.heap, coming.size[0])
         cluster = arrivals.cluster[item] if arrivals.due.size > 1 else 0
         withdraw(part_of(states, cluster), item)
         arrivals.due[cluster] = True

@@ -1,8 +1,22 @@
-"""Operations of a machine: the compiler substitutes those that a model implements for these stubs and defaults."""
+"""
+Operations of a machine: the compiler substitutes those that a model implements for these stubs and defaults.
 
+The models `swflow.scheduling.machine.counted` and `numbered` implement them by functions of the same names.
+"""
+
+from collections.abc import Mapping
+from types import FunctionType
 from typing import Any
 
 from swflow.compiled.kernel import inlined
+
+
+def implementation(scope: Mapping[str, Any]) -> dict[Any, Any]:
+    """Return the operations that a module implements, by functions of the same names, which may be private."""
+    functions = {name.removeprefix("_"): function for name, function in scope.items()}
+    own = [value for value in globals().values() if isinstance(value, FunctionType) and value.__module__ == __name__]
+    return {operation: functions[operation.__name__] for operation in own if operation.__name__ in functions}
+
 
 # The state is one of `swflow.scheduling.engine.state`; its `free` is that of the machine model.
 

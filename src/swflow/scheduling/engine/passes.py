@@ -69,7 +69,7 @@ def _serve_ahead(state: State, now: float) -> None:
         return
     # Time alone enables no start: after arrivals only these are considered, unless one is served before the
     # head, or the end of a window, the order or the plan depend on more than completions.
-    whole = not options.simple or options.reservations > 1 or options.formula
+    whole = not options.simple or options.reservations > 1 or state.queue.formula
     whole = whole or options.limits  # after a start the head may be at its limit
     if not core.full and (whole or not is_kept(state, now)):
         core.full = 1
@@ -81,7 +81,7 @@ def _serve_ahead(state: State, now: float) -> None:
         held = _serve_heads(state, now)
     else:
         state.steps[0].free = free
-        if core.newcomers == 1 and not options.backfill_formula:
+        if core.newcomers == 1 and not state.backfill_queue.formula:
             newcomer = state.jobs[core.newcomer]
             begin_rank = newcomer.rank if options.one_tree else newcomer.backfill_rank
             end_rank = begin_rank + 1
@@ -103,7 +103,7 @@ def _serve_heads(state: State, now: float) -> int:
     core.reserved_rank = state.jobs.size
     start_search(state, 0)
     while True:
-        item = next_job(state, queue, options.formula, now, NO_JOB - 1, 0, 0.0, 0.0)
+        item = next_job(state, queue, now, NO_JOB - 1, 0, 0.0, 0.0)
         if item < 0:
             break
         if is_limited(state, item):
@@ -185,14 +185,14 @@ def _begin_within(state: State, item: int, now: float) -> None:
 @inlined
 def _backfill(state: State, now: float, begin_rank: int, end_rank: int) -> None:
     """Start, in the backfill order, the jobs that delay no reservation; ranks are of that order."""
-    options, core, steps, tree = state.options[0], state.now[0], state.steps, state.backfill_queue
+    core, steps, tree = state.now[0], state.steps, state.backfill_queue
     start_search(state, begin_rank)
     while steps[0].free > 0:
         # The first two steps preselect the jobs.
         latest = steps[1].time if core.steps > 1 else np.inf
         wide = steps[0].free
         narrow = min(wide, steps[1].free) if core.steps > 1 else wide
-        item = next_job(state, tree, options.backfill_formula, now, narrow, wide, now, latest)
+        item = next_job(state, tree, now, narrow, wide, now, latest)
         if item < 0 or core.rank >= end_rank:
             break
         if np.isnan(state.jobs[item].reserved) and not is_limited(state, item) and _can_start(state, item, now):
@@ -205,11 +205,11 @@ def _backfill(state: State, now: float, begin_rank: int, end_rank: int) -> None:
 @inlined
 def _serve_conservatively(state: State, now: float) -> None:
     """Give each job a reservation; when a job ended early, move reservations forward, in order of the queue."""
-    options, core, queue = state.options[0], state.now[0], state.queue
+    core, queue = state.now[0], state.queue
     if core.corrected:  # reservations that assumed the prediction cannot be kept
         start_search(state, 0)
         while True:
-            item = next_job(state, queue, 0, now, NO_JOB - 1, 0, 0.0, 0.0)
+            item = next_job(state, queue, now, NO_JOB - 1, 0, 0.0, 0.0)
             if item < 0:
                 break
             if not np.isnan(state.jobs[item].reserved):
@@ -221,7 +221,7 @@ def _serve_conservatively(state: State, now: float) -> None:
     if root_of(queue).length == -np.inf:
         start_search(state, 0)
         while True:
-            item = next_job(state, queue, options.formula, now, -1, NO_JOB - 1, 0.0, -np.inf)
+            item = next_job(state, queue, now, -1, NO_JOB - 1, 0.0, -np.inf)
             if item < 0:
                 break
             _hold_earliest(state, item, now)
@@ -231,7 +231,7 @@ def _serve_conservatively(state: State, now: float) -> None:
     if root_of(queue).length <= now:
         start_search(state, 0)
         while True:
-            item = next_job(state, queue, options.formula, now, -1, NO_JOB - 1, 0.0, now)
+            item = next_job(state, queue, now, -1, NO_JOB - 1, 0.0, now)
             if item < 0:
                 break
             if can_begin(state, item):
@@ -245,7 +245,7 @@ def _compress(state: State, now: float) -> None:
     open_round(state)
     start_search(state, 0)
     while True:
-        item = next_job(state, queue, options.formula, now, NO_JOB - 1, 0, 0.0, 0.0)
+        item = next_job(state, queue, now, NO_JOB - 1, 0, 0.0, 0.0)
         if item < 0:
             break
         if np.isnan(state.jobs[item].reserved):
@@ -273,7 +273,7 @@ def _note(state: State, item: int, time: float) -> None:
     """Store the start of a queued job's reservation; NaN if it has none."""
     job, queue = state.jobs[item], state.queue
     job.reserved = time
-    put(queue.nodes, queue.levels, job.rank, job.processors, -np.inf if np.isnan(time) else time)
+    put(queue, job.rank, job.processors, -np.inf if np.isnan(time) else time)
 
 
 # -- plans of the whole queue
@@ -290,7 +290,7 @@ def plan_queue(state: State, now: float) -> None:
     start_search(state, core.planned_rank + 1)
     everybody = NO_JOB - 1 if options.backfill != CONSERVATIVE else -1  # or those without a reservation
     while True:
-        item = next_job(state, queue, options.formula, now, everybody, NO_JOB - 1, 0.0, -np.inf)
+        item = next_job(state, queue, now, everybody, NO_JOB - 1, 0.0, -np.inf)
         if item < 0:
             break
         if np.isnan(state.jobs[item].reserved):
@@ -313,7 +313,7 @@ def _plan_earliest(state: State, item: int, now: float) -> None:
 def plan_next(state: State, item: int, now: float) -> None:
     """Add a job that just arrived to the plan, if there is one."""
     options, core = state.options[0], state.now[0]
-    if options.formula or options.shapes or state.jobs[item].rank < core.planned_rank:
+    if state.queue.formula or options.shapes or state.jobs[item].rank < core.planned_rank:
         drop_plan(state)  # it is not the last one
         core.kept = 0
     elif core.planned >= 0:
@@ -329,5 +329,5 @@ def drop_plan(state: State) -> None:
         cancel(state, item)
         state.jobs[item].reserved = np.nan
     core.planned = -1
-    if state.options[0].formula or state.options[0].shapes:
+    if state.queue.formula or state.options[0].shapes:
         core.kept = 0  # another instant, another order

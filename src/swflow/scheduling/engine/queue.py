@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swflow.compiled.kernel import inlined, record
+from swflow.scheduling.orders.keys import Order
 
 #: A node of the tree: the least processors and the least length (of the planned run time, or the start of
 #: the reservation) of the queued jobs below it.
@@ -23,33 +24,25 @@ class Tree(NamedTuple):
     nodes: np.ndarray
     levels: np.ndarray
     job_at: np.ndarray
+    formula: int  # the address of the order's formula if keys change with time; 0: the order is by rank
 
 
-def new_tree(keys: np.ndarray | None, jobs: int) -> tuple[Tree, np.ndarray]:
-    """
-    Return an empty tree, and the rank of each job.
-
-    The smallest of ``keys``, a float64 array of shape (jobs,), is served first, ties by index; None is the order of
-    arrival.
-    """
-    job_at = np.arange(jobs)
-    rank = job_at
+def new_tree(order: Order, jobs: int) -> tuple[Tree, np.ndarray]:
+    """Return an empty tree, and the rank of each job: by its key, ties and without keys by index."""
+    keys = order.keys
+    rank = job_at = np.arange(jobs)
     if keys is not None:
         job_at = np.argsort(np.where(np.isnan(keys), np.inf, keys), kind="stable").astype(np.int64)
         rank = np.empty(jobs, np.int64)
         rank[job_at] = np.arange(jobs)
-    levels = [0]
-    size = max(jobs, 1)
-    while True:
+    size = (max(jobs, 1) + _FAN - 1) >> _BITS
+    levels = [0, size * _FAN]
+    while size > 1:
         size = (size + _FAN - 1) >> _BITS
         levels.append(levels[-1] + size * _FAN)
-        if size == 1:
-            break
     levels.append(levels[-1] + 1)  # the root
-    nodes = np.empty(levels[-1], NODE)
-    nodes["width"] = NO_JOB
-    nodes["length"] = np.inf
-    return Tree(nodes, np.array(levels), job_at), rank
+    nodes = np.full(levels[-1], np.array((np.inf, NO_JOB), NODE))
+    return Tree(nodes, np.array(levels), job_at, order.address), rank
 
 
 @inlined
@@ -59,8 +52,9 @@ def root_of(tree: Tree) -> Any:
 
 
 @inlined
-def put(nodes: np.ndarray, levels: np.ndarray, rank: int, width: int, length: float) -> None:
+def put(tree: Tree, rank: int, width: int, length: float) -> None:
     """Insert or change a job of the tree; ``NO_JOB`` and infinity remove it."""
+    nodes, levels = tree.nodes, tree.levels
     lower = width <= nodes[rank].width and length <= nodes[rank].length
     nodes[rank].width = width
     nodes[rank].length = length
@@ -89,15 +83,14 @@ def put(nodes: np.ndarray, levels: np.ndarray, rank: int, width: int, length: fl
 
 
 @inlined
-def following(
-    nodes: np.ndarray, levels: np.ndarray, begin: int, narrow: int, wide: int, now: float, latest: float
-) -> int:
+def following(tree: Tree, begin: int, narrow: int, wide: int, now: float, latest: float) -> int:
     """
     Return the first rank from ``begin`` on that may fit, or -1.
 
     A job may fit if it has at most ``narrow`` processors, or at most ``wide`` of them and
     ``now + length <= latest``.
     """
+    nodes, levels = tree.nodes, tree.levels
     top = levels.size - 2
     level = 0
     here = begin

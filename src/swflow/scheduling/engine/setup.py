@@ -15,13 +15,9 @@ from swflow.scheduling.engine.queue import new_tree
 from swflow.scheduling.engine.state import CONSERVATIVE, EASY, NONE, OTHER, State
 from swflow.scheduling.machine.counted import new_counted
 from swflow.scheduling.machine.numbered import new_numbered
+from swflow.scheduling.options import CHOICES
 from swflow.scheduling.problem import Machine, Problem, Shapes
 from swflow.scheduling.scheduler import Queue
-
-#: The numbers by which kernels know the backfills.
-BACKFILLS = {
-    "none": NONE, "easy": EASY, "conservative": CONSERVATIVE, "reservation-table": OTHER,
-}  # fmt: skip
 
 #: Records of jobs that fit into the processor's cache.
 _BLOCK = 2048
@@ -86,14 +82,14 @@ def _new_state(
     policy, size, windows = problem.policy, machine.processors, machine.windows
     count = problem.items.submit.size
     order, second = machine.order, machine.backfill_order
-    backfill = BACKFILLS[queue.backfill]
+    backfill = list(CHOICES["backfill"]).index(queue.backfill)
     if backfill in (NONE, CONSERVATIVE):
         second = order
-    tree, rank = new_tree(order.keys, count)
+    tree, rank = new_tree(order, count)
     one_tree = second is order or (not order.has_keys and not second.has_keys)
     if backfill == OTHER:
         one_tree = False  # one tree has the starts of reservations, the other the lengths of jobs
-    backfill_tree, backfill_rank = (tree, rank) if one_tree else new_tree(second.keys, count)
+    backfill_tree, backfill_rank = (tree, rank) if one_tree else new_tree(second, count)
     reserved = min(queue.reservations, max(count, 1)) if backfill == EASY else 0
     predict, per_event = policy.prediction == "system", policy.event_order == "per-event"
 
@@ -102,8 +98,6 @@ def _new_state(
         "machine": size,
         "backfill": backfill,
         "reservations": reserved,
-        "formula": order.address,
-        "backfill_formula": second.address,
         "by_arrival": not order.has_keys,
         "backfill_by_arrival": not second.has_keys and not one_tree,
         "one_tree": one_tree,
@@ -131,9 +125,9 @@ def _new_state(
         predictions=np.empty(shared["predicted"].size, ELEMENT),
         free=_new_processors(problem, machine, queue, reserved),
         queue=tree,
-        backfill_queue=backfill_tree,
-        window_starts=_moments([(begin, away) for begin, _, away in windows]),
-        window_ends=_moments([(until, away) for _, until, away in windows]),
+        backfill_queue=backfill_tree._replace(formula=second.address),
+        window_starts=np.array(sorted((begin, away) for begin, _, away in windows), ELEMENT),
+        window_ends=np.array(sorted((until, away) for _, until, away in windows), ELEMENT),
         steps=np.zeros(reserved + len(windows) + 4, records.STEP),
         line=np.empty(count, ELEMENT),
         held=np.empty(reserved + 1, np.int64),
@@ -155,7 +149,8 @@ def _new_processors(problem: Problem, machine: Machine, queue: Queue, reserved: 
         return new_counted(sizes, changes, windows, items if plans_ahead and not in_plan else None)
     widest = max(one.processors for one in problem.machines)
     sharing = problem.sharing and problem.sharing.of(items.job if items.first.size else slice(None))
-    return new_numbered((size, widest), count, queue.allocation, reserved, windows, sharing)
+    allocation = list(CHOICES["allocation"]).index(queue.allocation)
+    return new_numbered((size, widest), count, allocation, reserved, windows, sharing)
 
 
 def _with_requests(items: Items, shapes: Shapes) -> np.ndarray:
@@ -169,11 +164,6 @@ def _with_requests(items: Items, shapes: Shapes) -> np.ndarray:
     requests["shortest"] = np.minimum.reduceat(shapes.planned, begin) if count else 0
     choices["run"], choices["planned"], choices["processors"] = shapes.run, shapes.planned, shapes.processors
     return both
-
-
-def _moments(pairs: list[tuple[float, int]]) -> np.ndarray:
-    """Return times and processors as elements in order of time."""
-    return np.array(sorted(pairs), ELEMENT)
 
 
 def new_arrivals(problem: Problem, states: list[State], ranks: list[tuple[np.ndarray, np.ndarray]]) -> Arrivals:

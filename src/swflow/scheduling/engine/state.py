@@ -16,7 +16,7 @@ from swflow.scheduling.orders.keys import key_of
 #: runtime estimates", IEEE TPDS 2007).
 INCREMENTS = np.array([60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000], np.float64)
 
-#: The numbers of the backfills; the machine model implements the pass of another one.
+#: The numbers of the backfills, in the order of the table of options; the machine model implements the last one.
 NONE, EASY, CONSERVATIVE, OTHER = range(4)
 
 #: A job: its data, its ranks in the two orders, and its schedule. ``planned_end`` is for running jobs, ``reserved`` for
@@ -37,15 +37,14 @@ SHAPE = record("run planned shortest", "processors first end narrowest")
 #: A bound on free processors: a job that ends after ``time`` can have at most ``free``.
 STEP = record("time", "free")
 
-#: The options, constant during a run. ``formula`` is the address of the order's formula if keys change with time, else
-#: 0, and the order is by rank; ``by_arrival`` states whether ranks are in order of arrival; both again for backfilling.
-#: Jobs may exceed their plan (``corrects``); other than reservations, only ends of jobs change the profile, so a pass
-#: needs not enter its last reservation (``simple``); a job's shape is chosen when it starts (``shapes``); usage and
-#: running jobs of ``accounts`` are counted.
+#: The options, constant during a run. ``by_arrival`` states whether ranks are in order of arrival, in the queue and for
+#: backfilling. Jobs may exceed their plan (``corrects``); other than reservations, only ends of jobs change the
+#: profile, so a pass needs not enter its last reservation (``simple``); a job's shape is chosen when it starts
+#: (``shapes``); usage and running jobs of ``accounts`` are counted.
 RULES = record(
     "half_life",
-    "machine backfill reservations formula backfill_formula one_tree by_arrival backfill_by_arrival per_event predict "
-    "corrects windows simple shapes accounts limits",
+    "machine backfill reservations one_tree by_arrival backfill_by_arrival per_event predict corrects windows simple "
+    "shapes accounts limits",
 )
 
 #: Variables: numbers of running jobs, queued jobs, and predictions that may be corrected; processors of running jobs
@@ -122,9 +121,9 @@ def arrive(state: State, item: int) -> None:
     first = length
     if options.backfill >= CONSERVATIVE:  # the tree has the starts of reservations
         first = -np.inf if options.backfill == CONSERVATIVE else np.inf
-    put(state.queue.nodes, state.queue.levels, job.rank, width, first)
+    put(state.queue, job.rank, width, first)
     if not options.one_tree:
-        put(state.backfill_queue.nodes, state.backfill_queue.levels, job.backfill_rank, width, length)
+        put(state.backfill_queue, job.backfill_rank, width, length)
     core.queued += 1
     core.demand += state.shapes[item].processors if options.shapes else job.processors
     if core.newcomers == 0:
@@ -201,9 +200,9 @@ def dequeue(state: State, item: int) -> None:
     """Remove a job from the queue."""
     job = state.jobs[item]
     state.now[0].queued -= 1
-    put(state.queue.nodes, state.queue.levels, job.rank, NO_JOB, np.inf)
+    put(state.queue, job.rank, NO_JOB, np.inf)
     if not state.options[0].one_tree:
-        put(state.backfill_queue.nodes, state.backfill_queue.levels, job.backfill_rank, NO_JOB, np.inf)
+        put(state.backfill_queue, job.backfill_rank, NO_JOB, np.inf)
 
 
 @inlined
@@ -251,26 +250,14 @@ def _key(state: State, formula: int, item: int, now: float) -> float:
 
 
 @inlined
-def line_up(
-    state: State,
-    tree: Tree,
-    formula: int,
-    now: float,
-    narrow: int,
-    wide: int,
-    base: float,
-    latest: float,
-) -> int:
+def line_up(state: State, tree: Tree, now: float, narrow: int, wide: int, base: float, latest: float) -> int:
     """Collect the queued jobs that `following` finds in ``state.line``, a heap by their keys; return its size."""
     size = 0
-    rank = following(tree.nodes, tree.levels, 0, narrow, wide, base, latest)
+    rank = following(tree, 0, narrow, wide, base, latest)
     while rank >= 0:
         item = tree.job_at[rank]
-        key = float(rank)
-        if formula:
-            key = _key(state, formula, item, now)
-        size = push(state.line, size, key, item)
-        rank = following(tree.nodes, tree.levels, rank + 1, narrow, wide, base, latest)
+        size = push(state.line, size, _key(state, tree.formula, item, now) if tree.formula else float(rank), item)
+        rank = following(tree, rank + 1, narrow, wide, base, latest)
     return size
 
 
@@ -282,25 +269,16 @@ def start_search(state: State, rank: int) -> None:
 
 
 @inlined
-def next_job(
-    state: State,
-    tree: Tree,
-    formula: int,
-    now: float,
-    narrow: int,
-    wide: int,
-    base: float,
-    latest: float,
-) -> int:
+def next_job(state: State, tree: Tree, now: float, narrow: int, wide: int, base: float, latest: float) -> int:
     """Return the next job that `following` finds, or by a formula the next of those that it found first; else -1."""
     core = state.now[0]
-    if formula:
+    if tree.formula:
         if core.lined_up < 0:
-            core.lined_up = line_up(state, tree, formula, now, narrow, wide, base, latest)
+            core.lined_up = line_up(state, tree, now, narrow, wide, base, latest)
         if core.lined_up == 0:
             return -1
         item = state.line[0].job
         core.lined_up = pop(state.line, core.lined_up)
         return item
-    core.rank = following(tree.nodes, tree.levels, core.rank + 1, narrow, wide, base, latest)
+    core.rank = following(tree, core.rank + 1, narrow, wide, base, latest)
     return tree.job_at[core.rank] if core.rank >= 0 else -1

@@ -65,32 +65,16 @@ def plan_anew(plan: Plan, bounds: Bounds, other: Plan) -> None:
 
 
 @inlined
-def _last_within(steps: np.ndarray, value: float) -> int:
-    """Return the last step that is not above a value; -1 if none is."""
-    low, high = -1, steps.size
-    while high - low > 1:
-        middle = (low + high) >> 1
-        if steps[middle] <= value:
-            low = middle
-        else:
-            high = middle
-    return low
-
-
-@inlined
 def next_place(plan: Plan, bounds: Bounds, width: int, length: float) -> float:
     """Return the earliest start of a job as `earliest` does, and update the bounds."""
-    row, column = _last_within(bounds.widths, width), _last_within(bounds.lengths, length)
+    row = np.searchsorted(bounds.widths, width, side="right") - 1
+    column = np.searchsorted(bounds.lengths, length, side="right") - 1
     since = bounds.since[row, column] if row >= 0 and column >= 0 else -np.inf
     time = earliest(plan, width, length, since, np.inf)
     if plan.head[0].looked < FAR:
         return time
-    if row < 0 or bounds.widths[row] < width:
-        row += 1
-    if column < 0 or bounds.lengths[column] < length:
-        column += 1
-    for wider in range(max(row, 0), bounds.widths.size):
-        for longer in range(max(column, 0), bounds.lengths.size):
+    for wider in range(np.searchsorted(bounds.widths, width), bounds.widths.size):
+        for longer in range(np.searchsorted(bounds.lengths, length), bounds.lengths.size):
             if bounds.since[wider, longer] >= time:
                 break
             bounds.since[wider, longer] = time

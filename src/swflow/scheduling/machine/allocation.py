@@ -6,19 +6,8 @@ import numpy as np
 
 from swflow.compiled.kernel import compiled_as, inlined
 
-#: The numbers of the allocations.
-FIRST_FIT, LONGEST_IDLE, FIRST_CONTIGUOUS, BEST_CONTIGUOUS, NEXT_FIT, LEAST_SHARED, THRESHOLD = range(7)
-
-#: The allocations by name.
-ALLOCATIONS = {
-    "first-fit": FIRST_FIT,
-    "longest-idle": LONGEST_IDLE,
-    "first-contiguous": FIRST_CONTIGUOUS,
-    "best-contiguous": BEST_CONTIGUOUS,
-    "next-fit": NEXT_FIT,
-    "least-shared": LEAST_SHARED,
-    "threshold": THRESHOLD,
-}
+#: The numbers of the allocations besides count, in the order of the table of options.
+FIRST_FIT, LONGEST_IDLE, FIRST_CONTIGUOUS, BEST_CONTIGUOUS, NEXT_FIT, LEAST_SHARED, THRESHOLD = range(1, 8)
 
 # A set of processors is an array of uint64 words: processor p is bit p & 63 of word p >> 6, and the bits
 # beyond the last processor are 0.

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from swflow.compiled.kernel import inlined
-from swflow.scheduling.engine import operations as asked
+from swflow.scheduling.engine import operations
 from swflow.scheduling.engine.heap import pop
 from swflow.scheduling.engine.queue import NO_JOB, following, put
 from swflow.scheduling.engine.state import State, begin, line_up
@@ -20,10 +20,10 @@ from swflow.scheduling.machine import node_sharing
 from swflow.scheduling.machine.node_sharing import Sharing, penalty_with
 from swflow.scheduling.machine.numbered import (
     NUMBERED,
-    cancel_places,
-    find_places,
-    places_can_begin,
-    reserve_places,
+    can_begin,
+    cancel,
+    find,
+    reserve,
 )
 
 # -- the reservation table
@@ -36,12 +36,12 @@ def _serve_table(state: State, now: float) -> None:
 
     Reservations stay until a job ends early or another job comes to the head; until then, only newcomers are added.
     """
-    core, places, queue, options = state.now[0], state.free, state.queue, state.options[0]
+    core, places, queue = state.now[0], state.free, state.queue
     replan = core.ended_early or core.corrected
     while core.queued > 0:
-        head = queue.job_at[following(queue.nodes, queue.levels, 0, NO_JOB - 1, 0, 0.0, 0.0)]
-        if options.formula:
-            line_up(state, queue, options.formula, now, NO_JOB - 1, 0, 0.0, 0.0)
+        head = queue.job_at[following(queue, 0, NO_JOB - 1, 0, 0.0, 0.0)]
+        if queue.formula:
+            line_up(state, queue, now, NO_JOB - 1, 0, 0.0, 0.0)
             head = state.line[0].job
         anew = replan or places.now[0].head != head
         replan = False
@@ -50,11 +50,11 @@ def _serve_table(state: State, now: float) -> None:
             _renew_table(state, head, now)
         if anew or core.newcomers > 0:
             _add_to_table(state, head, now, anew)
-        waiting = line_up(state, queue, options.formula, now, -1, NO_JOB - 1, 0.0, now)
+        waiting = line_up(state, queue, now, -1, NO_JOB - 1, 0.0, now)
         while waiting > 0:
             item = state.line[0].job
             waiting = pop(state.line, waiting)
-            if places_can_begin(state, item):
+            if can_begin(state, item):
                 begin(state, item, now)
                 if item == head:
                     break  # the others must leave room for the next head
@@ -67,14 +67,14 @@ def _serve_table(state: State, now: float) -> None:
 def _renew_table(state: State, head: int, now: float) -> None:
     """Remove all reservations, and give the head a new one."""
     places, queue = state.free, state.queue
-    rank = following(queue.nodes, queue.levels, 0, NO_JOB - 1, 0, 0.0, 0.0)
+    rank = following(queue, 0, NO_JOB - 1, 0, 0.0, 0.0)
     while rank >= 0:
         item = queue.job_at[rank]
         if places.jobs[item].row >= 0:
-            cancel_places(state, item)
+            cancel(state, item)
             state.jobs[item].reserved = np.nan
-            put(queue.nodes, queue.levels, rank, state.jobs[item].processors, np.inf)
-        rank = following(queue.nodes, queue.levels, rank + 1, NO_JOB - 1, 0, 0.0, 0.0)
+            put(queue, rank, state.jobs[item].processors, np.inf)
+        rank = following(queue, rank + 1, NO_JOB - 1, 0, 0.0, 0.0)
     _enter_in_table(state, head, now, np.inf)
 
 
@@ -82,11 +82,11 @@ def _renew_table(state: State, head: int, now: float) -> None:
 def _enter_in_table(state: State, item: int, now: float, latest: float) -> None:
     """Give a job a reservation, unless it would start after ``latest``."""
     job, queue = state.jobs[item], state.queue
-    time = find_places(state, item, job.processors, job.planned, now)
+    time = find(state, item, job.processors, job.planned, now)
     if time <= latest and (time < np.inf or latest == np.inf):
         job.reserved = time
-        reserve_places(state, item)
-        put(queue.nodes, queue.levels, job.rank, job.processors, time)
+        reserve(state, item)
+        put(queue, job.rank, job.processors, time)
 
 
 @inlined
@@ -105,8 +105,7 @@ def _add_to_table(state: State, head: int, now: float, anew: bool) -> None:
             extra += end.size
         place += 1
     extra -= width
-    formula = state.options[0].backfill_formula
-    waiting = line_up(state, tree, formula, now, free, 0, 0.0, 0.0)
+    waiting = line_up(state, tree, now, free, 0, 0.0, 0.0)
     while waiting > 0:
         item = state.line[0].job
         waiting = pop(state.line, waiting)
@@ -200,7 +199,7 @@ def _begin_shadows(sharing: Sharing, nodes: int, records: np.ndarray, now: float
 
 
 #: Numbered processors with the reservation table.
-ALVIO: dict[Any, Any] = NUMBERED | {asked.serve_otherwise: _serve_table}
+ALVIO: dict[Any, Any] = NUMBERED | {operations.serve_otherwise: _serve_table}
 
 #: The same with the defect.
 RELEASED_ALVIO: dict[Any, Any] = ALVIO | {

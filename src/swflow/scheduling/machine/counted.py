@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swflow.compiled.kernel import Handle, inlined, part_of
-from swflow.scheduling.engine import operations as asked
+from swflow.scheduling.engine import operations
 from swflow.scheduling.engine.items import Items
 from swflow.scheduling.engine.queue import NO_JOB, following
 from swflow.scheduling.engine.state import CONSERVATIVE, State, is_entered
 from swflow.scheduling.machine.ahead import Bounds, new_bounds, next_place, plan_anew
 from swflow.scheduling.machine.moves import Moving, begin_round, end_round, move, new_moving
-from swflow.scheduling.machine.plan import Plan, add, advance, earliest, enter, free_at, is_free, new_plan
+from swflow.scheduling.machine.plan import ENTER, Plan, add, advance, earliest, free_at, is_free, new_plan
 
 
 class Counted(NamedTuple):
@@ -59,8 +59,8 @@ def new_counted(
     """
     plans = [new_plan(size, changes) for size in sizes]
     for begin, until, away in windows:
-        enter(plans[0], begin, -away)
-        enter(plans[0], until, away)
+        ENTER(Handle([plans[0]]), begin, -away)
+        ENTER(Handle([plans[0]]), until, away)
     none = np.empty(0)
     widths, lengths = (none, none) if planned is None else (planned.processors, planned.planned)
     return Counted(
@@ -86,7 +86,7 @@ def _needed(state: State, item: int, width: int, number: int) -> int:
 
 
 @inlined
-def _move_plans(state: State, now: float) -> None:
+def _move_on(state: State, now: float) -> None:
     for number in range(1 + state.free.used.size):
         advance(part_of(state.free.plans, number), now)
 
@@ -95,11 +95,11 @@ def _move_plans(state: State, now: float) -> None:
 
 
 @inlined
-def _take_count(state: State, item: int, now: float) -> None:
+def _occupy(state: State, item: int, now: float) -> None:
     job = state.jobs[item]
     if job.reserved != now:  # else the plans have its reservation already
         if state.options[0].backfill == CONSERVATIVE:
-            _cancel_count(state, item)
+            _cancel(state, item)
         _add_to_all(state, item, now, -1)
         _add_to_all(state, item, job.planned_end, 1)
     for resource in range(state.free.used.size):
@@ -109,7 +109,7 @@ def _take_count(state: State, item: int, now: float) -> None:
 
 
 @inlined
-def _return_count(state: State, item: int, now: float) -> None:
+def _release(state: State, item: int, now: float) -> None:
     job = state.jobs[item]
     for resource in range(state.free.used.size):
         state.free.used[resource].busy -= state.demands[item, resource]
@@ -129,7 +129,7 @@ def _add_to_all(state: State, item: int, time: float, sign: int) -> None:
 
 
 @inlined
-def _extend_count(state: State, item: int, now: float) -> None:
+def _extend(state: State, item: int, now: float) -> None:
     _add_to_all(state, item, now, -1)
     _add_to_all(state, item, state.jobs[item].planned_end, 1)
     state.now[0].kept = 0
@@ -139,12 +139,12 @@ def _extend_count(state: State, item: int, now: float) -> None:
 
 
 @inlined
-def _count_free(state: State) -> int:
+def _free_now(state: State) -> int:
     return state.options[0].machine - state.now[0].busy - state.now[0].closed
 
 
 @inlined
-def _open_count(state: State, now: float, free: int) -> None:
+def _open_pass(state: State, now: float, free: int) -> None:
     state.steps[0].free = free
     state.now[0].steps = 1
     for resource in range(state.free.used.size):
@@ -153,7 +153,7 @@ def _open_count(state: State, now: float, free: int) -> None:
 
 
 @inlined
-def _count_suffices(state: State, item: int, width: int, end: float) -> bool:
+def _can_start(state: State, item: int, width: int, end: float) -> bool:
     options, core, steps, used = state.options[0], state.now[0], state.steps, state.free.used
     # The plans do not have the jobs that should have ended by now; these prevent a start, though not a reservation.
     if width > steps[0].free:
@@ -165,7 +165,11 @@ def _count_suffices(state: State, item: int, width: int, end: float) -> bool:
         if steps[step].time < end and width > steps[step].free:
             return False
     if not options.simple and (options.windows or used.size > 0):
-        return _are_free_until(state, item, width, end)
+        for number in range(1 + used.size):
+            units = _needed(state, item, width, number)
+            if units > 0 and not is_free(part_of(state.free.plans, number), units, end):
+                return False
+        return True
     if core.steps > 1 and steps[1].time < end:
         for resource in range(used.size):
             if state.demands[item, resource] > used[resource].extra:
@@ -174,17 +178,7 @@ def _count_suffices(state: State, item: int, width: int, end: float) -> bool:
 
 
 @inlined
-def _are_free_until(state: State, item: int, width: int, end: float) -> bool:
-    """Return whether processors and resources are free by the plans from now to an end."""
-    for number in range(1 + state.free.used.size):
-        units = _needed(state, item, width, number)
-        if units > 0 and not is_free(part_of(state.free.plans, number), units, end):
-            return False
-    return True
-
-
-@inlined
-def _count_started(state: State, item: int, now: float) -> None:
+def _started(state: State, item: int, now: float) -> None:
     job, core, steps = state.jobs[item], state.now[0], state.steps
     _keep_now(state, item)
     for step in range(1, core.steps):
@@ -204,7 +198,7 @@ def _keep_now(state: State, item: int) -> None:
 
 
 @inlined
-def _protect_count(state: State, item: int) -> None:
+def _protect(state: State, item: int) -> None:
     """Note what is free when a reservation starts: without windows, processors become fewer only at these times."""
     job, core, steps = state.jobs[item], state.now[0], state.steps
     own = 0 if is_entered(state, core.steps) else job.processors  # every reservation is a step
@@ -226,7 +220,7 @@ def _protect_count(state: State, item: int) -> None:
 
 
 @inlined
-def _find_by_count(state: State, item: int, width: int, length: float, now: float) -> float:
+def _find(state: State, item: int, width: int, length: float, now: float) -> float:
     if state.now[0].planned >= 0 and state.free.starts.size > 0:
         return next_place(state.free.ahead, state.free.bounds, width, length)
     return _earliest_of_all(state, item, width, length)
@@ -251,14 +245,14 @@ def _earliest_of_all(state: State, item: int, width: int, length: float) -> floa
 
 
 @inlined
-def _reserve_count(state: State, item: int) -> None:
+def _reserve(state: State, item: int) -> None:
     _add_span(state, item, -1)
     head = state.free.moving.head[0]
     head.seen = max(head.seen, state.jobs[item].reserved)
 
 
 @inlined
-def _cancel_count(state: State, item: int) -> None:
+def _cancel(state: State, item: int) -> None:
     _add_span(state, item, 1)
 
 
@@ -277,14 +271,14 @@ def _open_round(state: State) -> None:
 
 
 @inlined
-def _move_count(state: State, item: int, now: float) -> None:
+def _move_forward(state: State, item: int, now: float) -> None:
     job = state.jobs[item]
     if state.free.used.size == 0:
         job.reserved = move(state.free.moving, job.processors, job.planned, job.reserved)
         return
-    _cancel_count(state, item)
+    _cancel(state, item)
     job.reserved = _earliest_of_all(state, item, job.processors, job.planned)
-    _reserve_count(state, item)
+    _reserve(state, item)
 
 
 @inlined
@@ -296,7 +290,7 @@ def _close_round(state: State) -> None:
 
 
 @inlined
-def _open_ahead(state: State, now: float) -> int:
+def _open_plan(state: State, now: float) -> int:
     """
     Return the rank up to which the queue is in the plan already.
 
@@ -321,15 +315,15 @@ def _open_ahead(state: State, now: float) -> int:
 def _first_start(state: State) -> float:
     """Return the earliest planned start of a queued job."""
     queue, first = state.queue, np.inf
-    rank = following(queue.nodes, queue.levels, 0, NO_JOB - 1, 0, 0.0, 0.0)
+    rank = following(queue, 0, NO_JOB - 1, 0, 0.0, 0.0)
     while 0 <= rank <= state.now[0].planned_rank:
         first = min(first, state.free.starts[queue.job_at[rank]])
-        rank = following(queue.nodes, queue.levels, rank + 1, NO_JOB - 1, 0, 0.0, 0.0)
+        rank = following(queue, rank + 1, NO_JOB - 1, 0, 0.0, 0.0)
     return first
 
 
 @inlined
-def _plan_ahead(state: State, item: int, time: float) -> bool:
+def _plan_apart(state: State, item: int, time: float) -> bool:
     job, free = state.jobs[item], state.free
     if free.starts.size == 0:
         return False
@@ -342,7 +336,7 @@ def _plan_ahead(state: State, item: int, time: float) -> bool:
 
 
 @inlined
-def _count_can_begin(state: State, item: int) -> bool:
+def _can_begin(state: State, item: int) -> bool:
     for resource in range(state.free.used.size):
         if state.free.used[resource].busy + state.demands[item, resource] > state.capacities[resource]:
             return False
@@ -350,23 +344,4 @@ def _count_can_begin(state: State, item: int) -> bool:
 
 
 #: The implementation of the operations by counted processors.
-COUNTED: dict[Any, Any] = {
-    asked.move_on: _move_plans,
-    asked.occupy: _take_count,
-    asked.release: _return_count,
-    asked.extend: _extend_count,
-    asked.free_now: _count_free,
-    asked.open_pass: _open_count,
-    asked.can_start: _count_suffices,
-    asked.started: _count_started,
-    asked.protect: _protect_count,
-    asked.find: _find_by_count,
-    asked.reserve: _reserve_count,
-    asked.cancel: _cancel_count,
-    asked.open_round: _open_round,
-    asked.move_forward: _move_count,
-    asked.close_round: _close_round,
-    asked.can_begin: _count_can_begin,
-    asked.open_plan: _open_ahead,
-    asked.plan_apart: _plan_ahead,
-}
+COUNTED = operations.implementation(globals())

@@ -135,19 +135,6 @@ def _remembered(moving: Moving, width: int, length: float) -> int:
 
 
 @inlined
-def _note_freed(moving: Moving, begin: float, end: float) -> None:
-    """Record that jobs may fit again where processors became free in this round."""
-    head = moving.head[0]
-    if begin >= head.latest:
-        return
-    most = _most_free(moving.plan, begin, end)
-    for place in range(head.sizes):
-        size = moving.sizes[place]
-        if size.width <= most:
-            size.freed = min(size.freed, begin)
-
-
-@inlined
 def move(moving: Moving, width: int, length: float, reserved: float) -> float:
     """
     Move a reservation to its earliest start, and return this; ``reserved`` if it stays.
@@ -167,14 +154,7 @@ def move(moving: Moving, width: int, length: float, reserved: float) -> float:
             head.again -= 1
             head.moved += 1
             return head.target
-    return _move(moving, width, length, reserved)
-
-
-@inlined
-def _move(moving: Moving, width: int, length: float, reserved: float) -> float:
-    """Move a reservation that differs from the last one, or for which it left no room."""
     end_round(moving)
-    head = moving.head[0]
     head.seen = max(head.seen, reserved)
     head.width = width
     head.length = length
@@ -215,4 +195,10 @@ def end_round(moving: Moving) -> None:
         add(moving.plan, begin + length, -width)
     add(moving.plan, target, -width)
     add(moving.plan, target + length, width)
-    _note_freed(moving, max(begin, target + length), begin + length)
+    free_from = max(begin, target + length)
+    if free_from < head.latest:  # jobs may fit again there
+        most = _most_free(moving.plan, free_from, begin + length)
+        for place in range(head.sizes):
+            size = moving.sizes[place]
+            if size.width <= most:
+                size.freed = min(size.freed, free_from)

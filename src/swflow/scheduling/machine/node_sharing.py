@@ -22,10 +22,6 @@ STEPS = 2.0**30
 MOST_PENALTY = 1e9
 
 
-#: A machine whose processors share nothing.
-NOTHING_SHARED = Resources(0, np.zeros((0, 1)), np.zeros(1), slows=False)
-
-
 #: Data of a job: how many of its processes fit on a node within the limit, the run time at which it is killed, the part
 #: of its run time without penalties that is done, its end (seconds), whether it is killed then, and the round in which
 #: it was last marked.
@@ -61,8 +57,8 @@ class Sharing(NamedTuple):
 
 
 def new_sharing(resources: Resources | None, count: int, machine: int, keeps_to_limit: bool) -> Sharing:
-    """Return the empty machine."""
-    shares = resources or NOTHING_SHARED
+    """Return the empty machine; without resources, one whose processors share nothing."""
+    shares = resources or Resources(0, np.zeros((0, 1)), np.zeros(1), slows=False)
     nodes = machine // shares.per_node if resources else 0
     sharing = Sharing(
         per_node=int(shares.per_node),
@@ -138,12 +134,13 @@ def _cost_with(sharing: Sharing, usage: np.ndarray, job: int, processes: int) ->
 
 
 @inlined
-def _load_with(sharing: Sharing, usage: np.ndarray, job: int, processes: int) -> float:
-    """Return the load of the scarcest resource of a node after adding processes of a job."""
-    load = 0.0
+def _set_cost(sharing: Sharing, usage: np.ndarray, node: int, job: int) -> None:
+    """Set the penalty of a node, and the load of its scarcest resource, after adding another process of a job."""
+    processes, load = sharing.node[node].taken + 1, 0.0
     for resource in range(usage.size):
         load = max(load, (usage[resource] + processes * sharing.demands[job, resource]) / sharing.capacities[resource])
-    return np.round(load * STEPS) / STEPS
+    sharing.node[node].cost = _cost_with(sharing, usage, job, processes)
+    sharing.node[node].load = np.round(load * STEPS) / STEPS
 
 
 @inlined
@@ -174,8 +171,7 @@ def choose_least_shared(
         number = place // per_node
         node = node_of[number]
         if node.room == 0:
-            node.cost = _cost_with(sharing, usage[number], job, 1)
-            node.load = _load_with(sharing, usage[number], job, 1)
+            _set_cost(sharing, usage[number], number, job)
             if node.cost <= limit:
                 node_of[size].heap = number
                 size += 1
@@ -191,8 +187,7 @@ def choose_least_shared(
         number = node_of[0].heap
         node = node_of[number]
         node.taken += 1
-        node.cost = _cost_with(sharing, usage[number], job, node.taken + 1)
-        node.load = _load_with(sharing, usage[number], job, node.taken + 1)
+        _set_cost(sharing, usage[number], number, job)
         if node.taken == node.room or node.cost > limit:
             size -= 1
             node_of[0].heap = node_of[size].heap

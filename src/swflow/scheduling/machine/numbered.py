@@ -1,16 +1,15 @@
 """Numbered processors: the operations of `swflow.scheduling.engine.operations` by a plan of sets."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from swflow.compiled.kernel import inlined, record
-from swflow.scheduling.engine import operations as asked
+from swflow.scheduling.engine import operations
 from swflow.scheduling.engine.heap import ELEMENT, change, pop, push
 from swflow.scheduling.engine.state import State
 from swflow.scheduling.machine.allocation import (
-    ALLOCATIONS,
     BEST_CONTIGUOUS,
     FIRST_CONTIGUOUS,
     FIRST_FIT,
@@ -89,7 +88,7 @@ class Numbered(NamedTuple):
 def new_numbered(
     sizes: tuple[int, int],
     count: int,
-    allocation: str,
+    allocation: int,
     reservations: int,
     windows: Sequence[tuple[float, float, int]],
     resources: Resources | None,
@@ -101,10 +100,9 @@ def new_numbered(
     """
     machine, widest = sizes
     words = (widest + 63) >> 6
-    number = ALLOCATIONS[allocation]
     now, jobs = np.zeros(1, COUNTERS), np.zeros(count, PLACEMENT)
-    now["allocation"], now["head"], jobs["row"] = number, -1, -1
-    idle = machine if number == LONGEST_IDLE else 0
+    now["allocation"], now["head"], jobs["row"] = allocation, -1, -1
+    idle = machine if allocation == LONGEST_IDLE else 0
     return Numbered(
         now=now,
         jobs=jobs,
@@ -116,7 +114,7 @@ def new_numbered(
         idle=np.empty(idle),
         by_idle_time=np.empty(idle, ELEMENT),
         moved=np.empty(min(machine, count) + 1 if resources else 0, np.int64),
-        sharing=new_sharing(resources, count, machine, number == THRESHOLD),
+        sharing=new_sharing(resources, count, machine, allocation == THRESHOLD),
     )
 
 
@@ -134,7 +132,7 @@ def larger(state: State) -> State:
 
 
 @inlined
-def _has_places(state: State, coming: int) -> bool:
+def _room(state: State, coming: int) -> bool:
     core, places = state.now[0], state.free
     if places.now[0].ranges + state.options[0].machine > places.pool.shape[0]:
         return False
@@ -145,10 +143,10 @@ def _has_places(state: State, coming: int) -> bool:
 
 
 @inlined
-def _take_places(state: State, item: int, now: float) -> None:
+def _occupy(state: State, item: int, now: float) -> None:
     """Allocate the set of processors that was found last to a job."""
     places, job, plan = state.free, state.jobs[item], state.free.plan
-    placement, counters = places.jobs[item], places.now[0]
+    placement, counters, machine = places.jobs[item], places.now[0], state.options[0].machine
     if placement.row >= 0:
         withdraw(plan, item)
     else:
@@ -156,11 +154,17 @@ def _take_places(state: State, item: int, now: float) -> None:
     taken = plan.sets[placement.row]
     remove(plan.free, taken)
     enter(plan, job.planned_end, item, placement.row, job.processors)
-    end = _write_ranges(taken, places.pool, counters.ranges, state.options[0].machine)
+    end, first = counters.ranges, next_in(taken, 0, machine)
+    while first < machine:
+        after = next_out(taken, first, machine)
+        places.pool[end, 0] = first
+        places.pool[end, 1] = after - 1
+        end += 1
+        first = next_in(taken, after, machine)
     placement.first = counters.ranges
     placement.ranges = end - counters.ranges
     counters.ranges = end
-    counters.pointer = (places.pool[end - 1, 1] + 1) % state.options[0].machine
+    counters.pointer = (places.pool[end - 1, 1] + 1) % machine
     if places.moved.size > 0:
         places.moved[counters.moved] = item
         counters.moved += 1
@@ -168,26 +172,13 @@ def _take_places(state: State, item: int, now: float) -> None:
 
 
 @inlined
-def _write_ranges(bits: np.ndarray, pool: np.ndarray, at: int, machine: int) -> int:
-    """Write the ranges of a set into the pool; return the position after them."""
-    first = next_in(bits, 0, machine)
-    while first < machine:
-        after = next_out(bits, first, machine)
-        pool[at, 0] = first
-        pool[at, 1] = after - 1
-        at += 1
-        first = next_in(bits, after, machine)
-    return at
-
-
-@inlined
-def _return_places(state: State, item: int, now: float) -> None:
+def _release(state: State, item: int, now: float) -> None:
     places, job, plan = state.free, state.jobs[item], state.free.plan
     counters, row = places.now[0], places.jobs[item].row
     if counters.allocation == LONGEST_IDLE:
         _set_times(places.idle_since, plan.sets[row], now)
     add(plan.free, plan.sets[row])
-    cancel_places(state, item)
+    cancel(state, item)
     if places.moved.size > 0:
         places.moved[counters.moved] = item
         counters.moved += 1
@@ -197,7 +188,7 @@ def _return_places(state: State, item: int, now: float) -> None:
 
 
 @inlined
-def _settle_shares(state: State, now: float, come: bool) -> None:
+def _settle(state: State, now: float, come: bool) -> None:
     """Update the shadows of the nodes of jobs that started or ended, and the ends of their neighbours."""
     places = state.free
     sharing, counters = places.sharing, places.now[0]
@@ -212,21 +203,21 @@ def _settle_shares(state: State, now: float, come: bool) -> None:
 
 
 @inlined
-def _end_with_others(state: State, item: int) -> float:
+def _end_of(state: State, item: int) -> float:
     if state.free.sharing.slows:
         return state.free.sharing.job[item].end
     return state.jobs[item].start + state.jobs[item].run
 
 
 @inlined
-def _longest_with_others(state: State, item: int) -> float:
+def _longest(state: State, item: int) -> float:
     if state.free.sharing.slows:
         return state.free.sharing.job[item].allowed
     return state.predicted[item].estimate
 
 
 @inlined
-def _extend_places(state: State, item: int, now: float) -> None:
+def _extend(state: State, item: int, now: float) -> None:
     job, plan = state.jobs[item], state.free.plan
     withdraw(plan, item)
     enter(plan, job.planned_end, item, state.free.jobs[item].row, job.processors)
@@ -308,12 +299,12 @@ def _set_times(times: np.ndarray, bits: np.ndarray, time: float) -> None:
 
 
 @inlined
-def _count_idle(state: State) -> int:
+def _free_now(state: State) -> int:
     return state.options[0].machine - state.now[0].busy
 
 
 @inlined
-def _open_places(state: State, now: float, free: int) -> None:
+def _open_pass(state: State, now: float, free: int) -> None:
     places, machine = state.free, state.options[0].machine
     places.now[0].started = 0
     state.now[0].steps = 1
@@ -340,7 +331,7 @@ def _block(state: State, start: float, bits: np.ndarray) -> None:
 
 
 @inlined
-def _places_are_kept(state: State, now: float) -> bool:
+def _is_kept(state: State, now: float) -> bool:
     """
     Return whether a new reservation of the head would have the same processors and start.
 
@@ -353,7 +344,7 @@ def _places_are_kept(state: State, now: float) -> bool:
 
 
 @inlined
-def _places_suffice(state: State, item: int, width: int, end: float) -> bool:
+def _can_start(state: State, item: int, width: int, end: float) -> bool:
     places, steps, eligible = state.free, state.steps, state.free.work[1]
     if width > steps[0].free:
         return False
@@ -371,13 +362,13 @@ def _places_suffice(state: State, item: int, width: int, end: float) -> bool:
 
 
 @inlined
-def _places_started(state: State, item: int, now: float) -> None:
+def _started(state: State, item: int, now: float) -> None:
     state.free.now[0].started += 1
     state.steps[0].free = _widest(state.free, state.free.plan.free, state.options[0].machine)
 
 
 @inlined
-def _protect_places(state: State, item: int) -> None:
+def _protect(state: State, item: int) -> None:
     _block(state, state.jobs[item].reserved, state.free.work[0])
 
 
@@ -385,7 +376,7 @@ def _protect_places(state: State, item: int) -> None:
 
 
 @inlined
-def find_places(state: State, item: int, width: int, length: float, now: float) -> float:
+def find(state: State, item: int, width: int, length: float, now: float) -> float:
     """Return the earliest start of a job in the plan, and choose its processors."""
     places, machine, eligible = state.free, state.options[0].machine, state.free.work[1]
     time = earliest_set(places.plan, now, width, length, _is_contiguous(places), machine, eligible)
@@ -420,7 +411,7 @@ def _find_beside_others(state: State, item: int, width: int, length: float, time
 
 
 @inlined
-def reserve_places(state: State, item: int) -> None:
+def reserve(state: State, item: int) -> None:
     """Keep the set of processors that was found last for a job."""
     places, plan, job = state.free, state.free.plan, state.jobs[item]
     row = new_row(plan, places.work[0])
@@ -431,7 +422,7 @@ def reserve_places(state: State, item: int) -> None:
 
 
 @inlined
-def cancel_places(state: State, item: int) -> None:
+def cancel(state: State, item: int) -> None:
     """Remove a job from the plan."""
     withdraw(state.free.plan, item)
     free_row(state.free.plan, state.free.jobs[item].row)
@@ -439,38 +430,19 @@ def cancel_places(state: State, item: int) -> None:
 
 
 @inlined
-def _move_places_forward(state: State, item: int, now: float) -> None:
+def _move_forward(state: State, item: int, now: float) -> None:
     job = state.jobs[item]
-    cancel_places(state, item)
-    job.reserved = find_places(state, item, job.processors, job.planned, now)
-    reserve_places(state, item)
+    cancel(state, item)
+    job.reserved = find(state, item, job.processors, job.planned, now)
+    reserve(state, item)
 
 
 @inlined
-def places_can_begin(state: State, item: int) -> bool:
+def can_begin(state: State, item: int) -> bool:
     """Return whether the processors of a job's reservation are free."""
     plan, row = state.free.plan, state.free.jobs[item].row
     return is_within(plan.sets[row], plan.free)
 
 
 #: The implementation of the operations by numbered processors.
-NUMBERED: dict[Any, Any] = {
-    asked.room: _has_places,
-    asked.occupy: _take_places,
-    asked.release: _return_places,
-    asked.settle: _settle_shares,
-    asked.end_of: _end_with_others,
-    asked.longest: _longest_with_others,
-    asked.extend: _extend_places,
-    asked.free_now: _count_idle,
-    asked.open_pass: _open_places,
-    asked.is_kept: _places_are_kept,
-    asked.can_start: _places_suffice,
-    asked.started: _places_started,
-    asked.protect: _protect_places,
-    asked.find: find_places,
-    asked.reserve: reserve_places,
-    asked.cancel: cancel_places,
-    asked.move_forward: _move_places_forward,
-    asked.can_begin: places_can_begin,
-}
+NUMBERED = operations.implementation(globals())

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swflow.compiled.kernel import Handle, Kernel, inlined, record
+from swflow.compiled.kernel import Kernel, inlined, record
 
 #: The maximum of changes in a block.
 SIZE = 64
@@ -108,19 +108,6 @@ def last_block(plan: Plan, time: float) -> int:
     return low
 
 
-def enter(plan: Plan, time: float, change: int) -> None:
-    """Call `add` from Python."""
-    _ENTER(Handle([plan]), time, change)
-
-
-def _enter(plan: Plan, time: float, change: int) -> int:
-    add(plan, time, change)
-    return 0
-
-
-_ENTER = Kernel(_enter)
-
-
 @inlined
 def add(plan: Plan, time: float, change: int) -> None:
     """Change the number of free units from ``time`` on by ``change``."""
@@ -180,21 +167,22 @@ def add(plan: Plan, time: float, change: int) -> None:
         _merge(plan, low - 1)
 
 
+def _enter(plan: Plan, time: float, change: int) -> int:
+    add(plan, time, change)
+    return 0
+
+
+#: `add` for Python.
+ENTER = Kernel(_enter)
+
+
 @inlined
 def advance(plan: Plan, now: float) -> None:
     """Advance the plan to ``now``: apply and remove the changes until then."""
     head = plan.head[0]
     head.now = now
-    if head.blocks > 0 and plan.blocks[0].first <= now:
-        _apply_past(plan, now)
-
-
-@inlined
-def _apply_past(plan: Plan, now: float) -> None:
-    """Apply and remove the changes until ``now``."""
-    head = plan.head[0]
-    head.summed = 0
     while head.blocks > 0 and plan.blocks[0].first <= now:
+        head.summed = 0
         block = plan.blocks[0]
         row = plan.changes[block.row]
         count = block.count
