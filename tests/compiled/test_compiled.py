@@ -11,7 +11,7 @@ import pytest
 
 from swflow.compiled import kernel as kernels
 from swflow.compiled import numba_compiler, numba_internals
-from swflow.compiled.kernel import Callback, Handle, Kernel, call_formula, inlined, part_of
+from swflow.compiled.kernel import Callback, Handle, Kernel, call_formula, part_of
 
 PAIR = np.dtype([("weight", np.float64), ("number", np.int32)])
 
@@ -38,19 +38,16 @@ def example(rows: int, doubles: bool = False) -> Outer:
     return Outer(np.arange(2.0 * rows).reshape(rows, 2), Inner(pairs, 0.5, doubles), np.zeros(rows))
 
 
-@inlined
 def _weighed(inner: Inner, row: int, power: int) -> float:
     pair = inner.pairs[row]
     weight = pair.weight * inner.factor
     return weight * pair.number if power else weight
 
 
-@inlined
 def _answer(inner: Inner) -> int:
     raise NotImplementedError
 
 
-@inlined
 def _many(inner: Inner) -> int:
     return inner.pairs.size
 

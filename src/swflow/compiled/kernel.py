@@ -74,8 +74,9 @@ class Kernel:
     """
     A function that Python calls as machine code, or, in interpreted mode, as plain Python.
 
-    The function takes named tuples (given as `Handle`), ints and floats, returns an int, and calls functions marked by
-    `inlined` or `compiled_as`. The hooks replace functions that it calls, directly or not: they implement an interface.
+    The function takes named tuples (given as `Handle`), ints and floats, and returns an int. All functions that it
+    calls, directly or not, are compiled with it as they are, and must not create arrays; those marked by `compiled_as`
+    have another form in machine code. The hooks replace some of them: they implement an interface.
     """
 
     def __init__(

@@ -1,5 +1,6 @@
-"""Kernels as source: marks for the functions that a kernel calls, their arguments, and plain Python execution."""
+"""Kernels as source: the functions that a kernel calls, their arguments, and plain Python execution."""
 
+import dis
 import os
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
@@ -17,8 +18,7 @@ def interpreted() -> bool:
 
 
 def inlined(function: Function) -> Function:
-    """Mark a function that kernels call. It is compiled as a part of each kernel, and must not create arrays."""
-    function.is_inlined = True  # type: ignore[attr-defined]
+    """Mark a function that kernels call, for readers only."""
     return function
 
 
@@ -39,10 +39,10 @@ def record(floats: str, integers: str) -> np.dtype:
 
 class Linker:
     """
-    Copies of functions in which global names refer to replacements.
+    Copies of functions in which the global names of functions refer to replacements.
 
     Compiled and interpreted kernels use the same substitutions: the stubs of an interface are replaced by the hooks
-    that implement it, and each marked function by its own copy. A subclass compiles the copies.
+    that implement it, and each other function by its own copy. A subclass compiles the copies.
     """
 
     def __init__(self, hooks: Mapping[Callable[..., Any], Callable[..., Any]]) -> None:
@@ -52,7 +52,7 @@ class Linker:
         """Return a copy of a function whose global names refer to replacements."""
         scope = function.__globals__
         used = {name: scope[name] for name in _global_names(function.__code__) if name in scope}
-        others = {name: self.replacement(value) for name, value in used.items() if self._is_replaced(value)}
+        others = {name: self.replacement(value) for name, value in used.items() if isinstance(value, FunctionType)}
         copy = FunctionType(function.__code__, scope | others, function.__name__, function.__defaults__)
         copy.__module__, copy.__qualname__ = function.__module__, function.__qualname__
         return copy
@@ -66,10 +66,6 @@ class Linker:
             self._built[function] = self.build(self.link(function))
         return self._built[function]
 
-    def _is_replaced(self, value: Any) -> bool:
-        marked = hasattr(value, "is_inlined") or hasattr(value, "compiled_as")
-        return isinstance(value, FunctionType) and (marked or value in self.hooks)
-
     def build(self, function: FunctionType) -> Any:
         """Return what stands for a linked function: here the function itself."""
         return function
@@ -81,8 +77,8 @@ class Linker:
 
 def _global_names(code: Any) -> set[str]:
     """Return the global names in the code of a function and of the functions inside it."""
-    inner = (_global_names(one) for one in code.co_consts if hasattr(one, "co_names"))
-    return set(code.co_names).union(*inner)
+    own = {one.argval for one in dis.get_instructions(code) if one.opname == "LOAD_GLOBAL"}
+    return own.union(*(_global_names(one) for one in code.co_consts if hasattr(one, "co_names")))
 
 
 class Handle:

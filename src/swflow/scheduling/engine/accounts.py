@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swflow.compiled.kernel import inlined, record
+from swflow.compiled.kernel import record
 
 #: An account: processor-seconds used up to ``since``, decayed and in units of the half-life if there is one; its
 #: running processors since then; its last computed share of the usage of all, and the time of that.
@@ -68,7 +68,6 @@ def limits_of(most: np.ndarray | None) -> np.ndarray:
 # -- usage
 
 
-@inlined
 def _used(accounts: np.ndarray, row: int, now: float, half_life: float) -> float:
     """Return the usage of an account up to now; with a half-life in units of half_life / log(2) processor-seconds."""
     one = accounts[row]
@@ -81,7 +80,6 @@ def _used(accounts: np.ndarray, row: int, now: float, half_life: float) -> float
     return one.seconds * kept + one.processors * (1.0 - kept)
 
 
-@inlined
 def share_of(accounts: np.ndarray, row: int, now: float, half_life: float) -> float:
     """Return an account's usage up to now as a share of that of all; 0 while there is no usage."""
     if row < 0:
@@ -97,7 +95,6 @@ def share_of(accounts: np.ndarray, row: int, now: float, half_life: float) -> fl
     return one.share
 
 
-@inlined
 def _book(accounts: np.ndarray, row: int, now: float, half_life: float, processors: int) -> None:
     """Change the number of an account's running processors from now on."""
     if row >= 0:
@@ -107,7 +104,6 @@ def _book(accounts: np.ndarray, row: int, now: float, half_life: float, processo
         one.processors += processors
 
 
-@inlined
 def book_use(usage: Usage, item: int, now: float, half_life: float, jobs: int, processors: int) -> None:
     """Count a start (1 job and its processors) or an end (-1 and minus its processors)."""
     _book(usage.accounts, _ALL, now, half_life, processors)
@@ -123,7 +119,6 @@ def book_use(usage: Usage, item: int, now: float, half_life: float, jobs: int, p
 # -- limits
 
 
-@inlined
 def at_limit(usage: Usage, item: int, processors: int) -> bool:
     """Return whether a job may not start now because its user, group, partition or array would exceed a limit."""
     for row in usage.rows[item]:

@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swflow.compiled.kernel import inlined
 from swflow.scheduling.engine.heap import ELEMENT, pop, push
 from swflow.scheduling.engine.operations import cancel
 from swflow.scheduling.engine.state import State, dequeue
@@ -29,7 +28,6 @@ def new_cancellations(after: np.ndarray | None) -> Cancellations:
     return Cancellations(known, np.empty(np.isfinite(known).sum(), ELEMENT), np.zeros(1, np.int64))
 
 
-@inlined
 def note_arrival(cancellations: Cancellations, item: int, submit: float) -> None:
     """Note when a job that arrives is to be cancelled, if at all."""
     if cancellations.after[item] < np.inf:
@@ -37,7 +35,6 @@ def note_arrival(cancellations: Cancellations, item: int, submit: float) -> None
         cancellations.size[0] = push(cancellations.heap, cancellations.size[0], time, item)
 
 
-@inlined
 def next_cancellation(cancellations: Cancellations, jobs: np.ndarray) -> float:
     """Return the time at which the next queued job is cancelled; infinity if there is none."""
     while cancellations.size[0] > 0:
@@ -48,7 +45,6 @@ def next_cancellation(cancellations: Cancellations, jobs: np.ndarray) -> float:
     return np.inf
 
 
-@inlined
 def withdraw(state: State, item: int) -> None:
     """Remove a job from the queue, and its reservation from the plan."""
     core, job = state.now[0], state.jobs[item]

@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swflow.compiled.kernel import inlined
 from swflow.scheduling.eligibility import Dependencies
 from swflow.scheduling.engine.state import State
 
@@ -47,7 +46,6 @@ def new_dependents(dependencies: Dependencies | None) -> Dependents:
     return Dependents(line, first, items, think, left, earliest, np.array([waits.sum(), 0], np.int64))
 
 
-@inlined
 def release_dependents(dependents: Dependents, jobs: np.ndarray, item: int, now: float) -> None:
     """
     Insert the dependents of a job that ends now into the order of arrival, by submit time and then index.
@@ -74,7 +72,6 @@ def release_dependents(dependents: Dependents, jobs: np.ndarray, item: int, now:
         line[here] = dependent
 
 
-@inlined
 def take_turn(dependents: Dependents, state: State, item: int) -> None:
     """Set the rank of a job that arrives, if ranks are in order of arrival."""
     turn = dependents.at[1]

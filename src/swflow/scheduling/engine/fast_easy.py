@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swflow.compiled.kernel import Handle, Kernel, inlined
+from swflow.compiled.kernel import Handle, Kernel
 from swflow.scheduling.engine.heap import ELEMENT, pop, push
 from swflow.scheduling.engine.items import Items
 
@@ -72,7 +72,6 @@ def _fcfs(jobs: Items, work: _Work, machine: int) -> int:
 _FCFS = Kernel(_fcfs)
 
 
-@inlined
 def _are_identical(jobs: Items, one: int, other: int) -> bool:
     same = (
         jobs.submit[one] == jobs.submit[other]
@@ -85,7 +84,6 @@ def _are_identical(jobs: Items, one: int, other: int) -> bool:
     return same
 
 
-@inlined
 def _fitting(jobs: Items, job: int, copies: int, free: int, left: np.ndarray) -> int:
     """Return how many of these identical jobs fit together into free processors and the units that are left."""
     if copies * jobs.processors[job] > free:
@@ -96,14 +94,12 @@ def _fitting(jobs: Items, job: int, copies: int, free: int, left: np.ndarray) ->
     return copies
 
 
-@inlined
 def _add(left: np.ndarray, demands: np.ndarray, job: int, copies: int) -> None:
     """Add the units that identical jobs need to those that are left, or subtract them (negative ``copies``)."""
     for resource in range(left.size):
         left[resource] += copies * demands[job, resource]
 
 
-@inlined
 def _is_lacking(extra: np.ndarray) -> bool:
     """Return whether a reservation needs more units of a resource than are free."""
     lacking = False

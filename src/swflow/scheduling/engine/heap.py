@@ -2,13 +2,12 @@
 
 import numpy as np
 
-from swflow.compiled.kernel import inlined, record
+from swflow.compiled.kernel import record
 
 #: An element; of equal times the lower job comes first.
 ELEMENT = record("time", "job")
 
 
-@inlined
 def rise(heap: np.ndarray, place: int, time: float, job: int) -> None:
     """Insert an element at a position or above."""
     while place > 0:
@@ -23,7 +22,6 @@ def rise(heap: np.ndarray, place: int, time: float, job: int) -> None:
     heap[place].job = job
 
 
-@inlined
 def sink(heap: np.ndarray, size: int, place: int, time: float, job: int) -> None:
     """Insert an element at a position of a heap of ``size`` elements or below."""
     while True:
@@ -44,14 +42,12 @@ def sink(heap: np.ndarray, size: int, place: int, time: float, job: int) -> None
     heap[place].job = job
 
 
-@inlined
 def push(heap: np.ndarray, size: int, time: float, job: int) -> int:
     """Push an element onto a heap of ``size`` elements; return the new size."""
     rise(heap, size, time, job)
     return size + 1
 
 
-@inlined
 def pop(heap: np.ndarray, size: int) -> int:
     """Remove the first element of a heap of ``size`` elements; return the new size."""
     size -= 1
@@ -59,7 +55,6 @@ def pop(heap: np.ndarray, size: int) -> int:
     return size
 
 
-@inlined
 def change(heap: np.ndarray, size: int, time: float, job: int) -> None:
     """Change the time of a job in a heap of ``size`` elements."""
     place = 0

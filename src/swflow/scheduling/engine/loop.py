@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swflow.compiled.kernel import inlined, part_of
+from swflow.compiled.kernel import part_of
 from swflow.scheduling.engine.cancellations import Cancellations, next_cancellation, note_arrival, withdraw
 from swflow.scheduling.engine.dependents import Dependents, release_dependents, take_turn
 from swflow.scheduling.engine.heap import pop
@@ -39,25 +39,21 @@ class Arrivals(NamedTuple):
     turn: np.ndarray  # the next cluster in round-robin
 
 
-@inlined
 def _job(arrivals: Arrivals, place: int) -> int:
     """Return the job that arrives at a place of the order of arrival."""
     return arrivals.dependents.line[place] if arrivals.dependents.line.size > 0 else place
 
 
-@inlined
 def _first_item(arrivals: Arrivals, job: int) -> int:
     return arrivals.first[job] if arrivals.first.size > 0 else job
 
 
-@inlined
 def _submit(arrivals: Arrivals, jobs: np.ndarray, place: int) -> float:
     """Return the submit time at a place of the order of arrival, infinity after the last."""
     count = arrivals.first.size - 1 if arrivals.first.size > 0 else jobs.size
     return jobs[_first_item(arrivals, _job(arrivals, place))].submit if place < count else math.inf
 
 
-@inlined
 def _takes(state: State, item: int) -> bool:
     """Return whether a machine is large enough for a job; its first item has the least processors."""
     for resource in range(state.capacities.size):
@@ -67,7 +63,6 @@ def _takes(state: State, item: int) -> bool:
     return least <= state.options[0].machine
 
 
-@inlined
 def _would_start(state: State, begin: int, end: int, now: float) -> float:
     """Return the start of a job if all queued jobs, in order, and then this one got reservations."""
     plan_queue(state, now)
@@ -81,7 +76,6 @@ def _would_start(state: State, begin: int, end: int, now: float) -> float:
     return find(state, item, width, length, now)
 
 
-@inlined
 def _next_event(state: State) -> float:
     """Return the time of the next event at a machine other than an arrival."""
     core = state.now[0]
@@ -95,7 +89,6 @@ def _next_event(state: State) -> float:
     return now
 
 
-@inlined
 def _dispatch(states: State, arrivals: Arrivals, job: int, now: float, dispatch: int, turn: int) -> int:
     """Return the cluster to which a job is sent, of those that are wide enough; ties go to the first."""
     if dispatch == PARTITION:
@@ -121,7 +114,6 @@ def _dispatch(states: State, arrivals: Arrivals, job: int, now: float, dispatch:
     return chosen
 
 
-@inlined
 def _admit(states: State, arrivals: Arrivals, job: int, cluster: int, now: float) -> None:
     """Add a job to the queue of a machine; its shape may be chosen first."""
     state = part_of(states, cluster)
@@ -143,7 +135,6 @@ def _admit(states: State, arrivals: Arrivals, job: int, cluster: int, now: float
     plan_next(state, item, now)
 
 
-@inlined
 def _happen(state: State, dependents: Dependents, now: float, completes: bool, opens: bool) -> bool:
     """Process the ends of jobs and windows of a machine; return whether there were any."""
     core, per_event = state.now[0], state.options[0].per_event
@@ -166,7 +157,6 @@ def _happen(state: State, dependents: Dependents, now: float, completes: bool, o
     return due
 
 
-@inlined
 def _cancel(states: State, arrivals: Arrivals, now: float, one: bool) -> None:
     """Remove the jobs that are cancelled now, or only the next ``one``, from the queues of their machines."""
     jobs, coming = part_of(states, 0).jobs, arrivals.cancellations

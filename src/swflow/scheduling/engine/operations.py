@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from types import FunctionType
 from typing import Any
 
-from swflow.compiled.kernel import inlined
-
 
 def implementation(scope: Mapping[str, Any]) -> dict[Any, Any]:
     """Return the operations that a module implements, by functions of the same names, which may be private."""
@@ -21,13 +19,11 @@ def implementation(scope: Mapping[str, Any]) -> dict[Any, Any]:
 # The state is one of `swflow.scheduling.engine.state`; its `free` is that of the machine model.
 
 
-@inlined
 def room(state: Any, coming: int) -> bool:
     """Return whether the arrays have room for the next event with ``coming`` arrivals."""
     return True
 
 
-@inlined
 def move_on(state: Any, now: float) -> None:
     """Advance the machine's clock to ``now``."""
 
@@ -45,18 +41,15 @@ def release(state: Any, item: int, now: float) -> None:
     raise NotImplementedError
 
 
-@inlined
 def settle(state: Any, now: float, come: bool) -> None:
     """Update the ends of jobs whose neighbours started (``come``) or ended now."""
 
 
-@inlined
 def end_of(state: Any, item: int) -> float:
     """Return the end of a running or completed job, if nothing changes."""
     return state.jobs[item].start + state.jobs[item].run
 
 
-@inlined
 def longest(state: Any, item: int) -> float:
     """Return the maximum planned run time of a job that exceeded its prediction."""
     return state.predicted[item].estimate
@@ -80,7 +73,6 @@ def open_pass(state: Any, now: float, free: int) -> None:
     raise NotImplementedError
 
 
-@inlined
 def is_kept(state: Any, now: float) -> bool:
     """Return whether the only reservation is still the one that a whole pass would make."""
     return True
@@ -124,7 +116,6 @@ def can_begin(state: Any, item: int) -> bool:
     raise NotImplementedError
 
 
-@inlined
 def open_round(state: Any) -> None:
     """Start to move reservations forward."""
 
@@ -134,12 +125,10 @@ def move_forward(state: Any, item: int, now: float) -> None:
     raise NotImplementedError
 
 
-@inlined
 def close_round(state: Any) -> None:
     """Finish moving reservations forward: apply the last move."""
 
 
-@inlined
 def serve_otherwise(state: Any, now: float) -> None:
     """Make a pass of a backfill that only this machine model has."""
 
@@ -147,13 +136,11 @@ def serve_otherwise(state: Any, now: float) -> None:
 # -- plans of the whole queue
 
 
-@inlined
 def open_plan(state: Any, now: float) -> int:
     """Start a plan of all queued jobs; return the rank up to which jobs are in it already, -1 if none is."""
     return -1
 
 
-@inlined
 def plan_apart(state: Any, item: int, time: float) -> bool:
     """Enter a job into a plan of the whole queue that is kept apart; return whether there is one."""
     return False

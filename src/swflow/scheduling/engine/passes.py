@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 
-from swflow.compiled.kernel import inlined
 from swflow.scheduling.engine.operations import (
     can_begin,
     can_start,
@@ -39,7 +38,6 @@ from swflow.scheduling.engine.state import (
 )
 
 
-@inlined
 def serve(state: State, now: float) -> None:
     """Make one scheduling pass."""
     options, core = state.options[0], state.now[0]
@@ -60,7 +58,6 @@ def serve(state: State, now: float) -> None:
 # -- no backfilling, and EASY
 
 
-@inlined
 def _serve_ahead(state: State, now: float) -> None:
     """Start the head while it fits; give the first jobs that do not fit reservations; backfill the others."""
     options, core = state.options[0], state.now[0]
@@ -93,7 +90,6 @@ def _serve_ahead(state: State, now: float) -> None:
         state.jobs[state.held[k]].reserved = np.nan
 
 
-@inlined
 def _serve_heads(state: State, now: float) -> int:
     """Serve the queue in its order until all reservations are made; return their number."""
     options, core, queue = state.options[0], state.now[0], state.queue
@@ -127,7 +123,6 @@ def _serve_heads(state: State, now: float) -> int:
     return held
 
 
-@inlined
 def _can_start(state: State, item: int, now: float) -> bool:
     """Return whether a job can start now; if its shape is not chosen yet, choose the fastest, the first of equals."""
     job = state.jobs[item]
@@ -144,7 +139,6 @@ def _can_start(state: State, item: int, now: float) -> bool:
     return chosen >= 0
 
 
-@inlined
 def soonest_done(state: State, item: int, choices: np.ndarray, begin: int, end: int, now: float) -> int:
     """Return which of a job's choices, by ascending processors, ends first by what is planned, the first of equals."""
     chosen = begin
@@ -160,13 +154,11 @@ def soonest_done(state: State, item: int, choices: np.ndarray, begin: int, end: 
     return chosen
 
 
-@inlined
 def soonest_shape(state: State, item: int, now: float) -> int:
     """Return the shape with which a job ends first by what is planned."""
     return soonest_done(state, item, state.shapes, state.shapes[item].first, state.shapes[item].end, now)
 
 
-@inlined
 def _earliest_start(state: State, item: int, now: float) -> float:
     """Return the earliest start of a job by what is planned; if its shape is not chosen yet, choose it for that."""
     job = state.jobs[item]
@@ -175,14 +167,12 @@ def _earliest_start(state: State, item: int, now: float) -> float:
     return find(state, item, job.processors, job.planned, now)
 
 
-@inlined
 def _begin_within(state: State, item: int, now: float) -> None:
     """Start a job and subtract it from the processors left for others in this pass."""
     begin(state, item, now)
     started(state, item, now)
 
 
-@inlined
 def _backfill(state: State, now: float, begin_rank: int, end_rank: int) -> None:
     """Start, in the backfill order, the jobs that delay no reservation; ranks are of that order."""
     core, steps, tree = state.now[0], state.steps, state.backfill_queue
@@ -202,7 +192,6 @@ def _backfill(state: State, now: float, begin_rank: int, end_rank: int) -> None:
 # -- conservative
 
 
-@inlined
 def _serve_conservatively(state: State, now: float) -> None:
     """Give each job a reservation; when a job ended early, move reservations forward, in order of the queue."""
     core, queue = state.now[0], state.queue
@@ -238,7 +227,6 @@ def _serve_conservatively(state: State, now: float) -> None:
                 begin(state, item, now)
 
 
-@inlined
 def _compress(state: State, now: float) -> None:
     """Move each reservation to its earliest start, in order of the queue."""
     options, queue = state.options[0], state.queue
@@ -261,14 +249,12 @@ def _compress(state: State, now: float) -> None:
     close_round(state)
 
 
-@inlined
 def _hold_earliest(state: State, item: int, now: float) -> None:
     """Give a job without a reservation the earliest start."""
     _note(state, item, _earliest_start(state, item, now))
     reserve(state, item)
 
 
-@inlined
 def _note(state: State, item: int, time: float) -> None:
     """Store the start of a queued job's reservation; NaN if it has none."""
     job, queue = state.jobs[item], state.queue
@@ -279,7 +265,6 @@ def _note(state: State, item: int, time: float) -> None:
 # -- plans of the whole queue
 
 
-@inlined
 def plan_queue(state: State, now: float) -> None:
     """Give each queued job without a reservation one, in order of the queue, until `drop_plan`."""
     options, core, queue = state.options[0], state.now[0], state.queue
@@ -297,7 +282,6 @@ def plan_queue(state: State, now: float) -> None:
             _plan_earliest(state, item, now)
 
 
-@inlined
 def _plan_earliest(state: State, item: int, now: float) -> None:
     job, core = state.jobs[item], state.now[0]
     core.planned_rank = job.rank
@@ -309,7 +293,6 @@ def _plan_earliest(state: State, item: int, now: float) -> None:
         state.line[state.line.size - core.planned].job = item  # behind the heap
 
 
-@inlined
 def plan_next(state: State, item: int, now: float) -> None:
     """Add a job that just arrived to the plan, if there is one."""
     options, core = state.options[0], state.now[0]
@@ -320,7 +303,6 @@ def plan_next(state: State, item: int, now: float) -> None:
         _plan_earliest(state, item, now)
 
 
-@inlined
 def drop_plan(state: State) -> None:
     """Remove the reservations of `plan_queue`, except those of a plan that is kept."""
     core = state.now[0]

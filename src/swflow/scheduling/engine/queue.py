@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swflow.compiled.kernel import inlined, record
+from swflow.compiled.kernel import record
 from swflow.scheduling.orders.keys import Order
 
 #: A node of the tree: the least processors and the least length (of the planned run time, or the start of
@@ -45,13 +45,11 @@ def new_tree(order: Order, jobs: int) -> tuple[Tree, np.ndarray]:
     return Tree(nodes, np.array(levels), job_at, order.address), rank
 
 
-@inlined
 def root_of(tree: Tree) -> Any:
     """Return the node above all queued jobs."""
     return tree.nodes[tree.nodes.size - 1]
 
 
-@inlined
 def put(tree: Tree, rank: int, width: int, length: float) -> None:
     """Insert or change a job of the tree; ``NO_JOB`` and infinity remove it."""
     nodes, levels = tree.nodes, tree.levels
@@ -82,7 +80,6 @@ def put(tree: Tree, rank: int, width: int, length: float) -> None:
         node.length = shortest
 
 
-@inlined
 def following(tree: Tree, begin: int, narrow: int, wide: int, now: float, latest: float) -> int:
     """
     Return the first rank from ``begin`` on that may fit, or -1.

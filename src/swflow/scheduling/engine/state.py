@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swflow.compiled.kernel import inlined, record
+from swflow.compiled.kernel import record
 from swflow.scheduling.engine.accounts import OF_GROUP, OF_USER, Usage, at_limit, book_use, share_of
 from swflow.scheduling.engine.heap import pop, push
 from swflow.scheduling.engine.operations import end_of, extend, longest, move_on, occupy, release
@@ -87,7 +87,6 @@ class State(NamedTuple):
     slots: np.ndarray  # for formulas: the resources that they mention, -1 for none
 
 
-@inlined
 def advance(state: State, now: float) -> None:
     """Advance the machine's clock to ``now``."""
     move_on(state, now)
@@ -101,14 +100,12 @@ def advance(state: State, now: float) -> None:
             core.windows_ended += 1
 
 
-@inlined
 def predicted_length(state: State, item: int, estimate: float) -> float:
     """Return the prediction of a job's run time by its user's last two, at most the estimate."""
     user = state.users[state.predicted[item].user]
     return max(1.0, min(estimate, (user.older + user.newer) / 2)) if user.jobs >= 2 else estimate
 
 
-@inlined
 def arrive(state: State, item: int) -> None:
     """Add a job to the queue."""
     core, options, job = state.now[0], state.options[0], state.jobs[item]
@@ -134,7 +131,6 @@ def arrive(state: State, item: int) -> None:
         core.full = 1
 
 
-@inlined
 def complete(state: State, now: float) -> None:
     """Remove the job that ends first, now, from the machine."""
     core, options = state.now[0], state.options[0]
@@ -156,7 +152,6 @@ def complete(state: State, now: float) -> None:
         user.jobs += 1
 
 
-@inlined
 def correct(state: State, now: float) -> None:
     """Extend each prediction that a job exceeded by the next increment, up to the user's estimate."""
     core = state.now[0]
@@ -177,7 +172,6 @@ def correct(state: State, now: float) -> None:
         core.corrected = 1
 
 
-@inlined
 def begin(state: State, item: int, now: float) -> None:
     """Start a queued job."""
     core, options, job = state.now[0], state.options[0], state.jobs[item]
@@ -195,7 +189,6 @@ def begin(state: State, item: int, now: float) -> None:
     dequeue(state, item)
 
 
-@inlined
 def dequeue(state: State, item: int) -> None:
     """Remove a job from the queue."""
     job = state.jobs[item]
@@ -205,19 +198,16 @@ def dequeue(state: State, item: int) -> None:
         put(state.backfill_queue, job.backfill_rank, NO_JOB, np.inf)
 
 
-@inlined
 def is_entered(state: State, number: int) -> bool:
     """Return whether a pass enters its reservation of this number, from 1 on, into the plan."""
     return not state.options[0].simple or number < state.options[0].reservations
 
 
-@inlined
 def is_limited(state: State, item: int) -> bool:
     """Return whether a job is skipped now, because its user, group or partition is at a limit."""
     return state.options[0].limits != 0 and at_limit(state.usage, item, state.jobs[item].processors)
 
 
-@inlined
 def take(state: State, item: int, chosen: int) -> None:
     """Set the shape of a job."""
     job, shape = state.jobs[item], state.shapes[chosen]
@@ -226,7 +216,6 @@ def take(state: State, item: int, chosen: int) -> None:
     job.run = shape.run
 
 
-@inlined
 def _key(state: State, formula: int, item: int, now: float) -> float:
     """Return the key of a queued job by a formula."""
     options, usage = state.options[0], state.usage
@@ -249,7 +238,6 @@ def _key(state: State, formula: int, item: int, now: float) -> float:
     return np.inf if np.isnan(key) else key
 
 
-@inlined
 def line_up(state: State, tree: Tree, now: float, narrow: int, wide: int, base: float, latest: float) -> int:
     """Collect the queued jobs that `following` finds in ``state.line``, a heap by their keys; return its size."""
     size = 0
@@ -261,14 +249,12 @@ def line_up(state: State, tree: Tree, now: float, narrow: int, wide: int, base: 
     return size
 
 
-@inlined
 def start_search(state: State, rank: int) -> None:
     """Start to search the queue, from a rank on, by `next_job`."""
     state.now[0].rank = rank - 1
     state.now[0].lined_up = -1
 
 
-@inlined
 def next_job(state: State, tree: Tree, now: float, narrow: int, wide: int, base: float, latest: float) -> int:
     """Return the next job that `following` finds, or by a formula the next of those that it found first; else -1."""
     core = state.now[0]

@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swflow.compiled.kernel import inlined
 from swflow.scheduling.machine.plan import Plan, earliest
 
 #: Bounds are kept for these numbers of widths and lengths. They are updated after a search of at least ``FAR`` blocks:
@@ -41,7 +40,6 @@ def _steps_of(values: np.ndarray, most: int) -> np.ndarray:
     return np.union1d(frequent, known[np.linspace(0, known.size - 1, most // 2).astype(np.int64)])
 
 
-@inlined
 def plan_anew(plan: Plan, bounds: Bounds, other: Plan) -> None:
     """Copy a plan into another one, and reset the bounds."""
     head, model = plan.head[0], other.head[0]
@@ -64,7 +62,6 @@ def plan_anew(plan: Plan, bounds: Bounds, other: Plan) -> None:
             bounds.since[row, column] = -np.inf
 
 
-@inlined
 def next_place(plan: Plan, bounds: Bounds, width: int, length: float) -> float:
     """Return the earliest start of a job as `earliest` does, and update the bounds."""
     row = np.searchsorted(bounds.widths, width, side="right") - 1

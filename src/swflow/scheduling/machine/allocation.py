@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from swflow.compiled.kernel import compiled_as, inlined
+from swflow.compiled.kernel import compiled_as
 
 #: The numbers of the allocations besides count, in the order of the table of options.
 FIRST_FIT, LONGEST_IDLE, FIRST_CONTIGUOUS, BEST_CONTIGUOUS, NEXT_FIT, LEAST_SHARED, THRESHOLD = range(1, 8)
@@ -37,28 +37,24 @@ def _leading(word: Any) -> int:
     return 64 - int(word).bit_length()
 
 
-@inlined
 def assign(bits: np.ndarray, other: np.ndarray) -> None:
     """Copy a set into another one."""
     for word in range(bits.size):
         bits[word] = other[word]
 
 
-@inlined
 def add(bits: np.ndarray, other: np.ndarray) -> None:
     """Add the processors of another set to a set."""
     for word in range(bits.size):
         bits[word] |= other[word]
 
 
-@inlined
 def remove(bits: np.ndarray, other: np.ndarray) -> None:
     """Remove the processors of another set from a set."""
     for word in range(bits.size):
         bits[word] &= ~other[word]
 
 
-@inlined
 def _part_of_run(word: int, first: int, last: int) -> Any:
     """Return a word of the set of the processors ``first`` to ``last``, both included."""
     bits = _ALL
@@ -69,21 +65,18 @@ def _part_of_run(word: int, first: int, last: int) -> Any:
     return bits
 
 
-@inlined
 def fill(bits: np.ndarray, first: int, last: int) -> None:
     """Add the processors ``first`` to ``last``, both included, to a set."""
     for word in range(first >> 6, (last >> 6) + 1):
         bits[word] |= _part_of_run(word, first, last)
 
 
-@inlined
 def clear(bits: np.ndarray, first: int, last: int) -> None:
     """Remove the processors ``first`` to ``last``, both included, from a set."""
     for word in range(first >> 6, (last >> 6) + 1):
         bits[word] &= ~_part_of_run(word, first, last)
 
 
-@inlined
 def is_within(bits: np.ndarray, other: np.ndarray) -> bool:
     """Return whether a set is a subset of another one."""
     for word in range(bits.size):  # noqa: SIM110
@@ -92,7 +85,6 @@ def is_within(bits: np.ndarray, other: np.ndarray) -> bool:
     return True
 
 
-@inlined
 def size_of(bits: np.ndarray) -> int:
     """Return the number of processors of a set."""
     size = 0
@@ -101,7 +93,6 @@ def size_of(bits: np.ndarray) -> int:
     return size
 
 
-@inlined
 def next_in(bits: np.ndarray, place: int, machine: int) -> int:
     """Return the first processor from ``place`` on that is in a set, ``machine`` if none is."""
     if place >= machine:
@@ -116,7 +107,6 @@ def next_in(bits: np.ndarray, place: int, machine: int) -> int:
     return (index << 6) + _lowest(word)
 
 
-@inlined
 def next_out(bits: np.ndarray, place: int, machine: int) -> int:
     """Return the first processor from ``place`` on that is not in a set, ``machine`` if all are."""
     if place >= machine:
@@ -131,7 +121,6 @@ def next_out(bits: np.ndarray, place: int, machine: int) -> int:
     return min((index << 6) + _lowest(word), machine)
 
 
-@inlined
 def last_out(bits: np.ndarray, place: int) -> int:
     """Return the last processor before ``place`` that is not in a set, -1 if all are."""
     if place <= 0:
@@ -146,7 +135,6 @@ def last_out(bits: np.ndarray, place: int) -> int:
     return (index << 6) + 63 - _leading(word)
 
 
-@inlined
 def _take_next(bits: np.ndarray, count: int, pointer: int, chosen: np.ndarray) -> None:
     """Add ``count`` processors of a set, which has as many, to ``chosen``: from ``pointer`` on, then from 0."""
     index = pointer >> 6
@@ -165,7 +153,6 @@ def _take_next(bits: np.ndarray, count: int, pointer: int, chosen: np.ndarray) -
             count -= 1
 
 
-@inlined
 def longest_run(bits: np.ndarray, machine: int, enough: int) -> int:
     """Return the length of the longest run of consecutive processors of a set, or of the first that is long enough."""
     longest = 0
@@ -177,14 +164,12 @@ def longest_run(bits: np.ndarray, machine: int, enough: int) -> int:
     return longest
 
 
-@inlined
 def run_around(bits: np.ndarray, run: np.ndarray, machine: int) -> int:
     """Return the length of the run of consecutive processors of a set that includes another run."""
     first = next_in(run, 0, machine)
     return next_out(bits, first, machine) - last_out(bits, first) - 1
 
 
-@inlined
 def choose(bits: np.ndarray, width: int, allocation: int, pointer: int, machine: int, chosen: np.ndarray) -> bool:
     """
     Choose processors by an allocation that depends on neither the past (longest-idle) nor the neighbours.

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from swflow.compiled.kernel import inlined
 from swflow.scheduling.engine import operations
 from swflow.scheduling.engine.heap import pop
 from swflow.scheduling.engine.queue import NO_JOB, following, put
@@ -29,7 +28,6 @@ from swflow.scheduling.machine.numbered import (
 # -- the reservation table
 
 
-@inlined
 def _serve_table(state: State, now: float) -> None:
     """
     Give the head a reservation, and others if their turn comes no later.
@@ -63,7 +61,6 @@ def _serve_table(state: State, now: float) -> None:
     places.now[0].head = -1
 
 
-@inlined
 def _renew_table(state: State, head: int, now: float) -> None:
     """Remove all reservations, and give the head a new one."""
     places, queue = state.free, state.queue
@@ -78,7 +75,6 @@ def _renew_table(state: State, head: int, now: float) -> None:
     _enter_in_table(state, head, now, np.inf)
 
 
-@inlined
 def _enter_in_table(state: State, item: int, now: float, latest: float) -> None:
     """Give a job a reservation, unless it would start after ``latest``."""
     job, queue = state.jobs[item], state.queue
@@ -89,7 +85,6 @@ def _enter_in_table(state: State, item: int, now: float, latest: float) -> None:
         put(queue, job.rank, job.processors, time)
 
 
-@inlined
 def _add_to_table(state: State, head: int, now: float, anew: bool) -> None:
     """Give jobs a reservation that would start no later than the head's and that may overtake by count."""
     core, tree, places = state.now[0], state.backfill_queue, state.free
@@ -121,12 +116,10 @@ def _add_to_table(state: State, head: int, now: float, anew: bool) -> None:
 # start of its shadow.
 
 
-@inlined
 def _penalty_if_seen(sharing: Sharing, place: int) -> float:
     return 0.0 if sharing.place[place].unseen else sharing.node[place // sharing.per_node].penalty
 
 
-@inlined
 def _charge_of_seen(sharing: Sharing, node: int) -> float:
     """Return the penalty of a node by the demand of the jobs that are not ignored there."""
     asked = sharing.later[node]
@@ -138,7 +131,6 @@ def _charge_of_seen(sharing: Sharing, node: int) -> float:
     return penalty_with(sharing, asked, 0, 0)
 
 
-@inlined
 def _forget_shadows(sharing: Sharing, gone: np.ndarray, nodes: int, records: np.ndarray, now: float) -> None:
     """Drop the rest of the shadows in which jobs that end lay: jobs that they met, and that stay, are ignored."""
     sharing.numbers[0] += 1
@@ -169,12 +161,10 @@ def _forget_shadows(sharing: Sharing, gone: np.ndarray, nodes: int, records: np.
                 stays.inside = 0
 
 
-@inlined
 def _goes(sharing: Sharing, job: int) -> bool:
     return sharing.job[job].mark == sharing.numbers[0]
 
 
-@inlined
 def _begin_shadows(sharing: Sharing, nodes: int, records: np.ndarray, now: float) -> None:
     """Store the starts of shadows, and whether a job that starts lies within the shadow that it interrupts."""
     for index in range(nodes):

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swflow.compiled.kernel import Handle, inlined, part_of
+from swflow.compiled.kernel import Handle, part_of
 from swflow.scheduling.engine import operations
 from swflow.scheduling.engine.items import Items
 from swflow.scheduling.engine.queue import NO_JOB, following
@@ -73,19 +73,16 @@ def new_counted(
     )
 
 
-@inlined
 def _processors_of(state: State) -> Any:
     """Return the plan of the processors."""
     return part_of(state.free.plans, 0)
 
 
-@inlined
 def _needed(state: State, item: int, width: int, number: int) -> int:
     """Return the units of a plan that a job needs: its processors, or (from number 1 on) the units of a resource."""
     return state.demands[item, number - 1] if number > 0 else width
 
 
-@inlined
 def _move_on(state: State, now: float) -> None:
     for number in range(1 + state.free.used.size):
         advance(part_of(state.free.plans, number), now)
@@ -94,7 +91,6 @@ def _move_on(state: State, now: float) -> None:
 # -- running jobs
 
 
-@inlined
 def _occupy(state: State, item: int, now: float) -> None:
     job = state.jobs[item]
     if job.reserved != now:  # else the plans have its reservation already
@@ -108,7 +104,6 @@ def _occupy(state: State, item: int, now: float) -> None:
         state.now[0].kept = 0
 
 
-@inlined
 def _release(state: State, item: int, now: float) -> None:
     job = state.jobs[item]
     for resource in range(state.free.used.size):
@@ -119,7 +114,6 @@ def _release(state: State, item: int, now: float) -> None:
         state.now[0].kept = 0
 
 
-@inlined
 def _add_to_all(state: State, item: int, time: float, sign: int) -> None:
     """Change the free processors and resources from ``time`` on by those of a job: 1 releases, -1 occupies."""
     for number in range(1 + state.free.used.size):
@@ -128,7 +122,6 @@ def _add_to_all(state: State, item: int, time: float, sign: int) -> None:
             add(part_of(state.free.plans, number), time, sign * units)
 
 
-@inlined
 def _extend(state: State, item: int, now: float) -> None:
     _add_to_all(state, item, now, -1)
     _add_to_all(state, item, state.jobs[item].planned_end, 1)
@@ -138,12 +131,10 @@ def _extend(state: State, item: int, now: float) -> None:
 # -- passes
 
 
-@inlined
 def _free_now(state: State) -> int:
     return state.options[0].machine - state.now[0].busy - state.now[0].closed
 
 
-@inlined
 def _open_pass(state: State, now: float, free: int) -> None:
     state.steps[0].free = free
     state.now[0].steps = 1
@@ -152,7 +143,6 @@ def _open_pass(state: State, now: float, free: int) -> None:
         units.left = state.capacities[resource] - units.busy
 
 
-@inlined
 def _can_start(state: State, item: int, width: int, end: float) -> bool:
     options, core, steps, used = state.options[0], state.now[0], state.steps, state.free.used
     # The plans do not have the jobs that should have ended by now; these prevent a start, though not a reservation.
@@ -177,7 +167,6 @@ def _can_start(state: State, item: int, width: int, end: float) -> bool:
     return True
 
 
-@inlined
 def _started(state: State, item: int, now: float) -> None:
     job, core, steps = state.jobs[item], state.now[0], state.steps
     _keep_now(state, item)
@@ -189,7 +178,6 @@ def _started(state: State, item: int, now: float) -> None:
             state.free.used[resource].extra -= state.demands[item, resource]
 
 
-@inlined
 def _keep_now(state: State, item: int) -> None:
     """Subtract a job from what is left for starts in this pass."""
     state.steps[0].free -= state.jobs[item].processors
@@ -197,7 +185,6 @@ def _keep_now(state: State, item: int) -> None:
         state.free.used[resource].left -= state.demands[item, resource]
 
 
-@inlined
 def _protect(state: State, item: int) -> None:
     """Note what is free when a reservation starts: without windows, processors become fewer only at these times."""
     job, core, steps = state.jobs[item], state.now[0], state.steps
@@ -219,14 +206,12 @@ def _protect(state: State, item: int) -> None:
             state.free.used[resource].extra = free - state.demands[item, resource]
 
 
-@inlined
 def _find(state: State, item: int, width: int, length: float, now: float) -> float:
     if state.now[0].planned >= 0 and state.free.starts.size > 0:
         return next_place(state.free.ahead, state.free.bounds, width, length)
     return _earliest_of_all(state, item, width, length)
 
 
-@inlined
 def _earliest_of_all(state: State, item: int, width: int, length: float) -> float:
     """Return the earliest time at which enough processors and resources are free for long enough."""
     resources = state.free.used.size
@@ -244,19 +229,16 @@ def _earliest_of_all(state: State, item: int, width: int, length: float) -> floa
 # -- reservations
 
 
-@inlined
 def _reserve(state: State, item: int) -> None:
     _add_span(state, item, -1)
     head = state.free.moving.head[0]
     head.seen = max(head.seen, state.jobs[item].reserved)
 
 
-@inlined
 def _cancel(state: State, item: int) -> None:
     _add_span(state, item, 1)
 
 
-@inlined
 def _add_span(state: State, item: int, sign: int) -> None:
     """Change the free processors and resources during a job's reservation."""
     job = state.jobs[item]
@@ -265,12 +247,10 @@ def _add_span(state: State, item: int, sign: int) -> None:
         _add_to_all(state, item, job.reserved + job.planned, -sign)
 
 
-@inlined
 def _open_round(state: State) -> None:
     begin_round(state.free.moving, state.now[0].queued)
 
 
-@inlined
 def _move_forward(state: State, item: int, now: float) -> None:
     job = state.jobs[item]
     if state.free.used.size == 0:
@@ -281,7 +261,6 @@ def _move_forward(state: State, item: int, now: float) -> None:
     _reserve(state, item)
 
 
-@inlined
 def _close_round(state: State) -> None:
     end_round(state.free.moving)
 
@@ -289,7 +268,6 @@ def _close_round(state: State) -> None:
 # -- plans of the whole queue
 
 
-@inlined
 def _open_plan(state: State, now: float) -> int:
     """
     Return the rank up to which the queue is in the plan already.
@@ -311,7 +289,6 @@ def _open_plan(state: State, now: float) -> int:
     return -1
 
 
-@inlined
 def _first_start(state: State) -> float:
     """Return the earliest planned start of a queued job."""
     queue, first = state.queue, np.inf
@@ -322,7 +299,6 @@ def _first_start(state: State) -> float:
     return first
 
 
-@inlined
 def _plan_apart(state: State, item: int, time: float) -> bool:
     job, free = state.jobs[item], state.free
     if free.starts.size == 0:
@@ -335,7 +311,6 @@ def _plan_apart(state: State, item: int, time: float) -> bool:
     return True
 
 
-@inlined
 def _can_begin(state: State, item: int) -> bool:
     for resource in range(state.free.used.size):
         if state.free.used[resource].busy + state.demands[item, resource] > state.capacities[resource]:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swflow.compiled.kernel import inlined, record
+from swflow.compiled.kernel import record
 from swflow.scheduling.machine.plan import Plan, add, earliest, last_block, level_before
 
 #: The state of a round. ``sizes`` is the number of job sizes with bounds; no reservation starts after ``latest``;
@@ -41,7 +41,6 @@ def new_moving(plan: Plan) -> Moving:
     return Moving(plan, head, np.zeros(SIZES, SIZE_OF_JOBS), np.zeros(1 << _HASH_BITS, np.int64))
 
 
-@inlined
 def begin_round(moving: Moving, jobs: int) -> None:
     """Start a round in which the reservations of ``jobs`` jobs move forward: drop the bounds of the last round."""
     head = moving.head[0]
@@ -52,7 +51,6 @@ def begin_round(moving: Moving, jobs: int) -> None:
     head.seen = -np.inf
 
 
-@inlined
 def _free_since(plan: Plan, width: int, time: float) -> tuple[float, int]:
     """
     Return the time since which enough processors are free without a break up to a time; that time if they are not.
@@ -87,7 +85,6 @@ def _free_since(plan: Plan, width: int, time: float) -> tuple[float, int]:
     return since, fewest
 
 
-@inlined
 def _most_free(plan: Plan, begin: float, end: float) -> int:
     """Return the maximum number of free processors from ``begin``, after now, to before ``end``."""
     head = plan.head[0]
@@ -107,7 +104,6 @@ def _most_free(plan: Plan, begin: float, end: float) -> int:
     return max(most, level)
 
 
-@inlined
 def _remembered(moving: Moving, width: int, length: float) -> int:
     """Return the index of a job's size, a new one if necessary; -1 if there are too many."""
     head = moving.head[0]
@@ -134,7 +130,6 @@ def _remembered(moving: Moving, width: int, length: float) -> int:
     return known
 
 
-@inlined
 def move(moving: Moving, width: int, length: float, reserved: float) -> float:
     """
     Move a reservation to its earliest start, and return this; ``reserved`` if it stays.
@@ -182,7 +177,6 @@ def move(moving: Moving, width: int, length: float, reserved: float) -> float:
     return time
 
 
-@inlined
 def end_round(moving: Moving) -> None:
     """Apply the last move to the plan."""
     head = moving.head[0]

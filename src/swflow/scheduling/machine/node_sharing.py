@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swflow.compiled.kernel import Handle, Kernel, call_formula, inlined, record
+from swflow.compiled.kernel import Handle, Kernel, call_formula, record
 from swflow.scheduling.machine.allocation import NO_PLACES, fill, next_in
 from swflow.scheduling.machine.resources import Resources
 
@@ -99,7 +99,6 @@ def _bear(sharing: Sharing) -> int:
 _BEAR = Kernel(_bear)
 
 
-@inlined
 def limit_of(sharing: Sharing, job: int, width: int, machine: int) -> float:
     """Return the limit of a job; a job that would exceed it even on the empty machine is exempt."""
     if sharing.limit < np.inf and sharing.job[job].together * (machine // sharing.per_node) >= width:
@@ -107,7 +106,6 @@ def limit_of(sharing: Sharing, job: int, width: int, machine: int) -> float:
     return np.inf
 
 
-@inlined
 def penalty_with(sharing: Sharing, usage: np.ndarray, job: int, processes: int) -> float:
     """Return the penalty of a node with this usage after adding processes of a job (Guim et al., eq. 2)."""
     penalty = 0.0
@@ -127,13 +125,11 @@ def penalty_with(sharing: Sharing, usage: np.ndarray, job: int, processes: int) 
     return penalty
 
 
-@inlined
 def _cost_with(sharing: Sharing, usage: np.ndarray, job: int, processes: int) -> float:
     """Return that penalty, rounded for comparisons of nodes."""
     return np.round(penalty_with(sharing, usage, job, processes) * STEPS) / STEPS
 
 
-@inlined
 def _set_cost(sharing: Sharing, usage: np.ndarray, node: int, job: int) -> None:
     """Set the penalty of a node, and the load of its scarcest resource, after adding another process of a job."""
     processes, load = sharing.node[node].taken + 1, 0.0
@@ -143,7 +139,6 @@ def _set_cost(sharing: Sharing, usage: np.ndarray, node: int, job: int) -> None:
     sharing.node[node].load = np.round(load * STEPS) / STEPS
 
 
-@inlined
 def choose_least_shared(
     sharing: Sharing,
     usage: np.ndarray,
@@ -201,7 +196,6 @@ def choose_least_shared(
     return True
 
 
-@inlined
 def _sink_node(nodes: np.ndarray, size: int, place: int) -> None:
     """Move a node of a heap down to its position: by penalty, load and number."""
     while True:
@@ -216,13 +210,11 @@ def _sink_node(nodes: np.ndarray, size: int, place: int) -> None:
         place = child
 
 
-@inlined
 def _costs_less(nodes: np.ndarray, one: int, other: int) -> bool:
     """Return whether a process costs less on one node than on another."""
     return (nodes[one].cost, nodes[one].load, one) < (nodes[other].cost, nodes[other].load, other)
 
 
-@inlined
 def add_demand(
     sharing: Sharing, usage: np.ndarray, pool: np.ndarray, first: int, ranges: int, job: int, sign: int
 ) -> None:
@@ -233,7 +225,6 @@ def add_demand(
                 usage[place // sharing.per_node, resource] += sign * sharing.demands[job, resource]
 
 
-@inlined
 def whole_nodes(sharing: Sharing, chosen: np.ndarray, machine: int) -> None:
     """Extend a set of processors to whole nodes."""
     place = next_in(chosen, 0, machine)
@@ -246,24 +237,20 @@ def whole_nodes(sharing: Sharing, chosen: np.ndarray, machine: int) -> None:
 # -- what a node charges; an implementation of a paper's own rules may replace these
 
 
-@inlined
 def penalty_at(sharing: Sharing, place: int) -> float:
     """Return the penalty of a processor's node for its job."""
     return sharing.node[place // sharing.per_node].penalty
 
 
-@inlined
 def charge_of(sharing: Sharing, node: int) -> float:
     """Return the penalty of a node by its usage."""
     return penalty_with(sharing, sharing.usage[node], 0, 0)
 
 
-@inlined
 def jobs_left(sharing: Sharing, jobs: np.ndarray, nodes: int, records: np.ndarray, now: float) -> None:
     """Note that jobs are about to leave the first ``nodes`` touched nodes."""
 
 
-@inlined
 def jobs_came(sharing: Sharing, nodes: int, records: np.ndarray, now: float) -> None:
     """Note that jobs started on the first ``nodes`` touched nodes."""
 
@@ -271,7 +258,6 @@ def jobs_came(sharing: Sharing, nodes: int, records: np.ndarray, now: float) -> 
 # -- the progress of jobs
 
 
-@inlined
 def _most_added(sharing: Sharing, pool: np.ndarray, placement: Any, time: float) -> float:
     """Return the most that one of a job's nodes adds to its run time so far and in another piece of that."""
     most = 0.0
@@ -283,7 +269,6 @@ def _most_added(sharing: Sharing, pool: np.ndarray, placement: Any, time: float)
     return most
 
 
-@inlined
 def _progress(sharing: Sharing, pool: np.ndarray, placement: Any, job: int, start: float, now: float) -> None:
     """
     Update the progress of a job since its last update.
@@ -309,7 +294,6 @@ def _progress(sharing: Sharing, pool: np.ndarray, placement: Any, job: int, star
             sharing.place[place].added += penalty_at(sharing, place) * ahead
 
 
-@inlined
 def _end_of(sharing: Sharing, pool: np.ndarray, placement: Any, job: int, start: float, run: float) -> float:
     """Return the end of a job if its nodes do not change, and store whether it is killed then."""
     worst = _most_added(sharing, pool, placement, max(run - sharing.job[job].progress, 0.0))
@@ -320,7 +304,6 @@ def _end_of(sharing: Sharing, pool: np.ndarray, placement: Any, job: int, start:
     return min(end, start + sharing.job[job].allowed)
 
 
-@inlined
 def _look_at(sharing: Sharing, node: int, count: int) -> int:
     """Add the jobs of a node that are not marked in this round to the ``count`` changed ones."""
     for place in range(node * sharing.per_node, (node + 1) * sharing.per_node):
@@ -332,7 +315,6 @@ def _look_at(sharing: Sharing, node: int, count: int) -> int:
     return count
 
 
-@inlined
 def share(
     sharing: Sharing,
     pool: np.ndarray,

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swflow.compiled.kernel import inlined, record
+from swflow.compiled.kernel import record
 from swflow.scheduling.engine import operations
 from swflow.scheduling.engine.heap import ELEMENT, change, pop, push
 from swflow.scheduling.engine.state import State
@@ -131,7 +131,6 @@ def larger(state: State) -> State:
     return state._replace(free=places._replace(plan=plan))
 
 
-@inlined
 def _room(state: State, coming: int) -> bool:
     core, places = state.now[0], state.free
     if places.now[0].ranges + state.options[0].machine > places.pool.shape[0]:
@@ -142,7 +141,6 @@ def _room(state: State, coming: int) -> bool:
 # -- running jobs
 
 
-@inlined
 def _occupy(state: State, item: int, now: float) -> None:
     """Allocate the set of processors that was found last to a job."""
     places, job, plan = state.free, state.jobs[item], state.free.plan
@@ -171,7 +169,6 @@ def _occupy(state: State, item: int, now: float) -> None:
         add_demand(places.sharing, places.sharing.usage, places.pool, placement.first, placement.ranges, item, 1)
 
 
-@inlined
 def _release(state: State, item: int, now: float) -> None:
     places, job, plan = state.free, state.jobs[item], state.free.plan
     counters, row = places.now[0], places.jobs[item].row
@@ -187,7 +184,6 @@ def _release(state: State, item: int, now: float) -> None:
             places.sharing.job[item].end = now
 
 
-@inlined
 def _settle(state: State, now: float, come: bool) -> None:
     """Update the shadows of the nodes of jobs that started or ended, and the ends of their neighbours."""
     places = state.free
@@ -202,21 +198,18 @@ def _settle(state: State, now: float, come: bool) -> None:
         change(state.running, state.now[0].running, sharing.job[item].end, item)
 
 
-@inlined
 def _end_of(state: State, item: int) -> float:
     if state.free.sharing.slows:
         return state.free.sharing.job[item].end
     return state.jobs[item].start + state.jobs[item].run
 
 
-@inlined
 def _longest(state: State, item: int) -> float:
     if state.free.sharing.slows:
         return state.free.sharing.job[item].allowed
     return state.predicted[item].estimate
 
 
-@inlined
 def _extend(state: State, item: int, now: float) -> None:
     job, plan = state.jobs[item], state.free.plan
     withdraw(plan, item)
@@ -226,19 +219,16 @@ def _extend(state: State, item: int, now: float) -> None:
 # -- the choice of processors
 
 
-@inlined
 def _is_contiguous(places: Numbered) -> bool:
     """Return whether the processors of a job must be in a row."""
     return places.now[0].allocation in (FIRST_CONTIGUOUS, BEST_CONTIGUOUS)
 
 
-@inlined
 def _widest(places: Numbered, bits: np.ndarray, machine: int) -> int:
     """Return the processors of the widest job that fits into a set."""
     return longest_run(bits, machine, machine) if _is_contiguous(places) else size_of(bits)
 
 
-@inlined
 def _choose(state: State, item: int, width: int, time: float, usage: np.ndarray) -> bool:
     """Choose processors for a job that starts at a time among the eligible ones; return whether there are enough."""
     places, machine = state.free, state.options[0].machine
@@ -257,7 +247,6 @@ def _choose(state: State, item: int, width: int, time: float, usage: np.ndarray)
     return found
 
 
-@inlined
 def _choose_idle(
     places: Numbered, eligible: np.ndarray, width: int, time: float, machine: int, chosen: np.ndarray
 ) -> None:
@@ -286,7 +275,6 @@ def _choose_idle(
         count = pop(heap, count)
 
 
-@inlined
 def _set_times(times: np.ndarray, bits: np.ndarray, time: float) -> None:
     """Set the times of the processors of a set."""
     place = next_in(bits, 0, times.size)
@@ -298,12 +286,10 @@ def _set_times(times: np.ndarray, bits: np.ndarray, time: float) -> None:
 # -- passes
 
 
-@inlined
 def _free_now(state: State) -> int:
     return state.options[0].machine - state.now[0].busy
 
 
-@inlined
 def _open_pass(state: State, now: float, free: int) -> None:
     places, machine = state.free, state.options[0].machine
     places.now[0].started = 0
@@ -316,7 +302,6 @@ def _open_pass(state: State, now: float, free: int) -> None:
             _block(state, places.plan.windows[window, 0], places.work[1])
 
 
-@inlined
 def _block(state: State, start: float, bits: np.ndarray) -> None:
     """Keep a set free from a time on."""
     steps, blocked, place = state.steps, state.free.blocked, state.now[0].steps
@@ -330,7 +315,6 @@ def _block(state: State, start: float, bits: np.ndarray) -> None:
     steps[1].free = steps[0].free
 
 
-@inlined
 def _is_kept(state: State, now: float) -> bool:
     """
     Return whether a new reservation of the head would have the same processors and start.
@@ -343,7 +327,6 @@ def _is_kept(state: State, now: float) -> bool:
     return no_change or counters.allocation in (FIRST_FIT, FIRST_CONTIGUOUS)
 
 
-@inlined
 def _can_start(state: State, item: int, width: int, end: float) -> bool:
     places, steps, eligible = state.free, state.steps, state.free.work[1]
     if width > steps[0].free:
@@ -361,13 +344,11 @@ def _can_start(state: State, item: int, width: int, end: float) -> bool:
     return found
 
 
-@inlined
 def _started(state: State, item: int, now: float) -> None:
     state.free.now[0].started += 1
     state.steps[0].free = _widest(state.free, state.free.plan.free, state.options[0].machine)
 
 
-@inlined
 def _protect(state: State, item: int) -> None:
     _block(state, state.jobs[item].reserved, state.free.work[0])
 
@@ -375,7 +356,6 @@ def _protect(state: State, item: int) -> None:
 # -- reservations
 
 
-@inlined
 def find(state: State, item: int, width: int, length: float, now: float) -> float:
     """Return the earliest start of a job in the plan, and choose its processors."""
     places, machine, eligible = state.free, state.options[0].machine, state.free.work[1]
@@ -387,7 +367,6 @@ def find(state: State, item: int, width: int, length: float, now: float) -> floa
     return time
 
 
-@inlined
 def _find_beside_others(state: State, item: int, width: int, length: float, time: float) -> float:
     """Return the earliest start, from a time on, at which nodes have room for a job beside others."""
     places, plan, machine, sharing = state.free, state.free.plan, state.options[0].machine, state.free.sharing
@@ -410,7 +389,6 @@ def _find_beside_others(state: State, item: int, width: int, length: float, time
     return time
 
 
-@inlined
 def reserve(state: State, item: int) -> None:
     """Keep the set of processors that was found last for a job."""
     places, plan, job = state.free, state.free.plan, state.jobs[item]
@@ -421,7 +399,6 @@ def reserve(state: State, item: int) -> None:
         enter(plan, job.reserved + job.planned, item, row, job.processors)
 
 
-@inlined
 def cancel(state: State, item: int) -> None:
     """Remove a job from the plan."""
     withdraw(state.free.plan, item)
@@ -429,7 +406,6 @@ def cancel(state: State, item: int) -> None:
     state.free.jobs[item].row = -1
 
 
-@inlined
 def _move_forward(state: State, item: int, now: float) -> None:
     job = state.jobs[item]
     cancel(state, item)
@@ -437,7 +413,6 @@ def _move_forward(state: State, item: int, now: float) -> None:
     reserve(state, item)
 
 
-@inlined
 def can_begin(state: State, item: int) -> bool:
     """Return whether the processors of a job's reservation are free."""
     plan, row = state.free.plan, state.free.jobs[item].row

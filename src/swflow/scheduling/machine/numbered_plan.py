@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swflow.compiled.kernel import inlined, record
+from swflow.compiled.kernel import record
 from swflow.scheduling.machine.allocation import (
     add,
     assign,
@@ -61,7 +61,6 @@ def new_numbered_plan(machine: int, words: int, jobs: int, windows: Sequence[tup
     )
 
 
-@inlined
 def new_row(plan: NumberedPlan, bits: np.ndarray) -> int:
     """Store a set in an unused row, and return that."""
     numbers = plan.numbers[0]
@@ -75,14 +74,12 @@ def new_row(plan: NumberedPlan, bits: np.ndarray) -> int:
     return row
 
 
-@inlined
 def free_row(plan: NumberedPlan, row: int) -> None:
     """Return the row of a set."""
     plan.spare_rows[plan.numbers[0].spare_rows] = row
     plan.numbers[0].spare_rows += 1
 
 
-@inlined
 def enter(plan: NumberedPlan, time: float, job: int, row: int, size: int) -> None:
     """Enter a change."""
     changes, place = plan.changes, plan.numbers[0].changes
@@ -101,7 +98,6 @@ def enter(plan: NumberedPlan, time: float, job: int, row: int, size: int) -> Non
     plan.numbers[0].reservations += size < 0
 
 
-@inlined
 def withdraw(plan: NumberedPlan, job: int) -> None:
     """Remove the changes of a job."""
     changes, count = plan.changes, plan.numbers[0].changes
@@ -117,7 +113,6 @@ def withdraw(plan: NumberedPlan, job: int) -> None:
     plan.numbers[0].changes = kept
 
 
-@inlined
 def _apply(plan: NumberedPlan, place: int, bits: np.ndarray) -> None:
     """Apply a change to a set."""
     change = plan.changes[place]
@@ -127,13 +122,11 @@ def _apply(plan: NumberedPlan, place: int, bits: np.ndarray) -> None:
         remove(bits, plan.sets[change.row])
 
 
-@inlined
 def _holds_job(bits: np.ndarray, width: int, contiguous: bool, machine: int) -> bool:
     """Return whether a set has ``width`` processors, in a row if the allocation is contiguous."""
     return size_of(bits) >= width and (not contiguous or longest_run(bits, machine, width) >= width)
 
 
-@inlined
 def next_time(plan: NumberedPlan, place: int, time: float) -> float:
     """Return the time of the change at a place, or of the end of a window if that comes between."""
     following = plan.changes[place].time if place < plan.numbers[0].changes else np.inf
@@ -143,7 +136,6 @@ def next_time(plan: NumberedPlan, place: int, time: float) -> float:
     return following
 
 
-@inlined
 def earliest_set(
     plan: NumberedPlan,
     since: float,

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swflow.compiled.kernel import Kernel, inlined, record
+from swflow.compiled.kernel import Kernel, record
 
 #: The maximum of changes in a block.
 SIZE = 64
@@ -46,7 +46,6 @@ def new_plan(units: int, changes: int) -> Plan:
     )
 
 
-@inlined
 def _remove_block(plan: Plan, place: int) -> None:
     head = plan.head[0]
     plan.spare_rows[head.spare] = plan.blocks[place].row
@@ -57,7 +56,6 @@ def _remove_block(plan: Plan, place: int) -> None:
         plan.blocks[later] = plan.blocks[later + 1]
 
 
-@inlined
 def _halve(plan: Plan, place: int) -> None:
     """Move the later half of a full block into a new one."""
     head = plan.head[0]
@@ -83,7 +81,6 @@ def _halve(plan: Plan, place: int) -> None:
     old.stale = 1
 
 
-@inlined
 def _merge(plan: Plan, place: int) -> None:
     """Append the next block to this one."""
     left, right = plan.blocks[place], plan.blocks[place + 1]
@@ -95,7 +92,6 @@ def _merge(plan: Plan, place: int) -> None:
     _remove_block(plan, place + 1)
 
 
-@inlined
 def last_block(plan: Plan, time: float) -> int:
     """Return the last block that begins by a time; -1 if none does."""
     low, high = -1, plan.head[0].blocks
@@ -108,7 +104,6 @@ def last_block(plan: Plan, time: float) -> int:
     return low
 
 
-@inlined
 def add(plan: Plan, time: float, change: int) -> None:
     """Change the number of free units from ``time`` on by ``change``."""
     head = plan.head[0]
@@ -176,7 +171,6 @@ def _enter(plan: Plan, time: float, change: int) -> int:
 ENTER = Kernel(_enter)
 
 
-@inlined
 def advance(plan: Plan, now: float) -> None:
     """Advance the plan to ``now``: apply and remove the changes until then."""
     head = plan.head[0]
@@ -205,7 +199,6 @@ def advance(plan: Plan, now: float) -> None:
             _merge(plan, 0)
 
 
-@inlined
 def refresh(plan: Plan, place: int) -> None:
     """Compute the least and greatest partial sum of the changes of a block."""
     block = plan.blocks[place]
@@ -221,7 +214,6 @@ def refresh(plan: Plan, place: int) -> None:
     block.stale = 0
 
 
-@inlined
 def level_before(plan: Plan, place: int) -> int:
     """Return the number of free units before a block."""
     head = plan.head[0]
@@ -235,14 +227,12 @@ def level_before(plan: Plan, place: int) -> int:
     return head.level + plan.sums[place]
 
 
-@inlined
 def free_at(plan: Plan, time: float) -> int:
     """Return the number of free units from a time on, which is not in the past."""
     place = last_block(plan, time)
     return _changed_by(plan, place, time)[0] if place >= 0 else plan.head[0].level
 
 
-@inlined
 def _changed_by(plan: Plan, place: int, time: float) -> tuple[int, int]:
     """Return the number of free units from a time on, and how many changes a block, the last by then, has until it."""
     level = level_before(plan, place)
@@ -255,7 +245,6 @@ def _changed_by(plan: Plan, place: int, time: float) -> tuple[int, int]:
     return level, k
 
 
-@inlined
 def is_free(plan: Plan, width: int, end: float) -> bool:
     """Return whether enough units are free from now to an end."""
     level = plan.head[0].level
@@ -277,7 +266,6 @@ def is_free(plan: Plan, width: int, end: float) -> bool:
     return True
 
 
-@inlined
 def earliest(plan: Plan, width: int, length: float, since: float, before: float) -> float:
     """
     Return the earliest time from ``since`` on at which enough units are free for long enough.

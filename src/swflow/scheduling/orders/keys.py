@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swflow.compiled.kernel import Callback, Handle, Kernel, call_formula, inlined, interpreted
+from swflow.compiled.kernel import Callback, Handle, Kernel, call_formula, interpreted
 from swflow.errors import SwflowError
 from swflow.scheduling.engine.items import Items
 from swflow.scheduling.orders.formula import compile_formula, numpy_text, parsed
@@ -151,7 +151,6 @@ def _fill_keys(formula: int, columns: JobColumns, keys: _Keys) -> int:
     return 0
 
 
-@inlined
 def key_of(
     formula: int,
     item: int,
@@ -179,7 +178,6 @@ def key_of(
     )  # fmt: skip
 
 
-@inlined
 def _demand(demands: np.ndarray, item: int, resource: int) -> float:
     """Return a job's demand for a resource that a formula mentions; 0 if it mentions none there."""
     return float(demands[item, resource]) if resource >= 0 else 0.0
