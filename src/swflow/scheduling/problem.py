@@ -24,7 +24,7 @@ from swflow.scheduling.eligibility import (
 from swflow.scheduling.engine.accounts import Owners
 from swflow.scheduling.engine.items import Items
 from swflow.scheduling.machine.resources import Resources, longest_stretch
-from swflow.scheduling.options import OPTIONS, refusals_with_resources, require_window
+from swflow.scheduling.options import LATEST, OPTIONS, refusals_with_resources, require_window
 from swflow.scheduling.orders.fair_share import SELECT, Ownership, ownership_of
 from swflow.scheduling.orders.formula import compile_penalty
 from swflow.scheduling.orders.keys import ARRIVAL, JobColumns, Order, mentioned, resolved_order
@@ -106,16 +106,9 @@ class Problem:
 
     def __post_init__(self) -> None:
         _check_arrays(self)
-        if self.policy.shares and self.sharing is None:
-            raise SwflowError("allocation: the resources that the processes of a node share are needed")
-        for machine in self.machines:
-            for _, _, away in machine.windows:
-                if not 1 <= away <= machine.processors:
-                    raise SwflowError(f"unavailable: {away:,} processors are not 1 to {machine.processors:,}")
-        if self.jobs.clusters is not None:
-            _check_partitions(self, self.jobs.clusters)
-        if self.jobs.demands is not None:
-            _check_demands(self, self.jobs.demands)
+        _check_machines(self)
+        if any(machine.resources for machine in self.machines) or self.jobs.demands is not None:
+            _check_demands(self)
 
     @property
     def units(self) -> dict[str, int]:
@@ -168,6 +161,8 @@ def _check_arrays(problem: Problem) -> None:
     check_arrays(
         times, jobs.processors, MOST_PROCESSORS if shapes else widest, name=name, others=others, stretch=stretch
     )
+    if (problem.policy.shapes == "requested") != (shapes is None):
+        raise SwflowError(f"{name}: shapes are needed if, and only if, the policy chooses them")
     if shapes is not None:
         lengths = {"run_time": shapes.run, "planned_run_time": shapes.planned}
         check_arrays(lengths, shapes.processors, widest, name="shapes", stretch=stretch)
@@ -176,31 +171,67 @@ def _check_arrays(problem: Problem) -> None:
             raise SwflowError(f"shapes: first must lead to the shapes of {count:,} jobs, at least one each")
 
 
-def _check_partitions(problem: Problem, clusters: np.ndarray) -> None:
-    """Raise an error unless every job's cluster is wide enough for it."""
-    processors, sizes = problem.jobs.processors, np.array([machine.processors for machine in problem.machines])
-    wide = np.flatnonzero(processors > sizes[clusters])
+def _check_machines(problem: Problem) -> None:
+    policy, jobs, machines = problem.policy, problem.jobs, problem.machines
+    if len(machines) != len(policy.queues):
+        raise SwflowError(f"clusters: {len(machines)} machines for {len(policy.queues)} clusters; give one each")
+    if policy.shares and problem.sharing is None:
+        raise SwflowError("allocation: the resources that the processes of a node share are needed")
+    if problem.sharing is not None and problem.sharing.slows != (policy.runtime == "shared"):
+        raise SwflowError("runtime: shared resources prolong jobs if, and only if, run times are shared")
+    if policy.prediction == "system" and jobs.users is None:
+        raise SwflowError("prediction: the users of the jobs are needed")
+    if problem.accounts is None and any(machine.limits is not None for machine in machines):
+        raise SwflowError("limits: job ownership is needed")
+    for machine in machines:
+        for begin, until, away in machine.windows:
+            if not until > begin:
+                raise SwflowError(f"unavailable: the window from {begin:g} until {until:g} is empty")
+            if not (abs(begin) <= LATEST and (until <= LATEST or until == math.inf)):
+                raise SwflowError(
+                    f"unavailable: from {begin:g} until {until:g} s; expected times from {-LATEST:g} to {LATEST:g} s"
+                )
+            if not 1 <= away <= machine.processors:
+                raise SwflowError(f"unavailable: {away:,} processors are not 1 to {machine.processors:,}")
+    if policy.dispatch == "partition" and policy.clusters:
+        _check_partitions(problem)
+
+
+def _check_partitions(problem: Problem) -> None:
+    """Raise an error unless every job has a cluster that is wide enough for it."""
+    jobs, sizes = problem.jobs, np.array([machine.processors for machine in problem.machines])
+    if jobs.clusters is None or jobs.clusters.shape != jobs.processors.shape:
+        raise SwflowError("dispatch: partition: the cluster of every job is needed")
+    if jobs.clusters.size and not (jobs.clusters.min() >= 0 and jobs.clusters.max() < sizes.size):
+        raise SwflowError(f"dispatch: partition: clusters are numbered 0 to {sizes.size - 1}")
+    wide = np.flatnonzero(jobs.processors > sizes[jobs.clusters])
     if wide.size:
-        job, cluster = wide[0], clusters[wide[0]]
+        job, cluster = wide[0], jobs.clusters[wide[0]]
         raise SwflowError(
             f"clusters: {wide.size:,} jobs are wider than their partition's cluster, the first is job "
-            f"{problem.id_of(job)} with {processors[job]:,} of {sizes[cluster]:,} processors of "
+            f"{problem.id_of(job)} with {jobs.processors[job]:,} of {sizes[cluster]:,} processors of "
             f"{', '.join(problem.policy.clusters[cluster]['partition'])}; give it more, or leave them out {SELECT}"
         )
 
 
-def _check_demands(problem: Problem, demands: np.ndarray) -> None:
+def _check_demands(problem: Problem) -> None:
     """Raise an error unless every job finds all the resources that it needs on one machine."""
     for reason in refusals_with_resources(problem.policy):
         raise SwflowError(reason)
-    jobs, machines = problem.jobs, problem.machines
+    jobs, machines, name = problem.jobs, problem.machines, problem.name
     names = list(machines[0].resources)
+    demands, shape = jobs.demands, (jobs.submit.size, len(names))
+    if any(list(machine.resources) != names for machine in machines):
+        raise SwflowError("clusters: resources: all machines need the same names, in the same order; give 0 units")
+    if demands is None or demands.shape != shape or demands.dtype.kind not in "iu":
+        raise SwflowError(f"{name}: demands: expected whole numbers of shape {shape}, one column per resource")
     capacities = np.array([list(machine.resources.values()) for machine in machines], np.int64)
+    processors = np.array([machine.processors for machine in machines])
     fits = np.zeros(jobs.submit.size, bool)
-    for index, machine in enumerate(machines):
+    for index in range(len(machines)):
         there = (demands <= capacities[index]).all(axis=1)
         if problem.shapes is None:
-            there &= jobs.processors <= machine.processors
+            there &= jobs.processors <= processors[index]
         if jobs.clusters is not None:
             there &= jobs.clusters == index
         fits |= there
@@ -208,7 +239,7 @@ def _check_demands(problem: Problem, demands: np.ndarray) -> None:
     if not bad.size:
         return
     job = int(bad[0])
-    said = f"{problem.name}: job {problem.id_of(job)}"
+    said = f"{name}: job {problem.id_of(job)}"
     if (demands[job] < 0).any():
         resource = int(np.argmax(demands[job] < 0))
         raise SwflowError(f"{said}: {demands[job, resource]:,} {names[resource]}, below 0; correct it")
