@@ -130,6 +130,14 @@ def sort_jobs(jobs: pl.DataFrame) -> pl.DataFrame:
     return jobs.sort("submit_time", "job_id", maintain_order=True)
 
 
+def conformed(table: pl.DataFrame, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    """Return the columns of a schema, cast to its types; missing ones are null."""
+    return table.select(
+        (pl.col(name) if name in table.columns else pl.lit(None)).cast(dtype).alias(name)
+        for name, dtype in schema.items()
+    )
+
+
 def log_fields(jobs: int, known: Mapping[str, np.ndarray | None]) -> pl.DataFrame:
     """Return the fields of a synthetic log; missing fields, and NaN, are null."""
     return pl.DataFrame(

@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 
+from swflow.jobs.table import SWF_FIELDS, conformed
 from swflow.log.imported import names_of
 
 #: A queue is taken for preferred if its mean wait is below that of the next one by at least this factor.
@@ -40,18 +41,13 @@ def queues_of(jobs: pl.DataFrame, header: Mapping[str, list[str]]) -> list[Queue
     Queue(name='normal', jobs=2, share=0.5, max_limit=7200.0, mean_wait=30.0)
     Queue(name='high', jobs=1, share=0.25, max_limit=60.0, mean_wait=10.0)
     """
-    if "queue_id" not in jobs.columns:
-        return []
-    missing = [
-        pl.lit(None, pl.Float64).alias(name) for name in ("requested_time", "wait_time") if name not in jobs.columns
-    ]
     limit = pl.when(pl.col("requested_time") > 0).then("requested_time")
     wait = pl.when(pl.col("wait_time") != -1).then("wait_time")
     table = (
-        jobs.with_columns(missing)
+        conformed(jobs, {name: SWF_FIELDS[name] for name in ("queue_id", "requested_time", "wait_time")})
         .filter(pl.col("queue_id") >= 0)
         .group_by("queue_id")
-        .agg(jobs=pl.len(), limit=limit.max().cast(pl.Float64), wait=wait.mean())
+        .agg(jobs=pl.len(), limit=limit.max(), wait=wait.mean())
         .sort(["jobs", "queue_id"], descending=[True, False])
     )
     names = names_of(header, "queue_id")

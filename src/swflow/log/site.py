@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError, suggest
+from swflow.jobs.table import conformed
 from swflow.log.imported import names_of
 
 #: Name of the scheduler that represents the site.
@@ -157,15 +158,14 @@ def _known(jobs: pl.DataFrame) -> pl.DataFrame:
     """Return the required columns of a job table; -1 (in text logs) and missing columns become null."""
     columns = ("submit_time", "wait_time", "run_time", "requested_time", "partition_id", *RESOURCES,
                "processors", "allocated_processors", "requested_processors")  # fmt: skip
-    missing = [pl.lit(None, pl.Int64).alias(name) for name in columns if name not in jobs.columns]
-    table = jobs.lazy().with_columns(missing).select(columns)
+    table = conformed(jobs, {name: jobs.schema.get(name, pl.Int64()) for name in columns})
     positive = [pl.when(pl.col(name) > 0).then(pl.col(name)) for name in columns if name.endswith("processors")]
     return table.with_columns(
-        pl.when(pl.col("partition_id") >= 0).then("partition_id").alias("partition_id"),
-        pl.when(pl.col("wait_time") != -1).then("wait_time").alias("wait_time"),
-        pl.when(pl.col("requested_time") > 0).then("requested_time").alias("requested_time"),
+        partition_id=pl.when(pl.col("partition_id") >= 0).then("partition_id"),
+        wait_time=pl.when(pl.col("wait_time") != -1).then("wait_time"),
+        requested_time=pl.when(pl.col("requested_time") > 0).then("requested_time"),
         processors=pl.coalesce(positive),
-    ).collect()
+    )
 
 
 def _stated(header: Mapping[str, list[str]]) -> dict[int, tuple[int, bool]]:

@@ -23,7 +23,7 @@ import polars as pl
 from swflow.compiled.kernel import Handle, Kernel, inlined
 from swflow.errors import SwflowError
 from swflow.files.atomic import atomic_path
-from swflow.jobs.table import SWF_FIELDS
+from swflow.jobs.table import SWF_FIELDS, conformed
 
 #: Note of an imported log without a stated MaxProcs.
 GUESSED_MACHINE = "MaxProcs is the number of processors that were ever busy at once; the machine may be larger"
@@ -222,29 +222,34 @@ class LogParts:
 
 def _text_parts(path: str) -> Iterator[bytes]:
     """Yield the text of a log in parts of whole lines."""
-    rest, has_lines, size = b"", False, 0
+    rest, has_lines = b"", False
     with opened(path) as file:
-        packed = os.fstat(file.fileno()).st_size
-        is_packed = file.read(2) == _GZIP_MAGIC
-        file.seek(0)
-        source: Any = gzip.GzipFile(fileobj=file) if is_packed else file
-        most = max(PACKED_SIZE, MOST_PACKED * packed)
-        while block := source.read(PART):
-            if not size:
-                block = block.removeprefix(BOM)
-            size += len(block)
-            _require_text(block, path, is_first=size == len(block))
-            if is_packed and size > most:
-                raise _fills_the_memory(path, packed, most)
-            end = block.rfind(b"\n") + 1
+        for number, block in enumerate(_blocks(file, os.fstat(file.fileno()).st_size, path)):
+            _require_text(block, path, is_first=number == 0)
+            rest += block if number else block.removeprefix(BOM)
+            end = rest.rfind(b"\n") + 1
             if end:
                 has_lines = True
-                yield rest + block[:end]
-                rest = block[end:]
-            else:
-                rest += block
+                yield rest[:end]
+                rest = rest[end:]
     if rest:
         yield rest if has_lines else rest.replace(b"\r", b"\n")
+
+
+def _blocks(file: BinaryIO, packed: int, where: str, largest: float = math.inf) -> Iterator[bytes]:
+    """Yield a text in blocks, decompressed if it is gzipped; raise an error early at a decompression bomb."""
+    is_packed = file.read(2) == _GZIP_MAGIC
+    file.seek(0)
+    most, size = min(largest, max(PACKED_SIZE, MOST_PACKED * packed)), 0
+    source: Any = gzip.GzipFile(fileobj=file) if is_packed else file
+    while block := source.read(PART):
+        size += len(block)
+        if is_packed and size > most:
+            raise SwflowError(
+                f"{where}: {packed:,} bytes decompress to more than {most:,}; this is not a log and would fill "
+                "the memory; get the right file"
+            )
+        yield block
 
 
 def parse_swf(content: bytes, where: str, *, lenient: bool = False) -> SwfLog:
@@ -274,7 +279,7 @@ def plain_text(content: bytes, where: str) -> bytes:
     text = content
     if content.startswith(_GZIP_MAGIC):
         with _damage_reported(where):
-            text = _decompress(content, where)
+            text = b"".join(_blocks(io.BytesIO(content), len(content), where, LARGEST_TEXT))
     _require_text(text, where)
     return text
 
@@ -287,38 +292,26 @@ def _require_text(text: bytes, where: str, is_first: bool = True) -> None:
         raise SwflowError(f"{where}: {kind}, not a log in the Standard Workload Format; expected plain or gzipped text")
 
 
-def _fills_the_memory(where: str, packed: int, most: int) -> SwflowError:
-    return SwflowError(
-        f"{where}: {packed:,} bytes decompress to more than {most:,}; this is not a log and would fill "
-        "the memory; get the right file"
-    )
-
-
-def _decompress(content: bytes, where: str) -> bytes:
-    """Decompress in steps, and stop early at a decompression bomb."""
-    most = min(LARGEST_TEXT, max(PACKED_SIZE, MOST_PACKED * len(content)))
-    text = bytearray()
-    with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
-        while block := file.read(1 << 22):
-            text += block
-            if len(text) > most:
-                raise _fills_the_memory(where, len(content), most)
-    return bytes(text)
-
-
 # --- the job lines ----------------------------------------------------------------------------------------
 
 
 def _parse_fields(text: bytes, stop_at_first: bool) -> tuple[pl.DataFrame, list[tuple[int, str]]]:
     """Return the job table, and (line, reason) of the malformed lines, in order."""
-    data = np.frombuffer(text, np.uint8)
     capacity = text.count(b"\n") + 1
     whole = np.empty((int(_WHOLE.sum()), capacity), np.int64)
     real = np.empty((int((~_WHOLE).sum()), capacity), np.float64)
-    rows, bad, odd = _parse(data, whole, real, stop_at_first)
-    faults = [(int(line), _reason(reason, value, text[start:stop])) for line, reason, value, start, stop in bad]
-    kept = np.ones(rows, bool)
-    for line, row, field, start, stop in odd:
+    fields = [(whole if is_whole else real)[row] for is_whole, row in zip(_WHOLE, _ROWS, strict=True)]
+    bad, odd = np.empty((16, 5), np.int64), np.empty((64, 5), np.int64)
+    data, progress = np.frombuffer(text, np.uint8), np.zeros(5, np.int64)
+    lines = _Lines(data, _WHOLE, _ROWS, _POWERS, whole, real, bad, odd, progress)
+    while not _PARSE_LINES(Handle([lines]), int(stop_at_first)):
+        lines = lines._replace(bad=np.vstack([lines.bad] * 2), odd=np.vstack([lines.odd] * 2))
+    _, _, jobs, bads, odds = progress.tolist()
+    faults = [
+        (int(line), _reason(reason, value, text[start:stop])) for line, reason, value, start, stop in lines.bad[:bads]
+    ]
+    kept = np.ones(jobs, bool)
+    for line, row, field, start, stop in lines.odd[:odds]:
         token = text[start:stop]
         value, fault = _parse_odd(token, bool(_WHOLE[field]))
         if fault:
@@ -326,9 +319,8 @@ def _parse_fields(text: bytes, stop_at_first: bool) -> tuple[pl.DataFrame, list[
                 faults.append((int(line), _reason(fault, field, token)))
             kept[row] = False
         else:
-            (whole if _WHOLE[field] else real)[_ROWS[field], row] = value
-    columns = {name: (whole if _WHOLE[field] else real)[_ROWS[field], :rows] for field, name in enumerate(_NAMES)}
-    table = pl.DataFrame(columns, schema=SWF_FIELDS)
+            fields[field][row] = value
+    table = pl.DataFrame({name: values[:jobs] for name, values in zip(_NAMES, fields, strict=True)}, schema=SWF_FIELDS)
     return (table if kept.all() else table.filter(pl.Series(kept))), sorted(faults)
 
 
@@ -374,18 +366,6 @@ class _Lines(NamedTuple):
     at: np.ndarray  # start of the next line, the lines before it, their jobs, their rows in `bad` and `odd`
 
 
-def _parse(
-    data: np.ndarray, whole: np.ndarray, real: np.ndarray, stop_at_first: bool
-) -> tuple[int, np.ndarray, np.ndarray]:
-    """Parse all job lines, or those up to the first malformed one; return their number and the arrays of `_Lines`."""
-    bad, odd = np.empty((16, 5), np.int64), np.empty((64, 5), np.int64)
-    lines = _Lines(data, _WHOLE, _ROWS, _POWERS, whole, real, bad, odd, np.zeros(5, np.int64))
-    while not _PARSE_LINES(Handle([lines]), int(stop_at_first)):
-        lines = lines._replace(bad=np.vstack([lines.bad] * 2), odd=np.vstack([lines.odd] * 2))
-    _, _, jobs, bads, odds = lines.at.tolist()
-    return jobs, lines.bad[:bads], lines.odd[:odds]
-
-
 def _parse_lines(lines: _Lines, stop_at_first: int) -> int:
     """Parse job lines (a kernel); return 0 if ``bad`` or ``odd`` is too small for the next line."""
     at, bad = lines.at, lines.bad
@@ -417,7 +397,7 @@ def _parse_line(lines: _Lines) -> tuple[int, int, int, int, int]:
     The other results are those of `_Lines.bad`; the reason is 0 if the line is not malformed.
     """
     data, is_whole, target, powers, at = lines.data, lines.is_whole, lines.target, lines.powers, lines.at
-    whole, real, position, job = lines.whole, lines.real, at[_POSITION], at[_JOBS]
+    whole, real, odd, position, job = lines.whole, lines.real, lines.odd, at[_POSITION], at[_JOBS]
     field = reason = value = begin = end = 0
     while True:
         while position < data.size and data[position] != _NEWLINE and _is_blank(data[position]):
@@ -434,7 +414,10 @@ def _parse_line(lines: _Lines) -> tuple[int, int, int, int, int]:
             if token.form == 0:
                 fault = _NOT_A_NUMBER
             elif _is_odd(token, is_whole[field]):
-                _note_odd(lines.odd, at, field, token)
+                row = at[_ODDS]
+                odd[row, 0], odd[row, 1], odd[row, 2] = at[_LINE], job, field
+                odd[row, 3], odd[row, 4] = token.start, token.end
+                at[_ODDS] += 1
             elif is_whole[field]:
                 whole[target[field], job] = -token.integer if token.negative else token.integer
                 fault = _NOT_WHOLE if _has_fraction(token) else 0
@@ -509,14 +492,6 @@ def _is_odd(token: _Token, whole: bool) -> bool:
 
 
 @inlined
-def _note_odd(odd: np.ndarray, at: np.ndarray, field: int, token: _Token) -> None:
-    row = at[_ODDS]
-    odd[row, 0], odd[row, 1], odd[row, 2] = at[_LINE], at[_JOBS], field
-    odd[row, 3], odd[row, 4] = token.start, token.end
-    at[_ODDS] += 1
-
-
-@inlined
 def _has_fraction(token: _Token) -> bool:
     """Return whether a digit other than 0 follows the point of a number with 18 significant digits at most."""
     # At most 17 of them follow the point unless the integer is 0.
@@ -570,8 +545,7 @@ def parse_header(text: bytes) -> dict[str, list[str]]:
             values = header[key]
             values[-1] = f"{values[-1]}\n{stripped}" if values[-1] else stripped
         else:
-            key, value_column = "Note", indent + 6
-            key_indent = indent
+            key, key_indent, value_column = "Note", indent, indent + 6
             header["Note"] = [stripped]
     return header
 
@@ -579,21 +553,14 @@ def parse_header(text: bytes) -> dict[str, list[str]]:
 def _leading_comments(text: bytes) -> list[str]:
     """Return the comment lines before the first job, without semicolons and with tabs expanded."""
     comments = []
-    position = 0
-    text = text.removeprefix(BOM)
-    while position < len(text):
-        end = text.find(b"\n", position)
-        end = len(text) if end < 0 else end
-        line = text[position:end].strip()
-        position = end + 1
+    for line in map(bytes.strip, io.BytesIO(text.removeprefix(BOM))):
         if line and not line.startswith(b";"):
             break
-        if line:
-            try:
-                comment = line.decode("utf-8")
-            except UnicodeDecodeError:
-                comment = line.decode("latin-1")
-            comments.append(comment.expandtabs()[1:])
+        try:
+            comment = line.decode("utf-8")
+        except UnicodeDecodeError:
+            comment = line.decode("latin-1")
+        comments.append(comment.expandtabs()[1:])
     return comments
 
 
@@ -774,10 +741,7 @@ def run_as_swf(jobs: pl.DataFrame, outcomes: pl.DataFrame) -> pl.DataFrame:
         raise SwflowError(
             f"run as SWF: {outcomes.height - run.height} outcomes have no job of their id; give the simulated workload"
         )
-    return run.select(
-        (pl.col(name) if name in run.columns else pl.lit(None)).cast(dtype).alias(name)
-        for name, dtype in SWF_FIELDS.items()
-    )
+    return conformed(run, SWF_FIELDS)
 
 
 def _header_text(header: Mapping[str, list[str]]) -> str:

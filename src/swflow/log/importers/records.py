@@ -16,7 +16,7 @@ import polars as pl
 
 from swflow.errors import SwflowError
 from swflow.files.atomic import atomic_path
-from swflow.jobs.table import SWF_FIELDS
+from swflow.jobs.table import SWF_FIELDS, conformed
 from swflow.log.imported import NAME_KEYS
 from swflow.log.site import Partition, busiest, partitions_of, with_sizes
 from swflow.log.swf import GUESSED_MACHINE
@@ -160,9 +160,7 @@ def make_log(
     of ``tally`` are continued. ``source`` is the file, for error messages; ``form`` is its format, such as ``sacct``.
     """
     read = records.height + sum(count for count, _ in tally.removed.values())
-    missing = [pl.lit(None, dtype).alias(name) for name, dtype in RECORD_COLUMNS.items() if name not in records.columns]
-    records = records.with_columns(missing).select(pl.col(name).cast(dtype) for name, dtype in RECORD_COLUMNS.items())
-    records = tally.drop(records, "no submit time", pl.col("submit").is_null())
+    records = tally.drop(conformed(records, RECORD_COLUMNS), "no submit time", pl.col("submit").is_null())
     if records.is_empty():
         reasons = ", ".join(f"{count:,} {reason} (line {line})" for reason, (count, line) in tally.removed.items())
         raise SwflowError(f"{source}: none of {read:,} records is a valid job; {reasons or 'the file has none'}")
@@ -170,32 +168,24 @@ def make_log(
     records = records.sort("submit", "line", maintain_order=True)
     began = int(np.floor(records["submit"].min()))  # type: ignore[arg-type]
     header = _header(records, site, began, form, computer)
-    columns: dict[str, pl.Expr | pl.Series] = {
-        "job_id": pl.int_range(1, pl.len() + 1),
-        "submit_time": pl.col("submit") - began,
-        "wait_time": pl.col("start") - pl.col("submit"),
-        "executable_id": numbered(records["executable"])[0],
-    }
+    table = records.with_columns(
+        job_id=pl.int_range(1, pl.len() + 1),
+        submit_time=pl.col("submit") - began,
+        wait_time=pl.col("start") - pl.col("submit"),
+        executable_id=numbered(records["executable"])[0],
+        array_id=numbered(records["array"])[0],
+        depends_on=_predecessors(records, tally),
+    )
     for column, key in NAME_KEYS.items():
-        columns[column], names = numbered(records[column.removesuffix("_id")])
+        ids, names = numbered(records[column.removesuffix("_id")])
+        table = table.with_columns(ids.alias(column))
         if names:
             header[key] = _lines([anonymized(text, column, site.key) for text in names])
-    columns["array_id"] = numbered(records["array"])[0]
-    columns["depends_on"] = _predecessors(records, tally)
-    table = records.with_columns(**columns)
     # Arrays without a limit start as other jobs do.
-    unlimited = {"array_id"} if table["array_limit"].null_count() == table.height else set()
-    extra = [
-        name
-        for name in EXTRA_COLUMNS
-        if name not in unlimited
-        and table[name].null_count() < table.height
-        and not (site.key and name == "site_job_id")
-    ]
-    fields = table.select(
-        (pl.col(name) if name in table.columns else pl.lit(None)).cast(dtype).alias(name)
-        for name, dtype in (SWF_FIELDS | {name: EXTRA_COLUMNS[name] for name in extra}).items()
-    )
+    left_out = {"array_id"} if table["array_limit"].null_count() == table.height else set()
+    left_out |= {"site_job_id"} if site.key else set()
+    extra = [name for name in EXTRA_COLUMNS if name not in left_out and table[name].null_count() < table.height]
+    fields = conformed(table, SWF_FIELDS | {name: EXTRA_COLUMNS[name] for name in extra})
     # Sizes keep the site's names of partitions, even if the log has hashes instead.
     plain = header | {NAME_KEYS["partition_id"]: _lines(numbered(records["partition"])[1])}
     partitions = partitions_of(fields, plain, site.partitions)
