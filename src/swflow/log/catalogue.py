@@ -191,7 +191,10 @@ def _checked(name: Any, entry: Any, where: str) -> Log:
     if "generate" in values:
         check_generator(values["generate"], unknown, where)
     log = Log(name=name, **values, parameters=unknown, clean=clean)
-    _check_machine(log, where)
+    if log.nodes is not None and (log.processors is None or log.processors % log.nodes):
+        raise SwflowError(f"{where}: nodes: {log.nodes} must divide processors ({log.processors}); or remove it")
+    if log.generate is not None and log.processors is None:
+        raise SwflowError(f"{where}: processors: a synthetic log needs a machine; give processors")
     _check_period(log, where)
     if log.sha256 is not None and not re.fullmatch(r"[0-9a-f]{64}", log.sha256):
         raise SwflowError(f"{where}: sha256: {log.sha256!r}; expected 64 hexadecimal digits (zcat FILE | sha256sum)")
@@ -204,13 +207,6 @@ def _checked(name: Any, entry: Any, where: str) -> Log:
     if log.file is not None and (not log.file or "/" in log.file):
         raise SwflowError(f"{where}: file: {log.file!r}; expected a file name without a folder")
     return log
-
-
-def _check_machine(log: Log, where: str) -> None:
-    if log.nodes is not None and (log.processors is None or log.processors % log.nodes):
-        raise SwflowError(f"{where}: nodes: {log.nodes} must divide processors ({log.processors}); or remove it")
-    if log.generate is not None and log.processors is None:
-        raise SwflowError(f"{where}: processors: a synthetic log needs a machine; give processors")
 
 
 def _check_period(log: Log, where: str) -> None:
@@ -320,12 +316,9 @@ def reach(
 
     def attempt(log: Log) -> str:
         file = Path(folder) / f"{log.name}.swf.gz"
-        if file.is_file():
-            try:
-                _check(log, plain_text(file.read_bytes(), str(file)), str(file))
-                return ""
-            except SwflowError:
-                pass  # truncated, or another version: fetch it again
+        with contextlib.suppress(SwflowError):  # missing, truncated, or another version: fetch it
+            _check(log, plain_text(read_content(file), str(file)), str(file))
+            return ""
         try:
             fetch(log, file, mirror)
         except SwflowError as error:

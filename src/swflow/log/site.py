@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError, suggest
 from swflow.jobs.table import conformed
 from swflow.log.imported import names_of
+from swflow.workload.busy import use_of
 
 #: Name of the scheduler that represents the site.
 SITE = "site"
@@ -223,10 +223,8 @@ def busiest(jobs: pl.DataFrame) -> int:
     ran = table.filter((pl.col("end") > pl.col("start")) & (pl.col("processors") > 0))
     if ran.is_empty():
         return widest
-    times = np.concatenate([ran["start"].to_numpy(), ran["end"].to_numpy()])
-    changes = np.concatenate([ran["processors"].to_numpy(), -ran["processors"].to_numpy()])
-    order = np.lexsort((changes, times))  # at one instant, jobs end before others start
-    return max(int(np.cumsum(changes[order]).max()), widest)
+    peak = use_of(ran["start"].to_numpy(), ran["end"].to_numpy(), ran["processors"].to_numpy(), machine=widest).peak
+    return max(peak, widest)
 
 
 def site_options(

@@ -40,15 +40,14 @@ def read_jobcomp(text: bytes, path: str, tally: Tally) -> pl.DataFrame:
             tally.add("malformed line", 1, number, removed=True)
             continue
         row = {column: values.get(key, "") for key, column in _COLUMNS.items()}
-        for key in ("user", "group"):
-            row[key] = re.sub(r"\(\d+\)$", "", row[key])
-        if row["submit"] == "":
-            row["submit"] = "Unknown"
         rows.append({"line": number, "jobid": _job_id(values), **row})
     if not rows:
         raise SwflowError(f"{path}: no valid record of jobcomp/filetxt; nothing to import")
-    table = pl.DataFrame(rows, {"line": pl.Int64, "jobid": pl.String, **dict.fromkeys(_COLUMNS.values(), pl.String)})
-    return table.with_columns(reqcpus="alloccpus")
+    return pl.DataFrame(rows).with_columns(
+        pl.col("user", "group").str.replace(r"\(\d+\)$", ""),
+        submit=pl.col("submit").replace("", "Unknown"),
+        reqcpus="alloccpus",
+    )
 
 
 def _records(text: str) -> Iterator[tuple[int, str]]:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import polars as pl
 
@@ -57,8 +56,7 @@ def import_pbs(path: str, site: Site) -> ImportedLog:
     if not rows:
         found = ", ".join(f"{count:,} {what}" for what, (count, _) in (tally.notes | tally.removed).items())
         raise SwflowError(f"{path}: no E record of an ended job ({found or 'the file is empty'})")
-    schema: dict[str, Any] = {"line": pl.Int64, "site_job_id": pl.String, **_RAW}
-    table = pl.DataFrame(rows, schema, orient="row")
+    table = pl.DataFrame(rows, {name: pl.Int64() if name in _NUMBERS else pl.String() for name in rows[0]})
     computer = servers.pop() if len(servers) == 1 else None
     return make_log(_typed(table, site, tally), tally, site, source=path, form="pbs", computer=computer or None)
 
@@ -87,13 +85,8 @@ def _values(message: str) -> dict[str, str]:
     return {match[1]: message[match.end() : end].strip().strip('"') for match, end in zip(found, ends, strict=True)}
 
 
-_RAW: dict[str, Any] = {
-    **dict.fromkeys(("submit", "start", "end"), pl.String()),
-    **dict.fromkeys(("walltime", "limit", "cput", "mem", "asked_mem"), pl.String()),
-    **dict.fromkeys(("allocated_processors", "requested_processors", "nodes", "exit", "gpus"), pl.Int64()),
-    **dict.fromkeys(("array", "depend"), pl.String()),
-    **dict.fromkeys(("user", "group", "unix_group", "queue", "partition", "executable"), pl.String()),
-}
+#: The values of a record that are numbers; all others are text.
+_NUMBERS = ("line", "allocated_processors", "requested_processors", "nodes", "exit", "gpus")
 
 
 def _raw(values: Mapping[str, str]) -> dict[str, str | int | None]:
@@ -173,20 +166,15 @@ def _chunk(text: str, key: str, missing: int = 1) -> int:
 def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
     """Convert text to numbers, and drop records without times."""
     for name in ("submit", "start", "end"):
-        text = table[name]
-        clock = text.str.to_datetime("%m/%d/%Y %H:%M:%S", strict=False, time_unit="ms")
-        first, _ = unix_seconds(clock, site.time_zone)
-        plain = text.cast(pl.Float64, strict=False)
-        table = table.with_columns(plain.zip_with(plain.is_not_null(), first).alias(name))
+        clock = table[name].str.to_datetime("%m/%d/%Y %H:%M:%S", strict=False, time_unit="ms")
+        plain = table[name].cast(pl.Float64, strict=False)
+        table = table.with_columns(plain.fill_null(unix_seconds(clock, site.time_zone)[0]).alias(name))
     table = tally.drop(table, "no start or no end", pl.col("start").is_null() | pl.col("end").is_null())
     table = tally.drop(table, "ended before it started", pl.col("end") < pl.col("start"))
     table = tally.drop_repeated(table, "site_job_id", "start", "end")
-    table = table.with_columns(again=pl.col("line").cum_count().over("site_job_id", order_by="start") > 1)
+    again = pl.col("line").cum_count().over("site_job_id", order_by="start") > 1
     before = pl.col("end").shift(1).over("site_job_id", order_by="start")
-    table = table.with_columns(
-        submit=pl.when(pl.col("again") & (before > pl.col("submit"))).then(before).otherwise(pl.col("submit"))
-    )
-    tally.note(table, "further runs of jobs that were rerun", pl.col("again"))
+    tally.note(table, "further runs of jobs that were rerun", again)
     tally.note(table, "tasks of arrays", pl.col("site_job_id").str.contains(r"\[|-"))
     tally.note(table, GPUS, pl.col("gpus") > 0)
     tally.note(table, DEPENDENCIES, pl.col("depend").str.contains(r"after(ok|any|notok):"))
@@ -203,7 +191,8 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
         requested_memory=kilobytes(pl.col("asked_mem"), unit="") / processors,
         memory=(kilobytes(pl.col("asked_mem"), unit="") / 1024).ceil(),
         array=pl.col("site_job_id").str.extract(r"^(\d+)\[\d+\]$", 1),
-        depends_on=pl.when(~pl.col("again")).then(
+        submit=pl.when(again & (before > pl.col("submit"))).then(before).otherwise("submit"),
+        depends_on=pl.when(~again).then(
             pl.col("depend")
             .str.extract_all(r"after(?:ok|any|notok):[\w.@:\[\]-]+")
             .list.join(":")

@@ -204,11 +204,8 @@ def _without_headers(body: bytes, header: bytes, first_line: int, tally: Tally) 
     if b"\n" + header + b"\n" not in b"\n" + body:
         return body
     lines = body.split(b"\n")
-    repeated = [place for place, line in enumerate(lines) if line == header]
-    tally.add("repeated headers", len(repeated), first_line + repeated[0])
-    for place in repeated:
-        lines[place] = b""
-    return b"\n".join(lines)
+    tally.add("repeated headers", lines.count(header), first_line + lines.index(header))
+    return b"\n".join(b"" if line == header else line for line in lines)
 
 
 def _require(path: str, names: list[str], wanted: Mapping[str, str]) -> None:
@@ -293,31 +290,25 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
         .then(amount * pl.col("nodes") / processors_of)
         .otherwise(amount / processors_of)
     )
+    requested = pl.when(per_processor > 0).then(per_processor)
     table = table.with_columns(
-        requested_memory=pl.when(per_processor > 0).then(per_processor),
-        memory=pl.coalesce("memory", pl.when(per_processor > 0).then(per_processor * processors_of / 1024)),
+        requested_memory=requested, memory=pl.coalesce("memory", requested * processors_of / 1024)
     )
     return _timed(table, site, tally)
 
 
 def _timed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
     """Convert local times to Unix seconds; in an hour that the clock repeats, choose the time that fits Elapsed."""
-    times: dict[str, pl.Series] = {}
     for name in ("submit", "start", "end"):
         text = table.select(_filled(name)).to_series()
         clock = text.str.to_datetime("%Y-%m-%dT%H:%M:%S", strict=False, time_unit="ms")
         if clock.null_count() > text.null_count():
-            clock = clock.zip_with(
-                clock.is_not_null(), text.str.to_datetime("%Y-%m-%dT%H:%M", strict=False, time_unit="ms")
-            )
-        first, second = unix_seconds(clock, site.time_zone)
+            clock = clock.fill_null(text.str.to_datetime("%Y-%m-%dT%H:%M", strict=False, time_unit="ms"))
         plain = text.cast(pl.Float64, strict=False)
-        times[f"{name}_0"] = first.zip_with(clock.is_not_null(), plain).alias(f"{name}_0")
-        times[f"{name}_1"] = second.zip_with(clock.is_not_null(), plain).alias(f"{name}_1")
-        times[f"{name}_odd"] = (text.is_not_null() & times[f"{name}_0"].is_null()).alias(f"{name}_odd")
-    table = table.drop("submit", "start", "end").with_columns(list(times.values()))
-    for name in ("submit", "start", "end"):
-        table = tally.drop(table, f"{name} that does not exist in {site.time_zone}", pl.col(f"{name}_odd"))
+        first, second = (times.fill_null(plain) for times in unix_seconds(clock, site.time_zone))
+        table = table.with_columns(first.alias(f"{name}_0"), second.alias(f"{name}_1"))
+        odd = pl.lit(text.is_not_null() & first.is_null())
+        table = tally.drop(table, f"{name} that does not exist in {site.time_zone}", odd)
     twofold = pl.any_horizontal(pl.col(f"{name}_0") != pl.col(f"{name}_1") for name in ("submit", "start", "end"))
     tally.note(table, "times of an hour that the clock showed twice", twofold)
     span = pl.col("elapsed").fill_null(0) + pl.col("suspended_time").fill_null(0)
@@ -338,11 +329,7 @@ def _used_by_steps(steps: pl.DataFrame) -> pl.DataFrame:
     """Return the memory of the step of each job that used most, over all tasks, KB."""
     each = pl.coalesce(kilobytes(pl.col("averss"), unit=""), kilobytes(pl.col("maxrss"), unit=""))
     tasks = pl.col("ntasks").cast(pl.Int64, strict=False).fill_null(1)
-    return (
-        steps.select("cluster", "jobid", memory=each * tasks)
-        .group_by("cluster", "jobid")
-        .agg(pl.col("memory").max().alias("step_memory"))
-    )
+    return steps.group_by("cluster", "jobid").agg(step_memory=(each * tasks).max())
 
 
 # --- JSON -------------------------------------------------------------------------------------------------
@@ -362,10 +349,10 @@ def _json_jobs(text: bytes, path: str, tally: Tally) -> pl.DataFrame:
     for place, job in enumerate(jobs, 1):
         try:
             rows.append(_json_job(job, place))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            tally.add(
-                f"job without {error}" if isinstance(error, KeyError) else "malformed job", 1, place, removed=True
-            )
+        except KeyError as error:
+            tally.add(f"job without {error}", 1, place, removed=True)
+        except (TypeError, ValueError, AttributeError):
+            tally.add("malformed job", 1, place, removed=True)
     if not rows:
         raise SwflowError(f"{path}: none of {len(jobs)} jobs is valid; nothing to import")
     table = pl.DataFrame(rows, _JSON_COLUMNS, orient="row")
@@ -421,9 +408,10 @@ def _json_job(job: Mapping[str, Any], place: int) -> dict[str, Any]:
         "partition": job.get("partition") or association.get("partition") or None,
         "executable": job.get("name") or None,
         "state": (status[0] if isinstance(status, list) and status else status) or None,
-        "submit": _moment(time["submission"]),
-        "start": _moment(time["start"]),
-        "end": _moment(time["end"]),
+        # Slurm writes 0 for an unknown time.
+        "submit": _real(time["submission"]) or None,
+        "start": _real(time["start"]) or None,
+        "end": _real(time["end"]) or None,
         "elapsed": _real(time.get("elapsed")),
         "suspended_time": _real(time.get("suspended")),
         "limit": None if minutes is None else 60.0 * minutes,
@@ -432,7 +420,7 @@ def _json_job(job: Mapping[str, Any], place: int) -> dict[str, Any]:
         "requested": requested.get("cpu") or _number(required.get("CPUs")),
         "nodes": nodes,
         "requested_memory": None if not per_processor else float(per_processor) * 1024,
-        "step_memory": max((memory for step in steps for memory in [_step_memory(step)] if memory), default=None),
+        "step_memory": max(filter(None, map(_step_memory, steps)), default=None),
         "cpu_time": _cpu_time(time.get("total")),
         "gpus": allocated.get("gres/gpu", requested.get("gres/gpu")),
         "steps": len(steps),
@@ -457,11 +445,6 @@ def _number(value: Any) -> int | None:
 def _real(value: Any) -> float | None:
     number = _number(value)
     return None if number is None else float(number)
-
-
-def _moment(value: Any) -> float | None:
-    """Return a Unix time; Slurm writes 0 for an unknown time."""
-    return _real(value) or None
 
 
 def _tres(entries: Any) -> dict[str, int]:
@@ -492,9 +475,8 @@ def _cpu_time(value: Any) -> float | None:
 def _step_memory(step: Mapping[str, Any]) -> float | None:
     """Return the memory of all tasks of a step, in KB."""
     requested = ((step.get("tres") or {}).get("requested") or {}) if isinstance(step, Mapping) else {}
-    total = [_tres(requested.get("total")).get("mem"), _tres(requested.get("max")).get("mem")]
-    bytes_used = next((value for value in total if value), None)
-    return None if bytes_used is None else bytes_used / 1024
+    bytes_used = _tres(requested.get("total")).get("mem") or _tres(requested.get("max")).get("mem")
+    return bytes_used / 1024 if bytes_used else None
 
 
 # --- both -------------------------------------------------------------------------------------------------
@@ -542,21 +524,17 @@ def _records(jobs: pl.DataFrame, tally: Tally, limits: Mapping[str, float], cpus
     )
     jobs = _requeued(jobs, tally)
     processors = pl.coalesce("allocated", "requested")
-    count = {
-        name: (pl.col(name) / cpus).ceil().cast(pl.Int64) if cpus > 1 else pl.col(name)
-        for name in ("allocated", "requested")
-    }
-    unknown = [name for name in jobs["state"].drop_nulls().unique(maintain_order=True) if name not in STATES]
-    for name in unknown:
-        tally.note(jobs, f"unknown state {name!r}", pl.col("state") == name)
+    for name in jobs["state"].drop_nulls().unique(maintain_order=True):
+        if name not in STATES:
+            tally.note(jobs, f"unknown state {name!r}", pl.col("state") == name)
     return jobs.select(
         "line", "submit", "start", "end", "run_time", "suspended_time", "unix_group", "queue", "partition",
         "executable", "nodes", "gpus", "array", "array_limit", "depends_on",
         licences=pl.when(pl.col("licences") > 0).then("licences"),
         memory=pl.col("memory").ceil().cast(pl.Int64),
         site_job_id=pl.col("jobid"),
-        allocated_processors=count["allocated"],
-        requested_processors=count["requested"],
+        allocated_processors=(pl.col("allocated") / cpus).ceil().cast(pl.Int64),
+        requested_processors=(pl.col("requested") / cpus).ceil().cast(pl.Int64),
         average_cpu_time=pl.col("cpu_time") / processors * cpus,
         used_memory=pl.col("step_memory") / processors * cpus,
         requested_time=pl.col("limit"),
@@ -578,22 +556,12 @@ def _with_submission(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
         array_limit=pl.when(is_task).then(limit),
     )
     depending = jobs.select("line", "submitted", "task").filter(pl.col("submitted").str.contains(r"--dependency|-d"))
-    rows = {}
-    unmodelled = []
-    for line, text, task in depending.iter_rows():
-        found, others = predecessors(text, task)
-        if found:
-            rows[line] = found
-        if others:
-            unmodelled.append(line)
-    if unmodelled:
-        tally.add(NOT_MODELLED, len(unmodelled), min(unmodelled))
+    found = [(line, *predecessors(text, task)) for line, text, task in depending.iter_rows()]
+    unmodelled = [line for line, _, others in found if others]
+    tally.add(NOT_MODELLED, len(unmodelled), min(unmodelled, default=0))
     arrays = set(jobs["array"].drop_nulls().unique())
-    wanted = {line: [f"{one}_*" if one in arrays else one for one in found] for line, found in rows.items()}
-    table = pl.DataFrame(
-        {"line": list(wanted), "depends_on": list(wanted.values())},
-        {"line": pl.Int64, "depends_on": pl.List(pl.String)},
-    )
+    rows = [(line, [f"{one}_*" if one in arrays else one for one in ids]) for line, ids, _ in found if ids]
+    table = pl.DataFrame(rows, {"line": pl.Int64, "depends_on": pl.List(pl.String)}, orient="row")
     jobs = jobs.join(table, on="line", how="left", maintain_order="left")
     tally.note(jobs, DEPENDENCIES, pl.col("depends_on").is_not_null())
     return jobs
@@ -665,10 +633,8 @@ def _with_runs(parts: pl.DataFrame) -> pl.DataFrame:
 def _limited(jobs: pl.DataFrame, tally: Tally, limits: Mapping[str, float]) -> pl.DataFrame:
     """Replace the limit Partition_Limit by that of the partition, where it is known."""
     of_partition = pl.col("limit_kind") == "partition"
-    known = (
-        pl.col("partition").replace_strict(limits, default=None, return_dtype=pl.Float64) if limits else pl.lit(None)
-    )
-    jobs = jobs.with_columns(limit=pl.when(of_partition).then(known).otherwise(pl.col("limit")).cast(pl.Float64))
+    known = pl.col("partition").replace_strict(limits, default=None, return_dtype=pl.Float64)
+    jobs = jobs.with_columns(limit=pl.when(of_partition).then(known).otherwise("limit"))
     tally.note(jobs, "time limit UNLIMITED: the estimate is unknown", pl.col("limit_kind") == "unlimited")
     tally.note(
         jobs,
@@ -684,12 +650,9 @@ def _requeued(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     before = pl.col("end").shift(1).over("cluster", "jobid")
     further = pl.col("line").cum_count().over("cluster", "jobid") > 1
     again = further & (before <= pl.col("start"))
-    jobs = jobs.with_columns(
-        again=again,
-        overlaps=further & (before > pl.col("start")),
+    tally.note(jobs, "further runs of requeued jobs", again)
+    tally.note(jobs, "records of one job that overlap in time (not reruns)", further & (before > pl.col("start")))
+    return jobs.with_columns(
         submit=pl.when(again & (before > pl.col("submit"))).then(before).otherwise(pl.col("submit")),
         depends_on=pl.when(~further).then("depends_on"),
-    )
-    tally.note(jobs, "further runs of requeued jobs", pl.col("again"))
-    tally.note(jobs, "records of one job that overlap in time (not reruns)", pl.col("overlaps"))
-    return jobs.sort("line")
+    ).sort("line")

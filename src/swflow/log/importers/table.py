@@ -116,21 +116,20 @@ def _explained(name: str, entry: Any, where: str) -> dict[str, Any]:
     unit = entry.get("unit")
     if unit is not None and unit not in units:
         raise SwflowError(f"{where}: columns: {name}: unknown unit {unit!r}{suggest(str(unit), units)}")
-    _require_pattern(entry.get("pattern"), f"{where}: columns: {name}")
-    factor = entry.get("factor", 1)
-    if isinstance(factor, bool) or not isinstance(factor, int | float) or not factor > 0:
-        raise SwflowError(f"{where}: columns: {name}: factor: {factor!r}; expected a positive number")
-    return dict(entry)
-
-
-def _require_pattern(pattern: Any, where: str) -> None:
-    """Raise an error unless a pattern is a regular expression with one group."""
+    pattern = entry.get("pattern")
     try:
         groups = 1 if pattern is None else re.compile(pattern).groups
     except (re.error, TypeError):
         groups = 0
     if groups != 1:
-        raise SwflowError(f"{where}: pattern: {pattern!r}; expected a regular expression with one group, as gpu:(\\d+)")
+        raise SwflowError(
+            f"{where}: columns: {name}: pattern: {pattern!r}; expected a regular expression with one group, "
+            "as gpu:(\\d+)"
+        )
+    factor = entry.get("factor", 1)
+    if isinstance(factor, bool) or not isinstance(factor, int | float) or not factor > 0:
+        raise SwflowError(f"{where}: columns: {name}: factor: {factor!r}; expected a positive number")
+    return dict(entry)
 
 
 def _read_table(path: str, delimiter: str | None) -> pl.DataFrame:
@@ -163,10 +162,9 @@ def _converted(
             numbers = numbers * (_KILOBYTES[entry["unit"]] / 1024 * entry.get("factor", 1))
             return numbers.zip_with(numbers > 0, pl.Series([None], dtype=pl.Float64)).ceil().cast(pl.Int64)
         if unit is None and name in _SPANS and values.dtype == pl.String:
-            spelt = values.to_frame("text").select(
-                pl.when(pl.col("text").str.contains(":")).then(seconds(pl.col("text")))
-            )
-            numbers = spelt.to_series().zip_with(spelt.to_series().is_not_null(), numbers)
+            given = pl.col("given")
+            spelt = values.to_frame("given").select(pl.when(given.str.contains(":")).then(seconds(given)))
+            numbers = spelt.to_series().fill_null(numbers)
         factor = {**_SECONDS, **_KILOBYTES}.get(unit or "", 1.0) * entry.get("factor", 1)
         numbers = numbers * factor
         numbers = numbers.zip_with((numbers >= 0) & numbers.is_finite(), pl.Series([None], dtype=pl.Float64))
@@ -176,7 +174,7 @@ def _converted(
         mapping = {str(key): value for key, value in (status or _STATUS).items()}
         word = text.str.extract(r"^\s*(\S+)", 1)
         exact = text.replace_strict(mapping, default=None, return_dtype=pl.Int64)
-        return exact.zip_with(exact.is_not_null(), word.replace_strict(mapping, default=None, return_dtype=pl.Int64))
+        return exact.fill_null(word.replace_strict(mapping, default=None, return_dtype=pl.Int64))
     if name == "depends_on":
         if isinstance(values.dtype, pl.List):
             return values.cast(pl.List(pl.String))
@@ -190,10 +188,8 @@ def _converted(
 def _extracted(values: pl.Series, pattern: str) -> pl.Series:
     """Return the sum of the numbers that a pattern finds in each text; null without any."""
     parts = values.cast(pl.String).str.extract_all(pattern)
-    table = parts.to_frame("parts").select(
-        parts=pl.col("parts").list.eval(pl.element().str.extract(pattern, 1).cast(pl.Float64, strict=False))
-    )
-    return table.select(pl.when(pl.col("parts").list.len() > 0).then(pl.col("parts").list.sum())).to_series()
+    numbers = parts.list.eval(pl.element().str.extract(pattern, 1).cast(pl.Float64, strict=False))
+    return numbers.list.sum().set(numbers.list.len() == 0, None)
 
 
 _STATUS = {
@@ -231,8 +227,7 @@ def _moments(values: pl.Series, entry: Mapping[str, Any], site: Site, where: str
     shift = offset.field("2").cast(pl.Float64) * 3600 + offset.field("3").cast(pl.Float64) * 60
     shift = shift.zip_with(offset.field("1").fill_null("+") == "+", -shift).fill_null(0)
     utc = clock.dt.epoch("ms") / 1000 - shift
-    found = utc.zip_with(has_zone.fill_null(False), local)
-    return found.zip_with(plain.is_null(), plain)
+    return plain.fill_null(utc.zip_with(has_zone.fill_null(False), local))
 
 
 def _completed(records: pl.DataFrame, tally: Tally) -> pl.DataFrame:
