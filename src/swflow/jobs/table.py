@@ -207,19 +207,15 @@ def check_columns(jobs: pl.DataFrame, name: str, needed: Iterable[str] = NEEDED_
     for column in needed:
         if column not in jobs.columns:
             raise SwflowError(f"{name}: no column {column}; a workload needs {', '.join(needed)}")
-    schema = jobs.schema
-    wider: dict[str, pl.DataType] = {}
-    for column, wanted in JOB_COLUMNS.items():
-        if column not in schema or schema[column] == wanted:
-            continue
-        found = schema[column]
+    schema = {column: dtype for column, dtype in jobs.schema.items() if column in JOB_COLUMNS}
+    for column, found in schema.items():
+        wanted = JOB_COLUMNS[column]
         whole = found.is_integer() and found not in (pl.UInt64, pl.Int128, pl.UInt128)
-        if not (whole or found == pl.Null or (wanted.is_float() and found == pl.Float32)):
+        if not (found == wanted or whole or found == pl.Null or (wanted.is_float() and found == pl.Float32)):
             raise SwflowError(f"{name}: column {column} holds {found}, not {wanted}; convert it")
-        wider[column] = wanted
-    if "shapes" in schema:
-        check_shapes(schema["shapes"], name)
-    return jobs.with_columns(pl.col(column).cast(wanted) for column, wanted in wider.items())
+    if "shapes" in jobs.columns:
+        check_shapes(jobs.schema["shapes"], name)
+    return jobs.cast({column: JOB_COLUMNS[column] for column in schema})
 
 
 def check_recorded(jobs: pl.DataFrame, name: str) -> pl.DataFrame:
@@ -314,8 +310,17 @@ def check_arrays(
         elif (values[1:] < values[:-1]).any():
             place = int(np.argmax(values[1:] < values[:-1])) + 1
             refuse(place, " is submitted before the one above it; sort the jobs by (submit_time, job_id)")
-    if count and not (processors.min() >= 1 and processors.max() <= machine):
-        _refuse_processors(processors, machine, refuse)
+    if count and processors.min() < 1:
+        place = int(np.argmax(processors < 1))
+        refuse(place, f": {processors[place]} processors, below 1{advice}")
+    if count and processors.max() > machine:
+        wide = processors > machine
+        place = int(np.argmax(wide))
+        refuse(
+            place,
+            f" needs {processors[place]:,} of {machine:,} processors, and {wide.sum() - 1:,} more jobs are too "
+            "wide; give a larger machine (--processors) or drop them when cleaning (rule wider-than-machine)",
+        )
     if lengths * stretch > END_OF_TIME:
         raise SwflowError(
             f"{name}: the run times and estimates come to {lengths * stretch:.3g} s, beyond "
@@ -324,18 +329,6 @@ def check_arrays(
     for column, array in (others or {}).items():
         if array is not None and len(array) != count:
             raise SwflowError(f"{name}: {column} must have one element per job ({count:,}), not {len(array):,}")
-
-
-def _refuse_processors(processors: np.ndarray, machine: int, refuse: Any) -> None:
-    few, wide = processors < 1, processors > machine
-    place = int(np.argmax(few if few.any() else wide))
-    if few.any():
-        refuse(place, f": {processors[place]} processors, below 1; correct it, or drop the job when cleaning")
-    refuse(
-        place,
-        f" needs {processors[place]:,} of {machine:,} processors, and {wide.sum() - 1:,} more jobs are too "
-        "wide; give a larger machine (--processors) or drop them when cleaning (rule wider-than-machine)",
-    )
 
 
 # --- files -----------------------------------------------------------------------------------------------
@@ -381,8 +374,7 @@ def read_columns(path: str | os.PathLike[str], columns: Iterable[str] | None = N
     Columns of a large file are read one by one, each into one array.
     """
     file = Path(path)
-    lazy = pl.scan_parquet(file, glob=False)
-    names = list(lazy.collect_schema())
+    names = list(pl.read_parquet_schema(file))
     if columns is not None:
         wanted = set(columns)
         names = [name for name in names if name in wanted]
@@ -399,13 +391,14 @@ def height_of(path: str | os.PathLike[str]) -> int:
 
 def write_workload(workload: Workload, path: str | os.PathLike[str]) -> None:
     """Write a workload to a Parquet file, atomically; the same workload gives the same bytes."""
-    about = {
-        "kind": "workload",
-        "machine": workload.machine.to_dict(),
-        "header": dict(workload.header),
-        "history": list(workload.history),
-    }
-    write_table(workload.jobs, path, about)
+    write_table(workload.jobs, path, about_workload(workload.machine, workload.header, workload.history))
+
+
+def about_workload(
+    machine: Machine, header: Mapping[str, list[str]], history: Iterable[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return the metadata of a workload's file."""
+    return {"kind": "workload", "machine": machine.to_dict(), "header": dict(header), "history": list(history)}
 
 
 def write_table(

@@ -38,10 +38,16 @@ def read_log(path: str | os.PathLike[str], *, lenient: bool = False) -> tuple[Sw
     """
     if Path(path).suffix != ".parquet":
         return read_swf(path, lenient=lenient), ()
+    header, history = log_metadata(path)
+    return SwfLog(pl.read_parquet(Path(path), glob=False), header, []), history
+
+
+def log_metadata(path: str | os.PathLike[str]) -> tuple[dict[str, list[str]], tuple[dict[str, Any], ...]]:
+    """Return the header of an imported log and the import's history."""
     about = read_metadata(path)
     if about.get("kind") != "log":
         raise SwflowError(f"{path}: not an imported log; create one with: swflow import sacct FILE -o {path}")
-    return SwfLog(pl.read_parquet(Path(path), glob=False), about["header"], []), tuple(about["history"])
+    return about["header"], tuple(about["history"])
 
 
 def write_log(

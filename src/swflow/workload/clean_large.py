@@ -14,7 +14,8 @@ from swflow.errors import SwflowError
 from swflow.files.atomic import folder_beside
 from swflow.jobs import table as tables
 from swflow.jobs.machine import Machine
-from swflow.jobs.table import Workload, read_metadata, read_workload, write_table
+from swflow.jobs.table import Workload, about_workload, read_workload, write_table
+from swflow.log.imported import log_metadata
 from swflow.log.swf import LogParts, is_large, seconds_since_start
 from swflow.workload import clean as whole
 
@@ -99,16 +100,11 @@ def _clean_in_parts(
         table = pl.scan_parquet(kept, glob=False)
         if malformed := len(log.parts_skipped) + log.beyond:
             removed = {"malformed": malformed} | removed
-        entry = {"stage": "clean", "read": log.jobs + len(log.parts_skipped), "kept": rows, "removed": removed}
-        entry |= {"machine_from": source}
+        read = log.jobs + len(log.parts_skipped)
+        entry = {"stage": "clean", "read": read, "kept": rows, "removed": removed, "machine_from": source}
         entry = whole.with_recorded_use(entry, _columns(table, _RECORDED), machine)
-        notes = {
-            "kind": "workload",
-            "machine": machine.to_dict(),
-            "header": dict(log.header),
-            "history": [*log.history, entry],
-        }
         is_sorted = _is_sorted(_columns(table, ("submit_time", "job_id")))
+        notes = about_workload(machine, log.header, (*log.history, entry))
         write_table(table if is_sorted else _sorted(kept, folder), output, notes, rows=rows)
 
 
@@ -137,10 +133,7 @@ class _Parts:
         self.jobs = self.beyond = self.unnumbered = 0
         self.ids: list[np.ndarray] = []
         if self.path.suffix == ".parquet":
-            about = read_metadata(path)
-            if about.get("kind") != "log":
-                raise SwflowError(f"{path}: not an imported log; create one with: swflow import sacct FILE -o {path}")
-            self.header, self.history = about["header"], tuple(about["history"])
+            self.header, self.history = log_metadata(path)
             self._source: Iterable[pl.DataFrame] = _slices(self.path)
             self.parts_skipped: Sequence[Any] = ()
         else:

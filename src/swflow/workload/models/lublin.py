@@ -10,10 +10,6 @@ from swflow.errors import SwflowError
 from swflow.jobs.table import log_fields
 from swflow.workload.models.estimates import DEFAULT_MAXIMUM, modal_estimates
 
-#: Queue numbers of the two classes, by the convention of the Standard Workload Format.
-INTERACTIVE_QUEUE = 0
-BATCH_QUEUE = 1
-
 #: Values of the options ``classes`` and ``estimates`` of `generate_lublin`.
 CLASSES = ("batch-and-interactive", "combined")
 ESTIMATES = ("tsafrir", "exact", "none")
@@ -243,7 +239,7 @@ def lublin_header(
     if not combined:
         header["MaxQueues"] = ["2"]
         header["Queues"] = ["the class of a job in the model"]
-        header["Queue"] = [f"{INTERACTIVE_QUEUE} interactive jobs", f"{BATCH_QUEUE} batch jobs"]
+        header["Queue"] = ["0 interactive jobs", "1 batch jobs"]  # by the convention of the Standard Workload Format
     header["Note"] = [
         'Model: U. Lublin, D. G. Feitelson, "The workload on parallel supercomputers: modeling the '
         'characteristics of rigid jobs", J. Parallel Distrib. Comput. 63(11), 2003',

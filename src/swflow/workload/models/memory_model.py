@@ -76,16 +76,9 @@ def fit_memory(workload: Workload, record: str = "used") -> MemoryModel:
     memory = known[column].to_numpy() / 1024.0
     sizes, run_times = _attributes(known, workload.name)
     up_to = _class_bounds(sizes)
-    size_class = np.searchsorted(up_to[:-1], shares(sizes), side="right")
+    size_class = _size_class(sizes, up_to)
     cells = tuple(_cells_of(memory[size_class == one], run_times[size_class == one]) for one in range(len(up_to)))
-    fitted = MemoryModel(
-        source=workload.name,
-        record=record,
-        jobs=known.height,
-        unknown=workload.jobs.height - known.height,
-        up_to=up_to,
-        cells=cells,
-    )
+    fitted = MemoryModel(workload.name, record, known.height, workload.jobs.height - known.height, up_to, cells)
     uniform = uniform_per_job(0, [workload.log, "memory", "goodness"], known["job_id"].to_numpy())
     drawn = _draw(fitted, sizes, run_times, uniform)
     return replace(fitted, goodness=goodness_of(drawn, memory, sizes, run_times))
@@ -257,14 +250,13 @@ def _cells_of(memory: np.ndarray, run_times: np.ndarray) -> tuple[Cell, ...]:
     """Return the cells of a class of sizes; jobs of equal run time share a cell."""
     number = min(RUN_TIME_CLASSES, max(1, len(memory) // JOBS_PER_CLASS))
     place = _run_time_class(run_times, number)
-    cells = []
-    for one in range(number):
-        inside = place == one
-        # many jobs have the same run time and leave this class empty: use the nearest class with jobs
-        if not inside.any():
-            inside = place == place[np.argmin(np.abs(place - one))]
-        cells.append(Cell(*np.unique(memory[inside], return_counts=True)))
-    return tuple(cells)
+    # Many jobs of the same run time can leave a class empty: use the nearest class with jobs.
+    nearest = [place[np.argmin(np.abs(place - one))] for one in range(number)]
+    return tuple(Cell(*np.unique(memory[place == one], return_counts=True)) for one in nearest)
+
+
+def _size_class(sizes: np.ndarray, up_to: np.ndarray) -> np.ndarray:
+    return np.searchsorted(up_to[:-1], shares(sizes), side="right")
 
 
 def _run_time_class(run_times: np.ndarray, number: int) -> np.ndarray:
@@ -273,7 +265,7 @@ def _run_time_class(run_times: np.ndarray, number: int) -> np.ndarray:
 
 def _draw(fitted: MemoryModel, sizes: np.ndarray, run_times: np.ndarray, uniform: np.ndarray) -> np.ndarray:
     drawn = np.empty(len(sizes))
-    size_class = np.searchsorted(fitted.up_to[:-1], shares(sizes), side="right")
+    size_class = _size_class(sizes, fitted.up_to)
     for one, cells in enumerate(fitted.cells):
         jobs = np.flatnonzero(size_class == one)
         place = _run_time_class(run_times[jobs], len(cells))

@@ -1,7 +1,7 @@
 """Fit mixtures of Gaussians to run times in log space: model-based clustering."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -132,11 +132,19 @@ def fit_mixture(run_times: np.ndarray, *, components: int = COMPONENTS) -> Mixtu
     logs = _order_statistics(np.log(_spread(run_times)), FITTED)
     best, bic = None, dict[int, float]()
     with threadpool_limits(limits=1):  # a different order of summation would change the last digits
-        for count, groups in zip(_counts(logs, components), _agglomerations(logs, components), strict=True):
-            fitted, mean_likelihood = _expectation_maximization(logs, groups, count)
+        for count, groups in enumerate(_agglomerations(logs, components), 1):
+            (weights, means, variances), mean_likelihood = _expectation_maximization(logs, groups, count)
             parameters = 3 * count - 1  # weights, which sum to 1, means and variances
             bic[count] = parameters * math.log(len(run_times)) - 2 * len(run_times) * mean_likelihood
-            candidate = _mixture(fitted, run_times, bic)
+            order = np.argsort(means, kind="stable")
+            candidate = Mixture(
+                weights=weights[order] / weights.sum(),
+                means=means[order],
+                deviations=np.sqrt(variances[order]),
+                shortest=float(run_times[0]),
+                longest=float(run_times[-1]),
+                bic=bic,
+            )
             if best is None or (bic[count] < bic[best.components] and _is_clustering(candidate, run_times)):
                 best = candidate
     assert best is not None  # the loop always tries one component
@@ -157,37 +165,16 @@ def _order_statistics(values: np.ndarray, most: int) -> np.ndarray:
     return values[((np.arange(most) + 0.5) * len(values) / most).astype(np.int64)]
 
 
-def _counts(logs: np.ndarray, components: int) -> Sequence[int]:
-    """Return the numbers of components to try; each component needs two different values."""
-    return range(1, max(1, min(components, len(np.unique(_order_statistics(logs, AGGLOMERATED))) // 2)) + 1)
-
-
-def _agglomerations(logs: np.ndarray, components: int) -> Sequence[np.ndarray]:
-    """Cluster sorted values into each number of groups to try; shape (values,) each, groups numbered from 0."""
+def _agglomerations(logs: np.ndarray, components: int) -> np.ndarray:
+    """Cluster sorted values into 1 to ``components`` groups, numbered from 0; shape (numbers of groups, values)."""
     from scipy.cluster.hierarchy import cut_tree, linkage
 
     sample = _order_statistics(logs, AGGLOMERATED)
-    counts = _counts(logs, components)
-    labels = cut_tree(linkage(sample[:, None], "ward"), counts)  # one tree, cut at every height
+    most = max(1, min(components, len(np.unique(sample)) // 2))  # each component needs two different values
+    labels = cut_tree(linkage(sample[:, None], "ward"), range(1, most + 1))  # one tree, cut at every height
     # assign each value to the group of the nearest clustered value
     nearest = np.searchsorted((sample[1:] + sample[:-1]) / 2, logs)
-    return [labels[nearest, column] for column in range(len(counts))]
-
-
-def _mixture(
-    fitted: tuple[np.ndarray, np.ndarray, np.ndarray], run_times: np.ndarray, bic: Mapping[int, float]
-) -> Mixture:
-    """Return the fitted mixture (weights, means, variances) with components sorted by mean."""
-    weights, means, variances = fitted
-    order = np.argsort(means, kind="stable")
-    return Mixture(
-        weights=weights[order] / weights.sum(),
-        means=means[order],
-        deviations=np.sqrt(variances[order]),
-        shortest=float(run_times[0]),
-        longest=float(run_times[-1]),
-        bic=bic,
-    )
+    return labels[nearest].T
 
 
 def _is_clustering(mixture: Mixture, run_times: np.ndarray) -> bool:

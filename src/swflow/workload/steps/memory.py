@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -121,24 +122,29 @@ def memory(
     wanted = {"high": high, "medium": medium, "low": low}
     drawn_too = bool(demands) or any(share is not None for share in wanted.values())
     resource = resource or ("memory" if from_log or (fitted and not drawn_too) else "memory_bandwidth")
-    _require_free(resource, workload)
+    if not re.fullmatch("[a-z][a-z0-9_]*", resource):
+        raise SwflowError(f"memory: resource: {resource!r} is not a column name; use lower-case letters, digits and _")
+    if resource in _TAKEN:
+        raise SwflowError(f"memory: resource: {resource!r} is a reserved column; choose another name")
+    if resource in workload.jobs.columns:
+        raise SwflowError(f"memory: {workload.name} already has demands for {resource}; choose another resource")
     if from_log and drawn_too:
         raise SwflowError("memory: from_log takes the demands from the log; remove the shares and demands")
     if file is not None and (drawn_too or from_log):
         raise SwflowError("memory: file gives the demands; remove the shares, demands and from_log")
     if fitted and (from_log or file is not None):
         raise SwflowError("memory: a fitted model draws the demands; remove from_log and file")
-    entry = {"stage": "memory", "read": workload.jobs.height, "kept": workload.jobs.height, "removed": {}}
-    entry |= {"resource": resource}
+    jobs = workload.jobs
+    entry = {"stage": "memory", "read": jobs.height, "kept": jobs.height, "removed": {}, "resource": resource}
     if from_log:
-        given = workload.jobs[RECORDS[from_log]] / 1024.0
-        if given.null_count() == workload.jobs.height:
+        given = jobs[RECORDS[from_log]] / 1024.0
+        if given.null_count() == jobs.height:
             raise SwflowError(f"memory: {workload.name}: no job has a {RECORDS[from_log].replace('_', ' ')}")
         entry |= {"from_log": from_log, "unknown": given.null_count()}
     elif file is not None:
         listed = read_demands(file, column)
         given = _original_ids(workload).replace_strict(listed, default=None, return_dtype=pl.Float64())
-        if given.null_count() == workload.jobs.height:
+        if given.null_count() == jobs.height:
             raise SwflowError(f"{file}: no job of {workload.name}; expected job ids in the first column")
         unused = len(listed.keys() - set(_original_ids(workload).to_list()))
         entry |= {"file": Path(file).name, "unknown": given.null_count(), "unused": unused}
@@ -151,7 +157,8 @@ def memory(
             uniform = 1 - shares(_fitted_places(fitted, workload, seed, step))
         else:
             uniform = _uniform(workload, seed, step)
-        drawn = _levels_at([share for _, _, share in levels], uniform)
+        bounds = np.cumsum([share for _, _, share in levels])  # the last is nearly 1; the division distributes the rest
+        drawn = np.searchsorted(bounds[:-1] / bounds[-1], uniform, side="right")
         given = pl.Series([demand for _, demand, _ in levels], dtype=pl.Float64())[drawn]
         realised = np.bincount(drawn, minlength=len(levels)) / max(1, len(drawn))
         entry["levels"] = [
@@ -159,8 +166,9 @@ def memory(
             for (name, demand, share), part in zip(levels, realised, strict=True)
         ]
     if fitted:
-        entry |= {"like": fitted.source, "record": fitted.record, "spearman": _correlations(workload, given)}
-    return workload.with_jobs(workload.jobs.with_columns(given.alias(resource)), entry)
+        correlations = {name: spearman(given.to_numpy(), jobs[name].to_numpy()) for name in ("processors", "run_time")}
+        entry |= {"like": fitted.source, "record": fitted.record, "spearman": correlations}
+    return workload.with_jobs(jobs.with_columns(given.alias(resource)), entry)
 
 
 def read_demands(file: str | os.PathLike[str], column: int = 2) -> dict[int, float]:
@@ -196,17 +204,8 @@ def read_demands(file: str | os.PathLike[str], column: int = 2) -> dict[int, flo
     return demands
 
 
-def describe_demands(entry: Mapping[str, object]) -> str:
+def describe_demands(entry: Mapping[str, Any]) -> str:
     """Format a history entry of `memory`."""
-    like = ""
-    if "like" in entry:
-        found = entry["spearman"]
-        assert isinstance(found, dict)
-        texts = ["undefined" if value is None else f"{value:.3f}" for value in found.values()]
-        like = (
-            f"like the {entry['record']} memory of {entry['like']}; rank correlation with processors {texts[0]}, "
-            f"with run time {texts[1]}"
-        )
     if "from_log" in entry:
         return f"{entry['resource']}: {entry['from_log']} memory of the log; unknown of {entry['unknown']:,} jobs"
     if "file" in entry:
@@ -214,21 +213,16 @@ def describe_demands(entry: Mapping[str, object]) -> str:
             f"{entry['resource']}: by {entry['file']}; unknown of {entry['unknown']:,} jobs; "
             f"{entry['unused']:,} lines of jobs that are not in the workload"
         )
-    if "levels" not in entry:
-        return f"{entry['resource']}: {like}"
-    levels = entry["levels"]
-    assert isinstance(levels, list)
-    parts = [f"{level['realised']:.1%} {level['level']} ({level['demand']:,.10g} a process)" for level in levels]
-    return f"{entry['resource']}: {', '.join(parts)}{like and '; '}{like}"
-
-
-def _require_free(resource: str, workload: Workload) -> None:
-    if not re.fullmatch("[a-z][a-z0-9_]*", resource):
-        raise SwflowError(f"memory: resource: {resource!r} is not a column name; use lower-case letters, digits and _")
-    if resource in _TAKEN:
-        raise SwflowError(f"memory: resource: {resource!r} is a reserved column; choose another name")
-    if resource in workload.jobs.columns:
-        raise SwflowError(f"memory: {workload.name} already has demands for {resource}; choose another resource")
+    levels = [
+        f"{level['realised']:.1%} {level['level']} ({level['demand']:,.10g} a process)"
+        for level in entry.get("levels", ())
+    ]
+    parts = [", ".join(levels)] if levels else []
+    if "like" in entry:
+        texts = ["undefined" if value is None else f"{value:.3f}" for value in entry["spearman"].values()]
+        parts.append(f"like the {entry['record']} memory of {entry['like']}")
+        parts.append(f"rank correlation with processors {texts[0]}, with run time {texts[1]}")
+    return f"{entry['resource']}: {'; '.join(parts)}"
 
 
 def _levels(
@@ -277,15 +271,3 @@ def _fitted_places(fitted: MemoryModel, workload: Workload, seed: int, step: str
     places = np.zeros(len(memory), dtype=np.int64)
     places[order[1:]] = np.cumsum(is_next)
     return places
-
-
-def _correlations(workload: Workload, given: pl.Series) -> dict[str, float | None]:
-    """Return Spearman's correlations of the demands with sizes and run times."""
-    demands = given.to_numpy()
-    return {name: spearman(demands, workload.jobs[name].to_numpy()) for name in ("processors", "run_time")}
-
-
-def _levels_at(parts: list[float], uniform: np.ndarray) -> np.ndarray:
-    """Return the index of each job's level, by the shares of the levels."""
-    bounds = np.cumsum(parts)  # the last bound is nearly 1; the division distributes the rest
-    return np.searchsorted(bounds[:-1] / bounds[-1], uniform, side="right")

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -83,10 +83,10 @@ class ResampleModel:
 _Attributes = LocalityModel | MarkovModel | LublinModel | ResampleModel
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FittedModel:
     """
-    A model fitted to a workload, with everything that `generate` needs.
+    A model fitted to a workload, with everything that `generate` needs; its file has these fields, in this order.
 
     ``goodness`` has the measures of `swflow.workload.models.fit_measures` for one draw; see `with_goodness`.
     """
@@ -95,13 +95,13 @@ class FittedModel:
     source: str  # name of the workload to which the model was fitted
     jobs: int  # of the source
     machine: Machine
-    attributes: _Attributes  # model of run times and sizes
-    arrivals: LogArrivals | DailyCycle
-    estimates: Pools  # the requested times of the source's jobs of each class
     options: Mapping[str, Any]  # of the model: `window` and `repeats`
     header: Mapping[str, list[str]]  # start of the source's clock
     history: tuple[dict[str, Any], ...]  # of the source
     goodness: Mapping[str, list[float | None]] = field(default_factory=dict)
+    attributes: _Attributes  # model of run times and sizes
+    arrivals: LogArrivals | DailyCycle
+    estimates: Pools  # the requested times of the source's jobs of each class
 
 
 def fit(
@@ -252,21 +252,10 @@ def attributes_of(workload: Workload) -> tuple[np.ndarray, np.ndarray]:
 
 def write_model(fitted: FittedModel, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to a JSON file, atomically; the same model gives the same bytes."""
-    content = {
-        **_FORMAT,
-        "model": fitted.model,
-        "source": fitted.source,
-        "jobs": fitted.jobs,
-        "machine": fitted.machine.to_dict(),
-        "options": dict(fitted.options),
-        "header": dict(fitted.header),
-        "history": list(fitted.history),
-        "goodness": dict(fitted.goodness),
-        "attributes": fitted.attributes.to_dict(),
-        "arrivals": fitted.arrivals.to_dict(),
-        "estimates": fitted.estimates.to_dict(),
-    }
+    values = {one.name: getattr(fitted, one.name) for one in fields(fitted)}
+    plain = {name: value.to_dict() if hasattr(value, "to_dict") else value for name, value in values.items()}
     with atomic_path(path) as temporary:
+        content = {**_FORMAT, **plain, "history": list(fitted.history)}
         temporary.write_text(_readable(content) + "\n", encoding="utf-8")
 
 
@@ -281,19 +270,14 @@ def read_model(path: str | os.PathLike[str]) -> FittedModel:
     if not isinstance(content, dict) or {name: content.get(name) for name in _FORMAT} != _FORMAT:
         raise SwflowError(f"{path}: not a fitted model; create one with: swflow model WORKLOAD --save-fit {path}")
     try:
-        return FittedModel(
-            model=content["model"],
-            source=content["source"],
-            jobs=content["jobs"],
-            machine=Machine(**content["machine"]),
-            attributes=_attributes_from(content["model"], content["attributes"]),
-            arrivals=arrivals_from_dict(content["arrivals"]),
-            estimates=Pools.from_dict(content["estimates"]),
-            options=content["options"],
-            header=content["header"],
-            history=tuple(content["history"]),
-            goodness=content.get("goodness", {}),
-        )
+        values = {
+            "machine": Machine(**content["machine"]),
+            "history": tuple(content["history"]),
+            "attributes": _attributes_from(content["model"], content["attributes"]),
+            "arrivals": arrivals_from_dict(content["arrivals"]),
+            "estimates": Pools.from_dict(content["estimates"]),
+        }
+        return FittedModel(**{name: value for name, value in content.items() if name not in _FORMAT} | values)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise SwflowError(f"{path}: incomplete fitted model ({type(error).__name__}: {error}); fit it again") from None
 

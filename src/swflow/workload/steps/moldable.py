@@ -99,7 +99,14 @@ def moldable(
     if pb is not None and not 0 <= pb <= 1:
         raise SwflowError(f"moldable: pb: {pb}; expected a number from 0 to 1")
     jobs, machine = workload.jobs, workload.machine.processors
-    _require_rigid_jobs(workload)
+    remedy = "; drop them with clean (rules no-processors and unknown-run-time)"
+    require_known(jobs, ("processors", "run_time"), f"moldable: {workload.name}", remedy)
+    wide = jobs.filter(pl.col("processors") > machine)
+    if wide.height:
+        raise SwflowError(
+            f"moldable: {workload.name}: {wide.height:,} jobs are wider than the machine, the first is job "
+            f"{wide['job_id'][0]}; drop them with clean (rule wider-than-machine)"
+        )
     recorded = jobs["processors"].to_numpy()
     share = power_of_two_share(recorded)
     pb = share if pb is None else pb
@@ -111,6 +118,8 @@ def moldable(
     parallelism, variance = drawn.average_parallelism, drawn.variance
     slower = speedup(recorded, parallelism, variance)[job] / speedup(chosen, parallelism[job], variance[job])
     run = slower * jobs["run_time"].to_numpy()[job]  # equals the recorded run time bit by bit at the recorded size
+    shapes = pl.DataFrame({"job": job, "processors": chosen, "run_time": run})
+    lists = shapes.group_by("job", maintain_order=True).agg(shapes=pl.struct("processors", "run_time"))
     per_job = np.count_nonzero(sizes, axis=1)
     entry = {
         "stage": "moldable",
@@ -127,7 +136,7 @@ def moldable(
     }
     return workload.with_jobs(
         jobs.with_columns(
-            shapes=_as_lists(job, chosen, run),
+            shapes=lists["shapes"].cast(SHAPES),
             minimum_processors=pl.Series(drawn.minimum),
             average_parallelism=pl.Series(parallelism),
             parallelism_variance=pl.Series(variance),
@@ -275,21 +284,3 @@ def _nearest_power_of_two(sizes: np.ndarray, smallest: np.ndarray, largest: np.n
     may_fall, may_rise = below >= smallest, above <= largest
     falls = may_fall & (~may_rise | (sizes - below <= above - sizes))
     return np.where(falls, below, np.where(may_rise, above, sizes))
-
-
-def _as_lists(job: np.ndarray, processors: np.ndarray, run: np.ndarray) -> pl.Series:
-    """Convert shapes, sorted by job, to one list per job."""
-    flat = pl.DataFrame({"job": job, "processors": processors, "run_time": run})
-    lists = flat.group_by("job", maintain_order=True).agg(shapes=pl.struct("processors", "run_time"))
-    return lists["shapes"].cast(SHAPES)
-
-
-def _require_rigid_jobs(workload: Workload) -> None:
-    remedy = "; drop them with clean (rules no-processors and unknown-run-time)"
-    require_known(workload.jobs, ("processors", "run_time"), f"moldable: {workload.name}", remedy)
-    wide = workload.jobs.filter(pl.col("processors") > workload.machine.processors)
-    if wide.height:
-        raise SwflowError(
-            f"moldable: {workload.name}: {wide.height:,} jobs are wider than the machine, the first is job "
-            f"{wide['job_id'][0]}; drop them with clean (rule wider-than-machine)"
-        )

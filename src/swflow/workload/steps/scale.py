@@ -1,7 +1,6 @@
 """The step `scale`: adapt a workload to a machine of another size by wider jobs, by copies of jobs, or by both."""
 
 import math
-from collections.abc import Mapping
 
 import numpy as np
 import polars as pl
@@ -90,9 +89,11 @@ def scale(
     >>> scale(tiny, 10, d=100, generator=np.random.default_rng(1)).jobs["source_job_id"].to_list()
     [7, 7, 7, 8, 8]
     """
-    machine = workload.machine
-    target = _machine(machine, processors)
-    wide, exact, most = _factors(variant, factor, copies, processors, machine.processors)
+    if processors < 1:
+        raise SwflowError(f"scale: processors: {processors}; expected at least 1")
+    nodes, rest = divmod(processors, workload.machine.processors_per_node)
+    target = Machine.of(processors, None if rest else nodes)
+    wide, exact, most = _factors(variant, factor, copies, processors, workload.machine.processors)
     if not 0 <= d <= 100:
         raise SwflowError(f"scale: d: {d}; expected a number from 0 to 100")
     jobs = workload.jobs
@@ -121,20 +122,9 @@ def scale(
         "jobs": table.height,
         "cut": int(counts[cut].sum()),
     }
-    return workload.with_jobs(
-        _numbered(table, jobs, counts, copy, stride),
-        entry,
-        machine=target,
-        header=_header(workload.header, target, table.height),
-    )
-
-
-def _machine(machine: Machine, processors: int) -> Machine:
-    """Return the machine of another size, with nodes of the same size if they divide it."""
-    if processors < 1:
-        raise SwflowError(f"scale: processors: {processors}; expected at least 1")
-    nodes, rest = divmod(processors, machine.processors_per_node)
-    return Machine.of(processors, None if rest else nodes)
+    sizes = {"MaxJobs": size, "MaxRecords": size, "MaxNodes": target.nodes, "MaxProcs": target.processors}
+    header = dict(workload.header) | {key: [str(number)] for key, number in sizes.items()}
+    return workload.with_jobs(_numbered(table, jobs, counts, copy, stride), entry, machine=target, header=header)
 
 
 def _factors(
@@ -165,7 +155,11 @@ def _factors(
 def _widen(table: pl.DataFrame, widened: np.ndarray, factor: float, machine: int) -> tuple[pl.DataFrame, np.ndarray]:
     """Multiply the widths of the widened jobs, cut all jobs to the machine, and return which jobs were cut."""
     wider = pl.Series(widened)
-    widths = table.select(_width(pl.col(name), wider, factor) for name in WIDTHS if name in table.columns)
+    widths = table.select(  # 0 (unknown in some logs) stays 0
+        pl.when(wider & (pl.col(name) > 0)).then(_width(pl.col(name), factor)).otherwise(name).alias(name)
+        for name in WIDTHS
+        if name in table.columns
+    )
     cut = (widths["processors"] > machine).to_numpy()
     changed = table.with_columns(width.clip(upper_bound=machine) for width in widths)
     if "shapes" in table.columns:
@@ -173,10 +167,9 @@ def _widen(table: pl.DataFrame, widened: np.ndarray, factor: float, machine: int
     return changed, cut
 
 
-def _width(column: pl.Expr, wider: pl.Series, factor: float) -> pl.Expr:
-    """Return the rounded (half up) multiple of positive widths, at least 1; 0 (unknown in some logs) stays 0."""
-    multiple = (column * factor + 0.5).floor().clip(lower_bound=1).cast(pl.Int64())
-    return pl.when(wider & (column > 0)).then(multiple).otherwise(column)
+def _width(column: pl.Expr, factor: float) -> pl.Expr:
+    """Return the rounded (half up) multiple of widths, at least 1."""
+    return (column * factor + 0.5).floor().clip(lower_bound=1).cast(pl.Int64)
 
 
 def _shapes(table: pl.DataFrame, new: pl.Series, widened: np.ndarray, factor: float, machine: int) -> pl.Series:
@@ -188,9 +181,9 @@ def _shapes(table: pl.DataFrame, new: pl.Series, widened: np.ndarray, factor: fl
     job = pl.DataFrame({"row": np.arange(table.height), "wider": widened, "old": table["processors"], "new": new})
     every = job.with_columns(shape=table["shapes"]).explode("shape").filter(pl.col("shape").is_not_null())
     every = every.unnest("shape").rename({"processors": "from"})
-    to = pl.when("wider").then((pl.col("from") * factor + 0.5).floor().clip(lower_bound=1)).otherwise(pl.col("from"))
+    to = pl.when("wider").then(_width(pl.col("from"), factor)).otherwise("from")
     kept = (
-        every.with_columns(to=to.clip(upper_bound=machine).cast(pl.Int64()))
+        every.with_columns(to=to.clip(upper_bound=machine))
         .with_columns(
             other=pl.col("from") != pl.col("old"),
             far=(pl.col("from") * pl.when("wider").then(factor).otherwise(1.0) - pl.col("to")).abs(),
@@ -217,9 +210,3 @@ def _numbered(
     last = table.join(copies, on="preceding_job_id", how="left", maintain_order="left")["last"].fill_null(0)
     same = pl.min_horizontal(number, last)
     return table.with_columns(preceding_job_id=pl.col("preceding_job_id") * stride + same)
-
-
-def _header(header: Mapping[str, list[str]], machine: Machine, jobs: int) -> dict[str, list[str]]:
-    """Return the log's header with the new machine, for export as SWF."""
-    sizes = {"MaxJobs": jobs, "MaxRecords": jobs, "MaxNodes": machine.nodes, "MaxProcs": machine.processors}
-    return dict(header) | {key: [str(size)] for key, size in sizes.items()}
