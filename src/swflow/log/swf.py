@@ -8,7 +8,7 @@ import re
 import stat
 import zlib
 import zoneinfo
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
@@ -194,14 +194,13 @@ class LogParts:
     """
     A log in the Standard Workload Format that is read part by part, so that its text can exceed the memory.
 
-    Arguments, errors and attributes are those of `read_swf` and `SwfLog`. The header is available before the first
-    part; ``skipped`` is complete after the last part.
+    ``texts`` are parts of whole lines, such as those of `text_parts`; ``where`` names the log in errors. The attributes
+    are those of `SwfLog`. The header is available before the first part; ``skipped`` is complete after the last part.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, lenient: bool = False) -> None:
-        self.path, self.lenient = str(path), lenient
+    def __init__(self, texts: Iterator[bytes], where: str, *, lenient: bool = False) -> None:
+        self._texts, self.where, self.lenient = texts, where, lenient
         self.skipped: list[tuple[int, str]] = []
-        self._texts = _text_parts(self.path)
         self._first = next(self._texts, b"")
         self.header = parse_header(self._first)
 
@@ -211,16 +210,19 @@ class LogParts:
             fields, faults = _parse_fields(text, stop_at_first=not self.lenient)
             self.skipped += [(lines + line, reason) for line, reason in faults]
             if faults and not self.lenient:
-                raise _malformed(self.path, *self.skipped[0])
+                line, reason = self.skipped[0]
+                advice = "correct the line, or skip such lines and count them with --lenient"
+                raise SwflowError(f"{self.where}:{line}: {reason}; {advice}")
             lines += text.count(b"\n")
             jobs += fields.height
             if fields.height:
                 yield fields
         if not jobs:
-            raise _no_jobs(self.path, self.skipped)
+            hint = "; the first malformed line is {}: {}".format(*self.skipped[0]) if self.skipped else ""
+            raise SwflowError(f"{self.where}: no job lines{hint}; a job is a line of 18 numbers")
 
 
-def _text_parts(path: str) -> Iterator[bytes]:
+def text_parts(path: str) -> Iterator[bytes]:
     """Yield the text of a log in parts of whole lines."""
     rest, has_lines = b"", False
     with opened(path) as file:
@@ -257,21 +259,9 @@ def parse_swf(content: bytes, where: str, *, lenient: bool = False) -> SwfLog:
     text = plain_text(content, where).removeprefix(BOM)
     if b"\n" not in text:
         text = text.replace(b"\r", b"\n")
-    fields, faults = _parse_fields(text, stop_at_first=not lenient)
-    if faults and not lenient:
-        raise _malformed(where, *faults[0])
-    if fields.is_empty():
-        raise _no_jobs(where, faults)
-    return SwfLog(fields, parse_header(text), faults)
-
-
-def _malformed(where: str, line: int, reason: str) -> SwflowError:
-    return SwflowError(f"{where}:{line}: {reason}; correct the line, or skip such lines and count them with --lenient")
-
-
-def _no_jobs(where: str, faults: Sequence[tuple[int, str]]) -> SwflowError:
-    hint = f"; the first malformed line is {faults[0][0]}: {faults[0][1]}" if faults else ""
-    return SwflowError(f"{where}: no job lines{hint}; a job is a line of 18 numbers")
+    log = LogParts(iter([text]), where, lenient=lenient)
+    [fields] = log
+    return SwfLog(fields, log.header, log.skipped)
 
 
 def plain_text(content: bytes, where: str) -> bytes:

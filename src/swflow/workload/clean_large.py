@@ -16,7 +16,7 @@ from swflow.jobs import table as tables
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload, about_workload, read_workload, write_table
 from swflow.log.imported import log_metadata
-from swflow.log.swf import LogParts, is_large, seconds_since_start
+from swflow.log.swf import LogParts, is_large, seconds_since_start, text_parts
 from swflow.workload import clean as whole
 
 #: The columns of the kept jobs that are read again to compute the recorded processor use.
@@ -137,7 +137,7 @@ class _Parts:
             self._source: Iterable[pl.DataFrame] = _slices(self.path)
             self.parts_skipped: Sequence[Any] = ()
         else:
-            text = LogParts(path, lenient=lenient)
+            text = LogParts(text_parts(str(path)), str(path), lenient=lenient)
             self.header, self._source, self.parts_skipped = text.header, text, text.skipped
 
     def __iter__(self) -> Iterator[pl.DataFrame]:
