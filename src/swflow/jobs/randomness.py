@@ -50,19 +50,15 @@ def uniform_per_job(seed: int, names: Sequence[str], ids: np.ndarray) -> np.ndar
     keys = _seed_sequence(seed, names).generate_state(2, np.uint64)
     bits = np.asarray(ids, dtype=np.int64).astype(np.uint64)
     for key in keys:
-        bits = _mix(bits * _GOLDEN + key)  # intended overflow modulo 2**64
+        bits = bits * _GOLDEN + key  # intended overflow modulo 2**64
+        bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        bits = bits ^ (bits >> np.uint64(31))
     return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 #: Increment of SplitMix64: 2**64 over the golden ratio, rounded to an odd number.
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-
-
-def _mix(bits: np.ndarray) -> np.ndarray:
-    """Return SplitMix64's output for a state; every output bit depends on every bit of the state."""
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return bits ^ (bits >> np.uint64(31))
 
 
 def step_generator(seed: int, workload: str, output: str | os.PathLike[str], kind: str) -> np.random.Generator:

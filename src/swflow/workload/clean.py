@@ -158,6 +158,9 @@ def require_complete(missing: int, column: str, name: str) -> None:
         raise SwflowError(f"clean: {name}: {missing} jobs have no {what}; expected one for each job")
 
 
+#: The columns from which `recorded_use` is computed.
+RECORDED = ("submit_time", "wait_time", "run_time", "processors")
+
 #: The largest share of the schedule's time in which its use may exceed the machine without a warning.
 TOLERATED = 0.001
 
@@ -338,10 +341,19 @@ def with_recorded_use(entry: dict[str, Any], jobs: pl.DataFrame, machine: Machin
     """Add the processor use of the recorded schedule and warnings about the machine to a history entry."""
     peak, beyond = recorded_use(jobs, machine.processors)
     entry["recorded_peak"] = peak
+    warnings = []
     if entry["machine_from"] in GUESSED:
         entry["guessed_processors"] = machine.processors
-    replayable = jobs["wait_time"].null_count() < jobs.height
-    warnings = _warnings(machine, entry["machine_from"], peak, beyond if replayable else 0.0)
+        warnings.append(
+            f"the machine's size is not stated: {machine.processors:,} processors "
+            f"({GUESSED[entry['machine_from']]}), which may be too few; state it: --machine-processors"
+        )
+    # Clocks of nodes differ by seconds, so nearly every log exceeds its machine for moments.
+    if beyond >= TOLERATED and jobs["wait_time"].null_count() < jobs.height:
+        warnings.append(
+            f"the recorded schedule has up to {peak:,} processors busy, more than the machine's "
+            f"{machine.processors:,} in {beyond:.2%} of its time; its utilization and load cannot be trusted there"
+        )
     return entry | ({"warnings": warnings} if warnings else {})
 
 
@@ -374,22 +386,6 @@ def recorded_use(jobs: pl.DataFrame, machine: int) -> tuple[int, float]:
     start = (jobs["submit_time"] + jobs["wait_time"]).to_numpy()
     used = use_of(start, start + jobs["run_time"].to_numpy(), jobs["processors"].to_numpy(), machine)
     return used.peak, used.beyond / used.span if used.span > 0 else 0.0
-
-
-def _warnings(machine: Machine, source: str, peak: int, beyond: float) -> list[str]:
-    """Return warnings about the size of a machine."""
-    warnings = []
-    if source in GUESSED:
-        warnings.append(
-            f"the machine's size is not stated: {machine.processors:,} processors ({GUESSED[source]}), which may be "
-            "too few; state it: --machine-processors"
-        )
-    if beyond >= TOLERATED:  # clocks of nodes differ by seconds, so nearly every log exceeds its machine for moments
-        warnings.append(
-            f"the recorded schedule has up to {peak:,} processors busy, more than the machine's "
-            f"{machine.processors:,} in {beyond:.2%} of its time; its utilization and load cannot be trusted there"
-        )
-    return warnings
 
 
 def open_workload(
@@ -443,26 +439,17 @@ def log_name(path: str | os.PathLike[str]) -> str:
 
 
 def machine_of(
-    fields: pl.DataFrame, header: Mapping[str, list[str]], processors: int | None, nodes: int | None
+    fields: pl.DataFrame | Iterable[pl.DataFrame],
+    header: Mapping[str, list[str]],
+    processors: int | None,
+    nodes: int | None,
 ) -> tuple[Machine, str]:
-    """Return the machine of a log and the source of its size: given, the header, or one of `GUESSED`."""
-    stated = stated_machine(header, processors, nodes)
-    if stated:
-        return stated
-    widest = max(1, fields.select(pl.max_horizontal("allocated_processors", "requested_processors").max()).item())
-    return guessed_machine(prepared(fields), widest, nodes)
+    """
+    Return the machine of a log and the source of its size: given, the header, or one of `GUESSED`.
 
-
-def guessed_machine(jobs: pl.DataFrame, widest: int, nodes: int | None) -> tuple[Machine, str]:
-    """Return a machine with the processors of the widest job, or of the peak use if that is larger."""
-    peak, _ = recorded_use(jobs, widest)
-    return Machine.of(max(widest, peak), nodes), "recorded peak" if peak > widest else "widest job"
-
-
-def stated_machine(
-    header: Mapping[str, list[str]], processors: int | None, nodes: int | None
-) -> tuple[Machine, str] | None:
-    """Return the result of `machine_of`, or None if neither the user nor the header states the machine."""
+    The guess is the number of processors of the widest job, or the peak use if that is larger. The fields can be in
+    parts, which are read only for a guess.
+    """
     from swflow.log.swf import GUESSED_MACHINE, header_number
 
     if processors is not None:
@@ -472,7 +459,13 @@ def stated_machine(
         if stated is not None and stated > 0:
             source = "recorded peak" if GUESSED_MACHINE in header.get("Note", ()) else f"header ({key})"
             return Machine.of(stated, nodes or header_number(header, "MaxNodes")), source
-    return None
+    widest, parts = 1, []
+    for part in [fields] if isinstance(fields, pl.DataFrame) else fields:
+        most = part.select(pl.max_horizontal("allocated_processors", "requested_processors").max()).item()
+        widest = max(widest, most or 0)
+        parts.append(prepared(part).select(RECORDED))
+    peak, _ = recorded_use(pl.concat(parts), widest)
+    return Machine.of(max(widest, peak), nodes), "recorded peak" if peak > widest else "widest job"
 
 
 def is_as_recorded(workload: Workload) -> bool:

@@ -13,14 +13,10 @@ import polars as pl
 from swflow.errors import SwflowError
 from swflow.files.atomic import folder_beside
 from swflow.jobs import table as tables
-from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload, about_workload, read_workload, write_table
 from swflow.log.imported import log_metadata
 from swflow.log.swf import LogParts, is_large, seconds_since_start, text_parts
 from swflow.workload import clean as whole
-
-#: The columns of the kept jobs that are read again to compute the recorded processor use.
-_RECORDED = ("submit_time", "wait_time", "run_time", "processors")
 
 
 def clean_into(
@@ -79,7 +75,7 @@ def _clean_in_parts(
         whole.require_complete(log.unnumbered, "job_id", name)
         whole.require_unique(np.concatenate(log.ids), name)
         log.ids.clear()
-        machine, source = _machine_of(raw, log.header, processors, nodes)
+        machine, source = whole.machine_of(map(pl.read_parquet, raw), log.header, processors, nodes)
         begin, end = (seconds_since_start(log.header, moment) if moment else None for moment in (since, until))
         reasons = list(whole.removals(machine, (begin, end), keep_cancelled=keep_cancelled, **rules))
         counts: Counter[str] = Counter()
@@ -102,7 +98,7 @@ def _clean_in_parts(
             removed = {"malformed": malformed} | removed
         read = log.jobs + len(log.parts_skipped)
         entry = {"stage": "clean", "read": read, "kept": rows, "removed": removed, "machine_from": source}
-        entry = whole.with_recorded_use(entry, _columns(table, _RECORDED), machine)
+        entry = whole.with_recorded_use(entry, _columns(table, whole.RECORDED), machine)
         is_sorted = _is_sorted(_columns(table, ("submit_time", "job_id")))
         notes = about_workload(machine, log.header, (*log.history, entry))
         write_table(table if is_sorted else _sorted(kept, folder), output, notes, rows=rows)
@@ -167,22 +163,6 @@ def _slices(path: Path) -> Iterator[pl.DataFrame]:
     table = pl.scan_parquet(path, glob=False)
     for begin in range(0, tables.height_of(path), tables.MOST_AT_ONCE // 4):
         yield table.slice(begin, tables.MOST_AT_ONCE // 4).collect()
-
-
-def _machine_of(
-    raw: list[Path], header: Mapping[str, list[str]], processors: int | None, nodes: int | None
-) -> tuple[Machine, str]:
-    """Return the result of `swflow.workload.clean.machine_of`; read the jobs only if no machine is stated."""
-    stated = whole.stated_machine(header, processors, nodes)
-    if stated:
-        return stated
-    widest, parts = 1, []
-    for file in raw:
-        fields = pl.read_parquet(file)
-        most = fields.select(pl.max_horizontal("allocated_processors", "requested_processors").max()).item()
-        widest = max(widest, most or 0)
-        parts.append(whole.prepared(fields).select(_RECORDED))
-    return whole.guessed_machine(pl.concat(parts), widest, nodes)
 
 
 def _is_sorted(jobs: pl.DataFrame) -> bool:
