@@ -38,9 +38,6 @@ SWF_FIELDS: dict[str, pl.DataType] = {
     "think_time": pl.Float64(),
 }
 
-#: Derived columns: processors (allocated, else requested), estimate (requested time, else run time).
-DERIVED_COLUMNS: dict[str, pl.DataType] = {"processors": pl.Int64(), "estimate": pl.Float64()}
-
 #: Columns that change when a job may start; a workload that has one is simulated with it. ``depends_on``: the ids of
 #: the jobs that must have ended before (and ``think_time`` seconds must have passed); ``cancelled_after``: the seconds
 #: from its submission after which a job that did not run was cancelled; ``array_id``, ``array_limit``: the job array of
@@ -52,8 +49,9 @@ ELIGIBILITY_COLUMNS: dict[str, pl.DataType] = {
     "array_limit": pl.Int64(),
 }
 
-#: The columns that every job table has, in order. Null means unknown.
-JOB_COLUMNS: dict[str, pl.DataType] = SWF_FIELDS | DERIVED_COLUMNS
+#: The columns that every job table has, in order: the fields, processors (allocated, else requested) and estimate
+#: (requested time, else run time). Null means unknown.
+JOB_COLUMNS: dict[str, pl.DataType] = SWF_FIELDS | {"processors": pl.Int64(), "estimate": pl.Float64()}
 
 #: Columns that every workload must have, in files and for kernels.
 NEEDED_COLUMNS = ("job_id", "submit_time", "run_time", "processors", "estimate")

@@ -327,12 +327,10 @@ def _parse_odd(token: bytes, is_whole: bool) -> tuple[float, int]:
     """Parse a number that the kernel does not support (an exponent, or many digits); return it and a reason or 0."""
     text = token.decode("ascii")
     real = float(text)
-    if not np.isfinite(real):
+    if not np.isfinite(real) or (is_whole and abs(real) > 2.0**63):
         return 0, _TOO_LARGE
     if not is_whole:
         return real, 0
-    if abs(real) > 2.0**63:
-        return 0, _TOO_LARGE
     try:
         exact = Decimal(text)
     except InvalidOperation:  # the exponent is below the range of Decimal
@@ -565,13 +563,12 @@ def header_number(header: Mapping[str, list[str]], key: str) -> int | None:
     >>> header_number({"MaxProcs": ["1e12"]}, "MaxProcs")
     1000000000000
     """
-    for value in header.get(key, []):
-        match = _NUMBER.search(value)
-        if match:
-            number = Decimal(match[0].replace(",", ""))
-            # Limit the digits: int() would write out all zeros of a large exponent.
-            return int(number) if number.adjusted() < 30 else int(math.copysign(10**30, number))
-    return None
+    match = next(filter(None, map(_NUMBER.search, header.get(key, []))), None)
+    if match is None:
+        return None
+    number = Decimal(match[0].replace(",", ""))
+    # Limit the digits: int() would write out all zeros of a large exponent.
+    return int(number) if number.adjusted() < 30 else int(math.copysign(10**30, number))
 
 
 def time_zone(header: Mapping[str, list[str]]) -> tzinfo:

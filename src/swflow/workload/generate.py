@@ -46,10 +46,6 @@ def generate(
     users : bool
         Whether jobs have users.
 
-    Returns
-    -------
-    Workload
-
     Raises
     ------
     SwflowError

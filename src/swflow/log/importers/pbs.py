@@ -110,7 +110,10 @@ def _raw(values: Mapping[str, str]) -> dict[str, str | int | None]:
         "requested_processors": _requested(values),
         "nodes": len({match[0].partition("/")[0] for match in _PLACE.finditer(hosts)}) or None,
         "exit": _whole(values.get("Exit_status")),
-        "gpus": _whole(values.get("Resource_List.ngpus")) or _requested_gpus(values),
+        "gpus": _whole(values.get("Resource_List.ngpus"))
+        or _in_chunks(values.get("Resource_List.select", ""), "ngpus", missing=0)
+        or _in_chunks(values.get("Resource_List.nodes", ""), "gpus", missing=0)  # of Torque
+        or None,
         "depend": values.get("depend"),
         "user": values.get("user"),
         "group": account or values.get("group"),
@@ -140,27 +143,20 @@ def _requested(values: Mapping[str, str]) -> int | None:
     """Return the processors of ``select=2:ncpus=8+1:ncpus=4``, ``ncpus=4`` or ``nodes=2:ppn=8``."""
     select, nodes = values.get("Resource_List.select"), values.get("Resource_List.nodes")
     if select:
-        return sum(_chunk(chunk, "ncpus") for chunk in select.split("+"))
+        return _in_chunks(select, "ncpus", missing=1)
     if nodes and not nodes.isdigit():
-        return sum(_chunk(chunk, "ppn") for chunk in nodes.split("+"))
+        return _in_chunks(nodes, "ppn", missing=1)
     return _whole(values.get("Resource_List.ncpus")) or _whole(nodes)
 
 
-def _requested_gpus(values: Mapping[str, str]) -> int | None:
-    """Return the GPUs of ``select=2:ncpus=8:ngpus=4``, or of Torque's ``nodes=2:ppn=8:gpus=4``."""
-    for name, key in (("select", "ngpus"), ("nodes", "gpus")):
-        chunks = values.get(f"Resource_List.{name}", "").split("+")
-        count = sum(_chunk(chunk, key, 0) for chunk in chunks)
-        if count:
-            return count
-    return None
-
-
-def _chunk(text: str, key: str, missing: int = 1) -> int:
-    """Return the amount of one key in all copies of a chunk."""
-    first, *options = text.split(":")
-    each = next((_whole(option.partition("=")[2]) for option in options if option.startswith(f"{key}=")), None)
-    return (int(first) if first.isdigit() else 1) * (each or missing)
+def _in_chunks(text: str, key: str, missing: int) -> int:
+    """Return the amount of one key in all chunks, such as ``2:ncpus=8:ngpus=4+1:ncpus=4``."""
+    total = 0
+    for chunk in text.split("+"):
+        first, *options = chunk.split(":")
+        each = next((_whole(option.partition("=")[2]) for option in options if option.startswith(f"{key}=")), None)
+        total += (int(first) if first.isdigit() else 1) * (each or missing)
+    return total
 
 
 def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:

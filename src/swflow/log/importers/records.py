@@ -77,16 +77,21 @@ class Tally:
 
     def drop(self, records: pl.DataFrame, reason: str, where: pl.Expr) -> pl.DataFrame:
         """Leave records out and count them under a reason."""
-        return records.filter(~self._counted(records, reason, where, removed=True))
+        return records.filter(~self.note(records, reason, where, removed=True))
 
     def drop_repeated(self, records: pl.DataFrame, *identity: str) -> pl.DataFrame:
         """Leave out records that equal an earlier one in these columns, as of overlapping exports."""
         repeated = records.select(pl.struct(identity).is_first_distinct().not_()).to_series()
         return self.drop(records, "the same record again", pl.lit(repeated))
 
-    def note(self, records: pl.DataFrame, reason: str, where: pl.Expr) -> None:
-        """Count records under a note, and keep them."""
-        self._counted(records, reason, where, removed=False)
+    def note(self, records: pl.DataFrame, reason: str, where: pl.Expr, *, removed: bool = False) -> pl.Series:
+        """Count records under a note (or as removed), and return which they are."""
+        # The line makes it one value per record, also for a constant expression.
+        chosen = records.select(where.fill_null(False) & pl.col("line").is_not_null()).to_series()
+        lines = records["line"].filter(chosen)
+        if len(lines):
+            self.add(reason, len(lines), int(lines.min()), removed=removed)  # type: ignore[arg-type]
+        return chosen
 
     def add(self, reason: str, count: int, line: int, *, removed: bool = False) -> None:
         """Count records that are not in a table."""
@@ -94,15 +99,6 @@ class Tally:
             counts = self.removed if removed else self.notes
             before, first = counts.get(reason, (0, line))
             counts[reason] = (before + count, min(first, line))
-
-    def _counted(self, records: pl.DataFrame, reason: str, where: pl.Expr, *, removed: bool) -> pl.Series:
-        """Count the records that an expression selects, and return which they are."""
-        # The line makes it one value per record, also for a constant expression.
-        chosen = records.select(where.fill_null(False) & pl.col("line").is_not_null()).to_series()
-        lines = records["line"].filter(chosen)
-        if len(lines):
-            self.add(reason, len(lines), int(lines.min()), removed=removed)  # type: ignore[arg-type]
-        return chosen
 
 
 @dataclass(frozen=True)

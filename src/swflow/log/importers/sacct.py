@@ -142,7 +142,7 @@ def import_sacct(
 
 
 def _limit(text: str, name: str) -> float:
-    value = pl.DataFrame({"text": [text]}).select(seconds(pl.col("text"))).item()
+    value = pl.select(seconds(pl.lit(text))).item()
     if value is None:
         raise SwflowError(f"--partition-limit: {name}={text!r} is not a time limit; expected such as main=2-00:00:00")
     return value

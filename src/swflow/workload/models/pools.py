@@ -90,20 +90,16 @@ def pools_of(keys: np.ndarray, values: np.ndarray) -> Pools:
     return Pools(groups, unknown)
 
 
-def class_keys(*labels: np.ndarray) -> np.ndarray:
+def class_keys(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """
-    Join the labels of each job into the name of its class.
+    Join the two labels of each job into the name of its class.
 
     Examples
     --------
     >>> class_keys(np.array([3, 1]), np.array([9, 2])).tolist()
     ['3,9', '1,2']
     """
-    columns = [np.asarray(label).astype(str) for label in labels]
-    keys = columns[0]
-    for column in columns[1:]:
-        keys = np.char.add(np.char.add(keys, ","), column)
-    return keys
+    return np.char.add(np.char.add(first.astype(str), ","), second.astype(str))
 
 
 def _draw(values: np.ndarray, counts: np.ndarray, chance: np.ndarray, least: np.ndarray | None) -> np.ndarray:
