@@ -110,15 +110,11 @@ def generate_lublin(
 
     Parameters
     ----------
-    jobs : int
-        Number of jobs.
     processors : int
         Processors of the machine. The published sizes apply to 128 processors. On other machines, the range of
         log2(size) is shifted by ``log2(processors / 128)``, except its lower bound, which keeps the distance between
         its two stages. No job is wider than the machine, and powers of two remain powers of two: a wider draw becomes
         the largest possible size.
-    rng : numpy.random.Generator
-        Random generator; the same state gives the same workload.
     classes : {"batch-and-interactive", "combined"}
         Two classes that arrive independently of each other, or one class for all jobs.
     load : float, optional
