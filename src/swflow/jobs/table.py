@@ -136,16 +136,10 @@ def conformed(table: pl.DataFrame, schema: Mapping[str, pl.DataType]) -> pl.Data
     )
 
 
-def log_fields(jobs: int, known: Mapping[str, np.ndarray | None]) -> pl.DataFrame:
+def log_fields(known: Mapping[str, np.ndarray | None]) -> pl.DataFrame:
     """Return the fields of a synthetic log; missing fields, and NaN, are null."""
-    return pl.DataFrame(
-        {
-            name: pl.repeat(None, jobs, dtype=dtype, eager=True)
-            if known.get(name) is None
-            else pl.Series(name, known[name], nan_to_null=True).cast(dtype)
-            for name, dtype in SWF_FIELDS.items()
-        }
-    )
+    columns = [pl.Series(name, values, nan_to_null=True) for name, values in known.items() if values is not None]
+    return conformed(pl.DataFrame(columns), SWF_FIELDS)
 
 
 def require_known(jobs: pl.DataFrame, columns: Iterable[str], where: str, remedy: str) -> None:

@@ -52,16 +52,11 @@ def read_jobcomp(text: bytes, path: str, tally: Tally) -> pl.DataFrame:
 
 def _records(text: str) -> Iterator[tuple[int, str]]:
     """Yield records with the numbers of their first lines; names can contain line breaks."""
-    record, first = "", 0
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.startswith("JobId=") or not record:
-            if record.strip():
-                yield first, record
-            record, first = line, number
-        else:
-            record += f"\n{line}"
-    if record.strip():
-        yield first, record
+    number = 1
+    for record in re.split(r"\n(?=JobId=)", text):
+        if record.strip():
+            yield number, record
+        number += record.count("\n") + 1
 
 
 def _values(record: str) -> dict[str, str]:

@@ -192,7 +192,7 @@ def generate_lublin(
         "user_id": user,
         "queue_id": None if classes == "combined" else kind_of_job[order],
     }
-    return log_fields(jobs, known)
+    return log_fields(known)
 
 
 def lublin_header(

@@ -188,7 +188,7 @@ def generate(fitted: FittedModel, rng: np.random.Generator, *, jobs: int | None 
         "MaxNodes": [str(fitted.machine.nodes)],
         **fitted.header,
     }
-    synthetic = clean(log_fields(count, known), fitted.machine, name=fitted.source, drop=(), header=header)
+    synthetic = clean(log_fields(known), fitted.machine, name=fitted.source, drop=(), header=header)
     entry = {
         "stage": "model",
         "model": fitted.model,
