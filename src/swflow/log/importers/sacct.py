@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from swflow.errors import SwflowError
+from swflow.jobs.table import conformed
 from swflow.log.importers.jobcomp import is_jobcomp, read_jobcomp
 from swflow.log.importers.lines import Check, Layout, matches, read_records, read_text
 from swflow.log.importers.records import (
@@ -602,9 +603,7 @@ def _components_together(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
             if name not in {*sums, "cluster", "submit", "start", "end", "elapsed", "requested_memory", "jobid"}
         ),
     )
-    together = together.with_columns(jobid=pl.col("leader")).select(
-        pl.col(name).cast(dtype) for name, dtype in jobs.schema.items()
-    )
+    together = conformed(together.with_columns(jobid="leader"), jobs.schema)
     return pl.concat([jobs.filter(pl.col("component").is_null()), together]).sort("line")
 
 
