@@ -206,7 +206,7 @@ def check_columns(jobs: pl.DataFrame, name: str, needed: Iterable[str] = NEEDED_
         if not (found == wanted or whole or found == pl.Null or (wanted.is_float() and found == pl.Float32)):
             raise SwflowError(f"{name}: column {column} holds {found}, not {wanted}; convert it")
     if "shapes" in jobs.columns:
-        check_shapes(jobs.schema["shapes"], name)
+        _check_shapes(jobs.schema["shapes"], name)
     return jobs.cast({column: JOB_COLUMNS[column] for column in schema})
 
 
@@ -234,14 +234,11 @@ def without_status(jobs: pl.DataFrame, status: Collection[int], name: str) -> pl
     return jobs.filter(~pl.col("status").is_in(list(status)).fill_null(False))
 
 
-def check_shapes(found: pl.DataType, name: str) -> None:
+def _check_shapes(found: pl.DataType, name: str) -> None:
     """Check that the column ``shapes`` holds lists of processors and run times."""
-    inner = getattr(found, "inner", None)
-    fields = {part.name: part.dtype for part in getattr(inner, "fields", ())}
-    numbers = ("processors" in fields and fields["processors"].is_integer()) and (
-        "run_time" in fields and fields["run_time"].is_numeric()
-    )
-    if found != pl.Null and not numbers:
+    fields = {part.name: part.dtype for part in getattr(getattr(found, "inner", None), "fields", ())}
+    processors, run_time = fields.get("processors", pl.Null), fields.get("run_time", pl.Null)
+    if found != pl.Null and not (processors.is_integer() and run_time.is_numeric()):
         raise SwflowError(
             f"{name}: column shapes holds {found}, not lists of {{processors, run_time}}; create it: swflow moldable"
         )

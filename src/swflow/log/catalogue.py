@@ -328,11 +328,10 @@ def _get(log: Log, mirror: Any, retries: int, progress: bool) -> tuple[bytes, st
         for address in addresses:
             try:
                 return _read(address, retries, progress), address, tried
-            except _NotThere as reason:
+            except (_NotThere, _Unreachable) as reason:
                 tried.append(f"{address} ({reason})")
-            except _Unreachable as reason:
-                tried.append(f"{address} ({reason})")
-                break
+                if isinstance(reason, _Unreachable):
+                    break
     if log.path is not None:
         raise SwflowError(f"{log.name}: {tried[0]}; correct its path in the catalogue")
     raise SwflowError(

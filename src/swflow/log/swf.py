@@ -677,7 +677,11 @@ def write_swf(path: str | os.PathLike[str], jobs: pl.DataFrame, header: Mapping[
     """
     text = io.BytesIO()
     text.write(_header_text(header or {}).encode())
-    _printable(jobs, str(path)).write_csv(text, include_header=False, separator=" ", quote_style="never")
+    if "processors" in jobs.columns:
+        allocated = pl.col("allocated_processors") if "allocated_processors" in jobs.columns else pl.lit(None)
+        jobs = jobs.with_columns(allocated_processors=pl.coalesce(allocated, "processors"))
+    table = pl.DataFrame([_printable_field(jobs, name, str(path)) for name in _NAMES])
+    table.write_csv(text, include_header=False, separator=" ", quote_style="never")
     content = text.getvalue()
     with atomic_path(path) as temporary:
         temporary.write_bytes(compress(content) if str(path).endswith(".gz") else content)
@@ -743,15 +747,8 @@ def _header_text(header: Mapping[str, list[str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _printable(jobs: pl.DataFrame, where: str) -> pl.DataFrame:
-    """Return the 18 fields as whole numbers, or as text if there are fractions."""
-    if "processors" in jobs.columns:
-        allocated = pl.col("allocated_processors") if "allocated_processors" in jobs.columns else pl.lit(None)
-        jobs = jobs.with_columns(allocated_processors=pl.coalesce(allocated, "processors"))
-    return pl.DataFrame([_printable_field(jobs, name, where) for name in _NAMES])
-
-
 def _printable_field(jobs: pl.DataFrame, name: str, where: str) -> pl.Series:
+    """Return a field as whole numbers, or as text if there are fractions."""
     if name not in jobs.columns or jobs[name].null_count() == jobs.height:
         return pl.repeat(-1, jobs.height, dtype=pl.Int64, eager=True).alias(name)
     values = jobs[name].fill_null(-1)

@@ -20,8 +20,7 @@ Check = Callable[[str], object]
 def read_text(path: str) -> bytes:
     """Return a file's text, decompressed if it is gzipped, with normalized line ends."""
     with opened(path) as file:
-        text = plain_text(file.read(), path).removeprefix(BOM)
-    return text.replace(b"\r\n", b"\n") if b"\r" in text else text
+        return plain_text(file.read(), path).removeprefix(BOM).replace(b"\r\n", b"\n")
 
 
 @dataclass(frozen=True)

@@ -133,7 +133,7 @@ def fit_mixture(run_times: np.ndarray, *, components: int = COMPONENTS) -> Mixtu
     best, bic = None, dict[int, float]()
     with threadpool_limits(limits=1):  # a different order of summation would change the last digits
         for count, groups in enumerate(_agglomerations(logs, components), 1):
-            (weights, means, variances), mean_likelihood = _expectation_maximization(logs, groups, count)
+            weights, means, variances, mean_likelihood = _expectation_maximization(logs, groups, count)
             parameters = 3 * count - 1  # weights, which sum to 1, means and variances
             bic[count] = parameters * math.log(len(run_times)) - 2 * len(run_times) * mean_likelihood
             order = np.argsort(means, kind="stable")
@@ -185,8 +185,8 @@ def _is_clustering(mixture: Mixture, run_times: np.ndarray) -> bool:
 
 def _expectation_maximization(
     logs: np.ndarray, groups: np.ndarray, count: int
-) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], float]:
-    """Fit a mixture that starts from groups of the values; return it with the mean log-likelihood."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """Fit a mixture that starts from groups of values; return weights, means, variances, mean log-likelihood."""
     members = np.bincount(groups, minlength=count).astype(float)
     weights, means = members / len(logs), np.bincount(groups, logs, count) / members
     variances = np.bincount(groups, (logs - means[groups]) ** 2, count) / members + _LEAST_VARIANCE
@@ -201,7 +201,7 @@ def _expectation_maximization(
         variances = moments[:, 2] / share - means**2 + _LEAST_VARIANCE
         if abs(likelihood - before) < _TOLERANCE:
             break
-    return (weights, means, variances), _expect(logs, weights, means, variances, room)
+    return weights, means, variances, _expect(logs, weights, means, variances, room)
 
 
 def _expect(logs: np.ndarray, weights: np.ndarray, means: np.ndarray, variances: np.ndarray, room: np.ndarray) -> float:

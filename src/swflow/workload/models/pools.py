@@ -1,7 +1,7 @@
 """Pools: the values of a column for each class of a log's jobs, drawn with the log's frequencies."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,10 +9,7 @@ import numpy as np
 
 def as_plain(model: Any) -> dict[str, Any]:
     """Return the fields of a dataclass as JSON-compatible data, with lists instead of arrays."""
-    return {
-        name: value.tolist() if isinstance(value, np.ndarray) else value
-        for name, value in ((one.name, getattr(model, one.name)) for one in fields(model))
-    }
+    return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(model).items()}
 
 
 def of_plain(content: Mapping[str, Any]) -> dict[str, Any]:

@@ -206,11 +206,10 @@ def describe_demands(entry: Mapping[str, Any]) -> str:
             f"{entry['resource']}: by {entry['file']}; unknown of {entry['unknown']:,} jobs; "
             f"{entry['unused']:,} lines of jobs that are not in the workload"
         )
-    levels = [
-        f"{level['realised']:.1%} {level['level']} ({level['demand']:,.10g} a process)"
-        for level in entry.get("levels", ())
-    ]
-    parts = [", ".join(levels)] if levels else []
+    parts = []
+    if "levels" in entry:
+        form = "{realised:.1%} {level} ({demand:,.10g} a process)"
+        parts.append(", ".join(form.format(**level) for level in entry["levels"]))
     if "like" in entry:
         texts = ["undefined" if value is None else f"{value:.3f}" for value in entry["spearman"].values()]
         parts.append(f"like the {entry['record']} memory of {entry['like']}")

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -241,8 +241,7 @@ def attributes_of(workload: Workload) -> tuple[np.ndarray, np.ndarray]:
 
 def write_model(fitted: FittedModel, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to a JSON file, atomically; the same model gives the same bytes."""
-    values = {one.name: getattr(fitted, one.name) for one in fields(fitted)}
-    plain = {name: value.to_dict() if hasattr(value, "to_dict") else value for name, value in values.items()}
+    plain = {name: value.to_dict() if hasattr(value, "to_dict") else value for name, value in vars(fitted).items()}
     with atomic_path(path) as temporary:
         content = {**_FORMAT, **plain, "history": list(fitted.history)}
         temporary.write_text(_readable(content) + "\n", encoding="utf-8")
