@@ -94,5 +94,4 @@ def names_of_jobs(workload: Workload) -> pl.DataFrame:
 
 def names_of(header: Mapping[str, list[str]], column: str) -> dict[int, str]:
     """Return the names of one column of the job table: number to name."""
-    table = names_in(header).filter(pl.col("column") == column)
-    return dict(zip(table["id"], table["name"], strict=True))
+    return dict(names_in(header).filter(pl.col("column") == column).select("id", "name").iter_rows())

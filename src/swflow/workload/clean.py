@@ -25,16 +25,14 @@ def clean(
     machine: Machine,
     *,
     name: str,
-    drop: Sequence[str] = RULES,
-    without_status: Iterable[int] = (),
-    flurries: Iterable[str] = (),
     period: tuple[float | None, float | None] = (None, None),
     header: Mapping[str, list[str]] | None = None,
     keep_cancelled: bool = False,
     dependencies: bool = False,
+    **rules: Any,
 ) -> Workload:
     """
-    Convert the lines of a log to a job table; the options are those of `clean_log`.
+    Convert the lines of a log to a job table; the options are those of `clean_log`, the rules those of `removals`.
 
     Unknown values (-1) become null, ``processors`` (allocated, else requested) and ``estimate`` (requested time, else
     run time) are derived, and jobs are sorted by (submit time, job id). ``fields`` are the 18 fields of every line, as
@@ -52,12 +50,12 @@ def clean(
     >>> workload.history[0]["removed"]
     {'no-processors': 1}
     """
-    rules = list(removals(machine, period, drop, without_status, flurries, keep_cancelled))
+    reasons = list(removals(machine, period, keep_cancelled=keep_cancelled, **rules))
     _require_limits(fields, name)
     jobs = prepared(fields, keep_cancelled, dependencies)
     require_complete(jobs["job_id"].null_count(), "job_id", name)
     require_unique(jobs["job_id"].to_numpy(), name)
-    jobs, removed = without_removed(jobs, rules)
+    jobs, removed = without_removed(jobs, reasons)
     require_complete(jobs["submit_time"].null_count(), "submit_time", name)
     if jobs.is_empty():
         raise no_job_left(name, fields.height, removed)
@@ -316,20 +314,18 @@ def clean_log(
     if fields.is_empty():
         raise SwflowError(f"clean: {name}: no job is within the limits of times and processors")
     machine, source = machine_of(fields, log.header, processors, nodes)
+    begin, end = (seconds_since_start(log.header, moment) if moment else None for moment in (since, until))
     workload = clean(
         fields,
         machine,
         name=name,
-        drop=drop,
-        without_status=without_status,
-        flurries=flurries,
-        period=(
-            seconds_since_start(log.header, since) if since else None,
-            seconds_since_start(log.header, until) if until else None,
-        ),
+        period=(begin, end),
         header=log.header,
         keep_cancelled=keep_cancelled,
         dependencies=dependencies,
+        drop=drop,
+        without_status=without_status,
+        flurries=flurries,
     )
     entry = workload.history[0] | {"machine_from": source, "read": log.fields.height + len(log.skipped)}
     if skipped:
