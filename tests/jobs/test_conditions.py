@@ -138,6 +138,5 @@ def test_conditions_agree_with_pythons_evaluation(made, table):
                 expected = eval(text.replace("AND", "and"), {"__builtins__": {}}, row)
             except (ArithmeticError, TypeError):
                 continue
-            is_exact = not any(digits in text for digits in ("1e", "10000", str(2**53), str(2**63)))  # as floats
-            if is_exact and all(abs(row[name]) < 2**50 for name in ("a", "b", "x")):
+            if all(abs(row[name]) < 2**50 for name in ("a", "b", "x")) and "1e" not in text and "10000" not in text:
                 assert is_kept == expected

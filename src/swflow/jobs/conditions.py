@@ -26,15 +26,6 @@ from swflow.jobs.table import JOB_COLUMNS
 MOST_LEVELS = 100
 MOST_PARTS = 1000
 
-
-def _power(base: float, exponent: float) -> float:
-    """Return Python's power, of which NumPy's can differ in the last bit; NaN (unknown) if a side is NaN."""
-    try:
-        return math.nan if math.isnan(base) or math.isnan(exponent) else math.pow(base, exponent)
-    except (OverflowError, ValueError):
-        return math.nan
-
-
 _BINARY: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -42,7 +33,7 @@ _BINARY: dict[type, Callable[[Any, Any], Any]] = {
     ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
-    ast.Pow: np.vectorize(_power, otypes=[np.float64]),
+    ast.Pow: operator.pow,
 }
 _COMPARISONS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq,
@@ -182,51 +173,76 @@ def _check_membership(tree: ast.AST, where: str) -> set[int]:
     return listed
 
 
-def _expression(tree: ast.expr) -> pl.Expr:
-    """Convert a parsed condition, or a part of it, to an expression that is null where it is unknown."""
+#: Values of an expression, and a mask of known rows. Both can have length 1 and are then broadcast.
+_Values = tuple[Any, Any]
+
+
+def _evaluate(tree: ast.expr, columns: Mapping[str, _Values]) -> _Values:
+    """Evaluate a parsed condition, or a part of it."""
     match tree:
         case ast.Constant(value=value):
-            return _literal(value)
-        case ast.Name(id=name):  # NaN and infinity are unknown
-            return pl.when(pl.col(name).cast(pl.Float64).is_finite()).then(name)
+            number: Any = value
+            return np.array([number], dtype=None if abs(number) < 2**63 else float), np.array([True])
+        case ast.Name(id=name):
+            return columns[name]
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return ~_expression(operand)
+            value, known = _evaluate(operand, columns)
+            return ~value, known
         case ast.UnaryOp(op=op, operand=operand):
-            return _expression(operand).cast(pl.Float64).neg() if isinstance(op, ast.USub) else _expression(operand)
+            value, known = _evaluate(operand, columns)
+            return (-value.astype(float) if isinstance(op, ast.USub) else value), known
         case ast.BinOp(left=left, op=op, right=right):
-            return _arithmetic(op, _expression(left), _expression(right))
+            return _arithmetic(op, _evaluate(left, columns), _evaluate(right, columns))
         case ast.BoolOp(op=op, values=values):
-            join = pl.all_horizontal if isinstance(op, ast.And) else pl.any_horizontal
-            return join(*map(_expression, values))
+            return _joined([_evaluate(value, columns) for value in values], isinstance(op, ast.And))
         case ast.Compare(ops=[ast.Is() | ast.IsNot() as op], left=left):
-            return _expression(left).is_null() if isinstance(op, ast.Is) else _expression(left).is_not_null()
+            known = _evaluate(left, columns)[1]
+            return (known if isinstance(op, ast.IsNot) else ~known), np.ones_like(known)
         case ast.Compare(ops=[ast.In() | ast.NotIn() as op], left=left, comparators=[right]):
-            number = _expression(left)
             items = right.elts if isinstance(right, _LISTS) else [right]
-            equal = [number == _literal(ast.literal_eval(item)) for item in items]
-            found = pl.when(number.is_not_null()).then(pl.any_horizontal(pl.lit(False), *equal))
-            return found if isinstance(op, ast.In) else ~found
+            value, known = _evaluate(left, columns)
+            found = np.zeros(value.shape, bool)
+            for number in [ast.literal_eval(item) for item in items]:
+                found |= value == number
+            return (found if isinstance(op, ast.In) else ~found), known
         case ast.Compare(left=left, ops=ops, comparators=comparators):
-            terms = [_expression(term) for term in (left, *comparators)]
-            links = [_COMPARISONS[type(op)](a, b) for op, a, b in zip(ops, terms, terms[1:], strict=False)]
-            return pl.all_horizontal(*links)
+            terms = [_evaluate(term, columns) for term in (left, *comparators)]
+            links = [
+                (_COMPARISONS[type(op)](a[0], b[0]), a[1] & b[1])
+                for op, a, b in zip(ops, terms, terms[1:], strict=False)
+            ]
+            return _joined(links, True)
     raise AssertionError(f"unparsed node {tree!r}")
 
 
-def _literal(number: Any) -> pl.Expr:
-    return pl.lit(number, pl.Int64 if isinstance(number, int) and abs(number) < 2**63 else pl.Float64)
-
-
-def _arithmetic(op: ast.operator, left: pl.Expr, right: pl.Expr) -> pl.Expr:
-    """Compute with Python's floats; results that are not finite are unknown."""
-
-    def compute(rows: pl.Series) -> pl.Series:
+def _arithmetic(op: ast.operator, left: _Values, right: _Values) -> _Values:
+    """Compute with floats; results that are not finite are unknown."""
+    a, b = np.broadcast_arrays(left[0].astype(float), right[0].astype(float))
+    known = np.broadcast_to(left[1] & right[1], a.shape)
+    if isinstance(op, ast.Pow):
+        value = np.fromiter(map(_power, a.tolist(), b.tolist()), np.float64, a.size)
+    else:
         with np.errstate(all="ignore"):
-            result = _BINARY[type(op)](*(rows.struct.field(side).to_numpy() for side in ("left", "right")))
-        return pl.Series(np.where(np.isfinite(result), result, np.nan), nan_to_null=True)
+            value = _BINARY[type(op)](a, b)
+    return value, known & np.isfinite(value)
 
-    sides = pl.struct(left=left.cast(pl.Float64), right=right.cast(pl.Float64))
-    return sides.map_batches(compute, return_dtype=pl.Float64)
+
+def _power(base: float, exponent: float) -> float:
+    """Return Python's power: NumPy's can differ in the last bit."""
+    try:
+        return math.pow(base, exponent)
+    except (OverflowError, ValueError):
+        return math.nan
+
+
+def _joined(parts: list[_Values], every: bool) -> _Values:
+    """Join conditions by ``and`` (or ``or``); a deciding condition determines the result despite unknown others."""
+    value, known = parts[0]
+    for other, other_known in parts[1:]:
+        decided = (known & (value != every)) | (other_known & (other != every))
+        value, known = (value & other) if every else (value | other), decided | (known & other_known)
+        value = np.where(decided, not every, value)
+    return value, known
 
 
 def _require_kinds(tree: ast.expr, flags: set[str], where: str) -> None:
@@ -309,14 +325,22 @@ def condition(text: str, names: Iterable[str] | Mapping[str, Any], where: str) -
     >>> jobs.filter(condition("user_id == 50 and job_id <= 5", jobs.schema, "--drop")).height
     1
     """
-    return _every_row(check_condition(text, where, names))
+    tree = check_condition(text, where, names)
+    used = sorted(names_in(tree))
+    if not used:
+        value, known = _evaluate(tree, {})
+        return pl.lit(bool(value[0] and known[0]))
+    return pl.struct(used).map_batches(lambda rows: fulfilled(tree, rows.struct.unnest()), return_dtype=pl.Boolean())
 
 
 def fulfilled(tree: ast.expr, table: pl.DataFrame) -> pl.Series:
     """Return which rows of a table fulfil a condition that `check_condition` parsed."""
-    return table.select(_every_row(tree)).to_series()
+    value, known = _evaluate(tree, {name: _column(table[name]) for name in names_in(tree)})
+    return pl.Series(np.broadcast_to(value & known, (table.height,)))
 
 
-def _every_row(tree: ast.expr) -> pl.Expr:
-    """Return a condition with a value for every row, also if it names no column."""
-    return pl.repeat(True, pl.len()) & _expression(tree).fill_null(False)
+def _column(values: pl.Series) -> _Values:
+    """Return a column's values and the mask of known values; NaN is unknown."""
+    known = values.is_not_null().to_numpy()
+    filled = values.fill_null(False if values.dtype == pl.Boolean else 0).to_numpy()
+    return filled, known & np.isfinite(filled) if filled.dtype.kind == "f" else known
