@@ -270,9 +270,19 @@ def fetch(
     from the catalogue (or, without a checksum there, whose number of jobs differs from its header) is an error at any
     address. A gzipped source is copied unchanged.
 
-    The mirror is a folder, or a base URL (http, https, file), with the files of the archive, either in one folder or in
-    the archive's folders (``l_kth_sp2/``). Failed requests are repeated up to ``retries`` times, with increasing
-    pauses. With ``progress``, a progress bar is shown if standard error is a terminal.
+    Parameters
+    ----------
+    log : Log
+        The log to fetch.
+    output : path-like
+        The gzipped output file, written atomically.
+    mirror : str or path-like, optional
+        A folder, or a base URL (http, https, file), with the files of the archive, either in one folder or in the
+        archive's folders (``l_kth_sp2/``).
+    retries : int
+        Number of retries of a failed request, with increasing pauses.
+    progress : bool
+        Show a progress bar if standard error is a terminal.
     """
     if log.of is not None:
         raise SwflowError(f"{log.name}: a period of {log.of} has no file; fetch {log.of}")

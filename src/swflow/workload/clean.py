@@ -399,6 +399,10 @@ def open_workload(
     columns : iterable of str, optional
         Columns of a workload to read in addition to those that every workload has (default: all).
 
+    Returns
+    -------
+    Workload
+
     Raises
     ------
     SwflowError

@@ -27,10 +27,21 @@ def clean_into(
     **options: Any,
 ) -> Workload:
     """
-    Clean a log into a Parquet file, and return the workload; process a large log part by part.
+    Clean a log into a Parquet file, as `swflow.workload.clean.clean_log` does; process a large log part by part.
 
-    ``columns`` are those of a large log's workload to return in addition to those that every workload has (default:
-    all). The options are those of `swflow.workload.clean.clean_log`; dependencies of a large log are refused.
+    Parameters
+    ----------
+    path, output : path-like
+        The log, and the workload's file.
+    columns : iterable of str, optional
+        Columns of a large log's workload to return in addition to those that every workload has (default: all).
+    **options
+        As in `swflow.workload.clean.clean_log`; dependencies of a large log are refused.
+
+    Returns
+    -------
+    Workload
+        The written workload.
     """
     if _is_large(Path(path)):
         _clean_in_parts(path, output, **options)

@@ -46,6 +46,10 @@ def generate(
     users : bool
         Whether jobs have users.
 
+    Returns
+    -------
+    Workload
+
     Raises
     ------
     SwflowError

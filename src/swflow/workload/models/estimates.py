@@ -64,10 +64,27 @@ def modal_estimates(
     """
     Generate a requested time for each job by the model of Tsafrir, Etsion and Feitelson.
 
-    Run times and the result are in seconds, shape (jobs,); no estimate is below its run time. ``maximum`` is the
-    longest estimate that the machine permits, in seconds, at least 1 hour; the estimate of a job that ran longer is its
-    run time. ``maximum_share`` is the share of the jobs that request the maximum, below 0.89 (default: the model's,
-    about 0.22). It is an error if a run time is negative or unknown.
+    Parameters
+    ----------
+    run_times : numpy.ndarray, shape (jobs,)
+        Seconds.
+    rng : numpy.random.Generator
+        Random generator; the same state gives the same estimates.
+    maximum : float
+        The longest estimate that the machine permits, in seconds; at least 1 hour. The estimate of a job that ran
+        longer is its run time.
+    maximum_share : float, optional
+        Share of the jobs that request the maximum, below 0.89 (default: the model's, about 0.22).
+
+    Returns
+    -------
+    numpy.ndarray, shape (jobs,)
+        Seconds, never below the run time.
+
+    Raises
+    ------
+    SwflowError
+        If a run time is negative or unknown, or the maximum or its share is out of range.
 
     Notes
     -----

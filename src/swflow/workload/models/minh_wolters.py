@@ -88,11 +88,25 @@ def generate_locality(
     model: LocalityModel, jobs: int, rng: np.random.Generator, *, repeats: str | None = "fitted", window: int = 1
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """
-    Generate run times (whole seconds), sizes, and the class of every job, "label,class"; shape (jobs,) each.
+    Generate run times and sizes.
 
-    ``repeats``, one of `REPEATS`, states how run times repeat within the repetitions of labels, which is the extension
-    of the model over MBC-LS; None gives MBC-LS. ``window`` is that of `permute_labels`: the larger it is, the stronger
-    is the autocorrelation of the run times.
+    Parameters
+    ----------
+    model, jobs, rng
+        The fitted model, the number of jobs, and the random generator.
+    repeats : {"fitted", "at-least-two", "printed"} or None
+        How run times repeat within the repetitions of labels, which is the extension of the model over MBC-LS; None
+        gives MBC-LS.
+    window : int
+        Window of `permute_labels`: the larger it is, the stronger is the autocorrelation of the run times.
+
+    Returns
+    -------
+    run_times : numpy.ndarray of float, shape (jobs,)
+        Whole seconds.
+    processors : numpy.ndarray of int, shape (jobs,)
+    keys : numpy.ndarray of str, shape (jobs,)
+        The class of every job, "label,class".
 
     References
     ----------

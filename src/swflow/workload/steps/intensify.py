@@ -18,10 +18,25 @@ def intensify(workload: Workload, factor: float, *, by: str = "arrivals") -> Wor
     """
     Multiply the offered load of a workload by a factor.
 
-    Factors below 1 reduce the load. ``by`` is the quantity to change: ``arrivals`` divides times between submissions
-    and think times, ``run-times`` multiplies run times, CPU times, estimates, and those of ``shapes``. Seconds are not
-    rounded. Recorded wait times become null because the recorded schedule belongs to another workload. Other factors
-    than positive finite numbers, and unknown quantities, are errors.
+    Parameters
+    ----------
+    workload : Workload
+        The workload to change.
+    factor : float
+        Factor; values below 1 reduce the load.
+    by : {'arrivals', 'run-times'}
+        Quantity to change. ``arrivals`` divides times between submissions and think times. ``run-times`` multiplies
+        run times, CPU times, estimates, and those of ``shapes``. Seconds are not rounded.
+
+    Returns
+    -------
+    Workload
+        The changed workload. Recorded wait times are null because the recorded schedule belongs to another workload.
+
+    Raises
+    ------
+    SwflowError
+        If an option has an invalid value.
 
     Notes
     -----

@@ -54,14 +54,10 @@ def memory(
     """
     Assign each job a demand for a resource that the processes of a node share.
 
-    The new column is the demand per process. The new history entry has ``resource``, and either ``levels`` (requested
-    and realised shares), or ``from_log`` or ``file``, and ``unknown`` (jobs without a record). With ``file``, it also
-    has ``unused`` (jobs of the file that are not in the workload). With ``fitted``, it has ``like`` and ``record`` (log
-    and record of the model), and ``spearman``, the rank correlations of the demands with ``processors`` and
-    ``run_time``.
-
     Parameters
     ----------
+    workload : Workload
+        The jobs.
     high, medium, low : float, optional
         Shares of the jobs at each level of demand; the sum is 1. The default is the paper's scenario HIGH: 0.8, 0.1,
         0.1. If one share is given, the default of the others is 0. MED is 0.5, 0.1, 0.4; LOW is 0.1, 0.1, 0.8.
@@ -84,10 +80,21 @@ def memory(
     resource : str, optional
         Name of the resource and of the new column (default: ``memory_bandwidth``; ``memory`` with ``from_log``, or
         with ``fitted`` without levels).
-    seed, step : int, str
-        Seed of the draws, and name of the step. A job's demand depends only on the seed, the log, the step and the
-        job's id, so it is the same in every part of the log. With ``fitted``, it also depends on the quantiles of the
-        job's size and run time in the workload. Copies of a job (column ``source_job_id``) share its demand.
+    seed : int
+        Seed of the draws.
+    step : str
+        Name of the step. A job's demand depends only on the seed, the log, the step and the job's id, so it is the
+        same in every part of the log. With ``fitted``, it also depends on the quantiles of the job's size and run
+        time in the workload. Copies of a job (column ``source_job_id``) share its demand.
+
+    Returns
+    -------
+    Workload
+        The workload with the new column, demand per process. Its new history entry has ``resource``, and either
+        ``levels`` (requested and realised shares), or ``from_log`` or ``file``, and ``unknown`` (jobs without a
+        record). With ``file``, it also has ``unused`` (jobs of the file that are not in the workload). With
+        ``fitted``, it has ``like`` and ``record`` (log and record of the model), and ``spearman``, the rank
+        correlations of the demands with ``processors`` and ``run_time``.
 
     Raises
     ------

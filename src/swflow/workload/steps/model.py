@@ -116,10 +116,21 @@ def fit(
     """
     Fit a model to a workload; the same workload gives the same model.
 
-    The workload's run times must be known; ``model`` is one of `MODELS`. The ``arrivals`` are the source's submit times
-    ("log"), or an arrival process with a daily and weekly cycle ("daily-cycle"). For minh-wolters and mbc-ls,
-    ``components`` is the largest number of Gaussians to try; `swflow.workload.models.minh_wolters.generate_locality`
-    describes ``window`` (1 permutes nothing) and, for minh-wolters, ``repeats``.
+    Parameters
+    ----------
+    workload : Workload
+        The source; its run times must be known.
+    model : str
+        One of `MODELS`.
+    arrivals : {"log", "daily-cycle"}
+        Use the source's submit times, or fit an arrival process with a daily and weekly cycle.
+    components : int
+        For minh-wolters and mbc-ls: the largest number of Gaussians to try.
+    window : int
+        For the same models: the window of `swflow.workload.models.minh_wolters.permute_labels`; 1 permutes nothing.
+    repeats : {"fitted", "at-least-two", "printed"}
+        For minh-wolters: how run times repeat within the repetitions of labels; see
+        `swflow.workload.models.minh_wolters.generate_locality`.
     """
     _check_options(model, arrivals, components, window, repeats)
     jobs = workload.jobs

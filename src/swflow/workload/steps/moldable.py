@@ -53,15 +53,31 @@ def moldable(
     As in the paper, the parameters do not depend on the recorded size, which can therefore lie outside of c_min to
     c_max. Downey's S is defined there, too: from 1 processor on, and it equals A beyond c_max.
 
-    The default of ``pb`` is the share of powers of two among the workload's recorded sizes. With ``keep_recorded``, the
-    recorded shape is one of the v shapes, with its recorded run time. Otherwise it is present only by chance, or if the
-    machine has fewer than c_min processors.
+    Parameters
+    ----------
+    workload : Workload
+        The jobs, with known processors and run times.
+    rng : numpy.random.Generator
+        Random generator.
+    pb : float, optional
+        Probability, from 0 to 1, that a size is moved to a power of two (default: the share of powers of two among
+        the workload's recorded sizes).
+    keep_recorded : bool
+        Whether the recorded shape is one of the v shapes, with its recorded run time. Otherwise it is present only by
+        chance, or if the machine has fewer than c_min processors.
 
-    The new columns are ``shapes`` (of type `SHAPES`, by ascending processors), ``minimum_processors``,
-    ``average_parallelism``, ``parallelism_variance`` and ``requests``. The new history entry has ``pb``,
-    ``power_of_two_share``, ``shapes`` (their total number) and the numbers of jobs with one shape (``rigid``) and with
-    a recorded size ``below_minimum`` or ``above_maximum``. It is an error if ``pb`` is not a probability, a job's
-    processors or run time is unknown, or a job is wider than the machine.
+    Returns
+    -------
+    Workload
+        Workload with the columns ``shapes`` (of type `SHAPES`, by ascending processors), ``minimum_processors``,
+        ``average_parallelism``, ``parallelism_variance`` and ``requests``. Its new history entry has ``pb``,
+        ``power_of_two_share``, ``shapes`` (their total number) and the numbers of jobs with one shape (``rigid``) and
+        with a recorded size ``below_minimum`` or ``above_maximum``.
+
+    Raises
+    ------
+    SwflowError
+        If ``pb`` is not a probability, a job's processors or run time is unknown, or a job is wider than the machine.
 
     References
     ----------

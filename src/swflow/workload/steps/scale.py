@@ -33,17 +33,10 @@ def scale(
     factor and rounded. Otherwise, copies with the same submit time replace it, and the factor gives their number. Run
     times and estimates do not change. A job that is wider than the new machine is cut to its size.
 
-    A copy's job id is the original's multiplied by a power of ten (1 if no job can have two copies), plus the copy's
-    number from 0, so that the copies of a job are consecutive at its submit time. Widened jobs count as copy 0.
-    ``source_job_id`` is the id of the original, before the first scaling. ``preceding_job_id`` refers to the copy of
-    the preceding job with the same number, or to its last copy. Values per process (``memory_bandwidth``, memory) stay;
-    the sizes in ``shapes`` are widened or cut with the job.
-
-    The history entry counts jobs without copies under ``removed`` (``no-copy``), and has ``widened``, ``copied`` (jobs
-    replaced by copies), ``jobs`` (jobs of the result) and ``cut`` (jobs cut to the machine).
-
     Parameters
     ----------
+    workload : Workload
+        The workload to scale.
     processors : int
         Processors of the new machine. The size of its nodes stays if it divides this number; otherwise nodes have 1
         processor.
@@ -59,6 +52,17 @@ def scale(
         Number of copies, for ``precise-size`` only (default: f rounded, at least 1).
     generator : numpy.random.Generator
         Random generator; two numbers are drawn per job, for all options.
+
+    Returns
+    -------
+    Workload
+        The scaled workload. A copy's job id is the original's multiplied by a power of ten (1 if no job can have two
+        copies), plus the copy's number from 0, so that the copies of a job are consecutive at its submit time.
+        Widened jobs count as copy 0. ``source_job_id`` is the id of the original, before the first scaling.
+        ``preceding_job_id`` refers to the copy of the preceding job with the same number, or to its last copy. Values
+        per process (``memory_bandwidth``, memory) stay; the sizes in ``shapes`` are widened or cut with the job. The
+        history entry counts jobs without copies under ``removed`` (``no-copy``), and has ``widened``, ``copied``
+        (jobs replaced by copies), ``jobs`` (jobs of the result) and ``cut`` (jobs cut to the machine).
 
     Raises
     ------

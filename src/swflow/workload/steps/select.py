@@ -21,12 +21,28 @@ def select(
     """
     Keep a part of the jobs; ``jobs`` applies after the other conditions.
 
-    ``jobs`` is the number of jobs to keep, from the first submitted job on. With ``status``, keep only jobs with these
-    statuses (SWF: 0 failed, 1 completed, 5 cancelled). ``without_status`` removes jobs with these statuses; jobs with
-    unknown status stay. ``where`` is a condition that kept jobs meet, such as ``processors <= 32 and run_time > 60``.
+    Parameters
+    ----------
+    workload : Workload
+        The workload to select from.
+    jobs : int, optional
+        Number of jobs to keep, from the first submitted job on.
+    status : iterable of int
+        Keep only jobs with these statuses (SWF: 0 failed, 1 completed, 5 cancelled).
+    without_status : iterable of int
+        Remove jobs with these statuses. Jobs with unknown status stay.
+    where : str, optional
+        Keep only jobs that meet this condition, such as ``processors <= 32 and run_time > 60``.
 
-    The new history entry has ``read``, ``kept`` and ``removed`` (reason to number of jobs). It is an error if the
-    condition is invalid, ``jobs`` is not positive, or no job remains.
+    Returns
+    -------
+    Workload
+        The part. Its new history entry has ``read``, ``kept`` and ``removed`` (reason to number of jobs).
+
+    Raises
+    ------
+    SwflowError
+        If the condition is invalid, ``jobs`` is not positive, or no job remains.
 
     Examples
     --------

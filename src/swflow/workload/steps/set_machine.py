@@ -23,12 +23,10 @@ def with_machine(
     """
     Replace the machine of a workload; properties that are not given stay unchanged.
 
-    Jobs wider than the new machine are removed. The new history entry has ``read``, ``kept``, ``removed`` (reason to
-    number of jobs) and ``machine``. It is an error if the numbers do not define a machine, the preset is unknown, or no
-    job remains.
-
     Parameters
     ----------
+    workload : Workload
+        The workload; jobs wider than the new machine are removed.
     processors : int, optional
         Total number of processors, a multiple of the node size. Without this and ``nodes``, the present number is
         rounded up to whole nodes.
@@ -43,6 +41,17 @@ def with_machine(
     resources : mapping, optional
         The units of each resource of the machine besides processors, such as ``gpus``; None removes one, others stay
         unchanged. Jobs that need more are removed.
+
+    Returns
+    -------
+    Workload
+        The workload with the new machine. Its new history entry has ``read``, ``kept``, ``removed`` (reason to number
+        of jobs) and ``machine``.
+
+    Raises
+    ------
+    SwflowError
+        If the numbers do not define a machine, the preset is unknown, or no job remains.
 
     Examples
     --------
