@@ -144,9 +144,8 @@ def earth_movers_distance(first: np.ndarray, second: np.ndarray, load_step: floa
 def _equal_shape(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Pad both with empty values to the width of the wider one, in whole steps of the grid."""
     values = -(-max(first.shape[1], second.shape[1]) // _VALUES_PER_STEP) * _VALUES_PER_STEP
-    padded = np.zeros((2, first.shape[0], values), first.dtype)
-    padded[0, :, : first.shape[1]], padded[1, :, : second.shape[1]] = first, second
-    return padded[0], padded[1]
+    a, b = (np.pad(counts, ((0, 0), (0, values - counts.shape[1]))) for counts in (first, second))
+    return a, b
 
 
 def _coarse(counts: np.ndarray, loads: int, values: int) -> np.ndarray:

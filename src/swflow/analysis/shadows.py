@@ -15,23 +15,14 @@ def shadows(outcomes: pl.DataFrame, demands: pl.DataFrame, machine: Machine) -> 
 
     A shared shadow is a maximal interval in which the node's set of jobs does not change.
 
-    Parameters
-    ----------
-    outcomes : polars.DataFrame
-        One row per job: ``job_id``, ``start_time``, ``end_time`` (seconds) and ``places``, its processors as text such
-        as ``0-3,8``. Jobs with a duration of 0 are in no shadow.
-    demands : polars.DataFrame
-        One row per job: ``job_id``, and one column per resource with the demand of each process; null counts as 0.
-    machine : Machine
-        Processor ``i`` belongs to node ``i // processors_per_node``. A resource counts if nodes have a capacity for it
-        and ``demands`` has a column for it.
+    ``outcomes`` has one row per job: ``job_id``, ``start_time``, ``end_time`` (seconds) and ``places``, its processors
+    as text such as ``0-3,8``. Processor ``i`` belongs to node ``i // processors_per_node``. Jobs with a duration of 0
+    are in no shadow. ``demands`` has one row per job: ``job_id``, and one column per resource with the demand of each
+    process; null counts as 0. A resource counts if nodes have a capacity for it and ``demands`` has a column for it.
 
-    Returns
-    -------
-    polars.DataFrame
-        Sorted by node and time: ``node``, ``start``, ``end`` (seconds), ``jobs`` (list of ids, ascending),
-        ``processes``, one column per resource with its use, and ``penalty``: the sum over the resources of
-        ``max(use / capacity, 1) - 1``. Shadows without jobs are left out.
+    Returns, by node and time: ``node``, ``start``, ``end`` (seconds), ``jobs`` (list of ids, ascending), ``processes``,
+    one column per resource with its use, and ``penalty``: the sum over the resources of ``max(use / capacity, 1) - 1``.
+    Shadows without jobs are left out.
 
     Raises
     ------
@@ -84,23 +75,13 @@ def shadows(outcomes: pl.DataFrame, demands: pl.DataFrame, machine: Machine) -> 
 
 def penalty_times(outcomes: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
     """
-    Return the time that the shadows of a schedule add to each job in the unchanged schedule.
+    Return the time that the shadows of a schedule, found by `shadows`, add to each job in the unchanged schedule.
 
     A shadow adds its length times its penalty. A job's time is the sum over its shadows on a node, and the maximum of
     these sums over its nodes. If penalties have already delayed the ends of jobs in the schedule, the shadows of the
     added time count as well.
 
-    Parameters
-    ----------
-    outcomes : polars.DataFrame
-        As for `shadows`.
-    found : polars.DataFrame
-        The shadows of these outcomes, as `shadows` returns them.
-
-    Returns
-    -------
-    polars.DataFrame
-        ``job_id``, in the order of the outcomes, and ``penalty_time``, seconds; 0 for a job with a duration of 0.
+    Returns ``job_id``, in the order of the outcomes, and ``penalty_time``, seconds; 0 for a job with a duration of 0.
 
     References
     ----------
@@ -133,23 +114,15 @@ def ranges(outcomes: pl.DataFrame) -> pl.DataFrame:
     if unknown:
         raise SwflowError(f"the processors of {unknown:,} jobs are not known; simulate it again with places: true")
     bounds = pl.col("places").str.split_exact("-", 1).struct
-    return (
-        outcomes.with_columns(pl.col("places").cast(pl.String).str.split(","))
-        .explode("places")
-        .with_columns(
-            bounds.field("field_0").cast(pl.Int64).alias("first"), last=bounds.field("field_1").cast(pl.Int64)
-        )
-        .with_columns(pl.coalesce("last", "first").alias("last"))
-        .drop("places")
-    )
+    first, last = (bounds.field(name).cast(pl.Int64) for name in ("field_0", "field_1"))
+    parts = outcomes.with_columns(pl.col("places").cast(pl.String).str.split(",")).explode("places")
+    return parts.with_columns(first.alias("first"), last=pl.coalesce(last, first)).drop("places")
 
 
 def _parts(outcomes: pl.DataFrame, demands: pl.DataFrame, machine: Machine) -> tuple[pl.DataFrame, list[str]]:
     """Return one row per job and node, with the number and demands of its processes there; and the resources."""
-    for what, table, needed in (
-        ("outcomes", outcomes, ("job_id", "start_time", "end_time", "places")),
-        ("demands", demands, ("job_id",)),
-    ):
+    timed = ("job_id", "start_time", "end_time", "places")
+    for what, table, needed in (("outcomes", outcomes, timed), ("demands", demands, ("job_id",))):
         missing = [name for name in needed if name not in table.columns]
         if missing:
             raise SwflowError(f"shadows: the {what} lack {', '.join(missing)}")
@@ -163,8 +136,7 @@ def _parts(outcomes: pl.DataFrame, demands: pl.DataFrame, machine: Machine) -> t
         raise SwflowError(
             f"shadows: job {odd['job_id'][0]} has places {odd['places'][0]!r}; they are ranges such as 0-3,8"
         )
-    timed = outcomes.filter(pl.col("end_time") > pl.col("start_time"))
-    placed = ranges(timed.select("job_id", "start_time", "end_time", "places"))
+    placed = ranges(outcomes.filter(pl.col("end_time") > pl.col("start_time")).select(timed))
     wrong = placed.filter((pl.col("first") < 0) | (pl.col("last") >= machine.processors))
     if wrong.height:
         raise SwflowError(
@@ -200,11 +172,9 @@ def _bounds(parts: pl.DataFrame) -> pl.DataFrame:
 
 def _spans(parts: pl.DataFrame, bounds: pl.DataFrame) -> pl.DataFrame:
     """Return one row per job and shadow; ``shadow`` is the index of the shadow's start among the bounds."""
-
-    def index_of(column: str) -> pl.DataFrame:
-        return parts.join(
-            bounds, left_on=["node", column], right_on=["node", "time"], how="left", maintain_order="left"
-        )
-
-    first, after = (index_of(column)["index"] for column in ("start_time", "end_time"))
-    return parts.with_columns(shadow=pl.int_ranges(first, after, dtype=pl.UInt32)).explode("shadow")
+    first, after = (
+        parts.join(bounds, left_on=["node", column], right_on=["node", "time"], how="left", maintain_order="left")
+        for column in ("start_time", "end_time")
+    )
+    shadow = pl.int_ranges(first["index"], after["index"], dtype=pl.UInt32)
+    return parts.with_columns(shadow=shadow).explode("shadow")
