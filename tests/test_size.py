@@ -5,12 +5,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 
 from swflow.analysis import metrics as metrics_module
-from swflow.analysis import plausibility
 from swflow.database.load import load
 from swflow.errors import SwflowError
 from swflow.figures import draw
@@ -168,18 +166,6 @@ def test_errors_of_a_large_log_are_those_of_a_small_one(
     expected = told()
     request.getfixturevalue("small_texts")
     assert told() == expected
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_the_use_of_a_schedule_equals_that_of_all_its_events(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    random = np.random.default_rng(seed)
-    start = np.sort(random.integers(0, 60, 80)).astype(float) if seed % 2 else random.integers(0, 60, 80).astype(float)
-    table = pl.DataFrame(
-        {"start": start, "run": random.integers(1, 20, 80).astype(float), "processors": random.integers(1, 5, 80)}
-    )
-    whole = plausibility._used(table, 20)
-    monkeypatch.setattr(tables, "MOST_AT_ONCE", 10)
-    assert tuple(plausibility._used(table, 20)) == tuple(whole)
 
 
 # -- figures

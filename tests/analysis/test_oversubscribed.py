@@ -1,5 +1,6 @@
 """Test the warnings about a recorded schedule that uses more processors than the machine has."""
 
+import numpy as np
 import pytest
 from test_cli import call
 
@@ -8,6 +9,7 @@ from swflow.figures import draw
 from swflow.files.query import query
 from swflow.report import write_report
 from swflow.studies.runs import simulate_all
+from swflow.workload.busy import use_of
 
 WEEK = 604_800
 
@@ -65,3 +67,15 @@ def test_the_recorded_utilization_and_load_are_marked(log, capfd):
         assert drawn.count("288 at recorded loads above 1") == 1
     write_report("d.duckdb", "site", draw=False)
     assert any("above_1" in page.read_text() and "peak_processors" in page.read_text() for page in log.rglob("*.html"))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_use_of_a_schedule_equals_a_count_at_every_second(seed):
+    random = np.random.default_rng(seed)
+    start = random.integers(0, 60, 80).astype(float)
+    start = np.sort(start) if seed % 2 else start
+    end, processors = start + random.integers(1, 20, 80), random.integers(1, 5, 80)
+    seconds = np.arange(start.min(), end.max())[:, None]
+    busy = ((start <= seconds) & (seconds < end)) @ processors
+    expected = (busy.max(), seconds[busy.argmax(), 0], (busy > 20).sum(), seconds.size, busy.sum())
+    assert tuple(use_of(start, end, processors, 20)) == expected

@@ -15,7 +15,7 @@ from swflow.jobs.table import Workload
 from swflow.log.imported import names_of
 from swflow.log.site import RESOURCES
 from swflow.log.swf import header_number
-from swflow.workload.busy import Use, places_in_order, use_of
+from swflow.workload.busy import places_in_order, use_of
 
 #: From most to least severe: impossible values, values that make results doubtful, information.
 SEVERITIES = ("error", "warning", "note")
@@ -237,8 +237,8 @@ def _use_of_resources(log: _Log) -> Iterator[Finding]:
 
 def _use(log: _Log) -> Iterator[Finding]:
     """Find recorded use beyond the machine."""
-    start = pl.col("submit_time") + pl.col("wait_time")
-    ran = log.jobs.select("job_id", "processors", "partition_id", start=start, run="run_time")
+    started = pl.col("submit_time") + pl.col("wait_time")
+    ran = log.jobs.select("job_id", "processors", "partition_id", start=started, run="run_time")
     known = ran.select((pl.col("run") > 0) & (pl.col("processors") > 0) & pl.col("start").is_not_null()).to_series()
     ran = ran if known.fill_null(False).all() else ran.filter(known)
     if ran.is_empty():
@@ -246,7 +246,8 @@ def _use(log: _Log) -> Iterator[Finding]:
         yield log.finding("no-wait-times", "warning", text)
         return
     machine = log.machine.processors
-    peak, moment, beyond, total, area = _used(ran, machine)
+    start, run, processors = (ran[name].to_numpy() for name in ("start", "run", "processors"))
+    peak, moment, beyond, total, area = use_of(start, start + run, processors, machine)
     if peak <= machine:
         if peak < machine / 2:
             text = f"never more than {peak:,} of {machine:,} processors were busy: is the machine that large?"
@@ -267,17 +268,6 @@ def _use(log: _Log) -> Iterator[Finding]:
     yield Finding("use-beyond-machine", severity, text, running.height, running["job_id"][0], log.moment(moment))
 
 
-def _used(ran: pl.DataFrame, machine: int) -> Use:
-    """Return the processors that the recorded schedule used over time."""
-    if ran.height > tables.MOST_AT_ONCE:
-        start, run, processors = (ran[name].to_numpy() for name in ("start", "run", "processors"))
-        return use_of(start, start + run, processors, machine)
-    times, busy = _busy(ran)
-    span = np.diff(times)
-    beyond, area = float(span[busy[:-1] > machine].sum()), float((busy[:-1] * span).sum())
-    return Use(int(busy.max()), float(times[busy.argmax()]), beyond, float(times[-1] - times[0]), area)
-
-
 def _peaks(ran: pl.DataFrame, parts: list[int], machine: int) -> list[int]:
     """Return the largest number of busy processors of each partition."""
     start, run, processors = (ran[name].to_numpy() for name in ("start", "run", "processors"))
@@ -286,17 +276,6 @@ def _peaks(ran: pl.DataFrame, parts: list[int], machine: int) -> list[int]:
     of = ran["partition_id"]
     inside = ((of == part).fill_null(False).to_numpy() for part in parts)
     return [use_of(start, end, np.where(mine, processors, 0), machine, orders).peak for mine in inside]
-
-
-def _busy(ran: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """Return the times at which the number of busy processors changes, and the number from each time on."""
-    start, run, processors = (ran[name].to_numpy() for name in ("start", "run", "processors"))
-    times = np.concatenate([start, start + run])
-    changes = np.concatenate([processors, -processors])
-    order = np.lexsort((changes, times))
-    times, busy = times[order], np.cumsum(changes[order])
-    last = np.append(times[1:] != times[:-1], True)
-    return times[last], busy[last]
 
 
 def _likely_causes(log: _Log, ran: pl.DataFrame, peak: int, share: float) -> str:
