@@ -89,11 +89,12 @@ def bounds(jobs: pl.DataFrame, machine: int) -> list[Bound]:
     weighted_run = float(area @ run)
     found = []
     if total > 0:
-        found.append(Bound("awrt", (wait + weighted_run) / total, theorem))
-        found.append(Bound("awwt", wait / total, theorem))
-    found.append(Bound("mean_response_time", response / count, mean_theorem))
-    found.append(Bound("mean_wait_time", max(0.0, response - float(run.sum())) / count, mean_theorem))
-    found.append(Bound("makespan", makespan, makespan_theorem))
+        found = [Bound("awrt", (wait + weighted_run) / total, theorem), Bound("awwt", wait / total, theorem)]
+    found += [
+        Bound("mean_response_time", response / count, mean_theorem),
+        Bound("mean_wait_time", max(0.0, response - float(run.sum())) / count, mean_theorem),
+        Bound("makespan", makespan, makespan_theorem),
+    ]
     if makespan > 0:
         found.append(Bound("utilization", total / (machine * makespan), makespan_theorem))
     return found
@@ -106,11 +107,11 @@ def gaps(found: Sequence[Bound], figures: Mapping[str, float | None]) -> dict[st
     A distance of 0.1 is 10 % above the bound; it is negative for utilization, and None where the metric is unknown or
     the bound is 0.
     """
-    values = {bound.measure: figures.get(bound.measure) for bound in found}
-    return {
-        bound.measure: None if (value := values[bound.measure]) is None or not bound.value else value / bound.value - 1
-        for bound in found
-    }
+    distances: dict[str, float | None] = {}
+    for bound in found:
+        value = figures.get(bound.measure)
+        distances[bound.measure] = value / bound.value - 1 if value is not None and bound.value else None
+    return distances
 
 
 def _require(submit: np.ndarray, run: np.ndarray, width: np.ndarray, machine: int) -> None:
@@ -274,10 +275,7 @@ def _makespan(
 ) -> tuple[float, str]:
     """Return a lower bound on the makespan, seconds, and the theorem: work left at a submission is done after it."""
     found = [(float((submit + run).max() - submit[0]), "run times")]
-    for name, begin, work in (
-        ("area", submit, area / machine),
-        ("wide jobs", submit[wide], run[wide]),
-    ):
+    for name, begin, work in (("area", submit, area / machine), ("wide jobs", submit[wide], run[wide])):
         if len(begin):
             found.append((float((begin + np.cumsum(work[::-1])[::-1]).max() - submit[0]), name))
     return max(found)

@@ -50,7 +50,8 @@ def fidelity(recorded: pl.DataFrame, simulated: pl.DataFrame, machine: int) -> d
     start, start_s = both["start_time"].to_numpy(), both["start_time_s"].to_numpy()
     waited = both["submit_time"].to_numpy()[1:] < start[:-1]  # the second job waited when the first one started
     waited &= start[1:] > start[:-1]
-    use = [_use_by_bins(both, suffix, machine, _span(both)) for suffix in ("", "_s")]
+    edges = _span(both)
+    use = [_use_by_bins(both, suffix, machine, edges) for suffix in ("", "_s")]
     maps = [heatmap(both[f"load{suffix}"].to_numpy(), both[f"wait_time{suffix}"].to_numpy()) for suffix in ("", "_s")]
     return {
         "jobs": both.height,

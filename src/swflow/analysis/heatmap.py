@@ -3,6 +3,7 @@
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -144,17 +145,15 @@ def heatmap_of_cells(load_low: ArrayLike, value_low: ArrayLike, jobs: ArrayLike)
 
 def read_heatmaps(connection: Any, names: Collection[str]) -> dict[tuple[str, str], Heatmap]:
     """Return the logarithmic heatmaps of runs from a database, by (run, measure)."""
-    columns = connection.execute(
+    cells = connection.execute(
         "SELECT run, measure, load_low, value_low, jobs FROM heatmaps SEMI JOIN (SELECT unnest($names) AS run) "
         "USING (run) ORDER BY run, measure",
         {"names": sorted(names)},
-    ).fetchnumpy()
+    ).fetchall()
     found = {(run, measure): heatmap_of_cells([], [], []) for run in names for measure in HEATMAP_MEASURES}
-    keys = list(zip(columns["run"].tolist(), columns["measure"].tolist(), strict=True))
-    starts = [place for place, key in enumerate(keys) if place == 0 or key != keys[place - 1]]
-    for start, end in zip(starts, [*starts, len(keys)][1:], strict=True):
-        load_low, value_low, jobs = (columns[name][start:end] for name in ("load_low", "value_low", "jobs"))
-        found[keys[start]] = heatmap_of_cells(load_low, value_low, jobs)
+    for key, of_run in groupby(cells, key=lambda cell: cell[:2]):
+        load_low, value_low, jobs = zip(*(cell[2:] for cell in of_run), strict=True)
+        found[key] = heatmap_of_cells(load_low, value_low, jobs)
     return found
 
 

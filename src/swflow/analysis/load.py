@@ -62,30 +62,19 @@ def loads_of(outcomes: pl.DataFrame, machine: int) -> Loads:
         if values.size and not (values.min() >= -END_OF_TIME and values.max() <= END_OF_TIME):
             place = int(np.argmax(~(np.abs(values) <= END_OF_TIME)))
             raise SwflowError(f"load: job {place}: the {name} is {values[place]:g}; expected at most {END_OF_TIME:.3g}")
-    by_end = places_in_order(end)
-    load, peak = _average_over_stay(submit, end, start, processors, machine, by_end)
-    backlog_load, _ = _average_over_stay(submit, end, submit, processors, machine, by_end)
+    times = sealed(submit, np.float64), sealed(end, np.float64)
+    by_submit, by_end = places_in_order(submit), places_in_order(end)
+
+    def over_stay(counted_from: np.ndarray, by_begin: np.ndarray) -> tuple[np.ndarray, int]:
+        """Return each job's mean share of the machine in use by jobs from ``counted_from`` to end, and the peak use."""
+        load, low = np.empty(submit.size), np.empty(submit.size)
+        begin, whole = sealed(counted_from, np.float64), sealed(processors, np.int64)
+        stays = _Stays(times[0], begin, times[1], by_submit, by_begin, by_end, whole, load, low)
+        return load, _SWEEP(Handle([stays]), machine)
+
+    load, peak = over_stay(start, places_in_order(start))
+    backlog_load, _ = over_stay(submit, by_submit)
     return Loads(load, backlog_load, peak)
-
-
-def _average_over_stay(
-    submit: np.ndarray,
-    end: np.ndarray,
-    counted_from: np.ndarray,
-    processors: np.ndarray,
-    machine: int,
-    by_end: np.ndarray,
-) -> tuple[np.ndarray, int]:
-    """Return each job's mean share of the machine in use by jobs between ``counted_from`` and end, and the peak use."""
-    by_submit = places_in_order(submit)
-    by_begin = by_submit if counted_from is submit else places_in_order(counted_from)
-    load = np.empty(submit.size)
-    stays = _Stays(
-        sealed(submit, np.float64), sealed(counted_from, np.float64), sealed(end, np.float64), by_submit, by_begin,
-        by_end, sealed(processors, np.int64), load, np.empty(submit.size),
-    )  # fmt: skip
-    peak = _SWEEP(Handle([stays]), machine)
-    return load, peak
 
 
 class _Stays(NamedTuple):
