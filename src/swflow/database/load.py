@@ -1,6 +1,7 @@
 """Load all runs, jobs and outcomes into one DuckDB file, and replace the old file atomically."""
 
 import glob
+import itertools
 import json
 import os
 import tempfile
@@ -10,6 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -58,8 +60,18 @@ from swflow.workload.clean import open_workload
 #: From this number of new runs on, several processes are worth the second in which they start.
 MANY_RUNS = 100
 
+#: Compute linear algebra in one thread: several would compete with the inserts, and round differently.
+_ONE_THREAD = partial(threadpool_limits, 1, user_api="blas")
+
 #: Linux ioctl request to share the blocks of two files (FICLONE).
 _CLONE = 0x40049409
+
+#: Kinds of files other than runs: the tables for their rows, and the columns that are in the metadata of the files.
+_KINDS = {
+    "sweep": ("sweeps", ("sweep",)),
+    "whatif": ("whatifs", ("study", "workload")),
+    "bounds": ("bounds", ("workload",)),
+}
 
 _TYPES = {pl.Int64(): "BIGINT", pl.Float64(): "DOUBLE", pl.Boolean(): "BOOLEAN", pl.String(): "VARCHAR"}
 
@@ -73,7 +85,7 @@ def load(
     processes: int = 1,
 ) -> dict[str, int]:
     """
-    Build the database of runs, and replace the old database atomically.
+    Build the database of runs, and replace the old database atomically; return the number of rows of each table.
 
     If a database exists and most of its content stays valid, a copy of it is updated for the changed runs and
     workloads. Otherwise, all files are read.
@@ -93,11 +105,6 @@ def load(
         The number of processes that compare the runs, if at least `MANY_RUNS` are new. A script that sets it needs
         ``if __name__ == "__main__"``, since a new process imports the script.
 
-    Returns
-    -------
-    dict
-        Number of rows of each table.
-
     Raises
     ------
     SwflowError
@@ -114,15 +121,11 @@ def load(
     if not files:
         raise SwflowError("load: no run given; name folders such as results/runs/KTH-SP2")
     metadata = {file: read_metadata(file) for file in files}
-    sweeps, whatifs, bounds = (
-        {file: about for file, about in metadata.items() if about.get("kind") == kind}
-        for kind in ("sweep", "whatif", "bounds")
-    )
-    of_runs = [file for file in sorted(files) if file not in sweeps | whatifs | bounds]
-    notes = {file: _run_notes(file, metadata[file]) for file in of_runs}
+    others = {file: about for file, about in metadata.items() if about.get("kind") in _KINDS}
+    notes = {file: _run_notes(file, metadata[file]) for file in sorted(files) if file not in others}
     sources = _sources(notes)
-    _check_bounds(bounds, sources)
-    schedulers = _schedulers(notes, sweeps)
+    _check_bounds(others, sources)
+    schedulers = _schedulers(notes, others)
     contents = _contents(sources, notes, files)
     old = _old_contents(database, contents)
     new = {part for part, digest in contents.items() if (old or {}).get(part) != digest}
@@ -131,7 +134,7 @@ def load(
     changed = {note["run"] for note in newly.values()}
     is_large = any(note["metrics"]["jobs"] > tables.MOST_AT_ONCE for note in notes.values())
     workers = 0 if is_large else processes if len(newly) >= MANY_RUNS else 1
-    with atomic_path(database) as temporary, threadpool_limits(1, user_api="blas"), _beside(workers) as in_turn:
+    with atomic_path(database) as temporary, _ONE_THREAD(), _beside(workers) as in_turn:
         try:
             if old:
                 _copy(Path(database), temporary)
@@ -153,26 +156,19 @@ def load(
                 _fill_workloads(connection, examined)
                 _fill_outcomes(connection, newly, summaries, progress)
                 _fill_runs(connection, notes)
-                _insert(
-                    connection, "schedulers", [_scheduler_row(name, schedulers[name]) for name in sorted(schedulers)]
-                )
-                _insert_frame(connection, "fairness", _fairness(newly, sources))
+                _insert(connection, "schedulers", [_scheduler_row(*item) for item in sorted(schedulers.items())])
+                _insert(connection, "fairness", _fairness(newly, sources))
                 _fill_fidelity(connection, notes, changed)
-                for file, about in sweeps.items():
-                    frame = pl.read_parquet(file, glob=False).with_columns(sweep=pl.lit(about["sweep"]))
-                    _insert_frame(connection, "sweeps", frame)
-                for file, about in whatifs.items():
-                    named = {name: pl.lit(about[name], pl.String) for name in ("study", "workload")}
-                    _insert_frame(connection, "whatifs", pl.read_parquet(file, glob=False).with_columns(**named))
-                for file, about in bounds.items():
-                    frame = pl.read_parquet(file, glob=False).with_columns(workload=pl.lit(about["workload"]))
-                    _insert_frame(connection, "bounds", frame)
+                for file, about in others.items():
+                    table, names = _KINDS[about["kind"]]
+                    values = {name: pl.lit(about[name], pl.String) for name in names}
+                    _insert(connection, table, pl.read_parquet(file, glob=False).with_columns(**values))
                 _insert(connection, "fits", [row for path in fits for row in _fit_rows(path)])
                 _insert(connection, "left_out", left_out)
-                _insert(connection, "published", published_values().to_dicts())
-                _insert(connection, "trends", published_trends().to_dicts())
-                _insert(connection, "reading_parts", published_readings().to_dicts())
-                _insert(connection, "conventions", published_conventions().to_dicts())
+                _insert(connection, "published", published_values())
+                _insert(connection, "trends", published_trends())
+                _insert(connection, "reading_parts", published_readings())
+                _insert(connection, "conventions", published_conventions())
                 connection.execute(FIGURES)
                 _fill_replicates(connection)
                 statements = (
@@ -184,7 +180,8 @@ def load(
                 _verify(connection, notes, changed)
                 _fill_comparisons(connection, [row for rows in compared for row in rows])
                 _insert(connection, "claims", check_claims(connection))
-                _insert_frame(connection, "contents", pl.DataFrame(_content_rows(contents)))
+                rows = [(*part, digest) for part, digest in sorted(contents.items())]
+                _insert(connection, "contents", pl.DataFrame(rows, ["kind", "name", "digest"], orient="row"))
                 counts = _row_counts(connection)
         except duckdb.Error as error:
             raise SwflowError(f"load: {database}: {reason_of(error)}") from error
@@ -202,10 +199,6 @@ def _contents(
     return contents | {
         ("run", note["run"]): files[file].get("digest") or file_digest(file) for file, note in notes.items()
     }
-
-
-def _content_rows(contents: Mapping[tuple[str, str], str]) -> list[dict[str, str]]:
-    return [{"kind": kind, "name": name, "digest": digest} for (kind, name), digest in sorted(contents.items())]
 
 
 def _old_contents(
@@ -257,32 +250,22 @@ def _forget(
     for (view,) in connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall():
         connection.execute(f'DROP VIEW "{view}"')
     for table, columns in TABLES.items():
-        if table not in KEPT:
+        if not any(table in kept for kept in KEPT.values()):
             connection.execute(f"DROP TABLE {table}")
             connection.execute(f"CREATE TABLE {table} ({columns})")
-    for kind in ("workload", "run"):
+    for kind, kept in KEPT.items():
         stale = [name for (of, name), digest in old.items() if of == kind and contents.get((of, name)) != digest]
-        for table, named in KEPT.items():
-            for column in named.get(kind, ()):
+        for table, identifying in kept.items():
+            for column in identifying:
                 connection.execute(f"DELETE FROM {table} WHERE {column} IN (SELECT unnest($stale))", {"stale": stale})
 
 
 def read_left_out(texts: Iterable[str], reached: str | os.PathLike[str] | None) -> list[dict[str, Any]]:
     """
-    Return the runs that are omitted because a log is missing.
+    Return the runs that are omitted because a log is missing: the rows of the table ``left_out``.
 
-    Parameters
-    ----------
-    texts : iterable of str
-        ``LOG:WORKLOAD=SCHEDULER,SCHEDULER``: the missing log, a workload of it or a range of replicates, and its
-        schedulers; no scheduler for a sweep.
-    reached : path-like, optional
-        The output of ``swflow reach``, with the reasons.
-
-    Returns
-    -------
-    list of dict
-        Rows of the table ``left_out``.
+    A text is ``LOG:WORKLOAD=SCHEDULER,SCHEDULER``: the missing log, a workload of it or a range of replicates, and its
+    schedulers; no scheduler for a sweep. The file ``reached``, the output of ``swflow reach``, has the reasons.
 
     Examples
     --------
@@ -297,17 +280,10 @@ def read_left_out(texts: Iterable[str], reached: str | os.PathLike[str] | None) 
     for text in texts:
         log, _, rest = text.partition(":")
         names, _, schedulers = rest.partition("=")
-        rows += [
-            {
-                "run": f"{name}/{scheduler}" if scheduler else name,
-                "workload": name,
-                "scheduler": scheduler or None,
-                "log": log,
-                "reason": reasons.get(log),
-            }
-            for name in expand(names)
-            for scheduler in schedulers.split(",")
-        ]
+        for name, scheduler in itertools.product(expand(names), schedulers.split(",")):
+            run = f"{name}/{scheduler}" if scheduler else name
+            about = {"run": run, "workload": name, "scheduler": scheduler or None}
+            rows.append(about | {"log": log, "reason": reasons.get(log)})
     return rows
 
 
@@ -326,21 +302,11 @@ def _fit_rows(path: Path) -> list[dict[str, Any]]:
     from swflow.workload.models.memory_model import is_memory_model, read_memory_model
     from swflow.workload.steps.model import read_model
 
-    if is_memory_model(json.loads(path.read_text(encoding="utf-8"))):
-        memory = read_memory_model(path)
-        about = {"workload": memory.source, "fit": path.stem, "model": "memory", "arrivals": None, "jobs": memory.jobs}
-        return [
-            about | {"measure": measure, "value": value, "source_value": source_value}
-            for measure, (value, source_value) in memory.goodness.items()
-        ]
-    fitted = read_model(path)
-    about = {
-        "workload": fitted.source,
-        "fit": path.stem,
-        "model": fitted.model,
-        "arrivals": fitted.arrivals.kind,
-        "jobs": fitted.jobs,
-    }
+    is_memory = is_memory_model(json.loads(path.read_text(encoding="utf-8")))
+    fitted: Any = read_memory_model(path) if is_memory else read_model(path)
+    about = {"workload": fitted.source, "fit": path.stem, "jobs": fitted.jobs, "model": "memory", "arrivals": None}
+    if not is_memory:
+        about |= {"model": fitted.model, "arrivals": fitted.arrivals.kind}
     return [
         about | {"measure": measure, "value": value, "source_value": source_value}
         for measure, (value, source_value) in fitted.goodness.items()
@@ -388,15 +354,15 @@ def _sources(notes: Mapping[Path, Mapping[str, Any]]) -> dict[str, tuple[Path, s
     return workloads
 
 
-def _check_bounds(bounds: Mapping[Path, Mapping[str, Any]], sources: Mapping[str, tuple[Path, str]]) -> None:
+def _check_bounds(others: Mapping[Path, Mapping[str, Any]], sources: Mapping[str, tuple[Path, str]]) -> None:
     """Raise an error if bounds were computed of another version of a workload than the runs, or twice."""
     seen: set[str] = set()
-    for file, about in bounds.items():
-        name = about["workload"]
+    bounds = {file: about["workload"] for file, about in others.items() if about["kind"] == "bounds"}
+    for file, name in bounds.items():
         if name in seen:
             raise SwflowError(f"{file}: bounds of {name!r}: given twice; expected one file per workload")
         seen.add(name)
-        if name in sources and sources[name][1] != about["input"]:
+        if name in sources and sources[name][1] != others[file]["input"]:
             raise SwflowError(
                 f"{file}: bounds of another version of {name!r} than the runs have; make them again with: "
                 f"swflow bound {sources[name][0]} -o {file}"
@@ -404,10 +370,12 @@ def _check_bounds(bounds: Mapping[Path, Mapping[str, Any]], sources: Mapping[str
 
 
 def _schedulers(
-    notes: Mapping[Path, Mapping[str, Any]], sweeps: Mapping[Path, Mapping[str, Any]]
+    notes: Mapping[Path, Mapping[str, Any]], others: Mapping[Path, Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
+    """Return the options of the schedulers of runs and sweeps; raise an error if a name has different options."""
     named = [(file, note["scheduler"], note["options"]) for file, note in notes.items()]
-    named += [(file, *item) for file, about in sweeps.items() for item in about["schedulers"].items()]
+    sweeps = {file: about["schedulers"] for file, about in others.items() if about["kind"] == "sweep"}
+    named += [(file, *item) for file, of_sweep in sweeps.items() for item in of_sweep.items()]
     schedulers: dict[str, dict[str, Any]] = {}
     for file, name, options in named:
         if schedulers.setdefault(name, options) != options:
@@ -428,11 +396,6 @@ def _scheduler_row(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return row
 
 
-def _limit_threads() -> None:
-    """Compute linear algebra in one thread: several would compete with the inserts, and round differently."""
-    threadpool_limits(1, user_api="blas")
-
-
 @contextmanager
 def _beside(workers: int) -> Iterator[Callable[..., Iterator[Any]]]:
     """
@@ -445,7 +408,7 @@ def _beside(workers: int) -> Iterator[Callable[..., Iterator[Any]]]:
         return
     pool: Executor = ThreadPoolExecutor(1)
     if workers > 1:
-        pool = ProcessPoolExecutor(workers, get_context("spawn"), _limit_threads)
+        pool = ProcessPoolExecutor(workers, get_context("spawn"), _ONE_THREAD)
     try:
         yield pool.map
     except BrokenProcessPool:
@@ -468,12 +431,24 @@ def _examined(name: str, file: Path) -> _Examined:
     is_workload = file.suffix == ".parquet" and not is_log_table(file)
     # A file is inserted unchanged, so read only the columns needed here.
     workload = open_workload(file, columns=LOOKED_AT if is_workload else None)
-    rows = {
+    history = workload.history
+    fits = [entry for entry in history if "fit" in entry][-1:]  # of the last model that generated it
+    rows: dict[str, list[dict[str, Any]]] = {
         "workloads": [_workload_row(name, workload)],
-        "removals": _removal_rows(name, workload),
-        "model_fit": _model_fit_rows(name, workload),
-        "checks": [{"workload": name, **asdict(finding)} for finding in check_workload(workload)],
+        "removals": [
+            {"position": position, "stage": entry["stage"], "reason": reason, "jobs": jobs}
+            for position, entry in enumerate(history)
+            for reason, jobs in {**entry.get("removed", {}), "kept": entry["kept"]}.items()
+        ],
+        "model_fit": [
+            {"source": entry["source"], "model": entry["model"], "measure": measure, "value": value, "source_value": of}
+            for entry in fits
+            for measure, (value, of) in entry["fit"].items()
+        ],
+        "checks": [asdict(finding) for finding in check_workload(workload)],
     }
+    for row in itertools.chain.from_iterable(rows.values()):
+        row["workload"] = name
     jobs: pl.DataFrame | Path = workload.jobs
     schema = workload.jobs.schema
     if is_workload:
@@ -500,12 +475,12 @@ def _fill_workloads(connection: duckdb.DuckDBPyConnection, examined: Iterable[_E
             tables_of_jobs.add(found.jobs, about, about["jobs"])
         else:
             tables_of_jobs.insert()
-            _insert_frame(connection, "jobs", found.jobs.with_columns(workload=pl.lit(about["workload"])))
+            _insert(connection, "jobs", found.jobs.with_columns(workload=pl.lit(about["workload"])))
     tables_of_jobs.insert()
     for table, some in rows.items():
         _insert(connection, table, some)
     if called:
-        _insert_frame(connection, "names", pl.concat(called, how="vertical_relaxed"))
+        _insert(connection, "names", pl.concat(called, how="vertical_relaxed"))
 
 
 def _duckdb_type(dtype: Any) -> str:
@@ -520,55 +495,26 @@ def _duckdb_type(dtype: Any) -> str:
 def _workload_row(name: str, workload: Workload) -> dict[str, Any]:
     from swflow.log.swf import header_number
 
-    jobs = workload.jobs
+    jobs, machine = workload.jobs, workload.machine
+    header = {key: "; ".join(lines) or None for key, lines in workload.header.items()}
     return {
-        "workload": name,
         "log": workload.log,
         "recipe": recipe_of(name),
         "replicate": replicate_of(name),
         "steps": workload.steps,
         "jobs": jobs.height,
-        "processors": workload.machine.processors,
-        "nodes": workload.machine.nodes,
-        "processors_per_node": workload.machine.processors_per_node,
-        "capacities": json.dumps(workload.machine.capacities) if workload.machine.capacities else None,
+        "processors": machine.processors,
+        "nodes": machine.nodes,
+        "processors_per_node": machine.processors_per_node,
+        "capacities": json.dumps(machine.capacities) if machine.capacities else None,
         "first_submit_time": jobs["submit_time"].min(),
         "last_submit_time": jobs["submit_time"].max(),
         "unix_start_time": header_number(workload.header, "UnixStartTime"),
-        "time_zone": _header_text(workload, "TimeZoneString"),
-        "computer": _header_text(workload, "Computer"),
-        "installation": _header_text(workload, "Installation"),
-        "acknowledge": _header_text(workload, "Acknowledge"),
+        "time_zone": header.get("TimeZoneString"),
+        "computer": header.get("Computer"),
+        "installation": header.get("Installation"),
+        "acknowledge": header.get("Acknowledge"),
     }
-
-
-def _header_text(workload: Workload, key: str) -> str | None:
-    return "; ".join(workload.header.get(key, ())) or None
-
-
-def _removal_rows(name: str, workload: Workload) -> list[dict[str, Any]]:
-    return [
-        {"workload": name, "position": position, "stage": entry["stage"], "reason": reason, "jobs": jobs}
-        for position, entry in enumerate(workload.history)
-        for reason, jobs in {**entry.get("removed", {}), "kept": entry["kept"]}.items()
-    ]
-
-
-def _model_fit_rows(name: str, workload: Workload) -> list[dict[str, Any]]:
-    """Return the goodness of fit of a workload's last model; empty if it was not generated by a model."""
-    fits = [entry for entry in workload.history if "fit" in entry]
-    return [
-        {
-            "workload": name,
-            "source": entry["source"],
-            "model": entry["model"],
-            "measure": measure,
-            "value": value,
-            "source_value": source_value,
-        }
-        for entry in fits[-1:]
-        for measure, (value, source_value) in entry["fit"].items()
-    ]
 
 
 def _summary(run: str, file: Path) -> dict[str, pl.DataFrame]:
@@ -593,7 +539,7 @@ def _fill_outcomes(
             made.setdefault(table, []).append(rows)
     outcomes.insert()
     for table, frames in made.items():
-        _insert_frame(connection, table, pl.concat(frames, rechunk=True))
+        _insert(connection, table, pl.concat(frames, rechunk=True))
 
 
 def _fill_runs(connection: duckdb.DuckDBPyConnection, notes: Mapping[Path, Mapping[str, Any]]) -> None:
@@ -622,7 +568,7 @@ def _fill_runs(connection: duckdb.DuckDBPyConnection, notes: Mapping[Path, Mappi
             {"run": note["run"], "measure": measure, "spearman": found[measure], **counts} for measure in CORRELATED
         ]
     for table, rows in tables.items():
-        _insert_frame(connection, table, pl.DataFrame(rows, infer_schema_length=None))
+        _insert(connection, table, rows)
 
 
 def _fill_comparisons(connection: duckdb.DuckDBPyConnection, compared: list[dict[str, Any]]) -> None:
@@ -661,9 +607,8 @@ def _fairness(notes: Mapping[Path, Mapping[str, Any]], sources: Mapping[str, tup
 def _owners(file: Path) -> tuple[pl.DataFrame, Mapping[str, list[str]]]:
     """Return the job ownership (user, group) of a workload, and its header."""
     if file.suffix == ".parquet" and not is_log_table(file):
-        return check_columns(read_columns(file, ["job_id", *KINDS.values()]), str(file), ()), read_metadata(file)[
-            "header"
-        ]
+        jobs = read_columns(file, ["job_id", *KINDS.values()])
+        return check_columns(jobs, str(file), ()), read_metadata(file)["header"]
     workload = open_workload(file)
     return workload.jobs, workload.header
 
@@ -707,32 +652,20 @@ def _fill_replicates(connection: duckdb.DuckDBPyConnection) -> None:
     summary = (  # sorted by replicate, so that sums have the same last digits for any set of runs
         pl.DataFrame(rows, types, orient="row")
         .group_by(names, maintain_order=True)
-        .agg(
-            value.len().cast(pl.Int64).alias("replicates"),
-            value.mean().alias("mean"),
-            value.median().alias("median"),
-            value.std().alias("deviation"),
-        )
+        .agg(replicates=value.len().cast(pl.Int64), mean=value.mean(), median=value.median(), deviation=value.std())
     )
     quantiles = {count: verdict.student(count - 1) for count in summary["replicates"].unique() if count > 1}
     half = pl.col("replicates").replace_strict(quantiles, default=None, return_dtype=pl.Float64) * pl.col("deviation")
     half = half / pl.col("replicates").sqrt()
     half = pl.when(pl.col("deviation") > 0).then(half)  # a figure that is equal in all draws has no interval
-    _insert_frame(connection, "replicates", summary.with_columns(low=pl.col("mean") - half, high=pl.col("mean") + half))
+    _insert(connection, "replicates", summary.with_columns(low=pl.col("mean") - half, high=pl.col("mean") + half))
 
 
 class _Inserted:
     """
     Parquet files that are inserted into a table together, since a statement per file uses one thread and is slow.
 
-    Parameters
-    ----------
-    connection : duckdb.DuckDBPyConnection
-        The database.
-    table : str
-        The table.
-    names : sequence of str
-        Columns that are constant within a file and that the files do not have.
+    ``names`` are columns that are constant within a file and that the files do not have.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, table: str, names: Sequence[str]) -> None:
@@ -763,21 +696,18 @@ class _Inserted:
         self.files, self.rows = [], 0
 
 
-def _insert_frame(connection: duckdb.DuckDBPyConnection, table: str, frame: pl.DataFrame) -> None:
-    """Insert a table through a temporary Parquet file, which is much faster than row by row."""
-    if frame.height:
+def _insert(
+    connection: duckdb.DuckDBPyConnection, table: str, rows: pl.DataFrame | Sequence[Mapping[str, Any]]
+) -> None:
+    """Insert rows through a temporary Parquet file, which is much faster than row by row."""
+    if len(rows):
+        frame = rows if isinstance(rows, pl.DataFrame) else pl.DataFrame(rows, infer_schema_length=None)
         frame = frame.with_columns(pl.col(pl.Null).cast(pl.String))  # a column with nulls only has no type
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "rows.parquet"
             frame.write_parquet(file)
-            rows = {"file": glob.escape(str(file))}
-            connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM read_parquet($file)", rows)
-
-
-def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert rows, given as mappings of columns to values."""
-    if rows:
-        _insert_frame(connection, table, pl.DataFrame(rows, infer_schema_length=None))
+            values = {"file": glob.escape(str(file))}
+            connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM read_parquet($file)", values)
 
 
 def _verify(

@@ -4,6 +4,8 @@ from swflow.analysis.fidelity import MEASURES as FIDELITY
 from swflow.analysis.metrics import COUNTS, METRICS
 
 _METRICS = ", ".join(f"{name} {'BIGINT' if name in COUNTS else 'DOUBLE'}" for name in METRICS)
+_BUBBLES = """run VARCHAR, measure VARCHAR, filtered BOOLEAN, decile BIGINT, mean_load DOUBLE, mean_value DOUBLE,
+    median_load DOUBLE, median_value DOUBLE, jobs BIGINT"""
 
 #: The tables, in the order in which they are filled. ``jobs`` can have more columns, which steps add.
 TABLES: dict[str, str] = {
@@ -27,10 +29,8 @@ TABLES: dict[str, str] = {
     "correlations": "run VARCHAR, measure VARCHAR, spearman DOUBLE, jobs BIGINT, above_1 BIGINT",
     "heatmaps": """run VARCHAR, measure VARCHAR, load_low DOUBLE, load_high DOUBLE, value_low DOUBLE,
         value_high DOUBLE, jobs BIGINT""",
-    "bubbles": """run VARCHAR, measure VARCHAR, filtered BOOLEAN, decile BIGINT, mean_load DOUBLE, mean_value DOUBLE,
-        median_load DOUBLE, median_value DOUBLE, jobs BIGINT""",
-    "bubbles_11": """run VARCHAR, measure VARCHAR, filtered BOOLEAN, decile BIGINT, mean_load DOUBLE, mean_value DOUBLE,
-        median_load DOUBLE, median_value DOUBLE, jobs BIGINT""",
+    "bubbles": _BUBBLES,
+    "bubbles_11": _BUBBLES,
     "comparisons": """workload VARCHAR, measure VARCHAR, first VARCHAR, second VARCHAR, distance DOUBLE, score DOUBLE,
         first_wins DOUBLE, second_wins DOUBLE, better VARCHAR, basis VARCHAR, blocks BIGINT, score_low DOUBLE,
         score_high DOUBLE, score_verdict VARCHAR, score_p DOUBLE, score_p_holm DOUBLE, score_verdict_holm VARCHAR,
@@ -69,19 +69,9 @@ TABLES: dict[str, str] = {
 
 #: Tables that an incremental load changes only for changed workloads and runs, with the columns that identify these.
 KEPT: dict[str, dict[str, tuple[str, ...]]] = {
-    "workloads": {"workload": ("workload",)},
-    "removals": {"workload": ("workload",)},
-    "model_fit": {"workload": ("workload",)},
-    "names": {"workload": ("workload",)},
-    "checks": {"workload": ("workload",)},
-    "jobs": {"workload": ("workload",)},
-    "heatmaps": {"run": ("run",)},
-    "bubbles": {"run": ("run",)},
-    "bubbles_11": {"run": ("run",)},
-    "fairness": {"run": ("run",)},
-    "fidelity": {"run": ("run",)},
-    "comparisons": {"run": ("first", "second")},
-    "outcomes": {"run": ("run",)},
+    "workload": dict.fromkeys(("workloads", "removals", "model_fit", "names", "checks", "jobs"), ("workload",)),
+    "run": dict.fromkeys(("heatmaps", "bubbles", "bubbles_11", "fairness", "fidelity", "outcomes"), ("run",))
+    | {"comparisons": ("first", "second")},
 }
 
 #: All figures of workloads and runs, one per row. A draw that is both a run and a point of a sweep counts once. Draws
