@@ -10,15 +10,7 @@ import numpy as np
 import polars as pl
 
 from swflow.analysis.comparison import Comparison, compare
-from swflow.analysis.heatmap import (
-    ABOVE_1,
-    HEATMAP_MEASURES,
-    Heatmap,
-    bubbles,
-    heatmap,
-    read_bubbles,
-    read_heatmaps,
-)
+from swflow.analysis.heatmap import ABOVE_1, HEATMAP_MEASURES, Heatmap, bubbles, heatmap, read_bubbles, read_heatmaps
 from swflow.errors import SwflowError, suggest
 from swflow.figures.charts.heatmaps import Block, Panel, bubble_chart, difference_chart, heatmap_chart
 from swflow.figures.charts.styles import Style, run_styles
@@ -35,16 +27,18 @@ MOST_PAIRS = 3
 
 _COLUMNS = ("load", "run_time", *HEATMAP_MEASURES)
 
+#: The types that conditions assume for columns of the database.
+_TYPES = {"BIGINT": pl.Int64(), "DOUBLE": pl.Float64(), "BOOLEAN": pl.Boolean()}
+
 
 def draw_heatmap(request: Request) -> dict[str, Any]:
     """Draw jobs per load and performance, one column per run."""
-    if not request.split and request.scale == "log":  # the database contains their counts
-        return heatmap_chart([_block_of_load(request)], f"{request.title}: performance against load",
-                             interactive=request.interactive)  # fmt: skip
-    tables = [_outcomes(request.connection, run["run"], request.split) for run in request.runs]
-    blocks = [
-        _block(label, _columns(request), parts, request.scale) for label, parts in _subsets(tables, request.split)
-    ]
+    if not request.split and request.scale == "log":
+        blocks = [_block_of_load(request)]
+    else:
+        tables = [_outcomes(request.connection, run["run"], request.split) for run in request.runs]
+        subsets = _subsets(tables, request.split)
+        blocks = [_block(label, _columns(request), parts, request.scale) for label, parts in subsets]
     return heatmap_chart(blocks, f"{request.title}: performance against load", interactive=request.interactive)
 
 
@@ -66,24 +60,20 @@ def draw_bubbles(request: Request) -> dict[str, Any]:
 
 def draw_difference(request: Request) -> dict[str, Any]:
     """Draw the difference between the job distributions of two runs."""
-    runs = request.runs
-    pairs = [pair for pair in combinations(range(len(runs)), 2) if worth_comparing(runs[pair[0]], runs[pair[1]])]
+    named = list(zip(short_names(request.runs), request.runs, strict=True))
+    pairs = [pair for pair in combinations(named, 2) if worth_comparing(pair[0][1], pair[1][1])]
     if not pairs:
         raise SwflowError("figure: difference: no two of the runs share a workload or a scheduler")
     if len(pairs) > MOST_PAIRS:
-        pairs = [pair for pair in pairs if pair[0] == pairs[0][0]]
-    found = read_heatmaps(request.connection, {run["run"] for run in runs})
-    panels = {}
-    for measure in HEATMAP_MEASURES:
-        maps = [found[run["run"], measure] for run in runs]
-        panels[measure] = [
-            (maps[a], maps[b], _comparison(request, runs[a]["run"], runs[b]["run"], measure, maps[a], maps[b]))
-            for a, b in pairs
-        ]
-    names = short_names(runs)
-    labels = [(names[a], names[b]) for a, b in pairs]
+        pairs = [pair for pair in pairs if pair[0] is pairs[0][0]]
+    maps = read_heatmaps(request.connection, {run["run"] for run in request.runs})
+    panels = {
+        measure: [_compared(request, one["run"], other["run"], measure, maps) for (_, one), (_, other) in pairs]
+        for measure in HEATMAP_MEASURES
+    }
+    names = [(one, other) for (one, _), (other, _) in pairs]
     title = f"{request.title}: differences at equal load"
-    return difference_chart(labels, panels, title, interactive=request.interactive)
+    return difference_chart(names, panels, title, interactive=request.interactive)
 
 
 def _columns(request: Request) -> dict[str, Style]:
@@ -93,14 +83,13 @@ def _columns(request: Request) -> dict[str, Style]:
 
 def _outcomes(connection: duckdb.DuckDBPyConnection, run: str, split: Sequence[str]) -> pl.DataFrame:
     """Return the plotted columns of a run's jobs, and one column for each part of the split."""
-    parts = [_part(text) for text in split]
-    if not parts:
+    if not split:
         return frame(connection, f"SELECT {', '.join(_COLUMNS)} FROM outcomes WHERE run = $run", run)
-    tables = {table: {row[0]: row[1] for row in describe(connection, table)} for table in ("jobs", "outcomes")}
-    kinds = {name: _kind(kind) for kind_of in tables.values() for name, kind in kind_of.items()}
+    tables = {table: describe(connection, table) for table in ("jobs", "outcomes")}
+    kinds = {name: _TYPES.get(kind, pl.Object()) for name, kind in (tables["jobs"] | tables["outcomes"]).items()}
     owner = {name: "o" if name in tables["outcomes"] else "j" for name in kinds}
     conditions, columns = {}, {}
-    for number, (name, predicate) in enumerate(parts):
+    for number, (name, predicate) in enumerate(map(_part, split)):
         if predicate is None:
             if name not in kinds:
                 raise SwflowError(f"figure: split: {name}: no such column{suggest(name, kinds)}")
@@ -117,11 +106,6 @@ def _outcomes(connection: duckdb.DuckDBPyConnection, run: str, split: Sequence[s
     return table.drop(f"of_{name}" for name in needed).with_columns(
         fulfilled(tree, values).alias(part) for part, tree in conditions.items()
     )
-
-
-def _kind(name: str) -> pl.DataType:
-    """Return the type that conditions assume for a column of the database."""
-    return {"BIGINT": pl.Int64(), "DOUBLE": pl.Float64(), "BOOLEAN": pl.Boolean()}.get(name, pl.Object())
 
 
 def _part(text: str) -> tuple[str, str | None]:
@@ -183,16 +167,19 @@ def _block_of_load(request: Request) -> Block:
     return Block("", _columns(request), panels)
 
 
-def _comparison(request: Request, first: str, second: str, measure: str, one: Heatmap, other: Heatmap) -> Comparison:
-    """Return the comparison of two runs, with score and winner from table ``comparisons``, computed on the jobs."""
+def _compared(
+    request: Request, first: str, second: str, measure: str, maps: Mapping[tuple[str, str], Heatmap]
+) -> tuple[Heatmap, Heatmap, Comparison]:
+    """Return the maps of two runs and their comparison; score and winner are computed on the jobs, if known."""
+    one, other = maps[first, measure], maps[second, measure]
     found = compare(one, other)
     row = request.connection.execute(
         """SELECT first = $a, score, better FROM comparisons
         WHERE measure = $m AND (first = $a AND second = $b OR first = $b AND second = $a)""",
         {"a": first, "b": second, "m": measure},
     ).fetchone()
-    if row is None:
-        return found
-    forward, score, better = row
-    winner = {first: "first", second: "second"}.get(better)
-    return replace(found, score=score if forward else -score, better=winner)
+    if row is not None:
+        forward, score, better = row
+        winner = {first: "first", second: "second"}.get(better)
+        found = replace(found, score=score if forward else -score, better=winner)
+    return one, other, found

@@ -62,18 +62,15 @@ def chosen_runs(connection: duckdb.DuckDBPyConnection, log: str | None, wanted: 
     return chosen
 
 
-def describe(connection: duckdb.DuckDBPyConnection, table: str) -> list[tuple[Any, ...]]:
-    """Return the columns of a table, except those that name runs."""
-    return [
-        row
-        for row in connection.execute(f"DESCRIBE {table}").fetchall()
-        if row[0] not in ("run", "workload", "scheduler")
-    ]
+def describe(connection: duckdb.DuckDBPyConnection, table: str) -> dict[str, str]:
+    """Return the columns of a table and their types, except the columns that name runs."""
+    rows = connection.execute(f"DESCRIBE {table}").fetchall()
+    return {row[0]: row[1] for row in rows if row[0] not in ("run", "workload", "scheduler")}
 
 
 def in_jobs(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
     """Return whether table ``jobs`` has a column, which a step may have added."""
-    return name in {row[0] for row in describe(connection, "jobs")}
+    return name in describe(connection, "jobs")
 
 
 def is_large(connection: duckdb.DuckDBPyConnection, runs: Sequence[str] = (), workload: str = "") -> bool:
@@ -101,13 +98,3 @@ def _series(name: str, values: np.ndarray) -> pl.Series:
         cells = zip(np.ma.getdata(values), missing, strict=True)
         return pl.Series(name, [None if is_missing else value for value, is_missing in cells], dtype=kind)
     return pl.Series(name, np.ma.getdata(values)).set(pl.Series(missing), None)
-
-
-def bounded_by(table: pl.DataFrame, column: str, classes: Sequence[tuple[float, str]]) -> pl.DataFrame:
-    """Classify rows by upper bounds of a column: return ``class`` and its ``rank``."""
-    bounds = [bound for bound, _ in classes[:-1]]
-    words = dict(enumerate(word for _, word in classes))
-    rank = sum((pl.col(column) >= bound).cast(pl.Int64) for bound in bounds)
-    return table.with_columns(rank=rank).with_columns(
-        pl.col("rank").replace_strict(words, return_dtype=pl.String()).alias("class")
-    )

@@ -12,7 +12,7 @@ from swflow.analysis.timeline import interval_means, interval_means_of_sums
 from swflow.errors import SwflowError
 from swflow.figures.charts.runs import distribution_chart, load_curve_chart, timeline_chart, waits_chart
 from swflow.figures.charts.styles import Style, run_styles
-from swflow.figures.request import Request, bounded_by, frame, is_large
+from swflow.figures.request import Request, frame, is_large
 from swflow.jobs import table as jobs
 from swflow.names import steps_of
 
@@ -121,7 +121,7 @@ def draw_waits(request: Request) -> dict[str, Any]:
     classes = {
         "processors": _mean_waits(with_size_class(tables)),
         "run time": _mean_waits(with_run_time_class(tables)),
-        "user": _mean_waits(_with_user(tables)),
+        "user": _mean_waits(with_user(tables, pl.col("jobs").sum() if "jobs" in tables.columns else pl.len())),
     }
     drawn = {words: rows for words, rows in classes.items() if rows.height}
     return waits_chart(drawn, names, f"{request.title}: mean waits by class of job")
@@ -199,15 +199,17 @@ def _size_class(rank: int) -> str:
 
 def with_run_time_class(table: pl.DataFrame) -> pl.DataFrame:
     """Add the class of jobs by run time, with ``rank`` for the order."""
-    return bounded_by(table, "run_time", RUN_TIME_CLASSES)
+    rank = sum((pl.col("run_time") >= bound).cast(pl.Int64) for bound, _ in RUN_TIME_CLASSES[:-1])
+    words = dict(enumerate(word for _, word in RUN_TIME_CLASSES))
+    name = pl.col("rank").replace_strict(words, return_dtype=pl.String())
+    return table.with_columns(rank=rank).with_columns(name.alias("class"))
 
 
-def _with_user(table: pl.DataFrame) -> pl.DataFrame:
-    """Add the class of jobs by user, most active users first; leave out jobs of other users."""
-    count = pl.col("jobs").sum() if "jobs" in table.columns else pl.len()
-    counts = table.drop_nulls("user_id").group_by("user_id").agg(count=count)
-    most = counts.sort("count", "user_id", descending=[True, False])
-    ranks = most.head(MOST_USERS).select("user_id").with_row_index("rank")
+def with_user(table: pl.DataFrame, weight: pl.Expr) -> pl.DataFrame:
+    """Add the class of jobs by user, users of the largest weight first; leave out jobs of other users."""
+    users = table.drop_nulls("user_id").group_by("user_id").agg(weight=weight)
+    most = users.sort("weight", "user_id", descending=[True, False]).head(MOST_USERS)
+    ranks = most.select("user_id").with_row_index("rank")
     return table.join(ranks, on="user_id").with_columns(pl.col("user_id").alias("class"))
 
 

@@ -19,49 +19,10 @@ from swflow.files.query import connect
 _SCALED = re.compile(r"(integer|precise-size|precise)-(\d+)-d([\d.]+)(?:-f([\d.]+))?(?:-c\d+)?")
 
 
-def draw_sweep(
-    database: str | os.PathLike[str],
-    sweep: str,
-    *,
-    log: str | None = None,
-    measures: Sequence[str] = ("awrt", "awwt"),
-    scale: str = "linear",
-    title: str | None = None,
-    interactive: bool = False,
-) -> dict[str, Any]:
-    """
-    Draw metrics of a sweep, or of a search for the factor, against the varied parameter.
-
-    Parameters
-    ----------
-    database : path-like
-        A database that `swflow.database.load` wrote.
-    sweep : str
-        The sweep's name: the text after the last ``+`` of its file's name.
-    log : str, optional
-        The source workload; optional if the sweep has a single one.
-    measures : sequence of str
-        Columns of the table ``sweeps``, one row of panels each.
-    scale : {'linear', 'log'}
-        The axis of the metrics.
-    title : str, optional
-        The title; default: the source's name.
-    interactive : bool
-        Add tooltips, for the report.
-
-    Returns
-    -------
-    dict
-        The Vega-Lite specification, with ``title`` and ``caption`` under ``usermeta``.
-
-    Raises
-    ------
-    SwflowError
-        If there is no such sweep or metric.
-    """
+def draw_sweep(database: str | os.PathLike[str], sweep: str, **options: Any) -> dict[str, Any]:
+    """Draw a sweep of a database that `swflow.database.load` wrote, with the options of `draw_sweep_on`."""
     with connect(database) as connection:
-        return draw_sweep_on(connection, sweep, log=log, measures=measures, scale=scale, title=title,
-                             interactive=interactive)  # fmt: skip
+        return draw_sweep_on(connection, sweep, **options)
 
 
 def draw_sweep_on(
@@ -74,7 +35,20 @@ def draw_sweep_on(
     title: str | None = None,
     interactive: bool = False,
 ) -> dict[str, Any]:
-    """Draw a sweep as `draw_sweep` does, from an open database."""
+    """
+    Draw metrics of a sweep, or of a search for the factor, against the varied parameter, from an open database.
+
+    The sweep's name is the text after the last ``+`` of its file's name; its source workload (``log``) is optional if
+    there is a single one. ``measures`` are columns of the table ``sweeps``, one row of panels each; ``scale`` is their
+    axis, linear or log. The default title is the source's name. An interactive figure has tooltips, for the report.
+
+    Returns the Vega-Lite specification, with ``title`` and ``caption`` under ``usermeta``.
+
+    Raises
+    ------
+    SwflowError
+        If there is no such sweep or metric.
+    """
     if scale not in ("linear", "log"):
         raise SwflowError(f"figure: unknown scale {scale!r}; expected linear or log")
     known = connection.execute("SELECT DISTINCT sweep, source FROM sweeps ORDER BY ALL").fetchall()

@@ -1,5 +1,6 @@
 """Figures of workloads, independent of schedulers: models and composition."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import duckdb
@@ -12,7 +13,7 @@ from swflow.figures.charts.curves import curve_chart
 from swflow.figures.charts.logs import arrivals_chart, composition_chart, offered_load_chart
 from swflow.figures.charts.models import marginals_chart, repetitions_chart
 from swflow.figures.request import Request, frame, in_jobs, is_large
-from swflow.figures.runs import INTERVALS, MOST_USERS, RUN_TIME_BOUND, with_run_time_class, with_size_class
+from swflow.figures.runs import INTERVALS, RUN_TIME_BOUND, with_run_time_class, with_size_class, with_user
 
 
 def draw_moldable(request: Request) -> dict[str, Any]:
@@ -56,11 +57,7 @@ def draw_arrivals(request: Request) -> dict[str, Any]:
 def draw_composition(request: Request) -> dict[str, Any]:
     """Draw the shares of jobs and processor-seconds of the first workload by size, run time and user."""
     jobs = _classed_jobs(request.connection, request.workloads[0])
-    users = jobs.group_by("user_id").agg(pl.col("area").sum()).drop_nulls("user_id")
-    ranks = users.sort("area", "user_id", descending=[True, False]).head(MOST_USERS).select("user_id")
-    by_user = jobs.join(ranks.with_row_index("rank"), on="user_id", how="inner").with_columns(
-        pl.col("user_id").alias("class")
-    )
+    by_user = with_user(jobs, pl.col("area").sum())
     classes = {"processors": with_size_class(jobs), "run time": with_run_time_class(jobs), "user": by_user}
     total, area = jobs["jobs"].sum(), max(float(jobs["area"].sum()), 1e-300)
     shares = {
@@ -98,34 +95,25 @@ _AREA, _USER = "processors * run_time AS area", "CAST(user_id AS VARCHAR) AS use
 def _jobs(connection: duckdb.DuckDBPyConnection, workload: str, *columns: str) -> pl.DataFrame:
     """Return columns of a workload's jobs, in order; very many jobs are not sorted again, since loading sorted them."""
     order = "" if is_large(connection, workload=workload) else " ORDER BY submit_time, job_id"
-    return _some(
-        frame(
-            connection,
-            f"""SELECT {", ".join(columns)} FROM jobs
-            WHERE workload = $run AND run_time IS NOT NULL AND processors IS NOT NULL{order}""",
-            workload,
-        ),
-        workload,
-    )
+    return _read(connection, workload, columns, order)
 
 
 def _classed_jobs(connection: duckdb.DuckDBPyConnection, workload: str) -> pl.DataFrame:
     """Return processors, run time, user, processor-seconds and number of jobs; aggregate very many jobs by class."""
     if not is_large(connection, workload=workload):
         return _jobs(connection, workload, "processors", "run_time", _USER, _AREA, "1 AS jobs")
-    return _some(
-        frame(
-            connection,
-            f"""SELECT processors, {RUN_TIME_BOUND} AS run_time, {_USER}, fsum(processors * run_time) AS area,
-                count(*) AS jobs FROM jobs
-            WHERE workload = $run AND run_time IS NOT NULL AND processors IS NOT NULL GROUP BY ALL ORDER BY ALL""",
-            workload,
-        ),
+    sums = ("fsum(processors * run_time) AS area", "count(*) AS jobs")
+    columns = ("processors", f"{RUN_TIME_BOUND} AS run_time", _USER, *sums)
+    return _read(connection, workload, columns, " GROUP BY ALL ORDER BY ALL")
+
+
+def _read(connection: duckdb.DuckDBPyConnection, workload: str, columns: Sequence[str], rest: str) -> pl.DataFrame:
+    jobs = frame(
+        connection,
+        f"""SELECT {", ".join(columns)} FROM jobs
+            WHERE workload = $run AND run_time IS NOT NULL AND processors IS NOT NULL{rest}""",
         workload,
     )
-
-
-def _some(jobs: pl.DataFrame, workload: str) -> pl.DataFrame:
     if jobs.is_empty():
         raise SwflowError(f"figure: {workload} has no jobs")
     return jobs

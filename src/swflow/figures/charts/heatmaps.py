@@ -1,6 +1,6 @@
 """Charts of load and performance: heatmaps, bubble plots and differences, drawn from binned counts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from swflow.figures.charts.parts import (
     beside,
     finished_figure,
     log_axis,
+    tip,
 )
 from swflow.figures.charts.styles import Style, line_encodings
 
@@ -101,9 +102,8 @@ def heatmap_chart(blocks: Sequence[Block], title: str, *, interactive: bool = Fa
         for block in blocks
         for measure in block.panels
     ]
-    key = _key(["cell", "half", "most", "bubble", "mean"])
     more = INTERACTIVE_CAPTION if interactive else ""
-    return finished_figure(data, [*rows, key], title, HEATMAP_CAPTION, more)
+    return finished_figure(data, [*rows, _key(_MARKS)], title, HEATMAP_CAPTION, more)
 
 
 def _heatmap_row(data: FigureData, block: Block, measure: str, brush: Any) -> dict[str, Any]:
@@ -190,7 +190,7 @@ def _cells(number: int, step: float, y: alt.Y, most: int, brush: Any, legend: in
     colour = alt.Color("n:Q", scale=scale, legend=key if legend else None)
     if brush is None:
         return _rectangles(chart, y, colour, None)
-    return _rectangles(chart, y, colour, alt.Tooltip("n:Q", title="jobs", format=",")).add_params(brush)
+    return _rectangles(chart, y, colour, tip("n:Q", "jobs", ",")).add_params(brush)
 
 
 def _load_axis() -> alt.X:
@@ -207,10 +207,10 @@ def _rectangles(chart: alt.Chart, y: alt.Y, colour: alt.Color, count: alt.Toolti
         return cells
     tips = [
         count,
-        alt.Tooltip("load_low:Q", title="load from", format=".2f"),
-        alt.Tooltip("load_high:Q", title="to", format=".2f"),
-        alt.Tooltip("value_low:Q", title="value from", format=",.4~r"),
-        alt.Tooltip("value_high:Q", title="below", format=",.4~r"),
+        tip("load_low:Q", "load from", ".2f"),
+        tip("load_high:Q", "to", ".2f"),
+        tip("value_low:Q", "value from", ",.4~r"),
+        tip("value_high:Q", "below", ",.4~r"),
     ]
     return cells.encode(tooltip=tips)
 
@@ -245,16 +245,14 @@ def _contour_layers(data: FigureData, heatmap: Heatmap, y: alt.Y) -> list[alt.Ch
         for line, (share, points) in enumerate(contours(heatmap))
     ]
     named = data.add(rows)
-    layers = []
-    for share, style in zip(CONTOUR_SHARES, _LINES, strict=True):
-        layers.append(
-            alt.Chart(named)
-            .transform_filter(f"datum.s == {share}")
-            .transform_flatten(["k", "load_low", "value_low"])
-            .mark_line(color=CONTOUR_COLOUR, tooltip=None, clip=True, **style)
-            .encode(x=_load_axis(), y=y, detail=alt.Detail("l:N"), order=alt.Order("k:Q"))
-        )
-    return layers
+    return [
+        alt.Chart(named)
+        .transform_filter(f"datum.s == {share}")
+        .transform_flatten(["k", "load_low", "value_low"])
+        .mark_line(color=CONTOUR_COLOUR, tooltip=None, clip=True, **style)
+        .encode(x=_load_axis(), y=y, detail=alt.Detail("l:N"), order=alt.Order("k:Q"))
+        for share, style in zip(CONTOUR_SHARES, _LINES, strict=True)
+    ]
 
 
 def _bubble_layers(data: FigureData, points: pl.DataFrame, y: alt.Y, largest: int, of: str = "mean") -> list[alt.Chart]:
@@ -263,9 +261,9 @@ def _bubble_layers(data: FigureData, points: pl.DataFrame, y: alt.Y, largest: in
         "jobs:Q", scale=alt.Scale(domain=[0, largest], range=[0, _LARGEST_BUBBLE], type="linear"), legend=None
     )
     tips = [
-        alt.Tooltip("jobs:Q", title="jobs in this tenth of the load", format=","),
-        alt.Tooltip("load_low:Q", title=f"their {of} load", format=".3f"),
-        alt.Tooltip("value_low:Q", title=f"their {of} value", format=",.4~r"),
+        tip("jobs:Q", "jobs in this tenth of the load", ","),
+        tip("load_low:Q", f"their {of} load", ".3f"),
+        tip("value_low:Q", f"their {of} value", ",.4~r"),
     ]
     layers = [
         alt.Chart(data.add(_point_rows(points)))
@@ -275,15 +273,16 @@ def _bubble_layers(data: FigureData, points: pl.DataFrame, y: alt.Y, largest: in
     mean = mean_point(points)
     if mean is not None and of == "mean":
         centre = data.add([{"load_low": mean[0], "value_low": max(mean[1], 1.0)}])
+        tips = [
+            tip("load_low:Q", "mean load of all jobs", ".3f"),
+            tip("value_low:Q", "mean value of all jobs", ",.4~r"),
+        ]
         layers += [
-            alt.Chart(centre).mark_point(**_CROSS, stroke=colour, strokeWidth=width)
-            .encode(
-                x=_load_axis(), y=y,
-                tooltip=[alt.Tooltip("load_low:Q", title="mean load of all jobs", format=".3f"),
-                         alt.Tooltip("value_low:Q", title="mean value of all jobs", format=",.4~r")],
-            )
+            alt.Chart(centre)
+            .mark_point(**_CROSS, stroke=colour, strokeWidth=width)
+            .encode(x=_load_axis(), y=y, tooltip=tips)
             for colour, width in (("white", 5.5), ("black", 2.2))
-        ]  # fmt: skip
+        ]
     return layers
 
 
@@ -296,10 +295,6 @@ def _point_rows(points: pl.DataFrame) -> list[dict[str, float]]:
 
 def _most(points: pl.DataFrame) -> int:
     return max(points["jobs"].to_list(), default=1)
-
-
-def _highest(points: pl.DataFrame) -> float:
-    return max(points["mean_value"].to_list(), default=1.0)
 
 
 def _distribution(columns: Mapping[str, Style], step: float, y: alt.Y, brush: Any, legend: bool) -> alt.Chart:
@@ -325,10 +320,7 @@ def _distribution(columns: Mapping[str, Style], step: float, y: alt.Y, brush: An
             y=y,
             **line_encodings("run", columns, key if legend else None),
             order=alt.Order("place:Q"),
-            tooltip=[
-                alt.Tooltip("run:N"), alt.Tooltip("share:Q", format=".1%"),
-                alt.Tooltip("total:Q", title="jobs chosen", format=","),
-            ],
+            tooltip=[tip("run:N"), tip("share:Q", number=".1%"), tip("total:Q", "jobs chosen", ",")],
         )
     )  # fmt: skip
 
@@ -349,11 +341,10 @@ def bubble_chart(
     charts = []
     data = FigureData()
     largest = max((_most(points) for _, _, row, _ in rows for points in row), default=1)
+    linear = scale == "linear"
     for name, columns, row, of in rows:
-        highest = max((_highest(points) for points in row), default=1.0)
-        y = _value_axis(
-            "slowdown", highest * (1.2 if scale == "linear" else 3), scale == "linear", title=f"{of} slowdown"
-        )
+        highest = max((value for points in row for value in points["mean_value"]), default=1.0)
+        y = _value_axis("slowdown", highest * (1.2 if linear else 3), linear, title=f"{of} slowdown")
         panels = [
             alt.layer(*_bubble_layers(data, points, _first_titled(y, number), largest, of))
             .resolve_scale(size="independent")
@@ -414,13 +405,9 @@ def _difference_panel(
         values = np.flatnonzero(parts)
         rows.append({"i": place, "j": values.tolist(), "d": [float(f"{part:.4g}") for part in parts[values].tolist()]})
     key = alt.Legend(title=["percent", "of jobs"], gradientLength=legend, format=".2~r", values=_ticks(extreme))
-    scale = alt.Scale(
-        type="pow",
-        exponent=1 / 3,
-        domain=[-extreme, 0, extreme],
-        range=["#B35806", "#F7F7F7", "#08519C"],
-        interpolate="rgb",
-    )
+    colours = ["#B35806", "#F7F7F7", "#08519C"]
+    domain = [-extreme, 0, extreme]
+    scale = alt.Scale(type="pow", exponent=1 / 3, domain=domain, range=colours, interpolate="rgb")
     step = _LOADS_PER_DIFFERENCE / LOAD_BINS
     chart = (
         alt.Chart(data.add(rows))
@@ -432,8 +419,8 @@ def _difference_panel(
             value_high=_value_at(f"(datum.j + 1) * {_VALUES_PER_DIFFERENCE}", 0.0),
         )
     )
-    tip = alt.Tooltip("d:Q", title="percent of jobs", format="+.3~r") if interactive else None
-    return _rectangles(chart, y, alt.Color("d:Q", scale=scale, legend=key if legend else None), tip)
+    count = tip("d:Q", "percent of jobs", "+.3~r") if interactive else None
+    return _rectangles(chart, y, alt.Color("d:Q", scale=scale, legend=key if legend else None), count)
 
 
 def _ticks(extreme: float) -> list[float]:
@@ -454,25 +441,30 @@ def _verdict(pair: tuple[str, str], comparison: Comparison, measure: str) -> alt
     )
 
 
-def _key(marks: Sequence[str]) -> Any:
+#: The marks that the legend explains: their texts, and the widths of these in pixels.
+_MARKS = {
+    "cell": ("jobs in a cell", 70),
+    "half": (f"encloses {CONTOUR_SHARES[0]:.0%} of the jobs", 125),
+    "most": (f"encloses {CONTOUR_SHARES[1]:.0%} of the jobs", 125),
+    "bubble": ("mean of a tenth of the load range, area: jobs", 222),
+    "mean": ("mean of all jobs", 85),
+}
+
+
+def _key(marks: Iterable[str]) -> Any:
     """Draw a legend line that explains the marks."""
-    words = {
-        "cell": ("jobs in a cell", 70),
-        "half": (f"encloses {CONTOUR_SHARES[0]:.0%} of the jobs", 125),
-        "most": (f"encloses {CONTOUR_SHARES[1]:.0%} of the jobs", 125),
-        "bubble": ("mean of a tenth of the load range, area: jobs", 222),
-        "mean": ("mean of all jobs", 85),
-    }
     x = 0
     places = {}
     for mark in marks:
         places[mark] = x
-        x += words[mark][1] + 40
+        x += _MARKS[mark][1] + 40
     axis = alt.X("x:Q", scale=alt.Scale(domain=[0, x], nice=False), axis=None)
     y = alt.Y("y:Q", scale=alt.Scale(domain=[0, 1]), axis=None)
 
     def at(offset: float, **more: Any) -> Any:
-        rows = [{"x": places[mark] + offset, "y": 0.5, "t": words[mark][0], "k": mark, **more} for mark in marks]
+        rows = [
+            {"x": place + offset, "y": 0.5, "t": _MARKS[mark][0], "k": mark, **more} for mark, place in places.items()
+        ]
         return alt.Chart(alt.InlineData(values=rows))
 
     def only(mark: str, offset: float = 12, **more: Any) -> Any:

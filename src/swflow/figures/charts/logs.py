@@ -7,7 +7,7 @@ import altair as alt
 import numpy as np
 import polars as pl
 
-from swflow.figures.charts.parts import FigureData, beside, finished_figure
+from swflow.figures.charts.parts import FigureData, beside, finished_figure, tip
 from swflow.figures.charts.styles import BLUE, ORANGE, VERMILION
 
 ARRIVALS_CAPTION = (
@@ -43,16 +43,12 @@ def arrivals_chart(hours: Sequence[float], weekdays: Sequence[float], title: str
             .encode(
                 x=alt.X("c:N", sort=list(labels), axis=alt.Axis(title=words, labelAngle=0, labelOverlap="greedy")),
                 y=alt.Y("n:Q", axis=alt.Axis(title="jobs per day" if not panels else None, tickCount=5)),
-                tooltip=[alt.Tooltip("c:N", title=words), alt.Tooltip("n:Q", title="jobs per day", format=",.1f")],
+                tooltip=[tip("c:N", words), tip("n:Q", "jobs per day", ",.1f")],
             )
             .properties(width=width, height=190)
         )
-    return finished_figure(
-        data,
-        [beside(*panels, spacing=18, color="independent")],
-        title,
-        ARRIVALS_CAPTION.format(clock=clock),
-    )
+    row = beside(*panels, spacing=18, color="independent")
+    return finished_figure(data, [row], title, ARRIVALS_CAPTION.format(clock=clock))
 
 
 def composition_chart(classes: Mapping[str, pl.DataFrame], title: str) -> dict[str, Any]:
@@ -76,11 +72,7 @@ def composition_chart(classes: Mapping[str, pl.DataFrame], title: str) -> dict[s
                 xOffset=alt.XOffset("k:N", sort=list(_KINDS)),
                 y=alt.Y("s:Q", axis=alt.Axis(title="share" if not panels else None, format="%", tickCount=5)),
                 color=alt.Color("k:N", scale=scale, legend=key),
-                tooltip=[
-                    alt.Tooltip("c:N", title=words),
-                    alt.Tooltip("k:N", title="of"),
-                    alt.Tooltip("s:Q", title="share", format=".1%"),
-                ],
+                tooltip=[tip("c:N", words), tip("k:N", "of"), tip("s:Q", "share", ".1%")],
             )
             .properties(width=270, height=190)
         )
@@ -97,7 +89,7 @@ def offered_load_chart(days: np.ndarray, load: np.ndarray, mean: float, title: s
     chart = alt.Chart(data.add(rows)).encode(
         x=alt.X("d:Q", scale=alt.Scale(nice=False), axis=alt.Axis(title="days after the log's start")),
         y=alt.Y("l:Q", axis=alt.Axis(title="offered load", format=".1~f", tickCount=5)),
-        tooltip=[alt.Tooltip("d:Q", title="day", format=",.1f"), alt.Tooltip("l:Q", title="load", format=".2f")],
+        tooltip=[tip("d:Q", "day", ",.1f"), tip("l:Q", "load", ".2f")],
     )
     area = chart.mark_area(color=BLUE, fillOpacity=0.25, line={"color": BLUE, "strokeWidth": 1.2})
     level = alt.Chart(data.add([{"l": round(mean, 4)}])).mark_rule(strokeDash=[5, 3], color=VERMILION)

@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from swflow.figures.charts.parts import TIME_TICKS, FigureData, beside, finished_figure, log_axis
+from swflow.figures.charts.parts import TIME_TICKS, FigureData, beside, finished_figure, log_axis, tip
 from swflow.figures.charts.styles import RUN_COLOURS
 from swflow.workload.models.repetition import repetition_histogram
 
@@ -83,7 +83,7 @@ def _panel(chart: Any, x: Any, y: Any, names: Sequence[str], title: str) -> Any:
         color=alt.Color("w:N", scale=alt.Scale(domain=list(names), range=colours), legend=key),
         strokeWidth=alt.condition(f"datum.w === {json.dumps(names[0])}", alt.value(5), alt.value(1.3)),
         opacity=alt.condition(f"datum.w === {json.dumps(names[0])}", alt.value(0.45), alt.value(1)),
-        tooltip=[alt.Tooltip("w:N", title="workload"), alt.Tooltip("x:Q"), alt.Tooltip("y:Q")],
+        tooltip=[tip("w:N", "workload"), tip("x:Q"), tip("y:Q")],
     ).properties(width=_PANEL[0], height=_PANEL[1], title=title)
 
 

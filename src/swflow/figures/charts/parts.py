@@ -80,6 +80,12 @@ def log_axis(title: str, top: float, *, seconds: bool, **more: Any) -> dict[str,
     return {"scale": alt.Scale(type="log", domain=[1, top], nice=False), "axis": alt.Axis(**(axis | more))}
 
 
+def tip(field: str, title: str = "", number: str = "") -> alt.Tooltip:
+    """Return the tooltip of a field, with its title (default: the field's name) and its number format, if any."""
+    given: dict[str, Any] = {"title": title, "format": number}
+    return alt.Tooltip(field, **{name: text for name, text in given.items() if text})
+
+
 def human_time(value: str) -> str:
     """Return the Vega expression that formats seconds in their largest unit."""
     return (

@@ -5,7 +5,7 @@ from typing import Any
 
 import altair as alt
 
-from swflow.figures.charts.parts import FigureData, finished_figure
+from swflow.figures.charts.parts import FigureData, finished_figure, tip
 from swflow.figures.charts.styles import BLUE, GREEN, ORANGE, VERMILION
 
 PUBLISHED_CAPTION = (
@@ -33,9 +33,8 @@ def published_chart(rows: Sequence[Mapping[str, Any]], title: str) -> dict[str, 
         for row in rows
     ]
     x = alt.Scale(type="log", base=2, domain=list(_ENDS), nice=False)
-    axis = alt.Axis(
-        title="ours / published", orient="top", values=[0.125, 0.25, 0.5, 0.8, 1, 1.25, 2, 4, 8], format=".3~f"
-    )
+    ticks = [0.125, 0.25, 0.5, 0.8, 1, 1.25, 2, 4, 8]
+    axis = alt.Axis(title="ours / published", orient="top", values=ticks, format=".3~f")
     # A band of the height of the panel, so that its bounds need no separate row.
     band = (
         alt.Chart(data.add([{"a": 0.9, "b": 1.1}]))
@@ -44,23 +43,20 @@ def published_chart(rows: Sequence[Mapping[str, Any]], title: str) -> dict[str, 
     )
     line = alt.Chart(data.add([{"a": 1.0}])).mark_rule(color="#888888", strokeWidth=1).encode(x=alt.X("a:Q", scale=x))
     tips = [
-        alt.Tooltip("place:N", title="table, column"),
-        alt.Tooltip("row:N", title="row"),
-        alt.Tooltip("published:Q", format=",.6~r"),
-        alt.Tooltip("ours:Q", format=",.6~r"),
-        alt.Tooltip("ratio:Q", format=".3~f"),
+        tip("place:N", "table, column"),
+        tip("row:N", "row"),
+        tip("published:Q", number=",.6~r"),
+        tip("ours:Q", number=",.6~r"),
+        tip("ratio:Q", number=".3~f"),
     ]
+    colours = alt.Scale(domain=list(NEARNESS), range=list(NEARNESS.values()))
     dots = (
         alt.Chart(data.add(drawn))
         .mark_point(filled=True, size=52, opacity=0.75)
         .encode(
             x=alt.X("at:Q", scale=x, axis=axis),
             y=alt.Y("place:N", sort=places, axis=alt.Axis(title=None, labelLimit=240, grid=True, domain=False)),
-            color=alt.Color(
-                "near:N",
-                scale=alt.Scale(domain=list(NEARNESS), range=list(NEARNESS.values())),
-                legend=alt.Legend(title=None, orient="bottom", columns=2),
-            ),
+            color=alt.Color("near:N", scale=colours, legend=alt.Legend(title=None, orient="bottom", columns=2)),
             tooltip=tips,
         )
     )

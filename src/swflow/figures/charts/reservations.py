@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from swflow.figures.charts.parts import OVER_CELLS, FigureData, finished_figure
+from swflow.figures.charts.parts import OVER_CELLS, FigureData, finished_figure, tip
 from swflow.jobs.machine import Machine
 
 RESERVATION_TABLE_CAPTION = (
@@ -85,11 +85,8 @@ def _cut(table: ReservationTable, window: tuple[float, float], seconds: float) -
         rows = rows.filter((pl.col(end) > window[0]) & (pl.col(start) < window[1]) & (pl.col(end) > pl.col(start)))
         return rows.with_columns(a=a, b=b).with_columns(area=area).sort("area", descending=True, maintain_order=True)
 
-    places = table.places.with_columns(
-        (pl.col("job_id") % len(JOB_COLOURS)).alias("colour"),
-        y=pl.col("first"),
-        y2=pl.col("last") + 1,
-    )
+    colour = pl.col("job_id") % len(JOB_COLOURS)
+    places = table.places.with_columns(colour.alias("colour"), y=pl.col("first"), y2=pl.col("last") + 1)
     shaded = table.shadows.filter(pl.col("penalty") > 0).with_columns(
         y=pl.col("node") * size, y2=(pl.col("node") + 1) * size
     )
@@ -111,24 +108,18 @@ def _reservation_table(
     y = _processor_axis(machine)
     jobs, shadows = places.head(MOST_RECTANGLES), shaded.head(MOST_RECTANGLES)
     ranks = list(range(len(JOB_COLOURS)))
+    box = {"x": x, "x2": alt.X2("b"), "y": y, "y2": alt.Y2("y2")}
     named = data.add(_rectangles(jobs, interactive))
-    job = (
-        alt.Chart(named)
-        .mark_rect(aria=False)
-        .encode(x=x, x2=alt.X2("b"), y=y, y2=alt.Y2("y2"), tooltip=_tips(jobs) if interactive else alt.value(None))
-        .encode(color=alt.Color("colour:N", scale=alt.Scale(domain=ranks, range=list(JOB_COLOURS)), legend=None))
-    )
+    colour = alt.Color("colour:N", scale=alt.Scale(domain=ranks, range=list(JOB_COLOURS)), legend=None)
+    job = alt.Chart(named).mark_rect(aria=False)
+    job = job.encode(**box, tooltip=_tips(jobs) if interactive else alt.value(None), color=colour)
     scale = alt.Scale(domain=[0, most or 1.0], range=list(_PENALTY_COLOURS))
     legend = alt.Legend(title="penalty", format=".2~f", gradientLength=min(height - 40, 160), tickCount=4)
-    shadow = (
-        alt.Chart(data.add(_rectangles(shadows, interactive)))
-        .mark_rect(aria=False)
-        .encode(x=x, x2=alt.X2("b"), y=y, y2=alt.Y2("y2"), tooltip=_tips(shadows) if interactive else alt.value(None))
-        .encode(color=alt.Color("penalty:Q", scale=scale, legend=legend))
-    )
+    colour = alt.Color("penalty:Q", scale=scale, legend=legend)
+    shadow = alt.Chart(data.add(_rectangles(shadows, interactive))).mark_rect(aria=False)
+    shadow = shadow.encode(**box, tooltip=_tips(shadows) if interactive else alt.value(None), color=colour)
     outline = alt.Chart(named).mark_rect(filled=False, stroke="#333333", strokeWidth=0.5, tooltip=None, aria=False)
-    outline = outline.encode(x=x, x2=alt.X2("b"), y=y, y2=alt.Y2("y2"))
-    layers = [*_node_lines(data, machine, y, height), job, *([shadow] if shadows.height else []), outline]
+    layers = [*_node_lines(data, machine, y, height), job, *([shadow] if shadows.height else []), outline.encode(**box)]
     labels = alt.Chart(data.add(_labels(jobs, length, height / machine.processors)))
     halo: dict[str, Any] = {"stroke": "white", "strokeWidth": 2.5, "strokeOpacity": 0.8, "strokeJoin": "round"}
     layers += [labels.mark_text(fontSize=9, **style).encode(x=x, y=y, text=alt.Text("t:N")) for style in (halo, {})]
@@ -160,10 +151,10 @@ def _tips(rows: pl.DataFrame) -> list[alt.Tooltip]:
     hidden = {"a", "b", "y", "y2", "area", "colour", "first", "last"}
     tips = []
     for name, dtype in rows.schema.items():
-        digits: dict[str, Any] = {"format": ".3f" if name == "penalty" else ",.10~g"} if dtype.is_float() else {}
+        digits = ".3f" if name == "penalty" else ",.10~g"
         if name not in hidden:
             kind = "Q" if dtype.is_numeric() else "N"
-            tips.append(alt.Tooltip(f"{name}:{kind}", title=name.replace("_", " "), **digits))
+            tips.append(tip(f"{name}:{kind}", name.replace("_", " "), digits if dtype.is_float() else ""))
     return tips
 
 

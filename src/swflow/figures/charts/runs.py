@@ -18,6 +18,7 @@ from swflow.figures.charts.parts import (
     finished_figure,
     human_time,
     log_axis,
+    tip,
 )
 from swflow.figures.charts.styles import Style, line_encodings
 
@@ -61,15 +62,16 @@ def timeline_chart(
     days = next(iter(timelines.values()))["days"]
     half = float(days[1] - days[0]) / 2 if len(days) > 1 else 0.5
     tips = [
-        alt.Tooltip("r:N", title="run"),
-        alt.Tooltip("days:Q", title="day", format=",.1f"),
-        alt.Tooltip("utilization:Q", format=".1%"),
-        alt.Tooltip("queue:Q", title="jobs waiting", format=",.1f"),
+        tip("r:N", "run"),
+        tip("days:Q", "day", ",.1f"),
+        tip("utilization:Q", number=".1%"),
+        tip("queue:Q", "jobs waiting", ",.1f"),
     ]
     chart = alt.Chart(named).transform_flatten(["days", "utilization", "queue"])
     x = alt.Scale(nice=False, domain=[max(0.0, float(days[0]) - half), float(days[-1]) + half])
     axis = alt.Axis(title="days after the log's start", zindex=1)
     busy = alt.Scale(domain=[0, 1], range=list(STRIP), interpolate="rgb")
+    key = alt.Legend(title="busy", format="%", orient="top", gradientLength=140)
     strips = (
         chart.transform_calculate(a=f"datum.days - {half}", b=f"datum.days + {half}")
         .mark_rect(aria=False)
@@ -77,11 +79,7 @@ def timeline_chart(
             x=alt.X("a:Q", scale=x, axis=alt.Axis(title=None, labels=False, ticks=False)),
             x2=alt.X2("b:Q"),
             y=alt.Y("r:N", sort=names, scale=alt.Scale(paddingInner=0.14), axis=alt.Axis(title=None, labelLimit=130)),
-            color=alt.Color(
-                "utilization:Q",
-                scale=busy,
-                legend=alt.Legend(title="busy", format="%", orient="top", gradientLength=140),
-            ),
+            color=alt.Color("utilization:Q", scale=busy, legend=key),
             tooltip=tips,
         )
         .properties(width=_WIDE[0], height=22 * len(names))
@@ -97,8 +95,7 @@ def timeline_chart(
         )
         .properties(width=_WIDE[0], height=_WIDE[1])
     )
-    panels = [strips, lines]
-    return finished_figure(data, panels, title, TIMELINE_CAPTION)
+    return finished_figure(data, [strips, lines], title, TIMELINE_CAPTION)
 
 
 def waits_chart(classes: Mapping[str, pl.DataFrame], styles: Mapping[str, Style], title: str) -> dict[str, Any]:
@@ -126,12 +123,7 @@ def waits_chart(classes: Mapping[str, pl.DataFrame], styles: Mapping[str, Style]
             .encode(
                 x=alt.X("c:N", sort=order, axis=alt.Axis(title=words, labelAngle=-40, labelOverlap=False)),
                 y=alt.Y("m:Q", scale=alt.Scale(type="log", domain=[least, top], nice=False), axis=axis),
-                tooltip=[
-                    alt.Tooltip("r:N", title="run"),
-                    alt.Tooltip("c:N", title=words),
-                    alt.Tooltip("t:N", title="mean wait"),
-                    alt.Tooltip("n:Q", title="jobs", format=","),
-                ],
+                tooltip=[tip("r:N", "run"), tip("c:N", words), tip("t:N", "mean wait"), tip("n:Q", "jobs", ",")],
             )
         )
         key = not panels
@@ -171,11 +163,7 @@ def distribution_chart(
                 y=alt.Y("y:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", title="jobs at or below")),
                 **_run_lines({name: styles[name] for name in runs}, seconds),
                 order=alt.Order("y:Q"),
-                tooltip=[
-                    alt.Tooltip("r:N", title="run"),
-                    alt.Tooltip("t:N", title=words),
-                    alt.Tooltip("y:Q", title="jobs at or below", format=".1%"),
-                ],
+                tooltip=[tip("r:N", "run"), tip("t:N", words), tip("y:Q", "jobs at or below", ".1%")],
             )
             .properties(width=_PANEL[0] + 40, height=_PANEL[1])
         )
@@ -207,10 +195,7 @@ def load_curve_chart(
     for measure, words in (("wait", "mean wait"), ("slowdown", "mean bounded slowdown")):
         seconds = measure == "wait"
         axis = alt.Axis(title=words, labelExpr=TIME_LABEL if seconds else NUMBER_LABEL)
-        tips = [
-            alt.Tooltip("r:N", title="line"), alt.Tooltip("w:N", title="workload"),
-            alt.Tooltip("load:Q", title="offered load", format=".1%"), alt.Tooltip("t:N", title=words),
-        ]  # fmt: skip
+        tips = [tip("r:N", "line"), tip("w:N", "workload"), tip("load:Q", "offered load", ".1%"), tip("t:N", words)]
         base = (
             alt.Chart(named)
             .transform_calculate(t=human_time("datum.wait") if seconds else "format(datum.slowdown, ',.3~r')")

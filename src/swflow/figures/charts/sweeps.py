@@ -15,6 +15,7 @@ from swflow.figures.charts.parts import (
     finished_figure,
     human_time,
     time_axis,
+    tip,
 )
 from swflow.figures.charts.styles import BLUE, GREEN, VERMILION
 
@@ -146,7 +147,7 @@ def _tips(measure: str, along: str) -> list[alt.Tooltip]:
     """Return the tooltips of a point: times in their largest unit, other metrics as numbers."""
     values = ("mean", "low", "high")
     if measure.endswith(_SECONDS):
-        shown = [alt.Tooltip(f"{name}_text:N", title=name) for name in values]
+        shown = [tip(f"{name}_text:N", name) for name in values]
     else:
-        shown = [alt.Tooltip(f"{name}:Q", format=",.4~r") for name in values]
-    return [alt.Tooltip("line:N"), alt.Tooltip("x:Q", title=along), *shown, alt.Tooltip("draws:Q")]
+        shown = [tip(f"{name}:Q", number=",.4~r") for name in values]
+    return [tip("line:N"), tip("x:Q", along), *shown, tip("draws:Q")]
