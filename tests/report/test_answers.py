@@ -203,7 +203,8 @@ def test_too_few_weeks_do_not_look_significant(folder):
         book = Book(connection, Plan([]), draw=False)
         for log, expected in (("long", ["chance", "equal"]), ("short", ["chance", "equal"])):
             runs = [{"run": f"{log}/{name}", "workload": log, "scheduler": name} for name in ("fcfs", "easy", "same")]
-            cells = book._compared(runs)["measures"]["wait_time"]
+            (matrix,) = book._compared(runs)
+            cells = matrix["measures"]["wait_time"]
             assert cells["1,2"][3:] == expected
             if log == "short":
                 assert cells["0,1"][3:] == cells["1,0"][3:] == ["untested", "too few weeks"]

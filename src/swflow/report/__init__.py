@@ -24,10 +24,7 @@ from swflow.report.plan import read_plan
 
 #: Files that the pages share, and the folders that contain pages.
 _SITE = Path(__file__).parent / "site"
-_ASSETS = {
-    "assets/report.css": "report.css",
-    "assets/report.js": "report.js",
-}
+_ASSETS = {"assets/report.css": "report.css", "assets/report.js": "report.js"}
 _FOLDERS = ("papers", "studies", "logs", "assets")
 
 
@@ -117,10 +114,10 @@ class Site:
         self.shared = {
             "navigation": _navigation(pages),
             "version": __version__,
-            "digests": [("config", digest)] * bool(digest) + [("code", fingerprint("load")), ],
+            "digests": [*([("config", digest)] if digest else []), ("code", fingerprint("load"))],
             "dark": DARK,
             "single_file": single_file,
-        }  # fmt: skip
+        }
 
     def render(self, pages: Sequence[Page]) -> str:
         """Return the HTML of a file that contains the given pages."""
@@ -154,16 +151,11 @@ def slug(name: str) -> str:
 
 def _navigation(pages: Sequence[Page]) -> list[tuple[str, list[tuple[str, str, str]]]]:
     """Return the groups of the navigation: heading; and name, text and title of each page."""
-    groups: dict[str, list[tuple[str, str, str]]] = {
-        "": [], "Papers": [], "Studies": [], "Logs": [], "Data": [],
-    }  # fmt: skip
+    groups: dict[str, list[tuple[str, str, str]]] = {"": [], "Papers": [], "Studies": [], "Logs": [], "Data": []}
     for page in pages:
         folder, _, name = page.name.rpartition("/")
-        group = {"papers": "Papers", "studies": "Studies", "logs": "Logs"}.get(
-            folder, "" if name == "index" else "Data"
-        )
-        text = name.replace("-", " ").title() if group == "Papers" else name if folder else page.title
-        groups[group].append((page.name, text, page.title))
+        text = name.replace("-", " ").title() if folder == "papers" else name if folder else page.title
+        groups[folder.capitalize() or ("" if name == "index" else "Data")].append((page.name, text, page.title))
     return [(heading, entries) for heading, entries in groups.items() if entries]
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, NamedTuple
 
 from swflow.analysis.verdict import EQUAL, FIRST, NEITHER, SECOND, UNKNOWN
@@ -139,23 +140,18 @@ def answer(
     >>> answer(study, waits, ["fcfs"], lookup=lambda first, second: sure).text
     'easy shortens the mean wait of fcfs on A from 2 h to 1 h (−50 %, 95 % interval −75 % to −25 %).'
     """
-    means = {
-        recipe: {
-            scheduler: sum(waits[recipe][scheduler]) / len(waits[recipe][scheduler])
-            for scheduler in study.schedulers
-            if waits.get(recipe, {}).get(scheduler)
-            and any(recipe_of(run["workload"]) == recipe and run["scheduler"] == scheduler for run in study.runs)
-        }
-        for recipe in study.recipes
-    }
-    means = {recipe: row for recipe, row in means.items() if row}
-    record = _record(means)
-    found = Headline("", [])
+    chosen = {(recipe_of(run["workload"]), run["scheduler"]) for run in study.runs}
+    means: dict[str, dict[str, float]] = {}
+    for recipe, scheduler in product(study.recipes, study.schedulers):
+        found = waits.get(recipe, {}).get(scheduler)
+        if found and (recipe, scheduler) in chosen:
+            means.setdefault(recipe, {})[scheduler] = sum(found) / len(found)
+    headline = Headline("", [])
     if study.contrast != WORKLOAD:
-        found = _of_schedulers(study, means, idle, options or {}, lookup)
-    if not found.text:
-        found = _of_workloads(study, means, lookup)
-    return Headline(" ".join(filter(None, [record, found.text])), found.claims)
+        headline = _of_schedulers(study, means, idle, options or {}, lookup)
+    if not headline.text:
+        headline = _of_workloads(study, means, lookup)
+    return Headline(" ".join(filter(None, [_record(means), headline.text])), headline.claims)
 
 
 def _record(means: Mapping[str, Mapping[str, float]]) -> str:
@@ -187,15 +183,12 @@ def contrasts(study: Study, idle: Sequence[str], options: Mapping[str, Mapping[s
     names = [name for name in study.schedulers if name != "log"]
     names.sort(key=lambda name: name not in idle)  # stable sort: schedulers without backfilling become bases
 
-    def differing(one: str, other: str) -> list[str]:
-        first, second = options.get(one, {}), options.get(other, {})
-        return [key for key in {**first, **second} if first.get(key) != second.get(key)]
-
     pairs: dict[str, list[tuple[str, str]]] = {}
     for place, name in enumerate(names):
         singles: dict[str, str] = {}
         for base in names[:place]:
-            keys = differing(name, base)
+            first, second = options.get(name, {}), options.get(base, {})
+            keys = [key for key in {**first, **second} if first.get(key) != second.get(key)]
             if len(keys) == 1:
                 singles.setdefault(keys[0], base)
         for key, base in singles.items():
@@ -220,19 +213,17 @@ def _of_schedulers(
     """Compare schedulers on equal workloads."""
     sentences: list[str] = []
     claims: list[Claim] = []
-    pairs = contrasts(study, idle, options)
-    for name, base in pairs:
-        found = {
-            recipe: _claim(f"{recipe}/{name}", f"{recipe}/{base}", row[base], row[name], lookup)
-            for recipe, row in means.items()
-            if name in row and base in row
-        }
-        claims += found.values()
+    for name, base in contrasts(study, idle, options):
+        rows = {recipe: row for recipe, row in means.items() if name in row and base in row}
+        found = []
+        for recipe, row in rows.items():
+            runs = f"{recipe}/{name}", f"{recipe}/{base}"
+            found.append(Claim(*runs, row[base], row[name], lookup(*runs)))
+        claims += found
         if len(found) == 1:
-            ((recipe, claim),) = found.items()
-            sentences.append(_of_pair(claim, name, base, recipe))
+            sentences.append(_of_pair(found[0], name, base, *rows))
         elif found:
-            sentences.append(f"{name} against {base}: {_counted(list(found.values()), 'workloads')}.")
+            sentences.append(f"{name} against {base}: {_counted(found)}.")
     return Headline(_first_few(sentences, "further pair of schedulers", "further pairs of schedulers"), claims)
 
 
@@ -249,10 +240,10 @@ def _of_workloads(study: Study, means: Mapping[str, Mapping[str, float]], lookup
             for recipe in recipes:
                 if recipe != source:
                     names = f"{recipe}/{scheduler}", f"{source}/{scheduler}"
-                    found.append((recipe, source, _claim(*names, known[source], known[recipe], lookup)))
+                    found.append((recipe, source, Claim(*names, known[source], known[recipe], lookup(*names))))
         claims += [claim for *_, claim in found]
         if len(found) > _MOST_PAIRS:
-            whole = _counted([claim for *_, claim in found], "workloads")
+            whole = _counted([claim for *_, claim in found])
             sentences.append(f"Under {scheduler}, workloads with steps against their source: {whole}.")
         else:
             sentences += [_of_workload(claim, recipe, source, scheduler) for recipe, source, claim in found]
@@ -266,10 +257,6 @@ def _of_workloads(study: Study, means: Mapping[str, Mapping[str, float]], lookup
         return Headline(f"Under {under}, the mean wait on {first} is {duration(low)}.", [])
     text = f"The mean wait lies between {duration(low)} on {first} ({under}) and {duration(high)} on {last} ({other})."
     return Headline(text, [])
-
-
-def _claim(first: str, second: str, before: float, after: float, lookup: Lookup) -> Claim:
-    return Claim(first, second, before, after, lookup(first, second))
 
 
 def _of_pair(claim: Claim, name: str, base: str, where: str) -> str:
@@ -299,7 +286,7 @@ _UNDECIDED = {
 }
 
 
-def _counted(claims: Sequence[Claim], what: str) -> str:
+def _counted(claims: Sequence[Claim]) -> str:
     """Return on how many workloads a wait is shorter, longer or neither, with the range of the changes."""
     words = {
         FIRST: "a shorter mean wait on {}", SECOND: "a longer mean wait on {}", NEITHER: "not distinguishable on {}",
@@ -310,7 +297,7 @@ def _counted(claims: Sequence[Claim], what: str) -> str:
         some = [claim for claim in claims if claim.word == word]
         if some:
             number = f"all {len(claims)}" if len(some) == len(claims) else f"{len(some)} of {len(claims)}"
-            number += "" if parts else f" {what}"
+            number += "" if parts else " workloads"
             changes = sorted(claim.after / claim.before - 1 for claim in some if claim.before > 0)
             ends = dict.fromkeys(_signed(change) for change in (changes[:1] + changes[-1:]))
             spread = f" ({' to '.join(ends)})" if ends and word in (FIRST, SECOND) else ""
@@ -449,13 +436,13 @@ def conventions(decisive: Mapping[str, int], inside: int, count: int) -> str:
     return f"{found} {f'{inside:,}' if inside else 'None'} of them lie in its range." if count else ""
 
 
-def reproduced(compared: int, near: Sequence[int]) -> str:
-    """Return how many of the compared values are within 1, 5 and 10 % of the published ones, cumulatively."""
-    if not compared:
-        return ""
-    if compared == 1:
-        return f"The one published value is {'reproduced within 10 %' if near[2] else 'further off than 10 %'}."
-    return f"Of {compared:,} published values, {near[1]:,} are reproduced within 5 % and {near[2]:,} within 10 %."
+def reproduced(percents: Sequence[int]) -> str:
+    """Return how many of our values are within 5 % and 10 % of the published ones, from the percents of each."""
+    near, nearly = (sum(percent <= bound for percent in percents) for bound in (5, 10))
+    if len(percents) == 1:
+        return f"The one published value is {'reproduced within 10 %' if nearly else 'further off than 10 %'}."
+    text = f"Of {len(percents):,} published values, {near:,} are reproduced within 5 % and {nearly:,} within 10 %."
+    return text if percents else ""
 
 
 def _signed(change: float) -> str:

@@ -48,6 +48,8 @@ MATRIX_MEASURES = (
     ("makespan", "makespan", "seconds", "low"),
 )
 
+_BEST = "The best value of a row is marked."
+
 #: The largest number of runs in one matrix of comparisons.
 MOST_COMPARED = 12
 
@@ -103,15 +105,10 @@ class Book:
     ) -> None:
         self.connection, self.plan, self.figures, self.draw = connection, plan, figures, draw
         self.metrics = self._metrics()
-        self.logs = [log for (log,) in self._rows("SELECT DISTINCT log FROM workloads ORDER BY log")]
-        self.idle = [
-            name
-            for (name,) in self._rows("SELECT scheduler FROM schedulers WHERE backfill = 'none' AND scheduler <> 'log'")
-        ]
-        self.options = {
-            name: json.loads(options)
-            for name, options in self._rows("SELECT scheduler, options FROM schedulers ORDER BY scheduler")
-        }
+        self.logs = self._column("SELECT DISTINCT log FROM workloads ORDER BY log")
+        self.idle = self._column("SELECT scheduler FROM schedulers WHERE backfill = 'none' AND scheduler <> 'log'")
+        options = self._rows("SELECT scheduler, options FROM schedulers ORDER BY scheduler")
+        self.options = {name: json.loads(text) for name, text in options}
         self.papers = count_papers(connection)
         self.about_papers = read_papers()
         self.claims: dict[str, list[Claim]] = {}
@@ -152,17 +149,16 @@ class Book:
         answers = Section("What the studies found", note, self._items(self.plan.studies, "Sweeps; see its page."))
         # The record and the what-ifs come first for operators; studies of papers have no what-if.
         published = self._published()
-        first = bool(self._table("whatifs", Scope())) or not published.blocks
+        first = bool(self._tables(["whatifs"], Scope())) or not published.blocks
         known = {study.name for study in self.plan.studies}
+        others = [_figure(spec) for spec in self.figures if spec["usermeta"].get("study") not in known]
         sections = [
             *([recorded, answers] if first else [answers, recorded]),
             self._matrix_section(),
             published,
             self._plausible(),
             Section("Omitted runs", blocks=self._tables(["left_out"], Scope())),
-            Section(
-                "Figures", blocks=[_figure(spec) for spec in self.figures if spec["usermeta"].get("study") not in known]
-            ),
+            Section("Figures", blocks=others),
         ]
         return Page("index", "Overview", lead=", ".join(counts) + ".", sections=sections)
 
@@ -181,24 +177,20 @@ class Book:
         return Section("Recorded and simulated schedules, and what-ifs", note, self._tables(names, scope))
 
     def _matrix_section(self) -> Section:
-        matrix = self._matrix(self.metrics)
-        if matrix:
-            planned = [scheduler for study in self.plan.studies for scheduler in study.schedulers]
-            matrix["order"] = [*dict.fromkeys([*planned, *matrix["columns"]])]
+        planned = [scheduler for study in self.plan.studies for scheduler in study.schedulers]
         note = "A row is a workload, a column a scheduler; the best value of a row is marked. Replicates: mean and"
-        return Section("Schedulers on every workload", f"{note} Student's 95 % interval.", [matrix] if matrix else [])
+        note += " Student's 95 % interval."
+        return Section("Schedulers on every workload", note, self._matrix(self.metrics, planned))
 
     def _published(self) -> Section:
         """Return the section with the verdicts and claims of each paper."""
-        title = "Papers"
-        if not self.papers:
-            return Section(title)
         note = "The verdicts on the values of each paper's tables, and its claims. Its page has the tables themselves."
         items = [
             overview_item(paper, count, _paper_page(paper), self._about(paper)["authors"])
             for paper, count in self.papers.items()
         ]
-        return Section(title, note, [{"kind": "papers", "items": items, "legend": legend()}])
+        blocks = [{"kind": "papers", "items": items, "legend": legend()}]
+        return Section("Papers", note, blocks if items else [])
 
     # A paper
 
@@ -251,17 +243,15 @@ class Book:
         return blocks
 
     def _plausible(self) -> Section:
-        section = Section("The logs", "The properties of each log and the load that it offers; for more, see its page.")
-        items = [
-            {"page": f"logs/{log}", "title": log, "text": facts["computer"] or "", "facts": facts["line"]}
-            for log, facts in ((log, self._facts(log)) for log in self.logs)
-        ]
-        section.blocks.append({"kind": "logs", "items": items})
-        checks = self._table("checks", Scope())
-        if checks:
-            section.note += " Implausible values are listed below."
-            section.blocks.append(checks)
-        return section
+        items = []
+        for log in self.logs:
+            facts = self._facts(log)
+            text = facts["computer"] or ""
+            items.append({"page": f"logs/{log}", "title": log, "text": text, "facts": facts["line"]})
+        checks = self._tables(["checks"], Scope())
+        note = "The properties of each log and the load that it offers; for more, see its page."
+        note += " Implausible values are listed below." if checks else ""
+        return Section("The logs", note, [{"kind": "logs", "items": items}, *checks])
 
     # A study
 
@@ -271,11 +261,8 @@ class Book:
         if study.missing:
             lead += f" {study.missing:,} of its runs are not in the database."
         scope = _scope(study, self.plan.digest is not None)
-        recorded = self._recorded(scope)
         chosen = {(recipe_of(run["workload"]), run["scheduler"]) for run in study.runs}
-        matrix = self._matrix({key: values for key, values in self.metrics.items() if key in chosen})
-        if matrix:
-            matrix["order"] = study.schedulers
+        metrics = {key: values for key, values in self.metrics.items() if key in chosen}
         if study.ranked:
             papers = [Section("Leaderboard", blocks=self._tables(("leaderboard", "bounds"), _scope(study)))]
         else:
@@ -285,8 +272,8 @@ class Book:
         names = ("metrics", "further_metrics", "comparisons", "replicates", "fairness", "schedulers")
         sections = [
             *papers,
-            recorded,
-            _matrix_of_runs(matrix),
+            self._recorded(scope),
+            Section("Runs", _BEST, self._matrix(metrics, study.schedulers)),
             Section("Figures of the study", blocks=asked),
             *([] if papers or asked else generic),
             Section("Tables", blocks=self._tables(names, scope) if study.runs else []),
@@ -304,9 +291,10 @@ class Book:
             request = Request(self.connection, runs, log, study.split, "log", study.window, True)
             asked += self._drawn(request, study.figures)
         there = set(self._rows("SELECT DISTINCT source, sweep FROM sweeps"))
-        drawn = [(workload, sweep) for workload, sweep in study.sweeps if (workload, sweep) in there]
-        specs = [draw_sweep_on(self.connection, sweep, log=workload, interactive=True) for workload, sweep in drawn]
-        return asked + [_figure(spec) for spec in specs]
+        for workload, sweep in study.sweeps:
+            if (workload, sweep) in there:
+                asked.append(_figure(draw_sweep_on(self.connection, sweep, log=workload, interactive=True)))
+        return asked
 
     def _run_sections(self, study: Study, folded: str) -> list[Section]:
         """Return the figures that every study has, one section per log."""
@@ -315,10 +303,8 @@ class Book:
             runs = self._by_rank(study, log)
             drawn = self._few(runs) if study.ranked else runs
             title = f"Runs of {log}" if len(study.logs) > 1 else "Over time, by class of job, and as a whole"
-            section = Section(title, blocks=self._drawn(self._request(drawn, log), STUDY_FIGURES), folded=folded)
-            compared = self._compared(runs)
-            section.blocks += [compared] if compared else []
-            sections.append(section)
+            blocks = self._drawn(self._request(drawn, log), STUDY_FIGURES) + self._compared(runs)
+            sections.append(Section(title, blocks=blocks, folded=folded))
         return sections
 
     def _by_rank(self, study: Study, log: str) -> list[dict[str, str]]:
@@ -368,12 +354,10 @@ class Book:
         facts = self._facts(log)
         own = facts["workload"]
         note = "" if own == log else f"The log itself was not simulated; the values are those of {own}."
-        recipes = [
-            recipe for (recipe,) in self._rows("SELECT DISTINCT recipe FROM workloads WHERE log = $a ORDER BY ALL", log)
-        ]
+        recipes = self._column("SELECT DISTINCT recipe FROM workloads WHERE log = $a ORDER BY ALL", log)
         words = " ".join(filter(None, [note, self._load_warning(own)]))
         request = self._request([{"run": "", "workload": own, "scheduler": ""}], log)
-        matrix = self._matrix({key: values for key, values in self.metrics.items() if log_of(key[0]) == log})
+        metrics = {key: values for key, values in self.metrics.items() if log_of(key[0]) == log}
         studies = [
             study
             for study in self.plan.studies
@@ -384,7 +368,7 @@ class Book:
             Section("Jobs removed by cleaning", blocks=self._tables(["cleaning"], Scope([recipe_of(own)]))),
             Section("Plausibility", blocks=self._tables(["checks"], Scope(recipes))),
             Section("Its jobs", note, self._drawn(request, LOG_FIGURES)),
-            _matrix_of_runs(matrix),
+            Section("Runs", _BEST, self._matrix(metrics)),
             Section("Studies of this log", blocks=self._items(studies)),
             Section("Tables", blocks=self._tables(("workloads", "correlations", "logs"), Scope(recipes))),
         ]
@@ -448,12 +432,12 @@ class Book:
     def _rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         return self.connection.execute(sql, dict(zip("abc", values, strict=False))).fetchall()
 
-    def _table(self, name: str, scope: Scope) -> dict[str, Any] | None:
-        return read_table(self.connection, name, scope)
+    def _column(self, sql: str, *values: Any) -> list[Any]:
+        return [value for (value,) in self._rows(sql, *values)]
 
     def _tables(self, names: Iterable[str], scope: Scope) -> list[dict[str, Any]]:
         """Return the tables that have rows."""
-        return [table for name in names if (table := self._table(name, scope))]
+        return [table for name in names if (table := read_table(self.connection, name, scope))]
 
     def _request(self, runs: Sequence[dict[str, str]], title: str) -> Request:
         return Request(self.connection, runs, title, interactive=True)
@@ -472,13 +456,11 @@ class Book:
         """Return (recipe, scheduler) to measure to mean, interval and number of replicates, and to the mean waits."""
         names = [name for name, *_ in MATRIX_MEASURES]
         lists = ", ".join(f"list({name} ORDER BY workload)" for name in names)
-        found: dict[tuple[str, str], dict[str, Any]] = {}
-        for recipe, scheduler, *values in self._rows(
+        rows = self._rows(
             f"""SELECT recipe, scheduler, {lists} FROM metrics JOIN workloads USING (workload)
             GROUP BY recipe, scheduler ORDER BY recipe, scheduler"""
-        ):
-            found[recipe, scheduler] = dict(zip(names, values, strict=True))
-        return found
+        )
+        return {(recipe, scheduler): dict(zip(names, values, strict=True)) for recipe, scheduler, *values in rows}
 
     def _answer(self, study: Study) -> str:
         waits: dict[str, dict[str, list[float]]] = {}
@@ -494,10 +476,7 @@ class Book:
         if not study.runs or study.ranked:
             return " ".join(filter(None, [whatif, text]))
         sql = "SELECT coalesce(within_percent, 100) FROM reproduction WHERE {published} AND reason IS NULL"
-        conditions = _scope(study).conditions()
-        found = [percents for (percents,) in self._rows(sql.format(**conditions))]
-        near = [sum(percents <= bound for percents in found) for bound in (1, 5, 10)]
-        compared = reproduced(len(found), near)
+        compared = reproduced(self._column(sql.format(**_scope(study).conditions())))
         if compared and not special and study.contrast is None:  # the title is that of a paper's tables
             return " ".join(filter(None, [compared, whatif, text if claims or text.startswith(RECORDED) else ""]))
         return " ".join(filter(None, [whatif, text, compared]))
@@ -527,9 +506,8 @@ class Book:
 
     def _verdict(self, first: str, second: str) -> Verdict | None:
         """Return the verdict on the mean waits of two runs or recipes; single draws are represented by the first."""
-        pairs = [(first, second)]
-        pairs += [tuple("@1/".join(name.rsplit("/", 1)) for name in pairs[0])]  # type: ignore[list-item]
-        for one, other in pairs:
+        draws = ("@1/".join(name.rsplit("/", 1)) for name in (first, second))
+        for one, other in ((first, second), tuple(draws)):
             rows = self._rows(
                 """SELECT first = $a, mean_difference, mean_low, mean_high, mean_verdict, mean_verdict_holm, basis,
                     blocks FROM comparisons WHERE measure = 'wait_time'
@@ -542,11 +520,13 @@ class Book:
                 return found if forward else found.turned()
         return None
 
-    def _matrix(self, metrics: Mapping[tuple[str, str], Mapping[str, Any]]) -> dict[str, Any] | None:
-        """Return the matrix of runs: one row per recipe, one column per scheduler, one value per measure."""
+    def _matrix(
+        self, metrics: Mapping[tuple[str, str], Mapping[str, Any]], order: Sequence[str] = ()
+    ) -> list[dict[str, Any]]:
+        """Return the matrix of runs, if any: a row per recipe, a column per scheduler, one value per measure."""
         rows, columns = ([*dict.fromkeys(key[place] for key in metrics)] for place in (0, 1))
         if not rows:
-            return None
+            return []
         rows.sort(key=lambda recipe: (log_of(recipe), recipe.count("+"), recipe))
         cells = {
             f"{rows.index(recipe)},{columns.index(scheduler)}": [
@@ -554,20 +534,18 @@ class Book:
             ]
             for (recipe, scheduler), values in metrics.items()
         }
-        return {
+        matrix = {
             "kind": "matrix",
             "title": "matrix of workloads and schedulers",
             "rows": [{"name": recipe, "log": log_of(recipe), "steps": recipe.count("+")} for recipe in rows],
             "columns": columns,
-            "measures": [
-                {"name": name, "title": title, "kind": kind, "best": best}
-                for name, title, kind, best in MATRIX_MEASURES
-            ],
+            "measures": [dict(zip(("name", "title", "kind", "best"), row, strict=True)) for row in MATRIX_MEASURES],
             "cells": cells,
         }
+        return [matrix | {"order": [*dict.fromkeys([*order, *columns])]} if order else matrix]
 
-    def _compared(self, runs: Sequence[dict[str, str]]) -> dict[str, Any] | None:
-        """Return the matrix of comparisons of runs of a log."""
+    def _compared(self, runs: Sequence[dict[str, str]]) -> list[dict[str, Any]]:
+        """Return the matrix of comparisons of runs of a log, if any."""
         shown = list(runs[:MOST_COMPARED])
         names = [run["run"] for run in shown]
         rows = self._rows(
@@ -576,20 +554,18 @@ class Book:
             names,
         )
         if not rows:
-            return None
+            return []
         cells: dict[str, dict[str, Any]] = {}
         for first, second, measure, score, first_wins, second_wins, verdict in rows:
             a, b = names.index(first), names.index(second)
+            marks = {UNKNOWN: "untested", EQUAL: "chance", NEITHER: "chance"}  # of cells without a verdict
+            reason = [marks[verdict], verdict] if verdict in marks else []
+            opposite = None if score is None else -score
             part = cells.setdefault(measure, {})
-            part[f"{a},{b}"] = [shortened(value) for value in (score, first_wins, second_wins)]
-            part[f"{b},{a}"] = [
-                shortened(value) for value in (None if score is None else -score, second_wins, first_wins)
-            ]
-            if verdict in (EQUAL, NEITHER, UNKNOWN):  # mark cells without a verdict, with the reason
-                for place in (f"{a},{b}", f"{b},{a}"):
-                    part[place] += ["untested" if verdict == UNKNOWN else "chance", verdict]
+            part[f"{a},{b}"] = [*map(shortened, (score, first_wins, second_wins)), *reason]
+            part[f"{b},{a}"] = [*map(shortened, (opposite, second_wins, first_wins)), *reason]
         more = len(runs) - len(shown)
-        return {
+        matrix = {
             "kind": "compare",
             "title": "Which is better at equal load",
             "note": "Blue: the run of the row is better at equal load than the run of the column; orange: worse. "
@@ -601,23 +577,18 @@ class Book:
             "names": short_names(shown),
             "measures": {measure: cells[measure] for measure in HEATMAP_MEASURES if measure in cells},
         }
+        return [matrix]
 
 
 def _scope(study: Study, planned: bool = True) -> Scope:
     return Scope(study.recipes, study.schedulers, bool(study.sweeps), study.name if planned else None)
 
 
-def _matrix_of_runs(matrix: dict[str, Any] | None) -> Section:
-    return Section("Runs", "The best value of a row is marked.", [matrix] if matrix else [])
-
-
 def _mean_and_interval(values: Sequence[float | None]) -> list[Any] | None:
     """Return mean, half-width of the 95 % interval (None for a single value or equal values), and number of values."""
     found = over_replicates(values)
-    if not found.blocks:
-        return None
     half = None if found.error is None else student(found.freedom) * found.error
-    return [shortened(found.value), shortened(half), found.blocks]
+    return [shortened(found.value), shortened(half), found.blocks] if found.blocks else None
 
 
 def _figure(spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,14 +14,8 @@ from swflow.report.tables import quoted
 from swflow.report.units import shortened
 
 #: The style and the sign of each verdict, in the order of `swflow.papers.views.VERDICTS`. The sign repeats the colour.
-TONES = dict(
-    zip(
-        VERDICTS,
-        (("w1", "="), ("w5", "≈"), ("w10", "~"), ("drawn", "∈"), ("version", "v"), ("reading", "r"), ("open", "≠"),
-         ("missing", "")),
-        strict=True,
-    )
-)  # fmt: skip
+_STYLES = ("w1", "w5", "w10", "drawn", "version", "reading", "open", "missing")
+TONES = dict(zip(VERDICTS, zip(_STYLES, ("=", "≈", "~", "∈", "v", "r", "≠", ""), strict=True), strict=True))
 
 #: The style of each verdict on a claim.
 CLAIM_TONES = {HOLDS: "good", FAILS: "far", UNDECIDED: "none", UNCHECKED: "none"}
@@ -64,34 +58,28 @@ class Count:
     def sentence(self) -> str:
         """Return the counts as one or two sentences."""
         near, left = sum(self.verdicts[verdict] for verdict in VERDICTS[:3]), self.verdicts["open"]
-        text = (
-            f"{self.compared:,} of {sum(self.verdicts.values()):,} published values are compared: within 10 %: "
-            f"{near:,}, explained otherwise: {self.compared - near - left:,}, open: {left:,}."
-            if self.compared
-            else "No published value is compared."
-        )
+        text = "No published value is compared."
+        if self.compared:
+            text = (
+                f"{self.compared:,} of {sum(self.verdicts.values()):,} published values are compared: within 10 %: "
+                f"{near:,}, explained otherwise: {self.compared - near - left:,}, open: {left:,}."
+            )
         return text + (f" {self.claims[HOLDS]} of {self.checked} checked claims hold." if self.checked else "")
 
 
 def count_papers(connection: duckdb.DuckDBPyConnection) -> dict[str, Count]:
     """Return the counts of each paper with a compared cell or a checked claim, by its name."""
-    verdicts = {
-        paper: dict(zip(VERDICTS, counts, strict=True))
-        for paper, *counts in connection.execute(
-            """SELECT paper, sum(within_1), sum(within_5 - within_1), sum(within_10 - within_5), sum(inside_draws),
-                sum(other_version), sum(other_reading), sum(open), sum(missing)
-            FROM coverage GROUP BY paper ORDER BY paper"""
-        ).fetchall()
-    }
     found = connection.execute("SELECT paper, holds, count(*) FROM claims GROUP BY ALL").fetchall()
     claims = {(paper, holds): count for paper, holds, count in found}
-    counts = {
-        paper: Count(
-            {verdict: int(count) for verdict, count in verdicts[paper].items()},
-            {holds: claims.get((paper, holds), 0) for holds in CLAIM_TONES},
-        )
-        for paper in verdicts
-    }
+    rows = connection.execute(
+        """SELECT paper, sum(within_1), sum(within_5 - within_1), sum(within_10 - within_5), sum(inside_draws),
+            sum(other_version), sum(other_reading), sum(open), sum(missing)
+        FROM coverage GROUP BY paper ORDER BY paper"""
+    ).fetchall()
+    counts = {}
+    for paper, *verdicts in rows:
+        by_verdict = dict(zip(VERDICTS, map(int, verdicts), strict=True))
+        counts[paper] = Count(by_verdict, {holds: claims.get((paper, holds), 0) for holds in CLAIM_TONES})
     return {paper: count for paper, count in counts.items() if count.compared or count.checked}
 
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +65,6 @@ class Plan:
 
     studies: Sequence[Study]
     digest: str | None = None
-    config: Mapping[str, Any] = field(default_factory=dict)
 
 
 def read_plan(path: str | os.PathLike[str] | None, runs: Sequence[dict[str, str]]) -> Plan:
@@ -80,7 +79,7 @@ def read_plan(path: str | os.PathLike[str] | None, runs: Sequence[dict[str, str]
         config = yaml.safe_load(Path(path).read_text())
         if not isinstance(config, Mapping) or not isinstance(config.get("studies"), Mapping):
             raise SwflowError(f"{path}: not a config; expected studies")
-        return Plan(list(_studies(config, runs)), _digest(config), config)
+        return Plan(list(_studies(config, runs)), _digest(config))
     except OSError as error:
         raise SwflowError(f"{path}: {error.strerror}") from None
     except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
