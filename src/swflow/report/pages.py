@@ -22,6 +22,7 @@ from swflow.papers import read_papers
 from swflow.report.answers import (
     RECORDED,
     Claim,
+    Headline,
     Ranked,
     Verdict,
     WhatIf,
@@ -111,7 +112,6 @@ class Book:
         self.options = {name: json.loads(text) for name, text in options}
         self.papers = count_papers(connection)
         self.about_papers = read_papers()
-        self.claims: dict[str, list[Claim]] = {}
         self.answers = {study.name: self._answer(study) for study in plan.studies}
 
     def pages(self) -> Iterator[Page]:
@@ -127,11 +127,7 @@ class Book:
 
     def headlines(self) -> list[tuple[Any, ...]]:
         """Return the list of headlines: the columns of `swflow.report.answers.COLUMNS`."""
-        return [
-            row
-            for study in self.plan.studies
-            for row in listed(study, self.answers[study.name], self.claims[study.name])
-        ]
+        return [row for study in self.plan.studies for row in listed(study, *self.answers[study.name])]
 
     # The overview
 
@@ -165,7 +161,7 @@ class Book:
     def _items(self, studies: Iterable[Study], otherwise: str = "") -> list[dict[str, Any]]:
         """Return a block with the titles and answers of studies; none without studies."""
         items = [
-            {"page": f"studies/{study.name}", "title": study.title, "text": self.answers[study.name] or otherwise}
+            {"page": f"studies/{study.name}", "title": study.title, "text": self.answers[study.name].text or otherwise}
             for study in studies
         ]
         return [{"kind": "answers", "items": items}] if items else []
@@ -257,7 +253,7 @@ class Book:
 
     def study(self, study: Study) -> Page:
         """Return the page of a study."""
-        lead = self.answers[study.name]
+        lead = self.answers[study.name].text
         if study.missing:
             lead += f" {study.missing:,} of its runs are not in the database."
         scope = _scope(study, self.plan.digest is not None)
@@ -321,9 +317,9 @@ class Book:
         reference = [run for run in runs[MOST_DRAWN:] if run["scheduler"] == REFERENCE]
         return [*best[: MOST_DRAWN - len(reference)], *reference]
 
-    def _ranking_answer(self, study: Study) -> str:
+    def _ranking_answer(self, study: Study) -> Headline:
         if not study.ranked:
-            return ""
+            return Headline("", [])
         tables: dict[str, list[Ranked]] = {}
         condition = _scope(study).conditions()["runs"]
         for workload, *values in self._rows(
@@ -331,12 +327,13 @@ class Book:
             ORDER BY workload, rank, against_best <> 'best', scheduler"""
         ):
             tables.setdefault(workload, []).append(Ranked(*values))
+        claims = []
         for workload, rows in tables.items():
             reference = next((row for row in rows[1:] if row.scheduler == REFERENCE), None)
             if reference is not None:
                 names = f"{workload}/{rows[0].scheduler}", f"{workload}/{REFERENCE}"
-                self.claims[study.name].append(Claim(*names, reference.wait, rows[0].wait, self._verdict(*names)))
-        return ranking(tables)
+                claims.append(Claim(*names, reference.wait, rows[0].wait, self._verdict(*names)))
+        return Headline(ranking(tables), claims)
 
     def _study_papers(self, study: Study) -> list[Section]:
         if not study.runs:
@@ -462,24 +459,25 @@ class Book:
         )
         return {(recipe, scheduler): dict(zip(names, values, strict=True)) for recipe, scheduler, *values in rows}
 
-    def _answer(self, study: Study) -> str:
+    def _answer(self, study: Study) -> Headline:
         waits: dict[str, dict[str, list[float]]] = {}
         for (recipe, scheduler), values in self.metrics.items():
             known = [value for value in values["mean_wait_time"] if value is not None]
             if known:
                 waits.setdefault(recipe, {})[scheduler] = known
-        self.claims[study.name] = []
-        special = self._ranking_answer(study) or self._conventions_answer(study)
-        text, claims = (special, []) if special else answer(study, waits, self.idle, self.options, self._verdict)
-        self.claims[study.name] += claims
+        ranked, convention = self._ranking_answer(study), self._conventions_answer(study)
+        special = ranked if ranked.text else Headline(convention, [])
+        found = special if special.text else answer(study, waits, self.idle, self.options, self._verdict)
         whatif = self._whatif_answer(study)
-        if not study.runs or study.ranked:
-            return " ".join(filter(None, [whatif, text]))
-        sql = "SELECT coalesce(within_percent, 100) FROM reproduction WHERE {published} AND reason IS NULL"
-        compared = reproduced(self._column(sql.format(**_scope(study).conditions())))
-        if compared and not special and study.contrast is None:  # the title is that of a paper's tables
-            return " ".join(filter(None, [compared, whatif, text if claims or text.startswith(RECORDED) else ""]))
-        return " ".join(filter(None, [whatif, text, compared]))
+        parts = [whatif.text, found.text]
+        if study.runs and not study.ranked:
+            sql = "SELECT coalesce(within_percent, 100) FROM reproduction WHERE {published} AND reason IS NULL"
+            compared = reproduced(self._column(sql.format(**_scope(study).conditions())))
+            parts.append(compared)
+            if compared and not special.text and study.contrast is None:  # the title is that of a paper's tables
+                worth_telling = found.claims or found.text.startswith(RECORDED)
+                parts = [compared, whatif.text, found.text if worth_telling else ""]
+        return Headline(" ".join(filter(None, parts)), [*found.claims, *whatif.claims])
 
     def _conventions_answer(self, study: Study) -> str:
         """Return which convention matters most, if the study runs several choices of conventions."""
@@ -491,7 +489,7 @@ class Book:
         decisive = Counter(decides for decides, _ in rows if decides)
         return conventions(decisive, sum(inside for _, inside in rows), len(rows))
 
-    def _whatif_answer(self, study: Study) -> str:
+    def _whatif_answer(self, study: Study) -> Headline:
         rows = self._rows(
             """SELECT workload, variant, verdict, base, value, low, high, weeks FROM whatifs
             WHERE study = $a AND measure = 'mean_wait_time' ORDER BY rowid""",
@@ -500,9 +498,7 @@ class Book:
         by_workload: dict[str, list[WhatIf]] = {}
         for workload, *values in rows:
             by_workload.setdefault(workload, []).append(WhatIf(*values))
-        text, claims = what_if(by_workload)
-        self.claims[study.name] += claims
-        return text
+        return what_if(by_workload)
 
     def _verdict(self, first: str, second: str) -> Verdict | None:
         """Return the verdict on the mean waits of two runs or recipes; single draws are represented by the first."""
