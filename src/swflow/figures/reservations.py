@@ -43,11 +43,12 @@ def draw_reservation_tables(request: Request) -> dict[str, Any]:
     tables = [_table(connection, run, name, (since, until))[0] for run, name in drawn[:MOST_TABLES]]
     if all(table.places.is_empty() for table in tables):
         raise SwflowError(f"figure: reservation-table: no job runs from second {since:g} to {until:g}")
-    without = [run["run"] for run in chosen if run["run"] not in placed]
-    more = len(drawn) - MOST_TABLES
-    left_out = [f"{_some(without)}: processors unknown"] if without else []
-    left_out += [f"{_some([run for run, _ in drawn[MOST_TABLES:]])}: more than {MOST_TABLES} runs"] if more > 0 else []
-    note = f"Not drawn: {'; '.join(left_out)}" if left_out else ""
+    left_out = {
+        "processors unknown": [run["run"] for run in chosen if run["run"] not in placed],
+        f"more than {MOST_TABLES} runs": [run for run, _ in drawn[MOST_TABLES:]],
+    }
+    reasons = [f"{_some(runs)}: {reason}" for reason, runs in left_out.items() if runs]
+    note = f"Not drawn: {'; '.join(reasons)}" if reasons else ""
     return reservation_table_chart(
         tables, (since, until), f"{request.title}: reservation table", note=note, interactive=request.interactive
     )

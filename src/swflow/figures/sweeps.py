@@ -62,10 +62,9 @@ def draw_sweep_on(
         if measure not in columns:
             raise SwflowError(f"figure: unknown measure {measure!r}{suggest(measure, columns)}")
     table = _sweep_rows(cast(Any, recorded), sweep, sources[0], measures)
-    published = _published_rows(cast(Any, recorded), sources[0], measures)
     swept = table.filter(pl.col("variant").is_not_null())
-    x, other = ("d", "factor") if swept["d"].n_unique() > 1 else ("factor", "d")
-    rows = pl.concat([_summary(table, x), _published_summary(published, swept, x, other)])
+    x = "d" if swept["d"].n_unique() > 1 else "factor"
+    rows = pl.concat([_summary(table, x), _published(cast(Any, recorded), sources[0], measures, swept, x)])
     heading = f"{title or sources[0]}: scaled to {swept['processors'][0]:,} processors"
     spec = sweep_chart(rows, x, measures, heading, scale=scale, interactive=interactive)
     options = [("--log", sources[0]), ("--sweep", sweep), *(("--measure", measure) for measure in measures)]
@@ -92,24 +91,6 @@ def _sweep_rows(
     )
 
 
-def _published_rows(
-    connection: duckdb.DuckDBPyConnection, source: str, measures: Sequence[str]
-) -> list[tuple[Any, ...]]:
-    """Return variant, processors, d, factor, scheduler, measure and value of the published scalings of a source."""
-    rows = connection.execute(
-        "SELECT workload, scheduler, figure, value FROM published WHERE starts_with(workload, $start) "
-        "AND value IS NOT NULL",
-        {"start": f"{source}+"},
-    ).fetchall()
-    found = []
-    for workload, scheduler, figure, value in rows:
-        match = _SCALED.fullmatch(workload.removeprefix(f"{source}+"))
-        if match and figure in measures:
-            variant, processors, d, factor = match.groups()
-            found.append((variant, int(processors), float(d), factor and float(factor), scheduler, figure, value))
-    return found
-
-
 def _summary(table: pl.DataFrame, x: str) -> pl.DataFrame:
     """Return mean and confidence interval of every point."""
     points = table.group_by("scheduler", "measure", "variant", x, maintain_order=True).agg(
@@ -125,17 +106,28 @@ def _summary(table: pl.DataFrame, x: str) -> pl.DataFrame:
     )
 
 
-def _published_summary(published: Sequence[tuple[Any, ...]], swept: pl.DataFrame, x: str, other: str) -> pl.DataFrame:
-    """Return the published values that belong to lines of the chart."""
-    variants, schedulers = set(swept["variant"]), set(swept["scheduler"])
-    machine, fixed, xs = swept["processors"][0], set(swept[other]), swept[x]
+def _published(
+    connection: duckdb.DuckDBPyConnection, source: str, measures: Sequence[str], swept: pl.DataFrame, x: str
+) -> pl.DataFrame:
+    """Return the published values of scalings of a source that belong to lines of the chart."""
+    found = connection.execute(
+        "SELECT workload, scheduler, figure, value FROM published WHERE starts_with(workload, $start) "
+        "AND value IS NOT NULL",
+        {"start": f"{source}+"},
+    ).fetchall()
+    variants, schedulers, shares = set(swept["variant"]), set(swept["scheduler"]), set(swept["d"])
+    along = swept[x].drop_nulls().to_numpy()
     rows = []
-    for variant, processors, d, factor, scheduler, measure, value in published:
-        at = d if x == "d" else factor
-        fits = factor is None if x == "d" else factor is not None and d in fixed
-        inside = at is not None and xs.min() <= at <= xs.max()
-        if fits and inside and processors == machine and variant in variants and scheduler in schedulers:
-            rows.append((scheduler, measure, "published", variant, at, value, value, value, 1))
+    for workload, scheduler, figure, value in found:
+        match = _SCALED.fullmatch(workload.removeprefix(f"{source}+"))
+        if match and figure in measures:
+            variant, processors, d, factor = match.groups()
+            at = d if x == "d" else factor
+            fits = factor is None if x == "d" else float(d) in shares
+            inside = at is not None and along.min() <= float(at) <= along.max()
+            on_machine = int(processors) == swept["processors"][0]
+            if fits and inside and on_machine and variant in variants and scheduler in schedulers:
+                rows.append((scheduler, figure, "published", variant, float(at), value, value, value, 1))
     names = ("scheduler", "measure", "kind", "line", "x", "mean", "low", "high", "draws")
     types = (*[pl.String()] * 4, *[pl.Float64()] * 4, pl.Int64())
     return pl.DataFrame(rows, schema=dict(zip(names, types, strict=True)), orient="row")
