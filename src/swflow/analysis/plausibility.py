@@ -15,7 +15,7 @@ from swflow.jobs.table import Workload
 from swflow.log.imported import names_of
 from swflow.log.site import RESOURCES
 from swflow.log.swf import header_number
-from swflow.workload.busy import places_in_order, use_of
+from swflow.workload.busy import Use, use_of
 
 #: From most to least severe: impossible values, values that make results doubtful, information.
 SEVERITIES = ("error", "warning", "note")
@@ -237,8 +237,8 @@ def _use_of_resources(log: _Log) -> Iterator[Finding]:
 
 def _use(log: _Log) -> Iterator[Finding]:
     """Find recorded use beyond the machine."""
-    started = pl.col("submit_time") + pl.col("wait_time")
-    ran = log.jobs.select("job_id", "processors", "partition_id", start=started, run="run_time")
+    start = pl.col("submit_time") + pl.col("wait_time")
+    ran = log.jobs.select("job_id", "processors", "partition_id", start=start, run="run_time")
     known = ran.select((pl.col("run") > 0) & (pl.col("processors") > 0) & pl.col("start").is_not_null()).to_series()
     ran = ran if known.fill_null(False).all() else ran.filter(known)
     if ran.is_empty():
@@ -246,8 +246,7 @@ def _use(log: _Log) -> Iterator[Finding]:
         yield log.finding("no-wait-times", "warning", text)
         return
     machine = log.machine.processors
-    start, run, processors = (ran[name].to_numpy() for name in ("start", "run", "processors"))
-    peak, moment, beyond, total, area = use_of(start, start + run, processors, machine)
+    peak, moment, beyond, total, area = _used(ran, machine)
     if peak <= machine:
         if peak < machine / 2:
             text = f"never more than {peak:,} of {machine:,} processors were busy: is the machine that large?"
@@ -268,14 +267,10 @@ def _use(log: _Log) -> Iterator[Finding]:
     yield Finding("use-beyond-machine", severity, text, running.height, running["job_id"][0], log.moment(moment))
 
 
-def _peaks(ran: pl.DataFrame, parts: list[int], machine: int) -> list[int]:
-    """Return the largest number of busy processors of each partition."""
+def _used(ran: pl.DataFrame, machine: int) -> Use:
+    """Return the processor use of the recorded schedule of some jobs."""
     start, run, processors = (ran[name].to_numpy() for name in ("start", "run", "processors"))
-    end = start + run
-    orders = places_in_order(start), places_in_order(end)
-    of = ran["partition_id"]
-    inside = ((of == part).fill_null(False).to_numpy() for part in parts)
-    return [use_of(start, end, np.where(mine, processors, 0), machine, orders).peak for mine in inside]
+    return use_of(start, start + run, processors, machine)
 
 
 def _likely_causes(log: _Log, ran: pl.DataFrame, peak: int, share: float) -> str:
@@ -283,7 +278,7 @@ def _likely_causes(log: _Log, ran: pl.DataFrame, peak: int, share: float) -> str
     causes = []
     parts = ran["partition_id"].drop_nulls().unique().to_list()
     if len(parts) > 1:
-        peaks = _peaks(ran, parts, machine)
+        peaks = [_used(ran.filter(partition_id=part), machine).peak for part in parts]
         if max(peaks) <= machine < sum(peaks):
             causes.append(
                 f"{len(parts)} partitions, each of which stays within the machine: are they separate machines, and "
