@@ -349,18 +349,18 @@ def read_table(connection: duckdb.DuckDBPyConnection, name: str, scope: Scope) -
     names, rows = fetched(connection.execute(sql))
     if not rows:
         return None
-    kept = [place for place in range(len(names)) if any(row[place] is not None for row in rows)]
+    values = dict(zip(names, zip(*rows, strict=True), strict=True))
+    kept = {name: column for name, column in values.items() if any(value is not None for value in column)}
     if len(kept) < 2:
         return None
-    columns = [_column(names[place], [row[place] for row in rows]) for place in kept]
     return {
         "kind": "table",
         "name": name,
         "title": table.title,
         "note": table.note,
         "sql": sql,
-        "columns": columns,
-        "rows": [[shortened(row[place]) for place in kept] for row in rows],
+        "columns": [_column(name, column) for name, column in kept.items()],
+        "rows": [[shortened(value) for value in row] for row in zip(*kept.values(), strict=True)],
     }
 
 
