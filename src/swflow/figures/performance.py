@@ -33,7 +33,7 @@ _TYPES = {"BIGINT": pl.Int64(), "DOUBLE": pl.Float64(), "BOOLEAN": pl.Boolean()}
 
 def draw_heatmap(request: Request) -> dict[str, Any]:
     """Draw jobs per load and performance, one column per run."""
-    if not request.split and request.scale == "log":
+    if not request.split and request.scale == "log":  # the database contains their counts
         blocks = [_block_of_load(request)]
     else:
         tables = [_outcomes(request.connection, run["run"], request.split) for run in request.runs]

@@ -67,11 +67,8 @@ def _timelines_of_many(
 ) -> dict[str, dict[str, np.ndarray]]:
     """Return the timelines of runs with many jobs, computed from sums per interval."""
     query = request.connection.execute
-    ends = query(
-        "SELECT min(submit_time), max(end_time) FROM outcomes WHERE run IN (SELECT unnest($runs))",
-        {"runs": list(names)},
-    ).fetchall()
-    first, last = ends[0]
+    sql = "SELECT min(submit_time), max(end_time) FROM outcomes WHERE run IN (SELECT unnest($runs))"
+    ((first, last),) = query(sql, {"runs": list(names)}).fetchall()
     edges = np.linspace(first, last if last > first else first + 1.0, INTERVALS + 1)
 
     def come(run: str, time: str, weight: str) -> tuple[np.ndarray, np.ndarray]:
@@ -87,9 +84,8 @@ def _timelines_of_many(
 
     timelines = {}
     for run, name in names.items():
-        submitted, begun, queued_until = (
-            come(run, "submit_time", "1"), come(run, "start_time", "processors"), come(run, "start_time", "1"),
-        )  # fmt: skip
+        submitted = come(run, "submit_time", "1")
+        begun, queued_until = (come(run, "start_time", weight) for weight in ("processors", "1"))
         busy = interval_means_of_sums(begun, come(run, "end_time", "processors"), edges) / sizes[run]
         timelines[name] = {
             "days": (edges[:-1] + edges[1:]) / 2 / 86_400,
