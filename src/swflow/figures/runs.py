@@ -155,13 +155,13 @@ def draw_load_curve(request: Request) -> dict[str, Any]:
     lines: dict[str, list[tuple[Any, ...]]] = {}
     sources: dict[str, dict[str, str]] = {}
     families = {_family(workload) for workload, *_ in points}
-    for family in sorted(families):
+    for point in sorted(points, key=lambda point: _family(point[0])):
+        family = _family(point[0])
         longer = {other for other in families if other.startswith(f"{family}+")}
-        for point in (point for point in points if _family(point[0]) == family):
-            for place in sorted(longer or {family}):  # the unchanged workload is a point of each of its lines
-                name = f"{place.lstrip('+')} {point[1]}".strip()
-                lines.setdefault(name, []).append(point)
-                sources[name] = {"workload": place, "scheduler": point[1]}
+        for place in sorted(longer or {family}):  # the unchanged workload is a point of each of its lines
+            name = f"{place.lstrip('+')} {point[1]}".strip()
+            lines.setdefault(name, []).append(point)
+            sources[name] = {"workload": place, "scheduler": point[1]}
     lines = {name: sorted(line, key=lambda point: point[-1]) for name, line in lines.items() if len(line) > 1}
     if not lines:
         raise SwflowError("figure: load-curve: no workloads with different loads under one scheduler")

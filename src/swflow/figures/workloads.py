@@ -136,11 +136,8 @@ def _attributes(request: Request) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Return run times and processors of the jobs of each workload, in the order of arrival."""
     found = {}
     for workload in request.workloads:
-        columns = request.connection.execute(
-            """SELECT run_time, processors FROM jobs WHERE workload = $workload AND run_time IS NOT NULL
-            AND processors IS NOT NULL ORDER BY submit_time, job_id""",
-            {"workload": workload},
-        ).fetchnumpy()
-        run_times, processors = (np.asarray(columns[name], dtype=float) for name in ("run_time", "processors"))
-        found[workload] = run_times, processors
+        sql = """SELECT run_time, processors FROM jobs WHERE workload = $run AND run_time IS NOT NULL
+            AND processors IS NOT NULL ORDER BY submit_time, job_id"""
+        run_times, processors = (column.cast(pl.Float64) for column in frame(request.connection, sql, workload))
+        found[workload] = run_times.to_numpy(), processors.to_numpy()
     return found
