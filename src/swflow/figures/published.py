@@ -34,14 +34,10 @@ def published_figure(request: Request, *, sweeps: bool = True) -> dict[str, Any]
 def reproduced(request: Request, sweeps: bool = True) -> list[dict[str, Any]]:
     """Return the rows of the view ``reproduction`` that belong to the runs or to sweeps of their workloads."""
     names, everything = fetched(request.connection.execute("SELECT * FROM reproduction WHERE reason IS NULL"))
-    runs = {(recipe_of(run["workload"]), run["scheduler"]) for run in request.runs}
-    runs |= {(run["workload"], run["scheduler"]) for run in request.runs}
+    runs = {(name, run["scheduler"]) for run in request.runs for name in (run["workload"], recipe_of(run["workload"]))}
     workloads = {workload for workload, _ in runs}
-    swept = {
-        workload
-        for workload, source in request.connection.execute("SELECT DISTINCT workload, source FROM sweeps").fetchall()
-        if source in workloads
-    }
+    sources = request.connection.execute("SELECT DISTINCT workload, source FROM sweeps").fetchall()
+    swept = {workload for workload, source in sources if source in workloads}
     swept |= {recipe_of(workload) for workload in swept}
     found = []
     for values in everything:

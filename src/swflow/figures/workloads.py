@@ -1,6 +1,7 @@
 """Figures of workloads, independent of schedulers: models and composition."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import duckdb
@@ -125,10 +126,8 @@ def _local_times(seconds: pl.Series, unix: int | None, zone: str | None) -> tupl
     if not unix:
         return stamps, "The log does not state its start: its first second counts as midnight of a Thursday."
     if zone:
-        try:
+        with suppress(pl.exceptions.PolarsError):
             return stamps.dt.replace_time_zone("UTC").dt.convert_time_zone(zone), f"Times are in time zone {zone}."
-        except pl.exceptions.PolarsError:
-            pass
     return stamps, "Times are in UTC, since the log states no time zone."
 
 
