@@ -22,11 +22,17 @@ class Comparison:
     """
     The result of comparing two heatmaps of one measure.
 
-    ``distance`` is their `earth_movers_distance`; 0 if they are equal. ``score``, from -1 to 1, is the probability at
-    equal load that a job of the first heatmap has a smaller (better) value than a job of the second, minus the
-    probability of the opposite. ``first_wins`` and ``second_wins`` are the shares of the jobs, 0 to 1, in load deciles
-    where one dominates the other. ``better`` ("first", "second" or None) wins more than half of the jobs, and the score
-    agrees.
+    Parameters
+    ----------
+    distance : float
+        Their `earth_movers_distance`; 0 if they are equal.
+    score : float
+        From -1 to 1: at equal load, the probability that a job of the first heatmap has a smaller (better) value than a
+        job of the second, minus the probability of the opposite. Positive: the first is better.
+    first_wins, second_wins : float
+        The share of the jobs, 0 to 1, in load deciles where one dominates the other.
+    better : {'first', 'second'} or None
+        The heatmap that wins more than half of the jobs, if the score agrees; otherwise None.
     """
 
     distance: float
@@ -44,8 +50,17 @@ def compare(first: Heatmap, second: Heatmap) -> Comparison:
     conditions hold. Its distribution function exceeds the other one (its jobs have smaller values) by a significant
     distance (Kolmogorov-Smirnov test at 5 %), and does so on all but `TOLERANCE` of the area between the two.
     This is almost first-order stochastic dominance. The weight of a decile is the mean of its shares of jobs in the two
-    heatmaps. Deciles in which only one heatmap has jobs have no winner and add 0 to the score. If a heatmap has no
-    jobs, distance and score are 0, and there is no winner. The heatmaps may be results of `by_tenths`.
+    heatmaps. Deciles in which only one heatmap has jobs have no winner and add 0 to the score.
+
+    Parameters
+    ----------
+    first, second : Heatmap
+        Heatmaps returned by `swflow.analysis.heatmap.heatmap`, or by `by_tenths`.
+
+    Returns
+    -------
+    Comparison
+        If a heatmap has no jobs: distance 0, score 0 and no winner.
 
     References
     ----------
@@ -87,10 +102,19 @@ def by_tenths(found: Heatmap) -> Heatmap:
 
 def _duels(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
-    Compare the distributions of two heatmaps in each decile of the load, of which none is empty.
+    Compare the distributions of two heatmaps in each decile of the load.
 
-    Returns the winner of each decile, 1 if the first distribution dominates, -1 if the second does, else 0; and the
-    superiority, P(a < b) - P(a > b).
+    Parameters
+    ----------
+    a, b : int64 array of shape (deciles, values)
+        The number of jobs per cell; no decile is empty.
+
+    Returns
+    -------
+    winner : int64 array of shape (deciles,)
+        1 if the first distribution dominates, -1 if the second does, else 0.
+    superiority : float64 array of shape (deciles,)
+        P(a < b) - P(a > b).
     """
     count_a, count_b = a.sum(axis=1, keepdims=True), b.sum(axis=1, keepdims=True)
     below_a, below_b = np.cumsum(a, axis=1) / count_a, np.cumsum(b, axis=1) / count_b
@@ -113,8 +137,19 @@ def earth_movers_distance(first: np.ndarray, second: np.ndarray, load_step: floa
     block). In `compare`, the grid is deciles of the load by quarters of a decade of the value, and the steps are 0.1
     and 0.25: moving a job by one decade costs 1, moving it across the whole range of the load costs 0.9. Only the
     excess of one histogram over the other moves: since the ground distance fulfils the triangle inequality, jobs that
-    both have in a cell can stay. The network simplex of POT solves the problem exactly. The distance is 0 if a
-    histogram has no jobs.
+    both have in a cell can stay. The network simplex of POT solves the problem exactly.
+
+    Parameters
+    ----------
+    first, second : array of shape (loads, values)
+        The number of jobs per cell.
+    load_step, value_step : float
+        The distance of neighbouring cells along the two axes.
+
+    Returns
+    -------
+    float
+        0 if the normalized histograms are equal, or if one has no jobs.
 
     Examples
     --------

@@ -51,9 +51,14 @@ class Heatmap:
     """
     A two-dimensional histogram of jobs by load and value.
 
-    ``jobs`` (int64, shape (loads, values)) is the number of jobs per cell. ``load_edges`` (shape (loads + 1,)) are from
-    0 to 1; loads above 1, which only a faulty log contains, count at 1. ``value_edges`` (shape (values + 1,)) are in
-    seconds, without unit for a slowdown; on a logarithmic axis, values below 1 count at 1.
+    Parameters
+    ----------
+    jobs : int64 array of shape (loads, values)
+        The number of jobs per cell.
+    load_edges : float64 array of shape (loads + 1,)
+        From 0 to 1. Loads above 1, which only a faulty log contains, count at 1.
+    value_edges : float64 array of shape (values + 1,)
+        Seconds; without unit for a slowdown. On a logarithmic axis, values below 1 count at 1.
     """
 
     jobs: np.ndarray
@@ -80,12 +85,21 @@ def heatmap(load: np.ndarray, values: np.ndarray, scale: str = "log", top: float
     """
     Count jobs by the load that they experienced and by a measure of their performance.
 
-    A cell includes its lower and excludes its upper bounds; the last bin includes loads of 1 or more. Jobs with an
-    unknown (NaN) load or value are not counted.
+    A cell includes its lower and excludes its upper bounds; the last bin includes loads of 1 or more.
 
-    A logarithmic value axis (``scale="log"``) has `BINS_PER_DECADE` per decade from 1 upwards, where values below 1 (a
-    wait time of 0) count at 1. A linear one (``"linear"``) has `LINEAR_BINS` from 0 to ``top`` (default: the largest
-    value); larger values count in the last bin.
+    Parameters
+    ----------
+    load, values : float64 array of shape (jobs,)
+        Load and performance. Jobs with an unknown (NaN) load or value are not counted.
+    scale : {'log', 'linear'}
+        The value axis: `BINS_PER_DECADE` per decade from 1 upwards, where values below 1 (a wait time of 0) count
+        at 1; or `LINEAR_BINS` from 0 to ``top``.
+    top : float, optional
+        The end of a linear axis; default: the largest value. Larger values count in the last bin.
+
+    Returns
+    -------
+    Heatmap
 
     References
     ----------
@@ -126,7 +140,16 @@ def heatmap_of_cells(load_low: ArrayLike, value_low: ArrayLike, jobs: ArrayLike)
     """
     Return the logarithmic heatmap with the given cells, which is the form that the database stores.
 
-    ``load_low`` and ``value_low`` are the lower bounds of the nonempty cells, ``jobs`` their numbers of jobs.
+    Parameters
+    ----------
+    load_low, value_low : array-like of float, shape (cells,)
+        The lower bounds of the nonempty cells.
+    jobs : array-like of int, shape (cells,)
+        The number of jobs per cell.
+
+    Returns
+    -------
+    Heatmap
 
     Examples
     --------
@@ -144,7 +167,21 @@ def heatmap_of_cells(load_low: ArrayLike, value_low: ArrayLike, jobs: ArrayLike)
 
 
 def read_heatmaps(connection: Any, names: Collection[str]) -> dict[tuple[str, str], Heatmap]:
-    """Return the logarithmic heatmaps of runs from a database, by (run, measure)."""
+    """
+    Return the heatmaps of runs from a database.
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+        A connection to the database.
+    names : collection of str
+        The names of the runs.
+
+    Returns
+    -------
+    dict
+        (run, measure) to a logarithmic `Heatmap`.
+    """
     cells = connection.execute(
         "SELECT run, measure, load_low, value_low, jobs FROM heatmaps SEMI JOIN (SELECT unnest($names) AS run) "
         "USING (run) ORDER BY run, measure",
@@ -179,13 +216,20 @@ def bubbles(load: np.ndarray, values: np.ndarray, classes: int = 10) -> pl.DataF
     """
     Summarize jobs by class of the load: tenths of its range, or eleven classes around 0, 10, …, 100 %.
 
-    The ten classes are [0, 0.1), [0.1, 0.2), …, and 0.9 and above. The eleven follow the text of the paper: "around 0
-    load, around 10 %, and so on up to 90 % and 100 %". They round the load to the nearest tenth (half up), so the first
-    and the last are half as wide as the others. Jobs with an unknown (NaN) load or value are not counted.
+    Parameters
+    ----------
+    load, values : float64 array of shape (jobs,)
+        Load and performance. Jobs with an unknown (NaN) load or value are not counted.
+    classes : {10, 11}
+        The ten classes are [0, 0.1), [0.1, 0.2), …, and 0.9 and above. The eleven follow the text of the paper: "around
+        0 load, around 10 %, and so on up to 90 % and 100 %". They round the load to the nearest tenth (half up), so the
+        first and the last are half as wide as the others.
 
-    Returns one row per nonempty class: ``decile`` (from 0), ``mean_load``, ``mean_value``, ``median_load``,
-    ``median_value``, ``jobs``. The median is robust against a few jobs with slowdowns in the thousands; the mean is
-    not.
+    Returns
+    -------
+    polars.DataFrame
+        ``decile`` (from 0), ``mean_load``, ``mean_value``, ``median_load``, ``median_value``, ``jobs``; one row per
+        nonempty class. The median is robust against a few jobs with slowdowns in the thousands; the mean is not.
 
     References
     ----------
@@ -204,7 +248,20 @@ def bubbles(load: np.ndarray, values: np.ndarray, classes: int = 10) -> pl.DataF
 
 
 class _Classed(NamedTuple):
-    """The class of the load of each job, the number of jobs per class, the nonempty classes, and their loads."""
+    """
+    Jobs grouped by class of the load.
+
+    Parameters
+    ----------
+    place : uint8 array of shape (jobs,)
+        The class of each job.
+    jobs : int64 array of shape (classes,)
+        The number of jobs per class.
+    some : int64 array
+        The nonempty classes.
+    mean_load, median_load : float64 array
+        The mean and median load of each nonempty class.
+    """
 
     place: np.ndarray
     jobs: np.ndarray
@@ -257,7 +314,19 @@ def _both_known(load: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def kept_by_figure_1(run_time: np.ndarray, slowdown: np.ndarray) -> np.ndarray:
-    """Return which jobs the bubble plots of the paper's Figure 1 keep; jobs without a slowdown (NaN) are left out."""
+    """
+    Return which jobs the bubble plots of the paper's Figure 1 keep.
+
+    Parameters
+    ----------
+    run_time, slowdown : float64 array of shape (jobs,)
+        Run time (s) and slowdown; unknown slowdowns are NaN.
+
+    Returns
+    -------
+    bool array of shape (jobs,)
+        False for jobs with a run time below 60 s or a slowdown above 1,000.
+    """
     return (run_time >= SHORTEST_RUN_TIME) & (slowdown <= HIGHEST_SLOWDOWN)
 
 
@@ -272,9 +341,19 @@ def mean_point(points: pl.DataFrame) -> tuple[float, float] | None:
 
 def density_levels(density: np.ndarray, shares: Sequence[float]) -> list[float]:
     """
-    Return the densities above which the densest cells hold the given shares (0 to 1) of the total.
+    Return the densities above which the densest cells hold the given shares of the total.
 
-    There is one level per share: the cells at or above the level hold at least the share, the cells above it hold less.
+    Parameters
+    ----------
+    density : float64 array
+        Mass per cell, not negative.
+    shares : sequence of float
+        Between 0 and 1.
+
+    Returns
+    -------
+    list of float
+        One level per share: the cells at or above the level hold at least the share, the cells above it hold less.
 
     Examples
     --------
@@ -335,10 +414,18 @@ def summarize(outcomes: pl.DataFrame | str | os.PathLike[str]) -> dict[str, pl.D
     """
     Return the heatmaps and bubbles of a run.
 
-    The run, or its Parquet file, has ``load``, ``run_time`` and `HEATMAP_MEASURES`; the columns of a large file are
-    read one by one. ``cells`` of the result are those of the logarithmic heatmaps, with a column ``measure``.
-    ``bubbles`` are of all jobs and of the jobs that the paper's Figure 1 keeps, with columns ``measure`` and
-    ``filtered``; ``bubbles_11`` are the same for the eleven classes of `bubbles`.
+    Parameters
+    ----------
+    outcomes : polars.DataFrame or path-like
+        One row per job: ``load``, ``run_time`` and `HEATMAP_MEASURES`; or a Parquet file with these columns. Those of
+        a large file are read one by one.
+
+    Returns
+    -------
+    dict
+        ``heatmaps``: measure to `Heatmap`, logarithmic; ``cells``: their cells, with a column ``measure``;
+        ``bubbles``: of all jobs and of the jobs that the paper's Figure 1 keeps, with columns ``measure``,
+        ``filtered``; ``bubbles_11``: the same for the eleven classes of `bubbles`.
     """
     if not isinstance(outcomes, pl.DataFrame) and height_of(outcomes) <= tables.MOST_AT_ONCE:
         outcomes = read_columns(outcomes, ["load", "run_time", *HEATMAP_MEASURES])

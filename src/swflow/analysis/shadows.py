@@ -15,14 +15,23 @@ def shadows(outcomes: pl.DataFrame, demands: pl.DataFrame, machine: Machine) -> 
 
     A shared shadow is a maximal interval in which the node's set of jobs does not change.
 
-    ``outcomes`` has one row per job: ``job_id``, ``start_time``, ``end_time`` (seconds) and ``places``, its processors
-    as text such as ``0-3,8``. Processor ``i`` belongs to node ``i // processors_per_node``. Jobs with a duration of 0
-    are in no shadow. ``demands`` has one row per job: ``job_id``, and one column per resource with the demand of each
-    process; null counts as 0. A resource counts if nodes have a capacity for it and ``demands`` has a column for it.
+    Parameters
+    ----------
+    outcomes : polars.DataFrame
+        One row per job: ``job_id``, ``start_time``, ``end_time`` (seconds) and ``places``, its processors as text such
+        as ``0-3,8``. Jobs with a duration of 0 are in no shadow.
+    demands : polars.DataFrame
+        One row per job: ``job_id``, and one column per resource with the demand of each process; null counts as 0.
+    machine : Machine
+        Processor ``i`` belongs to node ``i // processors_per_node``. A resource counts if nodes have a capacity for it
+        and ``demands`` has a column for it.
 
-    Returns, by node and time: ``node``, ``start``, ``end`` (seconds), ``jobs`` (list of ids, ascending), ``processes``,
-    one column per resource with its use, and ``penalty``: the sum over the resources of ``max(use / capacity, 1) - 1``.
-    Shadows without jobs are left out.
+    Returns
+    -------
+    polars.DataFrame
+        Sorted by node and time: ``node``, ``start``, ``end`` (seconds), ``jobs`` (list of ids, ascending),
+        ``processes``, one column per resource with its use, and ``penalty``: the sum over the resources of
+        ``max(use / capacity, 1) - 1``. Shadows without jobs are left out.
 
     Raises
     ------
@@ -75,13 +84,23 @@ def shadows(outcomes: pl.DataFrame, demands: pl.DataFrame, machine: Machine) -> 
 
 def penalty_times(outcomes: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
     """
-    Return the time that the shadows of a schedule, found by `shadows`, add to each job in the unchanged schedule.
+    Return the time that the shadows of a schedule add to each job in the unchanged schedule.
 
     A shadow adds its length times its penalty. A job's time is the sum over its shadows on a node, and the maximum of
     these sums over its nodes. If penalties have already delayed the ends of jobs in the schedule, the shadows of the
     added time count as well.
 
-    Returns ``job_id``, in the order of the outcomes, and ``penalty_time``, seconds; 0 for a job with a duration of 0.
+    Parameters
+    ----------
+    outcomes : polars.DataFrame
+        As for `shadows`.
+    found : polars.DataFrame
+        The shadows of these outcomes, as `shadows` returns them.
+
+    Returns
+    -------
+    polars.DataFrame
+        ``job_id``, in the order of the outcomes, and ``penalty_time``, seconds; 0 for a job with a duration of 0.
 
     References
     ----------

@@ -38,10 +38,16 @@ _MOST_BLOCKS = 10**7  # the largest number of weeks or replicates that `blocks_n
 
 class Weeks(NamedTuple):
     """
-    A run (``outcomes``) with the week of each job.
+    A run with the week of each job.
 
-    ``weeks`` (int64) are the numbers of the weeks in which jobs were submitted, in increasing order; ``week`` (int64,
-    shape (jobs,)) is the index of each job's week in ``weeks``.
+    Parameters
+    ----------
+    weeks : int64 array of shape (weeks,)
+        The numbers of the weeks in which jobs were submitted, in increasing order.
+    week : int64 array of shape (jobs,)
+        The index of each job's week in ``weeks``.
+    outcomes : polars.DataFrame
+        The run.
     """
 
     weeks: np.ndarray
@@ -53,8 +59,14 @@ class Resampled(NamedTuple):
     """
     A statistic of a run, and its values under resampled weights of the weeks.
 
-    ``value`` is the statistic of the unweighted run, NaN without jobs; ``drawn`` (float64, shape (draws,)) the
-    statistic under the weights of each draw; ``weeks`` (int64) are the weeks in which its jobs were submitted.
+    Parameters
+    ----------
+    value : float
+        The statistic of the unweighted run; NaN without jobs.
+    drawn : float64 array of shape (draws,)
+        The statistic under the weights of each draw.
+    weeks : int64 array of shape (weeks,)
+        The weeks in which the jobs of the statistic were submitted.
     """
 
     value: float
@@ -66,11 +78,20 @@ class Distribution(NamedTuple):
     """
     The distribution of a measure by tenths of the load, and its values under resampled weights of the weeks.
 
-    ``weeks`` (int64) are the weeks in which the jobs were submitted. ``values`` and ``counts`` are, by tenth of the
-    load, the distinct values in increasing order, and the number of jobs of each (10 arrays, float64 and int64).
-    ``weights`` (float32, shape (draws, 10)) is the share of the jobs in each tenth. ``shares`` and ``ranks`` (float32,
-    shape (draws, 10, bins)) are, for the jobs in a tenth, the distribution over bins of the value and twice its
-    mid-distribution function. ``by_week`` (int32, shape (weeks, 10, bins)) is the number of jobs.
+    Parameters
+    ----------
+    weeks : int64 array of shape (weeks,)
+        The weeks in which the jobs were submitted.
+    values : tuple of 10 float64 arrays
+        By tenth of the load: the distinct values, in increasing order.
+    counts : tuple of 10 int64 arrays
+        By tenth of the load: the number of jobs of each value.
+    weights : float32 array of shape (draws, 10)
+        By draw: the share of the jobs in each tenth of the load.
+    shares, ranks : float32 arrays of shape (draws, 10, bins)
+        For the jobs in a tenth: the distribution over bins of the value, and twice its mid-distribution function.
+    by_week : int32 array of shape (weeks, 10, bins)
+        The number of jobs by week, tenth of the load and bin of the value.
     """
 
     weeks: np.ndarray
@@ -86,8 +107,17 @@ def by_weeks(outcomes: pl.DataFrame | Weeks) -> Weeks:
     """
     Return the week of each job of a run; every statistic of the run uses it.
 
-    Weeks are counted from submit time 0 (seconds). Runs of one log whose first jobs differ (after a selection, for
-    example) therefore share their weeks. A `Weeks` is returned unchanged.
+    Weeks are counted from submit time 0. Runs of one log whose first jobs differ (after a selection, for example)
+    therefore share their weeks.
+
+    Parameters
+    ----------
+    outcomes : polars.DataFrame
+        One row per job, with ``submit_time`` in seconds. A `Weeks` is returned unchanged.
+
+    Returns
+    -------
+    Weeks
     """
     if isinstance(outcomes, Weeks):
         return outcomes
@@ -100,7 +130,16 @@ def statistic(outcomes: pl.DataFrame | Weeks, name: str) -> Resampled:
     """
     Resample a statistic of table ``metrics``, given by its name there.
 
-    The name is ``mean_``, ``median_`` or ``p95_`` with a column of the run, or ``awrt`` or ``awwt``.
+    Parameters
+    ----------
+    outcomes : polars.DataFrame or Weeks
+        The run.
+    name : str
+        ``mean_``, ``median_`` or ``p95_`` with a column of the run; ``awrt`` or ``awwt``.
+
+    Returns
+    -------
+    Resampled
 
     Raises
     ------
@@ -135,9 +174,19 @@ def mean_of(outcomes: pl.DataFrame | Weeks, measure: str, by_area: bool = False)
     are positive, so every draw has a value. A weight depends only on the number of the week. Two runs of a log are
     therefore resampled with equal weights (paired), regardless of which other runs are compared.
 
-    ``outcomes`` has one row per job: ``submit_time`` (seconds) and the column ``measure``; jobs whose value is unknown
-    are left out. With ``by_area``, each job is weighted by its ``processors`` times its ``run_time`` (seconds) in this
-    run, as AWRT and AWWT do.
+    Parameters
+    ----------
+    outcomes : polars.DataFrame or Weeks
+        One row per job: ``submit_time`` (seconds) and the measure; with ``by_area`` also ``processors`` and
+        ``run_time`` (seconds).
+    measure : str
+        A column; jobs whose value is unknown are left out.
+    by_area : bool
+        Weight each job by its processors times its run time in this run, as AWRT and AWWT do.
+
+    Returns
+    -------
+    Resampled
 
     References
     ----------
@@ -163,10 +212,22 @@ def mean_of(outcomes: pl.DataFrame | Weeks, measure: str, by_area: bool = False)
 
 def quantile_of(outcomes: pl.DataFrame | Weeks, measure: str, quantile: float) -> Resampled:
     """
-    Resample a quantile (0 to 1) of a measure, with the weights and the columns of `mean_of`.
+    Resample a quantile of a measure, with the weights of `mean_of`.
 
-    The value is interpolated linearly, as in table ``metrics``. In the draws it is the smallest value at which the
-    weights of the jobs up to it reach the quantile.
+    Parameters
+    ----------
+    outcomes : polars.DataFrame or Weeks
+        One row per job: ``submit_time`` (seconds) and the measure.
+    measure : str
+        A column; jobs whose value is unknown are left out.
+    quantile : float
+        Between 0 and 1.
+
+    Returns
+    -------
+    Resampled
+        The value is interpolated linearly, as in table ``metrics``. In the draws it is the smallest value at which the
+        weights of the jobs up to it reach the quantile.
     """
     weeks, week, values, _ = _known(outcomes, measure)
     present = _present(weeks, week)
@@ -193,10 +254,19 @@ def quantile_of(outcomes: pl.DataFrame | Weeks, measure: str, quantile: float) -
 
 def distribution_of(outcomes: pl.DataFrame | Weeks, measure: str) -> Distribution:
     """
-    Resample the distribution of a measure by tenths of the load, with the weights and the columns of `mean_of`.
+    Resample the distribution of a measure by tenths of the load, with the weights of `mean_of`.
 
-    The column ``load`` is needed as well; jobs whose load is unknown are left out. The values are exact; the draws put
-    them into bins, six to a decade, and one for jobs that do not wait.
+    Parameters
+    ----------
+    outcomes : polars.DataFrame or Weeks
+        One row per job: ``submit_time`` (seconds), ``load`` and the measure.
+    measure : str
+        A column; jobs whose value or load is unknown are left out.
+
+    Returns
+    -------
+    Distribution
+        The values are exact; the draws put them into bins, six to a decade, and one for jobs that do not wait.
     """
     weeks, week, values, known = _known(outcomes, measure)
     load = by_weeks(outcomes).outcomes["load"].cast(pl.Float64).to_numpy()[known]
@@ -276,9 +346,21 @@ class Estimate:
     """
     A difference or a score, and its uncertainty.
 
-    ``value`` is the difference, first minus second, or the score, positive where the first is better. ``error`` is the
-    standard error; None if there are too few weeks or replicates (``blocks``), if the runs are ``equal``, or if
-    replicates do not vary. ``freedom`` are its degrees of freedom, ``skewness`` is that of the draws; 0 without draws.
+    Parameters
+    ----------
+    value : float
+        The difference, first minus second; or the score, positive where the first is better.
+    error : float or None
+        The standard error; None if there are too few weeks or replicates, if the runs are equal, or if replicates do
+        not vary.
+    blocks : int
+        The number of weeks or replicates.
+    freedom : float
+        The degrees of freedom of the standard error.
+    equal : bool
+        Whether the two runs are equal, so that there is no uncertainty.
+    skewness : float
+        The skewness of the draws; 0 without draws.
     """
 
     value: float
@@ -317,8 +399,16 @@ class Estimate:
         """
         Return the verdict that the interval implies for this comparison alone.
 
-        Without an interval it is ``equal`` or ``too few weeks``; if the interval contains 0, ``not distinguishable``.
-        A smaller value is better for differences, but not for scores.
+        Parameters
+        ----------
+        smaller_is_better : bool
+            True for differences, False for scores.
+
+        Returns
+        -------
+        str
+            ``equal``; ``too few weeks``, without an interval; ``not distinguishable``, if the interval contains 0;
+            ``first is better`` or ``second is better``.
 
         Examples
         --------
@@ -351,7 +441,14 @@ def difference_of(first: Resampled, second: Resampled) -> Estimate:
     """
     Return the difference of a statistic of two runs, first minus second, in the unit of the measure.
 
-    For all statistics of swflow, smaller is better.
+    Parameters
+    ----------
+    first, second : Resampled
+        The same statistic of both runs. For all statistics of swflow, smaller is better.
+
+    Returns
+    -------
+    Estimate
     """
     value, drawn = first.value - second.value, first.drawn - second.drawn
     equal = math.isnan(first.value) and math.isnan(second.value)
@@ -367,8 +464,17 @@ def score_of(first: Distribution, second: Distribution) -> Estimate:
 
     In each tenth of the load, the score is the probability that a job of the first run has a smaller value than a job
     of the second run, minus the probability of the opposite (from -1 to 1, computed on the jobs). The weight of a tenth
-    is the mean of the two runs' shares of jobs in it; tenths in which only one run has jobs add 0. The score is
-    positive where the first is better.
+    is the mean of the two runs' shares of jobs in it; tenths in which only one run has jobs add 0.
+
+    Parameters
+    ----------
+    first, second : Distribution
+        Distributions of the same measure.
+
+    Returns
+    -------
+    Estimate
+        Positive where the first is better.
 
     Examples
     --------
@@ -427,10 +533,18 @@ def _estimate(value: float, drawn: np.ndarray, blocks: int, equal: bool) -> Esti
 
 def over_replicates(values: Sequence[float | None]) -> Estimate:
     """
-    Return the mean of the difference or the score over replicates, with its standard error.
+    Return the mean difference over replicates, with its standard error.
 
-    Unknown values are left out. There is no standard error if fewer than two values are known. If all values agree,
-    the draws contain no information on the uncertainty, so there is none either; the runs are equal if all are 0.
+    Parameters
+    ----------
+    values : sequence of float or None
+        The difference or the score in each replicate; unknown values are left out.
+
+    Returns
+    -------
+    Estimate
+        Without a standard error if fewer than two values are known. If all values agree, the draws contain no
+        information on the uncertainty, so there is no standard error either; the runs are equal if all values are 0.
 
     Examples
     --------
@@ -453,7 +567,15 @@ def holm(p: Sequence[float | None]) -> list[float | None]:
     """
     Adjust the p-values of a family by Holm's method: results below 5 % hold simultaneously.
 
-    None values are not members of the family. The adjusted p-values are at least ``p`` and at most 1.
+    Parameters
+    ----------
+    p : sequence of float or None
+        The p-values of the family; None values are not members.
+
+    Returns
+    -------
+    list of float or None
+        Adjusted p-values, at least ``p`` and at most 1.
 
     References
     ----------
@@ -487,10 +609,13 @@ def correct(rows: Sequence[dict[str, Any]]) -> None:
     """
     Fill in the p-values and verdicts that are corrected for the number of comparisons.
 
-    The rows have ``family``, ``score``, ``mean_difference`` and the result of `columns_of` for both. The rows of a
-    family are corrected together, once for scores and once for differences. Each row gets ``family_size``, the number
-    of rows of the family that have an interval. ``better`` is the run that wins more than half of the jobs, unless the
-    corrected verdict of the score is ``not distinguishable`` or ``equal``.
+    Parameters
+    ----------
+    rows : sequence of dict
+        Rows with ``family``, ``score``, ``mean_difference`` and the result of `columns_of` for both. The rows of a
+        family are corrected together, once for scores and once for differences. Each row gets ``family_size``, the
+        number of rows of the family that have an interval. ``better`` is the run that wins more than half of the
+        jobs, unless the corrected verdict of the score is ``not distinguishable`` or ``equal``.
     """
     families: dict[str, list[dict[str, Any]]] = {}
     for row in rows:

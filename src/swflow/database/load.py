@@ -85,7 +85,7 @@ def load(
     processes: int = 1,
 ) -> dict[str, int]:
     """
-    Build the database of runs, and replace the old database atomically; return the number of rows of each table.
+    Build the database of runs, and replace the old database atomically.
 
     If a database exists and most of its content stays valid, a copy of it is updated for the changed runs and
     workloads. Otherwise, all files are read.
@@ -104,6 +104,11 @@ def load(
     processes : int
         The number of processes that compare the runs, if at least `MANY_RUNS` are new. A script that sets it needs
         ``if __name__ == "__main__"``, since a new process imports the script.
+
+    Returns
+    -------
+    dict
+        Number of rows of each table.
 
     Raises
     ------
@@ -262,10 +267,20 @@ def _forget(
 
 def read_left_out(texts: Iterable[str], reached: str | os.PathLike[str] | None) -> list[dict[str, Any]]:
     """
-    Return the runs that are omitted because a log is missing: the rows of the table ``left_out``.
+    Return the runs that are omitted because a log is missing.
 
-    A text is ``LOG:WORKLOAD=SCHEDULER,SCHEDULER``: the missing log, a workload of it or a range of replicates, and its
-    schedulers; no scheduler for a sweep. The file ``reached``, the output of ``swflow reach``, has the reasons.
+    Parameters
+    ----------
+    texts : iterable of str
+        ``LOG:WORKLOAD=SCHEDULER,SCHEDULER``: the missing log, a workload of it or a range of replicates, and its
+        schedulers; no scheduler for a sweep.
+    reached : path-like, optional
+        The output of ``swflow reach``, with the reasons.
+
+    Returns
+    -------
+    list of dict
+        Rows of the table ``left_out``.
 
     Examples
     --------
@@ -665,7 +680,14 @@ class _Inserted:
     """
     Parquet files that are inserted into a table together, since a statement per file uses one thread and is slow.
 
-    ``names`` are columns that are constant within a file and that the files do not have.
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+        The database.
+    table : str
+        The table.
+    names : sequence of str
+        Columns that are constant within a file and that the files do not have.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, table: str, names: Sequence[str]) -> None:

@@ -38,11 +38,27 @@ def draw_sweep_on(
     """
     Draw metrics of a sweep, or of a search for the factor, against the varied parameter, from an open database.
 
-    The sweep's name is the text after the last ``+`` of its file's name; its source workload (``log``) is optional if
-    there is a single one. ``measures`` are columns of the table ``sweeps``, one row of panels each; ``scale`` is their
-    axis, linear or log. The default title is the source's name. An interactive figure has tooltips, for the report.
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+        A connection to the database.
+    sweep : str
+        The sweep's name: the text after the last ``+`` of its file's name.
+    log : str, optional
+        The source workload; optional if the sweep has a single one.
+    measures : sequence of str
+        Columns of the table ``sweeps``, one row of panels each.
+    scale : {'linear', 'log'}
+        The axis of the metrics.
+    title : str, optional
+        The title; default: the source's name.
+    interactive : bool
+        Add tooltips, for the report.
 
-    Returns the Vega-Lite specification, with ``title`` and ``caption`` under ``usermeta``.
+    Returns
+    -------
+    dict
+        The Vega-Lite specification, with ``title`` and ``caption`` under ``usermeta``.
 
     Raises
     ------
