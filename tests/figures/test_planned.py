@@ -1,4 +1,4 @@
-"""Plans of figures: what is drawn, what is kept, and errors of the plan."""
+"""Plans of figures: figures that are drawn, figures that are up to date, and errors."""
 
 import json
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from swflow.compiled.kernel import Handle, Kernel, inlined
+from swflow.compiled.kernel import Handle, Kernel
 from swflow.errors import SwflowError
 from swflow.jobs.table import END_OF_TIME
 from swflow.workload.busy import places_in_order, sealed
@@ -104,7 +104,6 @@ class _Stays(NamedTuple):
 _SPLITTER = 2.0**27 + 1
 
 
-@inlined
 def _exact_sum(a: float, b: float) -> tuple[float, float]:
     """Return ``a + b`` as (high, low), without error."""
     high = a + b
@@ -112,7 +111,6 @@ def _exact_sum(a: float, b: float) -> tuple[float, float]:
     return high, (a - (high - of_b)) + (b - of_b)
 
 
-@inlined
 def _exact_product(a: float, b: float) -> tuple[float, float]:
     """Return ``a * b`` as (high, low), without error."""
     high = a * b
@@ -125,7 +123,6 @@ def _exact_product(a: float, b: float) -> tuple[float, float]:
     return high, ((a_high * b_high - high) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
-@inlined
 def _add_area(high: float, low: float, level: int, since: float, now: float) -> tuple[float, float]:
     """Return the processor-seconds after ``level`` processors were busy from ``since`` to ``now``."""
     length, length_low = _exact_sum(now, -since)
@@ -134,7 +131,6 @@ def _add_area(high: float, low: float, level: int, since: float, now: float) -> 
     return _exact_sum(total, total_low + (low + (more_low + level * length_low)))
 
 
-@inlined
 def _share_of_machine(
     high: float, low: float, before: float, before_low: float, submit: float, end: float, machine: int
 ) -> float:

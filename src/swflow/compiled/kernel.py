@@ -19,7 +19,6 @@ from swflow.compiled.source import (
     Linker,
     call_formula,
     compiled_as,
-    inlined,
     interpreted,
     part_of,
     plain_argument,
@@ -30,7 +29,7 @@ from swflow.errors import SwflowError
 from swflow.files.atomic import atomic_path
 
 __all__ = [
-    "Callback", "Handle", "Kernel", "call_formula", "compiled_as", "inlined", "interpreted", "part_of", "record",
+    "Callback", "Handle", "Kernel", "call_formula", "compiled_as", "interpreted", "part_of", "record",
     "seconds_lost",
 ]  # fmt: skip
 

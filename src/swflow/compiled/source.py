@@ -17,11 +17,6 @@ def interpreted() -> bool:
     return os.environ.get("SWFLOW_INTERPRET", "0") not in ("", "0")
 
 
-def inlined(function: Function) -> Function:
-    """Mark a function that kernels call, for readers only."""
-    return function
-
-
 def compiled_as(name: str) -> Callable[[Function], Function]:
     """Mark a function that compiled kernels replace by the one of that name in `swflow.compiled.numba_compiler`."""
 

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 import polars as pl
 
-from swflow.compiled.kernel import Handle, Kernel, inlined
+from swflow.compiled.kernel import Handle, Kernel
 from swflow.errors import SwflowError
 from swflow.files.atomic import atomic_path
 from swflow.jobs.table import SWF_FIELDS, conformed
@@ -377,7 +377,6 @@ def _parse_lines(lines: _Lines, stop_at_first: int) -> int:
     return 1
 
 
-@inlined
 def _parse_line(lines: _Lines) -> tuple[int, int, int, int, int]:
     """
     Parse a line and advance to the next one; return its number of fields, 0 for a comment or an empty line.
@@ -435,7 +434,6 @@ class _Token(NamedTuple):
     decimals: int  # number of digits after the point
 
 
-@inlined
 def _read_token(data: np.ndarray, start: int) -> _Token:
     """Read the text up to the next white space."""
     negative = data[start] == 45
@@ -460,7 +458,6 @@ def _read_token(data: np.ndarray, start: int) -> _Token:
     return _Token(start, end, form, negative, integer, mantissa, digits, decimals)
 
 
-@inlined
 def _read_digits(data: np.ndarray, position: int, mantissa: Any, digits: int) -> tuple[int, Any, int]:
     """Read digits; return their end, the mantissa with them, and the number of significant digits."""
     while position < data.size and 48 <= data[position] <= 57:
@@ -473,20 +470,17 @@ def _read_digits(data: np.ndarray, position: int, mantissa: Any, digits: int) ->
     return position, mantissa, digits
 
 
-@inlined
 def _is_odd(token: _Token, whole: bool) -> bool:
     """Return whether Python parses a number: it has an exponent, or more digits than the mantissa or a float."""
     return token.form == 2 or token.digits > 18 or (not whole and (token.digits > 15 or token.decimals > 22))
 
 
-@inlined
 def _has_fraction(token: _Token) -> bool:
     """Return whether a digit other than 0 follows the point of a number with 18 significant digits at most."""
     # At most 17 of them follow the point unless the integer is 0.
     return token.decimals > 0 and token.mantissa != token.integer * np.int64(10) ** min(token.decimals, 18)
 
 
-@inlined
 def _is_blank(byte: int) -> bool:
     """Return whether a character is white space."""
     return byte == 32 or 9 <= byte <= 13

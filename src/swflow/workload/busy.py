@@ -17,25 +17,19 @@ class Use(NamedTuple):
     area: float  # processor-seconds
 
 
-def use_of(
-    start: np.ndarray,
-    end: np.ndarray,
-    processors: np.ndarray,
-    machine: int,
-    orders: tuple[np.ndarray, np.ndarray] | None = None,
-) -> Use:
+def use_of(start: np.ndarray, end: np.ndarray, processors: np.ndarray, machine: int) -> Use:
     """
     Return the processor use of a schedule.
 
     Starts and ends are in seconds, of at least one job, each end after the start. Jobs with 0 processors count for the
-    span only. ``orders`` are the results of `places_in_order` for starts and ends, if already computed.
+    span only.
 
     Examples
     --------
     >>> use_of(np.array([1.0, 5.0]), np.array([11.0, 10.0]), np.array([3, 2]), 4)
     Use(peak=5, moment=5.0, beyond=5.0, span=10.0, area=40.0)
     """
-    by_start, by_end = orders or (places_in_order(start), places_in_order(end))
+    by_start, by_end = places_in_order(start), places_in_order(end)
     times = sealed(start, np.float64), sealed(end, np.float64)
     found = np.zeros(4)
     peak = _USE(Handle([_Events(*times, by_start, by_end, sealed(processors, np.int64), found)]), machine)
