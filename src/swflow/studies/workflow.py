@@ -30,10 +30,10 @@ from swflow.studies.plan import (
     is_fitted,
     planned_bounds,
     planned_figures,
+    planned_replicates,
     planned_runs,
     planned_sweeps,
     planned_whatifs,
-    planned_workloads,
     sources_behind,
     step_options,
     sweep_options,
@@ -69,19 +69,8 @@ def read_config(config: dict[str, Any], schema: str | os.PathLike[str]) -> dict[
     """
     Check a config and fill in its defaults.
 
-    This is equivalent to `snakemake.utils.validate`, with a YAML parser that is ten times faster.
-
-    Parameters
-    ----------
-    config : dict
-        The config as Snakemake read it; defaults are filled in.
-    schema : path-like
-        The JSON schema, a YAML file.
-
-    Returns
-    -------
-    dict
-        The config with the steps and runs that ``keep`` of its sweeps represents.
+    This is equivalent to `snakemake.utils.validate`, with a YAML parser that is ten times faster. ``config`` is changed
+    in place. The result also has the steps and runs that ``keep`` of its sweeps represents.
 
     Raises
     ------
@@ -134,18 +123,9 @@ class Workflow:
     """
     The plan for the studies of a config.
 
-    Methods with a parameter ``wildcards`` serve rules: Snakemake calls them with the wildcards of a job.
-
-    Parameters
-    ----------
-    config : dict
-        A config that `read_config` returned.
-    is_dry_run : callable
-        Returns whether the call is a dry run.
-    is_grouped : callable
-        Returns whether jobs are submitted in groups, which require numeric resources.
-    reach : callable
-        Waits for the rule ``reach``.
+    Methods with a parameter ``wildcards`` serve rules: Snakemake calls them with the wildcards of a job. ``config`` is
+    one that `read_config` returned. ``is_grouped`` returns whether jobs are submitted in groups, which require numeric
+    resources. ``reach`` waits for the rule ``reach``.
     """
 
     config: dict[str, Any]
@@ -169,8 +149,9 @@ class Workflow:
         self.whatifs = planned_whatifs(self.config, self.catalogue)
         self.bounds = planned_bounds(self.config, self.catalogue)
         self.figures = planned_figures(self.config, self.catalogue)
-        simulated = [*self.runs, *(workload for _, workload in self.whatifs)]
-        _, self.replicates = planned_workloads(simulated, self.sweeps)
+        swept = [workload for workload, _ in self.sweeps]
+        workloads = [*self.runs, *(workload for _, workload in self.whatifs), *swept]
+        self.replicates = planned_replicates(workloads)
         models = (step for step in self.config["steps"].values() if step["kind"] == "model")
         self.fits = {fit_name(step): fit_options(step) for step in models}
         #: Recipe to the workloads simulated together: its replicates, and the workload of the same name.
@@ -180,16 +161,22 @@ class Workflow:
         for recipe, names in self.replicates.items():
             if recipe in self.groups:
                 self.groups[recipe].sort(key=lambda name: names.index(name) if name in names else -1)
-        self._check_files(simulated)
-        self.unsure = self._unsure_logs()
+        self._check_files(workloads)
+        #: The planned logs whose download may fail.
+        self.unsure: list[str] = []
+        if not self.config["strict"]:
+            needed = {log for name in [*self.runs, *swept] for log in self.logs_behind(name)}
+            recorded = needed & set(self.recorded) - set(self.own_logs)
+            mirror = self.config["mirror"]
+            self.unsure = sorted(log for log in recorded if not is_at_hand(self.catalogue[log], mirror))
 
     def _check_files(self, workloads: Iterable[str]) -> None:
         """Raise an error if a file named by the config or a catalogue is missing."""
-        for workload in [*workloads, *(workload for workload, _ in self.sweeps)]:
-            log = self.catalogue[log_of(workload)]
-            path = source_of(log, self.catalogue).path
+        for workload in workloads:
+            log = log_of(workload)
+            path = self.source(log).path
             if path is not None and not Path(path).is_file():
-                raise SwflowError(f"catalogue: {log.name}: path: {path}: no such file")
+                raise SwflowError(f"catalogue: {log}: path: {path}: no such file")
             for step in steps_of(workload):
                 for file in self.step_files(step):
                     if not Path(file).is_file():
@@ -224,16 +211,6 @@ class Workflow:
     def logs_behind(self, workload: str) -> list[str]:
         """Return the logs that a workload depends on: its own, and the logs that models of its steps are fitted to."""
         return [self.source(log_of(source)).name for source in sources_behind(workload, self.config["steps"])]
-
-    def _unsure_logs(self) -> list[str]:
-        """Return the planned logs whose download may fail."""
-        if self.config["strict"]:
-            return []
-        needed = {
-            log for name in [*self.runs, *(workload for workload, _ in self.sweeps)] for log in self.logs_behind(name)
-        }
-        recorded = needed & set(self.recorded) - set(self.own_logs)
-        return sorted(log for log in recorded if not is_at_hand(self.catalogue[log], self.config["mirror"]))
 
     def missing_logs(self) -> dict[str, str]:
         """Return the logs that cannot be downloaded, with reasons; a dry run includes logs that were never tried."""
@@ -342,18 +319,18 @@ class Workflow:
         }
         return command_options(settings | {"drop": settings["drop"] or ["none"]} | machine)
 
-    def kind_of(self, step: str) -> str:
-        """Return the kind of a step."""
-        return str(self.config["steps"][split_step(step)[0]]["kind"])
+    def content_of(self, step: str) -> Mapping[str, Any]:
+        """Return the definition of a step in the config."""
+        return self.config["steps"][split_step(step)[0]]
 
     def step_files(self, step: str) -> list[str]:
         """Return the files that a step reads in addition to its workload."""
-        file = self.config["steps"][split_step(step)[0]].get("file")
+        file = self.content_of(step).get("file")
         return [] if file is None else [file]
 
     def fit_file(self, workload: str) -> str:
         """Return the fitted model that the last step of a workload draws from; empty if there is none."""
-        content = self.config["steps"][split_step(workload.rpartition("+")[2])[0]]
+        content = self.content_of(workload.rpartition("+")[2])
         if not is_fitted(content):
             return ""
         return f"results/models/{content.get('like', parent_of(workload))}/{fit_name(content)}.json"
@@ -364,12 +341,9 @@ class Workflow:
 
     def made_together(self, wildcards: Any) -> list[str]:
         """Return the workloads that one job generates: a single workload, or the replicates of a recipe."""
-        if self._makes_replicates(wildcards):
+        if hasattr(wildcards, "recipe"):
             return self.replicates[wildcards.recipe]
         return [f"{wildcards.workload}+{wildcards.step}"]
-
-    def _makes_replicates(self, wildcards: Any) -> bool:
-        return hasattr(wildcards, "recipe")
 
     def step_of(self, wildcards: Any) -> str:
         """Return the step that a job applies."""
@@ -389,7 +363,7 @@ class Workflow:
 
     def step_kind(self, wildcards: Any) -> str:
         """Return the kind of a job's step, which is the command that applies it."""
-        return self.kind_of(self.step_of(wildcards))
+        return str(self.content_of(self.step_of(wildcards))["kind"])
 
     def step_options(self, wildcards: Any) -> str:
         """Return the options of the command of a step."""
@@ -404,8 +378,8 @@ class Workflow:
 
     def step_code(self, wildcards: Any) -> str:
         """Return the fingerprint of a step, combined with that of ``replicate`` if a job generates several."""
-        batch = ("replicate",) if self._makes_replicates(wildcards) else ()
-        return fingerprint(*batch, self.step_kind(wildcards))
+        kind = self.step_kind(wildcards)
+        return fingerprint("replicate", kind) if hasattr(wildcards, "recipe") else fingerprint(kind)
 
     def made_names(self, wildcards: Any) -> str:
         """Return the names of the workloads that a job generates, with replicates as ranges."""
@@ -414,7 +388,7 @@ class Workflow:
     def step_command(self, wildcards: Any, output: Sequence[str]) -> str:
         """Return the command that applies a step to one workload or to all replicates of a recipe."""
         kind, names = self.step_kind(wildcards), self.made_together(wildcards)
-        if not self._makes_replicates(wildcards):
+        if not hasattr(wildcards, "recipe"):
             return f"{kind} results/workloads/{parent_of(names[0])}.parquet -o {output[0]}"
         files = " ".join(f"-o results/workloads/{name}.parquet" for name in compact(names))
         return f"replicate {kind} {files} --manifest {output[0]} --code {self.step_code(wildcards)}"
@@ -484,10 +458,6 @@ class Workflow:
         parts = [f"{', '.join(compact(group))}: {runs}" for runs, group in wanted.items() if runs]
         return "; ".join(parts) or f"{', '.join(compact(names))}: none unless the workload changed"
 
-    def sweep_schedulers(self, workload: str, sweep: str) -> dict[str, dict[str, Any]]:
-        """Return the schedulers of a sweep, with all options filled in."""
-        return self.options_of(self.sweeps[workload, sweep]["schedulers"])
-
     def sweep_command(self, wildcards: Any) -> str:
         """Return the command of a sweep."""
         return sweep_options(wildcards.sweep, self.config)[0]
@@ -498,7 +468,7 @@ class Workflow:
 
     def sweep_options(self, wildcards: Any) -> str:
         """Return the options of a sweep, with its schedulers."""
-        schedulers = self.sweep_schedulers(wildcards.workload, wildcards.sweep)
+        schedulers = self.options_of(self.sweeps[wildcards.workload, wildcards.sweep]["schedulers"])
         return f"{sweep_options(wildcards.sweep, self.config)[1]} {_named(schedulers)}"
 
     def whatif_options(self, wildcards: Any) -> str:
@@ -578,12 +548,7 @@ class Workflow:
         The summary changes with every load, the figure only with its workloads and its key, so the summary is
         ``ancient``. But Snakemake ignores changed parameters of a job if it runs another job before it, such as the
         load, and does not run it if all its changed inputs are ``ancient``. So the summary is an ordinary input of a
-        figure with another key.
-
-        Parameters
-        ----------
-        file : str
-            The figure, a ``.json`` file with wildcards.
+        figure with another key. ``file`` is the figure, a ``.json`` file with wildcards.
         """
 
         def summary(wildcards: Any) -> str:
@@ -597,8 +562,7 @@ class Workflow:
         """Return the runs that a figure shows; the figure of a sweep shows none."""
         if hasattr(wildcards, "sweep"):
             return []
-        runs: list[str] = self.figures[wildcards.study, wildcards.log, wildcards.figure]["runs"]
-        return runs
+        return self.figures[wildcards.study, wildcards.log, wildcards.figure]["runs"]
 
     def shown_files(self, wildcards: Any) -> list[str]:
         """
@@ -666,12 +630,7 @@ def start_only_when_jobs_end(workflow: Any) -> None:
     Snakemake limits the rate of job starts, to 100 per second by default. With a limit, every pass of the scheduler
     requests another pass one second later, in addition to those that finished jobs request. The number of passes per
     second therefore grows with the number of finished jobs, and every pass evaluates all ready jobs. Local jobs are
-    limited by the cores.
-
-    Parameters
-    ----------
-    workflow : snakemake.workflow.Workflow
-        The workflow at its start. Cluster jobs, and a limit that the user set, are left as they are.
+    limited by the cores. Cluster jobs, and a limit that the user set, are left as they are.
     """
     scheduler: Any = getattr(workflow, "scheduler", None)
     limit = getattr(scheduler, "job_rate_limiter", None)
