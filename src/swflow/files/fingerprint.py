@@ -91,16 +91,10 @@ Import = tuple[str, str]
 
 class Definition(NamedTuple):
     """
-    A function, class or constant of a module, or its other statements.
+    A function, class or constant of a module, or its other statements, which count as one definition.
 
-    Parameters
-    ----------
-    digest : str
-        Hash of its syntax tree.
-    names : sequence of str
-        Names that it uses; those that a function binds for itself count, too.
-    imports : sequence of (str, str)
-        What it imports while it runs.
+    ``digest`` is a hash of its syntax tree, ``names`` are the names that it uses (also those that a function binds for
+    itself), ``imports`` is what it imports while it runs.
     """
 
     digest: str
@@ -112,18 +106,10 @@ class Source(NamedTuple):
     """
     The content of a source file as far as fingerprints need it.
 
-    Parameters
-    ----------
-    digest : str
-        Hash of the syntax tree without docstrings.
-    imports : sequence of (str, str)
-        Imports at the top or inside functions, except those for type checkers.
-    loaded : sequence of (str, str)
-        Those of them that run when the module is imported.
-    bound : mapping
-        Name that an import at the top binds, to the import.
-    definitions : mapping
-        Name to definition, for modules of the command line; the empty name stands for all other statements.
+    ``digest`` is a hash of the syntax tree without docstrings. ``imports`` are those at the top or inside functions,
+    except those for type checkers; ``loaded`` are those of them that run when the module is imported. ``bound`` maps
+    the name that an import at the top binds to the import. ``definitions`` are those of modules of the command line by
+    name; the empty name stands for all other statements.
     """
 
     digest: str
@@ -134,14 +120,7 @@ class Source(NamedTuple):
 
 
 class Package:
-    """
-    The source files of a package, each parsed once and kept between calls.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        The folder of the package.
-    """
+    """The source files of a package in a folder, each parsed once and kept between calls."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -416,13 +395,6 @@ class _Kept:
     The parsed files of a package, kept in the cache folder by path, size and times.
 
     A cache that is damaged, or written by other code or another Python, is ignored.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        The folder of the package.
-    files : list of pathlib.Path
-        Its files.
     """
 
     def __init__(self, folder: Path, files: list[Path]) -> None:

@@ -1,5 +1,6 @@
 """Manifests: keys and checksums of the files of a folder, so that complete and unchanged files are kept."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -21,12 +22,8 @@ class Manifest:
     The manifest of files that one job writes: one entry per file, added as soon as the file is complete.
 
     The key of an entry is a hash of everything that the file is made of. Snakemake deletes declared outputs before a
-    job, so no manifest is one: a job declares a list (`write_list`), which refers to the entries by name and key.
-
-    Parameters
-    ----------
-    path : path-like
-        The manifest, a JSON file. One that is missing or damaged counts as empty: every file is made again.
+    job, so no manifest is one: a job declares a list (`write_list`), which refers to the entries by name and key. A
+    manifest that is missing or damaged counts as empty: every file is made again.
 
     Examples
     --------
@@ -46,10 +43,8 @@ class Manifest:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self.entries: dict[str, dict[str, Any]] = {}
-        try:
+        with contextlib.suppress(SwflowError):
             self.entries = _entries(self.path)
-        except SwflowError:
-            return
 
     def is_fresh(self, name: str, file: Path, *, key: str) -> bool:
         """Return whether a file was made under this key and still has the bytes that were written."""
@@ -110,19 +105,15 @@ def write_list(path: str | os.PathLike[str], parts: Mapping[str, list[str]]) -> 
     for part, names in parts.items():
         entries = Manifest(folder / part).entries
         content[part] = {name: entries[name]["key"] for name in names}
-    listed = {"manifests": content}
-    write_json(path, listed)
-    return listed
+    write_json(path, {"manifests": content})
+    return {"manifests": content}
 
 
 def listed_files(path: str | os.PathLike[str]) -> dict[Path, dict[str, Any]]:
     """
     Return the files that a list, or the manifest of a folder, names; of a manifest, the selected files count.
 
-    Returns
-    -------
-    dict
-        File to its entry, with the ``name`` and the path of the ``manifest``.
+    The result maps a file to its entry, with the ``name`` and the path of the ``manifest``.
 
     Raises
     ------
@@ -133,11 +124,9 @@ def listed_files(path: str | os.PathLike[str]) -> dict[Path, dict[str, Any]]:
     content = _read(path)
     parts = content.get("manifests")
     if parts is None:
-        entries = _entries(path).items()
+        entries = {name: entry for name, entry in _entries(path).items() if entry.get("selected", True)}
         return {
-            path.parent / entry["file"]: {**entry, "name": name, "manifest": path}
-            for name, entry in entries
-            if entry.get("selected", True)
+            path.parent / entry["file"]: {**entry, "name": name, "manifest": path} for name, entry in entries.items()
         }
     found = {}
     try:
@@ -182,9 +171,7 @@ def _entries(path: Path) -> dict[str, dict[str, Any]]:
 
 def drop_broken(path: str | os.PathLike[str]) -> bool:
     """
-    Remove a list that does not match its files, so that the workflow makes the missing files again.
-
-    The result is whether the list was removed.
+    Remove a list that does not match its files, so that the workflow makes the missing files again; return whether.
 
     A list is broken by a file that is missing, has another size, or was changed after the list was written and has
     another digest, and by a manifest that is damaged or has another key.

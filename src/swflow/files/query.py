@@ -30,20 +30,10 @@ def connect(
     database: str | os.PathLike[str], output: str | os.PathLike[str] | None = None, threads: int | None = None
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """
-    Open a database read-only. Queries cannot access files, the network or settings.
+    Open a database that `swflow.database.load` wrote read-only; queries cannot access files, the network or settings.
 
-    Parameters
-    ----------
-    database : path-like
-        A database written by `swflow.database.load`.
-    output : path-like, optional
-        The only file that queries can write.
-    threads : int, optional
-        Number of threads of queries; with 1, floating-point sums have a fixed order.
-
-    Yields
-    ------
-    duckdb.DuckDBPyConnection
+    ``output`` is the only file that queries can write. ``threads`` is the number of threads of queries; with 1,
+    floating-point sums have a fixed order.
 
     Raises
     ------
@@ -84,30 +74,11 @@ def query(
     write: bool = False,
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
     """
-    Run an SQL query on a database written by `load`.
+    Run an SQL query on a database written by `load`; return the names of the columns, and the rows.
 
-    Parameters
-    ----------
-    database : path-like
-        For example ``results/swflow.duckdb``.
-    sql : str
-        One query.
-    output : path-like, optional
-        Write the result to this file instead of returning it.
-    format : {'csv', 'parquet'}
-        Format of ``output``.
-    parameters : mapping, optional
-        Values of the query's parameters by name, without an output.
-    write : bool
-        Permit several statements, which can change the database and read and write files. Otherwise, a query can only
-        read the database.
-
-    Returns
-    -------
-    columns : list of str
-        Names of the columns; empty with ``output``.
-    rows : list of tuple
-        Rows of the result; empty with ``output``.
+    With ``output``, the result is written to this file instead, in the ``format`` csv or parquet. ``parameters`` are
+    the values of the query's parameters by name, without an output. ``write`` permits several statements, which can
+    change the database and read and write files; otherwise, a query can only read the database.
 
     Raises
     ------
@@ -125,7 +96,7 @@ def query(
             connection.execute(f"COPY (\n{statement}\n) TO '{target}' (FORMAT {format}, USE_TMP_FILE false)")
             return [], []
         except duckdb.CatalogException as error:
-            if _has_runs(connection):
+            if connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'runs'").fetchall():
                 raise SwflowError(f"sql: {one_line(error)}") from None
             raise
         except duckdb.PermissionException:
@@ -140,11 +111,6 @@ def query(
 def fetched(result: duckdb.DuckDBPyConnection) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Return the names of the columns and the rows of an executed query."""
     return [column[0] for column in result.description or ()], result.fetchall()
-
-
-def _has_runs(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Return whether a database was written by swflow."""
-    return bool(connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'runs'").fetchall())
 
 
 def _reading_statement(connection: duckdb.DuckDBPyConnection, sql: str) -> str:
