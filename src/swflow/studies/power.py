@@ -44,11 +44,7 @@ class Power:
 
 
 def power_of(
-    first: str,
-    second: str,
-    percents: Sequence[float],
-    power: float,
-    database: str | os.PathLike[str],
+    first: str, second: str, percents: Sequence[float], power: float, database: str | os.PathLike[str]
 ) -> list[Power]:
     """
     Return the statistical power of comparing two runs of a log, for every measure.
