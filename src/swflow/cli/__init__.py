@@ -5,14 +5,13 @@ import os
 import sys
 from collections.abc import Sequence
 
-from swflow.cli import batches, comparisons, imports, logs, project, questions, referee, results, simulation, steps
+from swflow.cli import batches, imports, logs, project, questions, referee, results, simulation, steps
 from swflow.cli.app import app
 from swflow.cli.terminal import finish_progress, stage
 from swflow.errors import SwflowError, describe
 
 __all__ = [
-    "app", "batches", "comparisons", "imports", "logs", "main", "project", "questions", "referee", "results",
-    "simulation", "steps",
+    "app", "batches", "imports", "logs", "main", "project", "questions", "referee", "results", "simulation", "steps",
 ]  # fmt: skip
 
 
@@ -20,12 +19,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     Run the command line.
 
-    A user's mistake is reported as one line on standard error, with exit status 1 or 2.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        The words after ``swflow``; by default those of the process.
+    A user's mistake is reported as one line on standard error, with exit status 1 or 2. ``arguments`` are the words
+    after ``swflow``; by default those of the process.
     """
     # Collecting the libraries' own objects takes a fifth of the start-up time.
     gc.set_threshold(200_000, 20, 20)
