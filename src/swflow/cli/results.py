@@ -7,7 +7,7 @@ from typer import Argument, Option
 
 from swflow.cli.app import app
 from swflow.cli.options import Database, output_option
-from swflow.cli.terminal import print_table, quiet_pipe, say, tracked
+from swflow.cli.terminal import print_table, say, tracked
 from swflow.errors import SwflowError
 
 
@@ -221,12 +221,10 @@ def sql(
             run_query(database, query, temporary, "parquet" if parquet else "csv", write=write)
         say(f"{output}: written")
     elif csv:
-        with quiet_pipe():
-            _print_csv(database, query, write)
+        _print_csv(database, query, write)
     else:
         columns, rows = run_query(database, query, write=write)
-        with quiet_pipe():
-            print_table(columns, rows[:limit])
+        print_table(columns, rows[:limit])
         if len(rows) > limit:
             say(f"{limit:,} of {len(rows):,} rows; for more, use --limit; for all, --csv or --parquet")
 

@@ -4,7 +4,6 @@ import contextlib
 import itertools
 import json
 import os
-import signal
 import sys
 import textwrap
 import threading
@@ -435,17 +434,3 @@ def check_ending(output: Path, *endings: str) -> None:
     if not output.name.endswith(endings):
         known = f"{', '.join(endings[:-1])} or {endings[-1]}" if len(endings) > 1 else endings[0]
         raise SwflowError(f"{output}: unknown ending; use {known}")
-
-
-@contextlib.contextmanager
-def quiet_pipe() -> Iterator[None]:
-    """Exit at once and without a message if the reader of standard output stops reading, as head does."""
-    if not hasattr(signal, "SIGPIPE") or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    try:
-        yield
-        sys.stdout.flush()
-    finally:
-        signal.signal(signal.SIGPIPE, before)
