@@ -17,7 +17,7 @@ from swflow.files.atomic import atomic_path
 from swflow.files.fingerprint import fingerprint
 from swflow.files.manifest import drop_broken, file_digest, unmade
 from swflow.log.catalogue import Log, is_at_hand, load_catalogue, source_of
-from swflow.names import compact, log_of, parent_of, recipe_of, split_step, steps_of
+from swflow.names import compact, log_of, parent_of, recipe_of, replicate_of, split_step, steps_of
 from swflow.scheduling.options import LOG
 from swflow.scheduling.scheduler import Scheduler
 from swflow.studies.plan import (
@@ -154,13 +154,10 @@ class Workflow:
         self.replicates = planned_replicates(workloads)
         models = (step for step in self.config["steps"].values() if step["kind"] == "model")
         self.fits = {fit_name(step): fit_options(step) for step in models}
-        #: Recipe to the workloads simulated together: its replicates, and the workload of the same name.
+        #: Recipe to the workloads simulated together: the workload of the same name, and its replicates by number.
         self.groups: dict[str, list[str]] = {}
-        for name in self.runs:
+        for name in sorted(self.runs, key=lambda name: replicate_of(name) or 0):
             self.groups.setdefault(recipe_of(name), []).append(name)
-        for recipe, names in self.replicates.items():
-            if recipe in self.groups:
-                self.groups[recipe].sort(key=lambda name: names.index(name) if name in names else -1)
         self._check_files(workloads)
         #: The planned logs whose download may fail.
         self.unsure: list[str] = []
@@ -232,7 +229,7 @@ class Workflow:
         """Return the omitted runs: the missing log, a workload or sweep of it, and the workload's schedulers."""
         planned = [(workload, workload, schedulers) for workload, schedulers in self.runs.items()]
         planned += [(workload, f"{workload}+{sweep}", []) for workload, sweep in self.sweeps]
-        missing = self.missing_logs() if self.unsure else {}
+        missing = self.missing_logs()
         return [
             (next(log for log in self.logs_behind(workload) if log in missing), name, schedulers)
             for workload, name, schedulers in planned
@@ -395,10 +392,9 @@ class Workflow:
 
     # -- runs
 
-    def options_of(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    def options_of(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Return schedulers by name, with all options filled in."""
         schedulers = {**self.config["schedulers"], LOG: {"order": LOG}}
-        names = list(names)
         for name in names:
             if name not in self._options:
                 self._options[name] = Scheduler.of(name, schedulers[name]).to_dict()
@@ -524,11 +520,15 @@ class Workflow:
         return files
 
     def figure_options(self, wildcards: Any) -> str:
-        """Return the options that draw a figure, or the figure of a sweep."""
-        if hasattr(wildcards, "sweep"):
-            return command_options({"log": wildcards.workload, "sweep": wildcards.sweep})
-        planned = self.figures[wildcards.study, wildcards.log, wildcards.figure]
+        """Return the options that draw a figure."""
+        planned = self._figure(wildcards)
         return command_options({"run" if name == "runs" else name: value for name, value in planned.items()})
+
+    def _figure(self, wildcards: Any) -> Mapping[str, Any]:
+        """Return the plan of a figure; the figure of a sweep shows no runs."""
+        if hasattr(wildcards, "sweep"):
+            return {"log": wildcards.workload, "sweep": wildcards.sweep, "runs": []}
+        return self.figures[wildcards.study, wildcards.log, wildcards.figure]
 
     def figure_key(self, wildcards: Any) -> str:
         """
@@ -536,8 +536,8 @@ class Workflow:
 
         These are its options, the schedulers of its runs, and the code that simulates, loads and draws them.
         """
-        shown = self._shown(wildcards)
-        schedulers = canonical(self.options_of(sorted({run.rpartition("/")[2] for run in shown})))
+        shown = {run.rpartition("/")[2] for run in self._figure(wildcards)["runs"]}
+        schedulers = canonical(self.options_of(sorted(shown)))
         code = fingerprint("simulate", "load", "figure")
         return hashlib.sha256(f"{self.figure_options(wildcards)} {schedulers} {code}".encode()).hexdigest()
 
@@ -558,12 +558,6 @@ class Workflow:
 
         return summary
 
-    def _shown(self, wildcards: Any) -> list[str]:
-        """Return the runs that a figure shows; the figure of a sweep shows none."""
-        if hasattr(wildcards, "sweep"):
-            return []
-        return self.figures[wildcards.study, wildcards.log, wildcards.figure]["runs"]
-
     def shown_files(self, wildcards: Any) -> list[str]:
         """
         Return the files whose change triggers redrawing of a figure: the workloads of its runs.
@@ -571,7 +565,7 @@ class Workflow:
         Verdicts and published values also depend on other runs, so such figures depend on the lists of runs.
         """
         file_of = self.runs_file if wildcards.figure in ("difference", "published") else self.workload_file
-        return sorted({file_of(run.rpartition("/")[0]) for run in self._shown(wildcards)})
+        return sorted({file_of(run.rpartition("/")[0]) for run in self._figure(wildcards)["runs"]})
 
     def settings(self) -> str:
         """Return the config for the report, without the mirror, which does not affect results."""
