@@ -80,7 +80,7 @@ def judge_log(
 
     def starts(**options: object) -> dict[int, float]:
         outcomes = simulate(workload, Scheduler.of(policy, {**scheduler, **options}))
-        return dict(zip(outcomes["job_id"].to_list(), outcomes["start_time"].to_list(), strict=True))
+        return dict(outcomes.select("job_id", "start_time").iter_rows())
 
     def conventions() -> Iterator[tuple[str, dict[int, float]]]:
         yield "a pass after each event", starts(event_order="per-event")

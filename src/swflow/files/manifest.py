@@ -53,8 +53,8 @@ class Manifest:
 
     def note(self, name: str, file: Path, *, key: str, **more: Any) -> None:
         """Add a file that was just written, with further facts about it."""
-        relative = file.relative_to(self.path.parent).as_posix()
-        self.entries[name] = {"file": relative, "key": key, **checksum(file), **more}
+        relative, size = file.relative_to(self.path.parent).as_posix(), file.stat().st_size
+        self.entries[name] = {"file": relative, "key": key, "size": size, "digest": file_digest(file), **more}
         write_json(self.path, {"files": self.entries})
 
     def select(self, names: list[str]) -> None:
@@ -64,13 +64,8 @@ class Manifest:
         write_json(self.path, {"files": self.entries})
 
 
-def checksum(file: Path) -> dict[str, Any]:
-    """Return the size of a file in bytes and a digest of its content."""
-    return {"size": file.stat().st_size, "digest": file_digest(file)}
-
-
 def has_size(file: Path, entry: Mapping[str, Any]) -> bool:
-    """Return whether a file exists and has the size that `checksum` gave, without reading it."""
+    """Return whether a file exists and has the size (bytes) of its entry, without reading it."""
     try:
         return file.stat().st_size == entry.get("size")
     except OSError:
@@ -78,7 +73,7 @@ def has_size(file: Path, entry: Mapping[str, Any]) -> bool:
 
 
 def is_whole(file: Path, entry: Mapping[str, Any]) -> bool:
-    """Return whether a file has the size and the digest that `checksum` gave."""
+    """Return whether a file has the size and the digest of its entry."""
     return has_size(file, entry) and file_digest(file) == entry.get("digest")
 
 
