@@ -160,7 +160,12 @@ def _write(imported: Any, source: Path, output: Path) -> None:
         from swflow.log.site import SITE
 
         columns = ["partition", "jobs", "processors", "GPU jobs", "default limit", "longest limit"]
-        print_table(columns, map(_partition, imported.partitions))
+        rows = []
+        for one in imported.partitions:
+            limits = ["" if limit is None else f"{limit / 3600:,.4g} h" for limit in (one.default_limit, one.max_limit)]
+            size = f"{one.processors:,}" + " (guessed: peak use)" * one.is_guessed
+            rows.append((one.name, f"{one.jobs:,}", size, f"{one.gpu_jobs:,}", *limits))
+        print_table(columns, rows)
         say(f"Simulate each partition as a cluster: swflow whatif {output} --scheduler {SITE}")
     queues = queues_of(imported.fields, imported.header)
     if len(queues) > 1:
@@ -174,13 +179,6 @@ def _write(imported: Any, source: Path, output: Path) -> None:
     machine = imported.header["MaxProcs"][0]
     known = " (guessed: peak use; state it with --processors)" if "Note" in imported.header else ""
     say(f"{output}: {entry['kept']:,} jobs of {source}; machine: {int(machine):,} processors{known}")
-
-
-def _partition(one: Any) -> tuple[str, ...]:
-    """Return the table row of a partition: name, jobs, size, jobs with GPUs, and time limits of its jobs in hours."""
-    limits = ["" if limit is None else f"{limit / 3600:,.4g} h" for limit in (one.default_limit, one.max_limit)]
-    size = f"{one.processors:,}" + " (guessed: peak use)" * one.is_guessed
-    return one.name, f"{one.jobs:,}", size, f"{one.gpu_jobs:,}", *limits
 
 
 @import_app.command("pbs")

@@ -12,12 +12,7 @@ def output_option(help: str) -> Any:
 
 
 Output = Annotated[Path, output_option(help="Write the workload to this file: .parquet, .swf or .swf.gz.")]
-ParquetOutput = Annotated[Path, output_option(help="Write the workload to this file: .parquet.")]
 Input = Annotated[Path, Argument(help="A workload (.parquet) or a log (.swf, .swf.gz).")]
-Inputs = Annotated[
-    list[Path],
-    Argument(help="A workload (.parquet) or a log (.swf, .swf.gz); with --scheduler also several: NAME@1-20.parquet."),
-]
 Mirror = Annotated[
     str | None, Option(help="Try this folder or base URL with the archive's files first (default: the archive only).")
 ]

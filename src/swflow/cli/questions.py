@@ -59,9 +59,8 @@ def whatif(
         list[str] | None,
         Option(
             help="site (EASY in each partition of the log), site-conservative (another policy in these partitions), "
-            "site-qos (site, QOS served in the order of their recorded waits), easy, "
-            "fcfs, sjf …, or 'name: {order: sjf, backfill: easy}'; the first is the base (default: site). "
-            "Repeatable."
+            "site-qos (site, QOS served in the order of their recorded waits), easy, fcfs, sjf …, or 'name: {order: "
+            "sjf, backfill: easy}'; the first is the base (default: site). Repeatable."
         ),
     ] = None,
     processors: Annotated[

@@ -67,9 +67,8 @@ def figure(
         str,
         Argument(
             help="The kind of figure: heatmap, bubbles, difference, reservation-table, moldable, marginals, "
-            "repetitions, timeline, waits, distributions, load-curve, arrivals, composition, "
-            "offered-load, published or "
-            "sweep."
+            "repetitions, timeline, waits, distributions, load-curve, arrivals, composition, offered-load, published "
+            "or sweep."
         ),
     ],
     output: Annotated[
@@ -103,9 +102,8 @@ def figure(
     until: Annotated[
         float | None,
         Option(
-            help="End of a reservation table, seconds from the start of the log (default: one day "
-            "after --from, or the day "
-            "with the largest penalty)."
+            help="End of a reservation table, seconds from the start of the log (default: one day after --from, or "
+            "the day with the largest penalty)."
         ),
     ] = None,
     title: Annotated[str | None, Option(help="The title of the figure (default: the name of the log).")] = None,

@@ -4,20 +4,10 @@ from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Option
+from typer import Argument, Option
 
 from swflow.cli.app import app
-from swflow.cli.options import (
-    CopiedShare,
-    Copies,
-    Input,
-    Inputs,
-    NamedSchedulers,
-    Processors,
-    Seed,
-    Threads,
-    output_option,
-)
+from swflow.cli.options import CopiedShare, Copies, Input, NamedSchedulers, Processors, Seed, Threads, output_option
 from swflow.cli.scheduler_options import scheduler_options, with_scheduler_options
 from swflow.cli.terminal import (
     check_ending,
@@ -181,7 +171,12 @@ def sweep(
 @app.command()
 @with_scheduler_options
 def simulate(
-    workload: Inputs,
+    workload: Annotated[
+        list[Path],
+        Argument(
+            help="A workload (.parquet) or a log (.swf, .swf.gz); with --scheduler also several: NAME@1-20.parquet."
+        ),
+    ],
     output: Annotated[
         Path | None,
         output_option(

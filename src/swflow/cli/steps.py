@@ -6,17 +6,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from swflow.cli.app import app
-from swflow.cli.options import (
-    CopiedShare,
-    Copies,
-    Input,
-    Output,
-    ParquetOutput,
-    Processors,
-    Seed,
-    WithoutStatus,
-    output_option,
-)
+from swflow.cli.options import CopiedShare, Copies, Input, Output, Processors, Seed, WithoutStatus, output_option
 from swflow.cli.scheduler_options import read_resources
 from swflow.cli.terminal import check_ending, read_number, read_pairs, require_parquet, save, say, write
 from swflow.errors import SwflowError
@@ -57,7 +47,7 @@ def select(
 @app.command()
 def machine(
     workload: Input,
-    output: ParquetOutput,
+    output: Annotated[Path, output_option(help="Write the workload to this file: .parquet.")],
     processors: Annotated[
         int | None, Option(help="The number of processors of the machine, rounded up to whole nodes.")
     ] = None,
