@@ -89,12 +89,9 @@ def scheduler_options(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _value(name: str, value: Any) -> Any:
     kind, flag = OPTIONS[name].kind, f"--{name.replace('_', '-')}"
-    if kind == "windows":
-        return tuple(_window(text) for text in value or ())
-    if kind == "clusters":
-        return tuple(_cluster(text) for text in value or ())
-    if kind == "integers":
-        return tuple(value or ())
+    parsers: dict[str, Callable[[Any], Any]] = {"windows": _window, "clusters": _cluster, "integers": int}
+    if kind in parsers:
+        return tuple(map(parsers[kind], value or ()))
     if kind == "resources":
         return read_resources(value, flag.removesuffix("s")) if value else None
     if kind == "mapping":

@@ -330,14 +330,10 @@ def partitions_named(cluster: Mapping[str, Any]) -> list[str]:
 
 
 def _no_partition(variant: Variant, name: str, known: Sequence[str]) -> SwflowError:
+    problem = f"no partition {name!r}{suggest(name, known)}"
     if not known:
-        return SwflowError(
-            f"--processors {variant.processors}: {variant.scheduler} has no partitions; use --scheduler {SITE}, or a "
-            "share such as +20%"
-        )
-    return SwflowError(
-        f"--processors {variant.processors}: {variant.scheduler} has no partition {name!r}{suggest(name, known)}"
-    )
+        problem = f"no partitions; use --scheduler {SITE}, or a share such as +20%"
+    return SwflowError(f"--processors {variant.processors}: {variant.scheduler} has {problem}")
 
 
 def _finds_resources(workload: Workload, options: Mapping[str, Any], machine: Machine) -> Iterator[pl.Expr]:
