@@ -106,10 +106,18 @@ class Source(NamedTuple):
     """
     The content of a source file as far as fingerprints need it.
 
-    ``digest`` is a hash of the syntax tree without docstrings. ``imports`` are those at the top or inside functions,
-    except those for type checkers; ``loaded`` are those of them that run when the module is imported. ``bound`` maps
-    the name that an import at the top binds to the import. ``definitions`` are those of modules of the command line by
-    name; the empty name stands for all other statements.
+    Parameters
+    ----------
+    digest : str
+        Hash of the syntax tree without docstrings.
+    imports : sequence of (str, str)
+        Imports at the top or inside functions, except those for type checkers.
+    loaded : sequence of (str, str)
+        Those of them that run when the module is imported.
+    bound : mapping
+        Name that an import at the top binds, to the import.
+    definitions : mapping
+        Name to definition, for modules of the command line; the empty name stands for all other statements.
     """
 
     digest: str
@@ -120,7 +128,14 @@ class Source(NamedTuple):
 
 
 class Package:
-    """The source files of a package in a folder, each parsed once and kept between calls."""
+    """
+    The source files of a package, each parsed once and kept between calls.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        The folder of the package.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -395,6 +410,13 @@ class _Kept:
     The parsed files of a package, kept in the cache folder by path, size and times.
 
     A cache that is damaged, or written by other code or another Python, is ignored.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        The folder of the package.
+    files : list of pathlib.Path
+        Its files.
     """
 
     def __init__(self, folder: Path, files: list[Path]) -> None:

@@ -22,8 +22,12 @@ class Manifest:
     The manifest of files that one job writes: one entry per file, added as soon as the file is complete.
 
     The key of an entry is a hash of everything that the file is made of. Snakemake deletes declared outputs before a
-    job, so no manifest is one: a job declares a list (`write_list`), which refers to the entries by name and key. A
-    manifest that is missing or damaged counts as empty: every file is made again.
+    job, so no manifest is one: a job declares a list (`write_list`), which refers to the entries by name and key.
+
+    Parameters
+    ----------
+    path : path-like
+        The manifest, a JSON file. One that is missing or damaged counts as empty: every file is made again.
 
     Examples
     --------
@@ -108,7 +112,10 @@ def listed_files(path: str | os.PathLike[str]) -> dict[Path, dict[str, Any]]:
     """
     Return the files that a list, or the manifest of a folder, names; of a manifest, the selected files count.
 
-    The result maps a file to its entry, with the ``name`` and the path of the ``manifest``.
+    Returns
+    -------
+    dict
+        File to its entry, with the ``name`` and the path of the ``manifest``.
 
     Raises
     ------

@@ -30,10 +30,20 @@ def connect(
     database: str | os.PathLike[str], output: str | os.PathLike[str] | None = None, threads: int | None = None
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """
-    Open a database that `swflow.database.load` wrote read-only; queries cannot access files, the network or settings.
+    Open a database read-only. Queries cannot access files, the network or settings.
 
-    ``output`` is the only file that queries can write. ``threads`` is the number of threads of queries; with 1,
-    floating-point sums have a fixed order.
+    Parameters
+    ----------
+    database : path-like
+        A database written by `swflow.database.load`.
+    output : path-like, optional
+        The only file that queries can write.
+    threads : int, optional
+        Number of threads of queries; with 1, floating-point sums have a fixed order.
+
+    Yields
+    ------
+    duckdb.DuckDBPyConnection
 
     Raises
     ------
@@ -74,11 +84,30 @@ def query(
     write: bool = False,
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
     """
-    Run an SQL query on a database written by `load`; return the names of the columns, and the rows.
+    Run an SQL query on a database written by `load`.
 
-    With ``output``, the result is written to this file instead, in the ``format`` csv or parquet. ``parameters`` are
-    the values of the query's parameters by name, without an output. ``write`` permits several statements, which can
-    change the database and read and write files; otherwise, a query can only read the database.
+    Parameters
+    ----------
+    database : path-like
+        For example ``results/swflow.duckdb``.
+    sql : str
+        One query.
+    output : path-like, optional
+        Write the result to this file instead of returning it.
+    format : {'csv', 'parquet'}
+        Format of ``output``.
+    parameters : mapping, optional
+        Values of the query's parameters by name, without an output.
+    write : bool
+        Permit several statements, which can change the database and read and write files. Otherwise, a query can only
+        read the database.
+
+    Returns
+    -------
+    columns : list of str
+        Names of the columns; empty with ``output``.
+    rows : list of tuple
+        Rows of the result; empty with ``output``.
 
     Raises
     ------

@@ -85,13 +85,21 @@ def init(
     Create a project: a Snakefile that uses the workflow of swflow, a config, and a catalogue for the user's logs.
 
     If the log has several partitions, every scheduler of the config simulates each partition as a cluster. Existing
-    files are not overwritten; a missing folder is created.
+    files are not overwritten.
 
-    ``log`` is in the Standard Workload Format, an imported log (``.parquet``), or the output of ``sacct -P``, which is
-    imported into the project; by default a synthetic log. ``name`` and ``processors`` are the log's name and the
-    processors of its machine, by default the file's name and the size in the file's header. ``partitions`` maps a
-    partition to its processors, ``resources`` are the units of resources besides processors, as in
-    `swflow.log.site.with_resources`; the default of both is the peak use.
+    Parameters
+    ----------
+    folder : path-like
+        The folder, created if it is missing.
+    log : path-like, optional
+        A log in the Standard Workload Format, an imported log (``.parquet``), or the output of ``sacct -P``, which is
+        imported into the project; by default a synthetic log.
+    name, processors : optional
+        The log's name and the processors of its machine; default: the file's name and the size in the file's header.
+    partitions : mapping, optional
+        Partition to its processors; default: the peak use of each partition.
+    resources : mapping, optional
+        The units of resources besides processors, as in `swflow.log.site.with_resources`; default: the peak use.
     """
     folder = Path(folder)
     title, entry, site = "example", _EXAMPLE, _Site()

@@ -69,8 +69,19 @@ def read_config(config: dict[str, Any], schema: str | os.PathLike[str]) -> dict[
     """
     Check a config and fill in its defaults.
 
-    This is equivalent to `snakemake.utils.validate`, with a YAML parser that is ten times faster. ``config`` is changed
-    in place. The result also has the steps and runs that ``keep`` of its sweeps represents.
+    This is equivalent to `snakemake.utils.validate`, with a YAML parser that is ten times faster.
+
+    Parameters
+    ----------
+    config : dict
+        The config as Snakemake read it; defaults are filled in.
+    schema : path-like
+        The JSON schema, a YAML file.
+
+    Returns
+    -------
+    dict
+        The config with the steps and runs that ``keep`` of its sweeps represents.
 
     Raises
     ------
@@ -123,9 +134,18 @@ class Workflow:
     """
     The plan for the studies of a config.
 
-    Methods with a parameter ``wildcards`` serve rules: Snakemake calls them with the wildcards of a job. ``config`` is
-    one that `read_config` returned. ``is_grouped`` returns whether jobs are submitted in groups, which require numeric
-    resources. ``reach`` waits for the rule ``reach``.
+    Methods with a parameter ``wildcards`` serve rules: Snakemake calls them with the wildcards of a job.
+
+    Parameters
+    ----------
+    config : dict
+        A config that `read_config` returned.
+    is_dry_run : callable
+        Returns whether the call is a dry run.
+    is_grouped : callable
+        Returns whether jobs are submitted in groups, which require numeric resources.
+    reach : callable
+        Waits for the rule ``reach``.
     """
 
     config: dict[str, Any]
@@ -548,7 +568,12 @@ class Workflow:
         The summary changes with every load, the figure only with its workloads and its key, so the summary is
         ``ancient``. But Snakemake ignores changed parameters of a job if it runs another job before it, such as the
         load, and does not run it if all its changed inputs are ``ancient``. So the summary is an ordinary input of a
-        figure with another key. ``file`` is the figure, a ``.json`` file with wildcards.
+        figure with another key.
+
+        Parameters
+        ----------
+        file : str
+            The figure, a ``.json`` file with wildcards.
         """
 
         def summary(wildcards: Any) -> str:
@@ -624,7 +649,12 @@ def start_only_when_jobs_end(workflow: Any) -> None:
     Snakemake limits the rate of job starts, to 100 per second by default. With a limit, every pass of the scheduler
     requests another pass one second later, in addition to those that finished jobs request. The number of passes per
     second therefore grows with the number of finished jobs, and every pass evaluates all ready jobs. Local jobs are
-    limited by the cores. Cluster jobs, and a limit that the user set, are left as they are.
+    limited by the cores.
+
+    Parameters
+    ----------
+    workflow : snakemake.workflow.Workflow
+        The workflow at its start. Cluster jobs, and a limit that the user set, are left as they are.
     """
     scheduler: Any = getattr(workflow, "scheduler", None)
     limit = getattr(scheduler, "job_rate_limiter", None)
