@@ -1,7 +1,7 @@
 """Names of workloads: the log, the steps applied to it, and the number of the replicate."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from swflow.errors import SwflowError
@@ -85,8 +85,7 @@ def replicate_of(workload: str) -> int | None:
     >>> replicate_of("KTH-SP2+scaled-1024@12+memory-high@12"), replicate_of("KTH-SP2")
     (12, None)
     """
-    found = _REPLICATE.search(workload)
-    return int(found[1]) if found else None
+    return split_step(workload)[1]
 
 
 def parent_of(workload: str) -> str:
@@ -144,20 +143,18 @@ def expand(text: str) -> list[str]:
     return [_RANGE.sub(f"@{number}", text) for number in range(int(found[1]), int(found[2]) + 1)]
 
 
-def replicates(template: str, seeds: int | None) -> Iterator[str]:
+def replicates(template: str, seeds: int | None) -> list[str]:
     """
-    Yield the workloads of a template of a study.
+    Return the workloads of a template of a study.
 
     Examples
     --------
-    >>> list(replicates("KTH-SP2+memory-high@{seed}", 2))
+    >>> replicates("KTH-SP2+memory-high@{seed}", 2)
     ['KTH-SP2+memory-high@1', 'KTH-SP2+memory-high@2']
     """
     if "{seed}" not in template:
-        yield template
-        return
-    for seed in range(1, (seeds or 1) + 1):
-        yield template.replace("{seed}", str(seed))
+        return [template]
+    return [template.replace("{seed}", str(seed)) for seed in range(1, (seeds or 1) + 1)]
 
 
 def worth_comparing(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:

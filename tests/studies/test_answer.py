@@ -200,7 +200,7 @@ def test_the_sizes_of_the_log_are_not_those_of_another_machine(accounting):
     workload = open_workload("log.parquet")
     assert len(site_of(workload)[0]) == 3
     scaled = replace(workload, history=(*workload.history, {"stage": "scale"}))
-    assert site_of(scaled) == ([], {"order": "fcfs", "backfill": "easy"})
+    assert site_of(scaled) == ([], {"order": "fcfs", "backfill": "easy"}, {})
     assert [one.processors for one in site_of(scaled, {"cpu": 64, "fat": 32, "gpu": 16})[0]] == [16, 32, 64]
 
 
@@ -336,7 +336,7 @@ def test_a_guessed_machine_is_marked_and_a_next_step_shows_how_to_state_it(accou
     log = import_sacct(str(path), Site())
     write_log("one.parquet", log.fields, log.header, log.history)
     workload = open_workload("one.parquet")
-    partitions, options = site_of(workload)
+    partitions, options, _ = site_of(workload)
     chosen = variants({"site": options})
     asked = Question(workload, chosen, ask(workload, chosen), partitions, "one.txt")
     assert any(

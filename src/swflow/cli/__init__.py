@@ -5,14 +5,13 @@ import os
 import sys
 from collections.abc import Sequence
 
-from swflow.cli import batches, comparisons, imports, logs, project, questions, referee, results, simulation, steps
+from swflow.cli import batches, imports, logs, project, questions, referee, results, simulation, steps
 from swflow.cli.app import app
 from swflow.cli.terminal import finish_progress, stage
 from swflow.errors import SwflowError, describe
 
 __all__ = [
-    "app", "batches", "comparisons", "imports", "logs", "main", "project", "questions", "referee", "results",
-    "simulation", "steps",
+    "app", "batches", "imports", "logs", "main", "project", "questions", "referee", "results", "simulation", "steps",
 ]  # fmt: skip
 
 

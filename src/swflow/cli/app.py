@@ -1,32 +1,16 @@
 """The typer applications to which the commands are added."""
 
-import contextlib
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
 import typer
+from typer import Option
 from typer.core import TyperCommand, TyperGroup
 
 from swflow.cli.panels import arranged, command_panel, position
-
-
-@contextlib.contextmanager
-def _without_emoji() -> Iterator[None]:
-    """Keep rich from replacing a text such as 0:100:1 by an emoji."""
-    from types import SimpleNamespace
-
-    from typer import rich_utils
-
-    module: Any = rich_utils
-    before = module.Emoji
-    module.Emoji = SimpleNamespace(replace=lambda text: text)
-    try:
-        yield
-    finally:
-        module.Emoji = before
 
 
 class _Coercion:
@@ -67,14 +51,6 @@ def _plain_value(value: Any, kind: Any, param: Any) -> Any:
     return float(value) if kind is float and isinstance(value, str) and _DECIMAL.fullmatch(value) else None
 
 
-def _with_coercion(parameters: list[Any]) -> list[Any]:
-    """Replace typer's conversion of the parameters' values, as long as typer has the attribute for it."""
-    for parameter in parameters:
-        if getattr(parameter, "_runtime_param", parameter) is None:
-            parameter._runtime_param = _Coercion()
-    return parameters
-
-
 _INTEGER, _DECIMAL = re.compile(r"-?[0-9]{1,18}"), re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
 
 
@@ -82,13 +58,25 @@ class _Plain:
     """A command or group that converts plain values itself and whose help keeps colons as they are."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters."""
-        return _with_coercion(super().get_params(ctx))  # type: ignore[misc]
+        """Return the parameters, with our conversion of values as long as typer has the attribute for its own."""
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            if getattr(parameter, "_runtime_param", parameter) is None:
+                parameter._runtime_param = _Coercion()
+        return parameters
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help."""
-        with _without_emoji():
+        """Write the help; keep rich from replacing a text such as 0:100:1 by an emoji."""
+        from types import SimpleNamespace
+
+        from typer import rich_utils
+
+        module: Any = rich_utils
+        before, module.Emoji = module.Emoji, SimpleNamespace(replace=lambda text: text)
+        try:
             super().format_help(ctx, formatter)  # type: ignore[misc]
+        finally:
+            module.Emoji = before
 
 
 class Command(_Plain, TyperCommand):
@@ -141,7 +129,7 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _swflow(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+        bool, Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     """Evaluate parallel job schedulers on logs in the Standard Workload Format (SWF)."""

@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from swflow.cli.app import app
-from swflow.cli.options import Catalogues, Mirror
+from swflow.cli.options import Catalogues, Mirror, output_option
 from swflow.cli.terminal import check_ending, progress_bar, say
 from swflow.errors import SwflowError
 
@@ -17,21 +18,14 @@ STEPS = ("select", "machine", "memory", "moldable", "model", "scale", "intensify
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def replicate(
     context: typer.Context,
-    kind: Annotated[str, typer.Argument(help="The command of the step, such as memory or model.")],
+    kind: Annotated[str, Argument(help="The command of the step, such as memory or model.")],
     output: Annotated[
         list[Path],
-        typer.Option(
-            "--output",
-            "-o",
-            help="Write these workloads; a range of replicates is kth+memory@1-20.parquet; repeatable.",
-        ),
+        output_option(help="Write these workloads; a range of replicates is kth+memory@1-20.parquet; repeatable."),
     ],
-    manifest: Annotated[
-        Path, typer.Option(help="List the workloads in this JSON file; they are written to its folder.")
-    ],
+    manifest: Annotated[Path, Option(help="List the workloads in this JSON file; they are written to its folder.")],
     code: Annotated[
-        str,
-        typer.Option(help="Rebuild workloads that were built with a different code fingerprint (default: keep them)."),
+        str, Option(help="Rebuild workloads that were built with a different code fingerprint (default: keep them).")
     ] = "",
 ) -> None:
     """
@@ -67,13 +61,11 @@ def replicate(
 
 @app.command()
 def reach(
-    logs: Annotated[list[str], typer.Argument(help="The names of the logs in the catalogue.")],
+    logs: Annotated[list[str], Argument(help="The names of the logs in the catalogue.")],
     output: Annotated[
         Path,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Write the missing logs and the reasons to this JSON file; the other logs go to its folder.",
+        output_option(
+            help="Write the missing logs and the reasons to this JSON file; the other logs go to its folder."
         ),
     ],
     mirror: Mirror = None,

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from swflow.cli.app import Application, Group, app
+from swflow.cli.options import output_option
 from swflow.cli.terminal import check_ending, print_table, say
 from swflow.errors import SwflowError
 
@@ -17,35 +18,32 @@ import_app = Application(
 )
 app.add_typer(import_app, name="import", rich_help_panel="Get logs")
 
-Source = Annotated[Path, typer.Argument(help="The file, plain or gzipped.")]
-LogOutput = Annotated[
-    Path, typer.Option("--output", "-o", help="The log to write: .parquet (all columns), .swf or .swf.gz.")
-]
+Source = Annotated[Path, Argument(help="The file, plain or gzipped.")]
+LogOutput = Annotated[Path, output_option(help="The log to write: .parquet (all columns), .swf or .swf.gz.")]
 MachineProcessors = Annotated[
     int | None,
-    typer.Option("--processors", help="The machine's processors (default: the largest number of busy processors)."),
+    Option("--processors", help="The machine's processors (default: the largest number of busy processors)."),
 ]
 PartitionSizes = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--partition",
         help="The processors of a partition: cpu=3840 (default: its largest number of busy processors); repeatable.",
     ),
 ]
 MachineResources = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--machine-resource",
         help="The machine's units of a resource that jobs demand: gpus=512, memory=4000000 (MB); gpu:gpus=512 if "
         "several partitions use it (default: the peak use); repeatable.",
     ),
 ]
-MachineNodes = Annotated[int | None, typer.Option("--nodes", help="The machine's nodes, of equal size.")]
-TimeZone = Annotated[str, typer.Option("--timezone", help="The time zone of the records, such as Europe/Stockholm.")]
-Anonymize = Annotated[bool, typer.Option(help="Replace names by hashes with a secret key.")]
+MachineNodes = Annotated[int | None, Option("--nodes", help="The machine's nodes, of equal size.")]
+TimeZone = Annotated[str, Option("--timezone", help="The time zone of the records, such as Europe/Stockholm.")]
+Anonymize = Annotated[bool, Option(help="Replace names by hashes with a secret key.")]
 Key = Annotated[
-    Path | None,
-    typer.Option(help="The key's file, generated if missing (default: ~/.config/swflow/anonymize.key)."),
+    Path | None, Option(help="The key's file, generated if missing (default: ~/.config/swflow/anonymize.key).")
 ]
 
 
@@ -57,17 +55,17 @@ def import_sacct(
     nodes: MachineNodes = None,
     timezone: TimeZone = "UTC",
     partition: PartitionSizes = None,
-    cluster: Annotated[str | None, typer.Option(help="The cluster to import, if the records are from several.")] = None,
+    cluster: Annotated[str | None, Option(help="The cluster to import, if the records are from several.")] = None,
     columns: Annotated[
-        str | None, typer.Option("--format", help="The columns of a file without a header: JobID,User,…")
+        str | None, Option("--format", help="The columns of a file without a header: JobID,User,…")
     ] = None,
-    delimiter: Annotated[str, typer.Option(help="The separator of the columns, as in sacct --delimiter.")] = "|",
+    delimiter: Annotated[str, Option(help="The separator of the columns, as in sacct --delimiter.")] = "|",
     partition_limit: Annotated[
         list[str] | None,
-        typer.Option(help="The time limit of a partition, for jobs without one: main=2-00:00:00; repeatable."),
+        Option(help="The time limit of a partition, for jobs without one: main=2-00:00:00; repeatable."),
     ] = None,
     cpus_per_processor: Annotated[
-        int, typer.Option(help="Slurm CPUs per processor of the log: 2 to count cores with two hardware threads each.")
+        int, Option(help="Slurm CPUs per processor of the log: 2 to count cores with two hardware threads each.")
     ] = 1,
     anonymize: Anonymize = False,
     key: Key = None,
@@ -162,7 +160,12 @@ def _write(imported: Any, source: Path, output: Path) -> None:
         from swflow.log.site import SITE
 
         columns = ["partition", "jobs", "processors", "GPU jobs", "default limit", "longest limit"]
-        print_table(columns, map(_partition, imported.partitions))
+        rows = []
+        for one in imported.partitions:
+            limits = ["" if limit is None else f"{limit / 3600:,.4g} h" for limit in (one.default_limit, one.max_limit)]
+            size = f"{one.processors:,}" + " (guessed: peak use)" * one.is_guessed
+            rows.append((one.name, f"{one.jobs:,}", size, f"{one.gpu_jobs:,}", *limits))
+        print_table(columns, rows)
         say(f"Simulate each partition as a cluster: swflow whatif {output} --scheduler {SITE}")
     queues = queues_of(imported.fields, imported.header)
     if len(queues) > 1:
@@ -176,13 +179,6 @@ def _write(imported: Any, source: Path, output: Path) -> None:
     machine = imported.header["MaxProcs"][0]
     known = " (guessed: peak use; state it with --processors)" if "Note" in imported.header else ""
     say(f"{output}: {entry['kept']:,} jobs of {source}; machine: {int(machine):,} processors{known}")
-
-
-def _partition(one: Any) -> tuple[str, ...]:
-    """Return the table row of a partition: name, jobs, size, jobs with GPUs, and time limits of its jobs in hours."""
-    limits = ["" if limit is None else f"{limit / 3600:,.4g} h" for limit in (one.default_limit, one.max_limit)]
-    size = f"{one.processors:,}" + " (guessed: peak use)" * one.is_guessed
-    return one.name, f"{one.jobs:,}", size, f"{one.gpu_jobs:,}", *limits
 
 
 @import_app.command("pbs")
@@ -213,7 +209,7 @@ def import_gwf(
     output: LogOutput,
     processors: MachineProcessors = None,
     nodes: MachineNodes = None,
-    site: Annotated[str | None, typer.Option(help="Only jobs that this site of the grid ran (LastRunSiteID).")] = None,
+    site: Annotated[str | None, Option(help="Only jobs that this site of the grid ran (LastRunSiteID).")] = None,
     anonymize: Anonymize = False,
     key: Key = None,
 ) -> None:
@@ -231,9 +227,9 @@ def import_gwf(
 
 @import_app.command("csv")
 def import_csv(
-    file: Annotated[Path, typer.Argument(help="A table of jobs: CSV, plain or gzipped, or Parquet.")],
+    file: Annotated[Path, Argument(help="A table of jobs: CSV, plain or gzipped, or Parquet.")],
     output: LogOutput,
-    columns: Annotated[str, typer.Option(help="The mapping of columns: a YAML file or a shipped name.")],
+    columns: Annotated[str, Option(help="The mapping of columns: a YAML file or a shipped name.")],
     processors: MachineProcessors = None,
     nodes: MachineNodes = None,
     timezone: TimeZone = "UTC",
@@ -254,14 +250,11 @@ def import_csv(
 
 @app.command()
 def export(
-    source: Annotated[Path, typer.Argument(help="A workload (.parquet), a log (.swf, .swf.gz) or a run (.parquet).")],
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", help="The file to write: .swf, .swf.gz, .csv, .parquet, .json (Batsim)."),
-    ],
-    workload: Annotated[Path | None, typer.Option(help="The workload of a run, if its file has been moved.")] = None,
+    source: Annotated[Path, Argument(help="A workload (.parquet), a log (.swf, .swf.gz) or a run (.parquet).")],
+    output: Annotated[Path, output_option(help="The file to write: .swf, .swf.gz, .csv, .parquet, .json (Batsim).")],
+    workload: Annotated[Path | None, Option(help="The workload of a run, if its file has been moved.")] = None,
     estimates: Annotated[
-        str, typer.Option(help="For Batsim, which kills jobs at the wall time: raise (to the run time), or kill.")
+        str, Option(help="For Batsim, which kills jobs at the wall time: raise (to the run time), or kill.")
     ] = "raise",
 ) -> None:
     """

@@ -3,22 +3,22 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from swflow.cli.app import app, generate_app
-from swflow.cli.options import Catalogues, Mirror, Name, Output, Seed, WithoutStatus
+from swflow.cli.options import Catalogues, Mirror, Name, Output, Seed, WithoutStatus, output_option
 from swflow.cli.terminal import check_ending, read_object, save, say, say_doubts, say_removed
 from swflow.errors import SwflowError
 
 
 @app.command()
 def fetch(
-    log: Annotated[str, typer.Argument(help="The name of the log in the catalogue, such as KTH-SP2.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Write the log to this gzipped file: .swf.gz.")],
+    log: Annotated[str, Argument(help="The name of the log in the catalogue, such as KTH-SP2.")],
+    output: Annotated[Path, output_option(help="Write the log to this gzipped file: .swf.gz.")],
     mirror: Mirror = None,
     catalogue: Catalogues = None,
     entry: Annotated[
-        str | None, typer.Option(help='Use this catalogue entry (JSON) instead of a catalogue: {"path": "my.swf"}.')
+        str | None, Option(help='Use this catalogue entry (JSON) instead of a catalogue: {"path": "my.swf"}.')
     ] = None,
 ) -> None:
     """
@@ -43,19 +43,19 @@ def fetch(
 @app.command()
 def clean(
     log: Annotated[
-        Path, typer.Argument(help="A log: .swf or .swf.gz, with or without a header; or an imported log: .parquet.")
+        Path, Argument(help="A log: .swf or .swf.gz, with or without a header; or an imported log: .parquet.")
     ],
     output: Output,
     name: Name = None,
     machine_processors: Annotated[
-        int | None, typer.Option(help="The number of processors of the machine (default: MaxProcs of the header).")
+        int | None, Option(help="The number of processors of the machine (default: MaxProcs of the header).")
     ] = None,
     machine_nodes: Annotated[
-        int | None, typer.Option(help="The number of nodes of the machine (default: MaxNodes of the header).")
+        int | None, Option(help="The number of nodes of the machine (default: MaxNodes of the header).")
     ] = None,
     drop: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="Apply this rule: unknown-submit-time, no-processors, wider-than-machine, unknown-run-time, "
             "zero-run-time, or none; repeatable (default: all rules)."
         ),
@@ -63,32 +63,26 @@ def clean(
     without_status: WithoutStatus = None,
     flurries: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="Remove jobs that satisfy this condition: 'user_id == 50 and 24439 <= job_id <= 64542'; repeatable."
         ),
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option(
-            "--from", help="Keep jobs submitted on or after this day (site time), or this time: 1996-01-01T00:00Z."
-        ),
+        Option("--from", help="Keep jobs submitted on or after this day (site time), or this time: 1996-01-01T00:00Z."),
     ] = None,
-    until: Annotated[str | None, typer.Option(help="Keep jobs submitted before this day or time.")] = None,
-    lenient: Annotated[
-        bool, typer.Option(help="Skip and count malformed lines instead of reporting an error.")
-    ] = False,
+    until: Annotated[str | None, Option(help="Keep jobs submitted before this day or time.")] = None,
+    lenient: Annotated[bool, Option(help="Skip and count malformed lines instead of reporting an error.")] = False,
     keep_cancelled: Annotated[
         bool,
-        typer.Option(
+        Option(
             help="Keep jobs that were cancelled in the queue: they wait in simulations until the recorded time "
             "(cancelled_after, s)."
         ),
     ] = False,
     dependencies: Annotated[
         bool,
-        typer.Option(
-            help="Keep preceding jobs (fields 17 and 18) as dependencies: a job waits for their ends (depends_on)."
-        ),
+        Option(help="Keep preceding jobs (fields 17 and 18) as dependencies: a job waits for their ends (depends_on)."),
     ] = False,
 ) -> None:
     """
@@ -129,21 +123,19 @@ def clean(
 @generate_app.command("lublin")
 def generate_lublin(
     output: Output,
-    jobs: Annotated[int, typer.Option(help="Generate this number of jobs.")] = 5000,
-    processors: Annotated[int, typer.Option(help="The number of processors of the machine.")] = 128,
+    jobs: Annotated[int, Option(help="Generate this number of jobs.")] = 5000,
+    processors: Annotated[int, Option(help="The number of processors of the machine.")] = 128,
     load: Annotated[
         float | None,
-        typer.Option(
-            help="Scale the interarrival times to this offered load, 0 to 1 (default: the load of the model)."
-        ),
+        Option(help="Scale the interarrival times to this offered load, 0 to 1 (default: the load of the model)."),
     ] = None,
     classes: Annotated[
-        str, typer.Option(help="Classes of jobs: batch-and-interactive, or combined (one class).")
+        str, Option(help="Classes of jobs: batch-and-interactive, or combined (one class).")
     ] = "batch-and-interactive",
     estimates: Annotated[
-        str, typer.Option(help="User estimates: tsafrir (modal), or exact (equal to the run time).")
+        str, Option(help="User estimates: tsafrir (modal), or exact (equal to the run time).")
     ] = "tsafrir",
-    users: Annotated[bool, typer.Option(help="Also draw users; few of them submit most jobs.")] = False,
+    users: Annotated[bool, Option(help="Also draw users; few of them submit most jobs.")] = False,
     seed: Seed = 1,
     name: Name = None,
 ) -> None:

@@ -1,54 +1,44 @@
 """Options and arguments that several commands share."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
-Output = Annotated[
-    Path, typer.Option("--output", "-o", help="Write the workload to this file: .parquet, .swf or .swf.gz.")
-]
-ParquetOutput = Annotated[Path, typer.Option("--output", "-o", help="Write the workload to this file: .parquet.")]
-Input = Annotated[Path, typer.Argument(help="A workload (.parquet) or a log (.swf, .swf.gz).")]
-Inputs = Annotated[
-    list[Path],
-    typer.Argument(
-        help="A workload (.parquet) or a log (.swf, .swf.gz); with --scheduler also several: NAME@1-20.parquet."
-    ),
-]
+
+def output_option(help: str) -> Any:
+    """Return the option ``--output`` or ``-o``."""
+    return Option("--output", "-o", help=help)
+
+
+Output = Annotated[Path, output_option(help="Write the workload to this file: .parquet, .swf or .swf.gz.")]
+Input = Annotated[Path, Argument(help="A workload (.parquet) or a log (.swf, .swf.gz).")]
 Mirror = Annotated[
-    str | None,
-    typer.Option(help="Try this folder or base URL with the archive's files first (default: the archive only)."),
+    str | None, Option(help="Try this folder or base URL with the archive's files first (default: the archive only).")
 ]
 Catalogues = Annotated[
     list[Path] | None,
-    typer.Option(
-        help="Read logs from this catalogue (YAML); repeatable, later entries win (default: config/logs.yaml)."
-    ),
+    Option(help="Read logs from this catalogue (YAML); repeatable, later entries win (default: config/logs.yaml)."),
 ]
-Database = Annotated[Path, typer.Option(help="Read this database of swflow load.")]
-Processors = Annotated[int, typer.Option(help="The number of processors of the new machine.")]
+Database = Annotated[Path, Option(help="Read this database of swflow load.")]
+Processors = Annotated[int, Option(help="The number of processors of the new machine.")]
 CopiedShare = Annotated[
-    float, typer.Option("--d", help="Copy this share of the jobs, in percent (0 to 100), and widen the others.")
+    float, Option("--d", help="Copy this share of the jobs, in percent (0 to 100), and widen the others.")
 ]
 Copies = Annotated[
-    int | None,
-    typer.Option(help="Make this number of copies; for variant precise-size (default: the factor, rounded)."),
+    int | None, Option(help="Make this number of copies; for variant precise-size (default: the factor, rounded).")
 ]
 NamedSchedulers = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--scheduler",
         help="Simulate this scheduler: easy, fcfs, sjf …, 'name: {order: sjf, backfill: easy}' or NAME={JSON options}; "
         "repeatable.",
     ),
 ]
-Threads = Annotated[
-    int, typer.Option(help="Simulate this number of draws in parallel; the result does not depend on it.")
-]
-Seed = Annotated[int, typer.Option(help="The seed of all random draws.")]
-Name = Annotated[str | None, typer.Option(help="The name of the log (default: that of the file).")]
+Threads = Annotated[int, Option(help="Simulate this number of draws in parallel; the result does not depend on it.")]
+Seed = Annotated[int, Option(help="The seed of all random draws.")]
+Name = Annotated[str | None, Option(help="The name of the log (default: that of the file).")]
 WithoutStatus = Annotated[
-    list[int] | None,
-    typer.Option(help="Leave out jobs of this SWF status: 0 failed, 1 completed, 5 cancelled; repeatable."),
+    list[int] | None, Option(help="Leave out jobs of this SWF status: 0 failed, 1 completed, 5 cancelled; repeatable.")
 ]

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from swflow.cli.app import app
 from swflow.cli.imports import MachineResources, PartitionSizes
@@ -12,16 +12,16 @@ from swflow.cli.terminal import say
 
 @app.command()
 def init(
-    folder: Annotated[Path, typer.Argument(help="The folder to create; existing files are not overwritten.")],
+    folder: Annotated[Path, Argument(help="The folder to create; existing files are not overwritten.")],
     log: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             help="Your log (.swf, .swf.gz, an imported .parquet, the output of sacct -P); default: a synthetic log."
         ),
     ] = None,
-    name: Annotated[str | None, typer.Option(help="The log's name (default: the file's name).")] = None,
+    name: Annotated[str | None, Option(help="The log's name (default: the file's name).")] = None,
     processors: Annotated[
-        int | None, typer.Option(help="Processors of the log's machine (default: the size in the file's header).")
+        int | None, Option(help="Processors of the log's machine (default: the size in the file's header).")
     ] = None,
     partition: PartitionSizes = None,
     machine_resource: MachineResources = None,

@@ -1,4 +1,4 @@
-"""Commands that answer an operator's questions: check, whatif, fidelity."""
+"""Commands that answer an operator's questions: check, whatif, fidelity, power."""
 
 import shlex
 import shutil
@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from swflow.cli.app import app
 from swflow.cli.imports import MachineResources, PartitionSizes, as_log
-from swflow.cli.terminal import finish_progress, format_number, print_table, say, say_doubts, say_removed, tracked
+from swflow.cli.options import output_option
+from swflow.cli.terminal import finish_progress, print_table, say, say_doubts, say_removed, tracked
 from swflow.errors import SwflowError
 
 _LOG = "A log (.swf, .swf.gz, an imported .parquet, the output of sacct -P) or a workload (.parquet)."
@@ -19,11 +21,11 @@ _LOG = "A log (.swf, .swf.gz, an imported .parquet, the output of sacct -P) or a
 
 @app.command()
 def check(
-    log: Annotated[Path, typer.Argument(help=_LOG)],
+    log: Annotated[Path, Argument(help=_LOG)],
     processors: Annotated[
-        int | None, typer.Option(help="The machine's processors (default: the size that the file states).")
+        int | None, Option(help="The machine's processors (default: the size that the file states).")
     ] = None,
-    strict: Annotated[bool, typer.Option(help="Exit with status 1 if there is an error or a warning.")] = False,
+    strict: Annotated[bool, Option(help="Exit with status 1 if there is an error or a warning.")] = False,
 ) -> None:
     """
     Check whether a log is plausible: compare it with its machine, and check its internal consistency.
@@ -39,12 +41,8 @@ def check(
     with as_log(log, processors) as source:
         findings, machine, jobs = check_log(source, processors)
     columns = ["severity", "check", "jobs", "first job", "message"]
-    shown = [
-        (item.severity, item.check, format_number(item.jobs), format_number(item.first_job_id), item.message)
-        for item in findings
-    ]
-    if shown:
-        print_table(columns, shown)
+    if findings:
+        print_table(columns, [(one.severity, one.check, one.jobs, one.first_job_id, one.message) for one in findings])
     counts = {word: sum(item.severity == word for item in findings) for word in ("error", "warning", "note")}
     summary = ", ".join(f"{count} {word}{'s' * (count != 1)}" for word, count in counts.items())
     is_guessed = any(item.check == "unknown-machine" for item in findings)
@@ -56,47 +54,44 @@ def check(
 
 @app.command()
 def whatif(
-    log: Annotated[Path, typer.Argument(help=_LOG)],
+    log: Annotated[Path, Argument(help=_LOG)],
     scheduler: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="site (EASY in each partition of the log), site-conservative (another policy in these partitions), "
-            "site-qos (site, QOS served in the order of their recorded waits), easy, "
-            "fcfs, sjf …, or 'name: {order: sjf, backfill: easy}'; the first is the base (default: site). "
-            "Repeatable."
+            "site-qos (site, QOS served in the order of their recorded waits), easy, fcfs, sjf …, or 'name: {order: "
+            "sjf, backfill: easy}'; the first is the base (default: site). Repeatable."
         ),
     ] = None,
     processors: Annotated[
         list[str] | None,
-        typer.Option(help="Also simulate another size: +20%, -10% or a number; cpu=+20% for a partition; repeatable."),
+        Option(help="Also simulate another size: +20%, -10% or a number; cpu=+20% for a partition; repeatable."),
     ] = None,
     estimates: Annotated[
         list[str] | None,
-        typer.Option(help="Also simulate other estimates: perfect (run times) or a factor of run times; repeatable."),
+        Option(help="Also simulate other estimates: perfect (run times) or a factor of run times; repeatable."),
     ] = None,
     arrivals: Annotated[
-        list[float] | None, typer.Option(help="Also multiply the arrival rate by this factor; repeatable.")
+        list[float] | None, Option(help="Also multiply the arrival rate by this factor; repeatable.")
     ] = None,
     run_times: Annotated[
-        list[float] | None, typer.Option(help="Also multiply all run times by this factor; repeatable.")
+        list[float] | None, Option(help="Also multiply all run times by this factor; repeatable.")
     ] = None,
     resource: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="Also simulate other units of a resource besides processors: gpus=+20% or gpus=512; gpu:gpus=+20% "
             "for a partition; repeatable."
         ),
     ] = None,
     machine: Annotated[
-        int | None, typer.Option("--machine-processors", help="Processors of the machine (default: the log's).")
+        int | None, Option("--machine-processors", help="Processors of the machine (default: the log's).")
     ] = None,
     partition: PartitionSizes = None,
     machine_resource: MachineResources = None,
-    output: Annotated[
-        list[Path] | None, typer.Option("--output", "-o", help="Also write .html, .csv or .parquet; repeatable.")
-    ] = None,
-    study: Annotated[str | None, typer.Option(help="The study that the answer belongs to in the database.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Deprecated: intervals do not depend on it.", hidden=True)] = None,
+    output: Annotated[list[Path] | None, output_option(help="Also write .html, .csv or .parquet; repeatable.")] = None,
+    study: Annotated[str | None, Option(help="The study that the answer belongs to in the database.")] = None,
+    seed: Annotated[int | None, Option(help="Deprecated: intervals do not depend on it.", hidden=True)] = None,
 ) -> None:
     """
     Simulate a log under other schedulers, machines, estimates, arrivals or run times, and compare.
@@ -120,7 +115,7 @@ def whatif(
         summary,
         write_answer,
     )
-    from swflow.studies.whatif import ask, guessed_units, named_scheduler, site_of, site_priorities, variants
+    from swflow.studies.whatif import ask, named_scheduler, site_of, site_priorities, variants
     from swflow.workload.clean import open_workload
 
     if seed is not None:
@@ -131,7 +126,7 @@ def whatif(
     sizes, resources = read_sizes(partition), read_sizes(machine_resource, "--machine-resource")
     with as_log(log, machine, sizes) as source:
         workload = open_workload(source, machine)
-    partitions, site = site_of(workload, sizes, resources)
+    partitions, site, guessed = site_of(workload, sizes, resources)
     schedulers: dict[str, Any] = {}
     priorities = site_priorities(workload)
     for text in scheduler or (SITE,):
@@ -143,7 +138,6 @@ def whatif(
     say_removed(workload)
     doubts = say_doubts(workload)
     answer = ask(workload, chosen, progress=tracked("whatif"))
-    guessed = guessed_units(workload, partitions, resources)
     question = Question(workload, chosen, answer, partitions, str(log), doubts, guessed)
     _print_lines(sentences(question))
     _print_lines(schedulers_in_words(question), "Schedulers: ")
@@ -173,15 +167,15 @@ def _print_lines(lines: list[str], heading: str = "") -> None:
 
 @app.command("fidelity")
 def compare_with_record(
-    log: Annotated[Path, typer.Argument(help=_LOG)],
+    log: Annotated[Path, Argument(help=_LOG)],
     scheduler: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="site, site-conservative …, easy, fcfs, sjf …, or 'name: {order: sjf, backfill: easy}' (default: "
             "fcfs, easy, conservative, also in the partitions of the log). Repeatable."
         ),
     ] = None,
-    machine: Annotated[int | None, typer.Option("--machine-processors", help="The processors of the machine.")] = None,
+    machine: Annotated[int | None, Option("--machine-processors", help="The processors of the machine.")] = None,
     partition: PartitionSizes = None,
     machine_resource: MachineResources = None,
 ) -> None:
@@ -205,7 +199,7 @@ def compare_with_record(
     sizes = read_sizes(partition)
     with as_log(log, machine, sizes) as source:
         workload = open_workload(source, machine)
-    partitions, site = site_of(workload, sizes, read_sizes(machine_resource, "--machine-resource"))
+    partitions, site, _ = site_of(workload, sizes, read_sizes(machine_resource, "--machine-resource"))
     names = ["fcfs", "easy", "conservative"]
     if len(partitions) > 1:
         names += [SITE, f"{SITE}-fcfs"] + [f"{SITE}-conservative"] * ("limits" not in site)
@@ -222,7 +216,57 @@ def compare_with_record(
         changed = applied(workload, variant)
         simulated = run(changed, Scheduler.of(variant.scheduler, variant.options)).outcomes
         found = fidelity(recorded, simulated, changed.machine.processors)
-        shown = [variant.name, *(format_number(found[measure]) for measure in MEASURES)]
-        rows.append((found["wait_distance"] or 0.0, shown))
-    print_table(["scheduler", *MEASURES], [row for _, row in sorted(rows)])
+        rows.append([variant.name, *(found[measure] for measure in MEASURES)])
+    nearest = 1 + MEASURES.index("wait_distance")
+    print_table(["scheduler", *MEASURES], sorted(rows, key=lambda row: (row[nearest] or 0.0, row[0])))
     say(f"{workload.name}: {recorded.height:,} jobs with a recorded wait; most similar waits first")
+
+
+@app.command()
+def power(
+    first: Annotated[
+        str, Argument(help="A run: a .parquet file of swflow simulate, or WORKLOAD/SCHEDULER of the database.")
+    ],
+    second: Annotated[str, Argument(help="Another run of the same log.")],
+    percent: Annotated[
+        list[float] | None,
+        Option(
+            help="Detect this difference of the means, in percent of the first mean; repeatable "
+            "(default: 1, 2, 5, 10, 20)."
+        ),
+    ] = None,
+    certainty: Annotated[
+        float,
+        Option("--power", help="The statistical power, 0 to 1: the probability that the 95 % interval excludes zero."),
+    ] = 0.8,
+    database: Annotated[Path, Option(help="Read WORKLOAD/SCHEDULER from this database.")] = Path(
+        "results/swflow.duckdb"
+    ),
+) -> None:
+    """
+    Estimate how many weeks or replicates are needed to detect a difference between two runs.
+
+    For two runs of a log, the unit is a week of the log, and the variance is that of the weekly differences (paired
+    block bootstrap). For a workload with replicates, named without their number, the unit is a replicate. The estimate
+    assumes that further weeks or replicates vary like the existing ones.
+
+    Example: `swflow power KTH-SP2+ran/easy KTH-SP2+ran/fcfs --percent 5`, `swflow power easy.parquet mine.parquet`
+    """
+    from swflow.studies.power import power_of
+
+    found = power_of(first, second, percent or (1.0, 2.0, 5.0, 10.0, 20.0), certainty, database)
+    basis, blocks = found[0].basis, found[0].blocks
+    wanted = [f"{basis} for {share:g} %" for share in found[0].needed]
+    rows = [
+        [
+            one.measure, one.first, one.second, one.difference_in_words(),
+            "-" if one.smallest is None else f"{one.smallest:.3g} %",
+            *("never" if count is None else f"{count:,}" for count in one.needed.values()),
+        ]
+        for one in found
+    ]  # fmt: skip
+    print_table(["mean of", "first", "second", "difference", f"detectable in {blocks:,} {basis}", *wanted], rows)
+    say(
+        f"The runs have {blocks:,} {basis}. The difference is second minus first, with its 95 % interval. Differences "
+        f"are in percent of the first mean; each is detected with a probability of {100 * certainty:g} %."
+    )

@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 
 from swflow.cli.app import app
-from swflow.cli.options import Input
-from swflow.cli.terminal import check_ending, format_number, print_table, say, tracked
+from swflow.cli.options import Input, output_option
+from swflow.cli.terminal import check_ending, print_table, say, tracked
 from swflow.errors import SwflowError
 
 
@@ -16,17 +17,15 @@ def bound(
     workload: Input,
     run: Annotated[
         list[Path] | None,
-        typer.Option(help="A run of these jobs (.parquet, from swflow simulate): print its gap; repeatable."),
+        Option(help="A run of these jobs (.parquet, from swflow simulate): print its gap; repeatable."),
     ] = None,
-    processors: Annotated[int | None, typer.Option(help="The machine's processors (default: the file's).")] = None,
+    processors: Annotated[int | None, Option(help="The machine's processors (default: the file's).")] = None,
     exact: Annotated[
         int | None,
-        typer.Option(help="Also solve queues of this many consecutive jobs exactly, 5 to 60 (needs swflow[exact])."),
+        Option(help="Also solve queues of this many consecutive jobs exactly, 5 to 60 (needs swflow[exact])."),
     ] = None,
-    seconds: Annotated[float, typer.Option(help="Time limit per exact solution, in seconds (default: 20).")] = 20.0,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the bounds to this file: .parquet or .csv.")
-    ] = None,
+    seconds: Annotated[float, Option(help="Time limit per exact solution, in seconds (default: 20).")] = 20.0,
+    output: Annotated[Path | None, output_option(help="Write the bounds to this file: .parquet or .csv.")] = None,
 ) -> None:
     """
     Print lower bounds on the metrics of any schedule of a workload's rigid jobs.
@@ -54,10 +53,10 @@ def bound(
     columns = ["measure", "bound", "theorem", *(title for name in runs for title in (name, "gap"))]
     rows = []
     for one in found:
-        cells = [one.measure, format_number(one.value), one.theorem]
+        cells = [one.measure, one.value, one.theorem]
         for name, figures in runs.items():
             gap = away[name][one.measure]
-            cells += [format_number(figures[one.measure]), "-" if gap is None else f"{gap:+.1%}"]
+            cells += [figures[one.measure], "-" if gap is None else f"{gap:+.1%}"]
         rows.append(cells)
     print_table(columns, rows)
     say(f"{workload}: {source.jobs.height:,} jobs on {source.machine.describe()}; times in seconds")
@@ -108,8 +107,7 @@ def _print_exact(source: Any, jobs: int, seconds: float) -> None:
             best = optimum(queue, machine, objective, seconds)
             share = bounded[objective] / best.value if best.value else 1.0
             rows.append([
-                str(queue["job_id"][0]), objective, format_number(bounded[objective]), format_number(best.value),
-                "yes" if best.optimal else "no", f"{share:.1%}",
+                str(queue["job_id"][0]), objective, bounded[objective], best.value, best.optimal, f"{share:.1%}",
             ])  # fmt: skip
     print_table(["from job", "measure", "bound", "best schedule", "proven optimal", "bound / best"], rows)
     say(f"queues of {jobs} consecutive jobs, all submitted at once; times in seconds")
@@ -119,23 +117,21 @@ def _print_exact(source: Any, jobs: int, seconds: float) -> None:
 def conformance(
     command: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="The simulator's command line; {log} (SWF), {out}, {processors} and {policy} are replaced. Without "
             "{out} the simulator prints its schedule."
         ),
     ] = None,
     policy: Annotated[
-        list[str] | None, typer.Option(help="Only cases of this policy (default: fcfs and easy); repeatable.")
+        list[str] | None, Option(help="Only cases of this policy (default: fcfs and easy); repeatable.")
     ] = None,
     log: Annotated[
         list[Path] | None,
-        typer.Option(help="Also compare the whole schedule of this log (.swf, .swf.gz, .parquet); repeatable."),
+        Option(help="Also compare the whole schedule of this log (.swf, .swf.gz, .parquet); repeatable."),
     ] = None,
-    timeout: Annotated[float, typer.Option(help="Stop the simulator after this many seconds (default: 60).")] = 60.0,
-    cases: Annotated[Path | None, typer.Option(help="Write the cases as SWF files into this folder and stop.")] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write all results to this file: .json.")
-    ] = None,
+    timeout: Annotated[float, Option(help="Stop the simulator after this many seconds (default: 60).")] = 60.0,
+    cases: Annotated[Path | None, Option(help="Write the cases as SWF files into this folder and stop.")] = None,
+    output: Annotated[Path | None, output_option(help="Write all results to this file: .json.")] = None,
 ) -> None:
     """
     Judge a simulator: run it over small cases that each name one scheduling rule.

@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from swflow.cli.app import app
-from swflow.cli.options import Database
-from swflow.cli.terminal import format_number, print_table, quiet_pipe, say, tracked
+from swflow.cli.options import Database, output_option
+from swflow.cli.terminal import print_table, say, tracked
 from swflow.errors import SwflowError
 
 
@@ -15,27 +15,23 @@ from swflow.errors import SwflowError
 def load(
     runs: Annotated[
         list[Path],
-        typer.Argument(
+        Argument(
             help="Folders of runs (with a manifest.json), manifests, or files of runs, sweeps, "
             "fitted models and what-ifs."
         ),
     ],
-    database: Annotated[Path, typer.Option(help="Write this DuckDB file.")] = Path("results/swflow.duckdb"),
+    database: Annotated[Path, Option(help="Write this DuckDB file.")] = Path("results/swflow.duckdb"),
     left_out: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="Record runs that are left out because a log is missing: LOG:WORKLOAD=SCHEDULER,SCHEDULER; repeatable."
         ),
     ] = None,
-    reached: Annotated[
-        Path | None, typer.Option(help="Read from this file of swflow reach why logs are missing.")
-    ] = None,
-    summary: Annotated[
-        Path | None, typer.Option(help="Also write the contents of the database to this JSON file.")
-    ] = None,
+    reached: Annotated[Path | None, Option(help="Read from this file of swflow reach why logs are missing.")] = None,
+    summary: Annotated[Path | None, Option(help="Also write the contents of the database to this JSON file.")] = None,
     processes: Annotated[
         int,
-        typer.Option(
+        Option(
             min=1,
             help="Compare runs in this number of processes if 100 or more are new; the result does not depend on it.",
         ),
@@ -69,53 +65,48 @@ def load(
 def figure(
     kind: Annotated[
         str,
-        typer.Argument(
+        Argument(
             help="The kind of figure: heatmap, bubbles, difference, reservation-table, moldable, marginals, "
-            "repetitions, timeline, waits, distributions, load-curve, arrivals, composition, "
-            "offered-load, published or "
-            "sweep."
+            "repetitions, timeline, waits, distributions, load-curve, arrivals, composition, offered-load, published "
+            "or sweep."
         ),
     ],
     output: Annotated[
-        list[Path],
-        typer.Option(
-            "--output", "-o", help="Write the figure to this file: .png, .svg, or .json (interactive); repeatable."
-        ),
+        list[Path], output_option(help="Write the figure to this file: .png, .svg, or .json (interactive); repeatable.")
     ],
-    log: Annotated[str | None, typer.Option(help="Draw all runs of this log.")] = None,
+    log: Annotated[str | None, Option(help="Draw all runs of this log.")] = None,
     run: Annotated[
-        list[str] | None, typer.Option(help="Draw this run, WORKLOAD/SCHEDULER; repeatable, one column each.")
+        list[str] | None, Option(help="Draw this run, WORKLOAD/SCHEDULER; repeatable, one column each.")
     ] = None,
     split: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="For heatmaps: also draw subsets of the jobs, by a column or NAME=CONDITION (see swflow select); "
             "repeatable."
         ),
     ] = None,
-    sweep: Annotated[str | None, typer.Option(help="For sweep: the name of the sweep.")] = None,
+    sweep: Annotated[str | None, Option(help="For sweep: the name of the sweep.")] = None,
     measure: Annotated[
-        list[str] | None, typer.Option(help="For sweep: draw this metric; repeatable (default: awrt and awwt).")
+        list[str] | None, Option(help="For sweep: draw this metric; repeatable (default: awrt and awwt).")
     ] = None,
     scale: Annotated[
-        str | None, typer.Option(help="Scale of the value axis: log or linear (default: linear for sweeps, else log).")
+        str | None, Option(help="Scale of the value axis: log or linear (default: linear for sweeps, else log).")
     ] = None,
     since: Annotated[
         float | None,
-        typer.Option(
+        Option(
             "--from",
             help="Start of a reservation table, seconds from the start of the log (default: one day before --until).",
         ),
     ] = None,
     until: Annotated[
         float | None,
-        typer.Option(
-            help="End of a reservation table, seconds from the start of the log (default: one day "
-            "after --from, or the day "
-            "with the largest penalty)."
+        Option(
+            help="End of a reservation table, seconds from the start of the log (default: one day after --from, or "
+            "the day with the largest penalty)."
         ),
     ] = None,
-    title: Annotated[str | None, typer.Option(help="The title of the figure (default: the name of the log).")] = None,
+    title: Annotated[str | None, Option(help="The title of the figure (default: the name of the log).")] = None,
     database: Database = Path("results/swflow.duckdb"),
 ) -> None:
     """
@@ -147,11 +138,11 @@ def figure(
 @app.command()
 def figures(
     plan: Annotated[
-        Path, typer.Argument(help="A JSON file: the name of each figure, STUDY/NAME, to its kind, log and options.")
+        Path, Argument(help="A JSON file: the name of each figure, STUDY/NAME, to its kind, log and options.")
     ],
-    log: Annotated[str | None, typer.Option(help="Draw only the figures of this log.")] = None,
+    log: Annotated[str | None, Option(help="Draw only the figures of this log.")] = None,
     database: Database = Path("results/swflow.duckdb"),
-    output: Annotated[Path, typer.Option("--output", "-o", help="Write the figures to this folder.")] = Path(
+    output: Annotated[Path, Option("--output", "-o", help="Write the figures to this folder.")] = Path(
         "results/figures"
     ),
 ) -> None:
@@ -174,21 +165,15 @@ def figures(
 def report(
     figures: Annotated[
         list[Path] | None,
-        typer.Argument(
-            help="Show these figures: .json files of swflow figure, each in a folder with the name of its study."
-        ),
+        Argument(help="Show these figures: .json files of swflow figure, each in a folder with the name of its study."),
     ] = None,
     database: Database = Path("results/swflow.duckdb"),
-    output: Annotated[Path, typer.Option("--output", "-o", help="Write the pages to this folder.")] = Path(
-        "results/report"
-    ),
+    output: Annotated[Path, output_option(help="Write the pages to this folder.")] = Path("results/report"),
     studies: Annotated[
-        Path | None, typer.Option(help="Read the studies from this config (default: all runs are one study).")
+        Path | None, Option(help="Read the studies from this config (default: all runs are one study).")
     ] = None,
-    single_file: Annotated[
-        bool, typer.Option("--single-file", help="Write all pages into a single index.html.")
-    ] = False,
-    draw: Annotated[bool, typer.Option(help="Draw the figures of the studies if no figure is given.")] = True,
+    single_file: Annotated[bool, Option("--single-file", help="Write all pages into a single index.html.")] = False,
+    draw: Annotated[bool, Option(help="Draw the figures of the studies if no figure is given.")] = True,
 ) -> None:
     """
     Write a report of HTML pages: an overview, and one page per study and per log.
@@ -208,16 +193,14 @@ def report(
 
 @app.command()
 def sql(
-    query: Annotated[str, typer.Argument(help="One SQL query, or the name of a table or view.")],
-    output: Annotated[
-        Path | None, typer.Argument(help="Write the result to this file; with --csv or --parquet.")
-    ] = None,
+    query: Annotated[str, Argument(help="One SQL query, or the name of a table or view.")],
+    output: Annotated[Path | None, Argument(help="Write the result to this file; with --csv or --parquet.")] = None,
     database: Database = Path("results/swflow.duckdb"),
-    csv: Annotated[bool, typer.Option("--csv", help="Write CSV to OUTPUT, or to standard output without it.")] = False,
-    parquet: Annotated[bool, typer.Option("--parquet", help="Write Parquet to OUTPUT.")] = False,
-    limit: Annotated[int, typer.Option(help="Print at most this number of rows.")] = 200,
+    csv: Annotated[bool, Option("--csv", help="Write CSV to OUTPUT, or to standard output without it.")] = False,
+    parquet: Annotated[bool, Option("--parquet", help="Write Parquet to OUTPUT.")] = False,
+    limit: Annotated[int, Option(help="Print at most this number of rows.")] = 200,
     write: Annotated[
-        bool, typer.Option("--write", help="Allow statements that change the database, or read or write files.")
+        bool, Option("--write", help="Allow statements that change the database, or read or write files.")
     ] = False,
 ) -> None:
     """
@@ -251,12 +234,10 @@ def sql(
             run_query(database, query, temporary, "parquet" if parquet else "csv", write=write)
         say(f"{output}: written")
     elif csv:
-        with quiet_pipe():
-            _print_csv(database, query, write)
+        _print_csv(database, query, write)
     else:
         columns, rows = run_query(database, query, write=write)
-        with quiet_pipe():
-            print_table(columns, [tuple(format_number(value) for value in row) for row in rows[:limit]])
+        print_table(columns, rows[:limit])
         if len(rows) > limit:
             say(f"{limit:,} of {len(rows):,} rows; for more, use --limit; for all, --csv or --parquet")
 

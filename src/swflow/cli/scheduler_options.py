@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any
 
-import typer
+from typer import Option
 
 from swflow.cli.terminal import read_mapping, read_object
 from swflow.errors import SwflowError
@@ -50,7 +50,7 @@ def with_scheduler_options(command: Callable[..., Any]) -> Callable[..., Any]:
     signature = inspect.signature(command, eval_str=True)
     own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
     old = [
-        _keyword(name, kind | None, None, typer.Option(flag, help=text, hidden=True))
+        _keyword(name, kind | None, None, Option(flag, help=text, hidden=True))
         for name, (flag, kind, text) in _OLD.items()
     ]
     generated = [_parameter(name) for name in OPTIONS] + old
@@ -66,8 +66,8 @@ def _parameter(name: str) -> inspect.Parameter:
     kind = _TYPES.get(option.kind, str)
     if name in _REPEATED:
         flag, text = _REPEATED[name]
-        return _keyword(name, kind | None, None, typer.Option(flag, help=text))
-    return _keyword(name, kind | None if default is None else kind, default, typer.Option(help=help_of(name)))
+        return _keyword(name, kind | None, None, Option(flag, help=text))
+    return _keyword(name, kind | None if default is None else kind, default, Option(help=help_of(name)))
 
 
 def _keyword(name: str, kind: Any, default: Any, option: Any) -> inspect.Parameter:
@@ -89,12 +89,9 @@ def scheduler_options(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _value(name: str, value: Any) -> Any:
     kind, flag = OPTIONS[name].kind, f"--{name.replace('_', '-')}"
-    if kind == "windows":
-        return tuple(_window(text) for text in value or ())
-    if kind == "clusters":
-        return tuple(_cluster(text) for text in value or ())
-    if kind == "integers":
-        return tuple(value or ())
+    parsers: dict[str, Callable[[Any], Any]] = {"windows": _window, "clusters": _cluster, "integers": int}
+    if kind in parsers:
+        return tuple(map(parsers[kind], value or ()))
     if kind == "resources":
         return read_resources(value, flag.removesuffix("s")) if value else None
     if kind == "mapping":

@@ -4,14 +4,13 @@ from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from swflow.cli.app import app
-from swflow.cli.options import CopiedShare, Copies, Input, Inputs, NamedSchedulers, Processors, Seed, Threads
+from swflow.cli.options import CopiedShare, Copies, Input, NamedSchedulers, Processors, Seed, Threads, output_option
 from swflow.cli.scheduler_options import scheduler_options, with_scheduler_options
 from swflow.cli.terminal import (
     check_ending,
-    format_number,
     named_schedulers,
     print_table,
     progress_bar,
@@ -35,28 +34,25 @@ def adjust(
     processors: Processors,
     d: CopiedShare = 50.0,
     order: Annotated[
-        str, typer.Option(help="The order of the queue: fcfs, sjf …, or a formula (see swflow simulate).")
+        str, Option(help="The order of the queue: fcfs, sjf …, or a formula (see swflow simulate).")
     ] = "fcfs",
-    backfill: Annotated[str, typer.Option(help=help_of("backfill"))] = "none",
+    backfill: Annotated[str, Option(help=help_of("backfill"))] = "none",
     scheduler: NamedSchedulers = None,
-    seeds: Annotated[int, typer.Option(help="Make at least this number of draws per factor.")] = 5,
+    seeds: Annotated[int, Option(help="Make at least this number of draws per factor.")] = 5,
     tolerance: Annotated[
-        float, typer.Option(help="Accept this relative difference of the AWRT from that of the source.")
+        float, Option(help="Accept this relative difference of the AWRT from that of the source.")
     ] = 0.02,
     first_crossing: Annotated[
         bool,
-        typer.Option(
+        Option(
             help="Search the first factor at which a single draw reaches the AWRT of the source; one search per seed."
         ),
     ] = False,
-    step: Annotated[
-        float, typer.Option(help="With --first-crossing: the difference between consecutive factors.")
-    ] = 0.01,
+    step: Annotated[float, Option(help="With --first-crossing: the difference between consecutive factors.")] = 0.01,
     seed: Seed = 1,
     threads: Threads = 1,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Also write all draws to this file: .parquet (for load) or .csv."),
+        Path | None, output_option(help="Also write all draws to this file: .parquet (for load) or .csv.")
     ] = None,
 ) -> None:
     """
@@ -93,8 +89,7 @@ def adjust(
     table = concat(tables)
     if output:
         write_sweep(table, output, opened.name, chosen)
-    columns, lines = curve(table)
-    print_table(columns, [tuple(format_number(value) for value in line) for line in lines])
+    print_table(*curve(table))
 
 
 def _first_crossings(
@@ -113,39 +108,33 @@ def _first_crossings(
         write_sweep(rows, output, workload.name, schedulers)
     lines = [(name, len(factors), *crossing_quantiles(factors), factors.count(None)) for name, factors in found.items()]
     columns = ["scheduler", "searches", "factor_5", "factor_50", "factor_95", "without_end"]
-    print_table(columns, [tuple(format_number(value) for value in line) for line in lines])
+    print_table(columns, lines)
 
 
 @app.command()
 def sweep(
     workload: Input,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Write the metrics to this file: .parquet (for load) or .csv.")
-    ],
+    output: Annotated[Path, output_option(help="Write the metrics to this file: .parquet (for load) or .csv.")],
     processors: Processors,
     d: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Copy this share of the jobs, in percent: a number or FROM:TO:STEP; repeatable (default: 50)."
-        ),
+        Option(help="Copy this share of the jobs, in percent: a number or FROM:TO:STEP; repeatable (default: 50)."),
     ] = None,
     variant: Annotated[
         list[str] | None,
-        typer.Option(help="Scale by this variant: integer, precise-size or precise; repeatable (default: precise)."),
+        Option(help="Scale by this variant: integer, precise-size or precise; repeatable (default: precise)."),
     ] = None,
     factor: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Scale by this factor: a number or FROM:TO:STEP; repeatable (default: the factor of the variant)."
-        ),
+        Option(help="Scale by this factor: a number or FROM:TO:STEP; repeatable (default: the factor of the variant)."),
     ] = None,
     excess: Annotated[
         list[str] | None,
-        typer.Option(help="Scale by the precise factor plus this percentage: a number or FROM:TO:STEP; repeatable."),
+        Option(help="Scale by the precise factor plus this percentage: a number or FROM:TO:STEP; repeatable."),
     ] = None,
     copies: Copies = None,
     scheduler: NamedSchedulers = None,
-    seeds: Annotated[int, typer.Option(help="Make this number of draws per setting.")] = 5,
+    seeds: Annotated[int, Option(help="Make this number of draws per setting.")] = 5,
     seed: Seed = 1,
     threads: Threads = 1,
 ) -> None:
@@ -182,38 +171,40 @@ def sweep(
 @app.command()
 @with_scheduler_options
 def simulate(
-    workload: Inputs,
+    workload: Annotated[
+        list[Path],
+        Argument(
+            help="A workload (.parquet) or a log (.swf, .swf.gz); with --scheduler also several: NAME@1-20.parquet."
+        ),
+    ],
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
+        output_option(
             help="Write the outcomes to this file: .parquet, .csv, .swf or .swf.gz; with --scheduler to this folder; "
-            "for several workloads to folders beside this .json file, which lists the runs.",
+            "for several workloads to folders beside this .json file, which lists the runs."
         ),
     ] = None,
     processors: Annotated[
-        int | None, typer.Option(help="The number of processors of the machine (default: that of the workload).")
+        int | None, Option(help="The number of processors of the machine (default: that of the workload).")
     ] = None,
     scheduler: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="Simulate this scheduler instead of the options: easy, fcfs, sjf …, 'name: {order: sjf, backfill: "
             "easy}' or NAME={JSON options}; repeatable."
         ),
     ] = None,
     only: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="For several workloads: simulate only WORKLOAD=SCHEDULER,SCHEDULER; @1-3 are replicates; repeatable."
         ),
     ] = None,
     known_schedule: Annotated[
-        Path | None, typer.Option(help="Also write the schedule as SWF with a header that states all conventions.")
+        Path | None, Option(help="Also write the schedule as SWF with a header that states all conventions.")
     ] = None,
     code: Annotated[
-        str,
-        typer.Option(help="With --scheduler: simulate runs again that were built with a different code fingerprint."),
+        str, Option(help="With --scheduler: simulate runs again that were built with a different code fingerprint.")
     ] = "",
     **values: Any,
 ) -> None:
@@ -277,11 +268,10 @@ def _simulate_all(
 
 def _print_each(workload: Path, schedulers: Sequence[str], processors: int | None) -> None:
     """Simulate named schedulers and print their metrics side by side."""
-    from swflow.scheduling.scheduler import Scheduler
     from swflow.studies.runs import columns_of_run, run
     from swflow.workload.clean import open_workload
 
-    chosen = {name: Scheduler.of(name, options) for name, options in named_schedulers(schedulers).items()}
+    chosen = read_schedulers(schedulers, {})
     opened = open_workload(workload, processors, columns=columns_of_run(chosen.values()))
     say_removed(opened)
     found = {}
@@ -299,7 +289,7 @@ def _print_metrics(found: dict[str, dict[str, Any]]) -> None:
     from swflow.analysis.metrics import METRICS
 
     further = dict.fromkeys(metric for one in found.values() for metric in one if metric not in METRICS)
-    rows = [(metric, *(format_number(one.get(metric)) for one in found.values())) for metric in (*METRICS, *further)]
+    rows = [(metric, *(one.get(metric) for one in found.values())) for metric in (*METRICS, *further)]
     print_table(["metric", *found], rows)
 
 

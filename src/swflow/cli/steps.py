@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from swflow.cli.app import app
-from swflow.cli.options import CopiedShare, Copies, Input, Output, ParquetOutput, Processors, Seed, WithoutStatus
+from swflow.cli.options import CopiedShare, Copies, Input, Output, Processors, Seed, WithoutStatus, output_option
 from swflow.cli.scheduler_options import read_resources
 from swflow.cli.terminal import check_ending, read_number, read_pairs, require_parquet, save, say, write
 from swflow.errors import SwflowError
@@ -17,15 +17,14 @@ def select(
     workload: Input,
     output: Output,
     jobs: Annotated[
-        int | None, typer.Option(help="Keep this number of jobs, the first ones after the other options.")
+        int | None, Option(help="Keep this number of jobs, the first ones after the other options.")
     ] = None,
     status: Annotated[
-        list[int] | None,
-        typer.Option(help="Keep jobs of this SWF status: 0 failed, 1 completed, 5 cancelled; repeatable."),
+        list[int] | None, Option(help="Keep jobs of this SWF status: 0 failed, 1 completed, 5 cancelled; repeatable.")
     ] = None,
     without_status: WithoutStatus = None,
     where: Annotated[
-        str | None, typer.Option(help="Keep jobs that satisfy this condition: 'processors <= 32 and run_time > 60'.")
+        str | None, Option(help="Keep jobs that satisfy this condition: 'processors <= 32 and run_time > 60'.")
     ] = None,
 ) -> None:
     """
@@ -48,25 +47,24 @@ def select(
 @app.command()
 def machine(
     workload: Input,
-    output: ParquetOutput,
+    output: Annotated[Path, output_option(help="Write the workload to this file: .parquet.")],
     processors: Annotated[
-        int | None, typer.Option(help="The number of processors of the machine, rounded up to whole nodes.")
+        int | None, Option(help="The number of processors of the machine, rounded up to whole nodes.")
     ] = None,
-    nodes: Annotated[int | None, typer.Option(help="The number of nodes of the machine.")] = None,
-    processors_per_node: Annotated[int | None, typer.Option(help="The number of processors per node.")] = None,
+    nodes: Annotated[int | None, Option(help="The number of nodes of the machine.")] = None,
+    processors_per_node: Annotated[int | None, Option(help="The number of processors per node.")] = None,
     preset: Annotated[
-        str | None,
-        typer.Option(help="Use this type of node: alvio-node (4 processors, 6000 MB/s of memory bandwidth)."),
+        str | None, Option(help="Use this type of node: alvio-node (4 processors, 6000 MB/s of memory bandwidth).")
     ] = None,
     capacities: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--capacity", "--capacities", help="The capacity of each node: memory_bandwidth=6000 (MB/s); repeatable."
         ),
     ] = None,
     resources: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--resource",
             "--resources",
             help="The machine's units of a resource besides processors, by the name of a job column: gpus=512; "
@@ -101,54 +99,44 @@ def machine(
 @app.command()
 def memory(
     workload: Input,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file to write: .parquet.")] = None,
+    output: Annotated[Path | None, output_option(help="The file to write: .parquet.")] = None,
     high: Annotated[
-        float | None,
-        typer.Option(help="The share of jobs with high demand, 0 to 1 (default: 0.8 if no share is given)."),
+        float | None, Option(help="The share of jobs with high demand, 0 to 1 (default: 0.8 if no share is given).")
     ] = None,
     medium: Annotated[
-        float | None,
-        typer.Option(help="The share of jobs with medium demand, 0 to 1 (default: 0.1 if no share is given)."),
+        float | None, Option(help="The share of jobs with medium demand, 0 to 1 (default: 0.1 if no share is given).")
     ] = None,
     low: Annotated[
-        float | None,
-        typer.Option(help="The share of jobs with low demand, 0 to 1 (default: 0.1 if no share is given)."),
+        float | None, Option(help="The share of jobs with low demand, 0 to 1 (default: 0.1 if no share is given).")
     ] = None,
-    high_level: Annotated[float, typer.Option(help="The high demand of a process, MB/s.")] = 2000,
-    medium_level: Annotated[float, typer.Option(help="The medium demand of a process, MB/s.")] = 1000,
-    low_level: Annotated[float, typer.Option(help="The low demand of a process, MB/s.")] = 500,
+    high_level: Annotated[float, Option(help="The high demand of a process, MB/s.")] = 2000,
+    medium_level: Annotated[float, Option(help="The medium demand of a process, MB/s.")] = 1000,
+    low_level: Annotated[float, Option(help="The low demand of a process, MB/s.")] = 500,
     demands: Annotated[
         list[str] | None,
-        typer.Option(
-            "--demand", "--demands", help="Give this share of the jobs this demand: 4000=0.25 (MB/s); repeatable."
-        ),
+        Option("--demand", "--demands", help="Give this share of the jobs this demand: 4000=0.25 (MB/s); repeatable."),
     ] = None,
-    from_log: Annotated[
-        str | None, typer.Option(help="Use the memory that the log records (MB): used or requested.")
-    ] = None,
+    from_log: Annotated[str | None, Option(help="Use the memory that the log records (MB): used or requested.")] = None,
     file: Annotated[
         Path | None,
-        typer.Option(
-            help="Read the demands from this text file: one line per job with its id and the demand of a process."
-        ),
+        Option(help="Read the demands from this text file: one line per job with its id and the demand of a process."),
     ] = None,
-    column: Annotated[int, typer.Option(help="With --file: the column of the demand; column 1 is the id.")] = 2,
+    column: Annotated[int, Option(help="With --file: the column of the demand; column 1 is the id.")] = 2,
     like: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             help="Draw demands that depend on size and run time, with a model fitted to the memory of this workload."
         ),
     ] = None,
     fitted: Annotated[
-        Path | None, typer.Option(help="Draw demands that depend on size and run time, with this fitted model (.json).")
+        Path | None, Option(help="Draw demands that depend on size and run time, with this fitted model (.json).")
     ] = None,
     save_fit: Annotated[
-        Path | None,
-        typer.Option(help="Fit the model to WORKLOAD, and write it to this file (.json) instead of a workload."),
+        Path | None, Option(help="Fit the model to WORKLOAD, and write it to this file (.json) instead of a workload.")
     ] = None,
     resource: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="The resource and the name of the new column (default: memory_bandwidth; for demands in MB: memory)."
         ),
     ] = None,
@@ -216,13 +204,9 @@ def moldable(
     output: Output,
     pb: Annotated[
         float | None,
-        typer.Option(
-            help="The probability of powers of two, 0 to 1 (default: their share among the sizes of the jobs)."
-        ),
+        Option(help="The probability of powers of two, 0 to 1 (default: their share among the sizes of the jobs)."),
     ] = None,
-    keep_recorded: Annotated[
-        bool, typer.Option(help="Always include the recorded size in the shapes of a job.")
-    ] = True,
+    keep_recorded: Annotated[bool, Option(help="Always include the recorded size in the shapes of a job.")] = True,
     seed: Seed = 1,
 ) -> None:
     """
@@ -254,40 +238,35 @@ def moldable(
 @app.command()
 def model(
     workload: Annotated[
-        Path | None, typer.Argument(help="Fit to this workload (.parquet) or log (.swf, .swf.gz), or compare with it.")
+        Path | None, Argument(help="Fit to this workload (.parquet) or log (.swf, .swf.gz), or compare with it.")
     ] = None,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Write the synthetic workload to this file: .parquet, .swf or .swf.gz."),
+        Path | None, output_option(help="Write the synthetic workload to this file: .parquet, .swf or .swf.gz.")
     ] = None,
-    model: Annotated[
-        str, typer.Option(help="The model: minh-wolters, mbc-ls, lublin, song or resample.")
-    ] = "minh-wolters",
-    jobs: Annotated[
-        int | None, typer.Option(help="Generate this number of jobs (default: that of the workload).")
-    ] = None,
+    model: Annotated[str, Option(help="The model: minh-wolters, mbc-ls, lublin, song or resample.")] = "minh-wolters",
+    jobs: Annotated[int | None, Option(help="Generate this number of jobs (default: that of the workload).")] = None,
     arrivals: Annotated[
-        str, typer.Option(help="The submit times: log (those of the workload), or daily-cycle (a fitted process).")
+        str, Option(help="The submit times: log (those of the workload), or daily-cycle (a fitted process).")
     ] = "log",
     components: Annotated[
-        int, typer.Option(help="For minh-wolters and mbc-ls: the largest number of Gaussians of the run times.")
+        int, Option(help="For minh-wolters and mbc-ls: the largest number of Gaussians of the run times.")
     ] = 20,
     window: Annotated[
         int | None,
-        typer.Option(
+        Option(
             help="For minh-wolters and mbc-ls: the window of jobs within which run times are made similar (default: 1, "
             "off)."
         ),
     ] = None,
     repeats: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="For minh-wolters: the repetition of run times: fitted (as in the log), at-least-two, or printed "
             "(default: fitted)."
         ),
     ] = None,
-    fitted: Annotated[Path | None, typer.Option(help="Use this fitted model (.json) instead of fitting one.")] = None,
-    save_fit: Annotated[Path | None, typer.Option(help="Write the fitted model to this file (.json).")] = None,
+    fitted: Annotated[Path | None, Option(help="Use this fitted model (.json) instead of fitting one.")] = None,
+    save_fit: Annotated[Path | None, Option(help="Write the fitted model to this file (.json).")] = None,
     seed: Seed = 1,
 ) -> None:
     """
@@ -347,11 +326,11 @@ def scale(
     processors: Processors,
     d: CopiedShare = 50.0,
     variant: Annotated[
-        str, typer.Option(help="How the factor determines widths and copies: integer, precise-size or precise.")
+        str, Option(help="How the factor determines widths and copies: integer, precise-size or precise.")
     ] = "precise",
     factor: Annotated[
         float | None,
-        typer.Option(help="The scaling factor (default: new processors divided by old ones; rounded for integer)."),
+        Option(help="The scaling factor (default: new processors divided by old ones; rounded for integer)."),
     ] = None,
     copies: Copies = None,
     seed: Seed = 1,
@@ -383,8 +362,8 @@ def scale(
 def intensify(
     workload: Input,
     output: Output,
-    factor: Annotated[float, typer.Option(help="Multiply the offered load by this factor.")],
-    by: Annotated[str, typer.Option(help="The quantity to change: arrivals or run-times.")] = "arrivals",
+    factor: Annotated[float, Option(help="Multiply the offered load by this factor.")],
+    by: Annotated[str, Option(help="The quantity to change: arrivals or run-times.")] = "arrivals",
 ) -> None:
     """
     Multiply the offered load of a workload by compressing arrivals or lengthening run times.

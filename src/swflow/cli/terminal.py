@@ -1,14 +1,13 @@
 """Functions that several commands share: parse option values, write files, print tables and notes."""
 
 import contextlib
+import itertools
 import json
 import os
-import signal
 import sys
 import textwrap
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any, ClassVar, TextIO
 
@@ -170,15 +169,15 @@ def line_width(stream: TextIO) -> int | None:
         return _USUAL_WIDTH
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """
-    Print a table on standard output.
+    Print a table on standard output, with its values as of `format_number`.
 
     In a pipe each row is one line, unless ``COLUMNS`` is set. Otherwise no line is wider than the terminal: long texts
     are wrapped inside their column, and rows that are still too wide are printed vertically.
     """
     finish_progress()
-    shown = [[_printable(value) for value in row] for row in rows]
+    shown = [[_printable(format_number(value)) for value in row] for row in rows]
     print("\n".join(table_lines(columns, shown, line_width(sys.stdout))))
 
 
@@ -229,20 +228,18 @@ def _wrapped_widths(
 def _horizontal(columns: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int]) -> list[str]:
     """Return the lines of a table with its rows below each other: numbers to the right, texts to the left."""
     numeric = [all(_is_number(row[place]) for row in rows) for place in range(len(columns))]
-    lines = []
-    for row in (columns, None, *rows):
-        if row is None:
-            lines.append(" " + "─" * (_table_width(widths) - _MARGINS))
-            continue
-        lines += _row_lines([_wrap(value, width) for value, width in zip(row, widths, strict=True)], widths, numeric)
-    return lines
+    first, *others = (
+        _row_lines([_wrap(value, width) for value, width in zip(row, widths, strict=True)], widths, numeric)
+        for row in (columns, *rows)
+    )
+    return [*first, _rule(widths), *itertools.chain(*others)]
 
 
 def _row_lines(cells: Sequence[Sequence[str]], widths: Sequence[int], right: Sequence[bool]) -> list[str]:
     """Return the lines of a row of wrapped cells, each aligned to the right or to the left."""
     return [
         f" {(' ' * _BETWEEN).join(part.rjust(w) if end else part.ljust(w) for part, w, end in parts)}".rstrip()
-        for parts in (zip(texts, widths, right, strict=True) for texts in zip_longest(*cells, fillvalue=""))
+        for parts in (zip(texts, widths, right, strict=True) for texts in itertools.zip_longest(*cells, fillvalue=""))
     ]
 
 
@@ -266,7 +263,7 @@ def _vertical(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int)
             cells = [[name], *(_wrap(row[place], wide) for row, wide in zip(block, widths[1:], strict=True))]
             lines += _row_lines(cells, widths, [False, *(len(cell) == 1 for cell in cells[1:])])
             if place == 0:
-                lines.append(" " + "─" * (_table_width(widths) - _MARGINS))
+                lines.append(_rule(widths))
     return lines
 
 
@@ -282,6 +279,10 @@ _USUAL_WIDTH = 80
 
 def _table_width(widths: Sequence[int]) -> int:
     return sum(widths) + _BETWEEN * (len(widths) - 1) + _MARGINS
+
+
+def _rule(widths: Sequence[int]) -> str:
+    return " " + "─" * (_table_width(widths) - _MARGINS)
 
 
 def _wrap(text: str, width: int) -> list[str]:
@@ -329,7 +330,6 @@ class Watch:
         self._wait()
 
     def _wait(self) -> None:
-        assert self._what is not None
         terminal = sys.stderr.isatty()
         self._timer = threading.Timer(self.PATIENCE[terminal], self._show, [self._what, terminal])
         self._timer.daemon = True
@@ -382,15 +382,11 @@ class Watch:
 
 _WATCH = Watch()
 
+#: Name the stage of a command that starts now.
+stage = _WATCH.begin
 
-def stage(what: str) -> None:
-    """Name the stage of a command that starts now."""
-    _WATCH.begin(what)
-
-
-def finish_progress() -> None:
-    """Remove the progress line, because a result follows."""
-    _WATCH.end()
+#: Remove the progress line, because a result follows.
+finish_progress = _WATCH.end
 
 
 @contextlib.contextmanager
@@ -438,17 +434,3 @@ def check_ending(output: Path, *endings: str) -> None:
     if not output.name.endswith(endings):
         known = f"{', '.join(endings[:-1])} or {endings[-1]}" if len(endings) > 1 else endings[0]
         raise SwflowError(f"{output}: unknown ending; use {known}")
-
-
-@contextlib.contextmanager
-def quiet_pipe() -> Iterator[None]:
-    """Exit at once and without a message if the reader of standard output stops reading, as head does."""
-    if not hasattr(signal, "SIGPIPE") or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    try:
-        yield
-        sys.stdout.flush()
-    finally:
-        signal.signal(signal.SIGPIPE, before)

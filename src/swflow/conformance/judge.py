@@ -8,7 +8,7 @@ import shlex
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -35,7 +35,7 @@ class Judgement:
 
     id: str
     policy: str
-    rules: tuple[str, ...]
+    rules: Sequence[str]
     verdict: str
     detail: str = ""
     first_job: int | None = None
@@ -80,7 +80,7 @@ def judge_log(
 
     def starts(**options: object) -> dict[int, float]:
         outcomes = simulate(workload, Scheduler.of(policy, {**scheduler, **options}))
-        return dict(zip(outcomes["job_id"].to_list(), outcomes["start_time"].to_list(), strict=True))
+        return dict(outcomes.select("job_id", "start_time").iter_rows())
 
     def conventions() -> Iterator[tuple[str, dict[int, float]]]:
         yield "a pass after each event", starts(event_order="per-event")
@@ -145,7 +145,9 @@ def _answer(command: str, log: Path, processors: int, policy: str, timeout: floa
     """Run the simulator; return the start times by job id."""
     out = log.with_suffix(".out")
     values = {"log": str(log), "out": str(out), "processors": str(processors), "policy": policy}
-    words = [_filled(word, values) for word in shlex.split(command)]
+    words = shlex.split(command)
+    for name, value in values.items():
+        words = [word.replace("{" + name + "}", value) for word in words]
     try:
         with subprocess.Popen(
             words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
@@ -167,12 +169,6 @@ def _answer(command: str, log: Path, processors: int, policy: str, timeout: floa
     if not out.is_file():
         return _Failure(NO_OUTPUT, "the simulator wrote no file {out}")
     return read_starts(out.read_text(errors="replace"))
-
-
-def _filled(word: str, values: Mapping[str, str]) -> str:
-    for name, value in values.items():
-        word = word.replace("{" + name + "}", value)
-    return word
 
 
 def read_starts(text: str) -> dict[int, float]:

@@ -1,6 +1,6 @@
 """The conformance suite: cases of at most ten jobs, each with the rule under test and the expected start times."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -32,18 +32,18 @@ class Case:
 
     id: str
     policy: str
-    rules: tuple[str, ...]
+    rules: Sequence[str]
     statement: str
     source: str
     scheduler: Mapping[str, Any]
     machine: int
-    jobs: tuple[tuple[float, float, int, float], ...]
-    starts: tuple[float, ...]
-    conventions: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    jobs: Sequence[tuple[float, float, int, float]]
+    starts: Sequence[float]
+    conventions: Mapping[str, Sequence[float]] = field(default_factory=dict)
     why: Mapping[int, str] = field(default_factory=dict)
-    windows: tuple[tuple[float, float, int], ...] = ()
+    windows: Sequence[tuple[float, float, int]] = ()
     after: Mapping[int, tuple[int, float]] = field(default_factory=dict)
-    shapes: Mapping[int, tuple[tuple[int, float], ...]] = field(default_factory=dict)
+    shapes: Mapping[int, Sequence[tuple[int, float]]] = field(default_factory=dict)
 
     def workload(self) -> Workload:
         """Return the jobs as a workload."""
@@ -90,22 +90,11 @@ class Case:
 @cache
 def load_cases() -> tuple[Case, ...]:
     """Return all cases, by policy and in the order of their files."""
-    cases = []
+    cases: list[Case] = []
     for path in sorted(FOLDER.glob("*.yaml")):
         content = yaml.safe_load(path.read_text())
-        for given in content["cases"]:
-            fields = {name: _frozen(value) for name, value in given.items()}
-            cases.append(Case(policy=content["policy"], **fields))
+        cases += [Case(policy=content["policy"], **fields) for fields in content["cases"]]
     return tuple(cases)
-
-
-def _frozen(value: Any) -> Any:
-    """Return lists as tuples, at every depth of lists and in the values of mappings."""
-    if isinstance(value, list):
-        return tuple(_frozen(one) for one in value)
-    if isinstance(value, dict):
-        return {name: _frozen(one) for name, one in value.items()}
-    return value
 
 
 def policies() -> list[str]:

@@ -5,11 +5,12 @@ import hashlib
 import importlib.util
 import json
 import os
-import symtable
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,18 +64,13 @@ def source_digest(name: str, *files: Path) -> str:
         elif path not in reached:
             reached[path] = source = read_source(path)
             modules.update(package.imported(source.imports))
-            waiting += [near for near in _beside(path, source) if near.is_file()]
+            beside = (path.parent / f"{(module or name).split('.')[0]}.py" for module, name in source.imports)
+            waiting += [file for file in beside if file.is_file()]
     for path in sorted(reached):
         digest.update(reached[path].digest.encode())
     if modules:
         digest.update(package.closure_digest(modules).encode())
     return digest.hexdigest()
-
-
-def _beside(path: Path, source: "Source") -> Iterator[Path]:
-    """Give the files beside a file that its imports may stand for."""
-    for module, name in source.imports:
-        yield path.parent / f"{(module or name).split('.')[0]}.py"
 
 
 def cache_home() -> Path:
@@ -95,24 +91,15 @@ Import = tuple[str, str]
 
 class Definition(NamedTuple):
     """
-    A function, class or constant of a module, or its other statements.
+    A function, class or constant of a module, or its other statements, which count as one definition.
 
-    Parameters
-    ----------
-    digest : str
-        Hash of its syntax tree.
-    names : sequence of str
-        Global names that it uses.
-    imports : sequence of (str, str)
-        What it imports while it runs.
-    is_command : bool
-        Whether it is a decorated function.
+    ``digest`` is a hash of its syntax tree, ``names`` are the names that it uses (also those that a function binds for
+    itself), ``imports`` is what it imports while it runs.
     """
 
     digest: str
     names: Sequence[str]
     imports: Sequence[Import]
-    is_command: bool
 
 
 class Source(NamedTuple):
@@ -154,35 +141,25 @@ class Package:
         self.folder = folder
         self.name = folder.name
         self.files: dict[str, Path] = {}
-        self.data: dict[Path, list[Path]] = {}
-        for here, folders, names in os.walk(folder):
-            folders[:] = sorted(name for name in folders if name != "__pycache__")
-            self._list(Path(here), sorted(names))
+        for path in folder.rglob("*.py"):
+            parts = [self.name, *path.relative_to(folder).with_suffix("").parts]
+            self.files[".".join(parts[:-1] if path.stem == "__init__" else parts)] = path
+        homes = {path.parent for path in self.files.values()}
+        #: The data files by the nearest folder around them that has modules.
+        self.data: dict[Path, list[Path]] = defaultdict(list)
+        for path in sorted(folder.rglob("[!.]*")):
+            is_data = path.suffix not in (".py", ".pyc") and "__pycache__" not in path.parts and path.is_file()
+            if is_data:
+                self.data[next(home for home in path.parents if home in homes)].append(path)
         self.kept = _Kept(folder, [*self.files.values(), *(file for files in self.data.values() for file in files)])
         self._fingerprints: dict[tuple[str, ...], str] = {}
-
-    def _list(self, folder: Path, names: list[str]) -> None:
-        """Note the modules of a folder, and its data files; data of a folder without modules belong to the parent's."""
-        modules = [name for name in names if name.endswith(".py")]
-        for name in modules:
-            parts = [self.name, *folder.relative_to(self.folder).parts, name[:-3]]
-            self.files[".".join(parts[:-1] if name == "__init__.py" else parts)] = folder / name
-        home = folder
-        while not modules and home not in self.data and home != self.folder:
-            home = home.parent
-        self.data.setdefault(home, []).extend(
-            folder / name for name in names if not name.endswith((".py", ".pyc")) and not name.startswith(".")
-        )
 
     def fingerprint(self, *commands: str) -> str:
         """Return the hash of a command; see `fingerprint`."""
         if commands not in self._fingerprints:
             definitions, used = self._reached(commands)
-            digest = hashlib.blake2b(digest_size=8)
-            for part in [*sorted(one.digest for one in definitions), *self._parts(used, self._startup)]:
-                digest.update(part.encode())
-            self._fingerprints[commands] = digest.hexdigest()
-            self.kept.save()
+            parts = [*sorted(one.digest for one in definitions), *self._parts(used, self._startup)]
+            self._fingerprints[commands] = self._hash(parts)
         return self._fingerprints[commands]
 
     def modules_behind(self, *commands: str) -> set[str]:
@@ -192,11 +169,12 @@ class Package:
 
     def closure_digest(self, modules: Iterable[str]) -> str:
         """Return the hash of modules and of every module that these import, directly or through others."""
-        digest = hashlib.blake2b(digest_size=8)
-        for part in self._parts(modules, ()):
-            digest.update(part.encode())
+        return self._hash(self._parts(modules, ()))
+
+    def _hash(self, parts: Iterable[str]) -> str:
+        digest = hashlib.blake2b("".join(parts).encode(), digest_size=8).hexdigest()
         self.kept.save()
-        return digest.hexdigest()
+        return digest
 
     def closure(self, modules: Iterable[str]) -> set[str]:
         """Return modules with all that these import, at their top or inside functions."""
@@ -228,10 +206,8 @@ class Package:
         """Return modules with those that are loaded when they are imported, the packages around them included."""
 
         def loaded(source: Source) -> list[Import]:
-            return [
-                *source.loaded,
-                *((parent, "") for name in self.imported(source.loaded) for parent in _around(name)),
-            ]
+            around = ((parent, "") for name in self.imported(source.loaded) for parent in _around(name))
+            return [*source.loaded, *around]
 
         every = set(modules)
         return self._followed(every | {parent for name in every for parent in _around(name)}, loaded)
@@ -264,7 +240,7 @@ class Package:
     def _data_of(self, module: str) -> list[Path]:
         """Return the data files of a module: of a package all in its folder, else those of its name."""
         path = self.files[module]
-        beside = self.data.get(path.parent, [])
+        beside = self.data[path.parent]
         if path.stem == "__init__":
             return beside
         return [file for file in beside if file.parent == path.parent and file.name.startswith(f"{path.stem}.")]
@@ -283,8 +259,7 @@ class Package:
             homes = [name for name, source in self._cli.items() if command in source.definitions]
             if not homes:
                 raise KeyError(command)
-            added = [name for name in homes if self._cli[name].definitions[command].is_command]
-            waiting += [(name, command) for name in added or homes]
+            waiting += [(name, command) for name in homes]
         reached: dict[tuple[str, str], Definition] = {}
         modules: set[str] = set()
         while waiting:
@@ -330,13 +305,13 @@ def read_source(path: Path, cli: str = "") -> Source:
     except (SyntaxError, ValueError):
         return Source(_digest(text), (), (), {}, {})
     _drop_docstrings(tree)
-    loaded = list(_imports(_at_top(tree.body), path))
+    loaded = list(_imports(_executed(tree, inside=False), path))
     return Source(
         _digest(ast.dump(tree).encode()),
         tuple(dict.fromkeys(one for _, one in _imports(_executed(tree), path))),
         tuple(dict.fromkeys(one for _, one in loaded)),
         dict(loaded) if cli else {},
-        _definitions(tree, text.decode(), path) if cli else {},
+        _definitions(tree, path) if cli else {},
     )
 
 
@@ -360,21 +335,14 @@ def _is_for_types(node: ast.AST) -> bool:
     return getattr(node.test, "id", getattr(node.test, "attr", None)) == "TYPE_CHECKING"
 
 
-def _executed(node: ast.AST) -> Iterator[ast.AST]:
-    """Give a node and all nodes within it that may run."""
+def _executed(node: ast.AST, inside: bool = True) -> Iterator[ast.AST]:
+    """Yield a node and all nodes within it that may run; only on import, unless those inside functions count, too."""
     yield node
+    if not inside and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        return
     children = node.orelse if _is_for_types(node) else ast.iter_child_nodes(node)  # type: ignore[attr-defined]
     for child in children:
-        yield from _executed(child)
-
-
-def _at_top(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """Give the nodes that run when a module is imported."""
-    for node in body:
-        yield node
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            continue
-        yield from _at_top(node.orelse if _is_for_types(node) else ast.iter_child_nodes(node))  # type: ignore[attr-defined]
+        yield from _executed(child, inside)
 
 
 def _imports(nodes: Iterable[ast.AST], path: Path) -> Iterator[tuple[str, Import]]:
@@ -394,25 +362,20 @@ def _imports(nodes: Iterable[ast.AST], path: Path) -> Iterator[tuple[str, Import
 
 def _package_around(path: Path) -> str:
     """Return the name of the package that a file is in; empty if it is in none."""
-    parts: list[str] = []
-    folder = path.parent
-    while (folder / "__init__.py").is_file():
-        parts.insert(0, folder.name)
-        folder = folder.parent
-    return ".".join(parts)
+    folders = takewhile(lambda folder: (folder / "__init__.py").is_file(), path.parents)
+    return ".".join(reversed([folder.name for folder in folders]))
 
 
-def _definitions(tree: ast.Module, text: str, path: Path) -> dict[str, Definition]:
+def _definitions(tree: ast.Module, path: Path) -> dict[str, Definition]:
     """Return the definitions of a module, and its other statements under the empty name."""
     _drop_help(tree)
-    scopes = {scope.get_name(): scope for scope in symtable.symtable(text, str(path), "exec").get_children()}
     found: dict[str, list[ast.stmt]] = {}
     for node in tree.body:
         if isinstance(node, ast.Import | ast.ImportFrom) or _is_for_types(node):
             continue
         for name in _bound_by(node):
             found.setdefault(name, []).append(node)
-    return {name: _definition(nodes, scopes, path) for name, nodes in found.items()}
+    return {name: _definition(name, nodes, path) for name, nodes in found.items()}
 
 
 def _bound_by(node: ast.stmt) -> list[str]:
@@ -423,41 +386,13 @@ def _bound_by(node: ast.stmt) -> list[str]:
     return names or [""]
 
 
-def _definition(nodes: list[ast.stmt], scopes: Mapping[str, symtable.SymbolTable], path: Path) -> Definition:
-    digest, names, imports, is_command = "", set[str](), list[Import](), False
-    for node in nodes:
-        digest += ast.dump(node)
-        imports += [one for _, one in _imports(_executed(node), path)]
-        outside: list[ast.AST] = [node]  # what the module itself evaluates
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            names |= _globals_of(scopes[node.name])
-            added = [one for one in node.decorator_list if _is_registration(one)]
-            outside = [node.args, *(one for one in node.decorator_list if one not in added)]
-            is_command = is_command or bool(added)
-        names |= {
-            inner.id for part in outside for inner in ast.walk(part)
-            if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load)
-        }  # fmt: skip
-    if not _bound_name(nodes):
+def _definition(name: str, nodes: list[ast.stmt], path: Path) -> Definition:
+    executed = [inner for node in nodes for inner in _executed(node)]
+    imports = list(_imports(executed, path))
+    names = {inner.id for inner in executed if isinstance(inner, ast.Name)} - {bound for bound, _ in imports}
+    if not name:
         names = set()  # statements that add commands: what these do is not what a command does
-    return Definition(_digest(digest.encode()), tuple(sorted(names)), tuple(dict.fromkeys(imports)), is_command)
-
-
-def _bound_name(nodes: list[ast.stmt]) -> bool:
-    """Return whether statements define a name."""
-    return any(_bound_by(node) != [""] for node in nodes)
-
-
-def _is_registration(node: ast.expr) -> bool:
-    """Return whether a decorator adds a function to the command line: help and completion are not what it runs."""
-    function = node.func if isinstance(node, ast.Call) else node
-    return isinstance(function, ast.Attribute) and function.attr in ("command", "callback")
-
-
-def _globals_of(scope: symtable.SymbolTable) -> set[str]:
-    """Return the global names that a function and the functions within it use."""
-    names = {symbol.get_name() for symbol in scope.get_symbols() if symbol.is_global()}
-    return names.union(*(_globals_of(inner) for inner in scope.get_children()))
+    return Definition(_digest("".join(map(ast.dump, nodes)).encode()), sorted(names), [one for _, one in imports])
 
 
 def _drop_help(tree: ast.AST) -> None:
@@ -497,12 +432,9 @@ class _Kept:
     def _read(self) -> dict[str, Any]:
         try:
             first, _, text = self.path.read_bytes().partition(b"\n")
-            if first.decode() != f"{self.head} {_digest(text)}":
-                return {}
-            entries = json.loads(text)
+            return json.loads(text) if first.decode() == f"{self.head} {_digest(text)}" else {}
         except (OSError, ValueError):
             return {}
-        return entries if isinstance(entries, dict) else {}
 
     def save(self) -> None:
         """Write what was parsed, unless nothing was."""

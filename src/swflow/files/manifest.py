@@ -1,5 +1,6 @@
 """Manifests: keys and checksums of the files of a folder, so that complete and unchanged files are kept."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -46,10 +47,8 @@ class Manifest:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self.entries: dict[str, dict[str, Any]] = {}
-        try:
+        with contextlib.suppress(SwflowError):
             self.entries = _entries(self.path)
-        except SwflowError:
-            return
 
     def is_fresh(self, name: str, file: Path, *, key: str) -> bool:
         """Return whether a file was made under this key and still has the bytes that were written."""
@@ -58,8 +57,8 @@ class Manifest:
 
     def note(self, name: str, file: Path, *, key: str, **more: Any) -> None:
         """Add a file that was just written, with further facts about it."""
-        relative = file.relative_to(self.path.parent).as_posix()
-        self.entries[name] = {"file": relative, "key": key, **checksum(file), **more}
+        relative, size = file.relative_to(self.path.parent).as_posix(), file.stat().st_size
+        self.entries[name] = {"file": relative, "key": key, "size": size, "digest": file_digest(file), **more}
         write_json(self.path, {"files": self.entries})
 
     def select(self, names: list[str]) -> None:
@@ -69,13 +68,8 @@ class Manifest:
         write_json(self.path, {"files": self.entries})
 
 
-def checksum(file: Path) -> dict[str, Any]:
-    """Return the size of a file in bytes and a digest of its content."""
-    return {"size": file.stat().st_size, "digest": file_digest(file)}
-
-
 def has_size(file: Path, entry: Mapping[str, Any]) -> bool:
-    """Return whether a file exists and has the size that `checksum` gave, without reading it."""
+    """Return whether a file exists and has the size (bytes) of its entry, without reading it."""
     try:
         return file.stat().st_size == entry.get("size")
     except OSError:
@@ -83,7 +77,7 @@ def has_size(file: Path, entry: Mapping[str, Any]) -> bool:
 
 
 def is_whole(file: Path, entry: Mapping[str, Any]) -> bool:
-    """Return whether a file has the size and the digest that `checksum` gave."""
+    """Return whether a file has the size and the digest of its entry."""
     return has_size(file, entry) and file_digest(file) == entry.get("digest")
 
 
@@ -110,9 +104,8 @@ def write_list(path: str | os.PathLike[str], parts: Mapping[str, list[str]]) -> 
     for part, names in parts.items():
         entries = Manifest(folder / part).entries
         content[part] = {name: entries[name]["key"] for name in names}
-    listed = {"manifests": content}
-    write_json(path, listed)
-    return listed
+    write_json(path, {"manifests": content})
+    return {"manifests": content}
 
 
 def listed_files(path: str | os.PathLike[str]) -> dict[Path, dict[str, Any]]:
@@ -133,11 +126,9 @@ def listed_files(path: str | os.PathLike[str]) -> dict[Path, dict[str, Any]]:
     content = _read(path)
     parts = content.get("manifests")
     if parts is None:
-        entries = _entries(path).items()
+        entries = {name: entry for name, entry in _entries(path).items() if entry.get("selected", True)}
         return {
-            path.parent / entry["file"]: {**entry, "name": name, "manifest": path}
-            for name, entry in entries
-            if entry.get("selected", True)
+            path.parent / entry["file"]: {**entry, "name": name, "manifest": path} for name, entry in entries.items()
         }
     found = {}
     try:
@@ -182,9 +173,7 @@ def _entries(path: Path) -> dict[str, dict[str, Any]]:
 
 def drop_broken(path: str | os.PathLike[str]) -> bool:
     """
-    Remove a list that does not match its files, so that the workflow makes the missing files again.
-
-    The result is whether the list was removed.
+    Remove a list that does not match its files, so that the workflow makes the missing files again; return whether.
 
     A list is broken by a file that is missing, has another size, or was changed after the list was written and has
     another digest, and by a manifest that is damaged or has another key.

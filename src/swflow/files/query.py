@@ -125,7 +125,7 @@ def query(
             connection.execute(f"COPY (\n{statement}\n) TO '{target}' (FORMAT {format}, USE_TMP_FILE false)")
             return [], []
         except duckdb.CatalogException as error:
-            if _has_runs(connection):
+            if connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'runs'").fetchall():
                 raise SwflowError(f"sql: {one_line(error)}") from None
             raise
         except duckdb.PermissionException:
@@ -140,11 +140,6 @@ def query(
 def fetched(result: duckdb.DuckDBPyConnection) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Return the names of the columns and the rows of an executed query."""
     return [column[0] for column in result.description or ()], result.fetchall()
-
-
-def _has_runs(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Return whether a database was written by swflow."""
-    return bool(connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'runs'").fetchall())
 
 
 def _reading_statement(connection: duckdb.DuckDBPyConnection, sql: str) -> str:

@@ -15,15 +15,7 @@ COLUMNS = ("paper", "table", "row", "column", "value", "workload", "scheduler", 
 
 #: Columns of the files of trends. The lower one of two figures is that of the workload that ends with ``lower_step``,
 #: under ``lower_scheduler``.
-TREND_COLUMNS = (
-    "paper",
-    "trend",
-    "figure",
-    "lower_step",
-    "lower_scheduler",
-    "higher_step",
-    "higher_scheduler",
-)
+TREND_COLUMNS = ("paper", "trend", "figure", "lower_step", "lower_scheduler", "higher_step", "higher_scheduler")
 
 #: Columns of the file of readings. In a paper's rows, ``ours`` replaces the value of ``published``. ``part`` is the
 #: replaced part: ``step`` (the last of the workload, removed if ``ours`` is null; added to workloads without steps if

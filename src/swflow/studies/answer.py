@@ -241,7 +241,11 @@ def left_out_in_words(question: Question) -> list[str]:
     by_partition = ", ".join(f"{one.name} {one.gpu_jobs:,}" for one in question.partitions if one.gpu_jobs)
     for name, title, note in (("gpus", "GPUs", GPUS), ("licences", "licences", LICENCES)):
         count = int((jobs[name] > 0).sum()) if name in jobs.columns else notes.get(note, 0)
-        without = _not_scheduled(question, name)
+        without = dict.fromkeys(
+            one.scheduler
+            for one in question.variants
+            if one.options.get("order") != LOG and name not in _resources_of(one.options, workload)
+        )
         if count and without:
             where = f" (partition {by_partition})" * (name == "gpus" and bool(by_partition))
             everywhere = len(without) == len({variant.scheduler for variant in question.variants})
@@ -264,29 +268,12 @@ def left_out_in_words(question: Question) -> list[str]:
     return found
 
 
-def _resources_of(options: Mapping[str, Any], workload: Workload) -> dict[str, int]:
-    """Return the units of each resource that a scheduler considers, those of all clusters together."""
-    clusters = options.get("clusters") or ()
-    stated = [one.get("resources") or {} for one in clusters] or [
-        {**workload.machine.resources, **(options.get("resources") or {})}
-    ]
-    units: dict[str, int] = {}
-    for one in stated:
-        for name, count in one.items():
-            if count is not None:
-                units[name] = units.get(name, 0) + count
-    return units
-
-
-def _not_scheduled(question: Question, name: str) -> list[str]:
-    """Return the schedulers, apart from the recorded schedule, that do not consider a resource."""
-    return list(
-        dict.fromkeys(
-            variant.scheduler
-            for variant in question.variants
-            if variant.options.get("order") != LOG and name not in _resources_of(variant.options, question.workload)
-        )
-    )
+def _resources_of(options: Mapping[str, Any], workload: Workload) -> set[str]:
+    """Return the names of the resources that a scheduler considers."""
+    stated = [one.get("resources") or {} for one in options.get("clusters") or ()]
+    if not stated:
+        stated = [{**workload.machine.resources, **(options.get("resources") or {})}]
+    return {name for one in stated for name, units in one.items() if units is not None}
 
 
 def guesses_in_words(question: Question) -> list[str]:
@@ -312,7 +299,7 @@ def guesses_in_words(question: Question) -> list[str]:
             "it with --machine-processors N."
         )
     if question.guessed_resources:
-        considered = {name for one in question.variants for name in _resources_of(one.options, question.workload)}
+        considered = set().union(*(_resources_of(one.options, question.workload) for one in question.variants))
         units = {name: count for name, count in question.guessed_resources.items() if name.split(":")[-1] in considered}
         shown = ", ".join(f"{name.replace(':', ' ')} {count:,}" for name, count in units.items())
         if units:

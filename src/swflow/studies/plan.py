@@ -67,8 +67,7 @@ def planned_runs(config: Mapping[str, Any], logs: Iterable[str]) -> dict[str, li
             _require(log, known, f"studies: {study}: logs", "log")
     runs: dict[str, set[str]] = {}
     for _, _, _, workload, schedulers in _entries(config, known, "runs"):
-        if _is_included(workload, config):
-            runs.setdefault(workload, set()).update(schedulers)
+        runs.setdefault(workload, set()).update(schedulers)
     if not runs and not planned_whatifs(config, known):
         raise SwflowError("studies: no runs" + (f" of logs={limit}" if limit is not None else ""))
     return {workload: sorted(runs[workload]) for workload in sorted(runs)}
@@ -77,7 +76,11 @@ def planned_runs(config: Mapping[str, Any], logs: Iterable[str]) -> dict[str, li
 def _entries(
     config: Mapping[str, Any], logs: Iterable[str], part: str
 ) -> Iterator[tuple[str, str, Mapping[str, Any], str, list[str]]]:
-    """Yield study, place in the config, entry, workload and schedulers of a part of all studies; check the names."""
+    """
+    Yield study, place in the config, entry, workload and schedulers of a part of all studies.
+
+    All names are checked, also those of workloads that ``logs`` of the config excludes.
+    """
     known = set(logs)
     for study, content in config["studies"].items():
         for number, group in enumerate(content.get(part) or ()):
@@ -85,6 +88,10 @@ def _entries(
             schedulers = _schedulers_of(group, config)
             for scheduler in schedulers:
                 _require(scheduler, {LOG, *config["schedulers"]}, f"{where}: schedulers", "scheduler")
+            for sweep in group.get("sweeps", ()):
+                _require(sweep, config.get("sweeps", {}), f"{where}: sweeps", "sweep")
+            if "sweeps" in group and LOG in schedulers:
+                raise SwflowError(f"{where}: schedulers: a scaled workload has no recorded schedule; remove log")
             for template in group["workloads"]:
                 if "{seed}" in template and not content.get("seeds"):
                     raise SwflowError(
@@ -96,7 +103,8 @@ def _entries(
                     _require_step(step, config["steps"], f"{where}: workloads")
                     _require_like(split_step(step)[0], config["steps"], known)
                 check_length(workload, f"{where}: workloads")
-                yield study, where, group, workload, schedulers
+                if _is_included(workload, config):
+                    yield study, where, group, workload, schedulers
 
 
 def _is_included(workload: str, config: Mapping[str, Any]) -> bool:
@@ -208,32 +216,27 @@ def fit_name(content: Mapping[str, Any]) -> str:
     return "-".join([model, *([] if arrivals == "log" else [arrivals]), *others])
 
 
-def planned_workloads(
-    runs: Iterable[str], sweeps: Iterable[tuple[str, str]] = ()
-) -> tuple[list[str], dict[str, list[str]]]:
+def planned_replicates(workloads: Iterable[str]) -> dict[str, list[str]]:
     """
-    Return all workloads that runs and sweeps (workload, sweep) need, including intermediate ones.
+    Return the replicates among workloads and the workloads that these are made from, in the order of their numbers.
 
-    The first result contains those that are generated one by one, sorted. The second maps a recipe to its replicates,
-    in the order of their numbers; one job generates all replicates of a recipe.
+    The result maps a recipe to its replicates, which one job generates.
 
     Examples
     --------
-    >>> planned_workloads(["KTH-SP2+first+moldable@2", "KTH-SP2+first+moldable@1"])
-    (['KTH-SP2', 'KTH-SP2+first'], {'KTH-SP2+first+moldable': ['KTH-SP2+first+moldable@1', 'KTH-SP2+first+moldable@2']})
+    >>> planned_replicates(["KTH-SP2+first+moldable@2", "KTH-SP2+first+moldable@1"])
+    {'KTH-SP2+first+moldable': ['KTH-SP2+first+moldable@1', 'KTH-SP2+first+moldable@2']}
     """
     found: set[str] = set()
-    waiting = [*runs, *(workload for workload, _ in sweeps)]
-    while waiting:
-        name = waiting.pop()
-        if name and name not in found:
+    for name in workloads:
+        while name:
             found.add(name)
-            waiting.append(parent_of(name))
+            name = parent_of(name)
     groups: dict[str, list[str]] = {}
     for name in sorted(found, key=lambda name: (recipe_of(name), replicate_of(name) or 0, name)):
         if replicate_of(name) is not None:
             groups.setdefault(recipe_of(name), []).append(name)
-    return sorted(name for name in found if replicate_of(name) is None), groups
+    return groups
 
 
 def planned_sweeps(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tuple[str, str], dict[str, Any]]:
@@ -254,12 +257,8 @@ def planned_sweeps(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tuple
     {('KTH-SP2', 'd-1024'): {'schedulers': ['easy'], 'studies': ['scaling']}}
     """
     planned: dict[tuple[str, str], dict[str, Any]] = {}
-    for study, where, group, workload, schedulers in _entries(config, logs, "sweeps"):
+    for study, _, group, workload, schedulers in _entries(config, logs, "sweeps"):
         for sweep in group["sweeps"]:
-            _require(sweep, config.get("sweeps", {}), f"{where}: sweeps", "sweep")
-        if LOG in schedulers:
-            raise SwflowError(f"{where}: schedulers: a scaled workload has no recorded schedule; remove log")
-        for sweep in group["sweeps"] if _is_included(workload, config) else ():
             found = planned.setdefault((workload, sweep), {"schedulers": set(), "studies": set()})
             found["schedulers"].update(schedulers)
             found["studies"].add(study)
@@ -285,10 +284,9 @@ def planned_whatifs(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tupl
     """
     planned: dict[tuple[str, str], dict[str, Any]] = {}
     for study, where, group, workload, _ in _entries(config, logs, "whatif"):
-        if _is_included(workload, config):
-            if (study, workload) in planned:
-                raise SwflowError(f"{where}: workloads: {workload}: two tables in one study; merge the entries")
-            planned[study, workload] = {name: value for name, value in group.items() if name != "workloads"}
+        if (study, workload) in planned:
+            raise SwflowError(f"{where}: workloads: {workload}: two tables in one study; merge the entries")
+        planned[study, workload] = {name: value for name, value in group.items() if name != "workloads"}
     return planned
 
 
@@ -307,13 +305,8 @@ def planned_bounds(config: Mapping[str, Any], logs: Iterable[str]) -> list[str]:
     >>> planned_bounds(config, ["KTH-SP2"]), planned_runs(config, ["KTH-SP2"])
     (['KTH-SP2'], {'KTH-SP2': ['easy']})
     """
-    return sorted(
-        {
-            workload
-            for study, _, _, workload, _ in _entries(config, logs, "runs")
-            if config["studies"][study].get("bounds") and _is_included(workload, config)
-        }
-    )
+    entries = _entries(config, logs, "runs")
+    return sorted({workload for study, _, _, workload, _ in entries if config["studies"][study].get("bounds")})
 
 
 def study_runs(config: Mapping[str, Any], study: str) -> list[tuple[str, str]]:
@@ -477,7 +470,7 @@ def planned_figures(config: Mapping[str, Any], logs: Iterable[str]) -> dict[str,
     columns: dict[tuple[str, str], list[tuple[str, str]]] = {}
     logs = list(logs)
     for study, _, _, workload, schedulers in _entries(config, logs, "runs"):
-        if _is_included(workload, config) and replicate_of(workload) in (None, 1):
+        if replicate_of(workload) in (None, 1):
             runs = columns.setdefault((study, log_of(workload)), [])
             runs.extend((workload, scheduler) for scheduler in schedulers)
     figures: dict[str, dict[str, Any]] = {}

@@ -44,11 +44,7 @@ class Power:
 
 
 def power_of(
-    first: str,
-    second: str,
-    percents: Sequence[float],
-    power: float,
-    database: str | os.PathLike[str],
+    first: str, second: str, percents: Sequence[float], power: float, database: str | os.PathLike[str]
 ) -> list[Power]:
     """
     Return the statistical power of comparing two runs of a log, for every measure.
@@ -136,7 +132,7 @@ def _by_replicates(first: str, second: str, replicates: Sequence[dict[int | None
         raise SwflowError(
             f"power: {first} and {second} have {len(known)} draws in common; expected at least 2; simulate more draws"
         )
-    if {log_of(first), log_of(second)} != {log_of(first)}:
+    if log_of(first) != log_of(second):
         raise SwflowError(f"power: {first} and {second} are of different logs, {log_of(first)} and {log_of(second)}")
     for place, measure in enumerate(MEASURES):
         values = [(mine[place], theirs[place]) for mine, theirs in known]

@@ -15,16 +15,7 @@ from swflow.log.catalogue import load_catalogue
 from swflow.log.imported import read_log, write_log
 from swflow.log.importers.records import ImportedLog, Site
 from swflow.log.queues import Queue, priorities_of, queues_in_words, queues_of
-from swflow.log.site import (
-    CLUSTERS,
-    SITE,
-    Partition,
-    partitions_of,
-    pool_of,
-    share_nodes,
-    site_options,
-    with_resources,
-)
+from swflow.log.site import CLUSTERS, SITE, Partition, partitions_of, pool_of, share_nodes, site_options, with_resources
 from swflow.log.site import GUESSED as GUESSED_SIZE
 from swflow.log.swf import is_large
 from swflow.workload.clean import GUESSED, log_name, machine_of, prepared
@@ -111,46 +102,29 @@ def init(
         The units of resources besides processors, as in `swflow.log.site.with_resources`; default: the peak use.
     """
     folder = Path(folder)
-    entries: dict[str, dict[str, Any]] = {"example": _EXAMPLE}
-    imported = None
+    title, entry, site = "example", _EXAMPLE, _Site()
     if log is not None:
         log = Path(log)
         if not log.is_file():
             raise SwflowError(f"{log}: no such file; expected a log in the Standard Workload Format")
-        stated_size = {} if processors is None else {"processors": processors}
-        entry: dict[str, Any] = {"path": str(log.resolve()), **stated_size}
-        entries = {name or log_name(log).removesuffix(".txt"): entry}
-    load_catalogue(entries)  # reject a wrong name or number before anything is written
+        title = name or log_name(log).removesuffix(".txt")
+        entry = {"path": str(log.resolve())} | ({} if processors is None else {"processors": processors})
+    load_catalogue({title: entry})  # reject a wrong name or number before anything is written
     if log is not None:
-        imported = _imported(log, Site(processors, partitions=dict(partitions or {})))
-    if imported is not None:
-        entries = {next(iter(entries)): {"path": _IMPORTED}}
-    found: list[Partition] = []
-    queues: list[Queue] = []
-    stated = guess = None
-    pool: dict[str, int] = {}
-    counted: dict[str, int] = {}
-    guessed: tuple[str, ...] = ()
-    if log is not None:
-        found, queues, stated, guess, jobs = _described(log, imported, processors, partitions)
-        if len(found) < 2 or share_nodes(found, stated):
-            pool, guessed = pool_of(jobs, resources)
-            counted = pool
-        else:
-            found = with_resources(found, resources)
-            counted = {f"{one.name}:{name}": units for one in found for name, units in one.resources.items()}
-            guessed = tuple(f"{one.name}:{name}" for one in found for name in one.guessed_resources)
-    definitions = _definitions(site_options(found, stated, pool), found, guessed)
+        site = _site_of(log, processors, partitions, resources)
+    if site.imported is not None:
+        entry = {"path": _IMPORTED}
+    definitions = _definitions(site)
     schedulers = ["log"] * (log is not None) + list(definitions)
     config = (_FILES / "config.yaml").read_text(encoding="utf-8")
     if log is not None:  # the condition on estimates matches no job if every job requests days
         config = config.replace("estimate <= 3600", "run_time <= 3600")
     for placeholder, text in {
-        "@LOG@": next(iter(entries)),
+        "@LOG@": title,
         "@SCHEDULERS@": ", ".join(schedulers),
         "@DEFINITIONS@": "\n".join(
             [f"  {one}: {text}{_COMMENTS.get(one, '')}" for one, text in definitions.items()]
-            + [f"  # {line}" for line in _about_queues(queues, SITE in definitions)]
+            + [f"  # {line}" for line in _about_queues(site.queues, SITE in definitions)]
         ),
         "@BASE@": SITE if SITE in definitions else "easy",
     }.items():
@@ -159,7 +133,7 @@ def init(
         "Snakefile": (_FILES / "Snakefile").read_text(encoding="utf-8"),
         "config/config.yaml": config,
         "config/logs.yaml": shipped_catalogue().read_text(encoding="utf-8"),
-        "config/my-logs.yaml": _MY_LOGS + yaml.safe_dump(entries, default_flow_style=None, sort_keys=False),
+        "config/my-logs.yaml": _MY_LOGS + yaml.safe_dump({title: entry}, default_flow_style=None, sort_keys=False),
         "profiles/default/config.yaml": (_FILES / "profile.yaml").read_text(encoding="utf-8"),
         "profiles/slurm/config.yaml": (workflow_folder() / "profiles/slurm/config.yaml").read_text(encoding="utf-8"),
     }
@@ -170,28 +144,59 @@ def init(
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         with atomic_path(folder / path) as temporary:
             Path(temporary).write_text(content, encoding="utf-8")
-    if imported is not None:
-        write_log(folder / _IMPORTED, imported.fields, imported.header, imported.history)
-    files = [folder / path for path in [*contents, *([_IMPORTED] if imported is not None else [])]]
-    return Project(files, found, guess, counted, guessed)
+    files = [folder / path for path in contents]
+    if site.imported is not None:
+        write_log(folder / _IMPORTED, site.imported.fields, site.imported.header, site.imported.history)
+        files.append(folder / _IMPORTED)
+    return Project(files, site.partitions, site.guess, site.resources, site.guessed_resources)
 
 
-def _described(
-    log: Path, imported: ImportedLog | None, processors: int | None, sizes: Mapping[str, int] | None
-) -> tuple[list[Partition], list[Queue], int | None, str | None, pl.DataFrame]:
-    """Return partitions, queues, the stated machine size or None, how a missing size is guessed, and the jobs."""
-    if imported is not None:
+@dataclass(frozen=True)
+class _Site:
+    """
+    What a log tells about its site: the log if it was imported, and the fields of `Project`.
+
+    ``options`` are those of the scheduler that represents the site.
+    """
+
+    imported: ImportedLog | None = None
+    partitions: list[Partition] = field(default_factory=list)
+    queues: Sequence[Queue] = ()
+    guess: str | None = None
+    resources: Mapping[str, int] = field(default_factory=dict)
+    guessed_resources: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _site_of(
+    log: Path, processors: int | None, sizes: Mapping[str, int] | None, resources: Mapping[str, int] | None
+) -> _Site:
+    """Describe the site of a log, which is imported if it is Slurm accounting data."""
+    from swflow.log.importers.sacct import import_sacct, is_accounting
+
+    imported = None
+    if log.suffix != ".parquet" and is_accounting(log):
+        imported = import_sacct(str(log), Site(processors, partitions=dict(sizes or {})))
         fields, header = imported.fields, imported.header
     elif is_large(log):  # reading the whole log takes minutes
-        return [], [], processors, None, pl.DataFrame({"wait_time": []})
+        pool, guessed = pool_of(pl.DataFrame({"wait_time": []}), resources)
+        return _Site(resources=pool, guessed_resources=guessed, options=site_options([], processors, pool))
     else:
         found, _ = read_log(log, lenient=True)
         fields, header = found.fields, found.header
     machine, source = machine_of(fields, header, processors, None)
+    stated = None if source in GUESSED else machine.processors
     jobs = prepared(fields)
     partitions = imported.partitions if imported is not None else partitions_of(jobs, header, sizes)
-    queues = queues_of(fields, header)
-    return partitions, queues, None if source in GUESSED else machine.processors, GUESSED.get(source), jobs
+    if len(partitions) < 2 or share_nodes(partitions, stated):
+        pool, guessed = pool_of(jobs, resources)
+        units = pool
+    else:
+        partitions, pool = with_resources(partitions, resources), {}
+        units = {f"{one.name}:{name}": count for one in partitions for name, count in one.resources.items()}
+        guessed = tuple(f"{one.name}:{name}" for one in partitions for name in one.guessed_resources)
+    options = site_options(partitions, stated, pool)
+    return _Site(imported, partitions, queues_of(fields, header), GUESSED.get(source), units, guessed, options)
 
 
 def _about_queues(queues: Sequence[Queue], has_site: bool) -> list[str]:
@@ -207,24 +212,23 @@ def _about_queues(queues: Sequence[Queue], has_site: bool) -> list[str]:
     return lines
 
 
-def _definitions(
-    site: Mapping[str, Any], partitions: Sequence[Partition], guessed_resources: Sequence[str] = ()
-) -> dict[str, str]:
+def _definitions(site: _Site) -> dict[str, str]:
     """Return the schedulers of the config as YAML by name; they include the site's clusters and resources."""
-    if len(partitions) < 2 and "resources" not in site:
+    partitions = site.partitions
+    if len(partitions) < 2 and "resources" not in site.options:
         return {name: _flow(options) for name, options in _POLICIES.items()}
     guessed = {one.name: f"  # {GUESSED_SIZE}" for one in partitions if one.is_guessed or one.guessed_resources}
     lines = [f"&{SITE}  # EASY backfilling" + " in each partition of the log" * (len(partitions) > 1)]
-    for option, value in site.items():
+    for option, value in site.options.items():
         if option == CLUSTERS:
             lines += [f"{option}:", *(f"  - {_flow(one)}{guessed.get(one['partition'], '')}" for one in value)]
         else:
-            mark = f"  # {GUESSED_SIZE}" if option == "resources" and guessed_resources else ""
+            mark = f"  # {GUESSED_SIZE}" if option == "resources" and site.guessed_resources else ""
             lines.append(f"{option}: {_flow(value)}{mark}")
     found = {SITE: "\n    ".join(lines)}
     for name, options in _POLICIES.items():
         # Conservative backfilling does not support limits of partitions.
-        if name != "easy" and not (name == "conservative" and "limits" in site):
+        if name != "easy" and not (name == "conservative" and "limits" in site.options):
             found[name] = f"{{<<: *{SITE}, {_flow(options)[1:]}"
     return found
 
@@ -242,12 +246,3 @@ def shipped_catalogue() -> Path:
     """Return the catalogue of logs that is part of swflow."""
     clone, shipped = Path(__file__).parents[3] / "config/logs.yaml", Path(__file__).parents[1] / "catalogue.yaml"
     return shipped if shipped.is_file() else clone
-
-
-def _imported(log: Path, site: Site) -> ImportedLog | None:
-    """Return the log imported from Slurm accounting data; None if the file is already a log."""
-    from swflow.log.importers.sacct import import_sacct, is_accounting
-
-    if log.suffix == ".parquet" or not is_accounting(log):
-        return None
-    return import_sacct(str(log), site)

@@ -16,15 +16,7 @@ from swflow.analysis.metrics import correlations, metrics, resource_metrics
 from swflow.compiled.kernel import seconds_lost
 from swflow.errors import SwflowError
 from swflow.files.atomic import is_in_the_making
-from swflow.files.manifest import (
-    MANIFEST,
-    Manifest,
-    file_digest,
-    is_whole,
-    listed_files,
-    run_key,
-    write_list,
-)
+from swflow.files.manifest import MANIFEST, Manifest, file_digest, is_whole, listed_files, run_key, write_list
 from swflow.jobs.table import Workload, write_table
 from swflow.scheduling.outcomes import with_derived
 from swflow.scheduling.problem import columns_needed
@@ -131,8 +123,21 @@ def simulate_all(
     scheduler to file, key, checksum and seconds.
     """
     folder = Path(folder)
-    _simulate_into(source, _schedulers(schedulers), folder, code, report)
-    return Manifest(folder / MANIFEST).entries
+    parsed = {name: Scheduler.of(name, options) for name, options in schedulers.items()}
+    workload = open_workload(source, columns=columns_of_run(parsed.values()))
+    manifest = Manifest(folder / MANIFEST)
+    for name, scheduler in parsed.items():
+        path = folder / f"{name}.parquet"
+        about = describe_run(source, workload, name, scheduler, code)
+        kept = manifest.is_fresh(name, path, key=about["key"])
+        if not kept:
+            result = run(workload, scheduler)
+            write_run(result, path, about)
+            # The duration is not part of the run's file, whose bytes must not vary.
+            manifest.note(name, path, key=about["key"], seconds=result.seconds)
+        report(f"{workload.name}/{name}", kept)
+    manifest.select(list(schedulers))
+    return manifest.entries
 
 
 def simulate_replicates(
@@ -152,41 +157,15 @@ def simulate_replicates(
     returned.
     """
     path = Path(manifest)
-    checked = _schedulers(schedulers)
+    for name, options in schedulers.items():
+        Scheduler.of(name, options)  # reject a wrong one before any simulation
     parts = {}
     for source in sources:
         workload = Path(source).stem
-        chosen = {name: checked[name] for name in (only or {}).get(workload, checked)}
-        _simulate_into(source, chosen, path.parent / workload, code, report)
+        chosen = {name: schedulers[name] for name in (only or {}).get(workload, schedulers)}
+        simulate_all(source, chosen, path.parent / workload, code=code, report=report)
         parts[f"{workload}/{MANIFEST}"] = list(chosen)
     return write_list(path, parts)
-
-
-def _schedulers(schedulers: Mapping[str, Mapping[str, Any]]) -> dict[str, Scheduler]:
-    return {name: Scheduler.of(name, options) for name, options in schedulers.items()}
-
-
-def _simulate_into(
-    source: str | os.PathLike[str],
-    schedulers: Mapping[str, Scheduler],
-    folder: Path,
-    code: str,
-    report: Callable[[str, bool], None],
-) -> None:
-    """Simulate the runs of a workload that are missing, damaged or stored under another key."""
-    workload = open_workload(source, columns=columns_of_run(schedulers.values()))
-    manifest = Manifest(folder / MANIFEST)
-    for name, scheduler in schedulers.items():
-        path = folder / f"{name}.parquet"
-        about = describe_run(source, workload, name, scheduler, code)
-        kept = manifest.is_fresh(name, path, key=about["key"])
-        if not kept:
-            result = run(workload, scheduler)
-            write_run(result, path, about)
-            # The duration is not part of the run's file, whose bytes must not vary.
-            manifest.note(name, path, key=about["key"], seconds=result.seconds)
-        report(f"{workload.name}/{name}", kept)
-    manifest.select(list(schedulers))
 
 
 def runs_in(path: str | os.PathLike[str]) -> dict[Path, dict[str, Any]]:

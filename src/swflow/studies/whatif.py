@@ -70,10 +70,8 @@ class Variant:
     @property
     def name(self) -> str:
         """The scheduler and the changes relative to the record, as text."""
-        parts = [self.scheduler]
-        parts += [f"processors {self.processors}"] if self.processors else []
-        parts += [f"resource {self.resources}"] if self.resources else []
-        parts += [f"estimates {self.estimates}"] if self.estimates else []
+        changes = {"processors": self.processors, "resource": self.resources, "estimates": self.estimates}
+        parts = [self.scheduler, *(f"{what} {text}" for what, text in changes.items() if text)]
         parts += [f"arrivals × {self.arrivals:g}"] if self.arrivals != 1 else []
         parts += [f"run times × {self.run_times:g}"] if self.run_times != 1 else []
         return ", ".join(parts)
@@ -98,23 +96,28 @@ class Answer:
 
 def site_of(
     workload: Workload, sizes: Mapping[str, int] | None = None, resources: Mapping[str, int] | None = None
-) -> tuple[list[Partition], dict[str, Any]]:
+) -> tuple[list[Partition], dict[str, Any], dict[str, int]]:
     """
-    Return the partitions of a workload's site, and the options of the scheduler that represents the site.
+    Return the partitions of a workload's site, the options of the scheduler that represents it, and guessed resources.
 
     ``sizes`` maps a partition to its processors; default: the size that the log states, or else the peak use.
     ``resources`` are the units of resources besides processors, as in `swflow.log.site.with_resources`; default: those
-    of the workload's machine if partitions share it, or else the peak use.
+    of the workload's machine if partitions share it, or else the peak use. The guessed ones are the peak use, of one of
+    several partitions by ``PARTITION:NAME``.
     """
-    header = dict(workload.header)
-    if not is_as_recorded(workload):  # the sizes do not belong to these jobs
+    header, jobs = dict(workload.header), workload.jobs
+    if not is_as_recorded(workload):  # the sizes and the waits do not belong to these jobs
         header.pop(SIZES, None)
+        jobs = jobs.drop("wait_time", strict=False)
     stated = None if guess_of(workload) else workload.machine.processors
-    partitions = partitions_of(_recorded(workload), header, sizes)
+    partitions = partitions_of(jobs, header, sizes)
     if len(partitions) < 2 or share_nodes(partitions, stated):
-        return partitions, site_options(partitions, stated, _pool(workload, resources)[0])
+        own = {name: units for name, units in workload.machine.resources.items() if name in RESOURCES}
+        pool, names = pool_of(jobs, own | dict(resources or {}))
+        return partitions, site_options(partitions, stated, pool), {name: pool[name] for name in names}
     partitions = with_resources(partitions, resources)
-    return partitions, site_options(partitions, stated)
+    guessed = {f"{one.name}:{name}": one.resources[name] for one in partitions for name in one.guessed_resources}
+    return partitions, site_options(partitions, stated), guessed
 
 
 #: Name of the scheduler that serves queues or QOS in the order of their recorded waits.
@@ -124,27 +127,6 @@ SITE_QOS = f"{SITE}-qos"
 def site_priorities(workload: Workload) -> dict[str, Any] | None:
     """Return the priorities of queues or QOS that the recorded waits suggest, or None."""
     return priorities_of(queues_of(workload.jobs, workload.header)) if is_as_recorded(workload) else None
-
-
-def _recorded(workload: Workload) -> pl.DataFrame:
-    """Return the jobs, without waits if these were not recorded with these jobs."""
-    return workload.jobs if is_as_recorded(workload) else workload.jobs.drop("wait_time", strict=False)
-
-
-def _pool(workload: Workload, resources: Mapping[str, int] | None) -> tuple[dict[str, int], tuple[str, ...]]:
-    """Return the units of resources of a machine that all partitions share, and the names of the guessed ones."""
-    own = {name: units for name, units in workload.machine.resources.items() if name in RESOURCES}
-    return pool_of(_recorded(workload), own | dict(resources or {}))
-
-
-def guessed_units(
-    workload: Workload, partitions: Sequence[Partition], resources: Mapping[str, int] | None = None
-) -> dict[str, int]:
-    """Return the units of the resources of a site that are the peak use, of one of several partitions by its name."""
-    if len(partitions) < 2 or share_nodes(partitions, None if guess_of(workload) else workload.machine.processors):
-        units, names = _pool(workload, resources)
-        return {name: units[name] for name in names}
-    return {f"{one.name}:{name}": one.resources[name] for one in partitions for name in one.guessed_resources}
 
 
 def named_scheduler(
@@ -348,35 +330,35 @@ def partitions_named(cluster: Mapping[str, Any]) -> list[str]:
 
 
 def _no_partition(variant: Variant, name: str, known: Sequence[str]) -> SwflowError:
+    problem = f"no partition {name!r}{suggest(name, known)}"
     if not known:
-        return SwflowError(
-            f"--processors {variant.processors}: {variant.scheduler} has no partitions; use --scheduler {SITE}, or a "
-            "share such as +20%"
-        )
-    return SwflowError(
-        f"--processors {variant.processors}: {variant.scheduler} has no partition {name!r}{suggest(name, known)}"
-    )
+        problem = f"no partitions; use --scheduler {SITE}, or a share such as +20%"
+    return SwflowError(f"--processors {variant.processors}: {variant.scheduler} has {problem}")
 
 
 def _finds_resources(workload: Workload, options: Mapping[str, Any], machine: Machine) -> Iterator[pl.Expr]:
     """Yield for each resource which jobs demand no more of it than the machine, or their cluster, has."""
     clusters = options.get("clusters") or ()
     stated = [cluster.get("resources") or {} for cluster in clusters]
-    own = {**machine.resources, **(options.get("resources") or {})}
-    for name in dict.fromkeys(name for one in (stated if clusters else [own]) for name in one):
-        most: Any = pl.lit(own.get(name))
-        if clusters:
-            most = pl.lit(max(one.get(name, 0) for one in stated))
+    if not clusters:
+        stated = [{**machine.resources, **(options.get("resources") or {})}]
+    for name in dict.fromkeys(name for one in stated for name in one):
+        counts = [one.get(name, 0) for one in stated]
+        if name not in workload.jobs.columns or counts == [None]:
+            continue
+        most: Any = max(counts)
         if clusters and options.get("dispatch") == "partition" and "partition_id" in workload.jobs.columns:
-            names = Names(workload)
-            units = {
-                names.number_of("partition", partition, "--scheduler"): one.get(name, 0)
-                for cluster, one in zip(clusters, stated, strict=True)
-                for partition in partitions_named(cluster)
-            }
-            most = pl.col("partition_id").replace_strict(units, default=0, return_dtype=pl.Int64)
-        if name in workload.jobs.columns and not (not clusters and own[name] is None):
-            yield pl.col(name).fill_null(0) <= most
+            served = zip(clusters, counts, strict=True)
+            units = {partition: count for cluster, count in served for partition in partitions_named(cluster)}
+            most = _of_partition(workload, units, 0)
+        yield pl.col(name).fill_null(0) <= most
+
+
+def _of_partition(workload: Workload, sizes: Mapping[str, int], default: int) -> pl.Expr:
+    """Return for each job the size that belongs to its partition, or the default."""
+    names = Names(workload)
+    numbers = {names.number_of("partition", name, "--scheduler"): size for name, size in sizes.items()}
+    return pl.col("partition_id").replace_strict(numbers, default=default, return_dtype=pl.Int64)
 
 
 def _fits_in(workload: Workload, options: Mapping[str, Any], machine: Machine) -> pl.Expr:
@@ -389,10 +371,7 @@ def _fits_in(workload: Workload, options: Mapping[str, Any], machine: Machine) -
             room[str(name)] = limit["processors"]
     if not room or "partition_id" not in workload.jobs.columns:
         return pl.col("processors") <= machine.processors
-    names = Names(workload)
-    numbers = {names.number_of("partition", name, "--scheduler"): size for name, size in room.items()}
-    most = pl.col("partition_id").replace_strict(numbers, default=machine.processors, return_dtype=pl.Int64)
-    return pl.col("processors") <= most
+    return pl.col("processors") <= _of_partition(workload, room, machine.processors)
 
 
 def _estimate_factor(text: str) -> float | None:
@@ -428,10 +407,7 @@ def applied(workload: Workload, variant: Variant) -> Workload:
 
 
 def ask(
-    workload: Workload,
-    chosen: Sequence[Variant],
-    *,
-    progress: Callable[[Sequence[Any]], Any] = lambda items: items,
+    workload: Workload, chosen: Sequence[Variant], *, progress: Callable[[Sequence[Any]], Any] = lambda items: items
 ) -> Answer:
     """
     Simulate every variant and compare it with the base, which is the first one.
@@ -460,11 +436,21 @@ def ask(
         if not base:
             base = found
             likeness = _likeness(changed, result, variant)
-        differences = {measure: verdict.difference_of(found[measure], base[measure]) for measure in MEASURES}
-        uneven += [  # draws of percentiles jump between values, so that their skewness shows nothing
-            (variant.name, name) for name, one in differences.items() if one.is_uneven and not name.startswith("p95_")
-        ]
-        rows += _rows(variant, changed.machine, result, found, base, differences)
+        for measure in MEASURES:
+            difference = verdict.difference_of(found[measure], base[measure])
+            low, high = difference.interval
+            # Draws of percentiles jump between values, so that their skewness shows nothing.
+            if difference.is_uneven and not measure.startswith("p95_"):
+                uneven.append((variant.name, measure))
+            rows.append({
+                "variant": variant.name, "scheduler": variant.scheduler, "processors": changed.machine.processors,
+                "estimates": variant.estimates or "users'", "arrivals": variant.arrivals,
+                "run_times": variant.run_times, "measure": measure, "jobs": result.outcomes.height,
+                "value": found[measure].value, "base": base[measure].value, "difference": difference.value,
+                "low": low, "high": high, "weeks": difference.blocks,
+                "verdict": BASE if found is base else difference.verdict(),
+                "utilization": result.metrics["utilization"],
+            })  # fmt: skip
     return Answer(pl.DataFrame(rows, COLUMNS, orient="row"), likeness, left_out, tuple(uneven))
 
 
@@ -487,24 +473,3 @@ def _statistics(workload: Workload, variant: Variant, result: Run) -> dict[str, 
         outcomes = outcomes.drop("submit_time").join(recorded, on="job_id", how="left", maintain_order="left")
     weeks = verdict.by_weeks(outcomes)
     return {measure: verdict.statistic(weeks, measure) for measure in MEASURES}
-
-
-def _rows(
-    variant: Variant,
-    machine: Machine,
-    result: Run,
-    found: Mapping[str, verdict.Resampled],
-    base: Mapping[str, verdict.Resampled],
-    differences: Mapping[str, verdict.Estimate],
-) -> Iterator[dict[str, Any]]:
-    """Yield the statistics of a variant compared with the base."""
-    for measure, difference in differences.items():
-        low, high = difference.interval
-        yield {
-            "variant": variant.name, "scheduler": variant.scheduler, "processors": machine.processors,
-            "estimates": variant.estimates or "users'", "arrivals": variant.arrivals, "run_times": variant.run_times,
-            "measure": measure, "jobs": result.outcomes.height, "value": found[measure].value,
-            "base": base[measure].value, "difference": difference.value, "low": low, "high": high,
-            "weeks": difference.blocks, "verdict": BASE if found is base else difference.verdict(),
-            "utilization": result.metrics["utilization"],
-        }  # fmt: skip

@@ -15,7 +15,7 @@ from swflow.files.atomic import atomic_path
 from swflow.files.fingerprint import fingerprint
 from swflow.files.manifest import drop_broken, file_digest, unmade
 from swflow.log.catalogue import Log, is_at_hand, load_catalogue, source_of
-from swflow.names import compact, log_of, parent_of, recipe_of, split_step, steps_of
+from swflow.names import compact, log_of, parent_of, recipe_of, replicate_of, split_step, steps_of
 from swflow.scheduling.options import LOG
 from swflow.scheduling.scheduler import Scheduler
 from swflow.studies.plan import (
@@ -28,10 +28,10 @@ from swflow.studies.plan import (
     is_fitted,
     planned_bounds,
     planned_figures,
+    planned_replicates,
     planned_runs,
     planned_sweeps,
     planned_whatifs,
-    planned_workloads,
     sources_behind,
     step_options,
     sweep_options,
@@ -168,27 +168,31 @@ class Workflow:
         self.whatifs = planned_whatifs(self.config, self.catalogue)
         self.bounds = planned_bounds(self.config, self.catalogue)
         self.figures = planned_figures(self.config, self.catalogue)
-        simulated = [*self.runs, *(workload for _, workload in self.whatifs)]
-        _, self.replicates = planned_workloads(simulated, self.sweeps)
+        swept = [workload for workload, _ in self.sweeps]
+        workloads = [*self.runs, *(workload for _, workload in self.whatifs), *swept]
+        self.replicates = planned_replicates(workloads)
         models = (step for step in self.config["steps"].values() if step["kind"] == "model")
         self.fits = {fit_name(step): fit_options(step) for step in models}
-        #: Recipe to the workloads simulated together: its replicates, and the workload of the same name.
+        #: Recipe to the workloads simulated together: the workload of the same name, and its replicates by number.
         self.groups: dict[str, list[str]] = {}
-        for name in self.runs:
+        for name in sorted(self.runs, key=lambda name: replicate_of(name) or 0):
             self.groups.setdefault(recipe_of(name), []).append(name)
-        for recipe, names in self.replicates.items():
-            if recipe in self.groups:
-                self.groups[recipe].sort(key=lambda name: names.index(name) if name in names else -1)
-        self._check_files(simulated)
-        self.unsure = self._unsure_logs()
+        self._check_files(workloads)
+        #: The planned logs whose download may fail.
+        self.unsure: list[str] = []
+        if not self.config["strict"]:
+            needed = {log for name in [*self.runs, *swept] for log in self.logs_behind(name)}
+            recorded = needed & set(self.recorded) - set(self.own_logs)
+            mirror = self.config["mirror"]
+            self.unsure = sorted(log for log in recorded if not is_at_hand(self.catalogue[log], mirror))
 
     def _check_files(self, workloads: Iterable[str]) -> None:
         """Raise an error if a file named by the config or a catalogue is missing."""
-        for workload in [*workloads, *(workload for workload, _ in self.sweeps)]:
-            log = self.catalogue[log_of(workload)]
-            path = source_of(log, self.catalogue).path
+        for workload in workloads:
+            log = log_of(workload)
+            path = self.source(log).path
             if path is not None and not Path(path).is_file():
-                raise SwflowError(f"catalogue: {log.name}: path: {path}: no such file")
+                raise SwflowError(f"catalogue: {log}: path: {path}: no such file")
             for step in steps_of(workload):
                 for file in self.step_files(step):
                     if not Path(file).is_file():
@@ -224,16 +228,6 @@ class Workflow:
         """Return the logs that a workload depends on: its own, and the logs that models of its steps are fitted to."""
         return [self.source(log_of(source)).name for source in sources_behind(workload, self.config["steps"])]
 
-    def _unsure_logs(self) -> list[str]:
-        """Return the planned logs whose download may fail."""
-        if self.config["strict"]:
-            return []
-        needed = {
-            log for name in [*self.runs, *(workload for workload, _ in self.sweeps)] for log in self.logs_behind(name)
-        }
-        recorded = needed & set(self.recorded) - set(self.own_logs)
-        return sorted(log for log in recorded if not is_at_hand(self.catalogue[log], self.config["mirror"]))
-
     def missing_logs(self) -> dict[str, str]:
         """Return the logs that cannot be downloaded, with reasons; a dry run includes logs that were never tried."""
         if not self.unsure or (self.is_dry_run() and not REACHED.is_file()):
@@ -254,7 +248,7 @@ class Workflow:
         """Return the omitted runs: the missing log, a workload or sweep of it, and the workload's schedulers."""
         planned = [(workload, workload, schedulers) for workload, schedulers in self.runs.items()]
         planned += [(workload, f"{workload}+{sweep}", []) for workload, sweep in self.sweeps]
-        missing = self.missing_logs() if self.unsure else {}
+        missing = self.missing_logs()
         return [
             (next(log for log in self.logs_behind(workload) if log in missing), name, schedulers)
             for workload, name, schedulers in planned
@@ -341,18 +335,18 @@ class Workflow:
         }
         return command_options(settings | {"drop": settings["drop"] or ["none"]} | machine)
 
-    def kind_of(self, step: str) -> str:
-        """Return the kind of a step."""
-        return str(self.config["steps"][split_step(step)[0]]["kind"])
+    def content_of(self, step: str) -> Mapping[str, Any]:
+        """Return the definition of a step in the config."""
+        return self.config["steps"][split_step(step)[0]]
 
     def step_files(self, step: str) -> list[str]:
         """Return the files that a step reads in addition to its workload."""
-        file = self.config["steps"][split_step(step)[0]].get("file")
+        file = self.content_of(step).get("file")
         return [] if file is None else [file]
 
     def fit_file(self, workload: str) -> str:
         """Return the fitted model that the last step of a workload draws from; empty if there is none."""
-        content = self.config["steps"][split_step(workload.rpartition("+")[2])[0]]
+        content = self.content_of(workload.rpartition("+")[2])
         if not is_fitted(content):
             return ""
         return f"results/models/{content.get('like', parent_of(workload))}/{fit_name(content)}.json"
@@ -363,12 +357,9 @@ class Workflow:
 
     def made_together(self, wildcards: Any) -> list[str]:
         """Return the workloads that one job generates: a single workload, or the replicates of a recipe."""
-        if self._makes_replicates(wildcards):
+        if hasattr(wildcards, "recipe"):
             return self.replicates[wildcards.recipe]
         return [f"{wildcards.workload}+{wildcards.step}"]
-
-    def _makes_replicates(self, wildcards: Any) -> bool:
-        return hasattr(wildcards, "recipe")
 
     def step_of(self, wildcards: Any) -> str:
         """Return the step that a job applies."""
@@ -388,7 +379,7 @@ class Workflow:
 
     def step_kind(self, wildcards: Any) -> str:
         """Return the kind of a job's step, which is the command that applies it."""
-        return self.kind_of(self.step_of(wildcards))
+        return str(self.content_of(self.step_of(wildcards))["kind"])
 
     def step_options(self, wildcards: Any) -> str:
         """Return the options of the command of a step."""
@@ -403,8 +394,8 @@ class Workflow:
 
     def step_code(self, wildcards: Any) -> str:
         """Return the fingerprint of a step, combined with that of ``replicate`` if a job generates several."""
-        batch = ("replicate",) if self._makes_replicates(wildcards) else ()
-        return fingerprint(*batch, self.step_kind(wildcards))
+        kind = self.step_kind(wildcards)
+        return fingerprint("replicate", kind) if hasattr(wildcards, "recipe") else fingerprint(kind)
 
     def made_names(self, wildcards: Any) -> str:
         """Return the names of the workloads that a job generates, with replicates as ranges."""
@@ -413,17 +404,16 @@ class Workflow:
     def step_command(self, wildcards: Any, output: Sequence[str]) -> str:
         """Return the command that applies a step to one workload or to all replicates of a recipe."""
         kind, names = self.step_kind(wildcards), self.made_together(wildcards)
-        if not self._makes_replicates(wildcards):
+        if not hasattr(wildcards, "recipe"):
             return f"{kind} results/workloads/{parent_of(names[0])}.parquet -o {output[0]}"
         files = " ".join(f"-o results/workloads/{name}.parquet" for name in compact(names))
         return f"replicate {kind} {files} --manifest {output[0]} --code {self.step_code(wildcards)}"
 
     # -- runs
 
-    def options_of(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    def options_of(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Return schedulers by name, with all options filled in."""
         schedulers = {**self.config["schedulers"], LOG: {"order": LOG}}
-        names = list(names)
         for name in names:
             if name not in self._options:
                 self._options[name] = Scheduler.of(name, schedulers[name]).to_dict()
@@ -483,10 +473,6 @@ class Workflow:
         parts = [f"{', '.join(compact(group))}: {runs}" for runs, group in wanted.items() if runs]
         return "; ".join(parts) or f"{', '.join(compact(names))}: none unless the workload changed"
 
-    def sweep_schedulers(self, workload: str, sweep: str) -> dict[str, dict[str, Any]]:
-        """Return the schedulers of a sweep, with all options filled in."""
-        return self.options_of(self.sweeps[workload, sweep]["schedulers"])
-
     def sweep_command(self, wildcards: Any) -> str:
         """Return the command of a sweep."""
         return sweep_options(wildcards.sweep, self.config)[0]
@@ -497,7 +483,7 @@ class Workflow:
 
     def sweep_options(self, wildcards: Any) -> str:
         """Return the options of a sweep, with its schedulers."""
-        schedulers = self.sweep_schedulers(wildcards.workload, wildcards.sweep)
+        schedulers = self.options_of(self.sweeps[wildcards.workload, wildcards.sweep]["schedulers"])
         return f"{sweep_options(wildcards.sweep, self.config)[1]} {_named(schedulers)}"
 
     def whatif_options(self, wildcards: Any) -> str:
