@@ -23,6 +23,7 @@ for log in plan.logs_with_figures:
             f"results/log/figures/{log}.log",
         benchmark:
             f"results/benchmark/figures/{log}.tsv"
+        priority: 1 # the report waits for the figures
         resources:
             mem_mb=plan.memory(700, 0.1, database_mb),
             runtime=plan.minutes(5, 0.02, database_mb),

@@ -1,7 +1,6 @@
 """Figures of load and performance: heatmaps, bubble plots and differences of runs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -170,16 +169,17 @@ def _block_of_load(request: Request) -> Block:
 def _compared(
     request: Request, first: str, second: str, measure: str, maps: Mapping[tuple[str, str], Heatmap]
 ) -> tuple[Heatmap, Heatmap, Comparison]:
-    """Return the maps of two runs and their comparison; score and winner are computed on the jobs, if known."""
+    """Return the maps of two runs, and their comparison as the load computed it; computed here for runs of two logs."""
     one, other = maps[first, measure], maps[second, measure]
-    found = compare(one, other)
     row = request.connection.execute(
-        """SELECT first = $a, score, better FROM comparisons
+        """SELECT first = $a, distance, score, first_wins, second_wins, better FROM comparisons
         WHERE measure = $m AND (first = $a AND second = $b OR first = $b AND second = $a)""",
         {"a": first, "b": second, "m": measure},
     ).fetchone()
-    if row is not None:
-        forward, score, better = row
-        winner = {first: "first", second: "second"}.get(better)
-        found = replace(found, score=score if forward else -score, better=winner)
-    return one, other, found
+    if row is None:
+        return one, other, compare(one, other)
+    forward, distance, score, first_wins, second_wins, better = row
+    winner = {first: "first", second: "second"}.get(better)
+    if forward:
+        return one, other, Comparison(distance, score, first_wins, second_wins, winner)
+    return one, other, Comparison(distance, -score, second_wins, first_wins, winner)

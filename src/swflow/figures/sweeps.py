@@ -11,6 +11,7 @@ import polars as pl
 
 from swflow.analysis.verdict import student
 from swflow.errors import SwflowError, suggest
+from swflow.figures.charts.parts import unchecked
 from swflow.figures.charts.sweeps import sweep_chart
 from swflow.figures.provenance import RecordedConnection, command
 from swflow.files.query import connect
@@ -82,7 +83,8 @@ def draw_sweep_on(
     x = "d" if swept["d"].n_unique() > 1 else "factor"
     rows = pl.concat([_summary(table, x), _published(cast(Any, recorded), sources[0], measures, swept, x)])
     heading = f"{title or sources[0]}: scaled to {swept['processors'][0]:,} processors"
-    spec = sweep_chart(rows, x, measures, heading, scale=scale, interactive=interactive)
+    with unchecked():
+        spec = sweep_chart(rows, x, measures, heading, scale=scale, interactive=interactive)
     options = [("--log", sources[0]), ("--sweep", sweep), *(("--measure", measure) for measure in measures)]
     options += [("--scale", scale)] if scale != "linear" else []
     options += [("--title", title)] if title else []
