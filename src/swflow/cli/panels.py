@@ -19,7 +19,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "Simulate": ("simulate", "sweep", "adjust"),
     "Use results": ("load", "sql", "figure", "report", "export"),
     "Judge schedules and simulators": ("bound", "conformance"),
-    "Called by the workflow": ("reach", "replicate"),
+    "Called by the workflow": ("reach", "replicate", "figures"),
 }
 
 #: The panels of a command's options; the others are listed under "Options".
