@@ -11,7 +11,6 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -59,9 +58,6 @@ from swflow.workload.clean import open_workload
 
 #: From this number of new runs on, several processes are worth the second in which they start.
 MANY_RUNS = 100
-
-#: Compute linear algebra in one thread: several would compete with the inserts, and round differently.
-_ONE_THREAD = partial(threadpool_limits, 1, user_api="blas")
 
 #: Linux ioctl request to share the blocks of two files (FICLONE).
 _CLONE = 0x40049409
@@ -139,7 +135,7 @@ def load(
     changed = {note["run"] for note in newly.values()}
     is_large = any(note["metrics"]["jobs"] > tables.MOST_AT_ONCE for note in notes.values())
     workers = 0 if is_large else processes if len(newly) >= MANY_RUNS else 1
-    with atomic_path(database) as temporary, _ONE_THREAD(), _beside(workers) as in_turn:
+    with atomic_path(database) as temporary, threadpool_limits(1, user_api="blas"), _beside(workers) as in_turn:
         try:
             if old:
                 _copy(Path(database), temporary)
@@ -411,6 +407,11 @@ def _scheduler_row(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return row
 
 
+def _limit_threads() -> None:
+    """Compute linear algebra in one thread: several would compete with the inserts, and round differently."""
+    threadpool_limits(1, user_api="blas")  # of the libraries that this module has loaded
+
+
 @contextmanager
 def _beside(workers: int) -> Iterator[Callable[..., Iterator[Any]]]:
     """
@@ -423,7 +424,7 @@ def _beside(workers: int) -> Iterator[Callable[..., Iterator[Any]]]:
         return
     pool: Executor = ThreadPoolExecutor(1)
     if workers > 1:
-        pool = ProcessPoolExecutor(workers, get_context("spawn"), _ONE_THREAD)
+        pool = ProcessPoolExecutor(workers, get_context("spawn"), _limit_threads)
     try:
         yield pool.map
     except BrokenProcessPool:
