@@ -18,9 +18,11 @@ from swflow.names import log_of
 #: The endings of the files of a figure. The last one records the key, so it is written last.
 ENDINGS = ("png", "svg", "json")
 
-#: The runs that determine a figure: those that it shows; or all runs of its log, since the verdict on two runs depends
-#: on the number of comparisons; and the database's sweeps, which hold values of papers.
+#: The data that determine a figure: the runs that it shows, and what it shows of their comparisons; or all runs and
+#: sweeps of its log, which hold values of papers.
 _RUNS = "SELECT run, key FROM runs WHERE run IN (SELECT unnest($runs)) ORDER BY run"
+_COMPARISONS = """SELECT measure, first, second, distance, score, first_wins, second_wins, better FROM comparisons
+    WHERE first IN (SELECT unnest($runs)) AND second IN (SELECT unnest($runs)) ORDER BY ALL"""
 _RUNS_OF_LOG = "SELECT run, key FROM runs WHERE workload = $log OR starts_with(workload, $log || '+') ORDER BY run"
 _SWEEPS = "SELECT count(*), bit_xor(hash(sweeps)) FROM sweeps WHERE source = $log OR starts_with(source, $log || '+')"
 
@@ -95,10 +97,12 @@ def _key(connection: duckdb.DuckDBPyConnection, options: Mapping[str, Any], code
     """Return a digest of what determines a figure: its options, its data and the code."""
     kind, log = options["kind"], log_of(options["log"])
     data: list[tuple[Any, ...]] = []
-    if kind in ("difference", "published"):
+    if kind == "published":
         data += connection.execute(_RUNS_OF_LOG, {"log": log}).fetchall()
     elif kind != "sweep":
         data += connection.execute(_RUNS, {"runs": options["runs"]}).fetchall()
+    if kind == "difference":
+        data += connection.execute(_COMPARISONS, {"runs": options["runs"]}).fetchall()
     if kind in ("sweep", "published"):
         data += connection.execute(_SWEEPS, {"log": log}).fetchall()
     return hashlib.sha256(json.dumps([dict(options), data, code], sort_keys=True).encode()).hexdigest()
