@@ -145,12 +145,12 @@ def _answer(command: str, log: Path, processors: int, policy: str, timeout: floa
     """Run the simulator; return the start times by job id."""
     out = log.with_suffix(".out")
     values = {"log": str(log), "out": str(out), "processors": str(processors), "policy": policy}
-    words = shlex.split(command)
+    arguments = shlex.split(command)
     for name, value in values.items():
-        words = [word.replace("{" + name + "}", value) for word in words]
+        arguments = [argument.replace(f"{{{name}}}", value) for argument in arguments]
     try:
         with subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+            arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
         ) as process:
             try:
                 printed, said = process.communicate(timeout=timeout)
@@ -160,7 +160,7 @@ def _answer(command: str, log: Path, processors: int, policy: str, timeout: floa
                 process.communicate()
                 return _Failure(TIMEOUT, f"no end within {timeout:g} s")
     except OSError as error:
-        raise SwflowError(f"--command {words[0]}: {error.strerror}; expected a program that can be run") from None
+        raise SwflowError(f"--command {arguments[0]}: {error.strerror}; expected a program that can be run") from None
     if process.returncode != 0:
         lines = said.decode(errors="replace").strip().splitlines() or ["nothing on standard error"]
         return _Failure(CRASH, f"exit status {process.returncode}: {lines[-1][:200]}")
