@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_figures import marks
 
+from helpers import errors_of
 from swflow.analysis.shadows import penalty_times, ranges, shadows
 from swflow.database.load import load
 from swflow.errors import SwflowError
@@ -182,6 +183,7 @@ def rectangles(spec):
 
 def test_a_table_shows_the_jobs_and_shadows_of_a_window(database, tmp_path):
     spec = draw("reservation-table", database, runs=["A+high/fit"], window=(6 * 3600, 12 * 3600), interactive=True)
+    assert errors_of(spec) == []
     jobs, penalized = rectangles(spec)
     assert marks(spec).count("rect") == 3  # jobs, shadows, outlines
     assert {row["job_id"] for row in jobs} == set(running(database, "A+high/fit", 6 * 3600, 12 * 3600))

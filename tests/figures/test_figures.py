@@ -13,6 +13,7 @@ import pytest
 import yaml
 from test_runs import SCHEDULERS, write_workloads
 
+from helpers import errors_of
 from swflow.database.load import load
 from swflow.errors import SwflowError
 from swflow.figures import FIGURES, KINDS, MOST_LINES, RESERVATION_TABLE, draw, write
@@ -86,12 +87,19 @@ OTHERS = (RESERVATION_TABLE, "moldable", "published", "load-curve")
 def test_a_figure_is_deterministic_and_written_by_its_extension(kind, database, tmp_path):
     spec = draw(kind, database, log="A", interactive=True)
     assert spec == draw(kind, database, log="A", interactive=True)
+    assert errors_of(spec) == errors_of(draw(kind, database, log="A")) == []
     assert spec["usermeta"]["title"].startswith("A: ")
     for ending, begin in (("png", b"\x89PNG"), ("svg", b"<svg"), ("json", b"{")):
         write(spec, tmp_path / f"x.{ending}")
         assert (tmp_path / f"x.{ending}").read_bytes().startswith(begin)
     with pytest.raises(SwflowError, match="unknown ending"):
         write(spec, tmp_path / "x.jpg")
+
+
+def test_an_invalid_chart_has_errors(database):
+    spec = draw("waits", database, log="A")
+    spec["vconcat"][0]["hconcat"][0]["mark"] = "no mark"
+    assert errors_of(spec)
 
 
 def test_a_heatmap_has_a_panel_per_run_and_measure_with_all_its_marks(database):
@@ -126,6 +134,7 @@ def test_a_load_curve_joins_the_workloads_of_one_family(tmp_path):
         simulate_all(path, SCHEDULERS, tmp_path / "runs" / name)
     load(sorted((tmp_path / "runs").iterdir()), tmp_path / "d.duckdb")
     spec = draw("load-curve", tmp_path / "d.duckdb", log="A")
+    assert errors_of(spec) == []
     (rows,) = spec["datasets"].values()
     assert {name: [row["w"] for row in rows if row["r"] == name] for name in {row["r"] for row in rows}} == {
         "load easy": ["A+load-0.5", "A", "A+load-2"],

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_cli import call
 
+from helpers import errors_of
 from swflow.database.load import load
 from swflow.errors import SwflowError
 from swflow.figures import draw, write
@@ -329,6 +330,7 @@ def test_commands_from_a_log_to_a_run_with_shapes(tmp_path, monkeypatch, capfd):
     assert call("sql", text, "--database", "d.duckdb", "--csv") == 0
     assert "moldable,kept,50" in capfd.readouterr().out
     spec = draw("moldable", "d.duckdb", log="made")
+    assert errors_of(spec) == []
     assert spec == draw("moldable", "d.duckdb", log="made")
     lines, points = list(spec["datasets"].values())[:2]
     stated = {row["x"]: row["y"] for row in lines}

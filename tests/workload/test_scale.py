@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers import errors_of
 from swflow.analysis.fairness import fairness_indices
 from swflow.database.load import load
 from swflow.errors import SwflowError
@@ -325,6 +326,7 @@ def test_a_search_matches_the_source_and_its_curve_is_drawn(tmp_path):
     assert rows[0][0] == rows[0][1] > 20 and rows[0][2] == 1
     assert query(tmp_path / "d.duckdb", "SELECT count(*) FROM figures WHERE workload LIKE '%adjusted%'")[1] == [(0,)]
     spec = draw_sweep(tmp_path / "d.duckdb", "d", measures=["awrt", "utilization"], interactive=True)
+    assert errors_of(spec) == []
     drawn = next(rows for rows in spec["datasets"].values() if rows and rows[0].get("draws") == 3)
     assert [row["x"] for row in drawn if row["line"] == "precise"] == [0, 50, 100]
     mean = next(row for row in drawn if row["line"] == "precise" and row["x"] == 50)

@@ -40,16 +40,13 @@ def read_plan(path: str | os.PathLike[str], log: str | None = None) -> dict[str,
         If the file is not a plan.
     """
     try:
-        plan = json.loads(Path(path).read_text(encoding="utf-8"))
-        return {
-            name: {**options, "kind": options["kind"]}
-            for name, options in plan.items()
-            if log in (None, log_of(options["log"]))
-        }
+        plan: dict[str, dict[str, Any]] = json.loads(Path(path).read_text(encoding="utf-8"))
+        about = {name: (options["kind"], log_of(options["log"])) for name, options in plan.items()}
     except OSError as error:
         raise SwflowError(f"{path}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise SwflowError(f"{path}: not a plan of figures; expected JSON: name to kind, log and options") from None
+    return {name: plan[name] for name, (_, of_log) in about.items() if log in (None, of_log)}
 
 
 def draw_plan(
@@ -86,6 +83,7 @@ def draw_plan(
         files = [Path(folder) / f"{name}.{ending}" for ending in ENDINGS]
         is_stale = _recorded_key(files) != keys[name]
         if is_stale:
+            files[-1].unlink(missing_ok=True)  # a picture that is drawn only in part must not count as the old figure
             draw_files(options, database, files, keys[name])
         else:
             for file in files:
