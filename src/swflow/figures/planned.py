@@ -18,8 +18,10 @@ from swflow.names import log_of
 #: The endings of the files of a figure. The last one records the key, so it is written last.
 ENDINGS = ("png", "svg", "json")
 
-#: The data that determine a figure: the runs that it shows, and what it shows of their comparisons; or all runs and
-#: sweeps of its log, which hold values of papers.
+#: The data that determine a figure: the runs and workloads that it shows, and what it shows of the runs' comparisons;
+#: or all runs and sweeps of its log, which hold values of papers.
+_WORKLOADS = """SELECT name, digest FROM contents WHERE kind = 'workload' AND name IN (SELECT unnest($workloads))
+    ORDER BY name"""
 _RUNS = "SELECT run, key FROM runs WHERE run IN (SELECT unnest($runs)) ORDER BY run"
 _COMPARISONS = """SELECT measure, first, second, distance, score, first_wins, second_wins, better FROM comparisons
     WHERE first IN (SELECT unnest($runs)) AND second IN (SELECT unnest($runs)) ORDER BY ALL"""
@@ -78,7 +80,7 @@ def draw_plan(
     """
     code = fingerprint("load", "figures")
     with connect(database) as connection:
-        keys = {name: _key(connection, options, code) for name, options in plan.items()}
+        keys = {name: key_of(connection, options, code) for name, options in plan.items()}
     for name, options in plan.items():
         files = [Path(folder) / f"{name}.{ending}" for ending in ENDINGS]
         is_stale = _recorded_key(files) != keys[name]
@@ -91,8 +93,19 @@ def draw_plan(
         yield name, is_stale
 
 
-def _key(connection: duckdb.DuckDBPyConnection, options: Mapping[str, Any], code: str) -> str:
-    """Return a digest of what determines a figure: its options, its data and the code."""
+def key_of(connection: duckdb.DuckDBPyConnection, options: Mapping[str, Any], code: str) -> str:
+    """
+    Return a digest of what determines a figure: its options, its data and the code.
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+        The database.
+    options : mapping
+        Of a figure of a plan; with ``workloads``, those are data of the figure, too.
+    code : str
+        The fingerprint of the code that loads and draws.
+    """
     kind, log = options["kind"], log_of(options["log"])
     data: list[tuple[Any, ...]] = []
     if kind == "published":
@@ -101,6 +114,8 @@ def _key(connection: duckdb.DuckDBPyConnection, options: Mapping[str, Any], code
         data += connection.execute(_RUNS, {"runs": options["runs"]}).fetchall()
     if kind == "difference":
         data += connection.execute(_COMPARISONS, {"runs": options["runs"]}).fetchall()
+    if "workloads" in options:
+        data += connection.execute(_WORKLOADS, {"workloads": options["workloads"]}).fetchall()
     if kind in ("sweep", "published"):
         data += connection.execute(_SWEEPS, {"log": log}).fetchall()
     return hashlib.sha256(json.dumps([dict(options), data, code], sort_keys=True).encode()).hexdigest()
