@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -18,7 +19,7 @@ from swflow.errors import SwflowError
 from swflow.files.query import query
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator
-from swflow.jobs.table import Workload, read_metadata, write_workload
+from swflow.jobs.table import Workload, read_metadata, write_table, write_workload
 from swflow.scheduling.scheduler import Scheduler
 from swflow.studies.runs import simulate_all
 from swflow.workload.clean import clean, open_workload
@@ -116,14 +117,17 @@ def test_processes_and_reading_runs_one_by_one_change_no_comparison(tmp_path, mo
     from swflow.jobs import table as tables
 
     for number, source in enumerate(write_workloads(tmp_path, 2)):
-        simulate_all(source, SCHEDULERS, tmp_path / "runs" / str(number))
+        workload, job = open_workload(source), pl.col("job_id")
+        jobs = workload.jobs.with_columns(user_id=job % 3, wait_time=(job % 50).cast(pl.Float64) * 60)
+        write_workload(replace(workload, jobs=jobs), source)
+        simulate_all(source, SCHEDULERS | {"log": {"order": "log"}}, tmp_path / "runs" / str(number))
     monkeypatch.setattr(module, "MANY_RUNS", 1)
     found = []
     for processes, most in ((1, tables.MOST_AT_ONCE), (2, tables.MOST_AT_ONCE), (1, 500), (1, 100)):
         monkeypatch.setattr(tables, "MOST_AT_ONCE", most)  # 500: a run is read at once, two are not
         load([tmp_path / "runs"], tmp_path / "d.duckdb", processes=processes)
         with duckdb.connect(tmp_path / "d.duckdb", read_only=True) as connection:
-            names = ("comparisons", "heatmaps", "bubbles", "bubbles_11")
+            names = ("comparisons", "heatmaps", "bubbles", "bubbles_11", "fairness", "fidelity")
             found.append([connection.execute(f"FROM {name} ORDER BY ALL").fetchall() for name in names])
         (tmp_path / "d.duckdb").unlink()
     assert all(found[0])
@@ -162,7 +166,13 @@ def test_load_refuses_inconsistent_files(tmp_path, runs):
     database = tmp_path / "d.duckdb"
     load(runs, database)
     twin = shutil.copy(runs[0] / "easy.parquet", tmp_path / "twin.parquet")
+    table, about = pl.read_parquet(twin), read_metadata(twin)
+    others, fewer = tmp_path / "others.parquet", tmp_path / "fewer.parquet"
+    write_table(table.with_columns(pl.col("job_id") + 10), others, about)
+    write_table(table.head(299), fewer, about)
     cases = {
+        "A: 10 outcomes have no job": lambda: load([others], tmp_path / "other.duckdb"),
+        "fewer.parquet.*: 299 rows instead of 300": lambda: load([fewer], tmp_path / "other.duckdb"),
         "two runs are called 'A/easy'": lambda: load([*runs, twin], database),
         "no such file": lambda: load([tmp_path / "nothing"], database),
         "not a run of swflow": lambda: load([tmp_path / "workloads" / "A.parquet"], database),

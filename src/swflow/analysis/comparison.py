@@ -179,7 +179,8 @@ def earth_movers_distance(first: np.ndarray, second: np.ndarray, load_step: floa
 def _equal_shape(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Pad both with empty values to the width of the wider one, in whole steps of the grid."""
     values = -(-max(first.shape[1], second.shape[1]) // _VALUES_PER_STEP) * _VALUES_PER_STEP
-    a, b = (np.pad(counts, ((0, 0), (0, values - counts.shape[1]))) for counts in (first, second))
+    a, b = np.zeros((first.shape[0], values), first.dtype), np.zeros((second.shape[0], values), second.dtype)
+    a[:, : first.shape[1]], b[:, : second.shape[1]] = first, second
     return a, b
 
 

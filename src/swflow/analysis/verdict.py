@@ -84,8 +84,8 @@ class Distribution(NamedTuple):
         The weeks in which the jobs were submitted.
     values : tuple of 10 float64 arrays
         By tenth of the load: the distinct values, in increasing order.
-    counts : tuple of 10 int64 arrays
-        By tenth of the load: the number of jobs of each value.
+    up_to : tuple of 10 int64 arrays
+        By tenth of the load: 0, and the number of jobs with at most each value.
     weights : float32 array of shape (draws, 10)
         By draw: the share of the jobs in each tenth of the load.
     shares, ranks : float32 arrays of shape (draws, 10, bins)
@@ -96,7 +96,7 @@ class Distribution(NamedTuple):
 
     weeks: np.ndarray
     values: tuple[np.ndarray, ...]
-    counts: tuple[np.ndarray, ...]
+    up_to: tuple[np.ndarray, ...]
     weights: np.ndarray
     shares: np.ndarray
     ranks: np.ndarray
@@ -292,8 +292,9 @@ def distribution_of(outcomes: pl.DataFrame | Weeks, measure: str) -> Distributio
     weights /= np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(np.float32).tiny)
     exact = [np.unique(values[tenth == number], return_counts=True) for number in range(_TENTHS)]
     return Distribution(
-        _present(weeks, week), tuple(part for part, _ in exact), tuple(part for _, part in exact), weights, shares,
-        ranks, found[np.bincount(week, minlength=weeks.size) > 0],
+        _present(weeks, week), tuple(part for part, _ in exact),
+        tuple(np.concatenate(([0], np.cumsum(part))) for _, part in exact), weights, shares, ranks,
+        found[np.bincount(week, minlength=weeks.size) > 0],
     )  # fmt: skip
 
 
@@ -455,7 +456,7 @@ def difference_of(first: Resampled, second: Resampled) -> Estimate:
     if not equal and np.array_equal(first.weeks, second.weeks):
         rounding = _ROUNDING * max(abs(first.value), abs(second.value))
         equal = abs(value) <= rounding and bool((np.abs(drawn) <= rounding).all())
-    return _estimate(0.0 if equal else value, drawn, np.union1d(first.weeks, second.weeks).size, equal)
+    return _estimate(0.0 if equal else value, drawn, _weeks_of_both(first, second), equal)
 
 
 def score_of(first: Distribution, second: Distribution) -> Estimate:
@@ -491,29 +492,34 @@ def score_of(first: Distribution, second: Distribution) -> Estimate:
     drawn = ((first.weights + second.weights) / 2 * np.where(both, 1 - below, 0.0)).sum(axis=1)
     equal = all(np.array_equal(getattr(first, name), getattr(second, name)) for name in ("weeks", "by_week")) and all(
         np.array_equal(one, other)
-        for name in ("values", "counts")
+        for name in ("values", "up_to")
         for one, other in zip(getattr(first, name), getattr(second, name), strict=True)
     )
-    return _estimate(value, drawn, np.union1d(first.weeks, second.weeks).size, equal)
+    return _estimate(value, drawn, _weeks_of_both(first, second), equal)
+
+
+def _weeks_of_both(first: Resampled | Distribution, second: Resampled | Distribution) -> int:
+    """Return the number of weeks in which jobs of either run were submitted."""
+    if np.array_equal(first.weeks, second.weeks):
+        return int(first.weeks.size)
+    return int(np.union1d(first.weeks, second.weeks).size)
 
 
 def _score(first: Distribution, second: Distribution) -> float:
     """Return the score of two runs, computed on the jobs."""
-    shares = [np.array([part.sum() for part in run.counts], float) for run in (first, second)]
+    shares = [np.array([up_to[-1] for up_to in run.up_to], float) for run in (first, second)]
     if not shares[0].any() or not shares[1].any():
         return 0.0
     weights = (shares[0] / shares[0].sum() + shares[1] / shares[1].sum()) / 2
     score = 0.0
-    for weight, *parts in zip(weights, first.values, first.counts, second.values, second.counts, strict=True):
-        of_first, how_many, of_second, others = parts
-        if how_many.size and others.size:
-            up_to = np.concatenate(([0], np.cumsum(others)))
+    for weight, *parts in zip(weights, first.values, first.up_to, second.values, second.up_to, strict=True):
+        of_first, up_to_first, of_second, up_to = parts
+        if of_first.size and of_second.size:
             place = np.searchsorted(of_second, of_first)
-            inside = np.minimum(place, of_second.size - 1)
-            same = np.where(of_second[inside] == of_first, others[inside], 0)
-            smaller = up_to[place]
-            larger = up_to[-1] - smaller - same
-            score += weight * float(how_many @ (larger - smaller)) / (float(how_many.sum()) * float(up_to[-1]))
+            same = of_second.take(place, mode="clip") == of_first  # a place beyond the end becomes that of the largest
+            larger_less_smaller = up_to[-1] - up_to[place + same] - up_to[place]
+            pairs = float(up_to_first[-1]) * float(up_to[-1])
+            score += weight * float(np.diff(up_to_first) @ larger_less_smaller) / pairs
     return round(float(score), 12)
 
 
@@ -524,10 +530,13 @@ def _estimate(value: float, drawn: np.ndarray, blocks: int, equal: bool) -> Esti
     # Half the sum of two exponential variables has half the variance of one. The weights are divided by their sum.
     # Weeks deviate less from their own mean than from the true mean. With independent weeks, the squared error is then
     # unbiased.
-    error = float(np.std(drawn)) * math.sqrt(2 * (blocks + 1) / (blocks - 2))
+    deviations = drawn - drawn.mean()
+    squares = deviations * deviations
+    spread = float(np.sqrt(squares.mean()))
+    error = spread * math.sqrt(2 * (blocks + 1) / (blocks - 2))
     if error < 1e-9 * max(abs(value), float(np.abs(drawn).max())):
         return Estimate(value, 0.0, blocks, freedom)  # all weeks agree up to rounding errors
-    skewness = float(np.mean(((drawn - drawn.mean()) / drawn.std()) ** 3))
+    skewness = float((squares * deviations).mean() / spread**3)
     return Estimate(value, error, blocks, freedom, skewness=skewness)
 
 

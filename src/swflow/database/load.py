@@ -137,6 +137,13 @@ def load(
     workers = 0 if is_large else processes if len(newly) >= MANY_RUNS else 1
     with atomic_path(database) as temporary, threadpool_limits(1, user_api="blas"), _beside(workers) as in_turn:
         try:
+            new_workloads = [name for name in sources if ("workload", name) in new]
+            examined = in_turn(_examined, new_workloads, [sources[name][0] for name in new_workloads])
+            summaries = in_turn(_summary, [note["run"] for note in newly.values()], newly)
+            fairness = in_turn(_fairness, *_with_owners(newly, sources))
+            alike, unchanged = _with_records(notes, changed)
+            fidelities = in_turn(_fidelities, *alike)
+            compared = in_turn(compare_runs, pairs_to_compare(notes, changed))
             if old:
                 _copy(Path(database), temporary)
             with duckdb.connect(temporary) as connection:
@@ -148,18 +155,18 @@ def load(
                     _forget(connection, old, contents)
                 else:
                     _create(connection)
-                new_workloads = [name for name in sources if ("workload", name) in new]
-                examined = in_turn(_examined, new_workloads, [sources[name][0] for name in new_workloads])
-                summaries = in_turn(_summary, [note["run"] for note in newly.values()], newly)
-                compared = in_turn(compare_runs, pairs_to_compare(notes, changed))
                 for file in read:
                     runs.check_whole(file, files[file])
                 _fill_workloads(connection, examined)
                 _fill_outcomes(connection, newly, summaries, progress)
                 _fill_runs(connection, notes)
                 _insert(connection, "schedulers", [_scheduler_row(*item) for item in sorted(schedulers.items())])
-                _insert(connection, "fairness", _fairness(newly, sources))
-                _fill_fidelity(connection, notes, changed)
+                found = [table for table in fairness if table.height]
+                _insert(connection, "fairness", pl.concat(found, how="vertical_relaxed") if found else [])
+                connection.execute(
+                    "DELETE FROM fidelity WHERE run NOT IN (SELECT unnest($kept::VARCHAR[]))", {"kept": unchanged}
+                )
+                _insert(connection, "fidelity", [row for rows in fidelities for row in rows])
                 for file, about in others.items():
                     table, names = _KINDS[about["kind"]]
                     values = {name: pl.lit(about[name], pl.String) for name in names}
@@ -178,7 +185,6 @@ def load(
                 )  # fmt: skip
                 for statement in statements:
                     connection.execute(statement)
-                _verify(connection, notes, changed)
                 _fill_comparisons(connection, [row for rows in compared for row in rows])
                 _insert(connection, "claims", check_claims(connection))
                 rows = [(*part, digest) for part, digest in sorted(contents.items())]
@@ -599,24 +605,38 @@ def _fill_comparisons(connection: duckdb.DuckDBPyConnection, compared: list[dict
     _insert(connection, "comparisons", [{name: row[name] for name in names} for row in rows])
 
 
-def _fairness(notes: Mapping[Path, Mapping[str, Any]], sources: Mapping[str, tuple[Path, str]]) -> pl.DataFrame:
-    """Return the fairness measures of every user and group in these runs."""
-    columns = ["job_id", "wait_time", "bounded_slowdown", "processors", "run_time"]
-    found: list[pl.DataFrame] = []
-    name, jobs = "", pl.DataFrame()
-    header: Mapping[str, list[str]] = {}
+#: The names of a run: the columns of the tables about runs.
+_NAMES = ("run", "workload", "scheduler")
+
+
+def _with_owners(
+    notes: Mapping[Path, Mapping[str, Any]], sources: Mapping[str, tuple[Path, str]]
+) -> tuple[list[Path], list[dict[Path, dict[str, str]]]]:
+    """Return the files of workloads, and for each the files of its runs with their names."""
+    runs_of: dict[Path, dict[Path, dict[str, str]]] = {}
     for file, note in notes.items():
-        if name != note["workload"]:
-            name = note["workload"]
-            jobs, header = _owners(sources[name][0])
-        table = fairness_table(read_columns(file, columns), jobs)
+        runs_of.setdefault(sources[note["workload"]][0], {})[file] = {name: note[name] for name in _NAMES}
+    return list(runs_of), list(runs_of.values())
+
+
+def _fairness(source: Path, runs_of: Mapping[Path, Mapping[str, str]]) -> pl.DataFrame:
+    """Return the fairness measures of every user and group in the runs of a workload; raise an error for lost jobs."""
+    columns = ["job_id", "wait_time", "bounded_slowdown", "processors", "run_time"]
+    jobs, header = _owners(source)
+    names = names_in(header).with_columns(
+        kind=pl.col("column").replace_strict({column: kind for kind, column in KINDS.items()}, default=None)
+    )
+    found: list[pl.DataFrame] = []
+    for file, about in runs_of.items():
+        outcomes = read_columns(file, columns)
+        if not outcomes["job_id"].equals(jobs["job_id"]):
+            lost = outcomes.join(jobs, on="job_id", how="anti").height
+            if lost:
+                raise SwflowError(f"load: {about['workload']}: {lost} outcomes have no job; simulate these runs again")
+        table = fairness_table(outcomes, jobs)
         if table.height:
-            names = names_in(header).with_columns(
-                kind=pl.col("column").replace_strict({column: kind for kind, column in KINDS.items()}, default=None)
-            )
             table = table.join(names.select("kind", "id", "name"), on=["kind", "id"], how="left", maintain_order="left")
-            run = {name: pl.lit(note[name]) for name in ("run", "workload", "scheduler")}
-            found.append(table.with_columns(**run))
+            found.append(table.with_columns(**{name: pl.lit(value) for name, value in about.items()}))
     return pl.concat(found, how="vertical_relaxed") if found else pl.DataFrame()
 
 
@@ -629,25 +649,38 @@ def _owners(file: Path) -> tuple[pl.DataFrame, Mapping[str, list[str]]]:
     return workload.jobs, workload.header
 
 
-def _fill_fidelity(
-    connection: duckdb.DuckDBPyConnection, notes: Mapping[Path, Mapping[str, Any]], changed: Collection[str]
-) -> None:
-    """Insert the fidelity of each run to the recorded schedule of its workload, if the latter is among the runs."""
-    columns = ["job_id", "submit_time", "start_time", "run_time", "processors", "wait_time", "load"]
+def _with_records(
+    notes: Mapping[Path, Mapping[str, Any]], changed: Collection[str]
+) -> tuple[tuple[list[Path], list[dict[Path, tuple[dict[str, str], int]]]], list[str]]:
+    """
+    Return the recorded schedules of workloads, if they are among the runs, and what is compared with each.
+
+    These are the files of the other runs, with their names and the processors of the machine. The names of runs with
+    nothing new to compare are returned, too.
+    """
     recorded = {note["workload"]: file for file, note in notes.items() if note["options"]["order"] == LOG}
-    kept, rows = [], []
+    runs_of: dict[Path, dict[Path, tuple[dict[str, str], int]]] = {}
+    unchanged = []
     for file, note in sorted(notes.items(), key=lambda item: str(item[1]["run"])):
         reference = recorded.get(note["workload"])
         if reference is None or reference == file:
             continue
-        if note["run"] not in changed and notes[reference]["run"] not in changed:
-            kept.append(note["run"])
-            continue
-        first, second = (pl.read_parquet(part, glob=False, columns=columns) for part in (reference, file))
-        found = fidelity(first, second, note["machine"]["processors"])
-        rows.append({name: note[name] for name in ("run", "workload", "scheduler")} | found)
-    connection.execute("DELETE FROM fidelity WHERE run NOT IN (SELECT unnest($kept::VARCHAR[]))", {"kept": kept})
-    _insert(connection, "fidelity", rows)
+        if note["run"] in changed or notes[reference]["run"] in changed:
+            named = {name: note[name] for name in _NAMES}
+            runs_of.setdefault(reference, {})[file] = (named, note["machine"]["processors"])
+        else:
+            unchanged.append(note["run"])
+    return (list(runs_of), list(runs_of.values())), unchanged
+
+
+def _fidelities(reference: Path, runs_of: Mapping[Path, tuple[Mapping[str, str], int]]) -> list[dict[str, Any]]:
+    """Return the fidelity of the runs of a workload to its recorded schedule."""
+    columns = ["job_id", "submit_time", "start_time", "run_time", "processors", "wait_time", "load"]
+    recorded = pl.read_parquet(reference, glob=False, columns=columns)
+    return [
+        {**names, **fidelity(recorded, pl.read_parquet(file, glob=False, columns=columns), processors)}
+        for file, (names, processors) in runs_of.items()
+    ]
 
 
 def _fill_replicates(connection: duckdb.DuckDBPyConnection) -> None:
@@ -709,13 +742,16 @@ class _Inserted:
             return
         # A join with the names would not keep the order of the rows.
         named = ", ".join(f"map_extract_value(map($files, ${name}), filename) AS {name}" for name in self.names)
-        self.connection.execute(
+        ((inserted,),) = self.connection.execute(
             f"""INSERT INTO {self.table} BY NAME SELECT {named}, * EXCLUDE (filename)
             FROM read_parquet($patterns, filename = true, union_by_name = true)""",
             {"patterns": [glob.escape(str(file)) for file, _ in self.files]}
             | {"files": [str(file) for file, _ in self.files]}
             | {name: [values[name] for _, values in self.files] for name in self.names},
-        )
+        ).fetchall()
+        if inserted != self.rows:
+            files = f"{self.files[0][0]} to {self.files[-1][0]}"
+            raise SwflowError(f"{files}: {inserted:,} rows instead of {self.rows:,}; make these files again")
         self.files, self.rows = [], 0
 
 
@@ -731,26 +767,6 @@ def _insert(
             frame.write_parquet(file)
             values = {"file": glob.escape(str(file))}
             connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM read_parquet($file)", values)
-
-
-def _verify(
-    connection: duckdb.DuckDBPyConnection, notes: Mapping[Path, Mapping[str, Any]], changed: Collection[str]
-) -> None:
-    """Verify that every run is present once and complete, and that changed runs join their jobs."""
-    rows = dict(connection.execute("SELECT run, count(*) FROM outcomes GROUP BY run").fetchall())
-    for note in notes.values():
-        if rows.pop(note["run"], 0) != note["metrics"]["jobs"]:
-            raise SwflowError(f"load: {note['run']}: some of its {note['metrics']['jobs']} outcomes are missing")
-    if rows:
-        raise SwflowError(f"load: {min(rows)}: outcomes of an unexpected run; delete the database and load again")
-    for workload in sorted({note["workload"] for note in notes.values() if note["run"] in changed}):
-        lost = connection.execute(
-            "SELECT count(*) FROM (SELECT job_id FROM outcomes WHERE workload = $workload) "
-            "ANTI JOIN (SELECT job_id FROM jobs WHERE workload = $workload) USING (job_id)",
-            {"workload": workload},
-        ).fetchone()
-        if lost is None or lost[0]:
-            raise SwflowError(f"load: {workload}: {lost and lost[0]} outcomes have no job; simulate these runs again")
 
 
 def _row_counts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
