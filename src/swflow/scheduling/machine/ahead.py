@@ -64,15 +64,29 @@ def plan_anew(plan: Plan, bounds: Bounds, other: Plan) -> None:
 
 def next_place(plan: Plan, bounds: Bounds, width: int, length: float) -> float:
     """Return the earliest start of a job as `earliest` does, and update the bounds."""
-    row = np.searchsorted(bounds.widths, width, side="right") - 1
-    column = np.searchsorted(bounds.lengths, length, side="right") - 1
+    widths, lengths = bounds.widths, bounds.lengths
+    wide, long = _first_from(widths, width), _first_from(lengths, length)
+    row = wide if wide < widths.size and widths[wide] == width else wide - 1
+    column = long if long < lengths.size and lengths[long] == length else long - 1
     since = bounds.since[row, column] if row >= 0 and column >= 0 else -np.inf
     time = earliest(plan, width, length, since, np.inf)
     if plan.head[0].looked < FAR:
         return time
-    for wider in range(np.searchsorted(bounds.widths, width), bounds.widths.size):
-        for longer in range(np.searchsorted(bounds.lengths, length), bounds.lengths.size):
+    for wider in range(wide, widths.size):
+        for longer in range(long, lengths.size):
             if bounds.since[wider, longer] >= time:
                 break
             bounds.since[wider, longer] = time
     return time
+
+
+def _first_from(values: np.ndarray, least: float) -> int:
+    """Return the place of the first of ascending values that is not below another one."""
+    place, end = 0, values.size  # np.searchsorted would take a tenth of the time in which a kernel is compiled
+    while place < end:
+        middle = (place + end) // 2
+        if values[middle] < least:
+            place = middle + 1
+        else:
+            end = middle
+    return place
