@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from swflow.cli import main
-from swflow.database.load import load, read_left_out
+from swflow.database.inputs import read_left_out
+from swflow.database.load import load
 from swflow.errors import SwflowError
 from swflow.files.manifest import drop_broken, unmade
 from swflow.files.query import query

@@ -519,7 +519,7 @@ def _score(first: Distribution, second: Distribution) -> float:
             same = of_second.take(place, mode="clip") == of_first  # a place beyond the end becomes that of the largest
             larger_less_smaller = up_to[-1] - up_to[place + same] - up_to[place]
             pairs = float(up_to_first[-1]) * float(up_to[-1])
-            score += weight * float(np.diff(up_to_first) @ larger_less_smaller) / pairs
+            score += weight * float((up_to_first[1:] - up_to_first[:-1]) @ larger_less_smaller) / pairs
     return round(float(score), 12)
 
 

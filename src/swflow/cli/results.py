@@ -45,8 +45,9 @@ def load(
 
     Example: `swflow load results/runs/KTH-SP2 my-run.parquet --database mine.duckdb`
     """
+    from swflow.database.inputs import read_left_out
     from swflow.database.load import load as load_runs
-    from swflow.database.load import read_left_out, write_summary
+    from swflow.database.load import write_summary
 
     lost = read_left_out(left_out or (), reached)
     counts = load_runs(runs, database, left_out=lost, progress=tracked("load"), processes=processes)

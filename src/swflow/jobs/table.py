@@ -367,7 +367,8 @@ def read_columns(path: str | os.PathLike[str], columns: Iterable[str] | None = N
     if columns is not None:
         wanted = set(columns)
         names = [name for name in names if name in wanted]
-    if height_of(file) <= MOST_AT_ONCE:
+    # The ids of jobs differ, so that a job takes more than a byte: counting the rows of a small file would be a waste.
+    if file.stat().st_size <= MOST_AT_ONCE or height_of(file) <= MOST_AT_ONCE:
         return pl.read_parquet(file, glob=False, columns=names)
     # Reading all columns at once would hold them twice, as parts and as a whole.
     return pl.DataFrame([pl.read_parquet(file, glob=False, columns=[name]).to_series().rechunk() for name in names])

@@ -1,0 +1,205 @@
+"""What a load computes of workloads and runs: beside the inserts, possibly in other processes."""
+
+import itertools
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from swflow.analysis.fairness import KINDS, fairness_table
+from swflow.analysis.fidelity import fidelity
+from swflow.analysis.heatmap import summarize
+from swflow.analysis.plausibility import LOOKED_AT, check_workload
+from swflow.database.comparisons import compare_runs, pairs_to_compare
+from swflow.database.inputs import Inputs, Update
+from swflow.errors import SwflowError
+from swflow.jobs.table import Workload, check_columns, read_columns, read_metadata
+from swflow.log.imported import is_log_table, names_in, names_of_jobs
+from swflow.names import recipe_of, replicate_of
+from swflow.scheduling.scheduler import LOG
+from swflow.workload.clean import open_workload
+
+
+class Examined(NamedTuple):
+    """The rows that describe a workload by table, the names in it, its columns, and its jobs or their file."""
+
+    rows: dict[str, list[dict[str, Any]]]
+    names: pl.DataFrame
+    schema: pl.Schema
+    jobs: pl.DataFrame | Path
+
+
+class Run(NamedTuple):
+    """A run: its columns in the tables about runs, its file, and the processors of its machine."""
+
+    names: dict[str, str]
+    file: Path
+    processors: int
+
+
+class Computed(NamedTuple):
+    """The results, which are ready in this order."""
+
+    examined: Iterator[Examined]  # of each new workload
+    summaries: Iterator[dict[str, pl.DataFrame]]  # of each new run: rows of the tables of heatmaps and bubbles
+    fairness: Iterator[pl.DataFrame]  # of the new runs of each workload
+    fidelity: Iterator[list[dict[str, Any]]]  # of runs of each workload with a recorded schedule
+    compared: Iterator[list[dict[str, Any]]]  # of runs of each log and replicate
+    unchanged: list[str]  # the runs whose fidelity is that of the old database
+
+
+def compute(inputs: Inputs, update: Update, in_turn: Callable[..., Iterator[Any]]) -> Computed:
+    """Begin to compute the results of an update, by a function like `map`."""
+    new = [_run(file, note) for file, note in update.runs.items()]
+    by_workload = {name: list(some) for name, some in groupby(new, lambda run: run.names["workload"])}
+    recorded, unchanged = _with_records(inputs.runs, update.changed)
+    return Computed(
+        in_turn(_examine, update.workloads, [inputs.sources[name][0] for name in update.workloads]),
+        in_turn(_summary, [run.names["run"] for run in new], [run.file for run in new]),
+        in_turn(_fairness, [inputs.sources[name][0] for name in by_workload], by_workload.values()),
+        in_turn(_fidelity, recorded.keys(), recorded.values()),
+        in_turn(compare_runs, pairs_to_compare(inputs.runs, update.changed)),
+        unchanged,
+    )
+
+
+def _run(file: Path, note: Mapping[str, Any]) -> Run:
+    return Run({name: note[name] for name in ("run", "workload", "scheduler")}, file, note["machine"]["processors"])
+
+
+def _examine(name: str, file: Path) -> Examined:
+    """Read and check a workload; the jobs of a Parquet file are left in the file."""
+    is_workload = file.suffix == ".parquet" and not is_log_table(file)
+    # A file is inserted unchanged, so read only the columns needed here.
+    workload = open_workload(file, columns=LOOKED_AT if is_workload else None)
+    history = workload.history
+    fits = [entry for entry in history if "fit" in entry][-1:]  # of the last model that generated it
+    rows: dict[str, list[dict[str, Any]]] = {
+        "workloads": [_workload_row(name, workload)],
+        "removals": [
+            {"position": position, "stage": entry["stage"], "reason": reason, "jobs": jobs}
+            for position, entry in enumerate(history)
+            for reason, jobs in {**entry.get("removed", {}), "kept": entry["kept"]}.items()
+        ],
+        "model_fit": [
+            {"source": entry["source"], "model": entry["model"], "measure": measure, "value": value, "source_value": of}
+            for entry in fits
+            for measure, (value, of) in entry["fit"].items()
+        ],
+        "checks": [asdict(finding) for finding in check_workload(workload)],
+    }
+    for row in itertools.chain.from_iterable(rows.values()):
+        row["workload"] = name
+    jobs: pl.DataFrame | Path = workload.jobs
+    schema = workload.jobs.schema
+    if is_workload:
+        named = names_in(workload.header)["column"].unique().to_list()
+        workload = replace(workload, jobs=read_columns(file, named))
+        schema = check_columns(pl.read_parquet(file, glob=False, n_rows=0), name).schema
+        jobs = file
+    return Examined(rows, names_of_jobs(workload).with_columns(workload=pl.lit(name)), schema, jobs)
+
+
+def _workload_row(name: str, workload: Workload) -> dict[str, Any]:
+    from swflow.log.swf import header_number
+
+    jobs, machine = workload.jobs, workload.machine
+    header = {key: "; ".join(lines) or None for key, lines in workload.header.items()}
+    return {
+        "log": workload.log,
+        "recipe": recipe_of(name),
+        "replicate": replicate_of(name),
+        "steps": workload.steps,
+        "jobs": jobs.height,
+        "processors": machine.processors,
+        "nodes": machine.nodes,
+        "processors_per_node": machine.processors_per_node,
+        "capacities": json.dumps(machine.capacities) if machine.capacities else None,
+        "first_submit_time": jobs["submit_time"].min(),
+        "last_submit_time": jobs["submit_time"].max(),
+        "unix_start_time": header_number(workload.header, "UnixStartTime"),
+        "time_zone": header.get("TimeZoneString"),
+        "computer": header.get("Computer"),
+        "installation": header.get("Installation"),
+        "acknowledge": header.get("Acknowledge"),
+    }
+
+
+def _summary(run: str, file: Path) -> dict[str, pl.DataFrame]:
+    """Return the rows of a run in the tables of heatmaps and bubbles."""
+    found = summarize(file)
+    parts = {"heatmaps": "cells", "bubbles": "bubbles", "bubbles_11": "bubbles_11"}
+    return {table: found[part].with_columns(run=pl.lit(run)) for table, part in parts.items()}
+
+
+def _fairness(source: Path, runs_of: Iterable[Run]) -> pl.DataFrame:
+    """Return the fairness measures of every user and group in runs of a workload; raise an error for lost jobs."""
+    columns = ["job_id", "wait_time", "bounded_slowdown", "processors", "run_time"]
+    jobs, header = _owners(source)
+    names = names_in(header).with_columns(
+        kind=pl.col("column").replace_strict({column: kind for kind, column in KINDS.items()}, default=None)
+    )
+    found: list[pl.DataFrame] = []
+    for run in runs_of:
+        outcomes = read_columns(run.file, columns)
+        if not outcomes["job_id"].equals(jobs["job_id"]):
+            lost = outcomes.join(jobs, on="job_id", how="anti").height
+            if lost:
+                raise SwflowError(
+                    f"load: {run.names['workload']}: {lost} outcomes have no job; simulate these runs again"
+                )
+        table = fairness_table(outcomes, jobs)
+        if table.height:
+            table = table.join(names.select("kind", "id", "name"), on=["kind", "id"], how="left", maintain_order="left")
+            found.append(table.with_columns(**{name: pl.lit(value) for name, value in run.names.items()}))
+    return pl.concat(found, how="vertical_relaxed") if found else pl.DataFrame()
+
+
+def _owners(file: Path) -> tuple[pl.DataFrame, Mapping[str, list[str]]]:
+    """Return the job ownership (user, group) of a workload, and its header."""
+    if file.suffix == ".parquet" and not is_log_table(file):
+        jobs = read_columns(file, ["job_id", *KINDS.values()])
+        return check_columns(jobs, str(file), ()), read_metadata(file)["header"]
+    workload = open_workload(file)
+    return workload.jobs, workload.header
+
+
+def _with_records(
+    notes: Mapping[Path, Mapping[str, Any]], changed: Collection[str]
+) -> tuple[dict[Path, list[Run]], list[str]]:
+    """
+    Return what is compared with the recorded schedules that are among the runs.
+
+    Returns
+    -------
+    dict of Path to list of Run
+        For the file of each recorded schedule, the other runs of its workload, if it or they changed.
+    list of str
+        The names of the runs for which nothing changed.
+    """
+    records = {note["workload"]: (file, note["run"]) for file, note in notes.items() if note["options"]["order"] == LOG}
+    compared: dict[Path, list[Run]] = {}
+    unchanged = []
+    for file, note in sorted(notes.items(), key=lambda item: str(item[1]["run"])):
+        record, name = records.get(note["workload"], (file, ""))
+        if record == file:
+            continue
+        if note["run"] in changed or name in changed:
+            compared.setdefault(record, []).append(_run(file, note))
+        else:
+            unchanged.append(note["run"])
+    return compared, unchanged
+
+
+def _fidelity(record: Path, runs_of: Iterable[Run]) -> list[dict[str, Any]]:
+    """Return the fidelity of runs of a workload to its recorded schedule."""
+    columns = ["job_id", "submit_time", "start_time", "run_time", "processors", "wait_time", "load"]
+    recorded = pl.read_parquet(record, glob=False, columns=columns)
+    return [
+        run.names | fidelity(recorded, pl.read_parquet(run.file, glob=False, columns=columns), run.processors)
+        for run in runs_of
+    ]

@@ -1,0 +1,224 @@
+"""The files of a load: runs with their workloads, sweeps, what-ifs, bounds and fitted models, checked together."""
+
+import itertools
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from swflow.errors import SwflowError
+from swflow.files.fingerprint import fingerprint
+from swflow.files.manifest import file_digest
+from swflow.jobs.table import read_metadata
+from swflow.names import expand
+from swflow.studies import runs
+
+#: Kinds of files other than runs: the tables for their rows, and the columns that are in the metadata of the files.
+KINDS = {
+    "sweep": ("sweeps", ("sweep",)),
+    "whatif": ("whatifs", ("study", "workload")),
+    "bounds": ("bounds", ("workload",)),
+}
+
+#: The parts of a database, workloads and runs: (kind, name) to a digest. Unchanged parts are not read again.
+Contents = dict[tuple[str, str], str]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The files of a load."""
+
+    runs: dict[Path, dict[str, Any]]  # the metadata of each run; ``run`` is its name
+    others: dict[Path, dict[str, Any]]  # the metadata of sweeps, what-ifs and bounds
+    fits: list[Path]  # fitted models
+    entries: dict[Path, dict[str, Any]]  # what the manifest of a file's folder says of it; empty without a manifest
+    sources: dict[str, tuple[Path, str]]  # the file and digest of each workload
+    schedulers: dict[str, dict[str, Any]]  # the options of each scheduler
+    contents: Contents
+
+
+@dataclass(frozen=True)
+class Update:
+    """What a load reads: the new parts of a database, which are all parts if there is no ``old`` one to update."""
+
+    old: Contents | None
+    workloads: list[str]
+    runs: dict[Path, dict[str, Any]]  # by name
+
+    @property
+    def changed(self) -> set[str]:
+        """The names of the runs."""
+        return {note["run"] for note in self.runs.values()}
+
+
+def read_inputs(paths: Iterable[str | os.PathLike[str]]) -> Inputs:
+    """Read the metadata of files, and check that they fit together."""
+    given = [Path(path) for path in paths]
+    fits = [path for path in given if path.suffix == ".json" and path.is_file() and _is_fit(path)]
+    entries = _files(path for path in given if path not in fits)
+    if not entries:
+        raise SwflowError("load: no run given; name folders such as results/runs/KTH-SP2")
+    metadata = {file: read_metadata(file) for file in entries}
+    others = {file: about for file, about in metadata.items() if about.get("kind") in KINDS}
+    notes = {file: _run_notes(file, metadata[file]) for file in sorted(entries) if file not in others}
+    sources = _sources(notes)
+    _check_bounds(others, sources)
+    contents = _contents(sources, notes, entries)
+    return Inputs(notes, others, fits, entries, sources, _schedulers(notes, others), contents)
+
+
+def planned_update(inputs: Inputs, database: str | os.PathLike[str]) -> Update:
+    """Compare the files with the existing database, if any."""
+    old = _old_contents(database, inputs.contents)
+    new = {part for part, digest in inputs.contents.items() if (old or {}).get(part) != digest}
+    newly = [(file, note) for file, note in inputs.runs.items() if ("run", note["run"]) in new]
+    newly.sort(key=lambda item: str(item[1]["run"]))
+    return Update(old, [name for name in inputs.sources if ("workload", name) in new], dict(newly))
+
+
+def _files(paths: Iterable[str | os.PathLike[str]]) -> dict[Path, dict[str, Any]]:
+    """Return the files of runs and sweeps, each once, with their manifest entries; raise an error for a wrong size."""
+    found: dict[Path, tuple[Path, dict[str, Any]]] = {}
+    for path in paths:
+        for file, entry in runs.runs_in(path).items():
+            if file.resolve() not in found:
+                if entry and file.stat().st_size != entry["size"]:
+                    runs.check_whole(file, entry)
+                found[file.resolve()] = (file, entry)
+    return dict(found.values())
+
+
+def _is_fit(path: Path) -> bool:
+    """
+    Return whether a file is a fitted model and not a manifest.
+
+    Invalid files count as manifests and are rejected when they are read.
+    """
+    with path.open("rb") as file:
+        return b'"fitted workload model"' in file.read(200)
+
+
+def _run_notes(file: Path, notes: dict[str, Any]) -> dict[str, Any]:
+    if notes.get("kind") != "run":
+        raise SwflowError(f"{file}: not a run of swflow; create one with: swflow simulate WORKLOAD -o {file}")
+    return notes | {"run": f"{notes['workload']}/{notes['scheduler']}"}
+
+
+def _sources(notes: Mapping[Path, Mapping[str, Any]]) -> dict[str, tuple[Path, str]]:
+    """Return the file of every workload and its digest; raise an error if it is not the simulated version."""
+    inputs: dict[str, tuple[str, str]] = {}
+    seen: set[str] = set()
+    for file, note in notes.items():
+        if note["run"] in seen:
+            raise SwflowError(f"load: two runs are called {note['run']!r} (one is {file}); rename one of them")
+        seen.add(note["run"])
+        known = inputs.setdefault(note["workload"], (note["source"], note["input"]))
+        if known[1] != note["input"]:
+            raise SwflowError(
+                f"{file}: simulated on another version of {note['workload']!r} than other runs; simulate it again"
+            )
+    workloads = {}
+    for workload, (source, digest) in sorted(inputs.items()):
+        if not Path(source).is_file():
+            raise SwflowError(f"{source}: the workload of the runs in {workload!r} is missing; create it again")
+        if file_digest(source) != digest:
+            raise SwflowError(f"{source}: changed since {workload!r} was simulated; simulate it again")
+        workloads[workload] = (Path(source), digest)
+    return workloads
+
+
+def _check_bounds(others: Mapping[Path, Mapping[str, Any]], sources: Mapping[str, tuple[Path, str]]) -> None:
+    """Raise an error if bounds were computed of another version of a workload than the runs, or twice."""
+    seen: set[str] = set()
+    bounds = {file: about["workload"] for file, about in others.items() if about["kind"] == "bounds"}
+    for file, name in bounds.items():
+        if name in seen:
+            raise SwflowError(f"{file}: bounds of {name!r}: given twice; expected one file per workload")
+        seen.add(name)
+        if name in sources and sources[name][1] != others[file]["input"]:
+            raise SwflowError(
+                f"{file}: bounds of another version of {name!r} than the runs have; make them again with: "
+                f"swflow bound {sources[name][0]} -o {file}"
+            )
+
+
+def _schedulers(
+    notes: Mapping[Path, Mapping[str, Any]], others: Mapping[Path, Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """Return the options of the schedulers of runs and sweeps; raise an error if a name has different options."""
+    named = [(file, note["scheduler"], note["options"]) for file, note in notes.items()]
+    sweeps = {file: about["schedulers"] for file, about in others.items() if about["kind"] == "sweep"}
+    named += [(file, *item) for file, of_sweep in sweeps.items() for item in of_sweep.items()]
+    schedulers: dict[str, dict[str, Any]] = {}
+    for file, name, options in named:
+        if schedulers.setdefault(name, options) != options:
+            raise SwflowError(f"{file}: scheduler {name!r} has different options in another run; rename one")
+    return schedulers
+
+
+def _contents(
+    sources: Mapping[str, tuple[Path, str]], notes: Mapping[Path, Mapping[str, Any]], files: Mapping[Path, Any]
+) -> Contents:
+    """Return the parts of the database that these files make."""
+    contents = {("code", "load"): fingerprint("load")}
+    contents |= {("workload", name): digest for name, (_, digest) in sources.items()}
+    return contents | {
+        ("run", note["run"]): files[file].get("digest") or file_digest(file) for file, note in notes.items()
+    }
+
+
+def _old_contents(database: str | os.PathLike[str], contents: Contents) -> Contents | None:
+    """Return the parts of the existing database if it can be updated; otherwise None."""
+    if not Path(database).is_file():
+        return None
+    try:
+        with duckdb.connect(Path(database), read_only=True) as connection:
+            rows = connection.execute("SELECT kind, name, digest FROM contents").fetchall()
+    except duckdb.Error:
+        return None  # of another version, or not a database: build a new one and replace it
+    old = {(kind, name): digest for kind, name, digest in rows}
+    same = sum(old.get(part) == digest for part, digest in contents.items())
+    if old.get(("code", "load")) != contents["code", "load"] or 2 * same < max(len(old), len(contents)):
+        return None
+    return old
+
+
+def read_left_out(texts: Iterable[str], reached: str | os.PathLike[str] | None) -> list[dict[str, Any]]:
+    """
+    Return the runs that are omitted because a log is missing.
+
+    Parameters
+    ----------
+    texts : iterable of str
+        ``LOG:WORKLOAD=SCHEDULER,SCHEDULER``: the missing log, a workload of it or a range of replicates, and its
+        schedulers; no scheduler for a sweep.
+    reached : path-like, optional
+        The output of ``swflow reach``, with the reasons.
+
+    Returns
+    -------
+    list of dict
+        Rows of the table ``left_out``.
+
+    Examples
+    --------
+    >>> [row["run"] for row in read_left_out(["A:A+moldable@1-2=easy"], None)]
+    ['A+moldable@1/easy', 'A+moldable@2/easy']
+    """
+    try:
+        reasons = json.loads(Path(reached).read_text(encoding="utf-8"))["missing"] if reached else {}
+    except (OSError, ValueError, KeyError, TypeError):
+        raise SwflowError(f"{reached}: not a file of swflow reach; delete it, and run snakemake again") from None
+    rows = []
+    for text in texts:
+        log, _, rest = text.partition(":")
+        names, _, schedulers = rest.partition("=")
+        for name, scheduler in itertools.product(expand(names), schedulers.split(",")):
+            run = f"{name}/{scheduler}" if scheduler else name
+            about = {"run": run, "workload": name, "scheduler": scheduler or None}
+            rows.append(about | {"log": log, "reason": reasons.get(log)})
+    return rows
