@@ -28,7 +28,7 @@ from swflow.scheduling.options import LATEST, OPTIONS, refusals_with_resources, 
 from swflow.scheduling.orders.fair_share import SELECT, Ownership, ownership_of
 from swflow.scheduling.orders.formula import compile_penalty
 from swflow.scheduling.orders.keys import ARRIVAL, JobColumns, Order, mentioned, resolved_order
-from swflow.scheduling.orders.vocabulary import MOST_NAMED
+from swflow.scheduling.orders.vocabulary import MOST_NAMED, PLAIN
 from swflow.scheduling.plugins.load import is_own
 from swflow.scheduling.scheduler import LOG, Scheduler
 
@@ -407,15 +407,10 @@ def _mentioned_resources(scheduler: Scheduler, resources: Iterable[str]) -> dict
     return named
 
 
-#: The variables of formulas that every workload has.
-_PLAIN_VARIABLES = frozenset({"now", "wait", "submit_time", "estimate", "processors"})
-
-
 def _needs_attributes(scheduler: Scheduler) -> bool:
     """Return whether an order may depend on a job's attributes; of Python functions it is unknown."""
     return any(
-        not isinstance(order, str) or is_own(order) or not mentioned(order) <= _PLAIN_VARIABLES
-        for order in scheduler.orders
+        not isinstance(order, str) or is_own(order) or not mentioned(order) <= PLAIN for order in scheduler.orders
     )
 
 

@@ -25,6 +25,7 @@ class Tree(NamedTuple):
     levels: np.ndarray
     job_at: np.ndarray
     formula: int  # the address of the order's formula if keys change with time; 0: the order is by rank
+    is_plain: bool  # whether the formula mentions only `swflow.scheduling.orders.vocabulary.PLAIN` variables
 
 
 def new_tree(order: Order, jobs: int) -> tuple[Tree, np.ndarray]:
@@ -42,7 +43,7 @@ def new_tree(order: Order, jobs: int) -> tuple[Tree, np.ndarray]:
         levels.append(levels[-1] + size * _FAN)
     levels.append(levels[-1] + 1)  # the root
     nodes = np.full(levels[-1], np.array((np.inf, NO_JOB), NODE))
-    return Tree(nodes, np.array(levels), job_at, order.address), rank
+    return Tree(nodes, np.array(levels), job_at, order.address, order.is_plain), rank
 
 
 def root_of(tree: Tree) -> Any:

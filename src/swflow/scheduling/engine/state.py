@@ -9,7 +9,7 @@ from swflow.scheduling.engine.accounts import OF_GROUP, OF_USER, Usage, at_limit
 from swflow.scheduling.engine.heap import pop, push
 from swflow.scheduling.engine.operations import end_of, extend, longest, move_on, occupy, release
 from swflow.scheduling.engine.queue import NO_JOB, Tree, following, put
-from swflow.scheduling.orders.keys import key_of
+from swflow.scheduling.orders.keys import key_of, plain_key_of
 
 #: Seconds by which a system-generated prediction grows, one after the other, each time a job exceeds it
 #: (D. Tsafrir, Y. Etsion, D. G. Feitelson, "Backfilling using system-generated predictions rather than user
@@ -216,12 +216,21 @@ def take(state: State, item: int, chosen: int) -> None:
     job.run = shape.run
 
 
-def _key(state: State, formula: int, item: int, now: float) -> float:
-    """Return the key of a queued job by a formula."""
-    options, usage = state.options[0], state.usage
+def _key(state: State, tree: Tree, item: int, now: float) -> float:
+    """Return the key of a queued job by the formula of a tree."""
     submit, planned, processors = state.jobs[item].submit, state.jobs[item].planned, state.jobs[item].processors
-    if options.shapes:
+    if state.options[0].shapes:
         planned, processors = state.shapes[item].planned, state.shapes[item].processors
+    if tree.is_plain:
+        key = plain_key_of(tree.formula, now, submit, planned, float(processors))
+    else:
+        key = _key_of_all(state, tree.formula, item, now, planned, processors)
+    return np.inf if np.isnan(key) else key
+
+
+def _key_of_all(state: State, formula: int, item: int, now: float, planned: float, processors: int) -> float:
+    """Return the value of a formula that may mention any variable."""
+    options, usage = state.options[0], state.usage
     user_usage = group_usage = 0.0
     if options.accounts:
         user_usage = share_of(usage.accounts, usage.rows[item, OF_USER], now, options.half_life)
@@ -231,11 +240,9 @@ def _key(state: State, formula: int, item: int, now: float) -> float:
         dominant = max(dominant, state.demands[item, resource] / max(state.capacities[resource], 1))
     known = state.attributes[min(item, state.attributes.shape[0] - 1)]
     owner = usage.variables[min(item, usage.variables.shape[0] - 1)]
-    numbers = (
-        now, submit, planned, float(processors), user_usage, group_usage, float(options.machine), dominant,
-    )  # fmt: skip
-    key = key_of(formula, item, numbers, known, owner, state.demands, state.slots)
-    return np.inf if np.isnan(key) else key
+    submit, machine = state.jobs[item].submit, float(options.machine)
+    numbers = now, submit, planned, float(processors), user_usage, group_usage, machine, dominant
+    return key_of(formula, item, numbers, known, owner, state.demands, state.slots)
 
 
 def line_up(state: State, tree: Tree, now: float, narrow: int, wide: int, base: float, latest: float) -> int:
@@ -244,7 +251,7 @@ def line_up(state: State, tree: Tree, now: float, narrow: int, wide: int, base: 
     rank = following(tree, 0, narrow, wide, base, latest)
     while rank >= 0:
         item = tree.job_at[rank]
-        size = push(state.line, size, _key(state, tree.formula, item, now) if tree.formula else float(rank), item)
+        size = push(state.line, size, _key(state, tree, item, now) if tree.formula else float(rank), item)
         rank = following(tree, rank + 1, narrow, wide, base, latest)
     return size
 

@@ -13,7 +13,7 @@ from swflow.errors import SwflowError
 from swflow.scheduling.engine.items import Items
 from swflow.scheduling.orders.formula import compile_formula, numpy_text, parsed
 from swflow.scheduling.orders.function import PluginOrder, plugin_function, with_all_parameters
-from swflow.scheduling.orders.vocabulary import CHANGING, LOG, OF_ACCOUNTS, PARAMETERS
+from swflow.scheduling.orders.vocabulary import CHANGING, LOG, OF_ACCOUNTS, PARAMETERS, PLAIN
 from swflow.scheduling.plugins.load import is_own
 
 
@@ -24,6 +24,7 @@ class Order:
     keys: np.ndarray | None = None  # of each item; the smallest is served first, ties by index
     formula: Callback | None = None  # the key as a function of `PARAMETERS`, if it changes while a job waits
     plugin: PluginOrder | None = None  # the user's function behind it; its errors are raised after the simulation
+    is_plain: bool = False  # whether the formula mentions only `PLAIN` variables
 
     @property
     def has_keys(self) -> bool:
@@ -119,7 +120,8 @@ def resolved_order(
     if of_accounts and np.isnan(columns.owners[:1, 1]).any():
         raise SwflowError(f"{option}: {min(of_accounts)} is unknown: the problem has no accounts; give it some")
     if not names.isdisjoint(late.union(CHANGING)):
-        return Order(formula=plugin.function if plugin else compile_formula(order, option, resources), plugin=plugin)
+        function = plugin.function if plugin else compile_formula(order, option, resources)
+        return Order(formula=function, plugin=plugin, is_plain=names <= PLAIN)
     if plugin is None and names <= {"submit_time", "estimate", "processors"}:
         items = columns.items
         tree, _ = parsed(order, option)
@@ -176,6 +178,15 @@ def key_of(
             _demand(demands, item, slots[3]),
         ),
     )  # fmt: skip
+
+
+def plain_key_of(formula: int, now: float, submit: float, planned: float, processors: float) -> float:
+    """Return the value of a formula that mentions no other variables: to read those takes a fifth of a simulation."""
+    return call_formula(formula, (now, submit, planned, processors) + _UNMENTIONED)  # noqa: RUF005
+
+
+#: What a formula receives instead of the variables that it does not mention.
+_UNMENTIONED = (np.nan,) * (len(PARAMETERS) - 4)
 
 
 def _demand(demands: np.ndarray, item: int, resource: int) -> float:

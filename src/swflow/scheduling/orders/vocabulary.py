@@ -70,6 +70,9 @@ PARAMETERS = (
     "dominant_share", *(f"resource_{number}" for number in range(1, MOST_NAMED + 1)),
 )  # fmt: skip
 
+#: The variables that follow from the time and from what every job has: the first four parameters.
+PLAIN = frozenset({"now", "wait", *PARAMETERS[1:4]})
+
 #: The parameters of job ownership.
 OF_ACCOUNTS = PARAMETERS[9:15]
 
