@@ -421,12 +421,11 @@ class _Inserted:
         if not self.files:
             return
         # A join with the names would not keep the order of the rows.
-        named = ", ".join(f"map_extract_value(map($files, ${name}), filename) AS {name}" for name in self.names)
+        named = ", ".join(f"${name}[file_index::BIGINT + 1] AS {name}" for name in self.names)
         ((inserted,),) = self.connection.execute(
-            f"""INSERT INTO {self.table} BY NAME SELECT {named}, * EXCLUDE (filename)
-            FROM read_parquet($patterns, filename = true, union_by_name = true)""",
+            f"""INSERT INTO {self.table} BY NAME SELECT {named}, *
+            FROM read_parquet($patterns, union_by_name = true)""",
             {"patterns": [glob.escape(str(file)) for file, _ in self.files]}
-            | {"files": [str(file) for file, _ in self.files]}
             | {name: [values[name] for _, values in self.files] for name in self.names},
         ).fetchall()
         if inserted != self.rows:
