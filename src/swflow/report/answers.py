@@ -425,15 +425,17 @@ def conventions(decisive: Mapping[str, int], inside: int, count: int) -> str:
     Examples
     --------
     >>> conventions({"ties": 1, "flurries": 5}, 2, 9)
-    'Ours is moved furthest by flurries for 5 of 9 published values and by ties for 1. 2 of them lie in its range.'
+    'Largest effect on ours: flurries for 5 of 9 published values, ties for 1. 2 of the 9 lie within the range of ours.'
     >>> conventions({}, 0, 9)
-    'No convention moves ours for any of 9 published values. None of them lie in its range.'
+    'No convention changes ours for any of 9 published values. 0 of the 9 lie within the range of ours.'
     """
     order = sorted(decisive, key=lambda name: (-decisive[name], name))
     of_all = f" of {count:,} published values"
-    parts = [f"by {name} for {decisive[name]:,}{'' if place else of_all}" for place, name in enumerate(order)]
-    found = f"Ours is moved furthest {_and(parts)}." if parts else f"No convention moves ours for any{of_all}."
-    return f"{found} {f'{inside:,}' if inside else 'None'} of them lie in its range." if count else ""
+    parts = [f"{name} for {decisive[name]:,}{'' if place else of_all}" for place, name in enumerate(order)]
+    found = f"Largest effect on ours: {', '.join(parts)}."
+    if not parts:
+        found = f"No convention changes ours for any{of_all}."
+    return f"{found} {inside:,} of the {count:,} lie within the range of ours." if count else ""
 
 
 def reproduced(percents: Sequence[int]) -> str:
