@@ -143,7 +143,7 @@ class Book:
             f"{number(jobs or 0)} simulated jobs",
         ]
         recorded = self._recorded(Scope(), "recorded")
-        note = "One sentence per study, generated from its runs; the figures are on its page."
+        note = "Generated from the runs of each study; its page has the figures."
         answers = Section("What the studies found", note, self._items(self.plan.studies, "Sweeps; see its page."))
         # The record and the what-ifs come first for operators; studies of papers have no what-if.
         published = self._published()
