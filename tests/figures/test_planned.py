@@ -50,6 +50,7 @@ def drawn(folder, plan=PLAN):
     return [name for name, is_drawn in draw_plan(plan, folder / "d.duckdb", folder / "figures") if is_drawn]
 
 
+@pytest.mark.slow
 def test_only_figures_with_other_data_are_drawn_again(project):
     folder = project()
     assert drawn(folder) == list(PLAN)

@@ -100,6 +100,7 @@ def test_the_same_database_gives_the_same_bytes(folder, tmp_path):
     assert first == second
 
 
+@pytest.mark.slow
 def test_only_figures_with_other_data_are_drawn_again(tmp_path, monkeypatch):
     drawn = []
     draw_request = kept.draw_request

@@ -112,6 +112,7 @@ def test_runs_that_are_inserted_together_keep_their_order(tmp_path, monkeypatch)
     assert jobs == list(zip(names, submits, widths, strict=True))
 
 
+@pytest.mark.slow
 def test_processes_and_reading_runs_one_by_one_change_no_comparison(tmp_path, monkeypatch):
     from swflow.database import load as module
     from swflow.jobs import table as tables
