@@ -120,15 +120,16 @@ def load(
                 for file in update.runs:
                     runs.check_whole(file, inputs.entries[file])
                 _fill_workloads(connection, computed.examined)
-                _fill_outcomes(connection, update, computed, progress)
+                # What does not need the results of the other processes comes first, so that they are ready later.
                 _fill_runs(connection, inputs)
-                _fill_fairness_and_fidelity(connection, computed)
                 _fill_others(connection, inputs, left_out)
                 _fill_published(connection)
                 connection.execute(FIGURES)
                 _fill_replicates(connection)
                 for view in _VIEWS:
                     connection.execute(view)
+                _fill_outcomes(connection, update, computed, progress)
+                _fill_fairness_and_fidelity(connection, computed)
                 _fill_comparisons(connection, [row for rows in computed.compared for row in rows])
                 _insert(connection, "claims", check_claims(connection))
                 rows = [(*part, digest) for part, digest in sorted(inputs.contents.items())]
