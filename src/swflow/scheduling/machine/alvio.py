@@ -17,13 +17,7 @@ from swflow.scheduling.engine.queue import NO_JOB, following, put
 from swflow.scheduling.engine.state import State, begin, line_up
 from swflow.scheduling.machine import node_sharing
 from swflow.scheduling.machine.node_sharing import Sharing, penalty_with
-from swflow.scheduling.machine.numbered import (
-    NUMBERED,
-    can_begin,
-    cancel,
-    find,
-    reserve,
-)
+from swflow.scheduling.machine.numbered import NUMBERED, can_begin, cancel, find, reserve
 
 # -- the reservation table
 

@@ -44,18 +44,10 @@ def new_counted(
     planned: Items | None,
 ) -> Counted:
     """
-    Return an idle machine.
+    Return an idle machine with room for a number of future ``changes`` by running jobs and reservations.
 
-    Parameters
-    ----------
-    sizes : sequence of int
-        Processors, then the units of each resource.
-    changes : int
-        The maximum of future changes by running jobs and reservations.
-    windows : sequence of (from, until, processors)
-        When processors are unavailable, seconds.
-    planned : Items, optional
-        The jobs, if the whole queue is planned ahead by processors.
+    ``sizes`` are the processors, then the units of each resource; ``planned`` are the jobs if the whole queue is
+    planned ahead by processors.
     """
     plans = [new_plan(size, changes) for size in sizes]
     for begin, until, away in windows:
@@ -71,11 +63,6 @@ def new_counted(
         np.full(lengths.size, np.nan),
         np.zeros(len(plans) - 1, UNITS),
     )
-
-
-def _processors_of(state: State) -> Any:
-    """Return the plan of the processors."""
-    return part_of(state.free.plans, 0)
 
 
 def _needed(state: State, item: int, width: int, number: int) -> int:
@@ -198,7 +185,7 @@ def _protect(state: State, item: int) -> None:
             steps[place].free -= job.processors
         place -= 1
     steps[place].time = job.reserved
-    steps[place].free = free_at(_processors_of(state), job.reserved) - own
+    steps[place].free = free_at(part_of(state.free.plans, 0), job.reserved) - own
     core.steps += 1
     if own > 0:
         for resource in range(state.free.used.size):
@@ -283,7 +270,7 @@ def _open_plan(state: State, now: float) -> int:
     if core.kept and core.planned_first >= now:
         advance(free.ahead, now)
         return core.planned_rank
-    plan_anew(free.ahead, free.bounds, _processors_of(state))
+    plan_anew(free.ahead, free.bounds, part_of(free.plans, 0))
     core.kept = 1
     core.planned_first = np.inf
     return -1

@@ -11,16 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from swflow.compiled.kernel import record
-from swflow.scheduling.machine.allocation import (
-    add,
-    assign,
-    clear,
-    fill,
-    longest_run,
-    remove,
-    run_around,
-    size_of,
-)
+from swflow.scheduling.machine.allocation import add, assign, clear, fill, longest_run, remove, run_around, size_of
 
 #: From ``time`` on, the set of a job, in a row of the plan's ``sets``, is free; or occupied, if ``size``, its number of
 #: processors, is negative.
