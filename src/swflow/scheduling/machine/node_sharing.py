@@ -215,11 +215,9 @@ def _costs_less(nodes: np.ndarray, one: int, other: int) -> bool:
     return (nodes[one].cost, nodes[one].load, one) < (nodes[other].cost, nodes[other].load, other)
 
 
-def add_demand(
-    sharing: Sharing, usage: np.ndarray, pool: np.ndarray, first: int, ranges: int, job: int, sign: int
-) -> None:
+def add_demand(sharing: Sharing, usage: np.ndarray, pool: np.ndarray, placement: Any, job: int, sign: int) -> None:
     """Add the demand of a job to a usage, or subtract it (sign -1)."""
-    for index in range(first, first + ranges):
+    for index in range(placement.first, placement.first + placement.ranges):
         for place in range(pool[index, 0], pool[index, 1] + 1):
             for resource in range(usage.shape[1]):
                 usage[place // sharing.per_node, resource] += sign * sharing.demands[job, resource]

@@ -166,7 +166,7 @@ def _occupy(state: State, item: int, now: float) -> None:
     if places.moved.size > 0:
         places.moved[counters.moved] = item
         counters.moved += 1
-        add_demand(places.sharing, places.sharing.usage, places.pool, placement.first, placement.ranges, item, 1)
+        add_demand(places.sharing, places.sharing.usage, places.pool, placement, item, 1)
 
 
 def _release(state: State, item: int, now: float) -> None:
@@ -377,8 +377,7 @@ def _find_beside_others(state: State, item: int, width: int, length: float, time
     while time < np.inf:
         while place < plan.numbers[0].changes and plan.changes[place].time <= time:
             ended = plan.changes[place].job
-            placement = places.jobs[ended]
-            add_demand(sharing, sharing.later, places.pool, placement.first, placement.ranges, ended, -1)
+            add_demand(sharing, sharing.later, places.pool, places.jobs[ended], ended, -1)
             place += 1
         if _choose(state, item, width, time, sharing.later):
             break
