@@ -10,14 +10,10 @@ from typing import Any
 
 
 def implementation(scope: Mapping[str, Any]) -> dict[Any, Any]:
-    """Return the operations that a module defines, by functions of the same names, which may be private."""
-
-    def defined_in(names: Mapping[str, Any]) -> dict[str, FunctionType]:
-        functions = {name: value for name, value in names.items() if isinstance(value, FunctionType)}
-        return {name: one for name, one in functions.items() if one.__module__ == names["__name__"]}
-
-    own = {name.removeprefix("_"): function for name, function in defined_in(scope).items()}
-    return {operation: own[name] for name, operation in defined_in(globals()).items() if name in own}
+    """Return the operations that a module implements, by functions of the same names, which may be private."""
+    functions = {name: value for name, value in scope.items() if isinstance(value, FunctionType)}
+    own = {name.removeprefix("_"): one for name, one in functions.items() if one.__module__ == scope["__name__"]}
+    return {operation: own[name] for name, operation in globals().items() if name in own}
 
 
 # The state is one of `swflow.scheduling.engine.state`; its `free` is that of the machine model.
