@@ -86,7 +86,7 @@ def _new_state(
     if backfill in (NONE, CONSERVATIVE):
         second = order
     tree, rank = new_tree(order, count)
-    one_tree = second is order or (not order.has_keys and not second.has_keys)
+    one_tree = second is order or (order.keys is None and second.keys is None)
     if backfill == OTHER:
         one_tree = False  # one tree has the starts of reservations, the other the lengths of jobs
     backfill_tree, backfill_rank = (tree, rank) if one_tree else new_tree(second, count)
@@ -98,8 +98,8 @@ def _new_state(
         "machine": size,
         "backfill": backfill,
         "reservations": reserved,
-        "by_arrival": not order.has_keys,
-        "backfill_by_arrival": not second.has_keys and not one_tree,
+        "by_arrival": order.keys is None,
+        "backfill_by_arrival": second.keys is None and not one_tree,
         "one_tree": one_tree,
         "per_event": per_event,
         "predict": predict,

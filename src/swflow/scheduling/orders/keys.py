@@ -27,11 +27,6 @@ class Order:
     is_plain: bool = False  # whether the formula mentions only `PLAIN` variables
 
     @property
-    def has_keys(self) -> bool:
-        """Whether the order is by static keys."""
-        return self.keys is not None
-
-    @property
     def address(self) -> int:
         """The address of the formula, 0 without one."""
         return 0 if self.formula is None else self.formula.address
@@ -115,23 +110,21 @@ def resolved_order(
     if not isinstance(order, str):
         return Order(formula=key_function(order))
     plugin = PluginOrder(order, option) if is_own(order) else None
-    names = frozenset(plugin.names) if plugin else parsed(order, option, resources)[1]
+    tree, names = (None, frozenset(plugin.names)) if plugin else parsed(order, option, resources)
     of_accounts = names.intersection(OF_ACCOUNTS)
     if of_accounts and np.isnan(columns.owners[:1, 1]).any():
         raise SwflowError(f"{option}: {min(of_accounts)} is unknown: the problem has no accounts; give it some")
-    if not names.isdisjoint(late.union(CHANGING)):
-        function = plugin.function if plugin else compile_formula(order, option, resources)
-        return Order(formula=function, plugin=plugin, is_plain=names <= PLAIN)
-    if plugin is None and names <= {"submit_time", "estimate", "processors"}:
-        items = columns.items
-        tree, _ = parsed(order, option)
-        if all(isinstance(node, _PLAIN) for node in ast.walk(tree)):
-            known = {"submit_time": items.submit, "estimate": items.planned, "processors": items.processors * 1.0}
-            with np.errstate(all="ignore"):  # evaluated at once, without compiling it
-                keys = eval(numpy_text(tree), {"float64": np.float64}, known)
-            return Order(np.broadcast_to(keys, items.submit.shape).astype(np.float64))
+    items, is_static = columns.items, names.isdisjoint(late.union(CHANGING))
+    is_simple = names <= {"submit_time", "estimate", "processors"}
+    if tree and is_static and is_simple and all(isinstance(node, _PLAIN) for node in ast.walk(tree)):
+        known = {"submit_time": items.submit, "estimate": items.planned, "processors": items.processors * 1.0}
+        with np.errstate(all="ignore"):  # evaluated at once, without compiling it
+            keys = eval(numpy_text(tree), {"float64": np.float64}, known)
+        return Order(np.broadcast_to(keys, items.submit.shape).astype(np.float64))
     function = plugin.function if plugin else compile_formula(order, option, resources)
-    static = _Keys(np.empty(columns.items.submit.size))
+    if not is_static:
+        return Order(formula=function, plugin=plugin, is_plain=names <= PLAIN)
+    static = _Keys(np.empty(items.submit.size))
     _FILL_KEYS(function.address, Handle([columns]), Handle([static]))
     if plugin is not None:
         plugin.require_success()
