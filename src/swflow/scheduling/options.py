@@ -534,22 +534,20 @@ def _priority(value: Any, where: str) -> dict[str, Any]:
 def _limits(value: Any, where: str) -> dict[str, dict[str, Any]]:
     """Return the limits of each kind: jobs and processors of all, and by name."""
     _require_keys(where, value, LIMITED, ())
-    return {kind: _limits_of(value[kind], f"{where}: {kind}") for kind in LIMITED if value.get(kind) is not None}
-
-
-def _limits_of(value: Any, where: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, limit in _named(value, where).items():
-        if isinstance(limit, Mapping):
-            _require_keys(f"{where}: {name}", limit, LIMITS, ())
-            found[name] = {what: _whole(most, f"{where}: {name}: {what}") for what, most in limit.items()}
-        elif name in LIMITS:
-            found[name] = _whole(limit, f"{where}: {name}")
-        else:
-            raise SwflowError(
-                f"{where}: {name}: {_shown(limit)}; expected limits such as {{jobs: 10, processors: 64}}"
-                f"{suggest(name, LIMITS)}"
-            )
+    found: dict[str, dict[str, Any]] = {kind: {} for kind in LIMITED if value.get(kind) is not None}
+    for kind, of_kind in found.items():
+        for name, limit in _named(value[kind], f"{where}: {kind}").items():
+            here = f"{where}: {kind}: {name}"
+            if isinstance(limit, Mapping):
+                _require_keys(here, limit, LIMITS, ())
+                of_kind[name] = {what: _whole(most, f"{here}: {what}") for what, most in limit.items()}
+            elif name in LIMITS:
+                of_kind[name] = _whole(limit, here)
+            else:
+                raise SwflowError(
+                    f"{here}: {_shown(limit)}; expected limits such as {{jobs: 10, processors: 64}}"
+                    f"{suggest(name, LIMITS)}"
+                )
     return found
 
 

@@ -226,12 +226,11 @@ def _check_demands(problem: Problem) -> None:
     if demands is None or demands.shape != shape or demands.dtype.kind not in "iu":
         raise SwflowError(f"{name}: demands: expected whole numbers of shape {shape}, one column per resource")
     capacities = np.array([list(machine.resources.values()) for machine in machines], np.int64)
-    processors = np.array([machine.processors for machine in machines])
     fits = np.zeros(jobs.submit.size, bool)
-    for index in range(len(machines)):
+    for index, machine in enumerate(machines):
         there = (demands <= capacities[index]).all(axis=1)
         if problem.shapes is None:
-            there &= jobs.processors <= processors[index]
+            there &= jobs.processors <= machine.processors
         if jobs.clusters is not None:
             there &= jobs.clusters == index
         fits |= there
