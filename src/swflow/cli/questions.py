@@ -4,6 +4,7 @@ import shlex
 import shutil
 import sys
 import textwrap
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -137,7 +138,7 @@ def whatif(
     chosen = variants(schedulers, processors or (), estimates or (), arrivals or (), run_times or (), resource or ())
     say_removed(workload)
     doubts = say_doubts(workload)
-    answer = ask(workload, chosen, progress=tracked("whatif"))
+    answer = ask(workload, chosen, progress=partial(tracked, "whatif"))
     question = Question(workload, chosen, answer, partitions, str(log), doubts, guessed)
     _print_lines(sentences(question))
     _print_lines(schedulers_in_words(question), "Schedulers: ")
@@ -212,7 +213,7 @@ def compare_with_record(
     if recorded.is_empty():
         raise SwflowError(f"{log}: no recorded wait times; expected a log with a recorded schedule")
     rows = []
-    for variant in tracked("fidelity")(chosen):
+    for variant in tracked("fidelity", chosen):
         changed = applied(workload, variant)
         simulated = run(changed, Scheduler.of(variant.scheduler, variant.options)).outcomes
         found = fidelity(recorded, simulated, changed.machine.processors)
@@ -255,7 +256,7 @@ def power(
     from swflow.studies.power import power_of
 
     found = power_of(first, second, percent or (1.0, 2.0, 5.0, 10.0, 20.0), certainty, database)
-    basis, blocks = found[0].basis, found[0].blocks
+    basis, blocks = found[0].basis, found[0].difference.blocks
     wanted = [f"{basis} for {share:g} %" for share in found[0].needed]
     rows = [
         [

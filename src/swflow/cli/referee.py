@@ -100,7 +100,7 @@ def _print_exact(source: Any, jobs: int, seconds: float) -> None:
     machine = source.machine.processors
     firsts = sorted({(ran.height - jobs) * part // 5 for part in range(1, 5)} if ran.height > jobs else {0})
     rows = []
-    for first in tracked("exact")(firsts):
+    for first in tracked("exact", firsts):
         queue = ran.slice(first, jobs).with_columns(submit_time=pl.lit(0.0))
         bounded = {one.measure: one.value for one in bounds(queue, machine)}
         for objective in OBJECTIVES:
@@ -159,7 +159,7 @@ def conformance(
         raise SwflowError("--command: missing; expected the simulator's command line, such as 'mysim {log} {out}'")
     if output is not None:
         check_ending(output, ".json")
-    found = [judge_case(command, case, timeout) for case in tracked("conformance")(suite)]
+    found = [judge_case(command, case, timeout) for case in tracked("conformance", suite)]
     rows = []
     for (name, rule), judged in by_rule(found).items():
         wrong = next((one for one in judged if one.is_wrong), None)

@@ -1,5 +1,6 @@
 """Commands that use the results of runs: load, figure, figures, report, sql."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -50,7 +51,7 @@ def load(
     from swflow.database.load import write_summary
 
     lost = read_left_out(left_out or (), reached)
-    counts = load_runs(runs, database, left_out=lost, progress=tracked("load"), processes=processes)
+    counts = load_runs(runs, database, left_out=lost, progress=partial(tracked, "load"), processes=processes)
     if summary:
         write_summary(counts, database, summary)
     held = ", ".join(f"{count:,} {table}" for table, count in counts.items())

@@ -96,7 +96,8 @@ def _value(name: str, value: Any) -> Any:
         return read_resources(value, flag.removesuffix("s")) if value else None
     if kind == "mapping":
         return read_object(value, flag) if value else None
-    return read_mapping(value, flag) if kind in ("weights", "priority", "limits") else value
+    is_mapping = kind in ("weights", "priority", "limits") and value is not None
+    return read_mapping(value, flag) if is_mapping else value
 
 
 def read_resources(texts: Iterable[str], option: str) -> dict[str, int | None]:

@@ -52,12 +52,10 @@ def read_object(text: str, option: str) -> dict[str, Any]:
     return content
 
 
-def read_mapping(text: str | None, option: str) -> dict[str, Any] | None:
-    """Parse a mapping in YAML or JSON, or raise an error that names the option; None without a text."""
+def read_mapping(text: str, option: str) -> dict[str, Any]:
+    """Parse a mapping in YAML or JSON, or raise an error that names the option."""
     import yaml
 
-    if text is None:
-        return None
     try:
         content = yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError) as error:
@@ -406,16 +404,12 @@ def progress_bar(what: str, total: int) -> Iterator[Callable[[], None]]:
         yield lambda: progress.advance(task)
 
 
-def tracked(what: str) -> Any:
-    """Return a function that iterates over a sequence and shows a progress bar."""
-
-    def track(items: Sequence[Any]) -> Iterable[Any]:
-        with progress_bar(what, len(items)) as advance:
-            for item in items:
-                yield item
-                advance()
-
-    return track
+def tracked(what: str, items: Sequence[Any]) -> Iterator[Any]:
+    """Iterate over a sequence and show a progress bar."""
+    with progress_bar(what, len(items)) as advance:
+        for item in items:
+            yield item
+            advance()
 
 
 def say(text: str) -> None:

@@ -21,10 +21,9 @@ class Power:
     """
     The statistical power of comparing the mean of a measure between two runs.
 
-    ``difference`` is second minus first, over ``blocks`` units of resampling, which are weeks or replicates
-    (``basis``). ``smallest`` is the smallest difference that can be detected with this number, in percent of the first
-    mean (None if that is 0). ``needed`` maps a difference in percent to the number of units needed to detect it; None
-    if no number suffices.
+    ``difference`` is second minus first; its blocks are weeks or replicates (``basis``). ``smallest`` is the smallest
+    difference that can be detected with their number, in percent of the first mean (None if that is 0). ``needed`` maps
+    a difference in percent to the number of blocks needed to detect it; None if no number suffices.
     """
 
     measure: str
@@ -32,7 +31,6 @@ class Power:
     second: float
     difference: verdict.Estimate
     basis: str
-    blocks: int
     smallest: float | None
     needed: dict[float, int | None]
 
@@ -70,7 +68,7 @@ def power_of(
         smallest = verdict.smallest_difference(difference, difference.blocks, power)
         needed = {percent: verdict.blocks_needed(difference, percent * unit, power) for percent in percents}
         shown = smallest / unit if unit else None
-        found.append(Power(measure, one, other, difference, basis, difference.blocks, shown, needed))
+        found.append(Power(measure, one, other, difference, basis, shown, needed))
     return found
 
 
