@@ -368,30 +368,27 @@ def with_kept(config: Mapping[str, Any]) -> dict[str, Any]:
     >>> config["studies"]["scaling"]["runs"]
     [{'workloads': ['{log}+precise-64-d50@1', '{log}+precise-64-d50@2'], 'schedulers': ['easy']}]
     """
-    kept = {name: _kept_of(name, content) for name, content in config.get("sweeps", {}).items() if "keep" in content}
     steps = dict(config.get("steps", {}))
-    for sweep, (made, _) in kept.items():
-        for step, content in made.items():
-            if steps.setdefault(step, content) != content:
-                raise SwflowError(
-                    f"sweeps: {sweep}: keep: {step}: name of another step of the config; rename that step"
-                )
+    draws: dict[str, list[str]] = {}
+    for sweep, content in config.get("sweeps", {}).items():
+        if "keep" in content:
+            kept, seeds = _kept_of(sweep, content)
+            for step, definition in kept.items():
+                if steps.setdefault(step, definition) != definition:
+                    raise SwflowError(
+                        f"sweeps: {sweep}: keep: {step}: name of another step of the config; rename that step"
+                    )
+            draws[sweep] = [f"{step}@{draw}" for step in kept for draw in range(1, seeds + 1)]
     studies = {}
     for study, content in config["studies"].items():
         runs = list(content["runs"])
         for group in content.get("sweeps", ()):
-            suffixes = [
-                f"{step}@{draw}"
-                for sweep in group["sweeps"]
-                for made, seeds in [kept.get(sweep, ({}, 0))]
-                for step in made
-                for draw in range(1, seeds + 1)
-            ]
+            suffixes = [suffix for sweep in group["sweeps"] for suffix in draws.get(sweep, ())]
             workloads = [f"{template}+{suffix}" for template in group["workloads"] for suffix in suffixes]
             if workloads:
                 runs.append({"workloads": workloads, "schedulers": group["schedulers"]})
         studies[study] = {**content, "runs": runs}
-    return {**config, "steps": steps, "studies": studies} if kept else dict(config)
+    return {**config, "steps": steps, "studies": studies}
 
 
 def _kept_of(sweep: str, content: Mapping[str, Any]) -> tuple[dict[str, dict[str, Any]], int]:

@@ -66,26 +66,10 @@ MANY_JOBS = 250_000
 
 def read_config(config: dict[str, Any], schema: str | os.PathLike[str]) -> dict[str, Any]:
     """
-    Check a config and fill in its defaults.
+    Check a config by a JSON schema (a YAML file), fill in its defaults, and add what ``keep`` of its sweeps represents.
 
-    This is equivalent to `snakemake.utils.validate`, with a YAML parser that is ten times faster.
-
-    Parameters
-    ----------
-    config : dict
-        The config as Snakemake read it; defaults are filled in.
-    schema : path-like
-        The JSON schema, a YAML file.
-
-    Returns
-    -------
-    dict
-        The config with the steps and runs that ``keep`` of its sweeps represents.
-
-    Raises
-    ------
-    SwflowError
-        If the config does not fit the schema, or a scheduler or condition is wrong; the message names the key.
+    This is equivalent to `snakemake.utils.validate`, with a YAML parser that is ten times faster. Error messages name
+    the key.
     """
     import jsonschema  # type: ignore[import-untyped]
     import yaml
@@ -131,20 +115,11 @@ def canonical(content: Any) -> str:
 @dataclass
 class Workflow:
     """
-    The plan for the studies of a config.
+    The plan for the studies of a config that `read_config` returned.
 
-    Methods with a parameter ``wildcards`` serve rules: Snakemake calls them with the wildcards of a job.
-
-    Parameters
-    ----------
-    config : dict
-        A config that `read_config` returned.
-    is_dry_run : callable
-        Returns whether the call is a dry run.
-    is_grouped : callable
-        Returns whether jobs are submitted in groups, which require numeric resources.
-    reach : callable
-        Waits for the rule ``reach``.
+    Methods with a parameter ``wildcards`` serve rules: Snakemake calls them with the wildcards of a job. ``is_grouped``
+    returns whether jobs are submitted in groups, which require numeric resources; ``reach`` waits for the rule of this
+    name.
     """
 
     config: dict[str, Any]
@@ -194,9 +169,9 @@ class Workflow:
             if path is not None and not Path(path).is_file():
                 raise SwflowError(f"catalogue: {log}: path: {path}: no such file")
             for step in steps_of(workload):
-                for file in self.step_files(step):
-                    if not Path(file).is_file():
-                        raise SwflowError(f"steps: {split_step(step)[0]}: file: {file}: no such file")
+                file = self.content_of(step).get("file")
+                if file is not None and not Path(file).is_file():
+                    raise SwflowError(f"steps: {split_step(step)[0]}: file: {file}: no such file")
 
     def drop_broken(self) -> None:
         """Remove damaged lists of files, and a summary without a database, so that the next call rebuilds them."""
@@ -339,11 +314,6 @@ class Workflow:
         """Return the definition of a step in the config."""
         return self.config["steps"][split_step(step)[0]]
 
-    def step_files(self, step: str) -> list[str]:
-        """Return the files that a step reads in addition to its workload."""
-        file = self.content_of(step).get("file")
-        return [] if file is None else [file]
-
     def fit_file(self, workload: str) -> str:
         """Return the fitted model that the last step of a workload draws from; empty if there is none."""
         content = self.content_of(workload.rpartition("+")[2])
@@ -375,7 +345,8 @@ class Workflow:
 
     def step_inputs(self, wildcards: Any) -> list[str]:
         """Return the files that a job's step reads in addition to its workload."""
-        return self.step_files(self.step_of(wildcards))
+        file = self.content_of(self.step_of(wildcards)).get("file")
+        return [] if file is None else [file]
 
     def step_kind(self, wildcards: Any) -> str:
         """Return the kind of a job's step, which is the command that applies it."""
@@ -383,10 +354,9 @@ class Workflow:
 
     def step_options(self, wildcards: Any) -> str:
         """Return the options of the command of a step."""
-        names = self.made_together(wildcards)
-        fitted = sorted(set(compact(file for file in map(self.fit_file, names) if file)))
+        fitted = compact(self.step_fits(wildcards))
         options = step_options(self.step_of(wildcards), self.config)
-        return " ".join(part for part in (f"--fitted {fitted[0]}" if fitted else "", options) if part)
+        return f"--fitted {fitted[0]} {options}" if fitted else options
 
     def step_content(self, wildcards: Any) -> list[str]:
         """Return the digests of the files that a step reads in addition to its workload."""
@@ -609,12 +579,7 @@ def start_only_when_jobs_end(workflow: Any) -> None:
     Snakemake limits the rate of job starts, to 100 per second by default. With a limit, every pass of the scheduler
     requests another pass one second later, in addition to those that finished jobs request. The number of passes per
     second therefore grows with the number of finished jobs, and every pass evaluates all ready jobs. Local jobs are
-    limited by the cores.
-
-    Parameters
-    ----------
-    workflow : snakemake.workflow.Workflow
-        The workflow at its start. Cluster jobs, and a limit that the user set, are left as they are.
+    limited by the cores. Cluster jobs, and a limit that the user set, are left as they are.
     """
     scheduler: Any = getattr(workflow, "scheduler", None)
     limit = getattr(scheduler, "job_rate_limiter", None)
