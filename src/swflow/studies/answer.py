@@ -71,6 +71,11 @@ class Question:
         """The variant with which the others are compared."""
         return self.variants[0]
 
+    @property
+    def schedulers(self) -> dict[str, Mapping[str, Any]]:
+        """The options of each scheduler, by its name."""
+        return {variant.scheduler: variant.options for variant in self.variants}
+
     def rows(self, variant: str) -> dict[str, dict[str, Any]]:
         """Return measure to row for one variant."""
         table = self.answer.table.filter(pl.col("variant") == variant)
@@ -79,8 +84,7 @@ class Question:
 
 def schedulers_in_words(question: Question) -> list[str]:
     """Return a line per scheduler with its options, such as ``easy: order fcfs, backfill easy``."""
-    options = {variant.scheduler: variant.options for variant in question.variants}
-    return [f"{name}: {options_in_words(one)}" for name, one in options.items()]
+    return [f"{name}: {options_in_words(options)}" for name, options in question.schedulers.items()]
 
 
 def options_in_words(options: Mapping[str, Any]) -> str:
@@ -103,7 +107,7 @@ def options_in_words(options: Mapping[str, Any]) -> str:
     resources = _units_in_words(shown.pop("resources", None))
     parts = [f"{name.replace('_', ' ')} {value}" for name, value in shown.items() if value is not None]
     parts += [f"resources {resources}"] if resources else []
-    sizes = [f"{'+'.join(partitions_named(one)) or ''} {one['processors']:,}".strip() for one in clusters]
+    sizes = [f"{'+'.join(partitions_named(one))} {one['processors']:,}".strip() for one in clusters]
     if sizes:
         parts.append(f"clusters {', '.join(sizes)} processors")
     for one in clusters:
@@ -213,7 +217,7 @@ def _percent(row: Mapping[str, Any], *, signed: bool = False) -> str:
     values = [100 * max(value / row["base"], -1.0) for value in known]
     mark = "+" if signed else ""
     if not signed:
-        values = [values[0] * (1 if values[0] >= 0 else -1), *sorted(abs(value) for value in values[1:])]
+        values = [abs(values[0]), *sorted(map(abs, values[1:]))]
     digits = 1 if max(map(abs, values)) < 9.95 else 0
     text = f"{values[0]:{mark},.{digits}f} %"
     if len(values) == 3:
@@ -227,13 +231,13 @@ def left_out_in_words(question: Question) -> list[str]:
     notes: dict[str, int] = {}
     for entry in workload.history:
         notes |= entry.get("notes") or {}
-    pooled = [variant.scheduler for variant in question.variants if _is_pool(variant.options)]
+    schedulers = question.schedulers
+    pooled = [name for name, options in schedulers.items() if _is_pool(options)]
     found = []
     if len(question.partitions) > 1 and pooled:
-        names = ", ".join(dict.fromkeys(pooled))
-        found.append(f"{len(question.partitions)} partitions are simulated as one pool under {names}")
-    sharing = [one.scheduler for one in question.variants if "partition" in (one.options.get("limits") or {})]
-    if len(question.partitions) > 1 and sharing:
+        found.append(f"{len(question.partitions)} partitions are simulated as one pool under {', '.join(pooled)}")
+    is_shared = any("partition" in (options.get("limits") or {}) for options in schedulers.values())
+    if len(question.partitions) > 1 and is_shared:
         found.append(
             f"{len(question.partitions)} partitions share nodes (their peaks add up to more than the machine): they "
             "are simulated as one machine with a limit for each partition"
@@ -241,24 +245,23 @@ def left_out_in_words(question: Question) -> list[str]:
     by_partition = ", ".join(f"{one.name} {one.gpu_jobs:,}" for one in question.partitions if one.gpu_jobs)
     for name, title, note in (("gpus", "GPUs", GPUS), ("licences", "licences", LICENCES)):
         count = int((jobs[name] > 0).sum()) if name in jobs.columns else notes.get(note, 0)
-        without = dict.fromkeys(
-            one.scheduler
-            for one in question.variants
-            if one.options.get("order") != LOG and name not in _resources_of(one.options, workload)
-        )
+        without = [
+            scheduler
+            for scheduler, options in schedulers.items()
+            if options.get("order") != LOG and name not in _resources_of(options, workload)
+        ]
         if count and without:
             where = f" (partition {by_partition})" * (name == "gpus" and bool(by_partition))
-            everywhere = len(without) == len({variant.scheduler for variant in question.variants})
-            under = "" if everywhere else f" under {', '.join(without)}"
+            under = "" if len(without) == len(schedulers) else f" under {', '.join(without)}"
             found.append(f"{count:,} jobs requested {title}{where}, which are not scheduled{under}")
     if notes.get(RESERVATIONS):
         found.append(f"{notes[RESERVATIONS]:,} jobs ran in advance reservations, which are not simulated")
     queues = queues_of(jobs, workload.header)
-    unweighed = [one.scheduler for one in question.variants if not _weighs_queues(one.options)]
+    unweighed = [name for name, options in schedulers.items() if not _weighs_queues(options)]
     if len(queues) > 1 and unweighed:
         found.append(
             f"{len(queues)} queues or QOS ({queues_in_words(queues)}) have no priorities and no limits on running jobs "
-            f"under {', '.join(dict.fromkeys(unweighed))}"
+            f"under {', '.join(unweighed)}"
         )
     if question.answer.left_out:
         found.append(
@@ -280,8 +283,8 @@ def guesses_in_words(question: Question) -> list[str]:
     """Return the guessed sizes, and the options that state them."""
     simulated = {
         (name, cluster["processors"])
-        for variant in question.variants
-        for cluster in variant.options.get("clusters") or variant.options.get("centres") or ()
+        for options in question.schedulers.values()
+        for cluster in options.get("clusters") or options.get("centres") or ()
         for name in partitions_named(cluster)
     }
     guessed = [one for one in question.partitions if one.is_guessed and (one.name, one.processors) in simulated]
@@ -299,7 +302,7 @@ def guesses_in_words(question: Question) -> list[str]:
             "it with --machine-processors N."
         )
     if question.guessed_resources:
-        considered = set().union(*(_resources_of(one.options, question.workload) for one in question.variants))
+        considered = set().union(*(_resources_of(one, question.workload) for one in question.schedulers.values()))
         units = {name: count for name, count in question.guessed_resources.items() if name.split(":")[-1] in considered}
         shown = ", ".join(f"{name.replace(':', ' ')} {count:,}" for name, count in units.items())
         if units:
