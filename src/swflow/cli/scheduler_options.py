@@ -124,8 +124,8 @@ def _window(text: str) -> dict[str, Any]:
     """Parse FROM/UNTIL/PROCESSORS."""
     try:
         since, until, processors = text.split("/")
-        ends = [_moment(end) for end in (since, until)]
-        return {"from": ends[0], "until": None if until == "never" else ends[1], "processors": int(processors)}
+        end = None if until == "never" else _moment(until)
+        return {"from": _moment(since), "until": end, "processors": int(processors)}
     except ValueError:
         raise SwflowError(
             f"--unavailable: {text!r} is not FROM/UNTIL/PROCESSORS, such as 0/3600/16, 0/never/16 or "

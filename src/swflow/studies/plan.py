@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
@@ -33,7 +33,7 @@ SEEDED_KINDS = ("memory", "model", "moldable", "scale")
 DRAW_OPTIONS = ("jobs", "window", "repeats")
 
 
-def planned_runs(config: Mapping[str, Any], logs: Iterable[str]) -> dict[str, list[str]]:
+def planned_runs(config: Mapping[str, Any], logs: Collection[str]) -> dict[str, list[str]]:
     """
     Return the runs of all studies: workload to its schedulers, both sorted.
 
@@ -58,30 +58,28 @@ def planned_runs(config: Mapping[str, Any], logs: Iterable[str]) -> dict[str, li
     >>> planned_runs(config, ["KTH-SP2", "HPC2N"])
     {'KTH-SP2': ['log'], 'KTH-SP2+ran': ['easy']}
     """
-    known = set(logs)
     limit = config.get("logs")
     for log in limit or ():
-        _require(log, known, "logs", "log")
+        _require(log, logs, "logs", "log")
     for study, content in config["studies"].items():
         for log in content["logs"]:
-            _require(log, known, f"studies: {study}: logs", "log")
+            _require(log, logs, f"studies: {study}: logs", "log")
     runs: dict[str, set[str]] = {}
-    for _, _, _, workload, schedulers in _entries(config, known, "runs"):
+    for _, _, _, workload, schedulers in _entries(config, logs, "runs"):
         runs.setdefault(workload, set()).update(schedulers)
-    if not runs and not planned_whatifs(config, known):
+    if not runs and not planned_whatifs(config, logs):
         raise SwflowError("studies: no runs" + (f" of logs={limit}" if limit is not None else ""))
     return {workload: sorted(runs[workload]) for workload in sorted(runs)}
 
 
 def _entries(
-    config: Mapping[str, Any], logs: Iterable[str], part: str
+    config: Mapping[str, Any], logs: Collection[str], part: str
 ) -> Iterator[tuple[str, str, Mapping[str, Any], str, list[str]]]:
     """
     Yield study, place in the config, entry, workload and schedulers of a part of all studies.
 
     All names are checked, also those of workloads that ``logs`` of the config excludes.
     """
-    known = set(logs)
     for study, content in config["studies"].items():
         for number, group in enumerate(content.get(part) or ()):
             where = f"studies: {study}: {part}[{number}]"
@@ -98,10 +96,10 @@ def _entries(
                         f"studies: {study}: seeds: missing, but {template!r} has {{seed}}; expected a number"
                     )
             for workload in _expanded(content, group):
-                _require(log_of(workload), known, f"{where}: workloads", "log")
+                _require(log_of(workload), logs, f"{where}: workloads", "log")
                 for step in steps_of(workload):
                     _require_step(step, config["steps"], f"{where}: workloads")
-                    _require_like(split_step(step)[0], config["steps"], known)
+                    _require_like(split_step(step)[0], config["steps"], logs)
                 check_length(workload, f"{where}: workloads")
                 if _is_included(workload, config):
                     yield study, where, group, workload, schedulers
@@ -133,7 +131,7 @@ def _require_step(step: str, steps: Mapping[str, Any], where: str) -> None:
         raise SwflowError(f"{where}: {step}: a step of kind {kind} draws no random numbers; remove @{replicate}")
 
 
-def _require_like(name: str, steps: Mapping[str, Any], logs: set[str]) -> None:
+def _require_like(name: str, steps: Mapping[str, Any], logs: Collection[str]) -> None:
     """Raise an error if the workload named by ``like`` does not exist or records no demands."""
     like = steps[name].get("like")
     if like is None:
@@ -239,7 +237,7 @@ def planned_replicates(workloads: Iterable[str]) -> dict[str, list[str]]:
     return groups
 
 
-def planned_sweeps(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tuple[str, str], dict[str, Any]]:
+def planned_sweeps(config: Mapping[str, Any], logs: Collection[str]) -> dict[tuple[str, str], dict[str, Any]]:
     """
     Return the sweeps of all studies: (workload, sweep) to ``schedulers`` and ``studies``, sorted.
 
@@ -265,7 +263,7 @@ def planned_sweeps(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tuple
     return {key: {name: sorted(part) for name, part in planned[key].items()} for key in sorted(planned)}
 
 
-def planned_whatifs(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tuple[str, str], dict[str, Any]]:
+def planned_whatifs(config: Mapping[str, Any], logs: Collection[str]) -> dict[tuple[str, str], dict[str, Any]]:
     """
     Return the what-if tables of all studies: (study, workload) to the options of ``swflow whatif``.
 
@@ -290,7 +288,7 @@ def planned_whatifs(config: Mapping[str, Any], logs: Iterable[str]) -> dict[tupl
     return planned
 
 
-def planned_bounds(config: Mapping[str, Any], logs: Iterable[str]) -> list[str]:
+def planned_bounds(config: Mapping[str, Any], logs: Collection[str]) -> list[str]:
     """
     Return the workloads whose lower bounds the studies request with ``bounds: true``: those of all their runs, sorted.
 
@@ -442,7 +440,7 @@ def sweep_options(sweep: str, config: Mapping[str, Any]) -> tuple[str, str]:
     return command, command_options(content)
 
 
-def planned_figures(config: Mapping[str, Any], logs: Iterable[str]) -> dict[str, dict[str, Any]]:
+def planned_figures(config: Mapping[str, Any], logs: Collection[str]) -> dict[str, dict[str, Any]]:
     """
     Return the figures of all studies: file name in ``results/figures``, without its ending, to kind and options.
 
@@ -465,7 +463,6 @@ def planned_figures(config: Mapping[str, Any], logs: Iterable[str]) -> dict[str,
     mine/KTH-SP2-heatmap heatmap ['KTH-SP2/log', 'KTH-SP2/easy'] ['wide=processors > 32']
     """
     columns: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    logs = list(logs)
     for study, _, _, workload, schedulers in _entries(config, logs, "runs"):
         if replicate_of(workload) in (None, 1):
             runs = columns.setdefault((study, log_of(workload)), [])
@@ -586,7 +583,6 @@ def explain(error: Any) -> str:
     return f"{where}{error.message}"
 
 
-def _require(name: str, known: Iterable[str], where: str, kind: str) -> None:
-    known = list(known)
+def _require(name: str, known: Collection[str], where: str, kind: str) -> None:
     if name not in known:
         raise SwflowError(f"{where}: unknown {kind} {name!r}{suggest(name, sorted(known))}")

@@ -162,16 +162,12 @@ def sweep(
 
     Parameters
     ----------
-    workload : Workload
-        The source.
+    workload, schedulers, seed
+        As for `evaluate`.
     settings : sequence of Point
         The settings of the scaling.
-    schedulers : mapping
-        Name to scheduler.
     replicates : int
         The number of draws of each setting.
-    seed : int
-        The project's seed.
     threads : int
         The number of threads; the result does not depend on it.
     progress : callable
@@ -379,24 +375,18 @@ def adjust(
 
     Parameters
     ----------
-    workload : Workload
-        The source.
-    processors : int
-        Processors of the new machine.
+    workload, seed, threads
+        As for `sweep`.
+    processors, d
+        As for `swflow.workload.steps.scale.scale`; the variant is ``precise``.
     scheduler : Scheduler
         The scheduler of both the source and the scaled workload.
-    d : float
-        As for `swflow.workload.steps.scale.scale`; the variant is ``precise``.
     tolerance : float
         The largest difference of the mean AWRT from the source's, as a share of the latter.
     replicates : int
         The smallest number of draws per factor.
-    seed : int
-        The project's seed.
     name : str
         The scheduler's name in the table.
-    threads : int
-        The number of threads; the result does not depend on it.
     progress : callable
         Called after every tested factor.
 

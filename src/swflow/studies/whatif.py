@@ -154,12 +154,9 @@ def named_scheduler(
         return SITE_QOS, {**site, "order": MULTIFACTOR, "priority": dict(priorities)}
     policy = text.removeprefix(f"{SITE}-")
     if policy != text and policy in KNOWN:
-        return text, {option: value for option, value in site.items() if option not in _POLICY} | KNOWN[policy]
+        partitions = {option: value for option, value in site.items() if option not in ("order", "backfill")}
+        return text, partitions | KNOWN[policy]
     return read_scheduler(text)
-
-
-#: The options of the site's scheduler that define the policy; all others define the partitions.
-_POLICY = ("order", "backfill")
 
 
 def variants(
