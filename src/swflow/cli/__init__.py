@@ -19,12 +19,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     Run the command line.
 
-    A user's mistake is reported as one line on standard error, with exit status 1 or 2.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        The words after ``swflow``; by default those of the process.
+    A user's mistake is reported as one line on standard error, with exit status 1 or 2. ``arguments`` are the words
+    after ``swflow``; by default those of the process.
     """
     # Collecting the libraries' own objects takes a fifth of the start-up time.
     gc.set_threshold(200_000, 20, 20)

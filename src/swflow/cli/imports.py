@@ -81,12 +81,13 @@ def import_sacct(
     """
     from swflow.log.importers.sacct import import_sacct as read
 
-    pairs = [text.partition("=") for text in partition_limit or ()]
-    for name, equals, limit in pairs:
-        if not name or not equals or not limit:
+    limits = {}
+    for text in partition_limit or ():
+        name, _, limit = text.partition("=")
+        if not name or not limit:
             raise SwflowError(f"--partition-limit: {name!r}; expected PARTITION=LIMIT, such as main=2-00:00:00")
+        limits[name] = limit
     site = _site(processors, nodes, timezone, anonymize, key, cluster, partition)
-    limits = {name: limit for name, _, limit in pairs}
     options: dict[str, Any] = {"columns": columns, "delimiter": delimiter, "cpus_per_processor": cpus_per_processor}
     _write(read(str(file), site, partition_limits=limits, **options), file, output)
 

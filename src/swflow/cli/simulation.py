@@ -68,46 +68,36 @@ def adjust(
     from polars import concat
 
     from swflow.studies.sweeps import adjust as search_factor
-    from swflow.studies.sweeps import curve, write_sweep
+    from swflow.studies.sweeps import crossing_quantiles, curve, write_sweep
+    from swflow.studies.sweeps import first_crossing as search_crossings
     from swflow.workload.clean import open_workload
 
     chosen = read_schedulers(scheduler, {f"{order}-{backfill}": {"order": order, "backfill": backfill}})
     opened = open_workload(workload)
     options: dict[str, Any] = {"d": d, "replicates": seeds, "seed": seed, "threads": threads}
+    lines: list[tuple[Any, ...]]
     if first_crossing:
-        _first_crossings(opened, processors, chosen, options | {"step": step}, output)
-        return
-    options["tolerance"] = tolerance
-    tables = []
-    for name, one in chosen.items():
-        with progress_bar(f"adjust, {name}", 40) as advance:
-            search, rows = search_factor(opened, processors, one, name=name, **options, progress=advance)
-        mean, error = search.deviation(search.factor)
-        verdict = "factor" if search.fits else "no factor fits; the nearest is"
-        say(f"{opened.name}, {name}: {verdict} {search.factor:g}: AWRT {mean:+.2%} (standard error {error:.2%})")
-        tables.append(rows)
-    table = concat(tables)
+        with progress_bar("adjust", 40) as advance:
+            found, table = search_crossings(opened, processors, chosen, step=step, **options, progress=advance)
+        columns = ["scheduler", "searches", "factor_5", "factor_50", "factor_95", "without_end"]
+        lines = [
+            (name, len(factors), *crossing_quantiles(factors), factors.count(None)) for name, factors in found.items()
+        ]
+    else:
+        tables = []
+        for name, one in chosen.items():
+            with progress_bar(f"adjust, {name}", 40) as advance:
+                search, rows = search_factor(
+                    opened, processors, one, name=name, tolerance=tolerance, **options, progress=advance
+                )
+            mean, error = search.deviation(search.factor)
+            verdict = "factor" if search.fits else "no factor fits; the nearest is"
+            say(f"{opened.name}, {name}: {verdict} {search.factor:g}: AWRT {mean:+.2%} (standard error {error:.2%})")
+            tables.append(rows)
+        table = concat(tables)
+        columns, lines = curve(table)
     if output:
         write_sweep(table, output, opened.name, chosen)
-    print_table(*curve(table))
-
-
-def _first_crossings(
-    workload: "Workload",
-    processors: int,
-    schedulers: "dict[str, Scheduler]",
-    options: dict[str, Any],
-    output: Path | None,
-) -> None:
-    """Search with single draws under each scheduler, and print quantiles of the factors found."""
-    from swflow.studies.sweeps import crossing_quantiles, first_crossing, write_sweep
-
-    with progress_bar("adjust", 40) as advance:
-        found, rows = first_crossing(workload, processors, schedulers, **options, progress=advance)
-    if output:
-        write_sweep(rows, output, workload.name, schedulers)
-    lines = [(name, len(factors), *crossing_quantiles(factors), factors.count(None)) for name, factors in found.items()]
-    columns = ["scheduler", "searches", "factor_5", "factor_50", "factor_95", "without_end"]
     print_table(columns, lines)
 
 

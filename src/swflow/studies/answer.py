@@ -10,7 +10,6 @@ from typing import Any
 import polars as pl
 
 from swflow.analysis import verdict
-from swflow.errors import SwflowError
 from swflow.files.atomic import atomic_path
 from swflow.jobs.table import Workload, write_table
 from swflow.log.importers.records import GPUS, LICENCES, RESERVATIONS
@@ -422,11 +421,9 @@ def write_answer(
     elif path.suffix == ".csv":
         with atomic_path(path) as temporary:
             table.write_csv(temporary)
-    elif path.suffix == ".html":
-        with atomic_path(path) as temporary:
-            Path(temporary).write_text(page(question, title, command, digest), encoding="utf-8")
     else:
-        raise SwflowError(f"{path}: unknown ending; expected .html, .csv or .parquet")
+        with atomic_path(path) as temporary:
+            temporary.write_text(page(question, title, command, digest), encoding="utf-8")
 
 
 def page(question: Question, title: str, command: str = "", digest: str = "") -> str:

@@ -38,12 +38,7 @@ def planned_runs(config: Mapping[str, Any], logs: Collection[str]) -> dict[str, 
     Return the runs of all studies: workload to its schedulers, both sorted.
 
     ``logs`` are the names of the catalogue. ``logs`` of the config limits every study to the named logs (null: no
-    limit).
-
-    Raises
-    ------
-    SwflowError
-        If a study names an unknown log, step or scheduler, or no run is left.
+    limit). All names are checked, and at least one run or what-if must be left.
 
     Examples
     --------
