@@ -1,7 +1,7 @@
 """Commands that the workflow calls for many files in one process: reach, replicate."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer import Argument, Option
@@ -39,15 +39,14 @@ def replicate(
     """
     from swflow.workload.replicates import make_replicates
 
-    command = typer.main.get_command(app)
-    steps = getattr(command, "commands", {})
+    steps: Any = typer.main.get_command(app)
     if kind not in STEPS:
         raise SwflowError(f"replicate: {kind!r} is not a step; expected {', '.join(STEPS)}")
     for workload in output:
         check_ending(workload, ".parquet")
 
     def make(arguments: list[str]) -> None:
-        steps[kind].main(args=arguments, prog_name=f"swflow {kind}", standalone_mode=False)
+        steps.commands[kind].main(args=arguments, prog_name=f"swflow {kind}", standalone_mode=False)
 
     def report(workload: str, kept: bool) -> None:
         advance()

@@ -63,7 +63,7 @@ def judge_case(command: str, case: Case, timeout: float) -> Judgement:
 
     def reason(job: int) -> str:
         why = case.why.get(job)
-        return f"{case.statement}" + (f" Here {why}." if why else "") + f" ({case.source})"
+        return case.statement + (f" Here {why}." if why else "") + f" ({case.source})"
 
     about = Judgement(case.id, case.policy, case.rules, PASS, jobs=len(case.jobs))
     conventions = ((name, dict(enumerate(starts, 1))) for name, starts in case.conventions.items())

@@ -501,13 +501,12 @@ def first_crossing(
 
     with ThreadPoolExecutor(max_workers=max(1, threads)) as pool:
         walks = list(pool.map(one, range(1, replicates + 1)))
-    ends = {name: [walk[name][-1] for walk in walks] for name in schedulers}
-    factors = {
-        name: [row["factor"] if row["awrt"] >= sources[name]["awrt"] else None for row in rows]
-        for name, rows in ends.items()
-    }
-    by_scheduler = ([sources[name], *(row for walk in walks for row in walk[name])] for name in schedulers)
-    return factors, _table([row for rows in by_scheduler for row in rows])
+    factors, rows = {}, []
+    for name, source in sources.items():
+        ends = [walk[name][-1] for walk in walks]
+        factors[name] = [row["factor"] if row["awrt"] >= source["awrt"] else None for row in ends]
+        rows += [source, *(row for walk in walks for row in walk[name])]
+    return factors, _table(rows)
 
 
 def crossing_quantiles(factors: Sequence[float | None]) -> tuple[float | None, float | None, float | None]:
