@@ -1,83 +1,74 @@
 """Published tables of the papers as CSV files, for comparison with simulated values."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import yaml
 
-#: Columns of the files with published values. ``workload``, ``scheduler`` and ``figure`` locate the corresponding
-#: simulated value: a column of the table ``metrics``, or ``spearman_`` and a measure of the table ``correlations``.
-#: Without a scheduler, the figure belongs to the workload: ``power_of_two_percent`` of its jobs, or a measure of the
-#: table ``model_fit``.
-COLUMNS = ("paper", "table", "row", "column", "value", "workload", "scheduler", "figure")
-
-#: Columns of the files of trends. The lower one of two figures is that of the workload that ends with ``lower_step``,
-#: under ``lower_scheduler``.
-TREND_COLUMNS = ("paper", "trend", "figure", "lower_step", "lower_scheduler", "higher_step", "higher_scheduler")
-
-#: Columns of the file of readings. In a paper's rows, ``ours`` replaces the value of ``published``. ``part`` is the
-#: replaced part: ``step`` (the last of the workload, removed if ``ours`` is null; added to workloads without steps if
-#: ``published`` is null), ``scheduler`` or ``figure``.
-READING_COLUMNS = ("paper", "reading", "part", "published", "ours")
-
-#: Columns of the file of conventions that papers leave open. In the rows of all papers, ``ours`` replaces the value
-#: of ``published``. ``part`` is ``scheduler``, ``log``, or ``step`` (a last step that is removed or, for a log
-#: without steps, added).
-CONVENTION_COLUMNS = ("convention", "choice", "part", "published", "ours")
-
 
 def published_values() -> pl.DataFrame:
     """
-    Return the published values of all papers (`COLUMNS`); those that are illegible in our copy of a paper are null.
+    Return the published values of all papers; those that are illegible in our copy of a paper are null.
 
-    ``rounding`` is half a unit of the last printed digit.
+    ``workload``, ``scheduler`` and ``figure`` locate the corresponding simulated value: a column of the table
+    ``metrics``, or ``spearman_`` and a measure of the table ``correlations``. Without a scheduler, the figure belongs
+    to the workload: ``power_of_two_percent`` of its jobs, or a measure of the table ``model_fit``. ``rounding`` is half
+    a unit of the last printed digit.
 
     Examples
     --------
     >>> published_values().filter(row="KTH SP2 slowdown", column="EASY").select("value", "rounding").rows()
     [(0.55, 0.005)]
     """
-    printed = _read("*_table*.csv", COLUMNS)
+    printed = _read("*_table*.csv")
     digits = pl.col("value").str.extract(r"\.(\d+)$").str.len_chars().fill_null(0)
     return printed.with_columns(pl.col("value").cast(pl.Float64), rounding=0.5 * 10.0 ** -digits.cast(pl.Float64))
 
 
 def published_trends() -> pl.DataFrame:
     """
-    Return the trends that the papers report (`TREND_COLUMNS`): pairs of figures of which one is lower.
+    Return the trends that the papers report: pairs of figures of which one is lower.
+
+    The lower one is that of the workload that ends with ``lower_step``, under ``lower_scheduler``.
 
     Examples
     --------
     >>> published_trends().row(0, named=True)["trend"]
     'bounded slowdown grows LOW < MED under First Fit'
     """
-    return _read("*_trends.csv", TREND_COLUMNS)
+    return _read("*_trends.csv")
 
 
 def published_readings() -> pl.DataFrame:
     """
     Return other schedulers, steps or figures to compare with the papers' rows, one replacement per row.
 
+    In a paper's rows, ``ours`` replaces the value of ``published``. ``part`` is the replaced part: ``step`` (the last
+    of the workload, removed if ``ours`` is null; added to workloads without steps if ``published`` is null),
+    ``scheduler`` or ``figure``.
+
     Examples
     --------
     >>> published_readings().filter(reading="pass after every event")["ours"].to_list()
     ['easy-per-event', 'fcfs-per-event']
     """
-    return _read("readings.csv", READING_COLUMNS)
+    return _read("readings.csv")
 
 
 def published_conventions() -> pl.DataFrame:
     """
     Return the conventions that papers leave open, with the compared runs of each choice, one replacement per row.
 
+    In the rows of all papers, ``ours`` replaces the value of ``published``. ``part`` is ``scheduler``, ``log``, or
+    ``step`` (a last step that is removed or, for a log without steps, added).
+
     Examples
     --------
     >>> published_conventions().filter(convention="cancelled jobs")["choice"].to_list()
     ['with them', 'without them']
     """
-    return _read("conventions.csv", CONVENTION_COLUMNS)
+    return _read("conventions.csv")
 
 
 def read_papers() -> dict[str, dict[str, Any]]:
@@ -96,6 +87,7 @@ def read_papers() -> dict[str, dict[str, Any]]:
     return papers
 
 
-def _read(pattern: str, columns: Sequence[str]) -> pl.DataFrame:
+def _read(pattern: str) -> pl.DataFrame:
+    """Return the rows of the tables whose file names match a pattern, all columns as text."""
     files = sorted(Path(__file__).parent.glob(pattern))
-    return pl.concat(pl.read_csv(file, schema=dict.fromkeys(columns, pl.String())) for file in files)
+    return pl.concat(pl.read_csv(file, infer_schema=False) for file in files)
