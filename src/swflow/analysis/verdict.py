@@ -2,7 +2,7 @@
 
 import math
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -706,11 +706,3 @@ def family_of(log: str, measure: str, replicate: int | None, replicates: bool) -
     """
     basis = "replicates" if replicates else "weeks"
     return f"{log}, {measure}, {basis}" + (f" of replicate {replicate}" if replicate is not None else "")
-
-
-def replicate_rows(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, Any]:
-    """Return the means of columns over the rows of replicates; None where a value is unknown."""
-    return {
-        name: None if any(row[name] is None for row in rows) else float(np.mean([row[name] for row in rows]))
-        for name in names
-    }

@@ -7,6 +7,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
 
 from swflow.analysis import verdict
@@ -124,19 +125,9 @@ def _compared_by_replicates(
     rows: Sequence[dict[str, Any]],
 ) -> tuple[list[dict[str, Any]], list[tuple[dict[str, Any], dict[str, Any]]]]:
     """
-    Compare recipes with several replicates.
+    Return a row for each pair of recipes with several replicates, based on these.
 
-    Parameters
-    ----------
-    rows : sequence of dict
-        The comparisons of runs, based on weeks.
-
-    Returns
-    -------
-    list of dict
-        A row for each pair of recipes, based on its replicates.
-    list of (dict, dict)
-        For each pair with identical replicates: the row of the first replicate, and the columns that name the recipes.
+    Of a pair with identical replicates, return the row of the first replicate, and the columns that name the recipes.
     """
     groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for row in rows:
@@ -155,7 +146,8 @@ def _compared_by_replicates(
         if any(found.error is None and not found.equal and found.blocks > 1 for found in (score, mean)):
             constant.append((some[0], names))
             continue
-        means = verdict.replicate_rows(some, ("distance", "score", "first_wins", "second_wins"))
+        averaged = ("distance", "score", "first_wins", "second_wins")
+        means = {name: float(np.mean([row[name] for row in some])) for name in averaged}
         varying.append(
             {**names, **means, "basis": "replicates", "blocks": len(some), **verdict.columns_of("score", score)}
             | {"mean_difference": mean.value if math.isfinite(mean.value) else None, **verdict.columns_of("mean", mean)}

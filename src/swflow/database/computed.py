@@ -19,6 +19,7 @@ from swflow.database.inputs import Inputs, Update
 from swflow.errors import SwflowError
 from swflow.jobs.table import Workload, check_columns, read_columns, read_metadata
 from swflow.log.imported import is_log_table, names_in, names_of_jobs
+from swflow.log.swf import header_number
 from swflow.names import recipe_of, replicate_of
 from swflow.scheduling.scheduler import LOG
 from swflow.workload.clean import open_workload
@@ -105,8 +106,6 @@ def _examine(name: str, file: Path) -> Examined:
 
 
 def _workload_row(name: str, workload: Workload) -> dict[str, Any]:
-    from swflow.log.swf import header_number
-
     jobs, machine = workload.jobs, workload.machine
     header = {key: "; ".join(lines) or None for key, lines in workload.header.items()}
     return {
@@ -172,14 +171,9 @@ def _with_records(
     notes: Mapping[Path, Mapping[str, Any]], changed: Collection[str]
 ) -> tuple[dict[Path, list[Run]], list[str]]:
     """
-    Return what is compared with the recorded schedules that are among the runs.
+    Return the runs to compare with each recorded schedule among the runs, by its file, if it or they changed.
 
-    Returns
-    -------
-    dict of Path to list of Run
-        For the file of each recorded schedule, the other runs of its workload, if it or they changed.
-    list of str
-        The names of the runs for which nothing changed.
+    Also return the names of the runs for which nothing changed.
     """
     records = {note["workload"]: (file, note["run"]) for file, note in notes.items() if note["options"]["order"] == LOG}
     compared: dict[Path, list[Run]] = {}

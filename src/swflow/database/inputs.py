@@ -67,7 +67,9 @@ def read_inputs(paths: Iterable[str | os.PathLike[str]]) -> Inputs:
     notes = {file: _run_notes(file, metadata[file]) for file in sorted(entries) if file not in others}
     sources = _sources(notes)
     _check_bounds(others, sources)
-    contents = _contents(sources, notes, entries)
+    contents = {("code", "load"): fingerprint("load")}
+    contents |= {("workload", name): digest for name, (_, digest) in sources.items()}
+    contents |= {("run", note["run"]): entries[file].get("digest") or file_digest(file) for file, note in notes.items()}
     return Inputs(notes, others, fits, entries, sources, _schedulers(notes, others), contents)
 
 
@@ -158,17 +160,6 @@ def _schedulers(
         if schedulers.setdefault(name, options) != options:
             raise SwflowError(f"{file}: scheduler {name!r} has different options in another run; rename one")
     return schedulers
-
-
-def _contents(
-    sources: Mapping[str, tuple[Path, str]], notes: Mapping[Path, Mapping[str, Any]], files: Mapping[Path, Any]
-) -> Contents:
-    """Return the parts of the database that these files make."""
-    contents = {("code", "load"): fingerprint("load")}
-    contents |= {("workload", name): digest for name, (_, digest) in sources.items()}
-    return contents | {
-        ("run", note["run"]): files[file].get("digest") or file_digest(file) for file, note in notes.items()
-    }
 
 
 def _old_contents(database: str | os.PathLike[str], contents: Contents) -> Contents | None:

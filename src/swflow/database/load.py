@@ -267,11 +267,8 @@ def _fill_outcomes(
 
 def _fill_runs(connection: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
     """Insert the runs, with the notes stored when they were simulated, and their schedulers."""
-    notes = inputs.runs
-    ordered = sorted(notes, key=lambda file: str(notes[file]["run"]))
     tables: dict[str, list[dict[str, Any]]] = {"runs": [], "metrics": [], "further_metrics": [], "correlations": []}
-    for file in ordered:
-        note = notes[file]
+    for file, note in sorted(inputs.runs.items(), key=lambda item: str(item[1]["run"])):
         names = {name: note[name] for name in ("run", "workload", "scheduler")}
         about = {
             "seconds": runs.run_seconds(file),
@@ -395,14 +392,7 @@ class _Inserted:
     """
     Parquet files that are inserted into a table together, since a statement per file uses one thread and is slow.
 
-    Parameters
-    ----------
-    connection : duckdb.DuckDBPyConnection
-        The database.
-    table : str
-        The table.
-    names : sequence of str
-        Columns that are constant within a file and that the files do not have.
+    ``names`` are the columns that are constant within a file and that the files do not have.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, table: str, names: Sequence[str]) -> None:
@@ -453,8 +443,7 @@ def _row_counts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
     """Return the number of rows of each table."""
     counts = {}
     for (table,) in connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY ALL").fetchall():
-        row = connection.execute(f'SELECT count(*) FROM "{table}"').fetchone()
-        counts[table] = row[0] if row else 0
+        ((counts[table],),) = connection.execute(f'SELECT count(*) FROM "{table}"').fetchall()
     return counts
 
 
