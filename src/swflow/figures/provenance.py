@@ -25,9 +25,6 @@ class RecordedConnection:
             self._queries.setdefault(with_values(sql, values or {}))
         return self._connection.execute(sql) if values is None else self._connection.execute(sql, values)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._connection, name)
-
     @property
     def sql(self) -> str:
         """The distinct queries in order of execution, separated by semicolons."""

@@ -23,10 +23,9 @@ from swflow.report.kept import KEPT, KeptFigures
 from swflow.report.pages import Book, Page
 from swflow.report.plan import read_plan
 
-#: Files that the pages share, and the folders that contain pages.
+#: Files that the pages share.
 _SITE = Path(__file__).parent / "site"
 _ASSETS = {"assets/report.css": "report.css", "assets/report.js": "report.js"}
-_FOLDERS = ("papers", "studies", "logs", "assets")
 
 
 def read_figures(files: Iterable[str | os.PathLike[str]]) -> list[dict[str, Any]]:
@@ -96,7 +95,7 @@ def write_report(
 def _remove_former(folder: Path, files: Iterable[str]) -> None:
     """Remove pages of a previous report that the new one lacks."""
     kept = {folder / name for name in files}
-    for part in _FOLDERS:
+    for part in ("papers", "studies", "logs", "assets"):
         for path in sorted((folder / part).glob("*")):
             if path.is_file() and path.suffix in {".html", ".js", ".css"} and path not in kept:
                 path.unlink()

@@ -224,7 +224,7 @@ class Book:
         return titled or [
             study
             for study in self.plan.studies
-            if study.runs and self._rows(sql.format(**_scope(study).conditions()), paper) != [(0,)]
+            if study.runs and self._rows(sql.format(**self._scope(study).conditions()), paper) != [(0,)]
         ]
 
     def _paper_figures(self, about: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -258,11 +258,11 @@ class Book:
         lead = self.answers[study.name].text
         if study.missing:
             lead += f" {study.missing:,} of its runs are not in the database."
-        scope = _scope(study, self.plan.digest is not None)
+        scope = self._scope(study)
         chosen = {(recipe_of(run["workload"]), run["scheduler"]) for run in study.runs}
         metrics = {key: values for key, values in self.metrics.items() if key in chosen}
         if study.ranked:
-            papers = [Section("Leaderboard", blocks=self._tables(("leaderboard", "bounds"), _scope(study)))]
+            papers = [Section("Leaderboard", blocks=self._tables(("leaderboard", "bounds"), scope))]
         else:
             papers = self._study_papers(study)
         asked = self._asked_figures(study)
@@ -323,7 +323,7 @@ class Book:
         if not study.ranked:
             return Headline("", [])
         tables: dict[str, list[Ranked]] = {}
-        condition = _scope(study).conditions()["runs"]
+        condition = self._scope(study).conditions()["runs"]
         for workload, *values in self._rows(
             f"""SELECT workload, scheduler, mean_wait_time, against_best FROM leaderboard WHERE {condition}
             ORDER BY workload, rank, against_best <> 'best', scheduler"""
@@ -343,7 +343,7 @@ class Book:
         request = self._request(study.runs, study.name)
         spec = published_figure(request, sweeps=bool(study.sweeps))
         names = ("reproduction", "missing", "readings", "sensitivity", "trends")
-        blocks = ([_figure(spec)] if spec else []) + self._tables(names, _scope(study))
+        blocks = ([_figure(spec)] if spec else []) + self._tables(names, self._scope(study))
         return [Section("Published values and ours", blocks=blocks)] if blocks else []
 
     # A log
@@ -389,15 +389,14 @@ class Book:
 
     def _facts(self, log: str) -> dict[str, Any]:
         """Return the properties of a log, from its workload with the fewest steps."""
-        row = self._rows(
+        ((workload, computer, installation, processors, nodes, jobs, acknowledge, span, area, users),) = self._rows(
             """WITH own AS (SELECT * FROM workloads WHERE log = $a ORDER BY len(steps), workload LIMIT 1)
             SELECT workload, computer, installation, own.processors, nodes, jobs, acknowledge,
                 last_submit_time - first_submit_time AS span, area, users
             FROM own, (SELECT sum(processors * run_time) AS area, count(DISTINCT user_id) AS users
                 FROM jobs WHERE workload = (SELECT workload FROM own))""",
             log,
-        )[0]
-        workload, computer, installation, processors, nodes, jobs, acknowledge, span, area, users = row
+        )
         load = area / (processors * span) if span and area else None
         line = f"{number(jobs)} jobs in {duration(span or 0.0)} on {number(processors)} processors"
         line += f", offered load {percent(load)}." if load is not None else "."
@@ -438,6 +437,10 @@ class Book:
         """Return the tables that have rows."""
         return [table for name in names if (table := read_table(self.connection, name, scope))]
 
+    def _scope(self, study: Study) -> Scope:
+        """Return which rows belong to a study; without a config, the what-ifs of all studies do."""
+        return Scope(study.recipes, study.schedulers, bool(study.sweeps), study.name if self.plan.digest else None)
+
     def _request(self, runs: Sequence[dict[str, str]], title: str) -> Request:
         return Request(self.connection, runs, title, interactive=True)
 
@@ -474,7 +477,7 @@ class Book:
         parts = [whatif.text, found.text]
         if study.runs and not study.ranked:
             sql = "SELECT coalesce(within_percent, 100) FROM reproduction WHERE {published} AND reason IS NULL"
-            compared = reproduced(self._column(sql.format(**_scope(study).conditions())))
+            compared = reproduced(self._column(sql.format(**self._scope(study).conditions())))
             parts.append(compared)
             if compared and not special.text and study.contrast is None:  # the title is that of a paper's tables
                 worth_telling = found.claims or found.text.startswith(RECORDED)
@@ -487,7 +490,7 @@ class Book:
         if len({convention for convention, choice in choices if choice in study.schedulers}) < 2:
             return ""
         sql = "SELECT decides, inside FROM sensitivity WHERE {published}"
-        rows = self._rows(sql.format(**_scope(study).conditions()))
+        rows = self._rows(sql.format(**self._scope(study).conditions()))
         decisive = Counter(decides for decides, _ in rows if decides)
         return conventions(decisive, sum(inside for _, inside in rows), len(rows))
 
@@ -576,10 +579,6 @@ class Book:
             "measures": {measure: cells[measure] for measure in HEATMAP_MEASURES if measure in cells},
         }
         return [matrix]
-
-
-def _scope(study: Study, planned: bool = True) -> Scope:
-    return Scope(study.recipes, study.schedulers, bool(study.sweeps), study.name if planned else None)
 
 
 def _mean_and_interval(values: Sequence[float | None]) -> list[Any] | None:

@@ -20,12 +20,6 @@ TONES = dict(zip(VERDICTS, zip(_STYLES, ("=", "≈", "~", "∈", "v", "r", "≠"
 #: The style of each verdict on a claim.
 CLAIM_TONES = {HOLDS: "good", FAILS: "far", UNDECIDED: "none", UNCHECKED: "none"}
 
-#: Columns of the table behind the cells of a paper's table.
-CELL_COLUMNS = (
-    "paper", "table", "row", "column", "published", "ours", "difference", "verdict", "explanation", "draws", "low",
-    "high", "beside", "workload", "scheduler", "figure",
-)  # fmt: skip
-
 _CELLS = """SELECT r.paper, r."table", r.row, r."column", r.published, r.ours, r.difference, verdict, explanation,
     draws, low, high, b.ours AS beside, r.workload, r.scheduler, r.figure
 FROM reproduction r JOIN (SELECT rowid AS place, paper, "table", row, "column" FROM published) p
@@ -179,7 +173,7 @@ def _table_block(
         "open": [
             f"{cell['row']}, {cell['column']}: {cell['explanation']}" for cell in cells if cell["verdict"] == "open"
         ],
-        **_data(CELL_COLUMNS, [[cell[name] for name in CELL_COLUMNS] for cell in cells]),
+        **_data([*cells[0]], [[*cell.values()] for cell in cells]),
     }
 
 

@@ -319,8 +319,6 @@ class Scope:
         swept = f"workload IN (SELECT recipe FROM sweeps WHERE source IN ({recipes}))"
         ours = f"workload IN ({recipes}) AND (scheduler IS NULL{schedulers.replace(' AND', ' OR', 1)})"
         published = f"({ours} OR {swept})" if self.sweeps else f"({ours})"
-        if self.schedulers is None:
-            published = f"workload IN ({recipes})"
         return {
             "runs": mine + schedulers,
             "workloads": mine,

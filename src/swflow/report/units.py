@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 #: Columns in seconds.
-_SECONDS = ("_time", "awrt", "awwt", "makespan", "awrt_s")
+_SECONDS = ("_time", "awrt", "awwt", "makespan")
 _PERCENT = ("utilization", "first_wins", "second_wins", "offered_load", "use_share", "started_alike", "start_order",
             "simulated_of_recorded", "awrt_gap", "smallest_gap")  # fmt: skip
 

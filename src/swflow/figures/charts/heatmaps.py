@@ -25,8 +25,6 @@ from swflow.figures.charts.styles import Style, line_encodings
 CONTOUR_COLOUR, BUBBLE_COLOUR = "#D55E00", "#0072B2"
 SHADES = ("#d4d4d4", "#7a7a7a", "#000000")
 
-MEASURE_TITLES = {"slowdown": "slowdown", "response_time": "response time", "wait_time": "wait time"}
-
 #: Width and approximate height of a panel (pixels), in print and in the report. A load bin is 2 or 3 pixels wide and a
 #: value bin a whole number of pixels high, since cells with fractional pixel bounds leave visible seams.
 _PRINT, _SCREEN = (2 * LOAD_BINS, 170), (3 * LOAD_BINS, 240)
@@ -217,7 +215,7 @@ def _rectangles(chart: alt.Chart, y: alt.Y, colour: alt.Color, count: alt.Toolti
 
 def _value_axis(measure: str, top: float, linear: bool, title: str = "") -> alt.Y:
     times = measure != "slowdown"
-    title = title or MEASURE_TITLES[measure]
+    title = title or measure.replace("_", " ")
     if linear:
         axis = alt.Axis(title=title, labelExpr=TIME_LABEL if times else NUMBER_LABEL, tickCount=5, **OVER_CELLS)
         return alt.Y("value_low:Q", scale=alt.Scale(domain=[0, top], nice=False), axis=axis)
@@ -434,7 +432,7 @@ def _verdict(pair: tuple[str, str], comparison: Comparison, measure: str) -> alt
     return alt.TitleParams(
         f"{pair[0]} − {pair[1]}",
         subtitle=[
-            f"{MEASURE_TITLES[measure]}: better at equal load: {better}",
+            f"{measure.replace('_', ' ')}: better at equal load: {better}",
             f"distance {comparison.distance:.2f}, score {comparison.score:+.2f}, "
             f"wins {comparison.first_wins:.0%} : {comparison.second_wins:.0%}",
         ],

@@ -44,10 +44,8 @@ _TIME_UNITS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 NUMBER_LABEL = "datum.value >= 10000 ? format(datum.value, '.3~s') : format(datum.value, ',.3~r')"
 
-OVER_CELLS: dict[str, Any] = {
-    "minExtent": 38,
-    "zindex": 1,
-}  # align the columns of all rows; draw the axis over the cells
+#: Options of an axis that align the columns of all rows, and draw the axis over the cells.
+OVER_CELLS: dict[str, Any] = {"minExtent": 38, "zindex": 1}
 
 
 def time_axis(low: float, high: float, most: int = 6) -> dict[str, Any]:

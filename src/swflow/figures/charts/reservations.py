@@ -185,7 +185,7 @@ def _table_title(table: ReservationTable, places: pl.DataFrame, shaded: pl.DataF
     penalized = shaded.select((pl.col("b") - pl.col("a")) * pl.col("processes") * pl.col("penalty")).sum().item()
     busy = max(float(places["area"].sum()), 1e-300)
     lines = [
-        f"{table.machine.describe()}",
+        table.machine.describe(),
         f"{places['job_id'].n_unique():,} jobs; mean penalty of a busy processor {penalized / busy:.1%}",
     ]
     for what, rows in (("jobs", places), ("shadows", shaded)):
