@@ -248,26 +248,13 @@ def bubbles(load: np.ndarray, values: np.ndarray, classes: int = 10) -> pl.DataF
 
 
 class _Classed(NamedTuple):
-    """
-    Jobs grouped by class of the load.
+    """Jobs grouped by class of the load."""
 
-    Parameters
-    ----------
-    place : uint8 array of shape (jobs,)
-        The class of each job.
-    jobs : int64 array of shape (classes,)
-        The number of jobs per class.
-    some : int64 array
-        The nonempty classes.
-    mean_load, median_load : float64 array
-        The mean and median load of each nonempty class.
-    """
-
-    place: np.ndarray
-    jobs: np.ndarray
-    some: np.ndarray
-    mean_load: np.ndarray
-    median_load: np.ndarray
+    place: np.ndarray  # the class of each job
+    jobs: np.ndarray  # the number of jobs per class
+    some: np.ndarray  # the nonempty classes
+    mean_load: np.ndarray  # of each nonempty class
+    median_load: np.ndarray  # of each nonempty class
 
 
 def _classed(load: np.ndarray, classes: int) -> _Classed:
