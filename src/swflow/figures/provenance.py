@@ -82,7 +82,7 @@ def _run_of(request: Request, run: Mapping[str, str]) -> str:
     """Return a run's name; for a workload without a run name, the name of its first run."""
     if run["run"]:
         return run["run"]
-    found = request.connection.execute(
+    ((name,),) = request.connection.execute(
         "SELECT min(run) FROM runs WHERE workload = $workload", {"workload": run["workload"]}
-    ).fetchone()
-    return str(found[0]) if found else run["workload"]
+    ).fetchall()
+    return str(name)

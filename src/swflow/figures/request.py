@@ -79,8 +79,8 @@ def is_large(connection: duckdb.DuckDBPyConnection, runs: Sequence[str] = (), wo
     values: dict[str, Any] = {"runs": list(runs)}
     if workload:
         sql, values = "SELECT jobs FROM workloads WHERE workload = $workload", {"workload": workload}
-    row = connection.execute(sql, values).fetchone()
-    return row is not None and (row[0] or 0) > tables.MOST_AT_ONCE
+    ((jobs,),) = connection.execute(sql, values).fetchall()
+    return (jobs or 0) > tables.MOST_AT_ONCE
 
 
 def frame(connection: duckdb.DuckDBPyConnection, sql: str, run: str) -> pl.DataFrame:

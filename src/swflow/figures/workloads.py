@@ -42,10 +42,9 @@ def draw_repetitions(request: Request) -> dict[str, Any]:
 def draw_arrivals(request: Request) -> dict[str, Any]:
     """Draw arrivals of the first workload by hour of the day and day of the week."""
     workload = request.workloads[0]
-    about = request.connection.execute(
+    ((unix, zone),) = request.connection.execute(
         "SELECT unix_start_time, time_zone FROM workloads WHERE workload = $workload", {"workload": workload}
-    ).fetchone()
-    unix, zone = about or (None, None)
+    ).fetchall()
     jobs = _jobs(request.connection, workload, "submit_time")
     times, clock = _local_times(jobs["submit_time"], unix, zone)
     submit = jobs["submit_time"].to_numpy()
@@ -75,9 +74,9 @@ def draw_offered_load(request: Request) -> dict[str, Any]:
     """Draw the offered load of the first workload over time."""
     workload = request.workloads[0]
     jobs = _jobs(request.connection, workload, "submit_time", _AREA)
-    size = request.connection.execute(
+    ((size,),) = request.connection.execute(
         "SELECT processors FROM workloads WHERE workload = $workload", {"workload": workload}
-    ).fetchall()[0][0]
+    ).fetchall()
     submit, area = jobs["submit_time"].to_numpy(), jobs["area"].to_numpy()
     first, last = float(submit.min()), float(submit.max())
     span = last - first

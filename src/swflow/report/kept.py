@@ -18,16 +18,7 @@ KEPT = ".figures.json"
 
 
 class KeptFigures:
-    """
-    Figures by a digest of their options, data and code.
-
-    Parameters
-    ----------
-    connection : duckdb.DuckDBPyConnection
-        The database.
-    file : path, optional
-        The file of the previous report, if any.
-    """
+    """Figures by a digest of their options, data and code; ``file`` contains those of the previous report, if any."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, file: Path | None) -> None:
         self.connection, self.file = connection, file

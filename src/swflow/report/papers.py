@@ -144,7 +144,6 @@ def _table_block(
 ) -> dict[str, Any]:
     rows, columns = [*dict.fromkeys(cell["row"] for cell in cells)], _columns(cells)
     there = {(cell["row"], cell["column"]): cell for cell in cells}
-    has_beside = any(cell["beside"] is not None for cell in cells)
 
     def shown(row: str, column: str) -> dict[str, Any] | None:
         cell = there.get((row, column))
@@ -166,7 +165,7 @@ def _table_block(
         "kind": "paper-table",
         "name": f"{paper}-{table}".replace(" ", "-").lower(),
         "title": table,
-        "beside": beside if has_beside else None,
+        "beside": beside if any(cell["beside"] is not None for cell in cells) else None,
         "sql": f'SELECT * FROM (\n{sql}\n) WHERE "table" = {quoted(table)}',
         "columns_shown": columns,
         "lines": [{"name": row, "cells": [shown(row, column) for column in columns]} for row in rows],
