@@ -10,6 +10,9 @@ _REPLICATE = re.compile(r"@([1-9][0-9]*)(?=\+|\Z)")
 _RANGE = re.compile(r"@([1-9][0-9]*)-([1-9][0-9]*)(?=[+/.]|\Z)")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
+#: In the options of a step that creates replicates: the name of the workload that a replicate is created from.
+PARENT = "{parent}"
+
 #: The longest name, in bytes: file systems allow 255, and endings and temporary files need some of them.
 LONGEST_NAME = 200
 

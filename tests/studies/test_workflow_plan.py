@@ -12,6 +12,7 @@ from swflow.errors import SwflowError
 from swflow.files.fingerprint import fingerprint
 from swflow.scheduling.scheduler import Scheduler
 from swflow.studies.workflow import Workflow, read_config, start_only_when_jobs_end
+from swflow.workload.replicates import make_replicates
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = ROOT / "workflow/schemas/config.schema.yaml"
@@ -76,6 +77,31 @@ def test_a_step_and_its_replicates_share_options_and_code(config):
         f"replicate moldable -o results/workloads/A+draw@1-3.parquet --manifest out.json --code {code}"
     )
     assert plan.step_code(one) == fingerprint("moldable") != code
+
+
+def test_replicates_of_a_model_draw_from_the_fit_of_their_own_parent(config, tmp_path):
+    """Parents with other numbers than the replicate, and numbers with gaps, are no exception."""
+    names = ["A+draw@1+like@1", "A+draw@2+like@2", "A+draw@7+like@7", "A+draw@2+like@3", "A+like@1"]
+    run = {"workloads": names, "schedulers": ["easy"]}
+    steps = config["steps"] | {"like": {"kind": "model", "model": "song"}}
+    plan = Workflow(config | {"steps": steps, "studies": {"one": config["studies"]["one"] | {"runs": [run]}}})
+    folder = tmp_path / "results/workloads"
+    folder.mkdir(parents=True)
+    for name in names:
+        (folder / f"{name.rpartition('+')[0]}.parquet").touch()
+
+    def make(arguments: list[str]) -> None:
+        fitted[arguments[2]] = arguments[arguments.index("--fitted") + 1]
+        Path(arguments[2]).touch()
+
+    for recipe in ("A+draw+like", "A+like"):
+        fitted: dict[str, str] = {}
+        job = SimpleNamespace(recipe=recipe)
+        outputs = [f"results/workloads/{name}.parquet" for name in plan.made_together(job)]
+        options = plan.step_options(job).split()
+        make_replicates("model", outputs, options, f"results/workloads/{recipe}.json", make)
+        assert fitted == {output: plan.fit_file(Path(output).stem) for output in outputs}
+        assert set(fitted.values()) == set(plan.step_fits(job))
 
 
 def test_a_key_of_a_catalogue_given_twice_is_still_refused(config):

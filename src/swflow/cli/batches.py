@@ -32,8 +32,8 @@ def replicate(
     Build many replicates of a step in one process.
 
     Replicates whose options and input are unchanged are kept. The input of a replicate is the workload whose name lacks
-    the last suffix. All other options are passed to the step. If one of them contains a range, such as the file of a
-    fitted model, each replicate gets its own value.
+    the last suffix. All other options are passed to the step, with {parent} replaced by the name of that workload, for
+    example in the file of a fitted model.
 
     Example: `swflow replicate memory -o kth+memory@1-20.parquet --manifest kth+memory.json --high 0.8 --low 0.2`
     """

@@ -15,7 +15,7 @@ from swflow.files.atomic import atomic_path
 from swflow.files.fingerprint import fingerprint
 from swflow.files.manifest import drop_broken, file_digest, unmade
 from swflow.log.catalogue import Log, is_at_hand, load_catalogue, source_of
-from swflow.names import compact, log_of, parent_of, recipe_of, replicate_of, split_step, steps_of
+from swflow.names import PARENT, compact, log_of, parent_of, recipe_of, replicate_of, split_step, steps_of
 from swflow.scheduling.options import LOG
 from swflow.scheduling.scheduler import Scheduler
 from swflow.studies.plan import (
@@ -316,10 +316,7 @@ class Workflow:
 
     def fit_file(self, workload: str) -> str:
         """Return the fitted model that the last step of a workload draws from; empty if there is none."""
-        content = self.content_of(workload.rpartition("+")[2])
-        if not is_fitted(content):
-            return ""
-        return f"results/models/{content.get('like', parent_of(workload))}/{fit_name(content)}.json"
+        return _fit_file(self.content_of(workload.rpartition("+")[2]), parent_of(workload))
 
     def fit_options(self, wildcards: Any) -> str:
         """Return the options that fit a model."""
@@ -354,9 +351,10 @@ class Workflow:
 
     def step_options(self, wildcards: Any) -> str:
         """Return the options of the command of a step."""
-        fitted = compact(self.step_fits(wildcards))
-        options = step_options(self.step_of(wildcards), self.config)
-        return f"--fitted {fitted[0]} {options}" if fitted else options
+        step = self.step_of(wildcards)
+        parent = PARENT if hasattr(wildcards, "recipe") else wildcards.workload
+        fitted, options = _fit_file(self.content_of(step), parent), step_options(step, self.config)
+        return f"--fitted {fitted} {options}" if fitted else options
 
     def step_content(self, wildcards: Any) -> list[str]:
         """Return the digests of the files that a step reads in addition to its workload."""
@@ -592,6 +590,13 @@ def table_commands(wildcards: Any, output: Mapping[str, str]) -> str:
     return " && ".join(
         f"swflow sql {quote(query)} --csv {output[name]} --database {DATABASE}" for name, query in TABLES.items()
     )
+
+
+def _fit_file(content: Mapping[str, Any], parent: str) -> str:
+    """Return the fitted model that a step of the workload ``parent`` draws from; empty if there is none."""
+    if not is_fitted(content):
+        return ""
+    return f"results/models/{content.get('like', parent)}/{fit_name(content)}.json"
 
 
 def _is_imported(log: Log) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from swflow.errors import SwflowError
 from swflow.files.manifest import Manifest, file_digest, key_of, write_list
-from swflow.names import expand, parent_of
+from swflow.names import PARENT, expand, parent_of
 
 
 def make_replicates(
@@ -22,9 +22,10 @@ def make_replicates(
     """
     Create workloads with the same step; keep complete and unchanged ones, and return their number.
 
-    A range of replicates in the name of an output is expanded; in the options of the step's command, it is replaced by
-    the current replicate. ``make`` runs the command. Workloads built with another fingerprint of the ``code`` are
-    rebuilt. ``report`` is called with the name of every workload and whether it was kept.
+    A range of replicates in the name of an output is expanded. In the options of the step's command, ``{parent}`` is
+    replaced by the name of the workload that a replicate is created from. ``make`` runs the command. Workloads built
+    with another fingerprint of the ``code`` are rebuilt. ``report`` is called with the name of every workload and
+    whether it was kept.
 
     ``manifest`` is a JSON file in the folder of the workloads, with a list of their names. Their keys are in a hidden
     file next to it.
@@ -33,15 +34,14 @@ def make_replicates(
     made = Manifest(manifest.with_name(f".{manifest.stem}.manifest.json"))
     files: list[str] = []
     for output in outputs:
-        texts = [expand(option) for option in options]
-        for place, name in enumerate(expand(os.fspath(output))):
-            path = Path(name)
-            if path.parent != manifest.parent or not parent_of(path.stem):
+        for path in map(Path, expand(os.fspath(output))):
+            parent = parent_of(path.stem)
+            if path.parent != manifest.parent or not parent:
                 raise SwflowError(f"replicate: {path}: name a workload as LOG+STEP.parquet in the folder of {manifest}")
-            source = path.with_name(f"{parent_of(path.stem)}{path.suffix}")
+            source = path.with_name(f"{parent}{path.suffix}")
             if not source.is_file():
                 raise SwflowError(f"replicate: {source}: no such file; {path.name} is created from it")
-            chosen = [text[place] if len(text) > 1 else text[0] for text in texts]
+            chosen = [option.replace(PARENT, parent) for option in options]
             inputs = [source, *(Path(option) for option in chosen if _is_file(option))]
             key = key_of([kind, path.name, chosen, code, [file_digest(file) for file in inputs]])
             kept = made.is_fresh(path.stem, path, key=key)
