@@ -78,10 +78,7 @@ def compare(first: Heatmap, second: Heatmap) -> Comparison:
     >>> compare(fast, fast).better is None
     True
     """
-    counts = by_tenths(first).jobs, by_tenths(second).jobs
-    # Empty values are added up to the width of the wider one, in whole steps of the grid.
-    width = -(-max(part.shape[1] for part in counts) // _VALUES_PER_STEP) * _VALUES_PER_STEP
-    a, b = (np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in counts)
+    a, b = _equal_shape(by_tenths(first).jobs, by_tenths(second).jobs)
     if not a.sum() or not b.sum():
         return Comparison(0.0, 0.0, 0.0, 0.0, None)
     weights = (a.sum(axis=1) / a.sum() + b.sum(axis=1) / b.sum()) / 2
@@ -168,6 +165,14 @@ def earth_movers_distance(first: np.ndarray, second: np.ndarray, load_step: floa
         check_marginals=False,
     )  # fmt: skip
     return round(float(work * supply.sum()), 12)
+
+
+def _equal_shape(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Pad both with empty values to the width of the wider one, in whole steps of the grid."""
+    values = -(-max(first.shape[1], second.shape[1]) // _VALUES_PER_STEP) * _VALUES_PER_STEP
+    a, b = np.zeros((first.shape[0], values), first.dtype), np.zeros((second.shape[0], values), second.dtype)
+    a[:, : first.shape[1]], b[:, : second.shape[1]] = first, second
+    return a, b
 
 
 def _coarse(counts: np.ndarray, loads: int, values: int) -> np.ndarray:

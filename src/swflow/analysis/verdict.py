@@ -500,6 +500,8 @@ def score_of(first: Distribution, second: Distribution) -> Estimate:
 
 def _weeks_of_both(first: Resampled | Distribution, second: Resampled | Distribution) -> int:
     """Return the number of weeks in which jobs of either run were submitted."""
+    if np.array_equal(first.weeks, second.weeks):
+        return int(first.weeks.size)
     return int(np.union1d(first.weeks, second.weeks).size)
 
 

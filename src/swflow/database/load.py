@@ -443,7 +443,8 @@ def _row_counts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
     """Return the number of rows of each table."""
     counts = {}
     for (table,) in connection.execute("SELECT table_name FROM duckdb_tables() ORDER BY ALL").fetchall():
-        ((counts[table],),) = connection.execute(f'SELECT count(*) FROM "{table}"').fetchall()
+        ((count,),) = connection.execute(f'SELECT count(*) FROM "{table}"').fetchall()
+        counts[table] = count
     return counts
 
 
