@@ -375,12 +375,12 @@ def test_power_by_weeks_and_by_replicates(database, capsys):
         *(str(database.parent / f"runs/A/{name}.parquet") for name in ("easy", "fcfs")), [10], 0.8, database
     )
     wait = found["wait_time"]
-    assert (wait.basis, wait.blocks) == ("weeks", 10)
+    assert (wait.basis, wait.difference.blocks) == ("weeks", 10)
     assert wait.difference.value == pytest.approx(of_files[0].difference.value)
     assert wait.difference.value == pytest.approx(wait.second - wait.first)
     assert wait.needed[10] > wait.needed[50] > 1
     drawn = power_of("A+drawn/easy", "A+drawn/fcfs", [10], 0.8, database)
-    assert (drawn[0].basis, drawn[0].blocks) == ("replicates", 3)
+    assert (drawn[0].basis, drawn[0].difference.blocks) == ("replicates", 3)
     with pytest.raises(SystemExit):
         main(["power", "A/easy", "A/fcfs", "--database", str(database), "--percent", "5"])
     shown = capsys.readouterr()
