@@ -90,6 +90,7 @@ def test_all_commands_of_the_workflow_are_traced():
     assert called - {"generate"} <= COMMANDS.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_fingerprint_contains_every_module_and_file_that_is_used(traces_of_commands, command):
     loaded, opened = traces_of_commands[command]
