@@ -91,6 +91,21 @@ def replicate_of(workload: str) -> int | None:
     return split_step(workload)[1]
 
 
+def first_replicates(workloads: Iterable[str]) -> set[str]:
+    """
+    Return the workloads without replicates after the first of each recipe.
+
+    Examples
+    --------
+    >>> sorted(first_replicates(["KTH-SP2", "KTH-SP2+moldable@3", "KTH-SP2+moldable@2"]))
+    ['KTH-SP2', 'KTH-SP2+moldable@2']
+    """
+    first: dict[tuple[str, bool], str] = {}
+    for workload in sorted(workloads, key=lambda name: (replicate_of(name) or 0, name)):
+        first.setdefault((recipe_of(workload), replicate_of(workload) is None), workload)
+    return set(first.values())
+
+
 def parent_of(workload: str) -> str:
     """
     Return the workload to which the last step of a workload is applied.

@@ -17,6 +17,7 @@ from swflow.studies.plan import (
     explain,
     planned_bounds,
     planned_figures,
+    planned_replicates,
     planned_runs,
     planned_sweeps,
     planned_whatifs,
@@ -280,3 +281,23 @@ def test_a_wrong_config_is_one_line_that_names_the_key(config, words):
     text = explain(jsonschema.exceptions.best_match(errors))
     assert words in text
     assert "\n" not in text
+
+
+def test_replicates_of_different_steps_are_not_summarized_together():
+    message = r"A\+draw\+like@1 and A\+draw@1\+like differ in the steps .* A\+draw\+like would summarize both"
+    with pytest.raises(SwflowError, match=message):
+        planned_replicates(["A+draw+like@1", "A+draw@1+like"])
+    names = ["A+draw+like", "A+draw+like@1", "A+draw+like@2"]
+    assert planned_replicates(names) == {"A+draw+like": names[1:]}
+
+
+def test_the_first_planned_replicate_is_drawn_whatever_its_number():
+    runs = [{"workloads": ["{log}", "{log}+draw@3", "{log}+draw@2"], "schedulers": ["easy"]}]
+    study = {"logs": ["A"], "figures": ["heatmap"], "runs": runs}
+    config = {
+        "logs": None,
+        "steps": {"draw": {"kind": "moldable"}},
+        "schedulers": {"easy": {}},
+        "studies": {"s": study},
+    }
+    assert planned_figures(config, ["A"])["s/A-heatmap"]["runs"] == ["A/easy", "A+draw@2/easy"]

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from swflow.errors import SwflowError
-from swflow.names import log_of, recipe_of, replicate_of
+from swflow.names import first_replicates, log_of, recipe_of
 from swflow.studies.plan import study_runs, study_sweeps, subsets
 
 
@@ -54,9 +54,8 @@ class Study:
 
     def first_runs(self, log: str) -> list[dict[str, str]]:
         """Return its runs of a log, without replicates after the first."""
-        return [
-            run for run in self.runs if log_of(run["workload"]) == log and replicate_of(run["workload"]) in (None, 1)
-        ]
+        first = first_replicates(run["workload"] for run in self.runs if log_of(run["workload"]) == log)
+        return [run for run in self.runs if run["workload"] in first]
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from swflow.jobs.conditions import check_condition
 from swflow.jobs.table import JOB_COLUMNS
 from swflow.names import (
     check_length,
+    first_replicates,
     log_of,
     parent_of,
     recipe_of,
@@ -213,7 +214,7 @@ def planned_replicates(workloads: Iterable[str]) -> dict[str, list[str]]:
     """
     Return the replicates among workloads and the workloads that these are made from, in the order of their numbers.
 
-    The result maps a recipe to its replicates, which one job generates.
+    The result maps a recipe to its replicates, which one job generates. In all of them, the same steps are replicates.
 
     Examples
     --------
@@ -229,7 +230,19 @@ def planned_replicates(workloads: Iterable[str]) -> dict[str, list[str]]:
     for name in sorted(found, key=lambda name: (recipe_of(name), replicate_of(name) or 0, name)):
         if replicate_of(name) is not None:
             groups.setdefault(recipe_of(name), []).append(name)
+    for recipe, (first, *others) in groups.items():
+        for other in others:
+            if _drawn_steps(other) != _drawn_steps(first):
+                raise SwflowError(
+                    f"studies: workloads: {first} and {other} differ in the steps that are replicates, but {recipe} "
+                    "would summarize both; define one of the steps again under another name"
+                )
     return groups
+
+
+def _drawn_steps(workload: str) -> list[bool]:
+    """Return for each step whether it is a replicate."""
+    return [split_step(step)[1] is not None for step in steps_of(workload)]
 
 
 def planned_sweeps(config: Mapping[str, Any], logs: Collection[str]) -> dict[tuple[str, str], dict[str, Any]]:
@@ -459,12 +472,12 @@ def planned_figures(config: Mapping[str, Any], logs: Collection[str]) -> dict[st
     """
     columns: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for study, _, _, workload, schedulers in _entries(config, logs, "runs"):
-        if replicate_of(workload) in (None, 1):
-            runs = columns.setdefault((study, log_of(workload)), [])
-            runs.extend((workload, scheduler) for scheduler in schedulers)
+        runs = columns.setdefault((study, log_of(workload)), [])
+        runs.extend((workload, scheduler) for scheduler in schedulers)
     figures: dict[str, dict[str, Any]] = {}
-    for (study, log), runs in columns.items():
-        content = config["studies"][study]
+    for (study, log), planned in columns.items():
+        content, shown = config["studies"][study], first_replicates(workload for workload, _ in planned)
+        runs = [(workload, scheduler) for workload, scheduler in planned if workload in shown]
         for kind in content.get("figures", ()):
             if kind == "difference" and not _comparable(runs):
                 raise SwflowError(f"studies: {study}: figures: difference: {log} has no two runs to compare")
