@@ -247,6 +247,24 @@ def test_partitions_have_the_schedule_of_the_slow_simulator():
         assert pairs == expected, (case, jobs, sizes)
 
 
+def test_a_backfill_order_by_usage_reads_the_usage_beside_an_order_without_it():
+    # At 24, job 3 is the head of the queue and waits for all processors; user 2 has used none, so 4 starts before 2.
+    jobs = pl.DataFrame(
+        {
+            "job_id": [0, 1, 2, 3, 4],
+            "submit_time": [22.0] * 5,
+            "run_time": [2.0, 9.0, 3.0, 1.0, 3.0],
+            "processors": [5, 1, 4, 8, 4],
+            "estimate": [2.0, 9.0, 3.0, 1.0, 3.0],
+            "user_id": [1, 1, 1, 1, 2],
+        }
+    )
+    log = Workload(jobs, Machine.of(8), "hand")
+    for order in ("wfp3", "-wait / estimate * processors"):
+        done = simulate(log, Scheduler(order=order, backfill="easy", backfill_order="fair-share"))
+        assert done["start_time"].to_list() == [22, 22, 27, 31, 24]
+
+
 # -- usage, by the definition
 
 

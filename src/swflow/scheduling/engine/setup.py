@@ -125,7 +125,7 @@ def _new_state(
         predictions=np.empty(shared["predicted"].size, ELEMENT),
         free=_new_processors(problem, machine, queue, reserved),
         queue=tree,
-        backfill_queue=backfill_tree._replace(formula=second.address),
+        backfill_queue=backfill_tree._replace(formula=second.address, is_plain=second.is_plain),
         window_starts=np.array(sorted((begin, away) for begin, _, away in windows), ELEMENT),
         window_ends=np.array(sorted((until, away) for _, until, away in windows), ELEMENT),
         steps=np.zeros(reserved + len(windows) + 4, records.STEP),
