@@ -76,6 +76,19 @@ def test_no_gap_is_below_zero_and_only_unchanged_jobs_have_one(folder):
         assert gap == pytest.approx(1 - value / bound if measure == "utilization" else value / bound - 1)
 
 
+def test_bounds_do_not_hold_for_jobs_that_are_submitted_when_others_end(tmp_path):
+    depends_on = [[job - 1] if job % 3 == 0 else None for job in range(1, JOBS + 1)]
+    jobs = {"A": jobs_of(), "B": jobs_of().with_columns(depends_on=pl.Series(depends_on, dtype=pl.List(pl.Int64)))}
+    for name, table in jobs.items():
+        path = tmp_path / f"{name}.parquet"
+        write_workload(Workload(table, Machine.of(16), name), path)
+        simulate_all(path, {"easy": {"backfill": "easy"}}, tmp_path / "runs" / name)
+        call("bound", path, "-o", tmp_path / f"{name}-bounds.parquet")
+    load([tmp_path / "runs", *tmp_path.glob("*-bounds.parquet")], tmp_path / "d.duckdb")
+    found = query(tmp_path / "d.duckdb", "SELECT DISTINCT run FROM gaps UNION SELECT workload FROM leaderboard")[1]
+    assert sorted(found) == [("A",), ("A/easy",)]
+
+
 def test_the_leaderboard_ranks_by_the_mean_wait(folder):
     found = rows(
         folder,
