@@ -260,6 +260,13 @@ def test_the_main_column_of_node_sharing_has_the_released_defect():
     }
 
 
+def test_published_values_have_all_printed_digits():
+    # The paper prints utilizations as whole percents, 70 among them.
+    printed = published_values().filter(figure="utilization", paper="Ernemann 2003").drop_nulls("value")
+    rounding = printed["rounding"]
+    assert set(rounding) == {0.005}
+
+
 def test_every_paper_is_described():
     about = read_papers()
     assert set(about) == set(published_values()["paper"]) == {claim["paper"] for claim in published_claims()}
