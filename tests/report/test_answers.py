@@ -18,7 +18,7 @@ from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload, write_workload
 from swflow.log.catalogue import load_catalogue
 from swflow.report import write_report
-from swflow.report.answers import NOT_TESTED, Verdict, answer, contrasts
+from swflow.report.answers import NOT_TESTED, Ranked, Verdict, answer, contrasts, ranking
 from swflow.report.pages import Book
 from swflow.report.plan import Plan, Study
 from swflow.studies.runs import simulate_all
@@ -154,6 +154,47 @@ def test_headlines_are_listed_with_the_verdict_behind_each(folder):
             assert row["verdict_holm"] == (turned.get(word, word) if swapped else word)
             assert swapped or row["low"] == low
     assert "too few weeks" in {row["verdict"] for row in rows}
+
+
+def test_the_only_draw_of_a_recipe_has_the_verdict_of_its_comparison(tmp_path):
+    generator = np.random.default_rng(1)
+    submit = np.sort(generator.integers(0, int(8 * WEEK), 300)) * 1.0
+    table = pl.DataFrame({"job_id": range(1, 301), "submit_time": submit, "processors": generator.integers(1, 9, 300)})
+    for name, longest in (("A", 9000), ("A+long@1", 20000), ("A+long@1+more@1", 30000)):
+        run = pl.Series("run_time", np.random.default_rng(2).integers(1, longest, 300).astype(float))
+        write_workload(
+            Workload(table.with_columns(run, estimate=run), Machine.of(8), name), tmp_path / f"{name}.parquet"
+        )
+        simulate_all(tmp_path / f"{name}.parquet", {"fcfs": {}}, tmp_path / "runs" / name)
+    load([tmp_path / "runs"], tmp_path / "d.duckdb")
+    workloads = ["{log}", "{log}+long@{seed}", "{log}+long@{seed}+more@{seed}"]
+    study = {"title": "?", "logs": ["A"], "runs": [{"workloads": workloads, "schedulers": ["fcfs"]}]}
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump({"studies": {"draws": study}}))
+    write_report(tmp_path / "d.duckdb", tmp_path / "report", studies=tmp_path / "c.yaml", draw=False)
+    rows = list(csv.DictReader((tmp_path / "report/headlines.csv").open()))
+    assert [row["first"] for row in rows] == ["A+long/fcfs", "A+long+more/fcfs"]
+    with duckdb.connect(tmp_path / "d.duckdb", read_only=True) as connection:
+        compared = connection.execute(
+            """SELECT mean_verdict_holm, mean_low FROM comparisons
+            WHERE measure = 'wait_time' AND second = 'A/fcfs' ORDER BY first DESC"""
+        ).fetchall()
+    assert [(row["verdict_holm"], float(row["low"])) for row in rows] == compared
+    assert "not tested" not in rows[0]["headline"]
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "expected"),
+    [
+        (["worse", UNKNOWN], "1 h; the log has too few weeks to compare it with 1 of the other 2."),
+        ([EQUAL, UNKNOWN], "not distinguishable from 1 of the other 2; the log has too few weeks to compare it with 1 "
+         "of the other 2."),
+        ([EQUAL, "worse"], "1 h, but is not distinguishable from 1 of the other 2."),
+        (["worse", "worse"], "1 h, and differs significantly from the other 2."),
+    ],
+)  # fmt: skip
+def test_a_ranking_claims_no_difference_that_was_not_tested(verdicts, expected):
+    others = [Ranked(f"other{place}", 7200, verdict) for place, verdict in enumerate(verdicts)]
+    assert ranking({"A": [Ranked("sjf", 3600, "best"), *others]}).endswith(expected)
 
 
 #: Pairs of the default config that have an interval.

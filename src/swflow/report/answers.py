@@ -399,20 +399,22 @@ def ranking(tables: Mapping[str, Sequence[Ranked]]) -> str:
         if not others:
             sentences.append(f"{text}, {duration(best.wait)}.")
             continue
-        same = sum(row.verdict in (UNDECIDED, EQUAL) for row in others)
-        rest = "the other" if len(others) == 1 else f"the other {len(others)}"
-        if all(row.verdict == UNKNOWN for row in others):
-            told = f"; the log has too few weeks to compare it with {rest}"
-        elif same:
-            told = f", but is not distinguishable from {rest if same == len(others) else f'{same} of {rest}'}"
-        else:
-            told = f", and differs significantly from {rest}"
+        same, unknown = (sum(row.verdict in words for row in others) for words in ((UNDECIDED, EQUAL), (UNKNOWN,)))
+        told = f", but is not distinguishable from {_of_others(same, len(others))}" if same else ""
+        if unknown:
+            told += f"; the log has too few weeks to compare it with {_of_others(unknown, len(others))}"
+        told = told or f", and differs significantly from {_of_others(len(others), len(others))}"
         sentences.append(f"{text} of {len(rows)} schedulers, {duration(best.wait)}{told}.")
     first = [rows[0].scheduler for rows in tables.values()]
     if len(first) > _MOST_PAIRS:
         most = max(first, key=first.count)
         sentences.insert(0, f"{most} has rank 1 on {first.count(most)} of {len(first)} workloads.")
     return _first_few(sentences, "further workload", "further workloads", "leaderboard")
+
+
+def _of_others(count: int, others: int) -> str:
+    rest = "the other" if others == 1 else f"the other {others}"
+    return rest if count == others else f"{count} of {rest}"
 
 
 def conventions(decisive: Mapping[str, int], inside: int, count: int) -> str:

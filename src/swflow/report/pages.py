@@ -112,6 +112,7 @@ class Book:
         self.idle = self._column("SELECT scheduler FROM schedulers WHERE backfill = 'none' AND scheduler <> 'log'")
         options = self._rows("SELECT scheduler, options FROM schedulers ORDER BY scheduler")
         self.options = {name: json.loads(text) for name, text in options}
+        self.only = self._only_runs()
         self.papers = count_papers(connection)
         self.about_papers = read_papers()
         self.answers = {study.name: self._answer(study) for study in plan.studies}
@@ -464,6 +465,15 @@ class Book:
         )
         return {(recipe, scheduler): dict(zip(names, values, strict=True)) for recipe, scheduler, *values in rows}
 
+    def _only_runs(self) -> dict[str, str]:
+        """Return the run of each recipe and scheduler that has a single one, by ``recipe/scheduler``."""
+        return dict(
+            self._rows(
+                """SELECT recipe || '/' || scheduler, any_value(run) FROM runs JOIN workloads USING (workload)
+                GROUP BY recipe, scheduler HAVING count(*) = 1 ORDER BY ALL"""
+            )
+        )
+
     def _answer(self, study: Study) -> Headline:
         waits: dict[str, dict[str, list[float]]] = {}
         for (recipe, scheduler), values in self.metrics.items():
@@ -506,9 +516,8 @@ class Book:
         return what_if(by_workload)
 
     def _verdict(self, first: str, second: str) -> Verdict | None:
-        """Return the verdict on the mean waits of two runs or recipes; single draws are represented by the first."""
-        draws = ("@1/".join(name.rsplit("/", 1)) for name in (first, second))
-        for one, other in ((first, second), tuple(draws)):
+        """Return the verdict on the mean waits of two runs or recipes; the only draw of a recipe represents it."""
+        for one, other in ((first, second), (self.only.get(first, first), self.only.get(second, second))):
             rows = self._rows(
                 """SELECT first = $a, mean_difference, mean_low, mean_high, mean_verdict, mean_verdict_holm, basis,
                     blocks FROM comparisons WHERE measure = 'wait_time'
