@@ -22,6 +22,8 @@ from swflow.report import kept, read_figures, write_report
 from swflow.report.pages import LOG_FIGURES, STUDY_FIGURES
 from swflow.report.tables import TABLES
 from swflow.report.units import number
+from swflow.scheduling.scheduler import Scheduler
+from swflow.scheduling.simulate import simulate
 from swflow.studies.runs import simulate_all
 from swflow.workload.clean import open_workload
 
@@ -296,6 +298,24 @@ def test_the_overview_is_silent_on_the_recorded_waits(tmp_path):
         ((mean,),) = connection.execute("SELECT mean_wait_time FROM metrics WHERE scheduler = 'easy'").fetchall()
     rows = {row[1]: row[2:5] for row in table["rows"]}
     assert rows["easy"] == [600, pytest.approx(mean), pytest.approx(mean / 600)]
+
+
+def test_the_record_is_compared_over_the_jobs_with_a_recorded_wait(tmp_path):
+    table = pl.DataFrame({
+        "job_id": range(1, 61), "submit_time": [30.0 * job for job in range(60)], "run_time": [100.0] * 60,
+        "processors": [3] * 60, "estimate": [100.0] * 60,
+    })  # fmt: skip
+    waits = simulate(Workload(table, Machine.of(4), "A"), Scheduler())["wait_time"]
+    table = table.with_columns(wait_time=pl.when(pl.col("job_id") <= 20).then(waits))  # the record is the simulation
+    write_workload(Workload(table, Machine.of(4), "A"), tmp_path / "A.parquet")
+    simulate_all(tmp_path / "A.parquet", {"fcfs": {}, "log": {"order": "log"}}, tmp_path / "runs")
+    load([tmp_path / "runs"], tmp_path / "d.duckdb")
+    write_report(tmp_path / "d.duckdb", tmp_path / "site", draw=False)
+    html = (tmp_path / "site/index.html").read_text()
+    (table,) = (block for block in blocks(html) if block.get("name") == "recorded")
+    mean = pytest.approx(waits[:20].mean())
+    assert table["rows"][0][1:6] == ["fcfs", mean, mean, 1, 1]
+    assert "(100 % of the record, over the 20 jobs in both)" in (tmp_path / "site/headlines.csv").read_text()
 
 
 def test_a_message_of_a_check_is_cut(folder):

@@ -49,6 +49,14 @@ class Verdict(NamedTuple):
         return Verdict(-self.difference, low, high, word, corrected, self.basis, self.blocks)
 
 
+class Fidelity(NamedTuple):
+    """The mean waits (s) of jobs in the record and in a run; ``jobs`` is their number if they are not all jobs."""
+
+    recorded: float
+    simulated: float
+    jobs: int | None = None
+
+
 #: Looks up the verdict of a pair of runs or recipes, ``workload/scheduler``; None if it was not tested.
 Lookup = Callable[[str, str], Verdict | None]
 
@@ -120,6 +128,7 @@ def answer(
     idle: Sequence[str],
     options: Mapping[str, Mapping[str, Any]] | None = None,
     lookup: Lookup = lambda first, second: None,
+    recorded: Mapping[str, Fidelity] | None = None,
 ) -> Headline:
     """
     Answer the title of a study from the mean waits of its runs and the verdicts on them.
@@ -151,18 +160,21 @@ def answer(
         headline = _of_schedulers(study, means, idle, options or {}, lookup)
     if not headline.text:
         headline = _of_workloads(study, means, lookup)
-    return Headline(" ".join(filter(None, [_record(means), headline.text])), headline.claims)
+    return Headline(" ".join(filter(None, [_record(means, recorded or {}), headline.text])), headline.claims)
 
 
-def _record(means: Mapping[str, Mapping[str, float]]) -> str:
+def _record(means: Mapping[str, Mapping[str, float]], recorded: Mapping[str, Fidelity]) -> str:
     """Compare the recorded mean wait of the first workload with the first simulated scheduler."""
     for recipe, row in means.items():
         simulated = next((name for name in row if name != "log"), None)
         if "log" in row and simulated:
-            share = f" ({percent(row[simulated] / row['log'])} of the record)" if row["log"] > 0 else ""
+            found = recorded.get(f"{recipe}/{simulated}", Fidelity(row["log"], row[simulated]))
+            notes = [f"{percent(found.simulated / found.recorded)} of the record"] if found.recorded > 0 else []
+            notes += [f"over the {found.jobs:,} jobs in both"] if found.jobs is not None else []
             return (
-                f"{RECORDED} on {recipe} is {duration(row['log'])}; "
-                f"simulated under {simulated} it is {duration(row[simulated])}{share}."
+                f"{RECORDED} on {recipe} is {duration(found.recorded)}; "
+                f"simulated under {simulated} it is {duration(found.simulated)}"
+                + (f" ({', '.join(notes)})." if notes else ".")
             )
     return ""
 

@@ -22,6 +22,7 @@ from swflow.papers import read_papers
 from swflow.report.answers import (
     RECORDED,
     Claim,
+    Fidelity,
     Headline,
     Ranked,
     Verdict,
@@ -112,7 +113,7 @@ class Book:
         self.idle = self._column("SELECT scheduler FROM schedulers WHERE backfill = 'none' AND scheduler <> 'log'")
         options = self._rows("SELECT scheduler, options FROM schedulers ORDER BY scheduler")
         self.options = {name: json.loads(text) for name, text in options}
-        self.only = self._only_runs()
+        self.only, self.recorded = self._only_runs(), self._fidelity()
         self.papers = count_papers(connection)
         self.about_papers = read_papers()
         self.answers = {study.name: self._answer(study) for study in plan.studies}
@@ -474,6 +475,18 @@ class Book:
             )
         )
 
+    def _fidelity(self) -> dict[str, Fidelity]:
+        """Return the waits of the jobs that each ``recipe/scheduler`` and the record have in common."""
+        rows = self._rows(
+            """SELECT recipe || '/' || fidelity.scheduler, avg(recorded_mean_wait_time), avg(simulated_mean_wait_time),
+                CASE WHEN bool_and(fidelity.jobs = run.jobs AND fidelity.jobs = log.jobs) THEN NULL
+                    ELSE sum(fidelity.jobs)::BIGINT END
+            FROM fidelity JOIN workloads USING (workload) JOIN metrics run USING (run)
+            JOIN metrics log ON log.workload = fidelity.workload AND log.scheduler = 'log'
+            WHERE fidelity.jobs > 0 GROUP BY recipe, fidelity.scheduler"""
+        )
+        return {name: Fidelity(*values) for name, *values in rows}
+
     def _answer(self, study: Study) -> Headline:
         waits: dict[str, dict[str, list[float]]] = {}
         for (recipe, scheduler), values in self.metrics.items():
@@ -482,7 +495,7 @@ class Book:
                 waits.setdefault(recipe, {})[scheduler] = known
         ranked, convention = self._ranking_answer(study), self._conventions_answer(study)
         special = ranked if ranked.text else Headline(convention, [])
-        found = special if special.text else answer(study, waits, self.idle, self.options, self._verdict)
+        found = special if special.text else answer(study, waits, self.idle, self.options, self._verdict, self.recorded)
         whatif = self._whatif_answer(study)
         parts = [whatif.text, found.text]
         if study.runs and not study.ranked:

@@ -243,15 +243,15 @@ ORDER BY workload, kind, use_share DESC, who, scheduler""",
     ),
     "recorded": Table(
         "Recorded and simulated waits",
-        "For each log with a recorded schedule: the mean wait in the record and in the simulation, the simulated "
-        "wait in percent of the recorded one, the share of the jobs that start within 60 s of the record, and "
-        "the distance between the distributions of the waits. If the first scheduler is far from the record, trust "
-        "the directions of differences between schedulers, not their minutes.",
-        """SELECT workload, scheduler, recorded_wait_time, mean_wait_time AS simulated_wait_time,
-    mean_wait_time / nullif(recorded_wait_time, 0) AS simulated_of_recorded, started_alike, wait_distance
-FROM fidelity JOIN metrics USING (run, workload, scheduler)
-JOIN (SELECT workload, avg(wait_time) AS recorded_wait_time FROM jobs GROUP BY workload) USING (workload)
-JOIN workloads USING (workload)
+        "For each log with a recorded schedule, over the jobs that have a recorded wait and are in the run: the mean "
+        "wait in the record and in the simulation, the simulated wait in percent of the recorded one, the share of "
+        "the jobs that start within 60 s of the record, and the distance between the distributions of the waits. If "
+        "the first scheduler is far from the record, trust the directions of differences between schedulers, not "
+        "their minutes.",
+        """SELECT workload, scheduler, recorded_mean_wait_time AS recorded_wait_time,
+    simulated_mean_wait_time AS simulated_wait_time,
+    simulated_mean_wait_time / nullif(recorded_mean_wait_time, 0) AS simulated_of_recorded, started_alike, wait_distance
+FROM fidelity JOIN workloads USING (workload)
 WHERE {workloads} AND scheduler <> 'log' AND len(steps) = 0
 ORDER BY workload, wait_distance, scheduler""",
     ),
