@@ -116,6 +116,17 @@ def test_a_variant_changes_only_the_named_properties():
         assert changed.jobs["job_id"].to_list() == log.jobs["job_id"].to_list()
 
 
+def test_factors_change_think_times_and_the_run_times_of_shapes():
+    shapes = [[{"processors": 1, "run_time": 60.0}, {"processors": 2, "run_time": 40.0}]]
+    jobs = pl.DataFrame({
+        "job_id": [1], "submit_time": [0.0], "run_time": [60.0], "estimate": [60.0], "processors": [1],
+        "think_time": [30.0], "shapes": shapes,
+    })  # fmt: skip
+    changed = applied(Workload(jobs, Machine.of(4), "tiny"), Variant("m", {}, arrivals=2.0, run_times=3.0)).jobs
+    assert changed["think_time"].to_list() == [15.0]
+    assert [shape["run_time"] for shape in changed["shapes"][0]] == [180.0, 120.0]
+
+
 def test_jobs_too_wide_for_a_smaller_machine_are_excluded():
     log = workload()
     narrow = log.jobs.with_columns(processors=pl.when(pl.col("job_id") == 1).then(4).otherwise(2))

@@ -31,6 +31,7 @@ from swflow.scheduling.orders.vocabulary import MULTIFACTOR
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.studies.runs import Run, run
 from swflow.workload.clean import guess_of, is_as_recorded
+from swflow.workload.steps.intensify import longer_shapes
 
 #: The compared statistics, by their names in table ``metrics``. For all of them, smaller is better.
 MEASURES = ("mean_wait_time", "p95_wait_time", "mean_bounded_slowdown", "awrt")
@@ -393,9 +394,13 @@ def applied(workload: Workload, variant: Variant) -> Workload:
     columns: dict[str, pl.Expr] = {}
     if variant.arrivals != 1:
         columns["submit_time"] = first + (pl.col("submit_time") - first) / variant.arrivals
+        if "think_time" in jobs.columns:
+            columns["think_time"] = pl.col("think_time") / variant.arrivals
     if variant.run_times != 1:
         columns["run_time"] = pl.col("run_time") * variant.run_times
         columns["estimate"] = pl.col("estimate") * variant.run_times
+        if "shapes" in jobs.columns:
+            columns["shapes"] = longer_shapes(variant.run_times)
     jobs = jobs.with_columns(**columns)
     factor = _estimate_factor(variant.estimates)
     if factor is not None:

@@ -71,11 +71,7 @@ def intensify(workload: Workload, factor: float, *, by: str = "arrivals") -> Wor
     else:
         changed = {name: pl.col(name) * factor for name in _LENGTHS if name in jobs.columns}
         if "shapes" in jobs.columns:
-            longer = pl.struct(
-                processors=pl.element().struct.field("processors"),
-                run_time=pl.element().struct.field("run_time") * factor,
-            )
-            changed["shapes"] = pl.col("shapes").list.eval(longer)
+            changed["shapes"] = longer_shapes(factor)
     if "wait_time" in jobs.columns:
         changed["wait_time"] = pl.lit(None, jobs.schema["wait_time"])
     table = jobs.with_columns(**changed).with_columns(
@@ -83,3 +79,11 @@ def intensify(workload: Workload, factor: float, *, by: str = "arrivals") -> Wor
     )
     entry = {"stage": "intensify", "factor": factor, "by": by, "read": jobs.height, "kept": jobs.height, "removed": {}}
     return workload.with_jobs(table, entry)
+
+
+def longer_shapes(factor: float) -> pl.Expr:
+    """Return the column ``shapes`` with all run times multiplied by a factor."""
+    longer = pl.struct(
+        processors=pl.element().struct.field("processors"), run_time=pl.element().struct.field("run_time") * factor
+    )
+    return pl.col("shapes").list.eval(longer)
