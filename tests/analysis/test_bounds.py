@@ -17,7 +17,7 @@ from swflow.analysis.metrics import metrics
 from swflow.analysis.optimum import OBJECTIVES, optimum
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
-from swflow.jobs.table import Workload
+from swflow.jobs.table import Workload, write_workload
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
 from swflow.workload.clean import open_workload
@@ -168,6 +168,23 @@ def test_the_command_prints_bounds_and_the_gap_of_a_run(tmp_path, monkeypatch, c
     Path("other.swf").write_text("; MaxProcs: 5\n" + rows[0] + "\n")
     assert call("bound", "other.swf", "--run", "easy.parquet") == 1
     assert "--run easy.parquet: has other jobs" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("waits", "words"),
+    [
+        ((0, -60), "jobs that start before their submission, of which it has 1"),
+        ((0, 0), "uses up to 6 of 5 processors"),
+    ],
+)
+def test_an_impossible_record_has_no_gap(waits, words, tmp_path, monkeypatch, capfd) -> None:
+    monkeypatch.chdir(tmp_path)
+    jobs = {"job_id": [1, 2], "submit_time": [0.0, 120.0], "run_time": [150.0, 60.0], "processors": [3, 3]}
+    table = pl.DataFrame(jobs).with_columns(wait_time=pl.Series(waits, dtype=pl.Float64), estimate="run_time")
+    write_workload(Workload(table, Machine.of(5), "A"), "A.parquet")
+    assert call("simulate", "A.parquet", "--order", "log", "-o", "log.parquet") == 0
+    assert call("bound", "A.parquet", "--run", "log.parquet") == 1
+    assert words in capfd.readouterr().err
 
 
 def test_exact_optima_lie_between_the_bound_and_every_schedule() -> None:

@@ -89,6 +89,17 @@ def test_bounds_do_not_hold_for_jobs_that_are_submitted_when_others_end(tmp_path
     assert sorted(found) == [("A",), ("A/easy",)]
 
 
+def test_no_record_with_starts_before_submissions_has_a_gap(tmp_path):
+    for name, wait in (("A", 0.0), ("B", -60.0)):
+        path, waits = tmp_path / f"{name}.parquet", pl.Series([0.0] * (JOBS - 1) + [wait])
+        write_workload(Workload(jobs_of().with_columns(wait_time=waits), Machine.of(100_000), name), path)
+        simulate_all(path, {"easy": {"backfill": "easy"}, "log": {"order": "log"}}, tmp_path / "runs" / name)
+        call("bound", path, "-o", tmp_path / f"{name}-bounds.parquet")
+    load([tmp_path / "runs", *tmp_path.glob("*-bounds.parquet")], tmp_path / "d.duckdb")
+    found = query(tmp_path / "d.duckdb", "SELECT DISTINCT run FROM gaps ORDER BY run")[1]
+    assert found == [("A/easy",), ("A/log",), ("B/easy",)]
+
+
 def test_the_leaderboard_ranks_by_the_mean_wait(folder):
     found = rows(
         folder,

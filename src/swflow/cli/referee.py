@@ -48,7 +48,7 @@ def bound(
         check_ending(output, ".parquet", ".csv")
     source = open_workload(workload, processors)
     found = bounds(source.jobs, source.machine.processors)
-    runs = {path.stem: metrics(_outcomes(path, source.jobs), source.machine.processors) for path in run or ()}
+    runs = {path.stem: metrics(_outcomes(path, source), source.machine.processors) for path in run or ()}
     away = {name: gaps(found, figures) for name, figures in runs.items()}
     columns = ["measure", "bound", "theorem", *(title for name in runs for title in (name, "gap"))]
     rows = []
@@ -72,18 +72,28 @@ def bound(
             write_table(table, output, about)
 
 
-def _outcomes(path: Path, jobs: Any) -> Any:
-    """Read the outcomes of a run of exactly these jobs."""
+def _outcomes(path: Path, source: Any) -> Any:
+    """Read the outcomes of a run of exactly the jobs of a workload, on its machine."""
     import polars as pl
 
     from swflow.jobs.table import read_metadata
 
-    if not path.is_file() or read_metadata(path).get("kind") != "run":
+    notes = read_metadata(path) if path.is_file() else {}
+    if notes.get("kind") != "run":
         raise SwflowError(f"--run {path}: not a run of swflow; make one with: swflow simulate WORKLOAD -o {path}")
     outcomes = pl.read_parquet(path, glob=False)
     names = ["job_id", "submit_time", "run_time", "processors"]
-    if not outcomes.select(names).sort("job_id").equals(jobs.select(names).sort("job_id")):
+    if not outcomes.select(names).sort("job_id").equals(source.jobs.select(names).sort("job_id")):
         raise SwflowError(f"--run {path}: has other jobs, submit times, run times or processors than the workload")
+    early = outcomes.filter(pl.col("start_time") < pl.col("submit_time"))
+    if early.height:
+        raise SwflowError(
+            f"--run {path}: bounds do not hold for jobs that start before their submission, of which it has "
+            f"{early.height:,}, the first is job {early['job_id'][0]}"
+        )
+    peak, machine = notes.get("peak_processors") or 0, source.machine.processors
+    if peak > machine:
+        raise SwflowError(f"--run {path}: uses up to {peak:,} of {machine:,} processors; give a larger --processors")
     return outcomes
 
 

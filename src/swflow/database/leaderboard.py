@@ -10,7 +10,8 @@ REFERENCE = "easy"
 UNDECIDED = "no significant difference"
 
 #: The metrics of runs for which the bounds of their workload hold: runs of all of its jobs, with their run times,
-#: widths and submit times, on at most the machine. Jobs that depend on others are submitted when they become eligible.
+#: widths and submit times, on at most the machine, where no job starts before its submission, as some recorded jobs do.
+#: Jobs that depend on others are submitted when they become eligible.
 #: If no workload has dependencies, ``jobs`` lacks the column ``depends_on``, and the one of the outer query is null.
 RIGID = """
     SELECT metrics.* FROM metrics
@@ -23,6 +24,7 @@ RIGID = """
         AND metrics.workload NOT IN (
             SELECT dependent FROM (SELECT NULL::BIGINT[] AS depends_on) AS without_column,
                 LATERAL (SELECT workload AS dependent FROM jobs WHERE len(depends_on) > 0))
+        AND (schedulers."order" <> 'log' OR metrics.workload NOT IN (SELECT workload FROM jobs WHERE wait_time < 0))
 """
 
 #: The distance of runs from the bounds of their workload.
