@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from swflow.scheduling.engine.accounts import UNLIMITED, Owners, new_usage
 from swflow.scheduling.orders.fair_share import multifactor
 from swflow.scheduling.orders.formula import compile_formula
 from swflow.scheduling.orders.vocabulary import ORDERS
-from swflow.scheduling.reference_schedule import conventions
+from swflow.scheduling.reference_schedule import conventions, write_known_schedule
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
 from swflow.studies.runs import run, write_run
@@ -451,6 +452,30 @@ def test_usage_is_of_all_partitions_and_limits_are_of_each():
     clusters = ({"processors": 1, "partition": 1}, {"processors": 1, "partition": 2})
     shared = Scheduler(order="fair-share", clusters=clusters, dispatch="partition", limits={"user": {"jobs": 1}})
     assert simulate(tiny, shared)["start_time"].to_list() == [0, 0, 15, 10]
+
+
+def test_a_known_schedule_states_no_order_that_was_not_used(workload: Workload):
+    by_policy = conventions(workload, Scheduler(policy="swflow.policies:Easy"))
+    assert "Policy swflow.policies:Easy with the options {}: a Python class decides which jobs start" in by_policy
+    recorded = conventions(workload, Scheduler(order="log"))
+    assert "Start times: those that the log recorded" in recorded
+    for lines in (by_policy, recorded):
+        assert not [line for line in lines if line.startswith(("Order", "Backfill"))]
+
+
+@pytest.mark.parametrize(
+    ("columns", "options"),
+    [
+        ({"gpus": 1}, {"resources": {"gpus": 2}}),
+        ({"array_id": 1, "array_limit": 5}, {}),
+        ({"cancelled_after": 60.0}, {}),
+    ],
+)
+def test_a_known_schedule_needs_fields_for_what_determines_it(columns, options, workload: Workload, tmp_path: Path):
+    jobs = workload.jobs.head(20).with_columns(**{name: pl.lit(value) for name, value in columns.items()})
+    some, scheduler = replace(workload, jobs=jobs), Scheduler(backfill="easy", **options)
+    with pytest.raises(SwflowError, match="SWF has no field"):
+        write_known_schedule(tmp_path / "known.swf", some, simulate(some, scheduler), scheduler)
 
 
 def test_a_known_schedule_states_what_it_was_made_by(workload: Workload):

@@ -326,7 +326,8 @@ def _simulate_one(
     _say_peak(opened, chosen, result)
     missing = opened.jobs.height - result.table.height
     if missing:
-        say(f"{opened.name}: {missing:,} of {opened.jobs.height:,} jobs left out (by status, or without a wait time)")
+        why = "by status, without a wait time, or cancelled in the queue"
+        say(f"{opened.name}: {missing:,} of {opened.jobs.height:,} jobs left out ({why})")
     name = output.name.partition(".")[0] if output else f"{options['order']}-{options['backfill']}"
     if output and output.suffix == ".parquet":
         write_run(result, output, describe_run(workload, opened, name, chosen))

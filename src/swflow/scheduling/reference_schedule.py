@@ -10,11 +10,12 @@ from swflow import __version__
 from swflow.errors import SwflowError
 from swflow.jobs.table import Workload
 from swflow.log.swf import run_as_swf, write_swf
+from swflow.scheduling.eligibility import has_values
 from swflow.scheduling.options import CHOICES
 from swflow.scheduling.orders.fair_share import Names, formula_of
 from swflow.scheduling.orders.formula import PENALTIES
 from swflow.scheduling.orders.keys import mentioned
-from swflow.scheduling.orders.vocabulary import OF_ACCOUNTS, ORDERS
+from swflow.scheduling.orders.vocabulary import LOG, OF_ACCOUNTS, ORDERS
 from swflow.scheduling.scheduler import Scheduler
 
 
@@ -27,8 +28,12 @@ def write_known_schedule(
     Wait time, run time and allocated processors are the simulated ones. The requested time is the scheduler's
     estimate. The status is 0 for killed jobs and 1 for others.
     """
-    if workload.machine.resources or any("resources" in cluster for cluster in scheduler.clusters):
+    units = {**workload.machine.resources, **(scheduler.resources or {})}.values()
+    if any(one is not None for one in units) or any("resources" in cluster for cluster in scheduler.clusters):
         raise SwflowError(f"{path}: SWF has no fields for resources; simulate a machine without them")
+    for column in ("array_limit", "cancelled_after"):
+        if has_values(workload.jobs, column):
+            raise SwflowError(f"{path}: SWF has no field for {column}; simulate the workload without this column")
     known = workload.jobs.with_columns(requested_time=pl.col("estimate"), requested_processors=pl.col("processors"))
     header = {
         key: list(values)
@@ -61,26 +66,18 @@ def conventions(workload: Workload, scheduler: Scheduler) -> list[str]:
     lines = [
         f"A known schedule: workload {workload.name}, simulated by swflow {__version__}",
         f"Machine: {machine.processors} processors; {where}",
-        f"Order of the queue: {_order_text(scheduler.order, workload, scheduler)}",
-        f"Backfill {scheduler.backfill}: {CHOICES['backfill'][scheduler.backfill]}",
     ]
-    if scheduler.backfill == "easy":
-        lines.append(f"Reservations: {scheduler.reservations}")
-    if scheduler.backfill in ("easy", "reservation-table"):
-        second = scheduler.backfill_order or scheduler.order
-        lines.append(f"Order of backfilling: {_order_text(second, workload, scheduler)}")
-    if scheduler.backfill == "easy":
+    if scheduler.order == LOG:
+        lines.append("Start times: those that the log recorded")
+    else:
+        lines += _of_queue(workload, scheduler)
         lines += [
-            "Shadow time: the earliest time at which, by the planned ends of the running jobs, enough processors are "
-            "free for the head; a later job may start now if its planned end is not after it, or if it fits into the "
-            "processors that will be left beside the head then",
+            f"Planned run times ({scheduler.prediction}): {CHOICES['prediction'][scheduler.prediction]}; "
+            "at least 1 second",
+            f"Estimates ({scheduler.estimates}): {CHOICES['estimates'][scheduler.estimates]}",
+            f"Events ({scheduler.event_order}): {CHOICES['event_order'][scheduler.event_order]}",
         ]
-    lines += [
-        f"Planned run times ({scheduler.prediction}): {CHOICES['prediction'][scheduler.prediction]}; at least 1 second",
-        f"Estimates ({scheduler.estimates}): {CHOICES['estimates'][scheduler.estimates]}",
-        f"Events ({scheduler.event_order}): {CHOICES['event_order'][scheduler.event_order]}",
-        "Processors: the allocated, else the requested; estimate: the requested time, else the run time",
-    ]
+    lines.append("Processors: the allocated, else the requested; estimate: the requested time, else the run time")
     if any(not mentioned(order).isdisjoint(OF_ACCOUNTS) for order in (scheduler.order, scheduler.backfill_order)):
         kept = f"counts half after {scheduler.half_life:g} seconds" if scheduler.half_life else "does not decay"
         lines.append(
@@ -122,6 +119,29 @@ def conventions(workload: Workload, scheduler: Scheduler) -> list[str]:
     for entry in workload.history:
         for reason, jobs in entry.get("removed", {}).items():
             lines.append(f"Removed by {entry['stage']}: {jobs} jobs, {reason}")
+    return lines
+
+
+def _of_queue(workload: Workload, scheduler: Scheduler) -> list[str]:
+    """Return the conventions that decide which queued jobs start."""
+    if scheduler.policy is not None:
+        options = json.dumps(scheduler.policy_options or {})
+        return [f"Policy {scheduler.policy} with the options {options}: a Python class decides which jobs start"]
+    lines = [
+        f"Order of the queue: {_order_text(scheduler.order, workload, scheduler)}",
+        f"Backfill {scheduler.backfill}: {CHOICES['backfill'][scheduler.backfill]}",
+    ]
+    if scheduler.backfill == "easy":
+        lines.append(f"Reservations: {scheduler.reservations}")
+    if scheduler.backfill in ("easy", "reservation-table"):
+        second = scheduler.backfill_order or scheduler.order
+        lines.append(f"Order of backfilling: {_order_text(second, workload, scheduler)}")
+    if scheduler.backfill == "easy":
+        lines.append(
+            "Shadow time: the earliest time at which, by the planned ends of the running jobs, enough processors are "
+            "free for the head; a later job may start now if its planned end is not after it, or if it fits into the "
+            "processors that will be left beside the head then"
+        )
     return lines
 
 
