@@ -12,6 +12,7 @@ import pytest
 import yaml
 from test_runs import SCHEDULERS, write_workloads
 
+from swflow.analysis.verdict import WEEK
 from swflow.database.load import load
 from swflow.errors import SwflowError
 from swflow.figures import FIGURES, draw, write
@@ -88,6 +89,25 @@ def test_every_run_is_in_the_tables_and_their_sql_gives_their_rows(folder):
                 assert len(connection.execute(sql).fetchall()) == len(table["rows"]), (page, table["name"])
     metrics = next(block for block in blocks((folder / "site/tables.html").read_text()) if block["name"] == "metrics")
     assert [row[:2] for row in metrics["rows"]] == [["A", "easy"], ["A", "fcfs"], ["B", "easy"], ["B", "fcfs"]]
+
+
+def test_a_difference_within_the_bins_of_the_distance_is_in_the_table(tmp_path):
+    submit = [WEEK * (pair // 2) / 25 for pair in range(400)]  # eight weeks; the second job of a pair waits
+    for name, length in (("A", 1100.0), ("A+longer", 1150.0), ("A+same", 1100.0)):
+        run_time = [length, 60.0] * 200
+        table = {"job_id": range(1, 401), "submit_time": submit, "run_time": run_time, "estimate": run_time}
+        jobs = pl.DataFrame(table).with_columns(processors=pl.lit(4))
+        write_workload(Workload(jobs, Machine.of(4), name), tmp_path / f"{name}.parquet")
+        simulate_all(tmp_path / f"{name}.parquet", {"fcfs": {}}, tmp_path / "runs" / name)
+    load([tmp_path / "runs"], tmp_path / "d.duckdb")
+    write_report(tmp_path / "d.duckdb", tmp_path / "site", draw=False)
+    (table,) = (
+        block for block in blocks((tmp_path / "site/tables.html").read_text()) if block["name"] == "comparisons"
+    )
+    pairs = {("A+longer/fcfs", "A+same/fcfs"), ("A+longer/fcfs", "A/fcfs")}
+    assert {tuple(row[:2]) for row in table["rows"]} == pairs
+    names = [column["name"] for column in table["columns"]]
+    assert {row[names.index("distance")] for row in table["rows"]} == {0}
 
 
 def test_the_same_database_gives_the_same_bytes(folder, tmp_path):

@@ -6,6 +6,7 @@ from typing import Any
 
 import duckdb
 
+from swflow.analysis.verdict import EQUAL
 from swflow.files.query import fetched
 from swflow.report.units import kind_of, shortened
 
@@ -128,7 +129,7 @@ GROUP BY workload, scheduler, jobs, above_1 ORDER BY workload, scheduler""",
     mean_verdict, mean_verdict_holm, mean_difference, mean_low, mean_high, better, basis, blocks,
     family_size AS comparisons, distance
 FROM comparisons
-WHERE distance > 0 AND {{pairs}} AND {_TOGETHER}
+WHERE (distance > 0 OR score_verdict <> '{EQUAL}' OR mean_verdict <> '{EQUAL}') AND {{pairs}} AND {_TOGETHER}
 ORDER BY first, second, measure""",
     ),
     "leaderboard": Table(
