@@ -109,6 +109,13 @@ def test_ten_models_are_counted_not_listed():
     assert text == "Under easy, workloads with steps against their source: not distinguishable on all 10 workloads."
 
 
+def test_no_workload_is_the_source_of_another_that_was_not_made_from_it():
+    recipes = [f"A+model-{number}" for number in range(5)]
+    waits = {recipe: {"easy": [3600.0 + 60 * place]} for place, recipe in enumerate(recipes)}
+    text = answer(study_of(recipes, ["easy"]), waits, [], OPTIONS, said(NEITHER)).text
+    assert text.startswith("Under easy, workloads against the one of their log with fewest steps: not distinguishable")
+
+
 def test_the_record_comes_first():
     study = study_of(["A"], ["log", "fcfs", "easy"])
     waits = {"A": {"log": [28800.0], "fcfs": [12060.0], "easy": [4080.0]}}

@@ -256,7 +256,9 @@ def _of_workloads(study: Study, means: Mapping[str, Mapping[str, float]], lookup
         claims += [claim for *_, claim in found]
         if len(found) > _MOST_PAIRS:
             whole = _counted([claim for *_, claim in found])
-            sentences.append(f"Under {scheduler}, workloads with steps against their source: {whole}.")
+            derived = all(recipe.startswith(f"{source}+") for recipe, source, _ in found)
+            pairs = "with steps against their source" if derived else "against the one of their log with fewest steps"
+            sentences.append(f"Under {scheduler}, workloads {pairs}: {whole}.")
         else:
             sentences += [_of_workload(claim, recipe, source, scheduler) for recipe, source, claim in found]
     if sentences:
