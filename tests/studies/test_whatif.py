@@ -141,6 +141,36 @@ def test_machines_keep_their_nodes():
     assert machine_of(machine, "104").nodes == 26
 
 
+def test_machines_keep_their_resources():
+    """Each job needs all GPUs, so that more processors do not shorten the waits."""
+    log = workload()
+    machine = Machine(4, 4, resources={"gpus": 2})
+    log = Workload(log.jobs.with_columns(processors=1, gpus=2), machine, "log")
+    assert machine_of(machine, "+50%").resources == {"gpus": 2}
+    answer = ask(log, variants({"easy": {"backfill": "easy"}}, processors=["+50%", "6"]))
+    for name in ("easy", "easy, processors +50%", "easy, processors 6"):
+        assert found(answer, name, "mean_wait_time")["value"] == 1800
+
+
+def test_a_variant_changes_shapes_and_think_times():
+    shapes = [[{"processors": 4, "run_time": 3600.0}]] * 16
+    log = workload()
+    log = Workload(log.jobs.with_columns(shapes=pl.Series(shapes), think_time=60.0), log.machine, "log")
+    answer = ask(log, variants({"start": {"shapes": "start"}}, run_times=[2.0]))
+    assert found(answer, "start, run times × 2", "mean_wait_time")["difference"] == 1800
+    _, faster = variants({"start": {}}, arrivals=[2.0])
+    assert applied(log, faster).jobs["think_time"][0] == 30
+
+
+def test_jobs_that_wait_for_others_stay_in_their_weeks():
+    """All jobs are submitted in one week, but each becomes eligible only 3 days after the end of the one before."""
+    log = workload()
+    after = pl.Series([None, *([number] for number in range(1, 16))])
+    jobs = log.jobs.with_columns(submit_time=0.0, depends_on=after, think_time=WEEK * 3 / 7)
+    answer = ask(Workload(jobs, log.machine, "log"), variants({"fcfs": {}}))
+    assert found(answer, "fcfs", "mean_wait_time")["weeks"] == 1
+
+
 def test_one_partition_or_all_get_larger():
     clusters = [{"partition": "cpu", "processors": 10}, {"partition": ["gpu", "debug"], "processors": 5}]
     site = {"dispatch": "partition", "clusters": clusters}

@@ -31,7 +31,7 @@ from swflow.scheduling.orders.vocabulary import MULTIFACTOR
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.studies.runs import Run, run
 from swflow.workload.clean import guess_of, is_as_recorded
-from swflow.workload.steps.intensify import longer_shapes
+from swflow.workload.steps.intensify import changes
 
 #: The compared statistics, by their names in table ``metrics``. For all of them, smaller is better.
 MEASURES = ("mean_wait_time", "p95_wait_time", "mean_bounded_slowdown", "awrt")
@@ -218,7 +218,7 @@ def machine_of(machine: Machine, text: str) -> Machine:
     if not text.strip().endswith("%"):
         return machine.with_processors(_resized(machine.processors, text))
     nodes = _resized(machine.nodes, text)
-    return Machine(nodes * machine.processors_per_node, nodes, machine.capacities)
+    return Machine(nodes * machine.processors_per_node, nodes, machine.capacities, machine.resources)
 
 
 #: A relative change of a size.
@@ -390,18 +390,10 @@ def _estimate_factor(text: str) -> float | None:
 def applied(workload: Workload, variant: Variant) -> Workload:
     """Return the workload with a variant's changes; job ids stay the same, so that jobs can be compared."""
     jobs = workload.jobs
-    first = pl.col("submit_time").min()
-    columns: dict[str, pl.Expr] = {}
     if variant.arrivals != 1:
-        columns["submit_time"] = first + (pl.col("submit_time") - first) / variant.arrivals
-        if "think_time" in jobs.columns:
-            columns["think_time"] = pl.col("think_time") / variant.arrivals
+        jobs = jobs.with_columns(**changes(jobs, variant.arrivals, "arrivals"))
     if variant.run_times != 1:
-        columns["run_time"] = pl.col("run_time") * variant.run_times
-        columns["estimate"] = pl.col("estimate") * variant.run_times
-        if "shapes" in jobs.columns:
-            columns["shapes"] = longer_shapes(variant.run_times)
-    jobs = jobs.with_columns(**columns)
+        jobs = jobs.with_columns(**changes(jobs, variant.run_times, "run-times"))
     factor = _estimate_factor(variant.estimates)
     if factor is not None:
         jobs = jobs.with_columns(estimate=pl.col("run_time") * factor, requested_time=pl.col("run_time") * factor)
@@ -470,8 +462,7 @@ def _statistics(workload: Workload, variant: Variant, result: Run) -> dict[str, 
     outcomes = result.outcomes
     if outcomes.is_empty():
         raise SwflowError(f"whatif: {variant.name}: the run has no job; expected a log that records wait times")
-    if variant.arrivals != 1:
-        recorded = workload.jobs.select("job_id", "submit_time")
-        outcomes = outcomes.drop("submit_time").join(recorded, on="job_id", how="left", maintain_order="left")
+    recorded = workload.jobs.select("job_id", "submit_time")
+    outcomes = outcomes.drop("submit_time").join(recorded, on="job_id", how="left", maintain_order="left")
     weeks = verdict.by_weeks(outcomes)
     return {measure: verdict.statistic(weeks, measure) for measure in MEASURES}

@@ -64,26 +64,29 @@ def intensify(workload: Workload, factor: float, *, by: str = "arrivals") -> Wor
     if by not in CHANGES:
         raise SwflowError(f"intensify: by: unknown value {by!r}{suggest(by, CHANGES)}")
     jobs = workload.jobs
+    table = jobs.with_columns(**changes(jobs, factor, by))
+    if "wait_time" in jobs.columns:
+        table = table.with_columns(wait_time=pl.lit(None, jobs.schema["wait_time"]))
+    entry = {"stage": "intensify", "factor": factor, "by": by, "read": jobs.height, "kept": jobs.height, "removed": {}}
+    return workload.with_jobs(table, entry)
+
+
+def changes(jobs: pl.DataFrame, factor: float, by: str) -> dict[str, pl.Expr]:
+    """Return the columns of a job table that `intensify` multiplies or divides, by name."""
     if by == "arrivals":
         first = pl.col("submit_time").min()
         changed = {"submit_time": first + (pl.col("submit_time") - first) / factor}
         changed |= {"think_time": pl.col("think_time") / factor} if "think_time" in jobs.columns else {}
     else:
         changed = {name: pl.col(name) * factor for name in _LENGTHS if name in jobs.columns}
-        if "shapes" in jobs.columns:
-            changed["shapes"] = longer_shapes(factor)
-    if "wait_time" in jobs.columns:
-        changed["wait_time"] = pl.lit(None, jobs.schema["wait_time"])
-    table = jobs.with_columns(**changed).with_columns(
-        **{name: pl.col(name).cast(jobs.schema[name]) for name in changed if jobs.schema[name].is_float()}
-    )
-    entry = {"stage": "intensify", "factor": factor, "by": by, "read": jobs.height, "kept": jobs.height, "removed": {}}
-    return workload.with_jobs(table, entry)
-
-
-def longer_shapes(factor: float) -> pl.Expr:
-    """Return the column ``shapes`` with all run times multiplied by a factor."""
-    longer = pl.struct(
-        processors=pl.element().struct.field("processors"), run_time=pl.element().struct.field("run_time") * factor
-    )
-    return pl.col("shapes").list.eval(longer)
+    changed = {
+        name: value.cast(jobs.schema[name]) if jobs.schema[name].is_float() else value
+        for name, value in changed.items()
+    }
+    if by == "run-times" and "shapes" in jobs.columns:
+        longer = pl.struct(
+            processors=pl.element().struct.field("processors"),
+            run_time=pl.element().struct.field("run_time") * factor,
+        )
+        changed["shapes"] = pl.col("shapes").list.eval(longer)
+    return changed
