@@ -88,6 +88,7 @@ def test_resources_arrays_and_dependencies_of_pbs(file):
             record("1", "Resource_List.mem=2gb Resource_List.select=2:ncpus=2:ngpus=3")
             + record("2", "Resource_List.nodes=1:ppn=4:gpus=1 depend=afterok:1.f@f")
             + record("3[0]", "Resource_List.ngpus=2") + record("3[1]", "Resource_List.ngpus=2")
+            + record("3[]", "Resource_List.ncpus=4")
             + record("4", "depend=afterany:3[].f:2.f,afterok:9.f")
         ),
         Site(),
@@ -96,6 +97,7 @@ def test_resources_arrays_and_dependencies_of_pbs(file):
     assert jobs["gpus"].to_list() == [6, 1, 2, 2, None]
     assert jobs["memory"].to_list() == [2048, None, None, None, None]
     assert jobs["depends_on"].to_list() == [None, [1], None, None, [2, 3, 4]]
+    assert log.history[0]["removed"] == {"whole arrays, whose tasks are jobs": 1}
     assert log.history[0]["notes"]["dependencies on jobs that are not in the log (left out)"] == 1
 
 

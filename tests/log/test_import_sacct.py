@@ -548,8 +548,9 @@ def test_counted_resources_of_jobs(read):
         line("2", AllocTRES="cpu=4,mem=1500M", ReqMem="4000M"),
         line("3", AllocTRES="", ReqMem="2Gc"),
         line("4", AllocTRES="cpu=4", ReqMem="0"),
+        line("5", AllocTRES="cpu=4,gres/gpu:a100=2,gres/gpu:v100=1"),
     )
-    assert [jobs[job]["gpus"] for job in "1234"] == [2, None, None, None]
+    assert [jobs[job]["gpus"] for job in "12345"] == [2, None, None, None, 3]
     assert [jobs[job]["licences"] for job in "1234"] == [3, None, None, None]
     assert [jobs[job]["memory"] for job in "1234"] == [16384, 1500, 8192, None]  # MB of the whole job
 
@@ -588,6 +589,21 @@ def test_arrays_without_a_limit_have_no_column(read):
     assert "array_limit" not in log.fields.columns
 
 
+def test_the_limit_of_an_array_is_not_taken_from_other_options(read):
+    """``%3a`` in the name of an output file is the number of the task with three digits."""
+    log, _ = read(
+        line("10_0", SubmitLine="sbatch --array=0-9 --output=my-analysis-%3a.out run.sh"),
+        line("11_0", SubmitLine="sbatch -o log-array=%4t.out -a 0-9 run.sh"),
+    )
+    assert "array_limit" not in log.fields.columns
+    _, jobs = read(
+        line("10_0", SubmitLine="sbatch -o my-a%3a.out -a 0-9%2 run.sh"),
+        line("11_0", SubmitLine="sbatch -a0-9%5 run.sh"),
+        line("12_0", SubmitLine="sbatch --array 0-9%7 run.sh"),
+    )
+    assert [jobs[job]["array_limit"] for job in ("10_0", "11_0", "12_0")] == [2, 5, 7]
+
+
 def test_resources_and_dependencies_of_json(read, tmp_path):
     def job(number, **changed):
         tres = [
@@ -602,7 +618,14 @@ def test_resources_and_dependencies_of_json(read, tmp_path):
 
     array = {"job_id": 7, "task_id": {"set": True, "number": 0}, "limits": {"max": {"running": {"tasks": 5}}}}
     path = tmp_path / "sacct.json"
-    path.write_text(json.dumps({"jobs": [job(7, array=array), job(8, submit_line="sbatch -d afterok:7 x.sh")]}))
-    first, second = import_sacct(str(path), Site()).fields.iter_rows(named=True)
+    typed = {"allocated": [{"type": "gres", "name": f"gpu:{kind}", "count": 2} for kind in ("a100", "v100")]}
+    jobs = [
+        job(7, array=array),
+        job(8, submit_line="sbatch -d afterok:7 x.sh"),
+        job(9, tres=typed, required={"CPUs": 1}),
+    ]
+    path.write_text(json.dumps({"jobs": jobs}))
+    first, second, third = import_sacct(str(path), Site()).fields.iter_rows(named=True)
     assert (first["gpus"], first["licences"], first["memory"], first["array_limit"]) == (2, 1, 2048, 5)
     assert second["depends_on"] == [first["job_id"]]
+    assert third["gpus"] == 4

@@ -165,6 +165,7 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
         clock = table[name].str.to_datetime("%m/%d/%Y %H:%M:%S", strict=False, time_unit="ms")
         plain = table[name].cast(pl.Float64, strict=False)
         table = table.with_columns(plain.fill_null(unix_seconds(clock, site.time_zone)[0]).alias(name))
+    table = tally.drop(table, "whole arrays, whose tasks are jobs", pl.col("site_job_id").str.ends_with("[]"))
     table = tally.drop(table, "no start or no end", pl.col("start").is_null() | pl.col("end").is_null())
     table = tally.drop(table, "ended before it started", pl.col("end") < pl.col("start"))
     table = tally.drop_repeated(table, "site_job_id", "start", "end")

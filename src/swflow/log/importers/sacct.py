@@ -26,7 +26,7 @@ from swflow.log.importers.records import (
     make_log,
     unix_seconds,
 )
-from swflow.log.importers.slurm import STATES, kilobytes, licences, predecessors, resource, seconds, state
+from swflow.log.importers.slurm import STATES, gpus, kilobytes, licences, predecessors, resource, seconds, state
 from swflow.log.swf import BOM
 
 #: The columns that the documentation recommends.
@@ -255,12 +255,11 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
         for name, column, tres in (("allocated", "alloccpus", "alloctres"), ("requested", "reqcpus", "reqtres"))
     }
     limit = pl.coalesce(_filled("timelimit"), _filled("timelimitraw"))
-    gpus = [resource(pl.col(name), "gres/gpu").cast(pl.Int64, strict=False) for name in ("alloctres", "reqtres")]
     megabytes = [kilobytes(resource(pl.col(name), "mem"), unit="M") / 1024 for name in ("alloctres", "reqtres")]
     table = table.with_columns(
         **{name: pl.when(value > 0).then(value) for name, value in processors.items()},
         nodes=pl.col("allocnodes").cast(pl.Int64, strict=False),
-        gpus=pl.coalesce(*gpus),
+        gpus=pl.coalesce(gpus(pl.col(name)) for name in ("alloctres", "reqtres")),
         state=state(pl.col("state")),
         elapsed=pl.coalesce(pl.col("elapsedraw").cast(pl.Float64, strict=False), seconds(pl.col("elapsed"))),
         suspended_time=seconds(pl.col("suspended")),
@@ -449,15 +448,18 @@ def _real(value: Any) -> float | None:
 
 
 def _tres(entries: Any) -> dict[str, int]:
-    """Return trackable resources by name, with GPUs of all types as ``gres/gpu``."""
-    found: dict[str, int] = {}
+    """Return trackable resources by name; ``gres/gpu`` without a total is the sum of its types."""
+    total: dict[str, int] = {}
+    of_types: dict[str, int] = {}
     for entry in entries or ():
-        name = entry["type"] + (f"/{entry['name'].partition(':')[0]}" if entry.get("name") else "")
-        exact = ":" not in (entry.get("name") or "")
+        name, _, kind = (entry.get("name") or "").partition(":")
+        name = entry["type"] + (f"/{name}" if name else "")
         count = _number(entry.get("count"))
-        if count is not None and (exact or name not in found):
-            found[name] = count
-    return {name: count for name, count in found.items() if count > 0}
+        if count is not None and kind:
+            of_types[name] = of_types.get(name, 0) + count
+        elif count is not None:
+            total[name] = count
+    return {name: count for name, count in (of_types | total).items() if count > 0}
 
 
 def _count_licences(text: Any) -> int | None:
@@ -548,7 +550,7 @@ def _records(jobs: pl.DataFrame, tally: Tally, limits: Mapping[str, float], cpus
 
 def _with_submission(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     """Add the job array of each task, the most tasks of it that run at once, and the dependencies of each job."""
-    limit = pl.col("submitted").str.extract(r"(?:--array[= ]|-a *)\S*?%(\d+)", 1).cast(pl.Int64)
+    limit = pl.col("submitted").str.extract(r"(?:^|\s)(?:--array(?:=|\s+)|-a\s*)\S*?%(\d+)", 1).cast(pl.Int64)
     if "limit_of_array" in jobs.columns:
         limit = pl.coalesce(pl.when(pl.col("limit_of_array") > 0).then("limit_of_array"), limit)
     is_task = pl.col("task").is_not_null()

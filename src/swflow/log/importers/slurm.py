@@ -104,6 +104,22 @@ def resource(text: pl.Expr, name: str) -> pl.Expr:
     return text.str.extract(rf"(?:^|,){name}=([^,]+)", 1)
 
 
+def gpus(text: pl.Expr) -> pl.Expr:
+    """
+    Return the number of GPUs in a list of trackable resources: the total, or without it the sum over the types.
+
+    Examples
+    --------
+    >>> texts = pl.Series(["cpu=4,gres/gpu:a100=2,gres/gpu=2", "gres/gpu:a100=2,gres/gpu:v100=1", "cpu=4"])
+    >>> texts.to_frame("t").select(gpus(pl.col("t"))).to_series().to_list()
+    [2, 3, None]
+    """
+    of_types = text.str.extract_all(r"(?:^|,)gres/gpu:[^=,]+=\d+")
+    counts = of_types.list.eval(pl.element().str.extract(r"(\d+)$", 1).cast(pl.Int64))
+    total = resource(text, "gres/gpu").cast(pl.Int64, strict=False)
+    return pl.coalesce(total, pl.when(counts.list.len() > 0).then(counts.list.sum()))
+
+
 def licences(text: pl.Expr) -> pl.Expr:
     """
     Return the number of licences in a list of trackable resources, or in the column Licenses of sacct.
