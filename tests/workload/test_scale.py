@@ -32,7 +32,7 @@ from swflow.studies.sweeps import (
     sweep,
     write_sweep,
 )
-from swflow.workload.clean import clean, clean_log
+from swflow.workload.clean import LOST_DEPENDENCIES, clean, clean_log
 from swflow.workload.models.lublin import generate_lublin
 from swflow.workload.steps.scale import VARIANTS, WIDTHS, scale
 
@@ -146,6 +146,24 @@ def test_copies_are_consecutive_and_refer_to_their_own_predecessor():
     mixed = scale(workload([1] * 40, preceding_job_id=[None, *range(1, 40)]), 128, generator=np.random.default_rng(3))
     named = set(mixed.jobs["job_id"])
     assert set(mixed.jobs["preceding_job_id"].drop_nulls()) <= named
+
+
+def test_copies_depend_on_copies_and_have_arrays_of_their_own():
+    """Job 11 depends on jobs 1 and 10, whose ids are also those of copies of other jobs."""
+    after = pl.Series([*[None] * 10, [1, 10]], dtype=pl.List(pl.Int64()))
+    source = workload([1] * 11, depends_on=after, array_id=[7, *[None] * 10], array_limit=[1, *[None] * 10])
+    jobs = scale(source, 128, d=100, generator=np.random.default_rng(1)).jobs
+    assert jobs["depends_on"].drop_nulls().to_list() == [[10, 100], [11, 101]]
+    assert jobs["array_id"].drop_nulls().to_list() == [70, 71]
+    wide = scale(source, 128, d=0, generator=np.random.default_rng(1)).jobs
+    assert wide["depends_on"].to_list() == after.to_list()
+    down = scale(workload([1] * 40, depends_on=[None, *([job] for job in range(1, 40))]), 32, d=100,
+                 generator=np.random.default_rng(3))  # fmt: skip
+    named = down.jobs["depends_on"].drop_nulls().explode()
+    assert set(named) <= set(down.jobs["job_id"])
+    lost = down.jobs.filter(pl.col("job_id") > 1).height - len(named)
+    assert down.history[-1]["notes"] == {LOST_DEPENDENCIES: lost}
+    assert simulate(down, Scheduler()).height == down.jobs.height
 
 
 def test_values_per_process_stay_and_shapes_scale():

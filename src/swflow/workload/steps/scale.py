@@ -8,6 +8,7 @@ import polars as pl
 from swflow.errors import SwflowError, suggest
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
+from swflow.workload.clean import LOST_DEPENDENCIES
 
 #: How the factor determines widths and numbers of copies; see `scale`.
 VARIANTS = ("integer", "precise-size", "precise")
@@ -124,7 +125,9 @@ def scale(
     }
     sizes = {"MaxJobs": size, "MaxRecords": size, "MaxNodes": target.nodes, "MaxProcs": target.processors}
     header = dict(workload.header) | {key: [str(number)] for key, number in sizes.items()}
-    return workload.with_jobs(_numbered(table, jobs, counts, copy, stride), entry, machine=target, header=header)
+    table, lost = _depending(_numbered(table, jobs, counts, copy, stride), jobs, counts, copy, stride)
+    entry |= {"notes": {LOST_DEPENDENCIES: lost}} if lost else {}
+    return workload.with_jobs(table, entry, machine=target, header=header)
 
 
 def _factors(
@@ -202,6 +205,8 @@ def _numbered(
     number = pl.Series(copy)
     source = pl.col("source_job_id") if "source_job_id" in table.columns else pl.col("job_id")
     table = table.with_columns(source_job_id=source, job_id=pl.col("job_id") * stride + number)
+    if "array_id" in table.columns:
+        table = table.with_columns(array_id=pl.col("array_id") * stride + number)
     if "preceding_job_id" not in table.columns or stride == 1:
         return table
     copies = pl.DataFrame({"preceding_job_id": jobs["job_id"], "last": np.maximum(counts - 1, 0)}).unique(
@@ -210,3 +215,23 @@ def _numbered(
     last = table.join(copies, on="preceding_job_id", how="left", maintain_order="left")["last"].fill_null(0)
     same = pl.min_horizontal(number, last)
     return table.with_columns(preceding_job_id=pl.col("preceding_job_id") * stride + same)
+
+
+def _depending(
+    table: pl.DataFrame, jobs: pl.DataFrame, counts: np.ndarray, copy: np.ndarray, stride: int
+) -> tuple[pl.DataFrame, int]:
+    """Return the copies with the ids of those on which they depend, and the number of dependencies on removed jobs."""
+    if "depends_on" not in table.columns or table["depends_on"].null_count() == table.height:
+        return table, 0
+    table = table.with_row_index("row")
+    edges = (
+        table.select("row", number=pl.Series(copy), wanted="depends_on")
+        .filter(pl.col("wanted").list.len() > 0)
+        .explode("wanted")
+        .join(pl.DataFrame({"wanted": jobs["job_id"], "last": counts - 1}), on="wanted", how="left")
+    )
+    kept = edges.filter(pl.col("last").fill_null(0) >= 0)
+    to = pl.col("wanted") * stride + pl.min_horizontal("number", pl.col("last").fill_null(0))
+    of_job = kept.select("row", depends_on=to).group_by("row").agg(pl.col("depends_on").sort())
+    linked = table.select("row").join(of_job, on="row", how="left", maintain_order="left")["depends_on"]
+    return table.drop("row").with_columns(linked), edges.height - kept.height
