@@ -279,6 +279,23 @@ def test_a_sweep_equals_the_steps_of_the_same_name(tmp_path):
         sweep(source, [Point(100)], {"log": Scheduler(order="log")}, replicates=1, seed=1)
 
 
+def test_a_sweep_simulates_dependencies_and_cancellations(tmp_path):
+    source = synthetic()
+    is_left = pl.col("job_id") % 3 == 0
+    jobs = source.jobs.with_columns(
+        cancelled_after=pl.when(is_left).then(60.0),
+        depends_on=pl.when(pl.col("job_id") % 5 == 1).then(pl.concat_list(pl.col("job_id") - 1)),
+        think_time=pl.lit(600.0),
+    )
+    source = replace(source, jobs=jobs.filter(pl.col("job_id") > 1))
+    table = sweep(source, points(source, 100, variant=["precise"]), EASY, replicates=1, seed=3)
+    scaled = scale(source, 100, generator=step_generator(3, "A", table["workload"][1], "scale"))
+    for workload_, row in ((source, 0), (scaled, 1)):
+        outcomes = simulate(workload_, EASY["easy"])
+        assert table["jobs"][row] == outcomes.height < workload_.jobs.height
+        assert table["mean_wait_time"][row] == pytest.approx(outcomes["wait_time"].mean(), rel=1e-12)
+
+
 def test_a_sweep_copies_only_the_columns_that_its_schedulers_need(monkeypatch):
     scaled = []
 

@@ -15,7 +15,7 @@ from swflow.analysis.fairness import fairness_indices
 from swflow.analysis.metrics import metrics
 from swflow.errors import SwflowError
 from swflow.jobs.randomness import generator
-from swflow.jobs.table import NEEDED_COLUMNS, Workload, write_table
+from swflow.jobs.table import ELIGIBILITY_COLUMNS, NEEDED_COLUMNS, Workload, write_table
 from swflow.scheduling.problem import columns_needed
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.scheduling.simulate import simulate
@@ -208,7 +208,9 @@ def _needed(workload: Workload, schedulers: Iterable[Scheduler]) -> Workload:
     more = [columns_needed(scheduler) for scheduler in schedulers]
     if None in more:
         return workload
-    names = {*NEEDED_COLUMNS, "user_id", *(name for found in more if found for name in found)}
+    names = {*NEEDED_COLUMNS, *ELIGIBILITY_COLUMNS, *workload.machine.resources, "user_id"}
+    names |= {"think_time"} if "depends_on" in workload.jobs.columns else set()
+    names |= {name for found in more if found for name in found}
     return replace(workload, jobs=workload.jobs.select(name for name in workload.jobs.columns if name in names))
 
 
