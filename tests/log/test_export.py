@@ -6,7 +6,9 @@ import polars as pl
 import pytest
 from test_cli import call
 
-from swflow.log.swf import read_swf
+from swflow.jobs.machine import Machine
+from swflow.log.swf import GUESSED_MACHINE, read_swf
+from swflow.workload.clean import open_workload
 
 LINES = [
     "1 0 5 10 4 -1 -1 4 20 -1 1 7 1 1 1 1 -1 -1",
@@ -55,6 +57,39 @@ def test_schedules(folder):
     assert table["user_id"].to_list() == [7, 7, 8]
     assert call("simulate", "run.swf", "--order", "log", "-o", "again.parquet") == 0
     assert pl.read_parquet("again.parquet")["start_time"].to_list() == outcomes["start_time"].to_list()
+
+
+def test_a_log_states_the_machine_of_the_workload_or_run(folder):
+    """The header of the log says 8 processors."""
+    assert call("clean", "log.swf", "-o", "other.parquet", "--machine-processors", "16", "--machine-nodes", "4") == 0
+    assert call("export", "other.parquet", "-o", "other.swf") == 0
+    assert call("clean", "log.swf", "-o", "cleaned.swf", "--machine-processors", "16", "--machine-nodes", "4") == 0
+    assert call("machine", "w.parquet", "-o", "wide.parquet", "--processors", "16", "--processors-per-node", "4") == 0
+    assert call("export", "wide.parquet", "-o", "wide.swf") == 0
+    for name in ("other.swf", "cleaned.swf", "wide.swf"):
+        assert open_workload(name).machine == Machine(16, 4)
+    assert call("simulate", "w.parquet", "--processors", "12", "-o", "direct.swf") == 0
+    assert call("simulate", "w.parquet", "--processors", "12", "-o", "wide-run.parquet") == 0
+    for ending in ("swf", "json"):
+        assert call("export", "wide-run.parquet", "-o", f"wide-run.{ending}") == 0
+    assert open_workload("direct.swf").machine == open_workload("wide-run.swf").machine == Machine.of(12)
+    assert json.loads((folder / "wide-run.json").read_text())["nb_res"] == 12
+
+
+def test_a_guessed_machine_stays_a_guess_until_it_is_stated(folder):
+    header = f"; MaxProcs: 8\n; Note: {GUESSED_MACHINE}\n"
+    (folder / "guessed.swf").write_text(header + "\n".join(LINES) + "\n")
+    for given, source in (((), "recorded peak"), (("--machine-processors", "8"), "header (MaxProcs)")):
+        assert call("clean", "guessed.swf", "-o", "again.swf", *given) == 0
+        assert open_workload("again.swf").history[0]["machine_from"] == source
+
+
+def test_the_sizes_of_partitions_belong_to_the_recorded_jobs(folder):
+    (folder / "parts.swf").write_text("; MaxProcs: 8\n; PartitionProcs: 1 8\n" + "\n".join(LINES) + "\n")
+    assert call("scale", "parts.swf", "-o", "scaled.swf", "--processors", "32") == 0
+    assert call("clean", "parts.swf", "-o", "cleaned.swf") == 0
+    assert "PartitionProcs" not in read_swf("scaled.swf").header
+    assert read_swf("cleaned.swf").header["PartitionProcs"] == ["1 8"]
 
 
 def test_lists_become_json_in_csv(folder):

@@ -337,9 +337,10 @@ def _simulate_one(
         with atomic_path(output) as temporary:
             result.outcomes.write_csv(temporary)
     elif output:
+        from swflow.log.export import written_header
         from swflow.log.swf import run_as_swf, write_swf
 
-        write_swf(output, run_as_swf(opened.jobs, result.outcomes), opened.header)
+        write_swf(output, run_as_swf(opened.jobs, result.outcomes), written_header(opened))
     if known_schedule:
         from swflow.scheduling.reference_schedule import write_known_schedule
 

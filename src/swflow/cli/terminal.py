@@ -87,9 +87,10 @@ def write(workload: Any, output: Path) -> None:
 
         write_workload(workload, output)
     else:
+        from swflow.log.export import written_header
         from swflow.log.swf import write_swf
 
-        write_swf(output, workload.jobs, workload.header)
+        write_swf(output, workload.jobs, written_header(workload))
 
 
 def say_removed(workload: Any) -> None:

@@ -11,9 +11,11 @@ import polars as pl
 
 from swflow.errors import SwflowError
 from swflow.files.atomic import atomic_path
+from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload, read_metadata, write_workload
-from swflow.log.swf import run_as_swf, write_swf
-from swflow.workload.clean import open_workload
+from swflow.log.site import SIZES
+from swflow.log.swf import GUESSED_MACHINE, run_as_swf, write_swf
+from swflow.workload.clean import GUESSED, guess_of, is_as_recorded, open_workload, stated_machine
 
 #: Supported suffixes of `export`.
 ENDINGS = (".swf", ".swf.gz", ".csv", ".parquet", ".json")
@@ -46,13 +48,14 @@ def export(
     is_run = about.get("kind") == "run"
     if is_run:
         opened, table = _schedule(source, about, workload)
+        opened = replace(opened, machine=Machine(**about["machine"]))
     elif workload is not None:
         raise SwflowError(f"--workload: applies to runs only, and {source} is not a run")
     else:
         opened = open_workload(source)
         table = opened.jobs
     if ending.startswith(".swf"):
-        write_swf(path, run_as_swf(opened.jobs, table) if is_run else table, opened.header)
+        write_swf(path, run_as_swf(opened.jobs, table) if is_run else table, written_header(opened))
     elif ending == ".parquet" and not is_run:
         write_workload(opened, path)
     else:
@@ -65,6 +68,31 @@ def export(
             else:
                 _without_nesting(table).write_csv(temporary)
     return table.height
+
+
+def written_header(workload: Workload) -> dict[str, list[str]]:
+    """
+    Return the header of a workload for a log in the Standard Workload Format, with the size of its machine.
+
+    A size that the header states or that is a guess stays as it is. The sizes of partitions are left out if steps
+    changed the jobs.
+
+    Examples
+    --------
+    >>> written_header(Workload(pl.DataFrame(), Machine.of(8), "tiny", {"MaxProcs": ["4"], "Computer": ["tiny"]}))
+    {'MaxProcs': ['8'], 'Computer': ['tiny'], 'MaxNodes': ['8']}
+    """
+    header = dict(workload.header)
+    if not is_as_recorded(workload):
+        header.pop(SIZES, None)
+    machine = workload.machine
+    stated, source = stated_machine(header) or (None, "")
+    is_stated = source not in GUESSED and stated is not None
+    if guess_of(workload) or (is_stated and stated == Machine(machine.processors, machine.nodes)):
+        return header
+    notes = [note for note in header.get("Note", ()) if note != GUESSED_MACHINE]
+    header |= {"Note": notes, "MaxNodes": [str(machine.nodes)], "MaxProcs": [str(machine.processors)]}
+    return {key: values for key, values in header.items() if values}
 
 
 def _schedule(

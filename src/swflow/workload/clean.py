@@ -446,15 +446,11 @@ def machine_of(
     The guess is the number of processors of the widest job, or the peak use if that is larger. The fields can be in
     parts, which are read only for a guess.
     """
-    from swflow.log.swf import GUESSED_MACHINE, header_number
-
     if processors is not None:
         return Machine.of(processors, nodes), "given"
-    for key in ("MaxProcs", "MaxNodes"):
-        stated = header_number(header, key)
-        if stated is not None and stated > 0:
-            source = "recorded peak" if GUESSED_MACHINE in header.get("Note", ()) else f"header ({key})"
-            return Machine.of(stated, nodes or header_number(header, "MaxNodes")), source
+    stated = stated_machine(header, nodes)
+    if stated is not None:
+        return stated
     widest, parts = 1, []
     for part in [fields] if isinstance(fields, pl.DataFrame) else fields:
         most = part.select(pl.max_horizontal("allocated_processors", "requested_processors").max()).item()
@@ -462,6 +458,18 @@ def machine_of(
         parts.append(prepared(part).select(RECORDED))
     peak, _ = recorded_use(pl.concat(parts), widest)
     return Machine.of(max(widest, peak), nodes), "recorded peak" if peak > widest else "widest job"
+
+
+def stated_machine(header: Mapping[str, list[str]], nodes: int | None = None) -> tuple[Machine, str] | None:
+    """Return the machine that a header states and the source of its size, as `machine_of` does; None without a size."""
+    from swflow.log.swf import GUESSED_MACHINE, header_number
+
+    for key in ("MaxProcs", "MaxNodes"):
+        stated = header_number(header, key)
+        if stated is not None and stated > 0:
+            source = "recorded peak" if GUESSED_MACHINE in header.get("Note", ()) else f"header ({key})"
+            return Machine.of(stated, nodes or header_number(header, "MaxNodes")), source
+    return None
 
 
 def is_as_recorded(workload: Workload) -> bool:
