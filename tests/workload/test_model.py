@@ -377,6 +377,24 @@ def test_resampling_keeps_whole_jobs(source):
     assert made.join(source.jobs.select(columns), on=columns, how="anti", nulls_equal=True).is_empty()
 
 
+@pytest.mark.parametrize("kind", [*MODELS])
+def test_jobs_that_were_cancelled_in_the_queue_are_not_modelled(source, kind):
+    """They have a run time of 0, and are no jobs that run."""
+    is_left = pl.col("job_id") % 4 == 0
+    left = pl.when(is_left).then(60.0)
+    jobs = source.jobs.with_columns(
+        cancelled_after=left, run_time=pl.when(is_left).then(0.0).otherwise(pl.col("run_time") + 1)
+    )
+    kept = replace(source, jobs=jobs.filter(~is_left))
+    all_of_them, ran = (
+        with_measures(generate(fit(one, model=kind), np.random.default_rng(1)), one)
+        for one in (replace(source, jobs=jobs), kept)
+    )
+    assert all_of_them.jobs.equals(ran.jobs)
+    assert all_of_them.history[-1] == ran.history[-1]
+    assert all_of_them.history[-2]["removed"] == {"cancelled-in-queue": jobs.height - kept.jobs.height}
+
+
 def test_the_generator_of_a_step_depends_on_the_last_suffix():
     def first(output):
         return step_generator(1, "A", output, "model").random()

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from swflow.errors import SwflowError, suggest
 from swflow.files.atomic import atomic_path
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator
 from swflow.jobs.table import Workload, log_fields, require_known
-from swflow.workload.clean import clean
+from swflow.workload.clean import clean, without_removed
 from swflow.workload.models.arrivals import DailyCycle, LogArrivals, arrivals_from_dict, fit_daily_cycle
 from swflow.workload.models.fit_measures import fit_measures
 from swflow.workload.models.lublin import generate_lublin
@@ -119,7 +120,7 @@ def fit(
     Parameters
     ----------
     workload : Workload
-        The source; its run times must be known.
+        The source; its run times must be known. Jobs that were cancelled in the queue are left out.
     model : str
         One of `MODELS`.
     arrivals : {"log", "daily-cycle"}
@@ -133,6 +134,7 @@ def fit(
         `swflow.workload.models.minh_wolters.generate_locality`.
     """
     _check_options(model, arrivals, components, window, repeats)
+    workload = _that_ran(workload)
     jobs = workload.jobs
     run_times, processors = attributes_of(workload)
     requested = jobs["requested_time"].to_numpy().astype(float)
@@ -213,13 +215,22 @@ def generate(fitted: FittedModel, rng: np.random.Generator, *, jobs: int | None 
     return Workload(synthetic.jobs, fitted.machine, fitted.source, header, (*fitted.history, entry))
 
 
+def _that_ran(workload: Workload) -> Workload:
+    """Return the jobs that were not cancelled in the queue, and count the others."""
+    if "cancelled_after" not in workload.jobs.columns:
+        return workload
+    jobs, removed = without_removed(workload.jobs, [("cancelled-in-queue", pl.col("cancelled_after").is_not_null())])
+    entry = {"stage": "select", "read": workload.jobs.height, "kept": jobs.height, "removed": removed}
+    return workload.with_jobs(jobs, entry) if removed else workload
+
+
 def with_measures(synthetic: Workload, source: Workload) -> Workload:
     """
     Add the goodness of fit to the last history entry of a synthetic workload.
 
     The entry's ``fit`` has the measures of `swflow.workload.models.fit_measures`, each with its value and the source's.
     """
-    measures = fit_measures(*attributes_of(synthetic), *attributes_of(source))
+    measures = fit_measures(*attributes_of(synthetic), *attributes_of(_that_ran(source)))
     fit = {name: list(pair) for name, pair in measures.items()}
     entry = synthetic.history[-1] | {"source": source.name, "fit": fit}
     return replace(synthetic, history=(*synthetic.history[:-1], entry))
