@@ -343,3 +343,21 @@ def test_a_guessed_machine_is_marked_and_a_next_step_shows_how_to_state_it(accou
         line.startswith("Machine size (guessed: peak use, which may be too few): 896") for line in caveats(asked)
     )
     assert any("swflow fidelity one.txt" in step for step in next_steps(asked))
+
+
+def test_notes_of_the_import_are_about_the_jobs_of_the_whole_log():
+    """A part of the log may have none of its jobs in reservations, and a model has none of its jobs."""
+    jobs = pl.DataFrame({
+        "job_id": [1, 2, 3], "submit_time": [0.0, 1.0, 2.0], "run_time": [9.0, 8.0, 7.0], "processors": [1, 1, 1],
+        "estimate": [9.0, 9.0, 9.0],
+    })  # fmt: skip
+    notes = {"jobs in advance reservations": 2, "jobs with GPUs": 1}
+    imported = {"stage": "import", "read": 3, "kept": 3, "removed": {}, "notes": notes}
+    words = {}
+    for kept, stage in ((3, "clean"), (2, "select"), (3, "model")):
+        part = Workload(jobs.head(kept), Machine.of(2), "log", history=(imported, {"stage": stage}))
+        chosen = variants({"easy": {"backfill": "easy"}})
+        words[stage] = " ".join(caveats(Question(part, chosen, ask(part, chosen))))
+    assert "2 jobs ran in advance reservations" in words["clean"]
+    assert "2 jobs of the whole log ran in advance reservations" in words["select"]
+    assert "reservations" not in words["model"] and "GPUs" not in words["model"]

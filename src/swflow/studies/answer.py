@@ -228,7 +228,11 @@ def left_out_in_words(question: Question) -> list[str]:
     """Return the features of the site that the simulation omits, with numbers of jobs."""
     workload, jobs = question.workload, question.workload.jobs
     notes: dict[str, int] = {}
+    counted = jobs.height  # the jobs of the log whose notes these are
     for entry in workload.history:
+        if entry.get("stage") == "model":  # its jobs are not those of the log
+            notes, counted = {}, jobs.height
+        counted = entry["kept"] if entry.get("stage") == "import" else counted
         notes |= entry.get("notes") or {}
     schedulers = question.schedulers
     pooled = [name for name, options in schedulers.items() if _is_pool(options)]
@@ -254,7 +258,8 @@ def left_out_in_words(question: Question) -> list[str]:
             under = "" if len(without) == len(schedulers) else f" under {', '.join(without)}"
             found.append(f"{count:,} jobs requested {title}{where}, which are not scheduled{under}")
     if notes.get(RESERVATIONS):
-        found.append(f"{notes[RESERVATIONS]:,} jobs ran in advance reservations, which are not simulated")
+        part = " of the whole log" * (counted > jobs.height)
+        found.append(f"{notes[RESERVATIONS]:,} jobs{part} ran in advance reservations, which are not simulated")
     queues = queues_of(jobs, workload.header)
     unweighed = [name for name, options in schedulers.items() if not _weighs_queues(options)]
     if len(queues) > 1 and unweighed:
