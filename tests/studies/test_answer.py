@@ -1,6 +1,7 @@
 """Test the answer to a what-if: partitions of the site, sentences and the page."""
 
 import re
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -139,6 +140,13 @@ def test_partitions_that_share_nodes_are_limits_in_one_pool(accounting, capfd):
     answer = said(capfd)
     assert "limits {'partition': {'gpu': {'processors': 128}" in answer
     assert "3 partitions share nodes (their peaks add up to more than the machine)" in answer
+    suggested = shlex.split(answer.partition("Ask a question: ")[2])[1:]
+    assert "site-sjf-easy" in suggested and call(*suggested, "--machine-processors", "600") == 0
+    capfd.readouterr()
+    schedulers = ("--scheduler", "site", "--scheduler", "conservative", "--scheduler", "sjf-easy")
+    assert call("whatif", "sacct.txt", "--machine-processors", "600", *schedulers) == 0
+    answer = said(capfd)
+    assert "site-sjf-easy keeps them." in answer and "site-conservative" not in answer
 
 
 def gpu_site(tmp_path, gpus: int = 6):
@@ -343,6 +351,15 @@ def test_a_guessed_machine_is_marked_and_a_next_step_shows_how_to_state_it(accou
         line.startswith("Machine size (guessed: peak use, which may be too few): 896") for line in caveats(asked)
     )
     assert any("swflow fidelity one.txt" in step for step in next_steps(asked))
+
+
+def test_jobs_that_need_too_many_gpus_are_not_called_wide(tmp_path, capfd):
+    log, _ = gpu_site(tmp_path)
+    assert call("whatif", str(log), "--resource", "gpus=3") == 0
+    answer = said(capfd)
+    assert "jobs do not fit into the smallest machine or cluster" in answer and "wider" not in answer
+    assert call("whatif", str(log), "--resource", "gpus=0") == 1
+    assert "wider than 64 processors or needs more of another resource" in capfd.readouterr().err
 
 
 def test_notes_of_the_import_are_about_the_jobs_of_the_whole_log():

@@ -14,7 +14,7 @@ from swflow.files.atomic import atomic_path
 from swflow.jobs.table import Workload, write_table
 from swflow.log.importers.records import GPUS, LICENCES, RESERVATIONS
 from swflow.log.queues import queues_in_words, queues_of
-from swflow.log.site import GUESSED, SITE, Partition
+from swflow.log.site import GUESSED, SITE, Partition, share_nodes
 from swflow.scheduling.named import KNOWN
 from swflow.scheduling.scheduler import LOG
 from swflow.studies.whatif import BASE, SITE_QOS, Answer, Variant, partitions_named, site_priorities
@@ -163,8 +163,16 @@ def variant_in_words(question: Question, name: str) -> str:
     variant = next(one for one in question.variants if one.name == name)
     if len(question.partitions) > 1 and _is_pool(variant.options) and not _is_pool(question.base.options):
         text += f" It also pools the {len(question.partitions)} partitions"
-        text += f"; {SITE}-{variant.scheduler} keeps them." if variant.scheduler in KNOWN else "."
+        text += f"; {SITE}-{variant.scheduler} keeps them." if _keeps_partitions(question, variant.scheduler) else "."
     return text
+
+
+def _keeps_partitions(question: Question, policy: str) -> bool:
+    """Return whether a policy can be simulated in the site's partitions; limits exclude conservative backfilling."""
+    workload = question.workload
+    stated = None if guess_of(workload) else workload.machine.processors
+    is_limited = share_nodes(question.partitions, stated)
+    return policy in KNOWN and not (is_limited and KNOWN[policy].get("backfill") == "conservative")
 
 
 def _is_pool(options: Mapping[str, Any]) -> bool:
@@ -269,7 +277,7 @@ def left_out_in_words(question: Question) -> list[str]:
         )
     if question.answer.left_out:
         found.append(
-            f"{question.answer.left_out:,} jobs are wider than the smallest machine or cluster and are excluded from "
+            f"{question.answer.left_out:,} jobs do not fit into the smallest machine or cluster and are excluded from "
             "all variants"
         )
     return found
@@ -350,7 +358,8 @@ def next_steps(question: Question) -> list[str]:
         steps.append(f"Find a scheduler that is closer to the record: swflow fidelity {log}")
     if len(question.variants) == 1:
         change = f"{question.partitions[0].name}=+20%" if partitioned and not is_pool else "+20%"
-        other = f"{SITE}-conservative" if base.scheduler == SITE and partitioned else "conservative"
+        other = "conservative" if _keeps_partitions(question, "conservative") else "sjf-easy"
+        other = f"{SITE}-{other}" if base.scheduler == SITE and partitioned else "conservative"
         steps.append(
             f"Ask a question: swflow whatif {log} --scheduler {base.scheduler} --scheduler {other} "
             f"--processors {change}"

@@ -84,9 +84,9 @@ class Answer:
     The statistics of every variant.
 
     ``table`` has one row per variant and measure with the columns of `COLUMNS`, times in seconds. ``fidelity`` is the
-    similarity of the base to the recorded schedule, if there is one. ``left_out`` is the number of jobs that are wider
-    than the smallest machine or cluster; they are excluded from all variants. ``uneven`` are variants and measures of
-    means whose difference lies mostly in few weeks.
+    similarity of the base to the recorded schedule, if there is one. ``left_out`` is the number of jobs that need more
+    processors or other resources than the smallest machine or cluster; they are excluded from all variants. ``uneven``
+    are variants and measures of means whose difference lies mostly in few weeks.
     """
 
     table: pl.DataFrame
@@ -417,7 +417,8 @@ def ask(
     left_out = workload.jobs.height - fitting.height
     if fitting.is_empty():
         smallest = min(machine.processors for _, machine in settings)
-        raise SwflowError(f"whatif: {workload.name}: every job is wider than {smallest:,} processors")
+        resources = " or needs more of another resource" * any(len(rules) > 1 for rules in fits)
+        raise SwflowError(f"whatif: {workload.name}: every job is wider than {smallest:,} processors{resources}")
     workload = replace(workload, jobs=fitting)
     base: dict[str, verdict.Resampled] = {}
     rows: list[dict[str, Any]] = []
