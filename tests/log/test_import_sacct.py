@@ -336,6 +336,20 @@ def test_hours_that_a_clock_repeats_or_skips(read):
     assert counted(log)[1] == {"End - Start differs from Elapsed by an hour (give --timezone)": 1}
 
 
+def test_no_job_starts_before_its_submission_in_a_repeated_hour(read):
+    submit = {"Submit": "2023-10-29T02:50:00"}
+    left = {"State": "CANCELLED", "End": "2023-10-29T02:20:00", "Elapsed": "00:00:00"}
+    log, jobs = read(
+        line("1", **submit, Start="2023-10-29T02:10:00", End="2023-10-29T02:40:00", Elapsed="00:30:00"),
+        line("2", **submit, Start="Unknown", **left),
+        line("3", **submit, Start="2023-10-29T02:20:00", **left),
+        site=Site(time_zone="Europe/Stockholm"),
+    )
+    assert [jobs[job]["submit_time"] for job in "123"] == [0, 0, 0]
+    assert [jobs[job]["wait_time"] for job in "123"] == [1200, 1800, 1800]
+    assert "started before it was submitted" not in counted(log)[1]
+
+
 def test_times_may_be_unix_seconds_and_limits_minutes(read):
     header = "JobIDRaw|JobID|State|Submit|Start|End|ElapsedRaw|NCPUS|TimelimitRaw"
     _, jobs = read("5|5|COMPLETED|1704700800|1704701400|1704705000|3600|8|90", header=header)

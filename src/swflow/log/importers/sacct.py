@@ -298,7 +298,7 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
 
 
 def _timed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
-    """Convert local times to Unix seconds; in an hour that the clock repeats, choose the time that fits Elapsed."""
+    """Convert local times to Unix seconds; in an hour that the clock repeats, choose the times that fit Elapsed."""
     for name in ("submit", "start", "end"):
         text = table.select(_filled(name)).to_series()
         clock = text.str.to_datetime("%Y-%m-%dT%H:%M:%S", strict=False, time_unit="ms")
@@ -312,8 +312,11 @@ def _timed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
     twofold = pl.any_horizontal(pl.col(f"{name}_0") != pl.col(f"{name}_1") for name in ("submit", "start", "end"))
     tally.note(table, "times of an hour that the clock showed twice", twofold)
     span = pl.col("elapsed").fill_null(0) + pl.col("suspended_time").fill_null(0)
+    # Of equal ones, prefer a start (of a job that never started, an end) after the submission.
     misfits = {
-        (a, b): (pl.col(f"end_{b}") - pl.col(f"start_{a}") - span).abs() for a, b in ((0, 0), (1, 1), (0, 1), (1, 0))
+        (a, b): (pl.col(f"end_{b}") - pl.coalesce(f"start_{a}", f"end_{a}") - span).abs().fill_null(0)
+        + pl.when(pl.coalesce(f"start_{a}", f"end_{a}") < pl.col("submit_0")).then(1).otherwise(0)
+        for a, b in ((0, 0), (1, 1), (0, 1), (1, 0))
     }
     best = pl.min_horizontal(*misfits.values())
     start, end = pl.col("start_0"), pl.col("end_0")
@@ -321,7 +324,11 @@ def _timed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
         start = pl.when(misfit == best).then(pl.col(f"start_{a}")).otherwise(start)
         end = pl.when(misfit == best).then(pl.col(f"end_{b}")).otherwise(end)
     table = table.with_columns(start=start, end=end)
-    submit = pl.when(pl.col("submit_1") <= pl.col("start")).then(pl.col("submit_1")).otherwise(pl.col("submit_0"))
+    submit = (
+        pl.when(pl.col("submit_1") <= pl.coalesce("start", "end"))
+        .then(pl.col("submit_1"))
+        .otherwise(pl.col("submit_0"))
+    )
     return table.with_columns(submit=submit)
 
 
