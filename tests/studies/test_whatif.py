@@ -135,6 +135,16 @@ def test_jobs_too_wide_for_a_smaller_machine_are_excluded():
     assert set(answer.table["jobs"]) == {15}
 
 
+def test_dependencies_on_excluded_jobs_are_left_out():
+    log = workload()
+    jobs = log.jobs.with_columns(
+        processors=pl.when(pl.col("job_id") == 1).then(4).otherwise(2),
+        depends_on=pl.when(pl.col("job_id") == 2).then(pl.concat_list(pl.lit(1, pl.Int64))),
+    )
+    answer = ask(Workload(jobs, log.machine, "log"), variants({"fcfs": {}}, processors=["-50%"]))
+    assert set(answer.table["jobs"]) == {15}
+
+
 def test_machines_keep_their_nodes():
     machine = Machine(100, 25, {"memory": 5.0})
     assert machine_of(machine, "+20%") == Machine(120, 30, {"memory": 5.0})

@@ -8,6 +8,8 @@ from swflow.jobs.table import SWF_FIELDS, read_workload
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
 from swflow.workload.clean import LOST_DEPENDENCIES, clean
+from swflow.workload.steps.select import select
+from swflow.workload.steps.set_machine import with_machine
 
 
 def fields(*rows: dict[str, float]) -> pl.DataFrame:
@@ -45,6 +47,17 @@ def test_preceding_jobs_become_dependencies():
     done = simulate(kept, Scheduler(backfill="easy"))
     assert dict(zip(done["job_id"], done["submit_time"], strict=True)) == {1: 0, 2: 67, 3: 0, 5: 0}
     assert "depends_on" not in clean(log, Machine.of(8), name="tiny").jobs.columns
+
+
+def test_steps_that_remove_jobs_leave_out_the_dependencies_on_them():
+    log = fields(RAN, RAN | {"requested_processors": 8}, RAN | {"preceding_job_id": 2}, RAN | {"preceding_job_id": 1})
+    whole = clean(log, Machine.of(8), name="tiny", dependencies=True)
+    for part in (select(whole, where="processors < 8"), with_machine(whole, processors=4)):
+        assert part.jobs["job_id"].to_list() == [1, 3, 4]
+        assert part.jobs["depends_on"].to_list() == [None, None, [1]]
+        assert part.history[-1]["notes"] == {LOST_DEPENDENCIES: 1}
+        assert simulate(part, Scheduler()).height == 3
+    assert "notes" not in select(whole, jobs=3).history[-1]
 
 
 def test_the_command_keeps_both(tmp_path):

@@ -30,7 +30,7 @@ from swflow.scheduling.orders.fair_share import Names
 from swflow.scheduling.orders.vocabulary import MULTIFACTOR
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.studies.runs import Run, run
-from swflow.workload.clean import guess_of, is_as_recorded
+from swflow.workload.clean import guess_of, is_as_recorded, with_known_predecessors
 from swflow.workload.steps.intensify import changes
 
 #: The compared statistics, by their names in table ``metrics``. For all of them, smaller is better.
@@ -419,7 +419,7 @@ def ask(
         smallest = min(machine.processors for _, machine in settings)
         resources = " or needs more of another resource" * any(len(rules) > 1 for rules in fits)
         raise SwflowError(f"whatif: {workload.name}: every job is wider than {smallest:,} processors{resources}")
-    workload = replace(workload, jobs=fitting)
+    workload = replace(workload, jobs=with_known_predecessors(fitting)[0])
     base: dict[str, verdict.Resampled] = {}
     rows: list[dict[str, Any]] = []
     uneven: list[tuple[str, str]] = []

@@ -60,7 +60,7 @@ def clean(
     if jobs.is_empty():
         raise no_job_left(name, fields.height, removed)
     entry: dict[str, Any] = {"stage": "clean", "read": fields.height, "kept": jobs.height, "removed": removed}
-    jobs, lost = _with_known_predecessors(jobs)
+    jobs, lost = with_known_predecessors(jobs)
     if lost:
         entry["notes"] = {LOST_DEPENDENCIES: lost}
     return Workload(sort_jobs(jobs), machine, name, dict(header or {}), (entry,))
@@ -125,7 +125,7 @@ def prepared(fields: pl.DataFrame, keep_cancelled: bool = False, dependencies: b
     return jobs
 
 
-def _with_known_predecessors(jobs: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+def with_known_predecessors(jobs: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     """Return the jobs without the dependencies on jobs that are not among them, and the number of these."""
     if "depends_on" not in jobs.columns or jobs["depends_on"].null_count() == jobs.height:
         return jobs, 0
@@ -134,6 +134,16 @@ def _with_known_predecessors(jobs: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     of_job = kept.group_by("job_id").agg(depends_on=pl.col("wanted").sort())
     jobs = jobs.drop("depends_on").join(of_job, on="job_id", how="left", maintain_order="left")
     return jobs, edges.height - kept.height
+
+
+def without_lost(workload: Workload) -> Workload:
+    """Return a workload whose last step removed jobs without the dependencies on these, with their number as a note."""
+    jobs, lost = with_known_predecessors(workload.jobs)
+    if not lost:
+        return workload
+    *before, last = workload.history
+    entry = last | {"notes": {**last.get("notes", {}), LOST_DEPENDENCIES: lost}}
+    return replace(workload, jobs=jobs, history=(*before, entry))
 
 
 def require_unique(ids: np.ndarray, name: str) -> None:

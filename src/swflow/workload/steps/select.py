@@ -7,7 +7,7 @@ import polars as pl
 from swflow.errors import SwflowError
 from swflow.jobs.conditions import condition
 from swflow.jobs.table import Workload
-from swflow.workload.clean import without_removed
+from swflow.workload.clean import without_lost, without_removed
 
 
 def select(
@@ -37,7 +37,8 @@ def select(
     Returns
     -------
     Workload
-        The part. Its new history entry has ``read``, ``kept`` and ``removed`` (reason to number of jobs).
+        The part. Its new history entry has ``read``, ``kept`` and ``removed`` (reason to number of jobs). Dependencies
+        on removed jobs are left out and counted in its ``notes``.
 
     Raises
     ------
@@ -69,4 +70,4 @@ def select(
     if table.is_empty():
         raise SwflowError(f"select: {workload.name}: all {workload.jobs.height:,} jobs were removed")
     entry = {"stage": "select", "read": workload.jobs.height, "kept": table.height, "removed": removed}
-    return workload.with_jobs(table, entry)
+    return without_lost(workload.with_jobs(table, entry))

@@ -7,7 +7,7 @@ import polars as pl
 from swflow.errors import SwflowError, suggest
 from swflow.jobs.machine import PRESETS, Machine
 from swflow.jobs.table import Workload
-from swflow.workload.clean import without_removed
+from swflow.workload.clean import without_lost, without_removed
 
 
 def with_machine(
@@ -46,7 +46,7 @@ def with_machine(
     -------
     Workload
         The workload with the new machine. Its new history entry has ``read``, ``kept``, ``removed`` (reason to number
-        of jobs) and ``machine``.
+        of jobs) and ``machine``. Dependencies on removed jobs are left out and counted in its ``notes``.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def with_machine(
     if jobs.is_empty():
         raise SwflowError(f"machine: {workload.name}: all {read:,} jobs are wider than {machine.describe()}")
     entry = {"stage": "machine", "read": read, "kept": jobs.height, "removed": removed, "machine": machine.to_dict()}
-    return workload.with_jobs(jobs, entry, machine=machine)
+    return without_lost(workload.with_jobs(jobs, entry, machine=machine))
 
 
 def _processors_and_nodes(processors: int | None, nodes: int | None, size: int, present: int) -> tuple[int, int]:
