@@ -188,6 +188,14 @@ def test_nodes_keep_their_size_if_they_fill_the_machine(processors, nodes):
     assert result.machine == Machine(processors, nodes)
 
 
+def test_resources_besides_processors_are_not_lost():
+    source = replace(workload([1, 2], gpus=[1, 2]), machine=Machine(64, 64, resources={"gpus": 4}))
+    with pytest.raises(SwflowError, match=r"the units of gpus .* remove them with swflow machine --resource gpus=none"):
+        scale(source, 128, generator=np.random.default_rng(1))
+    with pytest.raises(SwflowError, match="the units of gpus"):
+        sweep(source, points(source, 128), EASY, replicates=1, seed=1)
+
+
 def test_a_scaled_workload_written_as_swf_keeps_its_machine(tmp_path):
     result = scale(synthetic(), 320, d=0, generator=np.random.default_rng(1))
     write_swf(tmp_path / "x.swf.gz", result.jobs, result.header)

@@ -68,7 +68,7 @@ def scale(
     Raises
     ------
     SwflowError
-        If an option has an invalid value, or no job remains.
+        If an option has an invalid value, no job remains, or the machine has resources besides processors.
 
     Notes
     -----
@@ -92,6 +92,13 @@ def scale(
     """
     if processors < 1:
         raise SwflowError(f"scale: processors: {processors}; expected at least 1")
+    if workload.machine.resources:
+        names = ", ".join(workload.machine.resources)
+        without = " ".join(f"--resource {name}=none" for name in workload.machine.resources)
+        raise SwflowError(
+            f"scale: {workload.name}: the units of {names} and the demands of jobs for them cannot be scaled; remove "
+            f"them with swflow machine {without}, and state the units afterwards"
+        )
     nodes, rest = divmod(processors, workload.machine.processors_per_node)
     target = Machine.of(processors, None if rest else nodes)
     wide, exact, most = _factors(variant, factor, copies, processors, workload.machine.processors)
