@@ -177,6 +177,17 @@ def test_a_table_with_a_mapping(file):
     assert log.tally.notes["unreadable requested_time"] == (1, 4)
 
 
+def test_a_job_that_never_started_does_not_run_since_1970(file):
+    """Slurm's database has a start of 0 for it, an array of 0 for a job of none, and no GPU among its resources."""
+    table = (
+        "id_job,time_submit,time_start,time_end,cpus_req,nodes_alloc,timelimit,state,id_user,partition,id_array_job,"
+        "tres_alloc\n1,1600000000,1600000100,1600003700,4,1,60,3,7,a,0,2=9\n2,1600000000,0,1600003700,4,0,60,4,7,a,0,\n"
+    )
+    log = import_table(file(table), Site(), "mit-supercloud")
+    assert log.fields.select("wait_time", "run_time", "status").rows() == [(100, 3600, 1), (3700, 0, 5)]
+    assert log.history[0]["notes"] == {"never started (kept, with a run time of 0)": 1}
+
+
 def test_a_parquet_table_and_other_units(tmp_path, file):
     table = pl.DataFrame(
         {
@@ -226,6 +237,16 @@ status: {done: 1}
         ("csv", TABLE, ["--columns", "a.yaml", "x: 1"], "a.yaml: must have 'columns'"),
         ("csv", TABLE, ["--columns", "a.yaml", MAPPING.replace("unit: min", "unit: MB")], "unknown unit 'MB'"),
         ("csv", TABLE, ["--columns", "a.yaml", MAPPING + "status: {a: 7}"], "status: must map values to 0"),
+        (
+            "csv",
+            TABLE,
+            [
+                "--columns",
+                "a.yaml",
+                "columns: {submit_time: {column: submitted, factor: 60}, run_time: a, processors: b}",
+            ],
+            "submit_time: factor does not apply to it; expected unit, format",
+        ),
         ("csv", "", ["--columns", "a.yaml", MAPPING], "bad: not a readable table"),
         ("csv", "id;who\n", ["--columns", "a.yaml", MAPPING], "no column 'submitted'"),
     ],

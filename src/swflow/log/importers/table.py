@@ -31,6 +31,13 @@ _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600
 _KILOBYTES = {"B": 1 / 1024, "KB": 1.0, "MB": 1024.0, "GB": 1024.0**2, "TB": 1024.0**3}
 _KEYS = ("column", "unit", "format", "factor", "pattern")
 
+#: The keys besides ``column`` of each target; others have none.
+_KEYS_OF: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(_TIMES, ("unit", "format")),
+    **dict.fromkeys((*_SPANS, *_MEMORY), ("unit", "factor", "pattern")),
+    **dict.fromkeys(_COUNTS, ("factor", "pattern")),
+}
+
 #: Mappings of well-known data sets, stored next to this module.
 PRESETS = Path(__file__).parent / "columns"
 
@@ -61,7 +68,9 @@ def import_table(path: str, site: Site, mapping: str) -> ImportedLog:
         values = _converted(given, name, entry, site, about.get("status"), f"{mapping}: columns: {name}")
         records = records.with_columns(values.alias(TARGETS[name]))
         unread = given.is_not_null() & values.is_null()
-        unread &= given.cast(pl.String).str.strip_chars().is_in(["", "-1", "None", "nan"]).not_()
+        nothing = ["", "-1", "None", "nan", *(["0"] if name == "array" else [])]
+        unread &= given.cast(pl.String).str.strip_chars().is_in(nothing).not_()
+        unread &= "pattern" not in entry  # a text in which it finds nothing has none of it
         tally.note(records.with_columns(unread=unread), f"unreadable {name}", pl.col("unread"))
     return make_log(_completed(records, tally), tally, site, source=path, form=f"csv ({Path(mapping).stem})")
 
@@ -112,6 +121,9 @@ def _explained(name: str, entry: Any, where: str) -> dict[str, Any]:
     for key in entry:
         if key not in _KEYS:
             raise SwflowError(f"{where}: columns: {name}: unknown key {key!r}{suggest(str(key), _KEYS)}")
+        if key != "column" and key not in _KEYS_OF.get(name, ()):
+            applicable = ", ".join(_KEYS_OF.get(name, ())) or "none of them"
+            raise SwflowError(f"{where}: columns: {name}: {key} does not apply to it; expected {applicable}")
     units: Mapping[str, float] = _KILOBYTES if name in _MEMORY else _SECONDS if name in (*_SPANS, *_TIMES) else {}
     unit = entry.get("unit")
     if unit is not None and unit not in units:
@@ -236,6 +248,12 @@ def _completed(records: pl.DataFrame, tally: Tally) -> pl.DataFrame:
         start = pl.col("submit") + pl.col("wait")
         records = records.with_columns(start=pl.coalesce("start", start) if "start" in records.columns else start)
         records = records.drop("wait")
+    if "start" in records.columns:
+        # Slurm's database has a start of 0 for these.
+        never = (pl.col("start") == 0) & (pl.col("submit") > 0)
+        tally.note(records, "never started (kept, with a run time of 0)", never)
+        end = pl.col("end") if "end" in records.columns else pl.lit(None)
+        records = records.with_columns(start=pl.when(never).then(end).otherwise("start"))
     if "run_time" not in records.columns:
         records = records.with_columns(run_time=pl.col("end") - pl.col("start"))
         records = tally.drop(records, "ended before it started", pl.col("run_time") < 0)
