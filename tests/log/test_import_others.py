@@ -79,6 +79,15 @@ def test_pbs_and_torque(file):
     assert log.header["Computer"] == ["front"]
 
 
+def test_durations_of_torque_may_be_seconds(file):
+    text = TORQUE.replace("02:00:00", "7200").replace("15:00:00", "54000").replace("00:59:59", "3599")
+    seconds, hours = (
+        import_pbs(file(f"01/08/2024 09:10:00;E;1.front;{record}\n"), Site()).fields for record in (text, TORQUE)
+    )
+    assert seconds.equals(hours)
+    assert seconds["requested_time"][0] == 7200
+
+
 def test_resources_arrays_and_dependencies_of_pbs(file):
     def record(job, request):
         return f"01/08/2024 09:10:00;E;{job}.f;user=a ctime=1 start=2 end=3 exec_host=n1/0*4 {request} Exit_status=0\n"

@@ -159,6 +159,11 @@ def _in_chunks(text: str, key: str, missing: int) -> int:
     return total
 
 
+def _seconds(name: str) -> pl.Expr:
+    """Return a duration in seconds, which is also the unit of a bare number (Torque from 5.1.2 on)."""
+    return seconds(pl.col(name), bare=1.0)
+
+
 def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
     """Convert text to numbers, and drop records without times."""
     for name in ("submit", "start", "end"):
@@ -176,14 +181,14 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
     tally.note(table, GPUS, pl.col("gpus") > 0)
     tally.note(table, DEPENDENCIES, pl.col("depend").str.contains(r"after(ok|any|notok):"))
     span = pl.col("end") - pl.col("start")
-    tally.note(table, "end - start differs from the wall time used", (span - seconds(pl.col("walltime"))).abs() > 60)
+    tally.note(table, "end - start differs from the wall time used", (span - _seconds("walltime")).abs() > 60)
     processors = pl.coalesce("allocated_processors", "requested_processors")
     exit_status = pl.col("exit")
     table = table.with_columns(
         # The wall time is that of the job's first process; the processors were allocated from start to end.
         run_time=span,
-        requested_time=seconds(pl.col("limit")),
-        average_cpu_time=seconds(pl.col("cput")) / processors,
+        requested_time=_seconds("limit"),
+        average_cpu_time=_seconds("cput") / processors,
         used_memory=kilobytes(pl.col("mem"), unit="") / processors,
         requested_memory=kilobytes(pl.col("asked_mem"), unit="") / processors,
         memory=(kilobytes(pl.col("asked_mem"), unit="") / 1024).ceil(),

@@ -50,12 +50,12 @@ def state(text: pl.Expr) -> pl.Expr:
     return word.replace(_SHORT | cut)
 
 
-def seconds(text: pl.Expr) -> pl.Expr:
+def seconds(text: pl.Expr, *, bare: float = 60.0) -> pl.Expr:
     """
     Return a duration in seconds; null for other text.
 
     Slurm writes ``[days-]hours:minutes:seconds`` and ``minutes:seconds.thousandths``. Its limits can also be
-    ``days-hours``, ``days-hours:minutes`` or minutes.
+    ``days-hours``, ``days-hours:minutes`` or minutes. ``bare`` is the unit of a bare number, in seconds.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def seconds(text: pl.Expr) -> pl.Expr:
     places = parts.struct.field("5").str.len_chars().fill_null(0).cast(pl.Float64)
     with_days = day * 86400 + a * 3600 + b.fill_null(0) * 60 + c.fill_null(0)
     without = (
-        pl.when(c.is_not_null()).then(a * 3600 + b * 60 + c).when(b.is_not_null()).then(a * 60 + b).otherwise(a * 60)
+        pl.when(c.is_not_null()).then(a * 3600 + b * 60 + c).when(b.is_not_null()).then(a * 60 + b).otherwise(a * bare)
     )
     return pl.when(day.is_not_null()).then(with_days).otherwise(without) + fraction.fill_null(0) / 10.0**places
 
