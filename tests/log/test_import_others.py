@@ -174,6 +174,12 @@ columns:
 """
 
 
+def test_times_from_the_start_of_a_log_are_not_those_of_1970(file):
+    log = import_gwf(file("1 5 10 100 4 -1 -1 4 300 -1 1\n2 50 0 60 2 -1 -1 2 300 -1 1\n"), Site())
+    assert log.fields["submit_time"].to_list() == [0, 45]
+    assert not {"UnixStartTime", "TimeZoneString", "StartTime"} & log.header.keys()
+
+
 def test_a_table_with_a_mapping(file):
     log = import_table(file(TABLE, "jobs.csv"), Site(), file(MAPPING, "mapping.yaml"))
     rows = log.fields.select(

@@ -64,6 +64,9 @@ GPUS, LICENCES, RESERVATIONS = "jobs with GPUs", "jobs with licences", "jobs in 
 DEPENDENCIES = "jobs that depend on others"
 NOT_MODELLED = "dependencies that are not modelled (after, singleton, alternatives with ?; left out)"
 
+#: The earliest start of a log, Unix seconds (1980); earlier submit times are not Unix times.
+EARLIEST = 315532800
+
 #: Default file of the key of `anonymized`.
 DEFAULT_KEY = Path("~/.config/swflow/anonymize.key")
 
@@ -237,9 +240,10 @@ def _header(records: pl.DataFrame, site: Site, began: int, form: str, computer: 
         header["Computer"] = [anonymized(computer, "computer", site.key)]
     header["Conversion"] = [f"swflow import {form}"]
     header["MaxJobs"] = header["MaxRecords"] = [str(records.height)]
-    header["UnixStartTime"] = [str(began)]
-    header["TimeZoneString"] = [site.time_zone]
-    header["StartTime"] = [datetime.fromtimestamp(began, UTC).strftime("%a %b %d %H:%M:%S %Z %Y")]
+    if began >= EARLIEST:
+        header["UnixStartTime"] = [str(began)]
+        header["TimeZoneString"] = [site.time_zone]
+        header["StartTime"] = [datetime.fromtimestamp(began, UTC).strftime("%a %b %d %H:%M:%S %Z %Y")]
     if site.nodes:
         header["MaxNodes"] = [str(site.nodes)]
     return header
