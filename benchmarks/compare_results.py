@@ -17,7 +17,7 @@ from pathlib import Path
 import polars as pl
 
 #: Columns that were renamed on purpose: the old name to the new one.
-RENAMED = {"centres": "clusters"}
+RENAMED = {"lookahead": "reservations"}
 
 
 def difference(old: pl.Series, new: pl.Series) -> tuple[str, float] | None:

@@ -71,8 +71,7 @@ def test_selective_reservations_are_not_lookahead():
     """Both words were used for EASY with k reservations, but each denotes another published algorithm."""
     for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
         for line in page.read_text().splitlines():
-            if re.search(r"\b(selective|lookahead)\b", line, re.IGNORECASE):
-                assert "`backfill: lookahead` (or `selective`)" in line, f"{page.name}: {line}"  # the old name
+            assert not re.search(r"\b(selective|lookahead)\b", line, re.IGNORECASE), f"{page.name}: {line}"
 
 
 def test_the_documentation_has_a_search_that_works_from_disk():

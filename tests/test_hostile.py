@@ -519,7 +519,7 @@ WRONG_CONFIGS: list[tuple[dict[str, Any], str]] = [
     ({"schedulers": {"easy": {"order": "1" + "0" * 400}}}, "schedulers: easy: order: "),
     ({"schedulers": {"easy": {"backfill": "$(id)"}}}, "schedulers: easy: backfill: unknown value"),
     ({"schedulers": {"easy": {"penalty": "__import__('os')"}}}, "schedulers: easy: penalty: "),
-    ({"schedulers": {"easy": {"lookahead": 0}}}, "schedulers: easy: lookahead: "),
+    ({"schedulers": {"easy": {"reservations": 0}}}, "schedulers: easy: reservations: "),
     (split("x=true) AS part; COPY (select 1) TO 'f'"), "studies: one: split: x: "),
     (split("exists(select * from read_text('/etc/passwd'))"), "studies: one: split: x: "),
     (split("processors"), "studies: one: split: x: 'processors': processors at position 1 is a number"),

@@ -14,8 +14,6 @@ Examples
 
 from typing import TYPE_CHECKING, Any
 
-from swflow._moved import install
-
 if TYPE_CHECKING:
     from swflow.api import draw, metrics, query, whatif
     from swflow.database.load import load
@@ -33,8 +31,6 @@ __all__ = [
     "Machine", "Scheduler", "Workload", "clean", "draw", "generate", "load", "metrics", "open_workload", "query",
     "read_swf", "simulate", "whatif",
 ]  # fmt: skip
-
-install()
 
 #: Modules of the names that are imported on first use, each with the name that it has there.
 HOMES = {

@@ -250,7 +250,7 @@ def test_the_power_is_the_share_of_samples_that_show_the_difference():
     assert verdict.blocks_needed(found, 0.0) is None
 
 
-SCHEDULERS = {"easy": {"backfill": "easy"}, "same": {"backfill": "easy", "lookahead": 1}, "fcfs": {}}
+SCHEDULERS = {"easy": {"backfill": "easy"}, "same": {"backfill": "easy", "reservations": 1}, "fcfs": {}}
 
 
 @pytest.fixture(scope="module")

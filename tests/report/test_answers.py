@@ -136,7 +136,7 @@ def folder(tmp_path_factory):
         table = {"job_id": range(1, 301), "submit_time": submit, "run_time": run, "estimate": run * 2,
                  "processors": generator.integers(1, 9, 300)}  # fmt: skip
         write_workload(Workload(pl.DataFrame(table), Machine.of(8), name), folder / f"{name}.parquet")
-        chosen = {"fcfs": {}, "easy": {"backfill": "easy"}, "same": {"backfill": "easy", "lookahead": 1}}
+        chosen = {"fcfs": {}, "easy": {"backfill": "easy"}, "same": {"backfill": "easy", "reservations": 1}}
         simulate_all(folder / f"{name}.parquet", chosen, folder / "runs" / name)
     load([folder / "runs"], folder / "d.duckdb")
     studies = {"both": {"title": "?", "logs": ["long", "short"], "runs": [

@@ -197,25 +197,6 @@ def test_the_time_of_a_run_is_without_compiling(monkeypatch) -> None:
     assert clock[0] >= 103
 
 
-def test_old_names_are_accepted_with_a_warning() -> None:
-    old = {
-        "backfill": "lookahead",
-        "lookahead": 4,
-        "centres": [{"processors": 4, "backfill": "easy"}, {"processors": 2}],
-    }
-    with pytest.warns(FutureWarning, match="centres is now clusters; backfill: lookahead"):
-        accepted = Scheduler.of("mine", old)
-    new = {
-        "backfill": "easy", "reservations": 4,
-        "clusters": [{"processors": 4, "backfill": "easy", "reservations": 1}, {"processors": 2}],
-    }  # fmt: skip
-    assert accepted == Scheduler.of("mine", new)
-    with pytest.warns(FutureWarning, match="reservations"):
-        assert Scheduler(backfill="selective").reservations == 1
-    with pytest.warns(FutureWarning, match="reservations"):  # it had no effect on EASY
-        assert Scheduler(backfill="easy", lookahead=3).reservations == 1
-
-
 # -- one table
 
 
@@ -223,7 +204,7 @@ def test_the_schema_is_generated_from_the_table() -> None:
     text = (ROOT / "workflow/schemas/config.schema.yaml").read_text()
     assert written_into(text) == text, "run: python -m swflow.scheduling.schema workflow/schemas/config.schema.yaml"
     known = yaml.safe_load(text)["properties"]["schedulers"]["additionalProperties"]["properties"]
-    assert list(known) == [*OPTIONS, "lookahead", "centres"]
+    assert list(known) == list(OPTIONS)
     for name in ORDERS:
         assert name in known["order"]["description"]
 

@@ -251,9 +251,9 @@ def test_configs_fit_the_schema_and_the_catalogue(file):
 
 def test_schema_and_code_have_the_same_options():
     schedulers = SCHEMA["properties"]["schedulers"]["additionalProperties"]["properties"]
-    assert schedulers.keys() - {"lookahead", "centres"} == Scheduler(resources={}).to_dict().keys()  # but for old names
+    assert schedulers.keys() == Scheduler(resources={}).to_dict().keys()
     for option, choices in CHOICES.items():
-        known = set(schedulers[option]["enum"]) - {"lookahead", "selective"}  # old names
+        known = set(schedulers[option]["enum"])
         assert known == choices.keys() - {"log"}
     commands = typer.main.get_command(app).commands
     for kind in SCHEMA["properties"]["steps"]["additionalProperties"]["properties"]["kind"]["enum"]:

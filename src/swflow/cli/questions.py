@@ -92,7 +92,6 @@ def whatif(
     machine_resource: MachineResources = None,
     output: Annotated[list[Path] | None, output_option(help="Also write .html, .csv or .parquet; repeatable.")] = None,
     study: Annotated[str | None, Option(help="The study that the answer belongs to in the database.")] = None,
-    seed: Annotated[int | None, Option(help="Deprecated: intervals do not depend on it.", hidden=True)] = None,
 ) -> None:
     """
     Simulate a log under other schedulers, machines, estimates, arrivals or run times, and compare.
@@ -119,8 +118,6 @@ def whatif(
     from swflow.studies.whatif import ask, named_scheduler, site_of, site_priorities, variants
     from swflow.workload.clean import open_workload
 
-    if seed is not None:
-        say("warning: --seed has no effect; remove it")
     for path in output or ():
         if path.suffix not in (".html", ".csv", ".parquet"):
             raise SwflowError(f"{path}: unknown ending; expected .html, .csv or .parquet")

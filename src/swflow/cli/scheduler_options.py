@@ -38,22 +38,12 @@ _REPEATED = {
     ),
 }
 
-#: Old names of options, which are accepted and hidden.
-_OLD: dict[str, tuple[str, Any, str]] = {
-    "lookahead": ("--lookahead", int, "Old name of --reservations, with --backfill lookahead."),
-    "centres": ("--centre", list[str], "Old name of --cluster."),
-}
-
 
 def with_scheduler_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Replace the parameter ``**values`` of a command by the options of a scheduler."""
     signature = inspect.signature(command, eval_str=True)
     own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
-    old = [
-        _keyword(name, kind | None, None, Option(flag, help=text, hidden=True))
-        for name, (flag, kind, text) in _OLD.items()
-    ]
-    generated = [_parameter(name) for name in OPTIONS] + old
+    generated = [_parameter(name) for name in OPTIONS]
     first = [one for one in own if one.name in ("workload", "output")]
     last = [one for one in own if one not in first]
     command.__signature__ = signature.replace(parameters=[*first, *generated, *last])  # type: ignore[attr-defined]
@@ -78,13 +68,7 @@ def _keyword(name: str, kind: Any, default: Any, option: Any) -> inspect.Paramet
 
 def scheduler_options(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a scheduler from the values of the command line."""
-    options = {name: _value(name, values.get(name)) for name in OPTIONS}
-    if values.get("lookahead") is not None:
-        options["lookahead"] = values["lookahead"]
-    if values.get("centres"):
-        options["centres"] = tuple(_cluster(text) for text in values["centres"])
-        del options["clusters"]
-    return options
+    return {name: _value(name, values.get(name)) for name in OPTIONS}
 
 
 def _value(name: str, value: Any) -> Any:

@@ -42,7 +42,6 @@ from swflow.papers.views import (
     SENSITIVITY,
     TREND_CHECKS,
 )
-from swflow.scheduling.options import current_names
 from swflow.scheduling.outcomes import OUTCOME_COLUMNS
 from swflow.studies import runs
 
@@ -299,9 +298,8 @@ def _scheduler_row(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
         "event_order", "dispatch", "without_status", "shapes",
     )  # fmt: skip
     row = {"scheduler": name, **{column: options[column] for column in columns}, "options": json.dumps(options)}
-    options = current_names(options)
-    # Options without effect are null. The column of the reservations keeps its old name.
-    row["lookahead"] = options.get("reservations", 1) if options["backfill"] == "easy" else None
+    # Options without effect are null.
+    row["reservations"] = options.get("reservations", 1) if options["backfill"] == "easy" else None
     row["dispatch"] = options["dispatch"] if options.get("clusters") else None
     return row
 

@@ -17,7 +17,7 @@ TABLES: dict[str, str] = {
     "names": 'workload VARCHAR, "column" VARCHAR, id BIGINT, name VARCHAR',
     "checks": """workload VARCHAR, "check" VARCHAR, severity VARCHAR, message VARCHAR, jobs BIGINT,
         first_job_id BIGINT, moment TIMESTAMP""",
-    "schedulers": """scheduler VARCHAR PRIMARY KEY, "order" VARCHAR, backfill VARCHAR, lookahead BIGINT,
+    "schedulers": """scheduler VARCHAR PRIMARY KEY, "order" VARCHAR, backfill VARCHAR, reservations BIGINT,
         backfill_order VARCHAR, estimates VARCHAR, prediction VARCHAR, allocation VARCHAR, runtime VARCHAR,
         event_order VARCHAR, dispatch VARCHAR, without_status BIGINT[], shapes VARCHAR, options JSON""",
     "runs": """run VARCHAR PRIMARY KEY, workload VARCHAR, scheduler VARCHAR, seconds DOUBLE, processors BIGINT,

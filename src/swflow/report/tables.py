@@ -79,7 +79,7 @@ WHERE {workloads} AND reason <> 'kept' ORDER BY workload, position, jobs DESC, r
     "schedulers": Table(
         "Schedulers",
         "The scheduler log replays the start times that the log recorded.",
-        """SELECT scheduler, "order", backfill, lookahead AS reservations, backfill_order, estimates, prediction,
+        """SELECT scheduler, "order", backfill, reservations, backfill_order, estimates, prediction,
     allocation, runtime, event_order, dispatch, without_status
 FROM schedulers WHERE scheduler IN (SELECT scheduler FROM metrics WHERE {runs}) ORDER BY scheduler""",
     ),

@@ -2,7 +2,6 @@
 
 import contextlib
 import math
-import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
@@ -311,54 +310,6 @@ _PROCESSORS = {"type": "integer", "minimum": 1}
 def _list_of(properties: Mapping[str, Any], required: Iterable[str]) -> dict[str, Any]:
     fields = {"type": "object", "required": list(required), "additionalProperties": False}
     return {"type": "array", "items": fields | {"properties": dict(properties)}}
-
-
-# -- old names
-
-
-def current_names(options: Mapping[str, Any], where: str = "") -> dict[str, Any]:
-    """
-    Return options with old names replaced by the current ones, with a deprecation warning.
-
-    The section "Old names" of `docs/reference/schedulers.md` lists them. The old ``lookahead`` had no effect on other
-    backfills.
-
-    Examples
-    --------
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore")
-    ...     current_names({"backfill": "lookahead", "lookahead": 4})
-    {'backfill': 'easy', 'reservations': 4}
-    """
-    found = dict(options)
-    said = ["centres is now clusters"] if "centres" in found else []
-    clusters = found.pop("centres", None) or found.get("clusters") or ()
-    several = found.get("backfill") in OLD_BACKFILLS
-    places = [found]
-    if isinstance(clusters, list | tuple):
-        clusters = tuple(dict(one) if isinstance(one, Mapping) else one for one in clusters)
-        places += [one for one in clusters if isinstance(one, dict)]
-    if any(one.get("backfill") in OLD_BACKFILLS or "lookahead" in one for one in places):
-        said.append("backfill: lookahead with lookahead: k is now backfill: easy with reservations: k")
-    if not said:
-        return found
-    for one in places:
-        ahead = one.pop("lookahead", None)
-        if ahead is not None:
-            checked("reservations", ahead, f"{where}lookahead")
-        if one.get("backfill") in OLD_BACKFILLS:
-            one["backfill"] = "easy"
-            one |= {} if ahead is None else {"reservations": ahead}
-        elif several and one.get("backfill") == "easy":  # the reservations of a cluster of its own
-            one.setdefault("reservations", 1)
-    if clusters:
-        found["clusters"] = clusters
-    warnings.warn(f"{where}{'; '.join(said)}; write the new names", FutureWarning, stacklevel=3)
-    return found
-
-
-#: The old names of ``easy`` with several reservations.
-OLD_BACKFILLS = ("lookahead", "selective")
 
 
 # -- checks: the value of an option alone

@@ -4,11 +4,11 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import date
-from functools import cached_property, wraps
+from functools import cached_property
 from typing import Any
 
 from swflow.errors import SwflowError, suggest
-from swflow.scheduling.options import CHOICES, OPTIONS, SHARED_ALLOCATIONS, checked, current_names, refusals
+from swflow.scheduling.options import CHOICES, OPTIONS, SHARED_ALLOCATIONS, checked, refusals
 from swflow.scheduling.orders.formula import check_penalty
 from swflow.scheduling.orders.vocabulary import LOG
 from swflow.scheduling.plugins.load import is_own, own_digest
@@ -107,8 +107,6 @@ class Scheduler:
     policy_options : mapping, optional
         The arguments of the class.
 
-    Old names are accepted with a warning; see `swflow.scheduling.options.current_names`.
-
     Raises
     ------
     SwflowError
@@ -190,7 +188,6 @@ class Scheduler:
         if not isinstance(options, Mapping):
             raise SwflowError(f"schedulers: {name}: {options!r}; expected options with their values")
         options = {option: value for option, value in options.items() if option != OWN_CODE}
-        options = current_names(options, f"schedulers: {name}: ")
         for option in options:
             if option not in OPTIONS:
                 raise SwflowError(f"schedulers: {name}: unknown key {option!r}{suggest(str(option), OPTIONS)}")
@@ -227,17 +224,3 @@ def _plain(value: Any) -> Any:
 
 def _name_of(function: Any) -> str:
     return f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', repr(function))}"
-
-
-def _accept_old_names() -> None:
-    """Let the constructor of `Scheduler` accept the old names of options, with a warning."""
-    construct = Scheduler.__init__
-
-    @wraps(construct)
-    def with_old_names(self: Scheduler, *arguments: Any, **options: Any) -> None:
-        construct(self, *arguments, **current_names(options))
-
-    Scheduler.__init__ = with_old_names  # type: ignore[method-assign]
-
-
-_accept_old_names()

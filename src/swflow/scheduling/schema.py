@@ -11,19 +11,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from swflow.scheduling.options import OLD_BACKFILLS, OPTIONS, schema_of
+from swflow.scheduling.options import OPTIONS, schema_of
 
 #: The lines before and after the block.
 _BLOCK = re.compile(r"(?<=\n        # options: generated\n).*?(?=        # end of options\n)", re.DOTALL)
 
 
 def properties() -> dict[str, Any]:
-    """Return the JSON schema of each option, and of the old names that are still accepted."""
-    found = {name: {"description": option.meaning} | schema_of(name) for name, option in OPTIONS.items()}
-    found["backfill"]["enum"] = [*found["backfill"]["enum"], *OLD_BACKFILLS]
-    found["lookahead"] = {"description": "Old name of reservations.", "deprecated": True, "type": "integer"}
-    found["centres"] = {"description": "Old name of clusters.", "deprecated": True, "type": "array"}
-    return found
+    """Return the JSON schema of each option."""
+    return {name: {"description": option.meaning} | schema_of(name) for name, option in OPTIONS.items()}
 
 
 def written_into(text: str) -> str:

@@ -100,7 +100,7 @@ def options_in_words(options: Mapping[str, Any]) -> str:
     if options.get("order") == LOG:
         return "the recorded schedule"
     shown = {"order": "fcfs", "backfill": "none"} | dict(options)
-    clusters = shown.pop("clusters", None) or shown.pop("centres", None) or ()
+    clusters = shown.pop("clusters", None) or ()
     if clusters and shown.get("dispatch") == "partition":
         del shown["dispatch"]
     resources = _units_in_words(shown.pop("resources", None))
@@ -296,7 +296,7 @@ def guesses_in_words(question: Question) -> list[str]:
     simulated = {
         (name, cluster["processors"])
         for options in question.schedulers.values()
-        for cluster in options.get("clusters") or options.get("centres") or ()
+        for cluster in options.get("clusters") or ()
         for name in partitions_named(cluster)
     }
     guessed = [one for one in question.partitions if one.is_guessed and (one.name, one.processors) in simulated]

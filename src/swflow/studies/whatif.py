@@ -254,9 +254,8 @@ def sized(variant: Variant, machine: Machine) -> tuple[dict[str, Any], Machine]:
     options = _with_resource(variant, machine)
     name, _, text = variant.processors.strip().rpartition("=")
     is_share = text.endswith("%")
-    key = next((key for key in ("clusters", "centres") if options.get(key)), None)
-    if key is not None:
-        clusters = [dict(cluster) for cluster in options[key]]
+    if options.get("clusters"):
+        clusters = [dict(cluster) for cluster in options["clusters"]]
         chosen = [cluster for cluster in clusters if not name or name in partitions_named(cluster)]
         if not chosen:
             raise _no_partition(variant, name, [one for cluster in clusters for one in partitions_named(cluster)])
@@ -268,7 +267,7 @@ def sized(variant: Variant, machine: Machine) -> tuple[dict[str, Any], Machine]:
         for cluster in chosen if text else ():
             cluster["processors"] = _resized(cluster["processors"], text)
         total = sum(cluster["processors"] for cluster in clusters)
-        return options | {key: clusters}, machine if total == machine.processors else Machine.of(total)
+        return options | {"clusters": clusters}, machine if total == machine.processors else Machine.of(total)
     limits = dict((options.get("limits") or {}).get("partition") or {})
     own = [one for one, limit in limits.items() if isinstance(limit, Mapping) and "processors" in limit]
     if name and name not in own:
@@ -362,7 +361,7 @@ def _of_partition(workload: Workload, sizes: Mapping[str, int], default: int) ->
 def _fits_in(workload: Workload, options: Mapping[str, Any], machine: Machine) -> pl.Expr:
     """Return which jobs are no wider than the machine, or the cluster of their partition, or its limit."""
     room: dict[str, int] = {}
-    for cluster in options.get("clusters") or options.get("centres") or ():
+    for cluster in options.get("clusters") or ():
         room |= dict.fromkeys(partitions_named(cluster), cluster["processors"])
     for name, limit in ((options.get("limits") or {}).get("partition") or {}).items():
         if isinstance(limit, Mapping) and "processors" in limit:
