@@ -249,6 +249,49 @@ def import_csv(
     _write(import_table(str(file), _site(processors, nodes, timezone, anonymize, key), columns), file, output)
 
 
+@import_app.command("site")
+def import_site(
+    conf: Annotated[Path, Argument(help="slurm.conf; the files that it includes lie next to it.")],
+    output: Annotated[Path, output_option(help="The config to write, with the scheduler site: .yaml.")],
+    qos: Annotated[Path | None, Option(help="The output of `sacctmgr show qos -P`.")] = None,
+    associations: Annotated[
+        Path | None,
+        Option(
+            help="The output of `sacctmgr show assoc -P format=Account,ParentName,User,Share,MaxJobs,GrpJobs,GrpTRES`."
+        ),
+    ] = None,
+    reservations: Annotated[Path | None, Option(help="The output of `scontrol show res`.")] = None,
+) -> None:
+    """
+    Read the configuration of a Slurm site as a scheduler, which you can edit.
+
+    Partitions become clusters, or limits where they share nodes; the multifactor priority becomes the order. The file
+    lists every option that was read, how it is simulated, and what the simulation leaves out.
+
+    Example: `swflow import site slurm.conf --qos qos.txt -o site.yaml`
+    """
+    from swflow.files.atomic import atomic_path
+    from swflow.log.slurm.site_file import read_site, site_yaml
+
+    check_ending(output, ".yaml", ".yml")
+    site = read_site(conf, qos=qos, associations=associations, reservations=reservations)
+    with atomic_path(output) as file:
+        file.write_text(site_yaml(site, [path for path in (conf, qos, associations, reservations) if path]))
+    left_out = [note for note in site.notes if note.treatment and note.treatment.simulated != "yes"]
+    print_table(
+        ["option", "value", "simulated", "what that means"],
+        [
+            (note.name, note.text, note.treatment.simulated, note.treatment.meaning)
+            for note in left_out
+            if note.treatment
+        ],
+    )
+    say(
+        f"{output}: {site.processors:,} processors in {site.nodes:,} nodes; {len(site.notes)} options read, "
+        f"{len(left_out)} of them simulated partly or not"
+    )
+
+
 @app.command()
 def export(
     source: Annotated[Path, Argument(help="A workload (.parquet), a log (.swf, .swf.gz) or a run (.parquet).")],

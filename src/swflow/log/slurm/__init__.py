@@ -1,0 +1,1 @@
+"""Read the configuration of a Slurm site: slurm.conf, QOS, associations, shares and reservations."""

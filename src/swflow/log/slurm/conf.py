@@ -1,0 +1,304 @@
+"""Read slurm.conf: options, nodes and partitions, each with the file and line that states it."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+
+from swflow.errors import SwflowError
+
+#: Keywords that begin a line with several pairs; the others have one pair a line.
+_RECORDS = ("nodename", "partitionname", "nodeset", "downnodes", "frontendname", "switchname")
+
+#: Included files may include others, up to this depth.
+_DEPTH = 10
+
+
+class Place(NamedTuple):
+    """A line of a file."""
+
+    file: Path
+    line: int
+
+    def __str__(self) -> str:
+        """Return ``file:line`` for messages."""
+        return f"{self.file}:{self.line}"
+
+
+class Value(NamedTuple):
+    """The text of an option, how the file spells its name, and where it stands."""
+
+    name: str
+    text: str
+    place: Place
+
+
+@dataclass(frozen=True)
+class Node:
+    """Nodes of one line: their names, CPUs and memory (MB) of each, GPUs of each, and features."""
+
+    names: tuple[str, ...]
+    cpus: int
+    memory: int
+    gpus: int
+    features: frozenset[str]
+    is_down: bool
+
+
+@dataclass(frozen=True)
+class SlurmPartition:
+    """A partition: its nodes by name, in the order of the file, and its options by lower-case name."""
+
+    name: str
+    nodes: tuple[str, ...]
+    options: Mapping[str, Value]
+    place: Place
+
+    def text(self, option: str, default: str = "") -> str:
+        """Return the text of an option of the partition."""
+        value = self.options.get(option.lower())
+        return default if value is None else value.text
+
+
+@dataclass(frozen=True)
+class SlurmConf:
+    """
+    A configuration: options of the cluster by lower-case name, nodes by name, and partitions.
+
+    ``records`` has the options of node and partition lines, ``Keyword.Option`` in lower case, with their first place.
+    """
+
+    path: Path
+    options: Mapping[str, Value]
+    nodes: Mapping[str, Node]
+    partitions: tuple[SlurmPartition, ...]
+    records: Mapping[str, Value] = field(default_factory=dict)
+
+    def text(self, option: str, default: str = "") -> str:
+        """Return the text of an option of the cluster."""
+        value = self.options.get(option.lower())
+        return default if value is None else value.text
+
+    def parameters(self) -> dict[str, str]:
+        """Return ``SchedulerParameters`` by lower-case name; a flag has an empty text."""
+        texts = (text.strip() for text in self.text("SchedulerParameters").split(","))
+        return {
+            name.strip().lower(): value.strip() for name, _, value in (text.partition("=") for text in texts if text)
+        }
+
+    def seconds(self, option: str, default: float) -> float:
+        """Return a duration of the cluster in seconds; infinite if it is unlimited."""
+        value = self.options.get(option.lower())
+        return default if value is None else seconds_of(value)
+
+
+def read_slurm_conf(path: str | Path) -> SlurmConf:
+    """
+    Read a slurm.conf with the files that it includes.
+
+    Names of options are compared in lower case. Lines with ``NodeName=DEFAULT`` or ``PartitionName=DEFAULT`` set the
+    defaults of the following lines. The last line of an option of the cluster counts, as in Slurm. (SchedMD, slurm.conf
+    manual.)
+
+    Raises
+    ------
+    SwflowError
+        If a line is neither a comment, an include, nor pairs ``Option=Value``; if a node or partition has no valid
+        size; or if a partition names nodes that are not defined. The message names file and line.
+    """
+    path = Path(path)
+    options: dict[str, Value] = {}
+    nodes: dict[str, Node] = {}
+    sets: dict[str, tuple[str, ...]] = {}
+    stated: list[tuple[dict[str, Value], Place]] = []
+    records: dict[str, Value] = {}
+    defaults: dict[str, dict[str, Value]] = {}
+    down: set[str] = set()
+    for place, pairs in _lines(path, 0):
+        keyword = pairs[0].name.lower()
+        if keyword not in _RECORDS:
+            options |= {value.name.lower(): value for value in pairs}
+            continue
+        content = {value.name.lower(): value for value in pairs}
+        for name in list(content)[1:]:
+            records.setdefault(f"{keyword}.{name}", content[name])
+        if pairs[0].text.upper() == "DEFAULT":
+            defaults[keyword] = defaults.get(keyword, {}) | content
+            continue
+        content = defaults.get(keyword, {}) | content
+        if keyword == "nodename":
+            node = _node(content, place)
+            nodes |= dict.fromkeys(node.names, node)
+        elif keyword == "nodeset":
+            sets[pairs[0].text] = _members(content, nodes, place)
+        elif keyword == "downnodes":
+            down |= set(expand_hosts(pairs[0].text, place))
+        elif keyword == "partitionname":
+            stated.append((content, place))
+    usable = {name: node for name, node in nodes.items() if name not in down and not node.is_down}
+    partitions = tuple(_partition(content, place, nodes, usable, sets) for content, place in stated)
+    if not partitions:
+        raise SwflowError(f"{path}: no line PartitionName=…; expected a slurm.conf with nodes and partitions")
+    return SlurmConf(path, options, usable, partitions, records)
+
+
+def _lines(path: Path, depth: int) -> Iterator[tuple[Place, list[Value]]]:
+    """Yield the pairs of each logical line, with included files in their place."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise SwflowError(f"{path}: cannot be read; {error.strerror}") from None
+    begin = 1
+    parts: list[str] = []
+    for number, raw in enumerate(text.splitlines(), 1):
+        begin = begin if parts else number
+        line = re.split(r"(?<!\\)#", raw, maxsplit=1)[0].replace(r"\#", "#").rstrip()
+        if line.endswith("\\"):
+            parts.append(line[:-1])
+            continue
+        line, parts, place = " ".join([*parts, line]).strip(), [], Place(path, begin)
+        if not line:
+            continue
+        included = re.fullmatch(r"include\s+(\S+)", line, re.IGNORECASE)
+        if included is None:
+            yield place, _pairs(line, place)
+            continue
+        if depth == _DEPTH:
+            raise SwflowError(f"{place}: files include each other more than {_DEPTH} deep; remove the cycle")
+        file = path.parent / included[1]  # an absolute path replaces the folder
+        if not file.is_file():
+            raise SwflowError(f"{place}: Include {included[1]}: no such file; copy it next to {path.name}")
+        yield from _lines(file, depth + 1)
+
+
+_PAIR = re.compile(r"""([\w-]+)\s*[+-]?=\s*("[^"]*"|'[^']*'|[^\s"']*)\s*""")
+
+
+def _pairs(line: str, place: Place) -> list[Value]:
+    """Return the pairs of a line."""
+    found, at = [], 0
+    while at < len(line):
+        pair = _PAIR.match(line, at)
+        if pair is None:
+            raise SwflowError(f"{place}: {line[at : at + 60]!r}; expected Option=Value or a comment (#)")
+        found.append(Value(pair[1], pair[2].strip("\"'"), place))
+        at = pair.end()
+    return found
+
+
+def expand_hosts(text: str, place: Place) -> list[str]:
+    """
+    Return the hosts of a host list.
+
+    Examples
+    --------
+    >>> expand_hosts("gpu[1-2],n[08-10,12],r[1-2]c[0-1]", Place(Path("slurm.conf"), 1))
+    ['gpu1', 'gpu2', 'n08', 'n09', 'n10', 'n12', 'r1c0', 'r1c1', 'r2c0', 'r2c1']
+    """
+    hosts: list[str] = []
+    for item in re.split(r",(?![^\[]*\])", text):
+        parts = re.split(r"\[([^\]]*)\]", item.strip())
+        if any("[" in part or "]" in part for part in parts) or not item.strip():
+            raise SwflowError(f"{place}: {text!r}; expected a host list such as n[001-128],gpu[1-4]")
+        ranges = [[part] if index % 2 == 0 else _range(part, text, place) for index, part in enumerate(parts)]
+        hosts += ["".join(names) for names in product(*ranges)]
+    return hosts
+
+
+def _range(text: str, hosts: str, place: Place) -> list[str]:
+    """Return the numbers between two brackets, with their leading zeros."""
+    numbers: list[str] = []
+    for part in text.split(","):
+        found = re.fullmatch(r"(\d+)(?:-(\d+))?", part.strip())
+        if found is None or (found[2] and not 0 <= int(found[2]) - int(found[1]) < 1_000_000):
+            raise SwflowError(f"{place}: {hosts!r}; expected ranges such as [001-128,130] in a host list")
+        first, last = int(found[1]), int(found[2] or found[1])
+        numbers += [f"{number:0{len(found[1])}d}" for number in range(first, last + 1)]
+    return numbers
+
+
+def _node(content: Mapping[str, Value], place: Place) -> Node:
+    """Return the nodes of a line; like slurmd, count one CPU and no memory where the line states none."""
+
+    def number(name: str, default: int) -> int:
+        value = content.get(name)
+        if value is None:
+            return default
+        if not re.fullmatch(r"\d+", value.text):
+            raise SwflowError(f"{value.place}: {value.name}={value.text}; expected a whole number")
+        return int(value.text)
+
+    sockets = number("sockets", 0) or number("boards", 1) * number("socketsperboard", 1)
+    threads = sockets * number("corespersocket", 1) * number("threadspercore", 1)
+    cpus = number("cpus", 0) or number("procs", 0) or threads
+    state = content["state"].text.upper() if "state" in content else "UNKNOWN"
+    features = [content[name].text for name in ("feature", "features") if name in content]
+    return Node(
+        tuple(expand_hosts(content["nodename"].text, place)), cpus, number("realmemory", 1),
+        gpus_of(content["gres"].text) if "gres" in content else 0,
+        frozenset(name for text in features for name in re.split(r"[,&|]", text) if name),
+        state.split("+")[0] in ("DOWN", "FAIL", "FUTURE"),
+    )  # fmt: skip
+
+
+def gpus_of(gres: str) -> int:
+    """
+    Return the GPUs of a node's generic resources.
+
+    Examples
+    --------
+    >>> gpus_of("gpu:a100:4(S:0-1),gpu:2,lustre:no_consume:1"), gpus_of("gpu")
+    (6, 1)
+    """
+    found = re.findall(r"(?:^|,)\s*gpu((?::[^,:()]+)*)", re.sub(r"\([^)]*\)", "", gres), re.IGNORECASE)
+    return sum(next((int(part) for part in reversed(text.split(":")) if part.isdecimal()), 1) for text in found)
+
+
+def _members(content: Mapping[str, Value], nodes: Mapping[str, Node], place: Place) -> tuple[str, ...]:
+    """Return the nodes of a node set: those named, and those with its feature."""
+    named = expand_hosts(content["nodes"].text, place) if "nodes" in content else []
+    feature = content["feature"].text if "feature" in content else None
+    return tuple(dict.fromkeys([*named, *(name for name, node in nodes.items() if feature in node.features)]))
+
+
+def _partition(
+    content: Mapping[str, Value],
+    place: Place,
+    nodes: Mapping[str, Node],
+    usable: Mapping[str, Node],
+    sets: Mapping[str, tuple[str, ...]],
+) -> SlurmPartition:
+    """Return a partition with those of its nodes that are not down."""
+    name, text = content["partitionname"].text, content["nodes"].text if "nodes" in content else ""
+    items = expand_hosts(text, place) if text and text.upper() != "ALL" else []
+    members = list(nodes) if text.upper() == "ALL" else [host for item in items for host in sets.get(item, (item,))]
+    missing = [host for host in members if host not in nodes]
+    if missing:
+        raise SwflowError(f"{place}: partition {name}: no line NodeName={missing[0]} ({len(missing)} such nodes)")
+    return SlurmPartition(name, tuple(host for host in dict.fromkeys(members) if host in usable), content, place)
+
+
+def seconds_of(value: Value) -> float:
+    """
+    Return a time of slurm.conf in seconds; minutes, ``minutes:seconds``, or ``days-hours`` with parts.
+
+    Examples
+    --------
+    >>> where = Place(Path("slurm.conf"), 3)
+    >>> [seconds_of(Value("MaxTime", text, where)) for text in ("90", "1:30:00", "7-0", "1-12:30", "UNLIMITED")]
+    [5400.0, 5400.0, 604800.0, 131400.0, inf]
+    """
+    text = value.text.strip().upper()
+    if text in ("UNLIMITED", "INFINITE", "-1"):
+        return float("inf")
+    found = re.fullmatch(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", text)
+    if found is None:
+        raise SwflowError(
+            f"{value.place}: {value.name}={value.text}; expected a time such as 90 (minutes) or 7-0 (days)"
+        )
+    days, first, second, third = (int(part) if part else 0 for part in found.groups())
+    if found[1] is not None or found[4] is not None:
+        return float(86400 * days + 3600 * first + 60 * second + third)
+    return float(60 * first + second)

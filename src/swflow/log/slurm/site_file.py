@@ -1,0 +1,381 @@
+"""Turn the configuration of a Slurm site into a scheduler of a config, with notes on what is not simulated."""
+
+import fnmatch
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import yaml
+
+from swflow.errors import SwflowError
+from swflow.log.site import CLUSTERS, SITE
+from swflow.log.slurm.conf import Node, SlurmConf, SlurmPartition, Value, read_slurm_conf
+from swflow.log.slurm.tables import Row, SlurmReservation, read_reservations, read_table
+
+#: How options are simulated, by name.
+_OPTIONS = Path(__file__).with_name("options.yaml")
+
+#: Most jobs with a reservation: more change few schedules, and each costs time in every pass.
+_RESERVATIONS = 100
+
+Simulated = Literal["yes", "partly", "no"]
+
+
+class Treatment(NamedTuple):
+    """How swflow simulates an option, and what that means; None if the option does not affect schedules."""
+
+    simulated: Simulated
+    meaning: str
+
+
+class Note(NamedTuple):
+    """An option of the site: where it stands, its text, and its treatment."""
+
+    name: str
+    text: str
+    place: str
+    treatment: Treatment | None
+
+
+@dataclass(frozen=True)
+class SlurmSite:
+    """A site: its processors and nodes, the options of its scheduler, and a note on each option that was read."""
+
+    processors: int
+    nodes: int
+    options: Mapping[str, Any]
+    notes: Sequence[Note]
+
+
+def treatments() -> dict[str, Treatment | None]:
+    """Return how swflow simulates the options of a Slurm site, by name or pattern; None for those without effect."""
+    content = yaml.safe_load(_OPTIONS.read_text(encoding="utf-8"))
+    found: dict[str, Treatment | None] = dict.fromkeys(content.pop("irrelevant"))
+    return {name: Treatment(**entry) for name, entry in content.items()} | found
+
+
+def read_site(
+    conf: str | Path,
+    *,
+    qos: str | Path | None = None,
+    associations: str | Path | None = None,
+    reservations: str | Path | None = None,
+) -> SlurmSite:
+    """
+    Read a Slurm site from its slurm.conf and, if given, the output of Slurm's commands.
+
+    Parameters
+    ----------
+    conf : path-like
+        slurm.conf; the files that it includes lie next to it.
+    qos, associations, reservations : path-like, optional
+        The output of ``sacctmgr show qos -P``, ``sacctmgr show assoc -P`` and ``scontrol show res``.
+
+    Raises
+    ------
+    SwflowError
+        If a file has another form; the message names file and line.
+    """
+    slurm = read_slurm_conf(conf)
+    levels = [] if qos is None else read_table(qos, "sacctmgr show qos -P", ["name", "priority"])
+    members = (
+        [] if associations is None else read_table(associations, "sacctmgr show assoc -P", ["account", "user", "share"])
+    )
+    windows = [] if reservations is None else read_reservations(reservations)
+    groups = _groups(slurm.partitions)
+    used = [slurm.nodes[name] for group in groups for name in group.nodes]
+    options: dict[str, Any] = _order(slurm, levels, members) | _backfill(slurm)
+    limits = _association_limits(members)
+    if len(groups) > 1:
+        options |= {"dispatch": "partition", CLUSTERS: [_cluster(group, slurm, levels) for group in groups]}
+    else:
+        (group,) = groups
+        own = _partition_limits(group, slurm, levels)
+        limits |= {"partition": own} if own else {}
+        resources = _resources(group.nodes, slurm)
+        options |= {"resources": resources} if resources else {}
+        options |= {"unavailable": [_window(window) for window in windows]} if windows else {}
+    options |= {"limits": limits} if limits else {}
+    notes = [*_conf_notes(slurm), *_row_notes("QOS", levels), *_row_notes("Assoc", members), *_window_notes(windows)]
+    return SlurmSite(sum(node.cpus for node in used), len(used), options, notes)
+
+
+class _Group(NamedTuple):
+    """Partitions that share nodes, directly or through others, and their nodes."""
+
+    partitions: tuple[SlurmPartition, ...]
+    nodes: tuple[str, ...]
+
+
+def _groups(partitions: Iterable[SlurmPartition]) -> list[_Group]:
+    """Return the partitions in groups without common nodes; partitions without nodes are left out."""
+    groups: list[_Group] = []
+    for one in partitions:
+        if not one.nodes:
+            continue
+        joined = [group for group in groups if not set(one.nodes).isdisjoint(group.nodes)]
+        names = tuple(dict.fromkeys([*(name for group in joined for name in group.nodes), *one.nodes]))
+        merged = _Group((*(part for group in joined for part in group.partitions), one), names)
+        groups = (
+            [merged if group is joined[0] else group for group in groups if group not in joined[1:]]
+            if joined
+            else [*groups, merged]
+        )
+    if not groups:
+        raise SwflowError("no partition has nodes that are up; expected a slurm.conf with NodeName and PartitionName")
+    return groups
+
+
+def _order(slurm: SlurmConf, levels: Sequence[Row], members: Sequence[Row]) -> dict[str, Any]:
+    """Return the order of the queue with its weights, and the shares of users."""
+    if not slurm.text("PriorityType").lower().endswith("multifactor"):
+        return {"order": "fcfs"}
+    weights = {
+        "age": "PriorityWeightAge", "fair_share": "PriorityWeightFairshare", "size": "PriorityWeightJobSize",
+        "partition": "PriorityWeightPartition", "qos": "PriorityWeightQOS",
+    }  # fmt: skip
+    priority: dict[str, Any] = {key: _number(slurm, option) for key, option in weights.items()}
+    factors = {
+        "partition": {one.name: _factor(one) for one in slurm.partitions},
+        "qos": {row.text("name"): row.whole("priority") or 0 for row in levels},
+    }
+    for weight, of in factors.items():
+        if priority[weight] and max(of.values(), default=0) > 0:
+            priority[f"{weight}_factors"] = of
+        else:
+            priority[weight] = 0
+    priority = {key: value for key, value in priority.items() if value}
+    found: dict[str, Any] = {"order": "slurm-multifactor", "priority": priority}
+    if "age" in priority:
+        priority["max_age"] = min(slurm.seconds("PriorityMaxAge", 7 * 86400.0), 1e12)
+    if slurm.text("PriorityFavorSmall").upper() in ("YES", "1", "TRUE") and "size" in priority:
+        priority["favor_small"] = True
+    if "fair_share" in priority:
+        dampening = _number(slurm, "FairShareDampeningFactor", 1)
+        priority |= {"dampening": dampening} if dampening > 1 else {}
+        half_life = slurm.seconds("PriorityDecayHalfLife", 7 * 86400.0)
+        found |= {"half_life": half_life} if 0 < half_life < math.inf else {}
+        shares = _user_shares(members)
+        found |= {"user_shares": shares} if shares else {}
+    if not priority:
+        return {"order": "fcfs"}
+    return found
+
+
+def _number(slurm: SlurmConf, option: str, default: int = 0) -> int:
+    """Return a whole number of the configuration."""
+    value = slurm.options.get(option.lower())
+    if value is None:
+        return default
+    if not value.text.isdecimal():
+        raise SwflowError(f"{value.place}: {value.name}={value.text}; expected a whole number")
+    return int(value.text)
+
+
+def _factor(partition: SlurmPartition) -> int:
+    """Return the priority of a partition's jobs; by default 1, as in Slurm."""
+    value = partition.options.get("priorityjobfactor") or partition.options.get("priority")
+    if value is None:
+        return 1
+    if not value.text.isdecimal():
+        raise SwflowError(f"{value.place}: {value.name}={value.text}; expected a whole number")
+    return int(value.text)
+
+
+def _user_shares(members: Sequence[Row]) -> dict[str, float]:
+    """
+    Return the shares of users: in each account, its share times the user's among the users of the account.
+
+    A user of several accounts has the sum. The column ``parname`` (``ParentName``), if printed, states the account
+    above; otherwise all accounts are below the root.
+    """
+    accounts = {row.text("account").strip(): row for row in members if not row.text("user")}
+    children: dict[str, list[str]] = {}
+    for name, row in accounts.items():
+        if name != "root":
+            children.setdefault(row.text("parname").strip() or "root", []).append(name)
+
+    def raw(row: Row) -> int:
+        return 1 if row.text("share") == "parent" else row.whole("share") or 0
+
+    norm = {"root": 1.0}
+    waiting = ["root"]
+    while waiting:
+        above = waiting.pop()
+        total = sum(raw(accounts[name]) for name in children.get(above, ()))
+        for name in children.get(above, ()):
+            norm[name] = norm[above] * raw(accounts[name]) / total if total else 0.0
+            waiting.append(name)
+    users: dict[str, list[Row]] = {}
+    for row in members:
+        if row.text("user"):
+            users.setdefault(row.text("account").strip(), []).append(row)
+    shares: dict[str, float] = {}
+    for account, rows in users.items():
+        total = sum(map(raw, rows))
+        for row in rows:
+            if total and norm.get(account, 0.0) * raw(row) > 0:
+                name = row.text("user")
+                shares[name] = shares.get(name, 0.0) + norm[account] * raw(row) / total
+    return {name: round(share, 9) for name, share in sorted(shares.items()) if round(share, 9) > 0}
+
+
+def _backfill(slurm: SlurmConf) -> dict[str, Any]:
+    """Return how jobs may overtake."""
+    if slurm.text("SchedulerType", "sched/backfill").lower().endswith("builtin"):
+        return {"backfill": "none"}
+    tested = slurm.parameters().get("bf_max_job_test", "")
+    return {
+        "backfill": "easy",
+        "reservations": min(int(tested) if tested.isdecimal() and int(tested) else 500, _RESERVATIONS),
+    }
+
+
+def _cluster(group: _Group, slurm: SlurmConf, levels: Sequence[Row]) -> dict[str, Any]:
+    """Return the cluster of partitions that share nodes."""
+    names = [one.name for one in group.partitions]
+    limits, resources = _partition_limits(group, slurm, levels), _resources(group.nodes, slurm)
+    return (
+        {"partition": names[0] if len(names) == 1 else names, "processors": _processors(group.nodes, slurm.nodes)}
+        | ({"resources": resources} if resources else {})
+        | ({"limits": {"partition": limits}} if limits else {})
+    )
+
+
+def _processors(names: Iterable[str], nodes: Mapping[str, Node]) -> int:
+    return sum(nodes[name].cpus for name in names)
+
+
+def _resources(names: Sequence[str], slurm: SlurmConf) -> dict[str, int]:
+    """Return the GPUs of nodes, and their memory (MB) where Slurm allocates it."""
+    resources = {"gpus": sum(slurm.nodes[name].gpus for name in names)}
+    if "MEMORY" in slurm.text("SelectTypeParameters").upper():
+        resources["memory"] = sum(slurm.nodes[name].memory for name in names)
+    return {name: units for name, units in resources.items() if units > 0}
+
+
+def _partition_limits(group: _Group, slurm: SlurmConf, levels: Sequence[Row]) -> dict[str, dict[str, int]]:
+    """Return the limits of partitions: their part of the nodes, and those of their QOS."""
+    qos = {row.text("name"): row for row in levels}
+    limits: dict[str, dict[str, int]] = {}
+    for one in group.partitions:
+        own: dict[str, int] = {}
+        if len(one.nodes) < len(group.nodes):
+            own["processors"] = _processors(one.nodes, slurm.nodes)
+        row = qos.get(one.text("QOS"))
+        if row is not None:
+            cpus, jobs = row.tres("grptres").get("cpu"), row.whole("grpjobs")
+            own |= {"processors": min(cpus, own.get("processors", cpus))} if cpus else {}
+            own |= {"jobs": jobs} if jobs else {}
+        limits |= {one.name: own} if own else {}
+    return limits
+
+
+def _association_limits(members: Sequence[Row]) -> dict[str, dict[str, dict[str, int]]]:
+    """Return the limits of users and accounts: running jobs and CPUs."""
+    limits: dict[str, dict[str, dict[str, int]]] = {}
+    for row in members:
+        user, account = row.text("user"), row.text("account").strip()
+        if account == "root" and not user:
+            continue
+        jobs = [value for value in (row.whole("maxjobs") if user else None, row.whole("grpjobs")) if value]
+        cpus = row.tres("grptres").get("cpu")
+        own = ({"jobs": min(jobs)} if jobs else {}) | ({"processors": cpus} if cpus else {})
+        if own:
+            kind, name = ("user", user) if user else ("group", account)
+            before = limits.setdefault(kind, {}).setdefault(name, own)
+            # A user of several accounts has the sum of the limits.
+            if before is not own:
+                limits[kind][name] = {key: before[key] + own[key] for key in before.keys() & own.keys()}
+    return limits
+
+
+def _window(window: SlurmReservation) -> dict[str, Any]:
+    """Return the unavailable window of a reservation."""
+    for text in (window.start, window.end):
+        try:
+            datetime.fromisoformat(text)
+        except ValueError:
+            raise SwflowError(
+                f"{window.place}: {window.name}: {text!r}; expected a time such as 2026-01-31T08:00:00"
+            ) from None
+    return {"from": window.start, "until": window.end, "processors": window.processors}
+
+
+def _conf_notes(slurm: SlurmConf) -> list[Note]:
+    """Return the notes on the options of slurm.conf, its nodes and partitions, in the order of the files."""
+    keywords = {"nodename": "Node", "partitionname": "Partition", "nodeset": "NodeSet", "downnodes": "DownNodes",
+                "frontendname": "FrontendName", "switchname": "SwitchName"}  # fmt: skip
+    known = treatments()
+    parameters = slurm.options.get("schedulerparameters")
+    notes = [_note(value.name, value, known) for key, value in slurm.options.items() if key != "schedulerparameters"]
+    if parameters is not None:
+        for text in filter(None, (one.strip() for one in parameters.text.split(","))):
+            name, _, content = text.partition("=")
+            notes.append(_note(f"SchedulerParameters.{name}", Value(name, content or "set", parameters.place), known))
+    for key, value in slurm.records.items():
+        notes.append(_note(f"{keywords[key.partition('.')[0]]}.{value.name}", value, known))
+    return notes
+
+
+def _note(name: str, value: Value, known: Mapping[str, Treatment | None]) -> Note:
+    return Note(name, value.text, str(value.place), _treatment(name, known))
+
+
+def _treatment(name: str, known: Mapping[str, Treatment | None]) -> Treatment | None:
+    """Return the treatment of an option: that of its name, else of the first pattern that matches."""
+    lower = name.lower()
+    for pattern, treatment in known.items():
+        if pattern.lower() == lower:
+            return treatment
+    for pattern, treatment in known.items():
+        if "*" in pattern and fnmatch.fnmatchcase(lower, pattern.lower()):
+            return treatment
+    return Treatment("no", "unknown to swflow; not simulated")
+
+
+def _row_notes(kind: str, rows: Sequence[Row]) -> list[Note]:
+    """Return a note on each column of a table that a row uses, with the first such row."""
+    known = treatments()
+    skipped = {"name", "cluster", "account", "user", "parname", "id", "lft", "rgt", "partition", "description"}
+    first: dict[str, Row] = {}
+    for row in rows:
+        for column in row.texts:
+            if column not in skipped and row.text(column) not in ("0", "00:00:00", "1.000000", "cluster"):
+                first.setdefault(column, row)
+    spelled = {name.lower(): name for name in known}
+    return [
+        Note(name := spelled.get(f"{kind}.{column}".lower(), f"{kind}.{column}"), row.text(column), str(row.place),
+             _treatment(name, known))
+        for column, row in first.items()
+    ]  # fmt: skip
+
+
+def _window_notes(windows: Sequence[SlurmReservation]) -> list[Note]:
+    known = treatments()
+    return [
+        Note(name := "Reservation.MAINT" if "MAINT" in window.flags else "Reservation.other",
+             f"{window.name} {window.processors} CPUs", str(window.place), _treatment(name, known))
+        for window in windows
+    ]  # fmt: skip
+
+
+def site_yaml(site: SlurmSite, sources: Sequence[str | Path]) -> str:
+    """Return the site as a config that a person can edit: scheduler `site`, then the notes as comments."""
+    lines = [
+        f"# The scheduler of a Slurm site, read from {', '.join(map(str, sources))}. Edit it as needed.",
+        f"# The machine has {site.processors:,} processors (Slurm CPUs) in {site.nodes:,} nodes.",
+        yaml.safe_dump({"schedulers": {SITE: dict(site.options)}}, sort_keys=False, width=120).rstrip(),
+        "",
+        "# The options that were read. `no` and `partly` say what the simulation leaves out.",
+    ]
+    for simulated in ("no", "partly", "yes"):
+        for note in site.notes:
+            if note.treatment is not None and note.treatment.simulated == simulated:
+                lines.append(f"# {simulated:6} {note.name}={note.text} ({note.place}): {note.treatment.meaning}")
+    ignored = [note.name for note in site.notes if note.treatment is None]
+    lines.append(f"# Without effect on schedules: {', '.join(ignored) or 'none'}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,129 @@
+"""Read what Slurm's commands print: sacctmgr show qos|assoc -P, sshare -P, scontrol show res."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from swflow.errors import SwflowError
+from swflow.log.slurm.conf import Place
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table: its texts by lower-case column, without those that are empty."""
+
+    texts: Mapping[str, str]
+    place: Place
+
+    def text(self, column: str) -> str:
+        """Return the text of a column; empty if the row has none."""
+        return self.texts.get(column, "")
+
+    def whole(self, column: str) -> int | None:
+        """Return the whole number in a column; None if it is empty, or -1, which removes a limit."""
+        text = self.text(column)
+        if text in ("", "-1"):
+            return None
+        if not text.isdecimal():
+            raise SwflowError(f"{self.place}: {column} {text!r}; expected a whole number")
+        return int(text)
+
+    def tres(self, column: str) -> dict[str, int]:
+        """Return trackable resources, such as ``cpu=128,gres/gpu=4``; memory is in MB."""
+        units = {"": 1, "K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
+        found: dict[str, int] = {}
+        for item in filter(None, self.text(column).split(",")):
+            pair = re.fullmatch(r"([^=]+)=(-?\d+(?:\.\d+)?)([KMGTP]?)", item.strip())
+            if pair is None:
+                raise SwflowError(f"{self.place}: {column} {item!r}; expected resources such as cpu=128,gres/gpu=4")
+            if float(pair[2]) >= 0:  # -1 removes a limit
+                found[pair[1]] = int(float(pair[2]) * units[pair[3]])
+        return found
+
+
+def read_table(path: str | Path, command: str, needed: Sequence[str]) -> list[Row]:
+    """
+    Read the table that a command prints with ``-P``: columns separated by ``|``, with a header.
+
+    Raises
+    ------
+    SwflowError
+        If a needed column is missing or a line has another number of columns.
+    """
+    path = Path(path)
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError as error:
+        raise SwflowError(f"{path}: cannot be read; {error.strerror}") from None
+    header: list[str] = []
+    rows = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        cells = line.split("|")
+        if not header:
+            header = [cell.strip().lower().replace(" ", "") for cell in cells]
+            lacking = [name for name in needed if name not in header]
+            if lacking:
+                raise SwflowError(f"{path}:{number}: no column {lacking[0]}; expected the output of `{command}`")
+            continue
+        if len(cells) != len(header):
+            raise SwflowError(f"{path}:{number}: {len(cells)} columns instead of {len(header)}; expected `{command}`")
+        texts = {name: cell.rstrip() for name, cell in zip(header, cells, strict=True) if cell.strip()}
+        rows.append(Row(texts, Place(path, number)))
+    if not header:
+        raise SwflowError(f"{path}: empty; expected the output of `{command}`")
+    return rows
+
+
+@dataclass(frozen=True)
+class SlurmReservation:
+    """A reservation: its name, start and end as printed, processors and flags."""
+
+    name: str
+    start: str
+    end: str
+    processors: int
+    flags: tuple[str, ...]
+    place: Place
+
+
+def read_reservations(path: str | Path) -> list[SlurmReservation]:
+    """
+    Read the output of ``scontrol show res``.
+
+    Raises
+    ------
+    SwflowError
+        If a reservation lacks its start, end or size.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise SwflowError(f"{path}: cannot be read; {error.strerror}") from None
+    if text.strip().lower().startswith("no reservations"):
+        return []
+    found = []
+    blocks = list(re.finditer(r"ReservationName=", text))
+    if not blocks:
+        raise SwflowError(f"{path}: no ReservationName=; expected the output of `scontrol show res`")
+    ends = [block.start() for block in blocks[1:]] + [len(text)]
+    for block, end in zip(blocks, ends, strict=True):
+        place = Place(path, text.count("\n", 0, block.start()) + 1)
+        pairs = dict(re.findall(r"(\w+)=(\S*)", text[block.start() : end]))
+        cpus = re.search(r"\bcpu=(\d+)", pairs.get("TRES", "") + text[block.start() : end])
+        size = int(cpus[1]) if cpus else int(pairs["CoreCnt"]) if pairs.get("CoreCnt", "").isdecimal() else 0
+        if "StartTime" not in pairs or "EndTime" not in pairs or size < 1:
+            raise SwflowError(
+                f"{place}: {pairs['ReservationName']}: expected StartTime, EndTime and CoreCnt or TRES=cpu="
+            )
+        found.append(
+            SlurmReservation(
+                pairs["ReservationName"], pairs["StartTime"], pairs["EndTime"], size,
+                tuple(filter(None, pairs.get("Flags", "").split(","))),
+                place,
+            )
+        )  # fmt: skip
+    return found

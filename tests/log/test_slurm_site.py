@@ -1,0 +1,191 @@
+"""Tests of the reader of a Slurm site's configuration."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from swflow.errors import SwflowError
+from swflow.log.slurm.conf import read_slurm_conf
+from swflow.log.slurm.site_file import read_site, site_yaml, treatments
+from swflow.scheduling.scheduler import Scheduler
+
+CONF = """\
+ClusterName=demo   # a comment
+SchedulerType=sched/backfill
+SchedulerParameters=bf_interval=60,bf_continue,bf_max_job_test=40
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+PriorityType=priority/multifactor
+priorityweightage=1000
+PriorityMaxAge=1-12
+PriorityWeightFairshare=5000
+PriorityDecayHalfLife=14-0
+PriorityWeightPartition=200
+PriorityWeightQOS=300
+Include nodes.conf
+PartitionName=DEFAULT State=UP MaxTime=2-00:00:00
+PartitionName=cpu Nodes=n[01-04] \\
+    Default=YES PriorityJobFactor=10
+PartitionName=long Nodes=n[03-04] PriorityJobFactor=5 QOS=long
+PartitionName=gpu Nodes=accelerated
+MyNewOption=7
+"""
+
+NODES = """\
+NodeName=DEFAULT RealMemory=64000
+NodeName=n[01-04] CPUs=32
+NodeName=g[1-2] Sockets=2 CoresPerSocket=8 ThreadsPerCore=2 Gres=gpu:a100:4(S:0-1),lustre:1 Feature=a100,big
+NodeName=spare[1-9] CPUs=8 State=FUTURE
+NodeSet=accelerated Feature=a100
+"""
+
+QOS = "Name|Priority|GrpTRES|GrpJobs|MaxJobsPU\nnormal|0|||\nlong|5|cpu=48|10|2\nhigh|50|||\n"
+
+ASSOC = """\
+Account|Par Name|User|Share|MaxJobs|GrpJobs|GrpTRES
+root|||1|||
+ physics|root||3|||cpu=64
+  physics||alice|1|5||
+  physics||bob|2|||
+ art|root||1|||
+  art||alice|1|||
+"""
+
+RESERVATIONS = """\
+ReservationName=maint StartTime=2026-01-05T08:00:00 EndTime=2026-01-05T20:00:00 Duration=12:00:00
+   Nodes=n[01-02] NodeCnt=2 CoreCnt=64 Features=(null) PartitionName=(null) Flags=MAINT,IGNORE_JOBS
+   TRES=cpu=64
+   Users=root Accounts=(null)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    files = {"slurm.conf": CONF, "nodes.conf": NODES, "qos.txt": QOS, "assoc.txt": ASSOC, "res.txt": RESERVATIONS}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_nodes_and_partitions_with_defaults_includes_and_continued_lines(folder):
+    conf = read_slurm_conf(folder / "slurm.conf")
+    assert [(one.name, len(one.nodes)) for one in conf.partitions] == [("cpu", 4), ("long", 2), ("gpu", 2)]
+    assert conf.nodes["g1"].cpus == 32
+    assert conf.nodes["g1"].gpus == 4
+    assert conf.nodes["n03"].memory == 64000
+    assert "spare1" not in conf.nodes
+    assert conf.partitions[0].text("maxtime") == "2-00:00:00"
+    assert str(conf.partitions[1].place).endswith("slurm.conf:17")
+
+
+def test_partitions_that_share_nodes_are_one_cluster_with_limits(folder):
+    site = read_site(folder / "slurm.conf", qos=folder / "qos.txt")
+    assert (site.processors, site.nodes) == (4 * 32 + 2 * 32, 6)
+    assert site.options["clusters"] == [
+        {
+            "partition": ["cpu", "long"],
+            "processors": 128,
+            "resources": {"memory": 256000},
+            "limits": {"partition": {"long": {"processors": 48, "jobs": 10}}},
+        },
+        {"partition": "gpu", "processors": 64, "resources": {"gpus": 8, "memory": 128000}},
+    ]
+
+
+def test_the_multifactor_priority_becomes_the_order(folder):
+    options = read_site(folder / "slurm.conf", qos=folder / "qos.txt", associations=folder / "assoc.txt").options
+    assert (options["order"], options["backfill"], options["reservations"]) == ("slurm-multifactor", "easy", 40)
+    assert options["half_life"] == 14 * 86400
+    assert options["priority"] == {
+        "age": 1000,
+        "fair_share": 5000,
+        "partition": 200,
+        "qos": 300,
+        "partition_factors": {"cpu": 10, "long": 5, "gpu": 1},
+        "qos_factors": {"normal": 0, "long": 5, "high": 50},
+        "max_age": 36 * 3600,
+    }
+    # alice has a third of physics (3 of 4 shares) and all of art (1 of 4); bob has two thirds of physics
+    assert options["user_shares"] == {"alice": 0.5, "bob": 0.5}
+    assert options["limits"] == {"group": {"physics": {"processors": 64}}, "user": {"alice": {"jobs": 5}}}
+
+
+def test_a_reservation_of_one_machine_is_an_unavailable_window(folder):
+    (folder / "slurm.conf").write_text("NodeName=n[1-4] CPUs=32\nPartitionName=all Nodes=ALL\n")
+    site = read_site(folder / "slurm.conf", reservations=folder / "res.txt")
+    assert site.options["unavailable"] == [
+        {"from": "2026-01-05T08:00:00", "until": "2026-01-05T20:00:00", "processors": 64}
+    ]
+
+
+def test_every_option_is_listed_with_its_place_and_effect(folder):
+    site = read_site(folder / "slurm.conf", qos=folder / "qos.txt", associations=folder / "assoc.txt")
+    notes = {note.name: note for note in site.notes}
+    assert notes["MyNewOption"].treatment.simulated == "no"
+    assert notes["SchedulerParameters.bf_interval"].text == "60"
+    assert notes["QOS.maxjobspu"].treatment.simulated == "no"
+    assert notes["ClusterName"].treatment is None
+    for line in CONF.splitlines():
+        name = line.split("=")[0].strip()
+        if "=" in line and "Name" not in name and name not in ("SchedulerParameters", "Default"):
+            assert name in notes, name
+
+
+def test_the_written_scheduler_is_valid_and_names_what_is_left_out(folder):
+    site = read_site(folder / "slurm.conf", qos=folder / "qos.txt", associations=folder / "assoc.txt")
+    text = site_yaml(site, [folder / "slurm.conf"])
+    Scheduler.of("site", yaml.safe_load(text)["schedulers"]["site"])
+    assert "# no     MyNewOption=7" in text
+    assert "slurm.conf:19" in text
+
+
+@pytest.mark.parametrize(
+    ("conf", "error"),
+    [
+        (
+            "NodeName=a CPUs=2 REPLACE_ME\nPartitionName=p Nodes=a\n",
+            "slurm.conf:1: 'REPLACE_ME'; expected Option=Value",
+        ),
+        ("NodeName=a CPUs=two\nPartitionName=p Nodes=a\n", "slurm.conf:1: CPUs=two; expected a whole number"),
+        ("NodeName=a[1-x CPUs=2\nPartitionName=p Nodes=a1\n", "slurm.conf:1: 'a[1-x'; expected a host list"),
+        ("NodeName=a CPUs=2\nPartitionName=p Nodes=b\n", "slurm.conf:2: partition p: no line NodeName=b"),
+        ("NodeName=a CPUs=2\n", "no line PartitionName"),
+        ("include other.conf\n", "slurm.conf:1: Include other.conf: no such file"),
+        ("Include slurm.conf\n", "include each other"),
+        ("NodeName=a State=DOWN\nPartitionName=p Nodes=a\n", "no partition has nodes that are up"),
+        (
+            "PriorityType=priority/multifactor\nPriorityWeightAge=5\nPriorityMaxAge=soon\nNodeName=a\n"
+            "PartitionName=p Nodes=a\n",
+            "slurm.conf:3: PriorityMaxAge=soon; expected a time",
+        ),
+    ],
+)
+def test_bad_lines_are_named(tmp_path, conf, error):
+    (tmp_path / "slurm.conf").write_text(conf)
+    with pytest.raises(SwflowError) as caught:
+        read_site(tmp_path / "slurm.conf")
+    assert error in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "error"),
+    [
+        ("qos", "Name|GrpTRES\nx|\n", "no column priority"),
+        ("qos", "Name|Priority\nx|1|2\n", ":2: 3 columns instead of 2"),
+        ("qos", "", "empty"),
+        ("associations", "Account|User|Share\na|b|many\n", ":2: share 'many'; expected a whole number"),
+        ("reservations", "ReservationName=x StartTime=now\n", ":1: x: expected StartTime, EndTime"),
+    ],
+)
+def test_bad_tables_are_named(folder, option, text, error):
+    (folder / "bad.txt").write_text(text)
+    with pytest.raises(SwflowError) as caught:
+        read_site(folder / "slurm.conf", **{option: folder / "bad.txt"})
+    assert error in str(caught.value)
+
+
+def test_each_treatment_is_a_known_word():
+    found = [one for one in treatments().values() if one is not None]
+    assert {one.simulated for one in found} == {"yes", "no", "partly"}
