@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from swflow.analysis.metrics import Middle, metrics
 from swflow.database.load import load
 from swflow.errors import SwflowError
 from swflow.files.query import query
@@ -449,3 +450,47 @@ def test_error_messages_count_all_jobs_of_the_run(tmp_path):
     policy.write_text("class Idle:\n    def decide(self, now, queue, running, machine):\n        return []\n")
     with pytest.raises(SwflowError, match=r"300 jobs are never started"):
         run(workload, Scheduler(policy=f"{policy}:Idle"))
+
+
+@pytest.mark.parametrize(
+    ("warm_up", "cool_down"), [("100 jobs", "50 jobs"), ("1 day", "0.5 days"), ("1 day", ""), ("", "70 jobs")]
+)
+def test_metrics_without_warm_up_and_cool_down_equal_those_of_a_plain_filter(tmp_path, warm_up, cool_down):
+    (source,) = write_workloads(tmp_path)
+    database = tmp_path / "d.duckdb"
+    whole = simulate_all(source, SCHEDULERS, tmp_path / "A")
+    outcomes = {name: pl.read_parquet(tmp_path / "A" / f"{name}.parquet") for name in SCHEDULERS}
+    simulate_all(source, SCHEDULERS, tmp_path / "A", middle=Middle(warm_up, cool_down))
+    load([tmp_path / "A"], database)
+    for name, table in outcomes.items():
+        assert pl.read_parquet(tmp_path / "A" / f"{name}.parquet").equals(table)  # everything is simulated
+        first, last = table["submit_time"].min(), table["submit_time"].max()
+        kept = []
+        for row in table.sort("submit_time", "job_id").with_row_index().iter_rows(named=True):
+            early = {
+                "100 jobs": row["index"] < 100, "1 day": row["submit_time"] < first + 86400, "": False,
+            }  # fmt: skip
+            late = {
+                "50 jobs": row["index"] >= 250, "70 jobs": row["index"] >= 230,
+                "0.5 days": row["submit_time"] > last - 43200, "": False,
+            }  # fmt: skip
+            if not early[warm_up] and not late[cool_down]:
+                kept.append(row["job_id"])
+        assert 0 < len(kept) < 300
+        wanted = metrics(table.filter(pl.col("job_id").is_in(kept)), 32)
+        names = ("jobs", "mean_wait_time", "p95_bounded_slowdown", "utilization", "awrt")
+        _, (row,) = query(database, f"SELECT {', '.join(names)} FROM metrics WHERE run = 'A/{name}'")
+        assert row == pytest.approx(tuple(wanted[key] for key in names))
+    kept_again = []
+    options = {"middle": Middle(warm_up, cool_down), "report": lambda _, kept: kept_again.append(kept)}
+    entries = simulate_all(source, SCHEDULERS, tmp_path / "A", **options)
+    assert kept_again == [True, True]
+    assert {entry["key"] for entry in entries.values()}.isdisjoint(entry["key"] for entry in whole.values())
+
+
+def test_a_wrong_warm_up_is_an_error(tmp_path):
+    (source,) = write_workloads(tmp_path)
+    with pytest.raises(SwflowError, match="cool_down: 'a week'; expected days or jobs"):
+        Middle("", "a week")
+    with pytest.raises(SwflowError, match="A: warm-up 300 jobs: excludes all 300 jobs from the metrics"):
+        simulate_all(source, SCHEDULERS, tmp_path / "A", middle=Middle("300 jobs"))

@@ -169,3 +169,12 @@ def test_snakemake_passes_over_ready_jobs_only_when_a_job_ends(tmp_path):
     )
     assert done.returncode == 0
     assert 4 <= done.stderr.count("Ready jobs:") <= 6
+
+
+def test_the_warm_up_of_the_config_reaches_the_simulation(config):
+    job = SimpleNamespace(recipe="A")
+    assert "--warm-up" not in Workflow(config).simulate_options(job)
+    options = Workflow(config | {"warm_up": "30 days", "cool_down": "10 jobs"}).simulate_options(job)
+    assert options.startswith("--warm-up '30 days' --cool-down '10 jobs' --scheduler")
+    with pytest.raises(SwflowError, match="warm_up"):
+        read_config(config | {"warm_up": "30"}, SCHEMA)

@@ -1,11 +1,14 @@
 """Metrics of a run (one row per run), and the correlations of load with performance."""
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
 from swflow.analysis.heatmap import ABOVE_1
+from swflow.errors import SwflowError
 from swflow.jobs.table import MOST_AT_ONCE
 from swflow.workload.busy import use_of
 
@@ -27,6 +30,67 @@ METRICS = (
     "p95_wait_time_unkilled", "p95_bounded_slowdown_60_unkilled", "jain_wait_time", "gini_wait_time",
 )  # fmt: skip
 COUNTS = ("jobs", "killed")
+
+DAY = 86400.0
+
+
+@dataclass(frozen=True)
+class Middle:
+    """
+    The jobs that metrics describe: those submitted after the warm-up and before the cool-down of a workload.
+
+    A simulation starts with an empty machine, and its last jobs compete with fewer jobs than the log's users had. All
+    jobs are simulated; only the metrics exclude the first and the last ones.
+
+    Parameters
+    ----------
+    warm_up, cool_down : str
+        A time or a number of jobs, such as ``30 days`` or ``1000 jobs``; empty excludes nothing. Days count from the
+        first, or back from the last, submission.
+
+    Examples
+    --------
+    >>> jobs = pl.LazyFrame({"job_id": [1, 2, 3, 4], "submit_time": [0.0, 90000.0, 90001.0, 90002.0]})
+    >>> Middle("1 day", "1 job").of(jobs).collect()["job_id"].to_list()
+    [2, 3]
+    >>> str(Middle()), str(Middle("1 day"))
+    ('', 'warm-up 1 day')
+    """
+
+    warm_up: str = ""
+    cool_down: str = ""
+
+    def __post_init__(self) -> None:
+        for name, text in (("warm_up", self.warm_up), ("cool_down", self.cool_down)):
+            if text and not _AMOUNT.fullmatch(text):
+                raise SwflowError(f"{name}: {text!r}; expected days or jobs, such as '30 days' or '1000 jobs'")
+
+    def __str__(self) -> str:
+        parts = {"warm-up": self.warm_up, "cool-down": self.cool_down}
+        return ", ".join(f"{name} {text}" for name, text in parts.items() if text)
+
+    def of(self, outcomes: pl.LazyFrame) -> pl.LazyFrame:
+        """Return the rows of the jobs in the middle, in the order of submission."""
+        if not str(self):
+            return outcomes
+        submitted, index = pl.col("submit_time"), pl.int_range(pl.len())
+        first_days, first_jobs = _days_and_jobs(self.warm_up)
+        last_days, last_jobs = _days_and_jobs(self.cool_down)
+        return outcomes.sort("submit_time", "job_id").filter(
+            (submitted >= submitted.min() + first_days * DAY)
+            & (submitted <= submitted.max() - last_days * DAY)
+            & (index >= first_jobs)
+            & (index < pl.len() - last_jobs)
+        )
+
+
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?) ?days?|(\d+) ?jobs?")
+
+
+def _days_and_jobs(text: str) -> tuple[float, int]:
+    """Parse the amount of a warm-up: one of days and jobs is 0."""
+    found = _AMOUNT.fullmatch(text)
+    return (float(found[1] or 0), int(found[2] or 0)) if found else (0.0, 0)
 
 
 def metrics(outcomes: pl.DataFrame | pl.LazyFrame, machine: int) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from swflow.names import expand
 from swflow.scheduling.options import help_of
 
 if TYPE_CHECKING:
+    from swflow.analysis.metrics import Middle
     from swflow.jobs.table import Workload
     from swflow.scheduling.scheduler import Scheduler
     from swflow.studies.runs import Run
@@ -193,6 +194,12 @@ def simulate(
     known_schedule: Annotated[
         Path | None, Option(help="Also write the schedule as SWF with a header that states all conventions.")
     ] = None,
+    warm_up: Annotated[
+        str, Option(help="Exclude the jobs submitted first from the metrics: '30 days' or '1000 jobs' (default: none).")
+    ] = "",
+    cool_down: Annotated[
+        str, Option(help="Exclude the jobs submitted last from the metrics: '30 days' or '1000 jobs' (default: none).")
+    ] = "",
     code: Annotated[
         str, Option(help="With --scheduler: simulate runs again that were built with a different code fingerprint.")
     ] = "",
@@ -209,24 +216,32 @@ def simulate(
     `swflow simulate kth.swf.gz --order "-(wait / estimate) ** 3 * processors" --backfill easy`,
     `swflow simulate kth.swf.gz --scheduler easy --scheduler 'mine: {order: sjf, backfill: easy}'`
     """
+    from swflow.analysis.metrics import Middle
+
     options = scheduler_options(values)
+    middle = Middle(warm_up, cool_down)
     workloads = [Path(name) for path in workload for name in expand(str(path))]
     if scheduler and output is None:
         if known_schedule:
             raise SwflowError("simulate: --known-schedule: several schedulers; expected scheduler options")
         if len(workloads) > 1:
             raise SwflowError("simulate: several workloads; expected a .json file as output: -o runs.json")
-        _print_each(workloads[0], scheduler, processors)
+        _print_each(workloads[0], scheduler, processors, middle)
     elif scheduler and output is not None:
-        _simulate_all(workloads, scheduler, output, code, only or ())
+        _simulate_all(workloads, scheduler, output, code, only or (), middle)
     elif len(workloads) > 1:
         raise SwflowError("simulate: several workloads; expected named schedulers: --scheduler NAME={JSON options}")
     else:
-        _simulate_one(workloads[0], options, processors, output, known_schedule)
+        _simulate_one(workloads[0], options, processors, output, known_schedule, middle)
 
 
 def _simulate_all(
-    workloads: Sequence[Path], schedulers: Sequence[str], output: Path, code: str, only: Sequence[str]
+    workloads: Sequence[Path],
+    schedulers: Sequence[str],
+    output: Path,
+    code: str,
+    only: Sequence[str],
+    middle: "Middle",
 ) -> None:
     """Simulate named schedulers, and keep the runs that are up to date."""
     from swflow.studies.runs import simulate_all, simulate_replicates
@@ -246,9 +261,9 @@ def _simulate_all(
             say(f"{run}: {'kept' if kept else 'simulated'}")
 
         if several:
-            simulate_replicates(workloads, options, output, only=chosen, code=code, report=report)
+            simulate_replicates(workloads, options, output, only=chosen, code=code, middle=middle, report=report)
         else:
-            simulate_all(workloads[0], options, output, code=code, report=report)
+            simulate_all(workloads[0], options, output, code=code, middle=middle, report=report)
     if not several and not code:  # the workflow passes a fingerprint
         from swflow.jobs.table import read_metadata
 
@@ -256,7 +271,7 @@ def _simulate_all(
         _print_metrics(found)
 
 
-def _print_each(workload: Path, schedulers: Sequence[str], processors: int | None) -> None:
+def _print_each(workload: Path, schedulers: Sequence[str], processors: int | None, middle: "Middle") -> None:
     """Simulate named schedulers and print their metrics side by side."""
     from swflow.studies.runs import columns_of_run, run
     from swflow.workload.clean import open_workload
@@ -267,7 +282,7 @@ def _print_each(workload: Path, schedulers: Sequence[str], processors: int | Non
     found = {}
     with progress_bar("simulate", len(chosen)) as advance:
         for name, one in chosen.items():
-            result = run(opened, one)
+            result = run(opened, one, middle)
             _say_peak(opened, one, result)
             found[name] = result.metrics
             advance()
@@ -307,7 +322,12 @@ def _only(texts: Sequence[str], workloads: Container[str], schedulers: Container
 
 
 def _simulate_one(
-    workload: Path, options: dict[str, Any], processors: int | None, output: Path | None, known_schedule: Path | None
+    workload: Path,
+    options: dict[str, Any],
+    processors: int | None,
+    output: Path | None,
+    known_schedule: Path | None,
+    middle: "Middle",
 ) -> None:
     """Simulate one scheduler, print its metrics, and write its outcomes to the output, if any."""
     from swflow.scheduling.scheduler import Scheduler
@@ -322,7 +342,7 @@ def _simulate_one(
     is_log = known_schedule is not None or (output is not None and output.suffix not in (".parquet", ".csv"))
     opened = open_workload(workload, processors, columns=None if is_log else columns_of_run([chosen]))
     say_removed(opened)
-    result = run(opened, chosen)
+    result = run(opened, chosen, middle)
     _say_peak(opened, chosen, result)
     missing = opened.jobs.height - result.table.height
     if missing:
@@ -330,7 +350,7 @@ def _simulate_one(
         say(f"{opened.name}: {missing:,} of {opened.jobs.height:,} jobs left out ({why})")
     name = output.name.partition(".")[0] if output else f"{options['order']}-{options['backfill']}"
     if output and output.suffix == ".parquet":
-        write_run(result, output, describe_run(workload, opened, name, chosen))
+        write_run(result, output, describe_run(workload, opened, name, chosen, middle=middle))
     elif output and output.suffix == ".csv":
         from swflow.files.atomic import atomic_path
 

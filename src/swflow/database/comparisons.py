@@ -36,9 +36,7 @@ def pairs_to_compare(notes: Mapping[Path, Mapping[str, Any]], changed: Collectio
     for log, of_log in by_log.items():
         for pair in combinations(of_log, 2):
             if any(note["run"] in changed for _, note in pair) and worth_comparing(pair[0][1], pair[1][1]):
-                first, second = (
-                    Run(note["run"], note["workload"], file, note["metrics"]["jobs"]) for file, note in pair
-                )
+                first, second = (Run(note["run"], note["workload"], file, note["rows"]) for file, note in pair)
                 groups.setdefault((log, _replicate(first, second)), []).append((first, second))
     return list(groups.values())
 

@@ -100,7 +100,7 @@ def load(
     """
     inputs = read_inputs(paths)
     update = planned_update(inputs, database)
-    is_large = any(note["metrics"]["jobs"] > tables.MOST_AT_ONCE for note in inputs.runs.values())
+    is_large = any(note["rows"] > tables.MOST_AT_ONCE for note in inputs.runs.values())
     workers = 0 if is_large else processes if len(update.runs) >= MANY_RUNS else 1
     with atomic_path(database) as temporary, threadpool_limits(1, user_api="blas"), _beside(workers) as in_turn:
         try:
@@ -256,7 +256,7 @@ def _fill_outcomes(
     made: dict[str, list[pl.DataFrame]] = {}
     outcomes = _Inserted(connection, "outcomes", ("run", "workload", "scheduler"))
     for file in progress(list(update.runs)):
-        outcomes.add(file, update.runs[file], update.runs[file]["metrics"]["jobs"])
+        outcomes.add(file, update.runs[file], update.runs[file]["rows"])
         for table, rows in next(computed.summaries).items():
             made.setdefault(table, []).append(rows)
     outcomes.insert()

@@ -12,7 +12,7 @@ import polars as pl
 
 from swflow.analysis.fairness import fairness_indices
 from swflow.analysis.load import loads_of
-from swflow.analysis.metrics import correlations, metrics, resource_metrics
+from swflow.analysis.metrics import Middle, correlations, metrics, resource_metrics
 from swflow.compiled.kernel import seconds_lost
 from swflow.errors import SwflowError
 from swflow.files.atomic import is_in_the_making
@@ -50,8 +50,16 @@ class Run:
         return with_derived(self.table)
 
 
-def run(workload: Workload, scheduler: Scheduler) -> Run:
-    """Simulate a workload under a scheduler, and compute metrics, loads and correlations of the outcomes."""
+#: Metrics describe all jobs.
+WHOLE = Middle()
+
+
+def run(workload: Workload, scheduler: Scheduler, middle: Middle = WHOLE) -> Run:
+    """
+    Simulate a workload under a scheduler, and compute metrics, loads and correlations of the outcomes.
+
+    The metrics, but not the correlations, are those of the jobs in the ``middle``.
+    """
     began = time.perf_counter() - seconds_lost()
     table, counts, units = simulate_counted(workload, scheduler)
     seconds = time.perf_counter() - seconds_lost() - began
@@ -59,10 +67,13 @@ def run(workload: Workload, scheduler: Scheduler) -> Run:
     loads = loads_of(table, machine)
     table = table.with_columns(load=loads.load, backlog_load=loads.backlog_load)
     outcomes = with_derived(table.lazy())
-    figures, ranks = metrics(outcomes, machine), correlations(outcomes)
-    figures |= fairness_indices(outcomes, workload.jobs) | counts
+    ranks, measured = correlations(outcomes), middle.of(outcomes)
+    figures = metrics(measured, machine)
+    if not figures["jobs"] and table.height:
+        raise SwflowError(f"{workload.name}: {middle}: excludes all {table.height:,} jobs from the metrics")
+    figures |= fairness_indices(measured, workload.jobs) | counts
     if units:
-        figures |= resource_metrics(table, workload.jobs, units)
+        figures |= resource_metrics(middle.of(table.lazy()).collect(), workload.jobs, units)
     return Run(table, figures, ranks, loads.peak_processors, seconds)
 
 
@@ -78,6 +89,7 @@ def write_run(result: Run, path: str | os.PathLike[str], about: Mapping[str, Any
     """Write a run to a Parquet file, with its metrics and ``about`` in the metadata; equal runs give equal bytes."""
     notes = {
         "kind": "run",
+        "rows": result.table.height,
         "metrics": result.metrics,
         "correlations": result.correlations,
         "peak_processors": result.peak_processors,
@@ -87,7 +99,12 @@ def write_run(result: Run, path: str | os.PathLike[str], about: Mapping[str, Any
 
 
 def describe_run(
-    source: str | os.PathLike[str], workload: Workload, name: str, scheduler: Scheduler, code: str = ""
+    source: str | os.PathLike[str],
+    workload: Workload,
+    name: str,
+    scheduler: Scheduler,
+    code: str = "",
+    middle: Middle = WHOLE,
 ) -> dict[str, Any]:
     """
     Return the inputs of a run of the workload in the file ``source``, and the key that changes with any of them.
@@ -102,7 +119,8 @@ def describe_run(
         "input": file_digest(source),
         "code": code,
     }
-    key = run_key(workload.name, name, about["options"], code, about["input"])
+    key = run_key(workload.name, name, about["options"], code + str(middle), about["input"])
+    about |= {"measured": str(middle)} if str(middle) else {}
     return about | {"key": key, "source": os.fspath(source)}
 
 
@@ -112,6 +130,7 @@ def simulate_all(
     folder: str | os.PathLike[str],
     *,
     code: str = "",
+    middle: Middle = WHOLE,
     report: Callable[[str, bool], None] = lambda run, kept: None,
 ) -> dict[str, Any]:
     """
@@ -128,10 +147,10 @@ def simulate_all(
     manifest = Manifest(folder / MANIFEST)
     for name, scheduler in parsed.items():
         path = folder / f"{name}.parquet"
-        about = describe_run(source, workload, name, scheduler, code)
+        about = describe_run(source, workload, name, scheduler, code, middle)
         kept = manifest.is_fresh(name, path, key=about["key"])
         if not kept:
-            result = run(workload, scheduler)
+            result = run(workload, scheduler, middle)
             write_run(result, path, about)
             # The duration is not part of the run's file, whose bytes must not vary.
             manifest.note(name, path, key=about["key"], seconds=result.seconds)
@@ -147,6 +166,7 @@ def simulate_replicates(
     *,
     only: Mapping[str, Collection[str]] | None = None,
     code: str = "",
+    middle: Middle = WHOLE,
     report: Callable[[str, bool], None] = lambda run, kept: None,
 ) -> dict[str, Any]:
     """
@@ -163,7 +183,7 @@ def simulate_replicates(
     for source in sources:
         workload = Path(source).stem
         chosen = {name: schedulers[name] for name in (only or {}).get(workload, schedulers)}
-        simulate_all(source, chosen, path.parent / workload, code=code, report=report)
+        simulate_all(source, chosen, path.parent / workload, code=code, middle=middle, report=report)
         parts[f"{workload}/{MANIFEST}"] = list(chosen)
     return write_list(path, parts)
 

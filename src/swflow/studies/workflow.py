@@ -51,6 +51,9 @@ TABLES = {
     "replicates": "SELECT * FROM replicates ORDER BY ALL",
 }
 
+#: Keys of the config that exclude jobs from the metrics.
+MIDDLE = ("warm_up", "cool_down")
+
 #: Memory (MB) of the Snakemake processes that start a batch job, and that start a job of a group within it.
 SNAKEMAKE = 500
 
@@ -411,6 +414,7 @@ class Workflow:
         """Return the options that name the schedulers of a job, and the workloads that each applies to."""
         wanted = {name: self.schedulers_of(name) for name in self.simulated_together(wildcards)}
         options = _named({name: spec for schedulers in wanted.values() for name, spec in schedulers.items()})
+        options = " ".join([*self._middle_options(), options])
         by_names: dict[tuple[str, ...], list[str]] = {}
         for name, schedulers in wanted.items():
             by_names.setdefault(tuple(schedulers), []).append(name)
@@ -418,6 +422,10 @@ class Workflow:
             return options
         only = [f"{name}={','.join(names)}" for names, group in by_names.items() for name in compact(group)]
         return " ".join([options, *(f"--only {text}" for text in only)])
+
+    def _middle_options(self) -> list[str]:
+        """Return the options that exclude the first and the last jobs from the metrics."""
+        return [f"--{name.replace('_', '-')} {quote(self.config[name])}" for name in MIDDLE if self.config[name]]
 
     def simulate_priority(self, wildcards: Any) -> int:
         """Return 1 for simulations with numbered processors, which take longest and should start first."""
@@ -434,9 +442,12 @@ class Workflow:
         return self._simulated[wildcards.recipe]
 
     def _missing_runs(self, names: Sequence[str]) -> str:
+        from swflow.analysis.metrics import Middle
+
         wanted: dict[str, list[str]] = {}
+        code = fingerprint("simulate") + str(Middle(*(self.config[name] for name in MIDDLE)))
         for name in names:
-            found = unmade(self.schedulers_of(name), fingerprint("simulate"), Path("results/runs") / name)
+            found = unmade(self.schedulers_of(name), code, Path("results/runs") / name)
             wanted.setdefault(", ".join(found), []).append(name)
         parts = [f"{', '.join(compact(group))}: {runs}" for runs, group in wanted.items() if runs]
         return "; ".join(parts) or f"{', '.join(compact(names))}: none unless the workload changed"
