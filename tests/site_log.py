@@ -27,7 +27,7 @@ class SiteLog:
     text : str
         Text in the format of ``sacct -P``.
     mean_wait : float
-        Mean wait time in the record, seconds.
+        Mean time from eligibility to start in the record, seconds.
     jobs, gpu_jobs : int
         Number of jobs, and number of jobs that request GPUs.
     """
@@ -45,6 +45,8 @@ def site_log(
     seed: int = 1,
     partitions: Mapping[str, int] = PARTITIONS,
     preferred: str | None = None,
+    dependent: float = 0.0,
+    later: float = 0.0,
 ) -> SiteLog:
     """
     Return the accounting of a site that runs EASY in each of its partitions.
@@ -63,10 +65,13 @@ def site_log(
         Partition to its processors; the GPUs are in partition ``gpu``.
     preferred : str, optional
         The QOS, ``normal`` or ``long``, whose jobs are served before those of the other; default: all are equal.
+    dependent, later : float
+        Share of the jobs that depend on the previous job of their partition, and that begin a day later (``--begin``).
     """
     generator = np.random.default_rng(seed)
     count = jobs * len(partitions)
     qos = generator.spawn(1)[0].choice(["normal", "long"], count)
+    choice = generator.spawn(1)[0]
     rows = []
     for place, (partition, processors) in enumerate(partitions.items()):
         submit = np.sort(generator.integers(0, weeks * WEEK, jobs))
@@ -75,57 +80,86 @@ def site_log(
         run = np.maximum(1, run * load * processors * weeks * WEEK / (run @ width)).astype(int)
         limit = (run * generator.uniform(1, 4, jobs) // 60 + 1).astype(int)
         of_jobs = qos[place * jobs : (place + 1) * jobs]
-        start = easy(submit, run, 60 * limit, width, processors, (of_jobs != preferred) & (preferred is not None))
+        kind = choice.random(jobs)
+        after = np.where(kind < dependent, np.arange(jobs) - 1, -1)
+        begin = submit + 86400 * (kind > 1 - later)
+        eligible = np.empty(jobs, int)
+        rank = (of_jobs != preferred) & (preferred is not None)
+        start = easy(begin, run, 60 * limit, width, processors, rank, after, eligible)
+        before = [f"{partition}-{job}" if job >= 0 else "" for job in after]
+        names = [f"{partition}-{job}" for job in range(jobs)]
+        columns = (submit, eligible, start, run, limit, width, of_jobs)
         rows += [
-            (partition, *values)
-            for values in zip(*(array.tolist() for array in (submit, start, run, limit, width, of_jobs)), strict=True)
+            (partition, *values) for values in zip(*(array.tolist() for array in columns), names, before, strict=True)
         ]
     rows.sort(key=lambda row: (row[1], row[0]))
     user = generator.integers(1, 20, len(rows))
+    number = {name: str(1000 + place) for place, (*_, name, _) in enumerate(rows)}
     table = pl.DataFrame(
         [
             (
                 str(1000 + place), f"user{user[place]}", partition, of_job, "COMPLETED",
-                submit + BEGAN, start + BEGAN, start + run + BEGAN, limit, width,
+                submit + BEGAN, eligible + BEGAN, start + BEGAN, start + run + BEGAN, limit, width,
                 f"cpu={width}" + (f",gres/gpu={max(1, width // 16)}" if partition == "gpu" else ""),
+                "sbatch " + (f"--dependency=afterok:{number[before]} " if before else "") + "run.sh",
             )
-            for place, (partition, submit, start, run, limit, width, of_job) in enumerate(rows)
+            for place, (partition, submit, eligible, start, run, limit, width, of_job, _, before) in enumerate(rows)
         ],
-        ["JobID", "User", "Partition", "QOS", "State", "Submit", "Start", "End", "TimelimitRaw", "AllocCPUS",
-         "AllocTRES"],
+        ["JobID", "User", "Partition", "QOS", "State", "Submit", "Eligible", "Start", "End", "TimelimitRaw",
+         "AllocCPUS", "AllocTRES", "SubmitLine"],
         orient="row",
     )  # fmt: skip
-    wait = float((table["Start"] - table["Submit"]).mean())
-    stamps = [pl.from_epoch(name).dt.strftime("%Y-%m-%dT%H:%M:%S").alias(name) for name in ("Submit", "Start", "End")]
+    wait = float((table["Start"] - table["Eligible"]).mean())
+    times = ("Submit", "Eligible", "Start", "End")
+    stamps = [pl.from_epoch(name).dt.strftime("%Y-%m-%dT%H:%M:%S").alias(name) for name in times]
     text = table.with_columns(stamps).write_csv(separator="|", quote_style="never")
     return SiteLog(text, wait, table.height, (table["Partition"] == "gpu").sum())
 
 
 def easy(
-    submit: np.ndarray, run: np.ndarray, planned: np.ndarray, width: np.ndarray, processors: int, rank: np.ndarray
+    submit: np.ndarray,
+    run: np.ndarray,
+    planned: np.ndarray,
+    width: np.ndarray,
+    processors: int,
+    rank: np.ndarray,
+    after: np.ndarray | None = None,
+    eligible: np.ndarray | None = None,
 ) -> np.ndarray:
     """
     Return the start times under EASY, in whole seconds; this simulator shares no code with the engine.
 
-    Jobs with the smallest rank are served first, and jobs of equal rank in the order of their submission.
+    Jobs with the smallest rank are served first, and jobs of equal rank in the order in which they become eligible:
+    when they are submitted, or when the job ``after`` has ended (-1: none). These times are written to ``eligible``.
     """
     start = np.zeros(submit.size, int)
+    eligible = np.empty(submit.size, int) if eligible is None else eligible
+    eligible[:] = submit
+    after = np.full(submit.size, -1) if after is None else after
+    dependents: dict[int, list[int]] = {}
+    for job in np.flatnonzero(after >= 0).tolist():
+        dependents.setdefault(int(after[job]), []).append(job)
+    coming = [(int(submit[job]), job) for job in np.flatnonzero(after < 0).tolist()]
+    heapq.heapify(coming)
     running: list[tuple[int, int]] = []  # (end, job)
     queue: list[int] = []
-    free, coming = processors, 0
+    free = processors
 
     def begin(job: int, now: int) -> None:
         nonlocal free
         start[job], free = now, free - width[job]
         heapq.heappush(running, (now + int(run[job]), job))
 
-    while coming < submit.size or running:
-        now = min([*submit[coming : coming + 1].tolist(), *(end for end, _ in running[:1])])
+    while coming or running:
+        now = min(part[0][0] for part in (coming, running) if part)
         while running and running[0][0] <= now:
-            free += width[heapq.heappop(running)[1]]
-        while coming < submit.size and submit[coming] <= now:
-            bisect.insort(queue, coming, key=lambda job: (rank[job], job))
-            coming += 1
+            _, ended = heapq.heappop(running)
+            free += width[ended]
+            for job in dependents.get(ended, ()):
+                eligible[job] = max(now, int(submit[job]))
+                heapq.heappush(coming, (int(eligible[job]), job))
+        while coming and coming[0][0] <= now:
+            bisect.insort(queue, heapq.heappop(coming)[1], key=lambda job: (rank[job], eligible[job], job))
         while queue and width[queue[0]] <= free:
             begin(queue.pop(0), now)
         if not queue:

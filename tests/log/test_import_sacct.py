@@ -9,18 +9,19 @@ from test_cli import call
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.log.imported import names_of, read_log
-from swflow.log.importers.records import Site
+from swflow.log.importers.records import LATER_ELIGIBLE, NOT_ELIGIBLE, Site
 from swflow.log.importers.sacct import import_sacct
 from swflow.log.site import partitions_of
 from swflow.workload.clean import machine_of
 
 COLUMNS = (
-    "JobID|Cluster|User|Group|Account|Partition|QOS|JobName|State|Submit|Start|End|Elapsed|Suspended|Timelimit|"
+    "JobID|Cluster|User|Group|Account|Partition|QOS|JobName|State|Submit|Eligible|Start|End|Elapsed|Suspended|Timelimit|"
     "ReqCPUS|AllocCPUS|NNodes|ReqMem|AllocTRES|TotalCPU|MaxRSS|NTasks|SubmitLine"
 )
 DEFAULTS = {
     "Cluster": "alpha", "User": "ada", "Group": "staff", "Account": "physics", "Partition": "main", "QOS": "normal",
-    "JobName": "sim", "State": "COMPLETED", "Submit": "2024-01-08T08:00:00", "Start": "2024-01-08T08:10:00",
+    "JobName": "sim", "State": "COMPLETED", "Submit": "2024-01-08T08:00:00",
+    "Start": "2024-01-08T08:10:00",
     "End": "2024-01-08T09:10:00", "Elapsed": "01:00:00", "Suspended": "00:00:00", "Timelimit": "02:00:00",
     "ReqCPUS": "4", "AllocCPUS": "4", "NNodes": "1", "ReqMem": "4000M", "TotalCPU": "03:20:00",
     "SubmitLine": "sbatch run.sh",
@@ -28,8 +29,8 @@ DEFAULTS = {
 
 
 def line(job, **changed) -> str:
-    """Return a record; missing fields are those of DEFAULTS."""
-    values = DEFAULTS | changed | {"JobID": job}
+    """Return a record; missing fields are those of DEFAULTS, and jobs are eligible when they are submitted."""
+    values = DEFAULTS | {"Eligible": changed.get("Submit", DEFAULTS["Submit"])} | changed | {"JobID": job}
     return "|".join(values.get(name, "") for name in COLUMNS.split("|"))
 
 
@@ -53,8 +54,9 @@ def read(tmp_path):
 
 
 def counted(log) -> tuple[dict, dict]:
-    """Return the dropped and noted records, without line numbers."""
-    return log.history[0]["removed"], log.history[0]["notes"]
+    """Return the dropped and noted records, without line numbers and the note on a missing column Eligible."""
+    notes = log.history[0]["notes"]
+    return log.history[0]["removed"], {reason: count for reason, count in notes.items() if reason != NOT_ELIGIBLE}
 
 
 def test_steps_are_not_jobs_and_provide_the_memory(read):
@@ -643,3 +645,22 @@ def test_resources_and_dependencies_of_json(read, tmp_path):
     assert (first["gpus"], first["licences"], first["memory"], first["array_limit"]) == (2, 1, 2048, 5)
     assert second["depends_on"] == [first["job_id"]]
     assert third["gpus"] == 4
+
+
+def test_jobs_start_no_earlier_than_they_are_eligible(read):
+    """A job with --begin, one that was eligible at once, and one that was cancelled before it was eligible."""
+    log, jobs = read(
+        line("1", Eligible="2024-01-08T08:04:00"),
+        line("2"),
+        line(
+            "3", Eligible="Unknown", Start="Unknown", End="2024-01-08T08:03:00", State="CANCELLED", Elapsed="00:00:00"
+        ),
+        line("4", Eligible="2024-01-08T08:20:00"),  # after the start: the clocks differ
+    )
+    assert [jobs[one]["eligible_after"] for one in "1234"] == [240, None, None, 600]
+    assert log.history[0]["notes"][LATER_ELIGIBLE] == 2
+    names = COLUMNS.replace("|Eligible", "")
+    record = "|".join((DEFAULTS | {"JobID": "1"}).get(name, "") for name in names.split("|"))
+    log, jobs = read(record, header=names)
+    assert log.history[0]["notes"][NOT_ELIGIBLE] == 1
+    assert "eligible_after" not in jobs["1"]

@@ -378,3 +378,18 @@ def test_notes_of_the_import_are_about_the_jobs_of_the_whole_log():
     assert "2 jobs ran in advance reservations" in words["clean"]
     assert "2 jobs of the whole log ran in advance reservations" in words["select"]
     assert "reservations" not in words["model"] and "GPUs" not in words["model"]
+
+
+@pytest.mark.parametrize("kind", ["dependent", "later"])
+def test_waits_of_jobs_that_become_eligible_later_are_compared_alike(tmp_path, monkeypatch, capfd, kind):
+    """Jobs that depend on others, or that begin a day after their submission, wait from when they may start."""
+    monkeypatch.chdir(tmp_path)
+    log = site_log(1000, 6, partitions={"cpu": 512, "fat": 256}, **{kind: 0.4})
+    Path("sacct.txt").write_text(log.text)
+    assert call("whatif", "sacct.txt", "-o", "a.csv") == 0
+    assert "its minutes can be trusted" in said(capfd)
+    mean = pl.read_csv("a.csv").row(by_predicate=pl.col("measure") == "mean_wait_time", named=True)
+    assert mean["value"] == pytest.approx(log.mean_wait, rel=0.02)
+    assert call("fidelity", "sacct.txt") == 0
+    first = capfd.readouterr().out.splitlines()[2].split()
+    assert first[0] == "site" and float(first[1].replace(",", "")) == pytest.approx(log.mean_wait, rel=0.02)

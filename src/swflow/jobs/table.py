@@ -39,11 +39,13 @@ SWF_FIELDS: dict[str, pl.DataType] = {
 }
 
 #: Columns that change when a job may start; a workload that has one is simulated with it. ``depends_on``: the ids of
-#: the jobs that must have ended before (and ``think_time`` seconds must have passed); ``cancelled_after``: the seconds
-#: from its submission after which a job that did not run was cancelled; ``array_id``, ``array_limit``: the job array of
-#: a task, and the most tasks of it that run at once. Null: none.
+#: the jobs that must have ended before (and ``think_time`` seconds must have passed); ``eligible_after``: the seconds
+#: from its submission after which a job without known predecessors may start (``sbatch --begin``, a hold);
+#: ``cancelled_after``: the seconds from its submission after which a job that did not run was cancelled; ``array_id``,
+#: ``array_limit``: the job array of a task, and the most tasks of it that run at once. Null: none.
 ELIGIBILITY_COLUMNS: dict[str, pl.DataType] = {
     "depends_on": pl.List(pl.Int64()),
+    "eligible_after": pl.Float64(),
     "cancelled_after": pl.Float64(),
     "array_id": pl.Int64(),
     "array_limit": pl.Int64(),

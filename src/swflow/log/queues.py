@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 
+from swflow.jobs.eligible import waits
 from swflow.jobs.table import SWF_FIELDS, conformed
 from swflow.log.imported import names_of
 
@@ -31,7 +32,8 @@ def queues_of(jobs: pl.DataFrame, header: Mapping[str, list[str]]) -> list[Queue
     """
     Return the queues that occur in a log, sorted by number of jobs, with the names in its header.
 
-    ``jobs`` is a job table, or the fields of a log; unknown values are null or -1.
+    ``jobs`` is a job table, or the fields of a log; unknown values are null or -1. Waits count from the time at which a
+    job was eligible; jobs that never ran do not count.
 
     Examples
     --------
@@ -42,9 +44,11 @@ def queues_of(jobs: pl.DataFrame, header: Mapping[str, list[str]]) -> list[Queue
     Queue(name='high', jobs=1, share=0.25, max_limit=60.0, mean_wait=10.0)
     """
     limit = pl.when(pl.col("requested_time") > 0).then("requested_time")
-    wait = pl.when(pl.col("wait_time") != -1).then("wait_time")
+    wait = pl.when((pl.col("wait_time") != -1) & (pl.col("run_time").fill_null(1.0) > 0)).then("wait_time")
+    if "wait_time" in jobs.columns:
+        jobs = jobs.with_columns(waits(jobs))
     table = (
-        conformed(jobs, {name: SWF_FIELDS[name] for name in ("queue_id", "requested_time", "wait_time")})
+        conformed(jobs, {name: SWF_FIELDS[name] for name in ("queue_id", "requested_time", "wait_time", "run_time")})
         .filter(pl.col("queue_id") >= 0)
         .group_by("queue_id")
         .agg(jobs=pl.len(), limit=limit.max(), wait=wait.mean())
@@ -72,10 +76,10 @@ def priorities_of(queues: Sequence[Queue]) -> dict[str, Any] | None:
     >>> priorities_of([Queue("a", 9, 0.9, mean_wait=600.0), Queue("b", 1, 0.1, mean_wait=610.0)]) is None
     True
     """
-    waits = sorted((queue.mean_wait, queue.name) for queue in queues if queue.mean_wait is not None)
+    ranked = sorted((queue.mean_wait, queue.name) for queue in queues if queue.mean_wait is not None)
     factors: dict[str, int] = {}
-    rank, longest = 1, waits[-1][0] if waits else 0.0
-    for wait, name in reversed(waits):
+    rank, longest = 1, ranked[-1][0] if ranked else 0.0
+    for wait, name in reversed(ranked):
         if wait * _PREFERRED < longest:
             rank, longest = rank + 1, wait
         factors[name] = rank

@@ -10,6 +10,7 @@ import polars as pl
 
 from swflow.errors import SwflowError
 from swflow.jobs.machine import MOST_UNITS
+from swflow.jobs.table import sort_jobs
 from swflow.scheduling.orders.vocabulary import FUNCTIONS, PARAMETERS, VARIABLES
 from swflow.scheduling.scheduler import Scheduler
 
@@ -73,6 +74,31 @@ def require_supported(jobs: pl.DataFrame, scheduler: Scheduler, name: str) -> No
 
 
 # -- dependencies
+
+
+def eligible_jobs(jobs: pl.DataFrame, name: str) -> pl.DataFrame:
+    """
+    Return the jobs with the times at which they become eligible (``eligible_after``) as their submit times, sorted.
+
+    A job with predecessors keeps its submit time, because it becomes eligible when these end in the simulation. A job
+    that was cancelled before it was eligible leaves the queue as soon as it is submitted.
+
+    Examples
+    --------
+    >>> jobs = pl.DataFrame({"job_id": [1, 2], "submit_time": [0.0, 10.0], "eligible_after": [60.0, None]})
+    >>> eligible_jobs(jobs, "tiny").select("job_id", "submit_time").rows()
+    [(2, 10.0), (1, 60.0)]
+    """
+    if not has_values(jobs, "eligible_after"):
+        return jobs
+    _require_numbers(jobs, "eligible_after", _is_not_negative("eligible_after"), "finite seconds from 0 on", name)
+    delay = pl.col("eligible_after").fill_null(0.0)
+    if has_values(jobs, "depends_on"):
+        delay = pl.when(pl.col("depends_on").list.len().fill_null(0) == 0).then(delay).otherwise(0.0)
+    shifted = {"submit_time": pl.col("submit_time") + delay}
+    if has_values(jobs, "cancelled_after"):
+        shifted["cancelled_after"] = (pl.col("cancelled_after") - delay).clip(lower_bound=0.0)
+    return sort_jobs(jobs.with_columns(**shifted))
 
 
 def dependencies_of(jobs: pl.DataFrame, kind: str, name: str) -> Dependencies | None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from swflow.errors import SwflowError
 from swflow.jobs.table import Workload
+from swflow.scheduling.eligibility import eligible_jobs
 from swflow.scheduling.outcomes import SLOWDOWN_BOUND
 from swflow.scheduling.plugins.protocol import Job, Replay, plain_jobs
 
@@ -65,9 +66,10 @@ class SchedulingEnv(gymnasium.Env[np.ndarray, np.int64]):
             raise SwflowError(f"{workload.name}: an episode of {jobs:,} jobs, but it has {workload.jobs.height:,}")
         if workload.machine.resources:
             raise SwflowError(f"{workload.name}: agents schedule processors only; give a machine without resources")
-        run = workload.jobs["run_time"].to_numpy()
-        planned = np.maximum(np.maximum(run, workload.jobs["estimate"].to_numpy()), 1.0)
-        self._jobs, self._run = plain_jobs(workload.jobs, planned), run.tolist()
+        table = eligible_jobs(workload.jobs, workload.name)
+        run = table["run_time"].to_numpy()
+        planned = np.maximum(np.maximum(run, table["estimate"].to_numpy()), 1.0)
+        self._jobs, self._run = plain_jobs(table, planned), run.tolist()
         self._length, self._visible, self._backfill = jobs, visible, backfill
         self._processors = workload.machine.processors
         self._numbers = {

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 import numpy as np
 import polars as pl
 
+from swflow.jobs.eligible import eligible_after
 from swflow.scheduling.eligibility import has_values
 from swflow.scheduling.engine.schedule import Schedule
 from swflow.scheduling.scheduler import Scheduler
@@ -44,7 +45,7 @@ def outcomes(table: pl.DataFrame, scheduler: Scheduler, schedule: Schedule) -> p
     Return the outcomes of a schedule without `DERIVED_OUTCOMES`, which `with_derived` adds.
 
     ``table`` has the jobs that took part. Jobs that were cancelled in the queue (``cancelled_after``) did not run: they
-    have no outcome. The submit time of a job that depends on others is the time at which it became eligible.
+    have no outcome. The submit time is the time at which a job became eligible.
     """
     columns: dict[str, Any] = {"start_time": pl.Series(schedule.start), "run_time": table["run_time"]}
     if scheduler.estimates == "kill":
@@ -81,8 +82,15 @@ def cancelled(table: pl.DataFrame, schedule: Schedule) -> dict[str, int]:
 
 
 def recorded_outcomes(jobs: pl.DataFrame) -> pl.DataFrame:
-    """Return the outcomes of the recorded schedule, of jobs that `swflow.jobs.table.check_recorded` returned."""
-    return _narrow(jobs, {"start_time": jobs["submit_time"] + jobs["wait_time"], "run_time": jobs["run_time"]})
+    """
+    Return the outcomes of the recorded schedule, of jobs that `swflow.jobs.table.check_recorded` returned.
+
+    As in a simulation, the submit time is the time at which a job became eligible.
+    """
+    start = jobs["submit_time"] + jobs["wait_time"]
+    if has_values(jobs, "eligible_after") or has_values(jobs, "depends_on"):
+        jobs = jobs.with_columns(submit_time=jobs["submit_time"] + eligible_after(jobs))
+    return _narrow(jobs, {"start_time": start, "run_time": jobs["run_time"]})
 
 
 def _narrow(jobs: pl.DataFrame, columns: dict[str, Any]) -> pl.DataFrame:

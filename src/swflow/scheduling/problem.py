@@ -18,6 +18,7 @@ from swflow.scheduling.eligibility import (
     cancellations_of,
     demands_of,
     dependencies_of,
+    eligible_jobs,
     require_demands,
     require_supported,
 )
@@ -295,7 +296,7 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
     sizes = [cluster["processors"] for cluster in scheduler.clusters] or [workload.machine.processors]
     table = without_status(workload.jobs, scheduler.without_status, name)
     # Requests may be wider than the machine, as long as a shape fits.
-    table = check_workload(table, MOST_PROCESSORS if moldable else max(sizes), name)
+    table = check_workload(eligible_jobs(table, name), MOST_PROCESSORS if moldable else max(sizes), name)
     require_supported(table, scheduler, name)
     arrays, cancelled_after = array_limits(table, name), cancellations_of(table, name)
     dependencies = dependencies_of(table, scheduler.feedback, name)

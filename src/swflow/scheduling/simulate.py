@@ -7,6 +7,7 @@ import polars as pl
 
 from swflow.errors import SwflowError
 from swflow.jobs.table import Workload, check_recorded, without_status
+from swflow.scheduling.eligibility import has_values
 from swflow.scheduling.engine.schedule import Schedule
 from swflow.scheduling.engine.solve import solve
 from swflow.scheduling.outcomes import cancelled, outcomes, recorded_outcomes, with_derived
@@ -77,7 +78,10 @@ def simulate_counted(
         ) from None
     table, units = problem.table, problem.units
     del problem  # and its arrays
-    return outcomes(table, scheduler, schedule), cancelled(table, schedule), units
+    found = outcomes(table, scheduler, schedule)
+    if has_values(table, "eligible_after"):  # the schedule has the jobs by eligibility, the workload by submission
+        found = workload.jobs.select("job_id").join(found, on="job_id", how="inner", maintain_order="left")
+    return found, cancelled(table, schedule), units
 
 
 def schedule_of(problem: Problem) -> Schedule:

@@ -99,6 +99,7 @@ def _raw(values: Mapping[str, str]) -> dict[str, str | int | None]:
         account = None
     return {
         "submit": values.get("ctime") or values.get("qtime") or values.get("etime"),
+        "eligible": values.get("etime"),
         "start": values.get("start"),
         "end": values.get("end"),
         "walltime": values.get("resources_used.walltime"),
@@ -166,7 +167,7 @@ def _seconds(name: str) -> pl.Expr:
 
 def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
     """Convert text to numbers, and drop records without times."""
-    for name in ("submit", "start", "end"):
+    for name in ("submit", "eligible", "start", "end"):
         clock = table[name].str.to_datetime("%m/%d/%Y %H:%M:%S", strict=False, time_unit="ms")
         plain = table[name].cast(pl.Float64, strict=False)
         table = table.with_columns(plain.fill_null(unix_seconds(clock, site.time_zone)[0]).alias(name))

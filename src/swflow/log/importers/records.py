@@ -27,8 +27,8 @@ from swflow.log.swf import GUESSED_MACHINE
 #: ``ARRAY_*`` is every task of an array. Unknown values are null.
 RECORD_COLUMNS: dict[str, pl.DataType] = {
     **dict.fromkeys(
-        ("submit", "start", "end", "run_time", "suspended_time", "average_cpu_time", "used_memory", "requested_time",
-         "requested_memory"),
+        ("submit", "eligible", "start", "end", "run_time", "suspended_time", "average_cpu_time", "used_memory",
+         "requested_time", "requested_memory"),
         pl.Float64(),
     ),
     **dict.fromkeys(
@@ -44,7 +44,7 @@ RECORD_COLUMNS: dict[str, pl.DataType] = {
 
 #: Columns of an imported log in addition to the standard's fields, if the source has them: the site's job id, its
 #: Unix group (``group_id`` is the account), GPUs, suspended time in seconds, licences of all products, memory of the
-#: whole job in MB, and those of `swflow.jobs.table.ELIGIBILITY_COLUMNS`.
+#: whole job in MB, nodes, and those of `swflow.jobs.table.ELIGIBILITY_COLUMNS`.
 EXTRA_COLUMNS: dict[str, pl.DataType] = {
     "site_job_id": pl.String(),
     "unix_group_id": pl.Int64(),
@@ -55,10 +55,16 @@ EXTRA_COLUMNS: dict[str, pl.DataType] = {
     "array_id": pl.Int64(),
     "array_limit": pl.Int64(),
     "depends_on": pl.List(pl.Int64()),
+    "eligible_after": pl.Float64(),
+    "nodes": pl.Int64(),
 }
 
 #: Notes on jobs that need more than processors and time.
 GPUS, LICENCES, RESERVATIONS = "jobs with GPUs", "jobs with licences", "jobs in advance reservations"
+
+#: Notes on the times from which jobs may start.
+LATER_ELIGIBLE = "jobs that became eligible after their submission (--begin, holds, dependencies)"
+NOT_ELIGIBLE = "jobs without the time at which they became eligible (their waits count from submission)"
 
 #: Notes on dependencies.
 DEPENDENCIES = "jobs that depend on others"
@@ -174,7 +180,10 @@ def make_log(
         executable_id=numbered(records["executable"])[0],
         array_id=numbered(records["array"])[0],
         depends_on=_predecessors(records, tally),
+        eligible_after=_eligible_after(records, tally),
     )
+    if form.startswith("sacct") and records["eligible"].null_count() == records.height:
+        tally.note(records, NOT_ELIGIBLE, pl.lit(True))
     for column, key in NAME_KEYS.items():
         ids, names = numbered(records[column.removesuffix("_id")])
         table = table.with_columns(ids.alias(column))
@@ -227,6 +236,15 @@ def _predecessors(records: pl.DataFrame, tally: Tally) -> pl.Series:
     )
     jobs = jobs.select(job="job_id").join(found, on="job", how="left", maintain_order="left")
     return jobs["job_id"].alias("depends_on")
+
+
+def _eligible_after(records: pl.DataFrame, tally: Tally) -> pl.Series:
+    """Return the seconds from its submission after which each job was eligible to start; null: at once, or unknown."""
+    delay = pl.min_horizontal("eligible", "start") - pl.col("submit")
+    # Some systems need a second to queue a job, which is no delay.
+    found = records.select(eligible_after=pl.when(pl.col("eligible").is_not_null() & (delay > 1)).then(delay))
+    tally.note(records, LATER_ELIGIBLE, pl.lit(found["eligible_after"].is_not_null()))
+    return found["eligible_after"]
 
 
 def _lines(names: Sequence[str]) -> list[str]:

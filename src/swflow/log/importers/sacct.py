@@ -31,15 +31,15 @@ from swflow.log.swf import BOM
 
 #: The columns that the documentation recommends.
 RECOMMENDED = (
-    "JobID,Cluster,User,Group,Account,Partition,QOS,JobName,State,Submit,Start,End,Elapsed,Suspended,Timelimit,"
-    "ReqCPUS,AllocCPUS,NNodes,ReqMem,AllocTRES,ReqTRES,TotalCPU,MaxRSS,NTasks,SubmitLine"
+    "JobID,Cluster,User,Group,Account,Partition,QOS,JobName,State,Submit,Eligible,Start,End,Elapsed,Suspended,Timelimit,"
+    "ReqCPUS,AllocCPUS,NNodes,ReqMem,AllocTRES,ReqTRES,TotalCPU,MaxRSS,NTasks,Reservation,SubmitLine"
 )
 
 #: The columns of sacct that are used, in lower case, and other names of some.
 _USED = (
     "jobid", "cluster", "user", "uid", "group", "gid", "account", "partition", "qos", "jobname", "state", "submit",
-    "start", "end", "elapsed", "elapsedraw", "suspended", "timelimit", "timelimitraw", "reqcpus", "alloccpus",
-    "allocnodes", "reqmem", "alloctres", "reqtres", "totalcpu", "maxrss", "averss", "ntasks", "licenses",
+    "eligible", "start", "end", "elapsed", "elapsedraw", "suspended", "timelimit", "timelimitraw", "reqcpus",
+    "alloccpus", "allocnodes", "reqmem", "alloctres", "reqtres", "totalcpu", "maxrss", "averss", "ntasks", "licenses",
     "reservation", "submitline",
 )  # fmt: skip
 _OTHER_NAMES = {"alloccpus": "ncpus", "allocnodes": "nnodes"}
@@ -329,7 +329,16 @@ def _timed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
         .then(pl.col("submit_1"))
         .otherwise(pl.col("submit_0"))
     )
-    return table.with_columns(submit=submit)
+    return _eligible(table.with_columns(submit=submit), site)
+
+
+def _eligible(table: pl.DataFrame, site: Site) -> pl.DataFrame:
+    """Add the time at which each job became eligible; of two times that a clock shows alike, the first that fits."""
+    text = table.select(_filled("eligible")).to_series()
+    clock = text.str.to_datetime("%Y-%m-%dT%H:%M:%S", strict=False, time_unit="ms")
+    plain = text.cast(pl.Float64, strict=False)
+    first, second = (times.fill_null(plain) for times in unix_seconds(clock, site.time_zone))
+    return table.with_columns(eligible=pl.when(first >= pl.col("submit")).then(first).otherwise(second))
 
 
 def _used_by_steps(steps: pl.DataFrame) -> pl.DataFrame:
@@ -370,7 +379,8 @@ def _json_jobs(text: bytes, path: str, tally: Tally) -> pl.DataFrame:
 _JSON_COLUMNS: dict[str, Any] = {
     "line": pl.Int64, "jobid": pl.String, "task": pl.String, "component": pl.Int64, "cluster": pl.String,
     "user_name": pl.String, "unix_group": pl.String, "account": pl.String, "queue": pl.String, "partition": pl.String,
-    "executable": pl.String, "state": pl.String, "submit": pl.Float64, "start": pl.Float64, "end": pl.Float64,
+    "executable": pl.String, "state": pl.String, "submit": pl.Float64, "eligible": pl.Float64,
+    "start": pl.Float64, "end": pl.Float64,
     "elapsed": pl.Float64, "suspended_time": pl.Float64, "limit": pl.Float64, "limit_kind": pl.String,
     "allocated": pl.Int64, "requested": pl.Int64, "nodes": pl.Int64, "requested_memory": pl.Float64,
     "step_memory": pl.Float64, "cpu_time": pl.Float64, "gpus": pl.Int64, "steps": pl.Int64,
@@ -417,6 +427,7 @@ def _json_job(job: Mapping[str, Any], place: int) -> dict[str, Any]:
         "state": (status[0] if isinstance(status, list) and status else status) or None,
         # Slurm writes 0 for an unknown time.
         "submit": _real(time["submission"]) or None,
+        "eligible": _real(time.get("eligible")) or None,
         "start": _real(time["start"]) or None,
         "end": _real(time["end"]) or None,
         "elapsed": _real(time.get("elapsed")),
@@ -538,7 +549,7 @@ def _records(jobs: pl.DataFrame, tally: Tally, limits: Mapping[str, float], cpus
         if name not in STATES:
             tally.note(jobs, f"unknown state {name!r}", pl.col("state") == name)
     return jobs.select(
-        "line", "submit", "start", "end", "run_time", "suspended_time", "unix_group", "queue", "partition",
+        "line", "submit", "eligible", "start", "end", "run_time", "suspended_time", "unix_group", "queue", "partition",
         "executable", "nodes", "gpus", "array", "array_limit", "depends_on",
         licences=pl.when(pl.col("licences") > 0).then("licences"),
         memory=pl.col("memory").ceil().cast(pl.Int64),
@@ -588,6 +599,10 @@ def _ended(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     return tally.drop(jobs, "ended before it started", pl.col("end") < pl.col("start"))
 
 
+#: The columns of a heterogeneous job that its components give in another way than by the first value or a sum.
+_TOGETHER = ("cluster", "submit", "eligible", "start", "end", "elapsed", "requested_memory", "jobid")
+
+
 def _components_together(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     """Join the components of each run of a heterogeneous job."""
     parts = jobs.filter(pl.col("component").is_not_null())
@@ -601,16 +616,13 @@ def _components_together(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     together = parts.group_by("cluster", "leader", "run", maintain_order=True).agg(
         *(pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name) for name in sums),
         pl.col("submit").min(),
+        pl.col("eligible").max(),
         pl.col("start").min(),
         pl.col("end").max(),
         # Components that start at different times occupy the job's processors from the first start to the last end.
         pl.when(pl.col("start").n_unique() > 1).then(span).otherwise(pl.col("elapsed").max()).alias("elapsed"),
         ((pl.col("requested_memory") * processors).sum() / processors.sum()).alias("requested_memory"),
-        *(
-            pl.col(name).first()
-            for name in jobs.columns
-            if name not in {*sums, "cluster", "submit", "start", "end", "elapsed", "requested_memory", "jobid"}
-        ),
+        *(pl.col(name).first() for name in jobs.columns if name not in {*sums, *_TOGETHER}),
     )
     together = conformed(together.with_columns(jobid="leader"), jobs.schema)
     return pl.concat([jobs.filter(pl.col("component").is_null()), together]).sort("line")

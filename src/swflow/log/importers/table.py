@@ -15,7 +15,8 @@ from swflow.log.importers.slurm import seconds
 
 #: Target columns of a mapping; other keys are ``status_values`` and ``where``.
 TARGETS = {
-    "job_id": "site_job_id", "submit_time": "submit", "start_time": "start", "end_time": "end", "wait_time": "wait",
+    "job_id": "site_job_id", "submit_time": "submit", "eligible_time": "eligible", "start_time": "start",
+    "end_time": "end", "wait_time": "wait",
     "run_time": "run_time", "processors": "allocated_processors", "requested_processors": "requested_processors",
     "requested_time": "requested_time", "average_cpu_time": "average_cpu_time", "used_memory": "used_memory",
     "requested_memory": "requested_memory", "status": "status", "user": "user", "group": "group", "queue": "queue",
@@ -23,7 +24,7 @@ TARGETS = {
     "memory": "memory", "array": "array", "array_limit": "array_limit", "depends_on": "depends_on",
 }  # fmt: skip
 
-_TIMES = ("submit_time", "start_time", "end_time")
+_TIMES = ("submit_time", "eligible_time", "start_time", "end_time")
 _SPANS = ("wait_time", "run_time", "requested_time", "average_cpu_time")
 _MEMORY = ("used_memory", "requested_memory", "memory")
 _COUNTS = ("processors", "requested_processors", "nodes", "gpus", "licences", "array_limit")

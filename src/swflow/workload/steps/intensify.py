@@ -25,8 +25,9 @@ def intensify(workload: Workload, factor: float, *, by: str = "arrivals") -> Wor
     factor : float
         Factor; values below 1 reduce the load.
     by : {'arrivals', 'run-times'}
-        Quantity to change. ``arrivals`` divides times between submissions and think times. ``run-times`` multiplies
-        run times, CPU times, estimates, and those of ``shapes``. Seconds are not rounded.
+        Quantity to change. ``arrivals`` divides times between submissions, think times, and times until jobs are
+        eligible. ``run-times`` multiplies run times, CPU times, estimates, and those of ``shapes``. Seconds are not
+        rounded.
 
     Returns
     -------
@@ -76,7 +77,7 @@ def changes(jobs: pl.DataFrame, factor: float, by: str) -> dict[str, pl.Expr]:
     if by == "arrivals":
         first = pl.col("submit_time").min()
         changed = {"submit_time": first + (pl.col("submit_time") - first) / factor}
-        changed |= {"think_time": pl.col("think_time") / factor} if "think_time" in jobs.columns else {}
+        changed |= {name: pl.col(name) / factor for name in ("think_time", "eligible_after") if name in jobs.columns}
     else:
         changed = {name: pl.col(name) * factor for name in _LENGTHS if name in jobs.columns}
     changed = {
