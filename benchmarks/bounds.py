@@ -19,7 +19,7 @@ import polars as pl
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from bound_checks import Job, best_metrics, exceeded
+from helpers.bound_checks import Job, best_metrics, exceeded
 from swflow.analysis.bounds import BOUNDED, bounds
 from swflow.database.leaderboard import GAPS, RIGID
 from swflow.jobs.machine import Machine

@@ -1,10 +1,13 @@
 """Fixtures shared by several test files."""
 
+import gzip
 import os
 import sys
 from pathlib import Path
 
 import pytest
+
+from helpers.cli import HEADER, LINES
 
 # Importing readline, as pytest does, sets this variable for child processes; their tables would get its width.
 os.unsetenv("COLUMNS")
@@ -43,3 +46,12 @@ def _built(place: str, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("docs") / place
     PLACES[place](folder)
     return folder
+
+
+@pytest.fixture
+def log(tmp_path, monkeypatch):
+    """Write a small log to the current folder."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "toy.swf.gz"
+    path.write_bytes(gzip.compress((HEADER + "\n".join(LINES) + "\n").encode()))
+    return path

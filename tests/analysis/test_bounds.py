@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_cli import call
 
-from bound_checks import Job, best_metrics, exceeded, schedules
+from helpers.bound_checks import Job, best_metrics, exceeded, schedules
+from helpers.cli import call
 from swflow.analysis.bounds import bounds
 from swflow.analysis.metrics import metrics
 from swflow.analysis.optimum import OBJECTIVES, optimum

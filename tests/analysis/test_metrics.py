@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from helpers import outcomes_of
+from helpers.kernels import outcomes_of
 from swflow.analysis.fairness import fairness_indices
 from swflow.analysis.load import loads_of
 from swflow.analysis.metrics import CORRELATED, MEASURES, METRICS, correlations, metrics

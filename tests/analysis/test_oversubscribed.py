@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from test_cli import call
 
+from helpers.cli import call
 from swflow.database.load import load
 from swflow.figures import draw
 from swflow.files.query import query

@@ -5,8 +5,8 @@ from dataclasses import replace
 import duckdb
 import polars as pl
 import pytest
-from test_cli import call
 
+from helpers.cli import call
 from swflow.analysis.metrics import resource_metrics
 from swflow.analysis.plausibility import check_workload
 from swflow.jobs.machine import Machine

@@ -8,9 +8,8 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_figures import marks
 
-from helpers import errors_of
+from helpers.figures import errors_of, marks
 from swflow.analysis.shadows import penalty_times, ranges, shadows
 from swflow.database.load import load
 from swflow.errors import SwflowError

@@ -2,8 +2,8 @@
 
 import polars as pl
 import pytest
-from test_cli import call
 
+from helpers.cli import call
 from swflow.analysis.plausibility import check_log, check_workload
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import SWF_FIELDS, Workload

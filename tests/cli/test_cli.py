@@ -1,6 +1,5 @@
 """Test commands from end to end, and the one-line error for each kind of bad input."""
 
-import gzip
 import re
 import subprocess
 import sys
@@ -10,30 +9,7 @@ from typing import Annotated
 import polars as pl
 import pytest
 
-from swflow.cli import main
-
-LINES = [
-    "1 0 5 10 4 -1 -1 4 20 -1 1 7 1 1 1 1 -1 -1",
-    "2 1 -1 10 8 -1 -1 8 20 -1 1 7 1 1 1 1 -1 -1",
-    "3 2 0 3 2 -1 -1 2 5 -1 5 8 1 1 1 1 -1 -1",
-]
-HEADER = "; MaxProcs: 8\n; MaxNodes: 4\n; UnixStartTime: 0\n"
-
-
-@pytest.fixture
-def log(tmp_path, monkeypatch):
-    """Write a small log to the current folder."""
-    monkeypatch.chdir(tmp_path)
-    path = tmp_path / "toy.swf.gz"
-    path.write_bytes(gzip.compress((HEADER + "\n".join(LINES) + "\n").encode()))
-    return path
-
-
-def call(*arguments) -> int:
-    """Run a command in this process and return its exit status."""
-    with pytest.raises(SystemExit) as exit_:
-        main([str(argument) for argument in arguments])
-    return exit_.value.code or 0
+from helpers.cli import HEADER, LINES, call
 
 
 def test_a_log_from_file_to_sql(log, capfd):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from slurm import Slurm, Unavailable
 
+from helpers.slurm import Slurm, Unavailable
 from kill import made, make_project
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]

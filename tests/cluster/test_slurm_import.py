@@ -5,8 +5,8 @@ import time
 from collections import Counter
 
 import pytest
-from slurm import Slurm, Unavailable
 
+from helpers.slurm import Slurm, Unavailable
 from swflow.log.imported import names_of
 from swflow.log.importers.records import Site
 from swflow.log.importers.sacct import RECOMMENDED, import_sacct

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import naive
-from helpers import BACKFILLS, simulate_arrays
+from helpers.kernels import BACKFILLS, simulate_arrays
 from swflow.compiled.kernel import Callback, interpreted
 from swflow.compiled.source import Records
 from swflow.jobs.machine import Machine

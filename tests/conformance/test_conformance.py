@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_cli import call
 
 import naive
+from helpers.cli import call
 from swflow.conformance.judge import judge_case
 from swflow.conformance.suite import Case, load_cases, policies
 from swflow.scheduling.scheduler import Scheduler

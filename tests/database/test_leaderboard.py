@@ -4,8 +4,8 @@ import numpy as np
 import polars as pl
 import pytest
 import yaml
-from test_cli import call
 
+from helpers.cli import call
 from swflow.analysis.bounds import BOUNDED, bounds
 from swflow.database.load import load
 from swflow.errors import SwflowError

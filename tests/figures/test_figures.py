@@ -11,9 +11,9 @@ import numpy as np
 import polars as pl
 import pytest
 import yaml
-from test_runs import SCHEDULERS, write_workloads
 
-from helpers import errors_of
+from helpers.figures import errors_of, marks
+from helpers.runs import SCHEDULERS, write_workloads
 from swflow.database.load import load
 from swflow.errors import SwflowError
 from swflow.figures import FIGURES, KINDS, MOST_LINES, RESERVATION_TABLE, draw, write
@@ -64,19 +64,6 @@ def test_the_tables_hold_every_job_and_every_pair(database):
     assert query(database, "SELECT count(*) FROM outcomes WHERE backlog_load < load - 1e-9 OR backlog_load IS NULL")[
         1
     ] == [(0,)]
-
-
-def marks(spec):
-    """Return all marks in a specification."""
-    found = []
-    if isinstance(spec, dict):
-        if isinstance(spec.get("mark"), dict):
-            found.append(spec["mark"]["type"])
-        spec = list(spec.values())
-    if isinstance(spec, list):
-        for part in spec:
-            found += marks(part)
-    return found
 
 
 #: These need what the synthetic workloads here do not have.

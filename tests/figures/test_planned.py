@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from test_runs import SCHEDULERS, write_workloads
 
+from helpers.runs import SCHEDULERS, write_workloads
 from swflow.database.load import load
 from swflow.errors import SwflowError
 from swflow.figures.planned import ENDINGS, draw_plan, read_plan

@@ -6,8 +6,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 import yaml
-from test_cli import call, log  # noqa: F401  the fixture
 
+from helpers.cli import call
 from swflow.database.load import load
 from swflow.errors import SwflowError
 from swflow.files.query import query
@@ -111,7 +111,7 @@ def test_another_number_of_processors_keeps_nodes_with_capacities(tmp_path):
     assert Machine(16, 4).with_processors(30) == Machine(30, 30)
 
 
-def test_the_command_and_the_database(log, capfd):  # noqa: F811
+def test_the_command_and_the_database(log, capfd):
     assert call("clean", log, "-o", "toy.parquet") == 0
     assert call("machine", "toy.parquet", "-o", "toy+smp.parquet", "--nodes", 1, "--preset", "alvio-node") == 0
     assert "1 of 3" not in capfd.readouterr().err
@@ -137,7 +137,7 @@ def test_the_command_and_the_database(log, capfd):  # noqa: F811
         (["memory=1", "memory=2"], "--capacity: memory is given twice"),
     ],
 )
-def test_capacities_of_the_command_are_checked(log, capfd, capacity, words):  # noqa: F811
+def test_capacities_of_the_command_are_checked(log, capfd, capacity, words):
     options = [word for text in capacity for word in ("--capacity", text)]
     assert call("machine", log, "-o", "b.parquet", *options) == 1
     assert words in capfd.readouterr().err

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from helpers import simulate_arrays
+from helpers.kernels import simulate_arrays
 from swflow.analysis.load import loads_of
 from swflow.analysis.shadows import shadows
 from swflow.errors import SwflowError

@@ -4,8 +4,8 @@ import json
 
 import polars as pl
 import pytest
-from test_cli import call
 
+from helpers.cli import call
 from swflow.jobs.machine import Machine
 from swflow.log.swf import GUESSED_MACHINE, read_swf
 from swflow.workload.clean import open_workload

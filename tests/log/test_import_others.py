@@ -5,8 +5,8 @@ import gzip
 import polars as pl
 import pytest
 import yaml
-from test_cli import call
 
+from helpers.cli import call
 from swflow.errors import SwflowError
 from swflow.log.imported import names_of
 from swflow.log.importers.gwf import import_gwf

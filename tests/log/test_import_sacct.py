@@ -4,8 +4,8 @@ import json
 
 import polars as pl
 import pytest
-from test_cli import call
 
+from helpers.cli import call
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.log.imported import names_of, read_log

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 import yaml
-from test_cli import call
 
+from helpers.cli import call
 from swflow.analysis.verdict import EQUAL, FIRST, NEITHER, SECOND, UNKNOWN, WEEK
 from swflow.database.load import load
 from swflow.files.query import query

@@ -8,9 +8,9 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from test_report import CONFIG, published
-from test_runs import SCHEDULERS, write_workloads
 
+from helpers.reports import CONFIG, published
+from helpers.runs import SCHEDULERS, write_workloads
 from swflow.database.load import load
 from swflow.figures import draw, write
 from swflow.report import read_figures, write_report

@@ -10,15 +10,15 @@ import duckdb
 import polars as pl
 import pytest
 import yaml
-from test_runs import SCHEDULERS, write_workloads
 
+from helpers.reports import CONFIG, published
+from helpers.runs import SCHEDULERS, write_workloads
 from swflow.analysis.verdict import WEEK
 from swflow.database.load import load
 from swflow.errors import SwflowError
 from swflow.figures import FIGURES, draw, write
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload, write_workload
-from swflow.papers.views import COVERAGE
 from swflow.report import kept, read_figures, write_report
 from swflow.report.pages import LOG_FIGURES, STUDY_FIGURES
 from swflow.report.tables import TABLES
@@ -27,15 +27,6 @@ from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
 from swflow.studies.runs import simulate_all
 from swflow.workload.clean import open_workload
-
-CONFIG = {
-    "seed": 1,
-    "studies": {
-        "waits": {"title": "Who waits <less>?", "logs": ["A", "B"],
-                  "runs": [{"workloads": ["{log}"], "schedulers": ["fcfs", "easy"]}]},
-        "one": {"logs": ["A"], "figures": ["bubbles"], "runs": [{"workloads": ["{log}"], "schedulers": ["easy"]}]},
-    },
-}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -194,16 +185,6 @@ def test_figures_are_on_the_page_of_their_study(folder, tmp_path):
     (tmp_path / "no.json").write_text("{}")
     with pytest.raises(SwflowError, match="not a figure"):
         read_figures([tmp_path / "no.json"])
-
-
-def published(database, rows):
-    """Put published values into a database."""
-    with duckdb.connect(database) as connection:
-        connection.executemany(
-            'INSERT INTO published (paper, "table", row, "column", value, workload, scheduler, figure) '
-            "VALUES ('Some 2001', 'Table I', ?, ?, ?, ?, ?, ?)", rows)  # fmt: skip
-        connection.execute("DELETE FROM coverage")
-        connection.execute(COVERAGE)
 
 
 def test_a_published_value_of_zero_is_shown(folder, tmp_path):

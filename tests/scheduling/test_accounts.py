@@ -11,10 +11,10 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_kernels import BACKFILLS, random_jobs, random_windows
 
 import naive
-from helpers import for_python, owners_of_columns, simulate_arrays
+from helpers.kernels import for_python, owners_of_columns, simulate_arrays
+from helpers.workloads import BACKFILLS, random_jobs, random_windows
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator

@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_kernels import arrays
 
 import naive
-from helpers import owners_of_columns, simulate_arrays
+from helpers.kernels import owners_of_columns, simulate_arrays
+from helpers.workloads import arrays
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload, read_workload, write_workload

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from test_kernels import BACKFILLS, arrays, random_jobs, random_windows
 
 import naive
-from helpers import simulate_arrays
+from helpers.kernels import simulate_arrays
+from helpers.workloads import BACKFILLS, arrays, random_jobs, random_windows
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload

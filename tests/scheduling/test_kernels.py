@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
-from helpers import BACKFILLS as ALL_BACKFILLS
-from helpers import for_python, simulate_arrays
+from helpers.kernels import for_python, simulate_arrays
+from helpers.workloads import BACKFILLS, ORDERS, Jobs, arrays, random_jobs, random_windows
 from swflow.errors import SwflowError
 from swflow.scheduling.engine import solve as kernels
 from swflow.scheduling.engine.items import Items
@@ -21,31 +21,7 @@ from swflow.scheduling.machine import moves
 from swflow.scheduling.machine import plan as plans
 from swflow.scheduling.options import CHOICES
 from swflow.scheduling.orders.keys import key_function
-from swflow.scheduling.orders.vocabulary import ORDERS as NAMED
 from swflow.scheduling.problem import Shapes
-
-#: The orders that kernels know by name; other tests add more to the slow simulator.
-ORDERS = [name for name in naive.ORDERS if name in NAMED]
-
-#: The backfills of counted processors.
-BACKFILLS = [name for name in ALL_BACKFILLS if name != "reservation-table"]
-
-Jobs = list[tuple[float, float, float, int, int]]  # submit, run, planned, processors, user
-
-
-def arrays(jobs: Jobs) -> dict[str, np.ndarray]:
-    table = np.array(jobs, np.float64)
-    attributes = np.full((len(jobs), 5), np.nan)
-    attributes[:, 0] = table[:, 4]
-    attributes[:, 4] = np.arange(len(jobs))
-    return {
-        "submit": table[:, 0].copy(),
-        "run": table[:, 1].copy(),
-        "planned": table[:, 2].copy(),
-        "processors": table[:, 3].astype(np.int64),
-        "users": table[:, 4].astype(np.int64),
-        "attributes": attributes,
-    }
 
 
 def by_kernel(jobs: Jobs, machine: int, **options: Any) -> list[float]:
@@ -56,27 +32,6 @@ def by_naive(jobs: Jobs, machine: int, per_event: bool = False, **options: Any) 
     policy = naive.Policy(event_order="per-event" if per_event else "batch", **options)
     done = naive.simulate([naive.Job(number, *job) for number, job in enumerate(jobs)], machine, policy)
     return [done.starts[number] for number in range(len(jobs))]
-
-
-def random_jobs(rng: random.Random, machine: int, count: int) -> Jobs:
-    longest = rng.choice([12, 400])
-    submit = 0.0
-    jobs = []
-    for _ in range(count):
-        submit += rng.choice([0, 0, 1, 2, 3, 5, 9])
-        run = rng.choice([0, 0, 1, 2, 3, 5, 8, 13, rng.randint(0, longest)])
-        planned = max(1, run + rng.choice([0, 0, 0, 1, 2, 5, rng.randint(0, longest)]))
-        processors = rng.choice([1, machine, rng.randint(1, machine)])
-        jobs += [(submit, float(run), float(planned), processors, rng.randint(0, 2))] * rng.choice([1] * 9 + [4])
-    return jobs[:count]
-
-
-def random_windows(rng: random.Random, machine: int) -> list[tuple[float, float, int]]:
-    windows = []
-    for _ in range(rng.choice([0, 0, 1, 2, 3])):
-        begin = rng.randint(-5, 60)
-        windows.append((float(begin), float(begin + rng.choice([1, 3, 10, 50])), rng.randint(1, machine)))
-    return windows
 
 
 @pytest.mark.parametrize("backfill", BACKFILLS)

@@ -8,31 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_kernels import BACKFILLS, ORDERS, random_jobs
 
 import naive
-from helpers import simulate_arrays
+from helpers.kernels import simulate_arrays
+from helpers.workloads import BACKFILLS, ORDERS, Moldable, mold, random_jobs
 from swflow.scheduling.orders.keys import key_function
 from swflow.scheduling.problem import Shapes
 
-Moldable = list[naive.Job]
 SELECTIONS = ("submit", "start")
-
-
-def mold(rng: random.Random, jobs: list[tuple[float, float, float, int, int]], machine: int) -> Moldable:
-    """Give jobs shapes; for some the request is none of them, for some several are equally good."""
-    molded = []
-    for number, (submit, run, planned, processors, user) in enumerate(jobs):
-        widths = sorted(rng.sample(range(1, machine + 1), rng.randint(1, min(machine, 4))))
-        if rng.random() < 0.7:
-            widths = sorted({*widths, processors})
-        shapes = []
-        for width in widths:
-            factor = rng.choice([1.0, processors / width, 0.5, 2.0])
-            length = run * factor
-            shapes.append((length, max(1.0, length, planned * factor), width))
-        molded.append(naive.Job(number, submit, run, planned, processors, user, shapes))
-    return molded
 
 
 def by_kernel(jobs: Moldable, machine: int, select: str, **options: Any) -> list[tuple[float, int, float]]:

@@ -1,6 +1,5 @@
 """The kernel for numbered processors: equal to the slow simulator, in times and places."""
 
-import functools
 import gzip
 import random
 from pathlib import Path
@@ -10,26 +9,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_kernels import random_jobs
-from test_moldable import mold
 
 import naive
-from helpers import simulate_arrays
+from helpers.workloads import ALLOCATION_NAMES, Row, mold, random_jobs, random_policy, random_rows, simulate_places
 from swflow.errors import SwflowError
 from swflow.scheduling.engine.schedule import Schedule
-from swflow.scheduling.machine.allocation import LEAST_SHARED
-from swflow.scheduling.options import CHOICES
 from swflow.scheduling.orders.keys import key_function
 from swflow.scheduling.orders.vocabulary import ORDERS as NAMED
 from swflow.scheduling.problem import Shapes
 
 #: The slow simulator's orders that have names here, too; other tests may give it more.
 ORDERS = [name for name in naive.ORDERS if name in NAMED]
-
-#: The engine with numbered processors.
-simulate_places = functools.partial(simulate_arrays, allocation="first-fit")
-
-Row = tuple[float, float, float, int, int]  # submit, run, planned, processors, user
 
 
 def kernel(rows: list[Row], machine: int, policy: naive.Policy, **options: Any) -> Schedule:
@@ -64,40 +54,6 @@ def require_equal(rows: list[Row], machine: int, policy: naive.Policy, **options
         assert found == (slow.starts[job], slow.places[job]), f"job {job} of {rows} on {machine} under {policy}"
 
 
-def random_rows(random: random.Random, machine: int) -> list[Row]:
-    """Draw a small workload with many ties."""
-    rows: list[Row] = []
-    submit = 0.0
-    for _ in range(random.randint(1, 25)):
-        submit += random.choice([0, 0, 1, 3, 7])
-        run = float(random.choice([0, 1, 2, 5, 9, 20]))
-        planned = max(1.0, run + random.choice([0, 0, 1, 3, 10, 70]))
-        width = random.choice([1, random.randint(1, machine), random.randint(1, (machine + 1) // 2)])
-        rows += [(submit, run, planned, width, random.randint(0, 2))] * random.choice([1] * 9 + [4])
-    return rows
-
-
-def random_policy(random: random.Random, machine: int, **fixed: Any) -> naive.Policy:
-    """Draw a policy, with a maintenance window or two now and then."""
-    policy = naive.Policy(
-        order=random.choice(ORDERS),
-        backfill=random.choice(["none", "lookahead", "lookahead", "conservative", "reservation-table"]),
-        lookahead=random.choice([1, 1, 1, 2, 3, 30]),
-        backfill_order=random.choice(ORDERS),
-        event_order=random.choice(["batch", "per-event"]),
-        allocation=random.choice(ALLOCATION_NAMES),
-        predict=random.random() < 0.3,
-    )
-    for _ in range(random.choice([0, 0, 0, 1, 2])):
-        begin = float(random.randint(-5, 30))
-        policy.unavailable.append((begin, begin + random.randint(1, 20), random.randint(1, machine)))
-    for option, value in fixed.items():
-        setattr(policy, option, value)
-    return policy
-
-
-#: Allocations without node sharing; the others are tested in test_sharing.py.
-ALLOCATION_NAMES = list(CHOICES["allocation"])[1:LEAST_SHARED]
 #: Parts of the space of policies that are searched one by one, so that each gets its share.
 PARTS: dict[str, dict[str, Any]] = {
     "none": {"backfill": "none", "event_order": "batch", "predict": False, "unavailable": []},

@@ -4,8 +4,8 @@ from typing import Any
 
 import polars as pl
 import pytest
-from test_cli import call
 
+from helpers.cli import call
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload, read_workload, write_workload

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from test_numbered import Row, random_policy, random_rows, simulate_places
 
 import naive
-from helpers import simulate_arrays
+from helpers.kernels import simulate_arrays
+from helpers.workloads import Row, random_policy, random_rows, simulate_places
 from swflow.analysis.shadows import penalty_times, shadows
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine

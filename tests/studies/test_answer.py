@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 import pytest
 import yaml
-from test_cli import call
 
 import swflow
-from site_log import PARTITIONS, easy, site_log
+from helpers.cli import call
+from helpers.site_log import PARTITIONS, easy, site_log
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import SWF_FIELDS, Workload
 from swflow.log.imported import write_log

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from test_cli import call
 
+from helpers.cli import call
 from swflow import generate
 from swflow.analysis.verdict import WEEK
 from swflow.errors import SwflowError

@@ -14,29 +14,16 @@ import numpy as np
 import polars as pl
 import pytest
 
+from helpers.runs import SCHEDULERS, write_workloads
 from swflow.analysis.metrics import Middle, metrics
 from swflow.database.load import load
 from swflow.errors import SwflowError
 from swflow.files.query import query
 from swflow.jobs.machine import Machine
-from swflow.jobs.randomness import generator
 from swflow.jobs.table import Workload, read_metadata, write_table, write_workload
 from swflow.scheduling.scheduler import Scheduler
 from swflow.studies.runs import simulate_all
-from swflow.workload.clean import clean, open_workload
-from swflow.workload.models.lublin import generate_lublin
-
-SCHEDULERS = {"fcfs": {"backfill": "none"}, "easy": {"backfill": "easy"}}
-
-
-def write_workloads(folder, count=1, jobs=300):
-    """Write synthetic workloads named A, B, C, … and return their paths."""
-    paths = []
-    for name in "ABCDEFGH"[:count]:
-        fields = generate_lublin(jobs, 32, generator(1, name))
-        write_workload(clean(fields, Machine.of(32), name=name), folder / "workloads" / f"{name}.parquet")
-        paths.append(folder / "workloads" / f"{name}.parquet")
-    return paths
+from swflow.workload.clean import open_workload
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """Cleaning: jobs that were cancelled in the queue, and dependencies."""
 
 import polars as pl
-from test_cli import call
 
+from helpers.cli import call
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import SWF_FIELDS, read_workload
 from swflow.scheduling.scheduler import Scheduler

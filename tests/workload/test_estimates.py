@@ -22,7 +22,7 @@ from swflow.workload.models.estimates import (
 from swflow.workload.models.lublin import generate_lublin
 
 #: Results of the authors' program for jobs of the Lublin model, with 20 seeds, from lublin_oracle.py.
-ORACLE = json.loads(Path(__file__).parents[1].joinpath("lublin_oracle.json").read_text())["estimates"]
+ORACLE = json.loads(Path(__file__).with_name("lublin_oracle.json").read_text())["estimates"]
 ORACLE_JOBS = 100_000
 
 

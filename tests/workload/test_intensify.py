@@ -2,8 +2,8 @@
 
 import polars as pl
 import pytest
-from test_cli import call, log  # noqa: F401  the fixture
 
+from helpers.cli import call
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload, read_workload
@@ -59,6 +59,6 @@ def test_wrong_factors_are_one_line(options, words):
         intensify(workload(), **options)
 
 
-def test_the_command_writes_the_workload(log, tmp_path):  # noqa: F811
+def test_the_command_writes_the_workload(log, tmp_path):
     assert call("intensify", log, "-o", "toy+dense.parquet", "--factor", 2) == 0
     assert read_workload(tmp_path / "toy+dense.parquet").history[-1]["by"] == "arrivals"

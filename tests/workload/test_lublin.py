@@ -26,7 +26,7 @@ from swflow.workload.models.lublin import (
 )
 
 #: Written by lublin_oracle.py; see its docstring.
-ORACLE = json.loads(Path(__file__).parents[1].joinpath("lublin_oracle.json").read_text())
+ORACLE = json.loads(Path(__file__).with_name("lublin_oracle.json").read_text())
 GRID = np.array(ORACLE["grid"])
 KINDS = {"batch": BATCH, "interactive": INTERACTIVE, "combined": COMBINED}
 

@@ -6,9 +6,9 @@ import jsonschema
 import numpy as np
 import polars as pl
 import pytest
-from test_cli import call, log  # noqa: F401  the fixture
-from test_plan import SCHEMA
+import yaml
 
+from helpers.cli import call
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import uniform_per_job
@@ -19,6 +19,8 @@ from swflow.workload.models.fit_measures import kolmogorov_smirnov
 from swflow.workload.models.memory_model import fit_memory, spearman
 from swflow.workload.steps.memory import SCENARIOS, describe_demands, memory
 from swflow.workload.steps.select import select
+
+SCHEMA = yaml.safe_load((Path(__file__).parents[2] / "workflow/schemas/config.schema.yaml").read_text())
 
 
 def workload(jobs=4000, name="A+ran", **columns):
@@ -130,7 +132,7 @@ def test_wrong_demands_are_one_line(options, words):
     assert "\n" not in str(caught.value)
 
 
-def test_the_command_gives_the_same_bytes_again(log, capfd):  # noqa: F811
+def test_the_command_gives_the_same_bytes_again(log, capfd):
     config = {"high": 0.5, "medium": 0.1, "low": 0.4, "seed": 7}
     assert call("clean", log, "-o", "toy.parquet") == 0
     for folder in "ab":

@@ -5,9 +5,9 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_cli import call
 
-from helpers import errors_of
+from helpers.cli import call
+from helpers.figures import errors_of
 from swflow.database.load import load
 from swflow.errors import SwflowError
 from swflow.figures import draw, write

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers import errors_of
+from helpers.figures import errors_of
 from swflow.analysis.fairness import fairness_indices
 from swflow.database.load import load
 from swflow.errors import SwflowError

@@ -6,7 +6,7 @@ script manually in a separate environment::
 
     python3.10 -m venv oracle
     oracle/bin/pip install parallelworkloads==0.1.3 numpy
-    oracle/bin/python tests/lublin_oracle.py tests/lublin_oracle.json
+    oracle/bin/python tests/workload/lublin_oracle.py tests/workload/lublin_oracle.json
 
 Only summary statistics are stored. Properties of the authors' program:
 

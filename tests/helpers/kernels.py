@@ -19,16 +19,6 @@ from swflow.scheduling.outcomes import OUTCOME_COLUMNS, with_derived
 from swflow.scheduling.problem import Jobs, Machine, Problem, Shapes
 from swflow.scheduling.scheduler import Scheduler
 
-
-def errors_of(spec: Mapping[str, Any]) -> list[str]:
-    """Return where a figure breaks the schema of Vega-Lite, since figures are drawn without Altair's validation."""
-    import altair
-    import jsonschema
-
-    found = jsonschema.Draft7Validator(altair.load_schema()).iter_errors({**spec, "datasets": {}})
-    return [error.json_path for error in found]
-
-
 #: The backfills by the names of `tests/naive.py`, in which `lookahead` is EASY with several reservations.
 BACKFILLS = ("none", "lookahead", "conservative", "reservation-table")
 
