@@ -58,7 +58,7 @@ def drawn(seed, factor=1.0, jobs=3000):
 
 def test_a_run_compared_with_itself_has_distance_0_and_no_winner():
     result = compare(drawn(1), drawn(1))
-    assert (result.distance, result.score, result.first_wins, result.second_wins, result.better) == (0, 0, 0, 0, None)
+    assert (result.distance, result.score, result.variant_wins, result.base_wins, result.better) == (0, 0, 0, 0, None)
 
 
 def test_chance_alone_names_no_winner():
@@ -70,8 +70,8 @@ def test_chance_alone_names_no_winner():
 def test_the_faster_one_wins_whichever_comes_first():
     fast, slow = drawn(1), drawn(2, factor=3.0)
     forth, back = compare(fast, slow), compare(slow, fast)
-    assert (forth.better, back.better) == ("first", "second")
-    assert forth.first_wins == pytest.approx(1) and back.second_wins == pytest.approx(1)
+    assert (forth.better, back.better) == ("variant", "base")
+    assert forth.variant_wins == pytest.approx(1) and back.base_wins == pytest.approx(1)
     assert forth.score == pytest.approx(-back.score) and forth.score > 0.3
     assert forth.distance == pytest.approx(back.distance)
     assert forth.distance == pytest.approx(np.log10(3), abs=0.05)
@@ -80,7 +80,7 @@ def test_the_faster_one_wins_whichever_comes_first():
 def test_loads_with_jobs_of_one_run_only_have_no_winner():
     low, high = heatmap(np.full(500, 0.1), np.full(500, 1.0)), heatmap(np.full(500, 0.9), np.full(500, 1000.0))
     result = compare(low, high)
-    assert (result.score, result.first_wins, result.better) == (0, 0, None)
+    assert (result.score, result.variant_wins, result.better) == (0, 0, None)
     assert result.distance == pytest.approx(0.8 + 3)
 
 
@@ -101,6 +101,6 @@ def test_easy_is_better_than_fcfs_on_kth(traces):
     for measure in HEATMAP_MEASURES:
         maps = [heatmap(table["load"].to_numpy(), table[measure].to_numpy()) for table in (easy, fcfs)]
         result = compare(*maps)
-        assert result.better == "first"
-        assert result.first_wins > 0.9
+        assert result.better == "variant"
+        assert result.variant_wins > 0.9
         assert compare(maps[0], maps[0]).better is None

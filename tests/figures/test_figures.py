@@ -52,7 +52,7 @@ def test_the_tables_hold_every_job_and_every_pair(database):
         "AND measure = 'wait_time'",
     )
     assert rows == [(0,)]
-    _, rows = query(database, "SELECT DISTINCT workload, first, second FROM comparisons ORDER BY ALL")
+    _, rows = query(database, "SELECT DISTINCT workload, variant, base FROM comparisons ORDER BY ALL")
     assert rows == [("A", "A/easy", "A/fcfs"), ("B", "B/easy", "B/fcfs")]
     _, rows = query(
         database,

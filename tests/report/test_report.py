@@ -13,7 +13,7 @@ import yaml
 
 from helpers.reports import CONFIG, published
 from helpers.runs import SCHEDULERS, write_workloads
-from swflow.analysis.verdict import WEEK
+from swflow.analysis.resampling import WEEK
 from swflow.database.load import load
 from swflow.errors import SwflowError
 from swflow.figures import FIGURES, draw, write

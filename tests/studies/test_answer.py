@@ -284,9 +284,9 @@ def question(rows: dict[str, dict], fidelity: dict | None = None, options: dict 
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ({"value": 54.0, "difference": -6.0, "low": -9.0, "high": -3.0, "verdict": "first is better"},
+        ({"value": 54.0, "difference": -6.0, "low": -9.0, "high": -3.0, "verdict": "variant is better"},
          "b shortens the mean wait by 10 % (95 % interval 5 to 15 %), from 1.0 to 0.9 minutes."),
-        ({"value": 66.0, "difference": 6.0, "low": 3.0, "high": 9.0, "verdict": "second is better"},
+        ({"value": 66.0, "difference": 6.0, "low": 3.0, "high": 9.0, "verdict": "base is better"},
          "b lengthens the mean wait by 10 % (95 % interval 5 to 15 %), from 1.0 to 1.1 minutes."),
         ({"value": 66.0, "difference": 6.0, "low": -3.0, "high": 15.0, "verdict": "not distinguishable"},
          "b is not distinguishable from a in the mean wait: +10 % (95 % interval −5 to +25 %)."),

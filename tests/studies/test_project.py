@@ -14,7 +14,7 @@ import yaml
 
 from helpers.cli import call
 from swflow import generate
-from swflow.analysis.verdict import WEEK
+from swflow.analysis.resampling import WEEK
 from swflow.errors import SwflowError
 from swflow.log.catalogue import load_catalogue
 from swflow.studies import project

@@ -416,7 +416,7 @@ def test_replicates_are_summarized_with_a_confidence_interval(tmp_path):
     # Student's t with 2 degrees of freedom, two-sided 5 %, from a printed table
     half = 4.303 * values.std(ddof=1) / np.sqrt(3)
     assert (low, high) == pytest.approx((values.mean() - half, values.mean() + half), rel=1e-3)
-    _, compared = query(tmp_path / "d.duckdb", "SELECT DISTINCT first, second FROM comparisons")
+    _, compared = query(tmp_path / "d.duckdb", "SELECT DISTINCT variant, base FROM comparisons")
     recipes = ["A+drawn", "A+drawn@1", "A+drawn@2", "A+drawn@3"]
     assert sorted(compared) == [(f"{name}/easy", f"{name}/fcfs") for name in recipes]
     sql = "SELECT basis, mean_difference, score FROM comparisons WHERE measure = 'wait_time' ORDER BY first"

@@ -43,9 +43,9 @@ def test_differences_equal_manual_results():
     assert (base["value"], base["difference"], base["verdict"]) == (1800, 0, "base")
     more = found(answer, "fcfs, processors +100%", "mean_wait_time")
     assert (more["processors"], more["value"], more["low"], more["high"]) == (8, 0, -1800, -1800)
-    assert more["verdict"] == "first is better"
+    assert more["verdict"] == "variant is better"
     longer = found(answer, "fcfs, run times × 2", "mean_wait_time")
-    assert (longer["difference"], longer["verdict"]) == (1800, "second is better")
+    assert (longer["difference"], longer["verdict"]) == (1800, "base is better")
     assert found(answer, "fcfs, run times × 2", "p95_wait_time")["value"] == 7200
     assert answer.fidelity["wait_distance"] == 0
     columns, rows = summary(answer)
@@ -251,7 +251,7 @@ def test_an_answer_is_loaded_and_reported_with_or_without_runs(log, capfd):
         assert call("load", *files, "--database", "d.duckdb") == 0
         assert query(log / "d.duckdb", text)[1] == [
             ("nodes", "log", "fcfs", 4, 1800, 1800, 0, None, "base"),
-            ("nodes", "log", "fcfs, processors +100%", 8, 1800, 0, -1800, -1800, "first is better"),
+            ("nodes", "log", "fcfs, processors +100%", 8, 1800, 0, -1800, -1800, "variant is better"),
         ]
     content = {"logs": ["log"], "runs": [], "whatif": [{"workloads": ["{log}"], "schedulers": ["fcfs"]}]}
     (log / "c.yaml").write_text(yaml.safe_dump({"schedulers": {"fcfs": {}}, "studies": {"nodes": content}}))

@@ -27,22 +27,22 @@ class Comparison:
     distance : float
         Their `earth_movers_distance`; 0 if they are equal.
     score : float
-        From -1 to 1: at equal load, the probability that a job of the first heatmap has a smaller (better) value than a
-        job of the second, minus the probability of the opposite. Positive: the first is better.
-    first_wins, second_wins : float
+        From -1 to 1: at equal load, the probability that a job of the variant has a smaller (better) value than a job
+        of the base, minus the probability of the opposite. Positive: the variant is better.
+    variant_wins, base_wins : float
         The share of the jobs, 0 to 1, in load deciles where one dominates the other.
-    better : {'first', 'second'} or None
+    better : {'variant', 'base'} or None
         The heatmap that wins more than half of the jobs, if the score agrees; otherwise None.
     """
 
     distance: float
     score: float
-    first_wins: float
-    second_wins: float
+    variant_wins: float
+    base_wins: float
     better: str | None
 
 
-def compare(first: Heatmap, second: Heatmap) -> Comparison:
+def compare(variant: Heatmap, base: Heatmap) -> Comparison:
     """
     Compare two heatmaps of the same measure, both with a logarithmic value axis.
 
@@ -54,7 +54,7 @@ def compare(first: Heatmap, second: Heatmap) -> Comparison:
 
     Parameters
     ----------
-    first, second : Heatmap
+    variant, base : Heatmap
         Heatmaps returned by `swflow.analysis.heatmap.heatmap`, or by `by_tenths`.
 
     Returns
@@ -74,11 +74,11 @@ def compare(first: Heatmap, second: Heatmap) -> Comparison:
     >>> load = np.full(100, 0.95)
     >>> fast, slow = heatmap(load, np.full(100, 10.0)), heatmap(load, np.full(100, 1000.0))
     >>> compare(fast, slow)
-    Comparison(distance=2.0, score=1.0, first_wins=1.0, second_wins=0.0, better='first')
+    Comparison(distance=2.0, score=1.0, variant_wins=1.0, base_wins=0.0, better='variant')
     >>> compare(fast, fast).better is None
     True
     """
-    a, b = _equal_shape(by_tenths(first).jobs, by_tenths(second).jobs)
+    a, b = _equal_shape(by_tenths(variant).jobs, by_tenths(base).jobs)
     if not a.sum() or not b.sum():
         return Comparison(0.0, 0.0, 0.0, 0.0, None)
     weights = (a.sum(axis=1) / a.sum() + b.sum(axis=1) / b.sum()) / 2
@@ -86,7 +86,7 @@ def compare(first: Heatmap, second: Heatmap) -> Comparison:
     winner, superiority = _duels(a[both], b[both])
     score = round(float(weights[both] @ superiority), 12)
     wins, losses = (round(float(sum(weights[both][won])), 12) for won in (winner > 0, winner < 0))
-    better = "first" if wins > 0.5 and score > 0 else "second" if losses > 0.5 and score < 0 else None
+    better = "variant" if wins > 0.5 and score > 0 else "base" if losses > 0.5 and score < 0 else None
     distance = earth_movers_distance(
         _coarse(a, 1, _VALUES_PER_STEP), _coarse(b, 1, _VALUES_PER_STEP), LOAD_STEP, VALUE_STEP
     )

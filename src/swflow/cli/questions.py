@@ -222,14 +222,14 @@ def compare_with_record(
 
 @app.command()
 def power(
-    first: Annotated[
+    variant: Annotated[
         str, Argument(help="A run: a .parquet file of swflow simulate, or WORKLOAD/SCHEDULER of the database.")
     ],
-    second: Annotated[str, Argument(help="Another run of the same log.")],
+    base: Annotated[str, Argument(help="The run of the same log that it is compared with.")],
     percent: Annotated[
         list[float] | None,
         Option(
-            help="Detect this difference of the means, in percent of the first mean; repeatable "
+            help="Detect this increase of the mean, in percent of the base's mean; repeatable "
             "(default: 1, 2, 5, 10, 20)."
         ),
     ] = None,
@@ -242,29 +242,29 @@ def power(
     ),
 ) -> None:
     """
-    Estimate how many weeks or replicates are needed to detect a difference between two runs.
+    Estimate how many weeks or replicates are needed to detect a difference between two runs, a variant and its base.
 
-    For two runs of a log, the unit is a week of the log, and the variance is that of the weekly differences (paired
+    For two runs of a log, the unit is a week of the log, and the variance is that of the ratio of the means (paired
     block bootstrap). For a workload with replicates, named without their number, the unit is a replicate. The estimate
     assumes that further weeks or replicates vary like the existing ones.
 
-    Example: `swflow power KTH-SP2+ran/easy KTH-SP2+ran/fcfs --percent 5`, `swflow power easy.parquet mine.parquet`
+    Example: `swflow power KTH-SP2+ran/fcfs KTH-SP2+ran/easy --percent 5`, `swflow power mine.parquet easy.parquet`
     """
     from swflow.studies.power import power_of
 
-    found = power_of(first, second, percent or (1.0, 2.0, 5.0, 10.0, 20.0), certainty, database)
+    found = power_of(variant, base, percent or (1.0, 2.0, 5.0, 10.0, 20.0), certainty, database)
     basis, blocks = found[0].basis, found[0].difference.blocks
     wanted = [f"{basis} for {share:g} %" for share in found[0].needed]
     rows = [
         [
-            one.measure, one.first, one.second, one.difference_in_words(),
+            one.measure, one.variant, one.base, one.difference_in_words(),
             "-" if one.smallest is None else f"{one.smallest:.3g} %",
             *("never" if count is None else f"{count:,}" for count in one.needed.values()),
         ]
         for one in found
     ]  # fmt: skip
-    print_table(["mean of", "first", "second", "difference", f"detectable in {blocks:,} {basis}", *wanted], rows)
+    print_table(["mean of", "variant", "base", "difference", f"detectable in {blocks:,} {basis}", *wanted], rows)
     say(
-        f"The runs have {blocks:,} {basis}. The difference is second minus first, with its 95 % interval. Differences "
-        f"are in percent of the first mean; each is detected with a probability of {100 * certainty:g} %."
+        f"The runs have {blocks:,} {basis}. The difference is variant minus base, with its 95 % interval. Increases "
+        f"are in percent of the base's mean; each is detected with a probability of {100 * certainty:g} %."
     )

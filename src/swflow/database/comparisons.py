@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from swflow.analysis import verdict
 from swflow.analysis.comparison import by_tenths, compare
 from swflow.analysis.heatmap import HEATMAP_MEASURES, Heatmap, heatmap
+from swflow.analysis.intervals import difference_of, difference_over_replicates, over_replicates, score_of
+from swflow.analysis.multiple_testing import columns_of, correct, family_of
+from swflow.analysis.resampling import Distribution, Resampled, Weeks, by_weeks, distribution_of, mean_of
 from swflow.jobs import table as tables
 from swflow.jobs.table import read_columns
 from swflow.names import log_of, recipe_of, replicate_of, worth_comparing
@@ -36,21 +38,21 @@ def pairs_to_compare(notes: Mapping[Path, Mapping[str, Any]], changed: Collectio
     for log, of_log in by_log.items():
         for pair in combinations(of_log, 2):
             if any(note["run"] in changed for _, note in pair) and worth_comparing(pair[0][1], pair[1][1]):
-                first, second = (Run(note["run"], note["workload"], file, note["rows"]) for file, note in pair)
-                groups.setdefault((log, _replicate(first, second)), []).append((first, second))
+                variant, base = (Run(note["run"], note["workload"], file, note["rows"]) for file, note in pair)
+                groups.setdefault((log, _replicate(variant, base)), []).append((variant, base))
     return list(groups.values())
 
 
-def _replicate(first: Run, second: Run) -> int | None:
-    return replicate_of(first.workload) or replicate_of(second.workload)
+def _replicate(variant: Run, base: Run) -> int | None:
+    return replicate_of(variant.workload) or replicate_of(base.workload)
 
 
 class _Measured(NamedTuple):
     """A measure of a run: its heatmap, and by weeks its mean, and its distribution by tenths of the load."""
 
     heatmap: Heatmap
-    mean: verdict.Resampled
-    distribution: verdict.Distribution
+    mean: Resampled
+    distribution: Distribution
 
 
 def compare_runs(pairs: Sequence[tuple[Run, Run]]) -> list[dict[str, Any]]:
@@ -76,47 +78,56 @@ def compare_runs(pairs: Sequence[tuple[Run, Run]]) -> list[dict[str, Any]]:
             name: _measured(weeks[name] if weeks else _weeks(run.file, [measure]), measure)
             for name, run in runs.items()
         }
-        for first, second in pairs:
-            one, other = measured[first.name], measured[second.name]
-            log = log_of(first.workload)
-            score = verdict.score_of(one.distribution, other.distribution)
-            mean = verdict.difference_of(one.mean, other.mean)
+        for variant, base in pairs:
+            one, other = measured[variant.name], measured[base.name]
+            log = log_of(variant.workload)
+            score = score_of(one.distribution, other.distribution)
+            mean = difference_of(one.mean, other.mean)
             rows.append({
-                "workload": first.workload if first.workload == second.workload else log,
+                "workload": variant.workload if variant.workload == base.workload else log,
                 "measure": measure,
-                "first": first.name,
-                "second": second.name,
+                "variant": variant.name,
+                "base": base.name,
                 **asdict(compare(one.heatmap, other.heatmap)),
                 "score": score.value,
                 "basis": "weeks",
                 "blocks": mean.blocks,
-                **verdict.columns_of("score", score),
-                "mean_difference": mean.value if math.isfinite(mean.value) else None,
-                **verdict.columns_of("mean", mean),
-                "family": verdict.family_of(log, measure, _replicate(first, second), False),
+                **columns_of("score", score),
+                "variant_mean": _finite(one.mean.value),
+                "base_mean": _finite(other.mean.value),
+                "mean_difference": _finite(mean.value),
+                **columns_of("mean", mean),
+                "family": family_of(log, measure, _replicate(variant, base), False),
             })  # fmt: skip
     return rows
 
 
-def _weeks(file: Path, measures: Iterable[str]) -> verdict.Weeks:
-    return verdict.by_weeks(read_columns(file, ["submit_time", "load", *measures]))
+def _weeks(file: Path, measures: Iterable[str]) -> Weeks:
+    return by_weeks(read_columns(file, ["submit_time", "load", *measures]))
 
 
-def _measured(weeks: verdict.Weeks, measure: str) -> _Measured:
+def _measured(weeks: Weeks, measure: str) -> _Measured:
     load, values = (weeks.outcomes[name].cast(pl.Float64).to_numpy() for name in ("load", measure))
-    return _Measured(
-        by_tenths(heatmap(load, values)), verdict.mean_of(weeks, measure), verdict.distribution_of(weeks, measure)
-    )
+    return _Measured(by_tenths(heatmap(load, values)), mean_of(weeks, measure), distribution_of(weeks, measure))
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None
 
 
 def with_verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the rows of runs, and further rows of recipes with several replicates, with corrected verdicts."""
     varying, constant = _compared_by_replicates(rows)
     rows = rows + varying
-    verdict.correct(rows)
+    correct(rows)
     # Identical replicates give one comparison, based on weeks, which already belongs to a family.
     rows += [row | renamed | {"family": None, "family_size": None} for row, renamed in constant]
-    return sorted(rows, key=lambda row: (row["first"], row["second"], HEATMAP_MEASURES.index(row["measure"])))
+    return sorted(rows, key=lambda row: (row["variant"], row["base"], HEATMAP_MEASURES.index(row["measure"])))
 
 
 def _compared_by_replicates(
@@ -129,26 +140,27 @@ def _compared_by_replicates(
     """
     groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for row in rows:
-        runs_of = [row[name].rpartition("/") for name in ("first", "second")]
+        runs_of = [row[name].rpartition("/") for name in ("variant", "base")]
         if any(replicate_of(workload) is not None for workload, _, _ in runs_of):
             recipes = [f"{recipe_of(workload)}/{scheduler}" for workload, _, scheduler in runs_of]
             groups.setdefault((recipe_of(row["workload"]), row["measure"], *recipes), []).append(row)
     varying, constant = [], []
-    for (workload, measure, first, second), some in groups.items():
+    for (workload, measure, variant, base), some in groups.items():
         if len(some) < 2:
             continue
         # a fixed order of summation gives the same last digits
-        some = sorted(some, key=lambda row: (row["first"], row["second"]))
-        names = {"workload": workload, "measure": measure, "first": first, "second": second, "better": None}
-        score, mean = (verdict.over_replicates([row[name] for row in some]) for name in ("score", "mean_difference"))
+        some = sorted(some, key=lambda row: (row["variant"], row["base"]))
+        names = {"workload": workload, "measure": measure, "variant": variant, "base": base, "better": None}
+        score = over_replicates([row["score"] for row in some])
+        mean = difference_over_replicates([(row["variant_mean"], row["base_mean"]) for row in some])
         if any(found.error is None and not found.equal and found.blocks > 1 for found in (score, mean)):
             constant.append((some[0], names))
             continue
-        averaged = ("distance", "score", "first_wins", "second_wins")
-        means = {name: float(np.mean([row[name] for row in some])) for name in averaged}
+        averaged = ("distance", "score", "variant_wins", "base_wins", "variant_mean", "base_mean")
+        means = {name: _mean([row[name] for row in some]) for name in averaged}
         varying.append(
-            {**names, **means, "basis": "replicates", "blocks": len(some), **verdict.columns_of("score", score)}
-            | {"mean_difference": mean.value if math.isfinite(mean.value) else None, **verdict.columns_of("mean", mean)}
-            | {"family": verdict.family_of(log_of(workload), measure, None, True)}
+            {**names, **means, "basis": "replicates", "blocks": len(some), **columns_of("score", score)}
+            | {"mean_difference": _finite(mean.value), **columns_of("mean", mean)}
+            | {"family": family_of(log_of(workload), measure, None, True)}
         )
     return varying, constant

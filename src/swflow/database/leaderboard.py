@@ -1,13 +1,10 @@
 """Views that measure runs against lower bounds and rank the schedulers of a workload."""
 
 from swflow.analysis.bounds import BOUNDED
-from swflow.analysis.verdict import FIRST, NEITHER, SECOND
+from swflow.analysis.verdicts import BETTER, WORSE
 
 #: The scheduler that others are compared with, by its name.
 REFERENCE = "easy"
-
-#: The verdict of a pair whose difference is not significant.
-UNDECIDED = "no significant difference"
 
 #: The metrics of runs for which the bounds of their workload hold: runs of all of its jobs, with their run times,
 #: widths and submit times, on at most the machine, where no job starts before its submission, as some recorded jobs do.
@@ -41,9 +38,27 @@ GAPS = f"""
     ) AS measured JOIN bounds USING (workload, measure)
 """
 
-#: The verdict on a pair in the words of a ranking, for the first of the two.
-_WORD = f"""CASE mean_verdict_holm WHEN '{FIRST}' THEN '{{}}' WHEN '{SECOND}' THEN '{{}}'
-        WHEN '{NEITHER}' THEN '{UNDECIDED}' ELSE mean_verdict_holm END"""
+_EXCHANGED = f"CASE {{0}} WHEN '{BETTER}' THEN '{WORSE}' WHEN '{WORSE}' THEN '{BETTER}' ELSE {{0}} END"
+
+#: The differences of the means of all compared pairs, in both directions. The interval is that of a ratio, so that of
+#: the exchanged pair follows from the inverse of the ratio's ends. A pair without a ratio has a mean of 0.
+DIFFERENCES = f"""
+    CREATE VIEW differences AS
+    SELECT measure, variant, base, variant_mean, base_mean, mean_difference AS difference, mean_low AS low,
+        mean_high AS high, mean_verdict AS verdict, mean_verdict_holm AS verdict_holm, basis, blocks
+    FROM comparisons
+    UNION ALL
+    SELECT measure, base, variant, base_mean, variant_mean, 0 - mean_difference,
+        CASE WHEN base_mean > 0 AND variant_mean > 0 THEN 0 - variant_mean * mean_high / (base_mean + mean_high)
+            ELSE greatest(0 - mean_high, 0 - variant_mean) END,
+        CASE WHEN base_mean > 0 AND variant_mean > 0 THEN 0 - variant_mean * mean_low / (base_mean + mean_low)
+            ELSE 0 - mean_low END,
+        {_EXCHANGED.format("mean_verdict")}, {_EXCHANGED.format("mean_verdict_holm")}, basis, blocks
+    FROM comparisons
+"""
+
+#: The verdict on a scheduler compared with another one, in the words of a ranking.
+_WORD = f"CASE verdict_holm WHEN '{BETTER}' THEN 'better' WHEN '{WORSE}' THEN 'worse' ELSE verdict_holm END"
 
 #: The schedulers of each workload that has bounds, by the mean wait time: only runs in `GAPS`, because others do
 #: not run the same jobs. A difference is that of the mean wait times, the scheduler minus the reference.
@@ -57,12 +72,8 @@ LEADERBOARD = f"""
         JOIN gaps USING (run)
         WHERE measure = 'awrt' AND scheduler <> 'log'
     ), compared AS (
-        SELECT first AS run, second AS other, mean_difference AS difference, mean_low AS low, mean_high AS high,
-            {_WORD.format("better", "worse")} AS verdict
-        FROM comparisons WHERE measure = 'wait_time'
-        UNION ALL
-        SELECT second, first, 0 - mean_difference, 0 - mean_high, 0 - mean_low, {_WORD.format("worse", "better")}
-        FROM comparisons WHERE measure = 'wait_time'
+        SELECT variant AS run, base AS other, difference, low, high, {_WORD} AS verdict
+        FROM differences WHERE measure = 'wait_time'
     )
     SELECT log, workload, rank, scheduler, mean_wait_time, mean_bounded_slowdown, awrt, gap AS awrt_gap,
         pair.difference, pair.low, pair.high,

@@ -17,12 +17,12 @@ import duckdb
 import polars as pl
 from threadpoolctl import threadpool_limits
 
-from swflow.analysis import verdict
+from swflow.analysis.intervals import student
 from swflow.analysis.metrics import CORRELATED, METRICS
 from swflow.database.comparisons import with_verdicts
 from swflow.database.computed import Computed, Examined, compute
 from swflow.database.inputs import KINDS, Contents, Inputs, Update, planned_update, read_inputs
-from swflow.database.leaderboard import GAPS, LEADERBOARD
+from swflow.database.leaderboard import DIFFERENCES, GAPS, LEADERBOARD
 from swflow.database.schema import FIGURES, KEPT, MEDIANS, TABLES
 from swflow.errors import SwflowError, reason_of
 from swflow.files.atomic import atomic_path
@@ -144,7 +144,7 @@ def load(
 #: The views, and the tables that are made from other tables, in an order in which each finds what it reads.
 _VIEWS = (
     MEDIANS, DRAWS, CELLS, READINGS, REPRODUCTION, COVERAGE, DRAW_MACROS, TREND_CHECKS, CONVENTION_VALUES, SENSITIVITY,
-    GAPS, LEADERBOARD,
+    DIFFERENCES, GAPS, LEADERBOARD,
 )  # fmt: skip
 
 
@@ -350,7 +350,7 @@ def _fill_published(connection: duckdb.DuckDBPyConnection) -> None:
 def _fill_comparisons(connection: duckdb.DuckDBPyConnection, compared: list[dict[str, Any]]) -> None:
     """Insert the comparisons of changed runs with others of their logs; previous comparisons are kept."""
     connection.execute(  # comparisons of recipes are derived from those of runs
-        "DELETE FROM comparisons WHERE first NOT IN (SELECT run FROM runs) OR second NOT IN (SELECT run FROM runs)"
+        "DELETE FROM comparisons WHERE variant NOT IN (SELECT run FROM runs) OR base NOT IN (SELECT run FROM runs)"
     )
     names = [description[0] for description in connection.execute("SELECT * FROM comparisons").description]
     rows = [dict(zip(names, row, strict=True)) for row in connection.fetchall()]
@@ -379,7 +379,7 @@ def _fill_replicates(connection: duckdb.DuckDBPyConnection) -> None:
         .group_by(names, maintain_order=True)
         .agg(replicates=value.len().cast(pl.Int64), mean=value.mean(), median=value.median(), deviation=value.std())
     )
-    quantiles = {count: verdict.student(count - 1) for count in summary["replicates"].unique() if count > 1}
+    quantiles = {count: student(count - 1) for count in summary["replicates"].unique() if count > 1}
     half = pl.col("replicates").replace_strict(quantiles, default=None, return_dtype=pl.Float64) * pl.col("deviation")
     half = half / pl.col("replicates").sqrt()
     half = pl.when(pl.col("deviation") > 0).then(half)  # a figure that is equal in all draws has no interval

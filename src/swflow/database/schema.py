@@ -31,11 +31,12 @@ TABLES: dict[str, str] = {
         value_high DOUBLE, jobs BIGINT""",
     "bubbles": _BUBBLES,
     "bubbles_11": _BUBBLES,
-    "comparisons": """workload VARCHAR, measure VARCHAR, first VARCHAR, second VARCHAR, distance DOUBLE, score DOUBLE,
-        first_wins DOUBLE, second_wins DOUBLE, better VARCHAR, basis VARCHAR, blocks BIGINT, score_low DOUBLE,
+    "comparisons": """workload VARCHAR, measure VARCHAR, variant VARCHAR, base VARCHAR, distance DOUBLE, score DOUBLE,
+        variant_wins DOUBLE, base_wins DOUBLE, better VARCHAR, basis VARCHAR, blocks BIGINT, score_low DOUBLE,
         score_high DOUBLE, score_verdict VARCHAR, score_p DOUBLE, score_p_holm DOUBLE, score_verdict_holm VARCHAR,
-        mean_difference DOUBLE, mean_low DOUBLE, mean_high DOUBLE, mean_verdict VARCHAR, mean_p DOUBLE,
-        mean_p_holm DOUBLE, mean_verdict_holm VARCHAR, family VARCHAR, family_size BIGINT""",
+        variant_mean DOUBLE, base_mean DOUBLE, mean_difference DOUBLE, mean_low DOUBLE, mean_high DOUBLE,
+        mean_verdict VARCHAR, mean_p DOUBLE, mean_p_holm DOUBLE, mean_verdict_holm VARCHAR, family VARCHAR,
+        family_size BIGINT""",
     "replicates": """recipe VARCHAR, log VARCHAR, scheduler VARCHAR, measure VARCHAR, replicates BIGINT, mean DOUBLE,
         median DOUBLE, deviation DOUBLE, low DOUBLE, high DOUBLE""",
     "fairness": """run VARCHAR, workload VARCHAR, scheduler VARCHAR, kind VARCHAR, id BIGINT, name VARCHAR, jobs BIGINT,
@@ -71,7 +72,7 @@ TABLES: dict[str, str] = {
 KEPT: dict[str, dict[str, tuple[str, ...]]] = {
     "workload": dict.fromkeys(("workloads", "removals", "model_fit", "names", "checks", "jobs"), ("workload",)),
     "run": dict.fromkeys(("heatmaps", "bubbles", "bubbles_11", "fairness", "fidelity", "outcomes"), ("run",))
-    | {"comparisons": ("first", "second")},
+    | {"comparisons": ("variant", "base")},
 }
 
 #: All figures of workloads and runs, one per row. A draw that is both a run and a point of a sweep counts once. Draws

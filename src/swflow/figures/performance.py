@@ -172,14 +172,14 @@ def _compared(
     """Return the maps of two runs, and their comparison as the load computed it; computed here for runs of two logs."""
     one, other = maps[first, measure], maps[second, measure]
     row = request.connection.execute(
-        """SELECT first = $a, distance, score, first_wins, second_wins, better FROM comparisons
-        WHERE measure = $m AND (first = $a AND second = $b OR first = $b AND second = $a)""",
+        """SELECT variant = $a, distance, score, variant_wins, base_wins, better FROM comparisons
+        WHERE measure = $m AND (variant = $a AND base = $b OR variant = $b AND base = $a)""",
         {"a": first, "b": second, "m": measure},
     ).fetchone()
     if row is None:
         return one, other, compare(one, other)
-    forward, distance, score, first_wins, second_wins, better = row
-    winner = {first: "first", second: "second"}.get(better)
+    forward, distance, score, wins, losses, better = row
+    winner = {first: "variant", second: "base"}.get(better)
     if forward:
-        return one, other, Comparison(distance, score, first_wins, second_wins, winner)
-    return one, other, Comparison(distance, -score, second_wins, first_wins, winner)
+        return one, other, Comparison(distance, score, wins, losses, winner)
+    return one, other, Comparison(distance, -score, losses, wins, winner)

@@ -23,8 +23,8 @@ ENDINGS = ("png", "svg", "json")
 _WORKLOADS = """SELECT name, digest FROM contents WHERE kind = 'workload' AND name IN (SELECT unnest($workloads))
     ORDER BY name"""
 _RUNS = "SELECT run, key FROM runs WHERE run IN (SELECT unnest($runs)) ORDER BY run"
-_COMPARISONS = """SELECT measure, first, second, distance, score, first_wins, second_wins, better FROM comparisons
-    WHERE first IN (SELECT unnest($runs)) AND second IN (SELECT unnest($runs)) ORDER BY ALL"""
+_COMPARISONS = """SELECT measure, variant, base, distance, score, variant_wins, base_wins, better FROM comparisons
+    WHERE variant IN (SELECT unnest($runs)) AND base IN (SELECT unnest($runs)) ORDER BY ALL"""
 _RUNS_OF_LOG = "SELECT run, key FROM runs WHERE workload = $log OR starts_with(workload, $log || '+') ORDER BY run"
 _SWEEPS = "SELECT count(*), bit_xor(hash(sweeps)) FROM sweeps WHERE source = $log OR starts_with(source, $log || '+')"
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 import duckdb
 import polars as pl
 
-from swflow.analysis.verdict import student
+from swflow.analysis.intervals import student
 from swflow.errors import SwflowError, suggest
 from swflow.figures.charts.parts import unchecked
 from swflow.figures.charts.sweeps import sweep_chart

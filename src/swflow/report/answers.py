@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple
 
-from swflow.analysis.verdict import EQUAL, FIRST, NEITHER, SECOND, UNKNOWN
-from swflow.database.leaderboard import UNDECIDED
+from swflow.analysis.verdicts import BETTER, EQUAL, NOT_DISTINGUISHABLE, TOO_FEW_WEEKS, WORSE
 from swflow.names import log_of, recipe_of
 from swflow.report.plan import Study
 from swflow.report.units import duration, percent
@@ -28,25 +27,19 @@ _MOST_PAIRS = 3  # with a separate sentence
 
 class Verdict(NamedTuple):
     """
-    A row of table ``comparisons`` for the mean wait (s) of two runs, first minus second, with the 95 % interval.
+    A row of view ``differences`` for the mean wait (s) of two runs, variant minus base, with the 95 % interval.
 
     ``word`` is the verdict by the interval of this pair alone, ``corrected`` the one that is corrected for the number
-    of comparisons. ``blocks`` is the number of weeks or replicates (``basis``).
+    of comparisons, if it is. ``blocks`` is the number of weeks or replicates (``basis``).
     """
 
     difference: float
     low: float | None
     high: float | None
     word: str
-    corrected: str
+    corrected: str | None
     basis: str
     blocks: int
-
-    def turned(self) -> "Verdict":
-        """Return the verdict on the same two runs in the other order."""
-        low, high = (None if bound is None else -bound for bound in (self.high, self.low))
-        word, corrected = ({FIRST: SECOND, SECOND: FIRST}.get(one, one) for one in (self.word, self.corrected))
-        return Verdict(-self.difference, low, high, word, corrected, self.basis, self.blocks)
 
 
 class Fidelity(NamedTuple):
@@ -64,44 +57,40 @@ Lookup = Callable[[str, str], Verdict | None]
 @dataclass(frozen=True)
 class Claim:
     """
-    A statement about the mean waits (s) of two runs, or of two recipes with replicates; the second is the base.
+    A statement about the mean waits (s) of two runs, or of two recipes with replicates: a variant and its base.
 
-    ``before`` is the mean wait of the base, ``after`` that of the first run. Without a verdict, it was not tested.
+    ``before`` is the mean wait of the base, ``after`` that of the variant. Without a verdict, it was not tested.
     """
 
-    first: str
-    second: str
+    variant: str
+    base: str
     before: float
     after: float
     verdict: Verdict | None
 
     @property
     def word(self) -> str:
-        """The verdict that the statement must follow: the corrected one."""
-        return self.verdict.corrected if self.verdict else NOT_TESTED
+        """The verdict that the statement must follow: the corrected one, if there is one."""
+        return self.verdict.corrected or self.verdict.word if self.verdict else NOT_TESTED
 
     @property
     def change(self) -> str:
-        """
-        The change in percent of the base with its interval, or the two waits if the base does not wait.
-
-        The ends of the interval are at least −100 %, since no wait is negative.
-        """
+        """The change in percent of the base with its interval, or the two waits if the base does not wait."""
         if not self.before > 0:
             return f"{duration(self.before)} to {duration(self.after)}"
         text = _signed(self.after / self.before - 1)
         if self.verdict is None or self.verdict.low is None or self.verdict.high is None:
             return text
-        low, high = (max(bound / self.before, -1.0) for bound in (self.verdict.low, self.verdict.high))
+        low, high = (bound / self.before for bound in (self.verdict.low, self.verdict.high))
         text += f", 95 % interval {_signed(low)} to {_signed(high)}"
-        if self.word == NEITHER and self.verdict.word != NEITHER:
+        if self.word == NOT_DISTINGUISHABLE and self.verdict.word != NOT_DISTINGUISHABLE:
             text += " before the correction for the number of comparisons"
         return text
 
 
 #: The columns of the list of headlines.
 COLUMNS = (
-    "study", "title", "headline", "first", "second", "first_wait_time", "second_wait_time", "difference", "low", "high",
+    "study", "title", "headline", "variant", "base", "variant_wait_time", "base_wait_time", "difference", "low", "high",
     "verdict", "verdict_holm", "basis", "blocks",
 )  # fmt: skip
 
@@ -111,7 +100,7 @@ def listed(study: Study, text: str, claims: Sequence[Claim]) -> list[tuple[Any, 
     rows = []
     for claim in claims:
         found = claim.verdict or Verdict(claim.after - claim.before, None, None, NOT_TESTED, NOT_TESTED, "", 0)
-        rows.append((study.name, study.title, text, claim.first, claim.second, claim.after, claim.before, *found))
+        rows.append((study.name, study.title, text, claim.variant, claim.base, claim.after, claim.before, *found))
     return rows or [(study.name, study.title, text, *[None] * (len(COLUMNS) - 3))]
 
 
@@ -127,7 +116,7 @@ def answer(
     waits: Waits,
     idle: Sequence[str],
     options: Mapping[str, Mapping[str, Any]] | None = None,
-    lookup: Lookup = lambda first, second: None,
+    lookup: Lookup = lambda variant, base: None,
     recorded: Mapping[str, Fidelity] | None = None,
 ) -> Headline:
     """
@@ -145,8 +134,8 @@ def answer(
     >>> waits = {"A": {"fcfs": [7200.0], "easy": [3600.0]}}
     >>> answer(study, waits, ["fcfs"]).text
     'On A, the mean wait is 1 h under easy and 2 h under fcfs (−50 %); not tested.'
-    >>> sure = Verdict(-3600.0, -5400.0, -1800.0, FIRST, FIRST, "weeks", 50)
-    >>> answer(study, waits, ["fcfs"], lookup=lambda first, second: sure).text
+    >>> sure = Verdict(-3600.0, -5400.0, -1800.0, BETTER, BETTER, "weeks", 50)
+    >>> answer(study, waits, ["fcfs"], lookup=lambda variant, base: sure).text
     'easy shortens the mean wait of fcfs on A from 2 h to 1 h (−50 %, 95 % interval −75 % to −25 %).'
     """
     chosen = {(recipe_of(run["workload"]), run["scheduler"]) for run in study.runs}
@@ -276,8 +265,8 @@ def _of_workloads(study: Study, means: Mapping[str, Mapping[str, float]], lookup
 def _of_pair(claim: Claim, name: str, base: str, where: str) -> str:
     """Return a sentence about two schedulers on a workload."""
     before, after = duration(claim.before), duration(claim.after)
-    if claim.word in (FIRST, SECOND):
-        verb = "shortens" if claim.word == FIRST else "lengthens"
+    if claim.word in (BETTER, WORSE):
+        verb = "shortens" if claim.word == BETTER else "lengthens"
         return f"{name} {verb} the mean wait of {base} on {where} from {before} to {after} ({claim.change})."
     if claim.word == EQUAL:
         return f"{name} and {base} have the same mean wait on {where}, {before}."
@@ -289,13 +278,13 @@ def _of_workload(claim: Claim, recipe: str, source: str, scheduler: str) -> str:
     """Return a sentence about two workloads under a scheduler."""
     before, after = duration(claim.before), duration(claim.after)
     text = f"Under {scheduler}, the mean wait is {after} on {recipe} and {before} on {source} ({claim.change})"
-    words = {FIRST: "it is shorter", SECOND: "it is longer", EQUAL: "they are equal", **_UNDECIDED}
+    words = {BETTER: "it is shorter", WORSE: "it is longer", EQUAL: "they are equal", **_UNDECIDED}
     return f"{text}; {words[claim.word]}."
 
 
 _UNDECIDED = {
-    NEITHER: "the two are not distinguishable",
-    UNKNOWN: "the log has too few weeks to distinguish them",
+    NOT_DISTINGUISHABLE: "the two are not distinguishable",
+    TOO_FEW_WEEKS: "the log has too few weeks to distinguish them",
     NOT_TESTED: "not tested",
 }
 
@@ -303,8 +292,9 @@ _UNDECIDED = {
 def _counted(claims: Sequence[Claim]) -> str:
     """Return on how many workloads a wait is shorter, longer or neither, with the range of the changes."""
     words = {
-        FIRST: "a shorter mean wait on {}", SECOND: "a longer mean wait on {}", NEITHER: "not distinguishable on {}",
-        EQUAL: "equal on {}", UNKNOWN: "too few weeks to tell on {}", NOT_TESTED: "not tested on {}",
+        BETTER: "a shorter mean wait on {}", WORSE: "a longer mean wait on {}",
+        NOT_DISTINGUISHABLE: "not distinguishable on {}",
+        EQUAL: "equal on {}", TOO_FEW_WEEKS: "too few weeks to tell on {}", NOT_TESTED: "not tested on {}",
     }  # fmt: skip
     parts: list[str] = []
     for word, text in words.items():
@@ -314,7 +304,7 @@ def _counted(claims: Sequence[Claim]) -> str:
             number += "" if parts else " workloads"
             changes = sorted(claim.after / claim.before - 1 for claim in some if claim.before > 0)
             ends = dict.fromkeys(_signed(change) for change in (changes[:1] + changes[-1:]))
-            spread = f" ({' to '.join(ends)})" if ends and word in (FIRST, SECOND) else ""
+            spread = f" ({' to '.join(ends)})" if ends and word in (BETTER, WORSE) else ""
             parts.append(text.format(number) + spread)
     return _and(parts)
 
@@ -345,12 +335,12 @@ def what_if(tables: Mapping[str, Sequence[WhatIf]]) -> Headline:
 
     Examples
     --------
-    >>> rows = [WhatIf("easy", "base", 7200, 7200), WhatIf("big", FIRST, 7200, 3600, -5400, -1800)]
+    >>> rows = [WhatIf("easy", "base", 7200, 7200), WhatIf("big", BETTER, 7200, 3600, -5400, -1800)]
     >>> what_if({"A": rows}).text
     'What if: big shortens the mean wait of easy on A from 2 h to 1 h (−50 %, 95 % interval −75 % to −25 %).'
-    >>> what_if({"A": rows[:1] + [WhatIf("sjf", NEITHER, 7200, 7100, -300, 100)]}).text
+    >>> what_if({"A": rows[:1] + [WhatIf("sjf", NOT_DISTINGUISHABLE, 7200, 7100, -300, 100)]}).text
     'What if: no variant has a mean wait on A that is distinguishable from that of easy.'
-    >>> what_if({"A": rows[:1] + [WhatIf("sjf", UNKNOWN, 7200, 3600)]}).text
+    >>> what_if({"A": rows[:1] + [WhatIf("sjf", TOO_FEW_WEEKS, 7200, 3600)]}).text
     'What if: A has too few weeks to tell its variants from easy.'
     """
     sentences = []
@@ -360,22 +350,22 @@ def what_if(tables: Mapping[str, Sequence[WhatIf]]) -> Headline:
         found = {
             row.variant: Claim(
                 f"{workload}: {row.variant}", f"{workload}: {base}", row.base, row.value,
-                Verdict(row.value - row.base, row.low, row.high, row.verdict, row.verdict, "weeks", row.weeks),
+                Verdict(row.value - row.base, row.low, row.high, row.verdict, None, "weeks", row.weeks),
             )
             for row in rows
             if row.verdict != "base"
         }  # fmt: skip
         words = {claim.word for claim in found.values()}
-        decided = [row for row in rows if row.verdict in (FIRST, SECOND)]
+        decided = [row for row in rows if row.verdict in (BETTER, WORSE)]
         if decided:
             best = min(decided, key=lambda row: row.value)
             sentences.append(_of_pair(found[best.variant], best.variant, base, workload).removesuffix("."))
             claims.append(found[best.variant])
             continue
         claims += found.values()
-        if UNKNOWN in words:
+        if TOO_FEW_WEEKS in words:
             sentences.append(f"{workload} has too few weeks to tell its variants from {base}")
-        elif NEITHER in words:
+        elif NOT_DISTINGUISHABLE in words:
             sentences.append(f"no variant has a mean wait on {workload} that is distinguishable from that of {base}")
         elif words:
             sentences.append(f"all variants have the mean wait of {base} on {workload}")
@@ -400,10 +390,10 @@ def ranking(tables: Mapping[str, Sequence[Ranked]]) -> str:
 
     Examples
     --------
-    >>> rows = [Ranked("sjf", 3600, "best"), Ranked("easy", 7200, UNDECIDED), Ranked("fcfs", 9000, "worse")]
+    >>> rows = [Ranked("sjf", 3600, "best"), Ranked("easy", 7200, NOT_DISTINGUISHABLE), Ranked("fcfs", 9000, "worse")]
     >>> ranking({"A": rows})
     'On A, sjf has the shortest mean wait of 3 schedulers, 1 h, but is not distinguishable from 1 of the other 2.'
-    >>> ranking({"A": rows[:1] + [Ranked("fcfs", 9000, UNKNOWN)]})
+    >>> ranking({"A": rows[:1] + [Ranked("fcfs", 9000, TOO_FEW_WEEKS)]})
     'On A, sjf has the shortest mean wait of 2 schedulers, 1 h; the log has too few weeks to compare it with the other.'
     """
     sentences = []
@@ -413,7 +403,9 @@ def ranking(tables: Mapping[str, Sequence[Ranked]]) -> str:
         if not others:
             sentences.append(f"{text}, {duration(best.wait)}.")
             continue
-        same, unknown = (sum(row.verdict in words for row in others) for words in ((UNDECIDED, EQUAL), (UNKNOWN,)))
+        same, unknown = (
+            sum(row.verdict in words for row in others) for words in ((NOT_DISTINGUISHABLE, EQUAL), (TOO_FEW_WEEKS,))
+        )
         told = f", but is not distinguishable from {_of_others(same, len(others))}" if same else ""
         if unknown:
             told += f"; the log has too few weeks to compare it with {_of_others(unknown, len(others))}"

@@ -10,7 +10,8 @@ from typing import Any
 import duckdb
 
 from swflow.analysis.heatmap import HEATMAP_MEASURES
-from swflow.analysis.verdict import EQUAL, NEITHER, UNKNOWN, over_replicates, student
+from swflow.analysis.intervals import over_replicates, student
+from swflow.analysis.verdicts import EQUAL, NOT_DISTINGUISHABLE, TOO_FEW_WEEKS
 from swflow.database.leaderboard import REFERENCE
 from swflow.errors import SwflowError
 from swflow.figures import draw_request, draw_sweep_on
@@ -528,19 +529,17 @@ class Book:
             by_workload.setdefault(workload, []).append(WhatIf(*values))
         return what_if(by_workload)
 
-    def _verdict(self, first: str, second: str) -> Verdict | None:
+    def _verdict(self, variant: str, base: str) -> Verdict | None:
         """Return the verdict on the mean waits of two runs or recipes; the only draw of a recipe represents it."""
-        for one, other in ((first, second), (self.only.get(first, first), self.only.get(second, second))):
+        for one, other in ((variant, base), (self.only.get(variant, variant), self.only.get(base, base))):
             rows = self._rows(
-                """SELECT first = $a, mean_difference, mean_low, mean_high, mean_verdict, mean_verdict_holm, basis,
-                    blocks FROM comparisons WHERE measure = 'wait_time'
-                AND (first = $a AND second = $b OR first = $b AND second = $a)""",
+                """SELECT difference, low, high, verdict, verdict_holm, basis, blocks FROM differences
+                WHERE measure = 'wait_time' AND variant = $a AND base = $b""",
                 one,
                 other,
             )
-            for forward, *values in rows:
-                found = Verdict(*values)
-                return found if forward else found.turned()
+            for values in rows:
+                return Verdict(*values)
         return None
 
     def _matrix(
@@ -572,21 +571,25 @@ class Book:
         shown = list(runs[:MOST_COMPARED])
         names = [run["run"] for run in shown]
         rows = self._rows(
-            """SELECT first, second, measure, score, first_wins, second_wins, score_verdict_holm FROM comparisons
-            WHERE list_contains($a, first) AND list_contains($a, second) ORDER BY ALL""",
+            """SELECT variant, base, measure, score, variant_wins, base_wins, score_verdict_holm FROM comparisons
+            WHERE list_contains($a, variant) AND list_contains($a, base) ORDER BY ALL""",
             names,
         )
         if not rows:
             return []
         cells: dict[str, dict[str, Any]] = {}
-        for first, second, measure, score, first_wins, second_wins, verdict in rows:
-            a, b = names.index(first), names.index(second)
-            marks = {UNKNOWN: "untested", EQUAL: "chance", NEITHER: "chance"}  # of cells without a verdict
+        for variant, base, measure, score, wins, losses, verdict in rows:
+            a, b = names.index(variant), names.index(base)
+            marks = {
+                TOO_FEW_WEEKS: "untested",
+                EQUAL: "chance",
+                NOT_DISTINGUISHABLE: "chance",
+            }  # of cells without a verdict
             reason = [marks[verdict], verdict] if verdict in marks else []
             opposite = None if score is None else -score
             part = cells.setdefault(measure, {})
-            part[f"{a},{b}"] = [*map(shortened, (score, first_wins, second_wins)), *reason]
-            part[f"{b},{a}"] = [*map(shortened, (opposite, second_wins, first_wins)), *reason]
+            part[f"{a},{b}"] = [*map(shortened, (score, wins, losses)), *reason]
+            part[f"{b},{a}"] = [*map(shortened, (opposite, losses, wins)), *reason]
         more = len(runs) - len(shown)
         matrix = {
             "kind": "compare",

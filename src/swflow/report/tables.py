@@ -6,7 +6,7 @@ from typing import Any
 
 import duckdb
 
-from swflow.analysis.verdict import EQUAL
+from swflow.analysis.verdicts import EQUAL
 from swflow.files.query import fetched
 from swflow.report.units import kind_of, shortened
 
@@ -35,9 +35,9 @@ LONG_TEXT = 40
 _FIRST = "NOT regexp_matches({}, '@([2-9]|1[0-9])')"
 
 #: Comparisons of recipes replace the comparisons of their single draws.
-_TOGETHER = """(first || ' ' || second NOT LIKE '%@%'
-    OR regexp_replace(first || ' ' || second, '@[0-9]+', '', 'g')
-    NOT IN (SELECT first || ' ' || second FROM comparisons WHERE first || ' ' || second NOT LIKE '%@%'))"""
+_TOGETHER = """(variant || ' ' || base NOT LIKE '%@%'
+    OR regexp_replace(variant || ' ' || base, '@[0-9]+', '', 'g')
+    NOT IN (SELECT variant || ' ' || base FROM comparisons WHERE variant || ' ' || base NOT LIKE '%@%'))"""
 
 #: The measures of what-ifs, and the prefixes of their columns.
 _WHATIF_MEASURES = (
@@ -119,18 +119,18 @@ GROUP BY workload, scheduler, jobs, above_1 ORDER BY workload, scheduler""",
     "comparisons": Table(
         "Which is better at equal load",
         "Two runs of a log. distance: the earth mover's distance of their heatmaps, in decades of the value. "
-        "score: at equal load, the probability that a job of the first run has a smaller value than a job of the "
-        "second, minus the probability of the opposite. mean_difference: mean of the first minus mean of the "
-        "second. low and high: 95 % confidence interval, over the log's weeks or over replicates. verdict: by "
+        "score: at equal load, the probability that a job of the variant has a smaller value than a job of the "
+        "base, minus the probability of the opposite. mean_difference: mean of the variant minus mean of the "
+        "base. low and high: 95 % confidence interval, over the log's weeks or over replicates. verdict: by "
         "the interval of this pair alone; verdict_holm: the same corrected for the number of comparisons of "
         "the log and measure (Holm). not distinguishable does not show that there is no difference. better: the "
         "run that wins more than half of the jobs in load deciles.",
-        f"""SELECT first, second, measure, score_verdict, score_verdict_holm, score, score_low, score_high,
+        f"""SELECT variant, base, measure, score_verdict, score_verdict_holm, score, score_low, score_high,
     mean_verdict, mean_verdict_holm, mean_difference, mean_low, mean_high, better, basis, blocks,
     family_size AS comparisons, distance
 FROM comparisons
 WHERE (distance > 0 OR score_verdict <> '{EQUAL}' OR mean_verdict <> '{EQUAL}') AND {{pairs}} AND {_TOGETHER}
-ORDER BY first, second, measure""",
+ORDER BY variant, base, measure""",
     ),
     "leaderboard": Table(
         "Schedulers by mean wait time",
@@ -259,8 +259,8 @@ ORDER BY workload, wait_distance, scheduler""",
     "whatifs": Table(
         "What if",
         "Each variant and the base: the first scheduler, with everything else as recorded. change: in percent "
-        "of the base, with its 95 % confidence interval over the log's weeks. verdict: first is better "
-        "names the variant, second is better the base; not distinguishable: the interval contains 0.",
+        "of the base, with its 95 % confidence interval over the log's weeks. verdict: not "
+        "distinguishable: the interval contains 0.",
         f"""SELECT study, workload, variant, {", ".join(map(_pivoted, _WHATIF_MEASURES))},
     any_value(processors) AS processors, any_value(utilization) AS utilization, any_value(jobs) AS jobs,
     max(weeks) AS weeks
@@ -323,7 +323,7 @@ class Scope:
         return {
             "runs": mine + schedulers,
             "workloads": mine,
-            "pairs": f"first IN ({compared}) AND second IN ({compared})",
+            "pairs": f"variant IN ({compared}) AND base IN ({compared})",
             "published": published,
             "trends": f"list_has_any([{recipes}], [workload || '+' || split_part(lower, '/', 1)])",
             "recipes": f"recipe IN ({recipes}){schedulers}",

@@ -6,7 +6,7 @@ from typing import Any
 
 #: Columns in seconds.
 _SECONDS = ("_time", "awrt", "awwt", "makespan")
-_PERCENT = ("utilization", "first_wins", "second_wins", "offered_load", "use_share", "started_alike", "start_order",
+_PERCENT = ("utilization", "variant_wins", "base_wins", "offered_load", "use_share", "started_alike", "start_order",
             "simulated_of_recorded", "awrt_gap", "smallest_gap")  # fmt: skip
 
 _UNITS = ((86_400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))

@@ -9,7 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from swflow.analysis import verdict
+from swflow.analysis import verdicts
+from swflow.analysis.intervals import FEWEST_WEEKS
 from swflow.files.atomic import atomic_path
 from swflow.jobs.table import Workload, write_table
 from swflow.log.importers.records import GPUS, LICENCES, RESERVATIONS
@@ -152,7 +153,7 @@ def variant_in_words(question: Question, name: str) -> str:
     rows = question.rows(name)
     main = rows["mean_wait_time"]
     text = _change(name, question.base.name, main)
-    for verb, decided in (("lowers", verdict.FIRST), ("raises", verdict.SECOND)):
+    for verb, decided in (("lowers", verdicts.BETTER), ("raises", verdicts.WORSE)):
         others = [
             f"the {TITLES[row['measure']][0]} by {_percent(row)}"
             for measure, row in rows.items()
@@ -190,16 +191,16 @@ def _change(name: str, base: str, row: Mapping[str, Any]) -> str:
     """Return a sentence on the mean wait of a variant."""
     values = f"from {row['base'] / 60:,.1f} to {row['value'] / 60:,.1f} minutes"
     match row["verdict"]:
-        case verdict.FIRST:
+        case verdicts.BETTER:
             return f"{name} shortens the mean wait by {_percent(row)}, {values}."
-        case verdict.SECOND:
+        case verdicts.WORSE:
             return f"{name} lengthens the mean wait by {_percent(row)}, {values}."
-        case verdict.NEITHER:
+        case verdicts.NOT_DISTINGUISHABLE:
             return f"{name} is not distinguishable from {base} in the mean wait: {_percent(row, signed=True)}."
-        case verdict.EQUAL:
+        case verdicts.EQUAL:
             return f"{name} has the same mean wait as {base}."
     return (
-        f"{name}: too few weeks to tell ({row['weeks']} of {verdict.FEWEST_WEEKS}); in this log the mean wait changes "
+        f"{name}: too few weeks to tell ({row['weeks']} of {FEWEST_WEEKS}); in this log the mean wait changes "
         f"by {_percent(row, signed=True)}, {values}."
     )
 
@@ -208,20 +209,18 @@ def _percent(row: Mapping[str, Any], *, signed: bool = False) -> str:
     """
     Return a difference in percent of the base with its interval; unsigned if the verb states the direction.
 
-    The ends of the interval are at least −100 %, since no measure is negative.
-
     Examples
     --------
     >>> _percent({"base": 200.0, "difference": -20.0, "low": -30.0, "high": -10.0, "measure": "awrt"})
     '10 % (95 % interval 5 to 15 %)'
-    >>> _percent({"base": 20.0, "difference": -7.0, "low": -24.4, "high": 10.4, "measure": "awrt"}, signed=True)
+    >>> _percent({"base": 20.0, "difference": -7.0, "low": -20.0, "high": 10.4, "measure": "awrt"}, signed=True)
     '−35 % (95 % interval −100 to +52 %)'
     """
     if not row["base"]:
         unit = 1.0 if row["measure"] == "mean_bounded_slowdown" else 60.0
         return f"{row['difference'] / unit:+,.1f}" + (" minutes" if unit > 1 else "")
     known = (row[name] for name in ("difference", "low", "high") if row[name] is not None)
-    values = [100 * max(value / row["base"], -1.0) for value in known]
+    values = [100 * value / row["base"] for value in known]
     mark = "+" if signed else ""
     if not signed:
         values = [abs(values[0]), *sorted(map(abs, values[1:]))]
@@ -364,10 +363,10 @@ def next_steps(question: Question) -> list[str]:
             f"Ask a question: swflow whatif {log} --scheduler {base.scheduler} --scheduler {other} "
             f"--processors {change}"
         )
-    verdicts = set(question.answer.table["verdict"])
-    if verdict.UNKNOWN in verdicts:
-        steps.append(f"Take a log of more weeks: intervals need at least {verdict.FEWEST_WEEKS}.")
-    elif verdict.NEITHER in verdicts:
+    results = set(question.answer.table["verdict"])
+    if verdicts.TOO_FEW_WEEKS in results:
+        steps.append(f"Take a log of more weeks: intervals need at least {FEWEST_WEEKS}.")
+    elif verdicts.NOT_DISTINGUISHABLE in results:
         weeks = int(question.answer.table["weeks"].max() or 0)  # type: ignore[arg-type]
         steps.append(f"Take a longer log: {weeks} weeks do not decide every comparison.")
     if not steps:
@@ -506,5 +505,5 @@ def _tables(question: Question) -> Iterator[dict[str, Any]]:
         yield {"title": title, "rows": rows}
 
 
-#: The verdicts as text for readers; `swflow.analysis.verdict` words them for a pair of runs.
-_WORDS = {verdict.FIRST: "better", verdict.SECOND: "worse"}
+#: The verdicts as text for readers; `swflow.analysis.verdicts` words them for a pair of runs.
+_WORDS = {verdicts.BETTER: "better", verdicts.WORSE: "worse"}

@@ -2,14 +2,17 @@
 
 import math
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
-from swflow.analysis import verdict
+from swflow.analysis.intervals import FEWEST_WEEKS, Estimate, difference_of, difference_over_replicates
 from swflow.analysis.metrics import MEASURES
+from swflow.analysis.resampling import mean_of
+from swflow.analysis.sample_size import blocks_needed, smallest_difference
 from swflow.errors import SwflowError
 from swflow.files.query import query
 from swflow.jobs.table import read_metadata
@@ -21,15 +24,16 @@ class Power:
     """
     The statistical power of comparing the mean of a measure between two runs.
 
-    ``difference`` is second minus first; its blocks are weeks or replicates (``basis``). ``smallest`` is the smallest
-    difference that can be detected with their number, in percent of the first mean (None if that is 0). ``needed`` maps
-    a difference in percent to the number of blocks needed to detect it; None if no number suffices.
+    ``difference`` is variant minus base; its blocks are weeks or replicates (``basis``). ``smallest`` is the smallest
+    increase that can be detected with their number, in percent of the base's mean (None if that is 0). ``needed`` maps
+    an increase in percent to the number of blocks needed to detect it; None if no number suffices. A decrease by the
+    same percentage changes the ratio of the means more, so that fewer blocks suffice.
     """
 
     measure: str
-    first: float
-    second: float
-    difference: verdict.Estimate
+    variant: float
+    base: float
+    difference: Estimate
     basis: str
     smallest: float | None
     needed: dict[float, int | None]
@@ -42,13 +46,13 @@ class Power:
 
 
 def power_of(
-    first: str, second: str, percents: Sequence[float], power: float, database: str | os.PathLike[str]
+    variant: str, base: str, percents: Sequence[float], power: float, database: str | os.PathLike[str]
 ) -> list[Power]:
     """
     Return the statistical power of comparing two runs of a log, for every measure.
 
-    Runs are files, or WORKLOAD/SCHEDULER of the database; a workload with several draws is named without the number of
-    the draw. ``percents`` are differences in percent of the first mean, ``power`` is the probability that the 95 %
+    Runs are files, or WORKLOAD/SCHEDULER of the database; a workload with several replicates is named without their
+    number. ``percents`` are increases in percent of the base's mean, ``power`` is the probability that the 95 %
     interval excludes 0.
     """
     if not 0 < power < 1:
@@ -56,40 +60,50 @@ def power_of(
     for percent in percents:
         if not 0 < percent < math.inf:
             raise SwflowError(f"--percent: {percent:g}; expected a difference above 0, such as 5")
-    are_files = any(text.endswith(".parquet") for text in (first, second))
-    replicates = [] if are_files else [_replicates(text, database) for text in (first, second)]
+    are_files = any(text.endswith(".parquet") for text in (variant, base))
+    replicates = [] if are_files else [_replicates(text, database) for text in (variant, base)]
     if any(len(one) > 1 for one in replicates):
-        basis, compared = "replicates", _by_replicates(first, second, replicates)
+        basis, compared = "replicates", _by_replicates(variant, base, replicates)
     else:
-        basis, compared = "weeks", _by_weeks(first, second, database)
+        basis, compared = "weeks", _by_weeks(variant, base, database)
     found = []
     for measure, one, other, difference in compared:
-        unit = abs(one) / 100
-        smallest = verdict.smallest_difference(difference, difference.blocks, power)
-        needed = {percent: verdict.blocks_needed(difference, percent * unit, power) for percent in percents}
-        shown = smallest / unit if unit else None
-        found.append(Power(measure, one, other, difference, basis, shown, needed))
+        smallest = smallest_difference(difference, difference.blocks, power)
+        needed = {percent: blocks_needed(difference, _effect(difference, percent), power) for percent in percents}
+        found.append(Power(measure, one, other, difference, basis, _in_percent(difference, smallest), needed))
     return found
 
 
+def _effect(found: Estimate, percent: float) -> float:
+    """Return an increase of the base's mean in the unit of the error."""
+    return math.log1p(percent / 100) if found.is_ratio else abs(found.base or 0.0) * percent / 100
+
+
+def _in_percent(found: Estimate, effect: float) -> float | None:
+    """Return a difference in the unit of the error as an increase of the base's mean in percent."""
+    if found.is_ratio:
+        return 100 * math.expm1(effect) if effect < math.log(sys.float_info.max) else math.inf
+    return 100 * effect / found.base if found.base else None
+
+
 #: A measure, its means in both runs, and their difference.
-_Compared = tuple[str, float, float, verdict.Estimate]
+_Compared = tuple[str, float, float, Estimate]
 
 
-def _by_weeks(first: str, second: str, database: str | os.PathLike[str]) -> Iterator[_Compared]:
+def _by_weeks(variant: str, base: str, database: str | os.PathLike[str]) -> Iterator[_Compared]:
     """Yield the differences over weeks."""
-    tables = [_of_file(text) if text.endswith(".parquet") else _of_database(text, database) for text in (first, second)]
+    tables = [_of_file(text) if text.endswith(".parquet") else _of_database(text, database) for text in (variant, base)]
     logs = {log for log, _ in tables}
     if len(logs) > 1:
-        raise SwflowError(f"power: {first} and {second} are of different logs, {' and '.join(sorted(logs))}")
+        raise SwflowError(f"power: {variant} and {base} are of different logs, {' and '.join(sorted(logs))}")
     for measure in MEASURES:
-        one, other = (verdict.mean_of(table, measure) for _, table in tables)
-        difference = verdict.difference_of(other, one)
+        one, other = (mean_of(table, measure) for _, table in tables)
+        difference = difference_of(one, other)
         if difference.equal:
-            raise SwflowError(f"power: {first} and {second} are equal, job by job; expected two different runs")
+            raise SwflowError(f"power: {variant} and {base} are equal, job by job; expected two different runs")
         if difference.error is None:
             raise SwflowError(
-                f"power: {first} and {second} last {difference.blocks} weeks; expected at least {verdict.FEWEST_WEEKS}"
+                f"power: {variant} and {base} last {difference.blocks} weeks; expected at least {FEWEST_WEEKS}"
             )
         yield measure, one.value, other.value, difference
 
@@ -111,7 +125,7 @@ def _of_database(run: str, database: str | os.PathLike[str]) -> tuple[str, pl.Da
 
 
 def _replicates(run: str, database: str | os.PathLike[str]) -> dict[int | None, list[float]]:
-    """Return the means of the measures by the number of the draw; for a run without draws, its own means."""
+    """Return the means of the measures by the number of the replicate; for a run without replicates, its own means."""
     recipe, _, scheduler = run.rpartition("/")
     means = ", ".join(f"mean_{measure}" for measure in MEASURES)
     sql = f"""SELECT replicate, {means} FROM metrics JOIN workloads USING (workload)
@@ -120,27 +134,27 @@ def _replicates(run: str, database: str | os.PathLike[str]) -> dict[int | None, 
     return {number: list(values) for number, *values in rows}
 
 
-def _by_replicates(first: str, second: str, replicates: Sequence[dict[int | None, list[float]]]) -> Iterator[_Compared]:
-    """Yield the differences over replicates; a run without draws is compared with every draw of the other run."""
+def _by_replicates(variant: str, base: str, replicates: Sequence[dict[int | None, list[float]]]) -> Iterator[_Compared]:
+    """Yield the differences over replicates; a run without replicates is compared with each of the other run."""
     one, other = replicates
     numbers = sorted(number for number in {**one, **other} if number is not None)
     pairs = [(one.get(number, one.get(None)), other.get(number, other.get(None))) for number in numbers]
     known = [(mine, theirs) for mine, theirs in pairs if mine is not None and theirs is not None]
     if len(known) < 2:
         raise SwflowError(
-            f"power: {first} and {second} have {len(known)} draws in common; expected at least 2; simulate more draws"
+            f"power: {variant} and {base} have {len(known)} replicates in common; expected at least 2; simulate more"
         )
-    if log_of(first) != log_of(second):
-        raise SwflowError(f"power: {first} and {second} are of different logs, {log_of(first)} and {log_of(second)}")
+    if log_of(variant) != log_of(base):
+        raise SwflowError(f"power: {variant} and {base} are of different logs, {log_of(variant)} and {log_of(base)}")
     for place, measure in enumerate(MEASURES):
         values = [(mine[place], theirs[place]) for mine, theirs in known]
-        difference = verdict.over_replicates([b - a for a, b in values])
+        difference = difference_over_replicates(values)
         if difference.equal:
-            raise SwflowError(f"power: {first} and {second} are equal; expected two different runs")
+            raise SwflowError(f"power: {variant} and {base} are equal; expected two different runs")
         if difference.error is None:
             raise SwflowError(
-                f"power: {first} and {second}: the {difference.blocks} draws do not vary; name one draw, such as "
-                f"{first.rpartition('/')[0]}@{numbers[0]}/{first.rpartition('/')[2]}, to count weeks"
+                f"power: {variant} and {base}: the {difference.blocks} replicates do not vary; name one, such as "
+                f"{variant.rpartition('/')[0]}@{numbers[0]}/{variant.rpartition('/')[2]}, to count weeks"
             )
         mean, other_mean = (sum(pair[side] for pair in values) / len(values) for side in (0, 1))
         yield measure, mean, other_mean, difference

@@ -8,8 +8,9 @@ from typing import Any
 
 import polars as pl
 
-from swflow.analysis import verdict
 from swflow.analysis.fidelity import fidelity
+from swflow.analysis.intervals import difference_of
+from swflow.analysis.resampling import Resampled, by_weeks, statistic
 from swflow.errors import SwflowError, suggest
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload, sort_jobs
@@ -36,8 +37,7 @@ from swflow.workload.steps.intensify import changes
 #: The compared statistics, by their names in table ``metrics``. For all of them, smaller is better.
 MEASURES = ("mean_wait_time", "p95_wait_time", "mean_bounded_slowdown", "awrt")
 
-#: The verdict of the base compared with itself. The other verdicts are defined in `swflow.analysis.verdict`; the
-#: variant is the first run and the base the second.
+#: The verdict of the base compared with itself. `swflow.analysis.verdicts` defines the other verdicts.
 BASE = "base"
 
 #: The columns of `Answer.table`.
@@ -419,7 +419,7 @@ def ask(
         resources = " or needs more of another resource" * any(len(rules) > 1 for rules in fits)
         raise SwflowError(f"whatif: {workload.name}: every job is wider than {smallest:,} processors{resources}")
     workload = replace(workload, jobs=with_known_predecessors(fitting)[0])
-    base: dict[str, verdict.Resampled] = {}
+    base: dict[str, Resampled] = {}
     rows: list[dict[str, Any]] = []
     uneven: list[tuple[str, str]] = []
     likeness = None
@@ -431,7 +431,7 @@ def ask(
             base = found
             likeness = _likeness(changed, result, variant)
         for measure in MEASURES:
-            difference = verdict.difference_of(found[measure], base[measure])
+            difference = difference_of(found[measure], base[measure])
             low, high = difference.interval
             # Draws of percentiles jump between values, so that their skewness shows nothing.
             if difference.is_uneven and not measure.startswith("p95_"):
@@ -457,12 +457,12 @@ def _likeness(workload: Workload, base: Run, variant: Variant) -> dict[str, floa
     return fidelity(recorded.outcomes, base.outcomes, workload.machine.processors)
 
 
-def _statistics(workload: Workload, variant: Variant, result: Run) -> dict[str, verdict.Resampled]:
+def _statistics(workload: Workload, variant: Variant, result: Run) -> dict[str, Resampled]:
     """Return the statistics of a variant; each job belongs to the week of its submission in the log."""
     outcomes = result.outcomes
     if outcomes.is_empty():
         raise SwflowError(f"whatif: {variant.name}: the run has no job; expected a log that records wait times")
     recorded = workload.jobs.select("job_id", "submit_time")
     outcomes = outcomes.drop("submit_time").join(recorded, on="job_id", how="left", maintain_order="left")
-    weeks = verdict.by_weeks(outcomes)
-    return {measure: verdict.statistic(weeks, measure) for measure in MEASURES}
+    weeks = by_weeks(outcomes)
+    return {measure: statistic(weeks, measure) for measure in MEASURES}

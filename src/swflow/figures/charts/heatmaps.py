@@ -428,13 +428,13 @@ def _ticks(extreme: float) -> list[float]:
 
 
 def _verdict(pair: tuple[str, str], comparison: Comparison, measure: str) -> alt.TitleParams:
-    better = {"first": pair[0], "second": pair[1], None: "neither"}[comparison.better]
+    better = {"variant": pair[0], "base": pair[1], None: "neither"}[comparison.better]
     return alt.TitleParams(
         f"{pair[0]} − {pair[1]}",
         subtitle=[
             f"{measure.replace('_', ' ')}: better at equal load: {better}",
             f"distance {comparison.distance:.2f}, score {comparison.score:+.2f}, "
-            f"wins {comparison.first_wins:.0%} : {comparison.second_wins:.0%}",
+            f"wins {comparison.variant_wins:.0%} : {comparison.base_wins:.0%}",
         ],
     )
 

@@ -1,0 +1,320 @@
+"""Intervals: the 95 % confidence interval of a comparison of two runs, over a log's weeks or over replicates."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from swflow.analysis.resampling import Distribution, Resampled
+from swflow.analysis.verdicts import EQUAL, NOT_DISTINGUISHABLE, TOO_FEW_WEEKS, better
+
+#: A comparison of runs that last fewer weeks than this has no interval.
+FEWEST_WEEKS = 4
+
+CONFIDENCE = 0.95
+
+_OVERLAP = 1.5  # a variance from overlapping blocks of two weeks varies more than one from single weeks by this factor
+_UNEVEN = 0.35, 1.5  # of the skewness of the samples: at least the first, and the second over the root of the weeks
+_ROUNDING = 1e-12  # differences below this share of the values are rounding errors
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """
+    A difference of two runs or a score, and its uncertainty.
+
+    The interval of a difference of two positive statistics follows from the interval of the logarithm of their ratio,
+    which needs fewer weeks than the difference itself and never ends below a change of -100 %. A ratio of 0 has no
+    logarithm. If one run has the statistic 0, the interval is therefore that of the difference.
+
+    Parameters
+    ----------
+    value : float
+        The difference, variant minus base; or the score, positive where the variant is better.
+    error : float or None
+        The standard error of the logarithm of the ratio, if ``is_ratio``, else of ``value``; None if there are too few
+        weeks or replicates, if the runs are equal, or if replicates do not vary.
+    blocks : int
+        The number of weeks or replicates.
+    freedom : float
+        The degrees of freedom of the standard error.
+    equal : bool
+        Whether the two runs are equal, so that there is no uncertainty.
+    skewness : float
+        The skewness of the samples; 0 without samples.
+    base : float or None
+        The statistic of the base, which is not negative; None for a score.
+    is_ratio : bool
+        Whether the interval is that of the logarithm of the ratio.
+    """
+
+    value: float
+    error: float | None
+    blocks: int
+    freedom: float
+    equal: bool = False
+    skewness: float = 0.0
+    base: float | None = None
+    is_ratio: bool = False
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether few weeks contain most of the difference: the interval then contains the true value less often."""
+        least, factor = _UNEVEN
+        return self.error is not None and abs(self.skewness) > max(least, factor / math.sqrt(self.blocks))
+
+    @property
+    def center(self) -> float:
+        """The value in the unit of the error: the logarithm of the ratio, or the value itself."""
+        return math.log1p(self.value / self.base) if self.is_ratio and self.base else self.value
+
+    @property
+    def interval(self) -> tuple[float, float] | tuple[None, None]:
+        """The 95 % confidence interval of the value for this comparison alone, by Student's distribution."""
+        if self.error is None:
+            return None, None
+        half = student(self.freedom) * self.error
+        low, high = self.center - half, self.center + half
+        if self.base is None:
+            return low, high
+        if self.is_ratio:
+            with np.errstate(over="ignore"):
+                return self.base * float(np.expm1(low)), self.base * float(np.expm1(high))
+        return max(low, -self.base), high
+
+    @property
+    def p(self) -> float | None:
+        """The two-sided p-value of this comparison alone: P(a value at least as far from 0 | no difference)."""
+        from scipy.special import stdtr
+
+        if self.error is None:
+            return None
+        if self.error == 0:
+            return 0.0
+        return float(2 * stdtr(self.freedom, -abs(self.center) / self.error))
+
+    def verdict(self, smaller_is_better: bool = True) -> str:
+        """
+        Return the verdict that the interval implies for this comparison alone.
+
+        Parameters
+        ----------
+        smaller_is_better : bool
+            True for differences, False for scores.
+
+        Returns
+        -------
+        str
+            ``equal``; ``too few weeks``, without an interval; ``not distinguishable``, if the interval contains 0;
+            ``variant is better`` or ``base is better``.
+
+        Examples
+        --------
+        >>> Estimate(-60.0, 20.0, 50, 30).verdict(), Estimate(-60.0, 40.0, 50, 30).verdict()
+        ('variant is better', 'not distinguishable')
+        """
+        low, high = self.interval
+        if self.equal:
+            return EQUAL
+        if low is None or high is None:
+            return TOO_FEW_WEEKS
+        return better(self.value, smaller_is_better) if low > 0 or high < 0 else NOT_DISTINGUISHABLE
+
+
+def student(freedom: float) -> float:
+    """
+    Return the quantile of Student's distribution for a two-sided interval with these degrees of freedom.
+
+    Examples
+    --------
+    >>> round(student(10), 3), round(student(52), 3)
+    (2.228, 2.007)
+    """
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
+
+
+def difference_of(variant: Resampled, base: Resampled) -> Estimate:
+    """
+    Return the difference of a statistic of two runs, variant minus base, in the unit of the measure.
+
+    Parameters
+    ----------
+    variant, base : Resampled
+        The same statistic of both runs, at least 0. For all statistics of swflow, smaller is better.
+
+    Returns
+    -------
+    Estimate
+        If both statistics are above 0, under all weights, its interval is that of the logarithm of their ratio.
+
+    Examples
+    --------
+    >>> weeks = np.arange(4)
+    >>> half = Resampled(10.0, np.array([9.0, 11.0]), weeks), Resampled(20.0, np.array([18.0, 22.0]), weeks)
+    >>> difference_of(*half).interval  # half in each sample
+    (-10.0, -10.0)
+    """
+    value, sampled = variant.value - base.value, variant.sampled - base.sampled
+    blocks = _weeks_of_both(variant, base)
+    equal = math.isnan(variant.value) and math.isnan(base.value)
+    if not equal and np.array_equal(variant.weeks, base.weeks):
+        rounding = _ROUNDING * max(abs(variant.value), abs(base.value))
+        equal = abs(value) <= rounding and bool((np.abs(sampled) <= rounding).all())
+    is_ratio = all(run.value > 0 and bool((run.sampled > 0).all()) for run in (variant, base))
+    if is_ratio:
+        sampled = np.log(variant.sampled / base.sampled)
+    return _estimate(0.0 if equal else value, sampled, blocks, equal, base.value, is_ratio)
+
+
+def score_of(variant: Distribution, base: Distribution) -> Estimate:
+    """
+    Return the score of two runs at equal load.
+
+    In each tenth of the load, the score is the probability that a job of the variant run has a smaller value than a job
+    of the base run, minus the probability of the opposite (from -1 to 1, computed on the jobs). The weight of a tenth
+    is the mean of the two runs' shares of jobs in it; tenths in which only one run has jobs add 0.
+
+    Parameters
+    ----------
+    variant, base : Distribution
+        Distributions of the same measure.
+
+    Returns
+    -------
+    Estimate
+        Positive where the variant is better.
+
+    Examples
+    --------
+    >>> run = pl.DataFrame({"submit_time": [0.0, 0.0], "load": [0.95, 0.95], "wait_time": [10.0, 11.0]})
+    >>> one, other = (distribution_of(table, "wait_time") for table in (run, run.with_columns(pl.col("wait_time") + 1)))
+    >>> score_of(one, other).value
+    0.75
+    """
+    value = _score(variant, base)
+    width = min(variant.shares.shape[2], base.shares.shape[2])
+    below = np.einsum("bdv,bdv->bd", variant.shares[:, :, :width], base.ranks[:, :, :width]).astype(float)
+    below += 2 * variant.shares[:, :, width:].sum(axis=2)
+    both = (variant.weights > 0) & (base.weights > 0)
+    sampled = ((variant.weights + base.weights) / 2 * np.where(both, 1 - below, 0.0)).sum(axis=1)
+    equal = all(np.array_equal(getattr(variant, name), getattr(base, name)) for name in ("weeks", "by_week")) and all(
+        np.array_equal(one, other)
+        for name in ("values", "up_to")
+        for one, other in zip(getattr(variant, name), getattr(base, name), strict=True)
+    )
+    return _estimate(value, sampled, _weeks_of_both(variant, base), equal)
+
+
+def _weeks_of_both(variant: Resampled | Distribution, base: Resampled | Distribution) -> int:
+    """Return the number of weeks in which jobs of either run were submitted."""
+    if np.array_equal(variant.weeks, base.weeks):
+        return int(variant.weeks.size)
+    return int(np.union1d(variant.weeks, base.weeks).size)
+
+
+def _score(variant: Distribution, base: Distribution) -> float:
+    """Return the score of two runs, computed on the jobs."""
+    shares = [np.array([up_to[-1] for up_to in run.up_to], float) for run in (variant, base)]
+    if not shares[0].any() or not shares[1].any():
+        return 0.0
+    weights = (shares[0] / shares[0].sum() + shares[1] / shares[1].sum()) / 2
+    score = 0.0
+    for weight, *parts in zip(weights, variant.values, variant.up_to, base.values, base.up_to, strict=True):
+        of_variant, up_to_variant, of_base, up_to = parts
+        if of_variant.size and of_base.size:
+            place = np.searchsorted(of_base, of_variant)
+            same = of_base.take(place, mode="clip") == of_variant  # a place beyond the end becomes that of the largest
+            larger_less_smaller = up_to[-1] - up_to[place + same] - up_to[place]
+            pairs = float(up_to_variant[-1]) * float(up_to[-1])
+            score += weight * float((up_to_variant[1:] - up_to_variant[:-1]) @ larger_less_smaller) / pairs
+    return round(float(score), 12)
+
+
+def _estimate(
+    value: float, sampled: np.ndarray, blocks: int, equal: bool, base: float | None = None, is_ratio: bool = False
+) -> Estimate:
+    found = Estimate(value, None, blocks, max(blocks - 1, 1) / _OVERLAP, equal, 0.0, base, is_ratio)
+    if equal or blocks < FEWEST_WEEKS or not np.isfinite(sampled).all():
+        return found
+    # Half the sum of two exponential variables has half the variance of one. The weights are divided by their sum.
+    # Weeks deviate less from their own mean than from the true mean. With independent weeks, the squared error is then
+    # unbiased.
+    deviations = sampled - sampled.mean()
+    squares = deviations * deviations
+    spread = float(np.sqrt(squares.mean()))
+    error = spread * math.sqrt(2 * (blocks + 1) / (blocks - 2))
+    if error <= 1e-9 * max(abs(found.center), float(np.abs(sampled).max())):
+        return replace(found, error=0.0)  # all weeks agree up to rounding errors
+    return replace(found, error=error, skewness=float((squares * deviations).mean() / spread**3))
+
+
+def over_replicates(values: Sequence[float | None]) -> Estimate:
+    """
+    Return the mean difference over replicates, with its standard error.
+
+    Parameters
+    ----------
+    values : sequence of float or None
+        The difference or the score in each replicate; unknown values are left out.
+
+    Returns
+    -------
+    Estimate
+        Without a standard error if fewer than two values are known. If all values agree, the replicates contain
+        no information on the uncertainty, so there is no standard error either; the runs are equal if all values are 0.
+
+    Examples
+    --------
+    >>> found = over_replicates([1.0, 2.0, 3.0])
+    >>> found.value, round(found.error, 4), found.blocks
+    (2.0, 0.5774, 3)
+    >>> over_replicates([0.0, 0.0]).equal, over_replicates([0.5, 0.5]).error
+    (True, None)
+    """
+    known = np.array([value for value in values if value is not None and math.isfinite(value)], float)
+    if known.size < 2:
+        return Estimate(float(known.mean()) if known.size else math.nan, None, int(known.size), 1)
+    value, error, freedom = float(known.mean()), float(known.std(ddof=1) / math.sqrt(known.size)), known.size - 1
+    if error <= 1e-9 * float(np.abs(known).max()):
+        return Estimate(value, None, int(known.size), freedom, equal=not known.any())
+    return Estimate(value, error, int(known.size), freedom)
+
+
+def difference_over_replicates(pairs: Sequence[tuple[float | None, float | None]]) -> Estimate:
+    """
+    Return the difference of a mean over replicates, with the interval of the logarithm of the ratio.
+
+    Parameters
+    ----------
+    pairs : sequence of (float or None, float or None)
+        In each replicate: the value of the variant and that of the base; unknown values are left out.
+
+    Returns
+    -------
+    Estimate
+        The standard error is that of the jackknife. It is missing as in `over_replicates`.
+
+    Examples
+    --------
+    >>> found = difference_over_replicates([(10.0, 20.0), (14.0, 22.0), (12.0, 27.0)])
+    >>> found.value, [round(bound, 1) for bound in found.interval]
+    (-11.0, [-18.1, 0.3])
+    """
+    finite = [(one, other) for one, other in pairs if one is not None and other is not None]
+    known = np.array([pair for pair in finite if np.isfinite(pair).all()], float).reshape(-1, 2)
+    blocks = known.shape[0]
+    if not blocks:
+        return Estimate(math.nan, None, 0, 1)
+    mean, base = known.mean(axis=0).tolist()
+    equal = bool((known[:, 0] == known[:, 1]).all()) and blocks > 1
+    rest = known.sum(axis=0) - known  # of all replicates but one
+    is_ratio = bool((rest > 0).all()) and mean > 0 and base > 0
+    found = Estimate(mean - base, None, blocks, max(blocks - 1, 1), equal, 0.0, base, is_ratio)
+    if equal or blocks < 2:
+        return found
+    left = np.log(rest[:, 0] / rest[:, 1]) if is_ratio else (rest[:, 0] - rest[:, 1]) / (blocks - 1)
+    error = float(np.sqrt((blocks - 1) * left.var()))
+    return found if error <= 1e-9 * float(np.abs(left).max()) else replace(found, error=error)
