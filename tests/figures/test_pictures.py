@@ -67,6 +67,23 @@ def test_figures_differ_between_machines_with_different_fonts(tmp_path):
     assert digests(tmp_path / "none") == digests(tmp_path / "others")
 
 
+def test_a_figure_has_the_same_bytes_after_others_of_the_same_process():
+    import altair as alt
+
+    from swflow.figures.charts.parts import FigureData, finished_figure
+    from swflow.figures.pictures import to_svg
+
+    def drawn(title: str) -> str:
+        data = FigureData()
+        rows = data.add([{"x": 1, "y": 2, "z": 3.0}, {"x": 2, "y": 3, "z": 4.0}])
+        chart = alt.Chart(rows).mark_rect(clip=True).encode(x="x:Q", y="y:Q", color="z:Q")
+        return to_svg(finished_figure(data, [chart], title, "A caption."))
+
+    first, _ = drawn("A"), drawn("B")
+    assert "clip" in first and "gradient" in first
+    assert drawn("A") == first
+
+
 def test_the_font_has_the_signs_of_the_figures():
     characters = set().union(*(path.read_text() for path in Path(swflow.figures.__file__).parent.rglob("*.py"))) - {
         "\n"

@@ -148,6 +148,17 @@ def test_only_figures_with_other_data_are_drawn_again(tmp_path, monkeypatch):
     assert {title for _, title in drawn} == {"A"} and {kind for kind, _ in drawn} >= {*LOG_FIGURES}
 
 
+def test_a_kept_figure_names_a_run_of_the_database(tmp_path):
+    """The figures of a log need its workload only, but their command names a run of it."""
+    (source,) = write_workloads(tmp_path)
+    for schedulers in (["easy", "fcfs"], ["fcfs"]):
+        simulate_all(source, {name: SCHEDULERS[name] for name in schedulers}, tmp_path / "runs/A")
+        load([tmp_path / "runs/A"], tmp_path / "d.duckdb")
+        write_report(tmp_path / "d.duckdb", tmp_path / "site")
+        page = (tmp_path / "site/logs/A.html").read_text()
+        assert f"swflow figure offered-load --run A/{schedulers[0]}" in page
+
+
 def test_a_single_file_has_all_pages_and_needs_no_other(folder, tmp_path):
     html = write_report(folder / "d.duckdb", tmp_path, studies=folder / "config.yaml", single_file=True).read_text()
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["index.html"]

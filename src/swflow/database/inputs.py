@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import polars as pl
 
 from swflow.errors import SwflowError
 from swflow.files.fingerprint import fingerprint
 from swflow.files.manifest import file_digest
-from swflow.jobs.table import read_metadata
+from swflow.jobs.table import JOB_COLUMNS, read_metadata
 from swflow.names import expand
 from swflow.studies import runs
 
@@ -68,6 +69,7 @@ def read_inputs(paths: Iterable[str | os.PathLike[str]]) -> Inputs:
     sources = _sources(notes)
     _check_bounds(others, sources)
     contents = {("code", "load"): fingerprint("load")}
+    contents |= {("columns", "jobs"): _extra_columns(path for path, _ in sources.values())}
     contents |= {("workload", name): digest for name, (_, digest) in sources.items()}
     contents |= {("run", note["run"]): entries[file].get("digest") or file_digest(file) for file, note in notes.items()}
     return Inputs(notes, others, fits, entries, sources, _schedulers(notes, others), contents)
@@ -133,6 +135,16 @@ def _sources(notes: Mapping[Path, Mapping[str, Any]]) -> dict[str, tuple[Path, s
     return workloads
 
 
+def _extra_columns(files: Iterable[Path]) -> str:
+    """Return the columns that steps and imports added to workloads, in the order in which table ``jobs`` gets them."""
+    found: dict[str, str] = {}
+    for file in files:
+        if file.suffix == ".parquet":
+            for name, dtype in pl.read_parquet_schema(file).items():
+                found.setdefault(name, str(dtype))
+    return ", ".join(f"{name} {dtype}" for name, dtype in found.items() if name not in JOB_COLUMNS)
+
+
 def _check_bounds(others: Mapping[Path, Mapping[str, Any]], sources: Mapping[str, tuple[Path, str]]) -> None:
     """Raise an error if bounds were computed of another version of a workload than the runs, or twice."""
     seen: set[str] = set()
@@ -173,7 +185,9 @@ def _old_contents(database: str | os.PathLike[str], contents: Contents) -> Conte
         return None  # of another version, or not a database: build a new one and replace it
     old = {(kind, name): digest for kind, name, digest in rows}
     same = sum(old.get(part) == digest for part, digest in contents.items())
-    if old.get(("code", "load")) != contents["code", "load"] or 2 * same < max(len(old), len(contents)):
+    # A table keeps its columns: another set of them, or another order, needs a new table.
+    is_other = any(old.get(part) != contents[part] for part in (("code", "load"), ("columns", "jobs")))
+    if is_other or 2 * same < max(len(old), len(contents)):
         return None
     return old
 

@@ -349,7 +349,9 @@ def _fill_published(connection: duckdb.DuckDBPyConnection) -> None:
 
 def _fill_comparisons(connection: duckdb.DuckDBPyConnection, compared: list[dict[str, Any]]) -> None:
     """Insert the comparisons of changed runs with others of their logs; previous comparisons are kept."""
-    connection.execute(  # comparisons of recipes are derived from those of runs
+    # Comparisons of recipes are derived from those of runs. Their names may be those of runs without replicates.
+    connection.execute("DELETE FROM comparisons WHERE basis = 'replicates' OR family IS NULL")
+    connection.execute(
         "DELETE FROM comparisons WHERE variant NOT IN (SELECT run FROM runs) OR base NOT IN (SELECT run FROM runs)"
     )
     names = [description[0] for description in connection.execute("SELECT * FROM comparisons").description]

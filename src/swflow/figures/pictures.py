@@ -1,6 +1,7 @@
 """Pictures of figures: SVG and PNG from a Vega-Lite specification, in a font that does not depend on the machine."""
 
 import json
+import re
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,25 @@ def to_png(spec: dict[str, Any], resolution: float = RESOLUTION) -> bytes:
 def _svg(spec: str) -> str:
     """Render a specification as SVG; cache the last one, because a figure is often written as SVG and as PNG."""
     version = ".".join(json.loads(spec)["$schema"].rpartition("/v")[2].split(".")[:2])
-    content: str = _vl_convert().vegalite_to_svg(spec, vl_version=version)
-    return content
+    return _with_own_ids(_vl_convert().vegalite_to_svg(spec, vl_version=version))
+
+
+def _with_own_ids(svg: str) -> str:
+    """
+    Return an SVG with its identifiers numbered from 1.
+
+    Vega counts the clips and gradients of all figures that a process draws, so the same figure would have other bytes
+    after other figures.
+
+    Examples
+    --------
+    >>> _with_own_ids('<clipPath id="clip38"/><g clip-path="url(#clip38)"/><linearGradient id="gradient_5"/>')
+    '<clipPath id="clip1"/><g clip-path="url(#clip1)"/><linearGradient id="gradient_2"/>'
+    """
+    found = dict.fromkeys(re.findall(r'\bid="([a-z_]+[0-9]+)"', svg))
+    numbered = {name: f"{name.rstrip('0123456789')}{number}" for number, name in enumerate(found, 1)}
+    pattern = r'(\bid="|url\(#|href="#)([a-z_]+[0-9]+)(?=["\)])'
+    return re.sub(pattern, lambda match: match[1] + numbered.get(match[2], match[2]), svg)
 
 
 @cache

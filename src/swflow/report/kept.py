@@ -8,6 +8,7 @@ import duckdb
 
 from swflow.figures import draw_request
 from swflow.figures.planned import key_of
+from swflow.figures.provenance import figure_command
 from swflow.figures.request import Request
 from swflow.files.atomic import atomic_path
 from swflow.files.fingerprint import fingerprint
@@ -31,6 +32,7 @@ class KeptFigures:
         options = {name: value for name, value in vars(request).items() if name != "connection"}
         options |= {"kind": kind, "log": log_of(request.workloads[0]), "workloads": request.workloads}
         options |= {"shown": request.runs, "runs": [run["run"] for run in request.runs]}
+        options["command"] = figure_command(kind, request)  # names a run where only the workload is given
         key = key_of(self.connection, options, self.code)
         spec = self.former.get(key) or draw_request(kind, request)
         self.shown[key] = spec

@@ -139,11 +139,10 @@ ORDER BY variant, base, measure""",
         "the scheduler of rank 1 and with easy, corrected for the number of comparisons (Holm). no "
         "significant difference does not show that there is none. awrt_gap: how far the average weighted "
         "response time is above the lower bound of any schedule. jain_index: of the users' mean wait times; 1 "
-        "means equal waits. microseconds_per_job: duration of the simulation on the machine that ran it. Only "
-        "runs of all jobs, with their run times and sizes unchanged, are ranked.",
+        "means equal waits. Only runs of all jobs, with their run times and sizes unchanged, are ranked.",
         """SELECT scheduler, rank, mean_wait_time, workload, against_best, verdict AS against_easy,
     difference AS wait_difference_time, low AS low_time, high AS high_time, mean_bounded_slowdown, awrt, awrt_gap,
-    jain_wait_time AS jain_index, microseconds_per_job
+    jain_wait_time AS jain_index
 FROM leaderboard WHERE {runs} ORDER BY workload, rank, scheduler""",
     ),
     "bounds": Table(

@@ -1,0 +1,853 @@
+"""
+Edit random configs, disturb their results, run Snakemake again, and compare with a run from nothing.
+
+    python benchmarks/edits.py --seed 1 --cases 20 --edits 5
+    python benchmarks/edits.py --seed 1 --case 7 --keep /tmp/case   # repeat one case, and keep its two folders
+
+A case draws a small config and runs it. Then it repeats: edit the config or an input, possibly disturb the results
+(delete, touch, damage, kill, an older database, two calls at once), call Snakemake, and compare the results with those
+of the same config in an empty folder: all tables of the database, and the bytes of all figures, pages, CSV and Parquet
+files. A further call must have nothing to do, and no job may run whose command, inputs and outputs are unchanged.
+
+Every command runs in a fork of a process that has imported swflow and Snakemake already, which takes a fifth of the
+time. The exit status is 1 if anything differs.
+"""
+
+import argparse
+import base64
+import contextlib
+import gzip
+import hashlib
+import json
+import os
+import random
+import re
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+import yaml
+
+ROOT = Path(__file__).parents[1]
+
+# -- processes: forks of one that has imported everything
+
+_CLIENT = """#!{python} -ISs
+import json, os, socket, sys
+with socket.socket(socket.AF_UNIX) as server:
+    server.connect({address!r})
+    socket.send_fds(server, [b"x"], [1, 2])
+    server.sendall(json.dumps([{program!r}, sys.argv[1:], os.getcwd(), dict(os.environ)]).encode() + b"\\n")
+    sys.exit(int(server.recv(8) or 1))
+"""
+
+
+class Server:
+    """A process that runs the commands ``swflow`` and ``snakemake`` of ``folder`` in forks of itself."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.address = str(folder / "socket")
+        for program in ("swflow", "snakemake"):
+            file = folder / program
+            file.write_text(_CLIENT.format(python=sys.executable, address=self.address, program=program))
+            file.chmod(0o755)
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(self.address)
+        self.listener.listen(64)
+        self.pid = os.fork()
+        if self.pid == 0:
+            self._serve()
+
+    def close(self) -> None:
+        """End the process."""
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+
+    def start(self, folder: Path, *words: str) -> subprocess.Popen[str]:
+        """Start a command in a folder and in a session of its own."""
+        environment = os.environ | {"PATH": f"{self.folder}{os.pathsep}{os.environ['PATH']}"}
+        return subprocess.Popen(
+            [str(self.folder / words[0]), *words[1:]], cwd=folder, env=environment, text=True, start_new_session=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+    def _serve(self) -> NoReturn:
+        import duckdb  # noqa: F401
+        import scipy.stats  # noqa: F401
+        import snakemake.cli  # noqa: F401
+        import vl_convert  # noqa: F401
+
+        from swflow.files.fingerprint import fingerprint
+
+        fingerprint("load")
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        while True:
+            connection, _ = self.listener.accept()
+            if os.fork() == 0:
+                self.listener.close()
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                _handle(connection)
+            connection.close()
+
+
+def _handle(connection: socket.socket) -> NoReturn:
+    """Run one command in a fork; kill it if its client ends first."""
+    _, outputs, _, _ = socket.recv_fds(connection, 1, 2)
+    content = b""
+    while not content.endswith(b"\n"):
+        content += connection.recv(1 << 20)
+    program, arguments, folder, environment = json.loads(content)
+    pid = os.fork()
+    if pid == 0:
+        _run(program, arguments, folder, environment, outputs, connection)
+    for output in outputs:
+        os.close(output)
+    ended = os.pidfd_open(pid)
+    ready, _, _ = select.select([ended, connection], [], [])
+    if ended not in ready:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+    _, status = os.waitpid(pid, 0)
+    with contextlib.suppress(OSError):
+        connection.sendall(str(os.waitstatus_to_exitcode(status) % 256).encode())
+    os._exit(0)
+
+
+def _run(program: str, arguments: list[str], folder: str, environment: dict[str, str], outputs: list[int],
+         connection: socket.socket) -> NoReturn:  # fmt: skip
+    """Run a command in this process, and end it."""
+    status = 1
+    try:
+        connection.close()
+        os.setsid()
+        for target, output in enumerate(outputs, 1):
+            os.dup2(output, target)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.chdir(folder)
+        kernels = {name: value for name, value in os.environ.items() if name == "NUMBA_CACHE_DIR"}  # set on import
+        os.environ.clear()
+        os.environ.update(kernels | environment)
+        sys.path.insert(0, "")
+        sys.argv = [program, *arguments]
+        if program == "snakemake":
+            from snakemake.cli import main
+
+            main(arguments)
+        else:
+            from swflow.cli import main as command
+
+            command(arguments)
+        status = 0
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(status)
+
+
+# -- configs
+
+SCHEDULERS: list[dict[str, Any]] = [
+    {"backfill": "none"}, {"backfill": "easy"}, {"backfill": "easy", "reservations": 2}, {"backfill": "conservative"},
+    {"order": "sjf", "backfill": "easy"}, {"order": "wfp3", "backfill": "easy", "estimates": "kill"},
+    {"backfill": "easy", "backfill_order": "sjf"}, {"backfill": "easy", "prediction": "perfect"},
+    {"backfill": "easy", "allocation": "first-fit", "places": True},
+    {"order": "-(wait / estimate) ** 3 * processors", "backfill": "easy"},
+    {"order": "orders.py:favor", "backfill": "easy"}, {"policy": "policy.py:Mine"},
+    {"backfill": "easy", "unavailable": [{"from": 0, "until": 7200, "processors": 8}]},
+    {"order": "fair-share", "backfill": "easy"}, {"backfill": "easy", "shapes": "submit"},
+]  # fmt: skip
+
+#: How many of them run on every workload.
+GENERAL = len(SCHEDULERS) - 2
+
+STEPS: list[dict[str, Any]] = [
+    {"kind": "select", "jobs": 100}, {"kind": "select", "jobs": 60}, {"kind": "select", "where": "job_id % 3 != 0"},
+    {"kind": "machine", "preset": "alvio-node"}, {"kind": "memory", "high": 0.8, "medium": 0.1, "low": 0.1},
+    {"kind": "memory", "high": 0.2, "medium": 0.2, "low": 0.6}, {"kind": "memory", "file": "demands.txt"},
+    {"kind": "memory", "like": "SITE", "from_log": "requested"}, {"kind": "moldable"}, {"kind": "moldable", "pb": 0.5},
+    {"kind": "model", "model": "resample"}, {"kind": "model", "model": "lublin", "jobs": 90},
+    {"kind": "scale", "processors": 128, "d": 20}, {"kind": "scale", "processors": 256},
+    {"kind": "intensify", "factor": 1.2}, {"kind": "intensify", "factor": 1.5, "by": "run-times"},
+]  # fmt: skip
+
+FIGURES = ("heatmap", "bubbles", "difference", "timeline", "waits", "distributions", "arrivals", "composition",
+           "offered-load", "marginals")  # fmt: skip
+
+POLICY = """from swflow.policies import Easy
+
+
+class Mine(Easy):
+    slack = {number}
+"""
+
+ORDER = """def favor(estimate, processors):
+    return estimate * processors + {number} * processors
+"""
+
+
+class Case:
+    """A config with its input files, and edits of both."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self.chance = chance
+        self.count = 0
+        self.numbers = {"policy.py": 1, "orders.py": 1, "TEXT": 1, "SITE": 1, "demands.txt": 1}
+        self.comments = 0
+        logs = chance.sample(["A", "B", "TEXT", "SITE"], chance.choice([1, 2, 2]))
+        self.config: dict[str, Any] = {
+            "seed": 1,
+            "logs": {name: self.log(name) for name in sorted({*logs, "A", "SITE"})},
+            "steps": {f"s{number}": self.one(STEPS) for number in (1, 2)},
+            "schedulers": {name: self.one(SCHEDULERS[:GENERAL]) for name in ("a", "b", "c")},
+            "sweeps": {"wide": {"processors": 128, "d": [0, 50], "seeds": 2}},
+            "studies": {},
+        }
+        self.config["studies"]["one"] = self.study(logs)
+        if chance.random() < 0.6:
+            self.config["studies"]["two"] = self.study(logs[:1])
+
+    def one(self, choices: Any) -> Any:
+        """Return a copy of a random choice."""
+        return json.loads(json.dumps(self.chance.choice(list(choices))))
+
+    def log(self, name: str) -> dict[str, Any]:
+        """Return the entry of a log."""
+        if name == "TEXT":
+            return {"path": "text.swf", "processors": 32}
+        if name == "SITE":
+            return {"path": "site.parquet", "processors": 32}
+        return {
+            "generate": "lublin",
+            "processors": self.chance.choice([32, 64]),
+            "jobs": self.chance.choice([120, 200]),
+        }
+
+    def workload(self) -> str:
+        """Return the template of a workload."""
+        steps = list(self.config["steps"])
+        chosen = self.chance.sample(steps, self.chance.choice([0, 0, 1, 1, min(2, len(steps))]))
+        return "+".join(["{log}", *chosen])
+
+    def study(self, logs: list[str]) -> dict[str, Any]:
+        """Return a random study."""
+        chance, schedulers = self.chance, list(self.config["schedulers"])
+        study: dict[str, Any] = {"logs": list(logs), "runs": []}
+        for _ in range(chance.choice([1, 1, 2])):
+            chosen = chance.choice(["all", chance.sample(schedulers, min(2, len(schedulers)))])
+            study["runs"].append({"workloads": [self.workload() for _ in range(chance.choice([1, 2]))],
+                                  "schedulers": chosen})  # fmt: skip
+        if chance.random() < 0.4:
+            study["figures"] = chance.sample(FIGURES, 1)
+        seeded = [name for name, step in self.config["steps"].items() if step["kind"] in ("memory", "moldable", "model")
+                  and not {"file", "like"} & step.keys()]  # fmt: skip
+        if seeded and chance.random() < 0.5:
+            study["seeds"] = chance.choice([1, 2, 3])
+            study["runs"].append({"workloads": [f"{{log}}+{chance.choice(seeded)}@{{seed}}"],
+                                  "schedulers": chance.sample(schedulers, 1)})  # fmt: skip
+        if chance.random() < 0.25:
+            study["whatif"] = [{"workloads": ["{log}"], "schedulers": chance.sample(schedulers, 1),
+                                "processors": ["+50%"]}]  # fmt: skip
+        if chance.random() < 0.25 and self.config["sweeps"]:
+            study["sweeps"] = [{"workloads": ["{log}"], "sweeps": [next(iter(self.config["sweeps"]))],
+                                "schedulers": chance.sample(schedulers, 1)}]  # fmt: skip
+        if chance.random() < 0.2:
+            study["bounds"] = True
+        return study
+
+    def write(self, folder: Path, server: Server) -> None:
+        """Write the config and its inputs to a folder; files whose content stays keep their time."""
+        files = {
+            "config/config.yaml": yaml.safe_dump(self.config, sort_keys=False),
+            "policy.py": POLICY.format(number=self.numbers["policy.py"]) + "# comment\n" * self.comments,
+            "orders.py": ORDER.format(number=self.numbers["orders.py"]) + "# comment\n" * self.comments,
+            "text.swf": _swf(self.numbers["TEXT"]),
+            "site.csv": _site(self.numbers["SITE"]),
+            "demands.txt": "".join(f"{job} {100 * (job % 7 + self.numbers['demands.txt'])}\n" for job in range(1, 400)),
+        }
+        for name, text in files.items():
+            path = folder / name
+            if path.is_file() and path.read_text() == text:
+                continue
+            # A log that is replaced keeps its size and its time: only its content is different.
+            stat = path.stat() if name == "text.swf" and path.is_file() else None
+            path.write_text(text)
+            if stat is not None:
+                assert stat.st_size == path.stat().st_size
+                os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+            if name == "site.csv":
+                words = ("import", "sacct", "site.csv", "-o", "site.parquet", "--processors", "32")
+                child = server.start(folder, "swflow", *words)
+                said = child.communicate()[0]
+                assert child.returncode == 0, said
+
+    # Edits return a description, or None if the config has nothing to edit in this way.
+
+    def edit(self) -> str:
+        """Apply a random edit, and return its description."""
+        edits = [getattr(self, name) for name in sorted(dir(self)) if name.startswith("edit_")]
+        while True:
+            before = json.dumps(self.config)
+            change = self.chance.choice(edits)()
+            if change and self._is_sound():
+                return str(change)
+            self.config = json.loads(before)
+
+    def _is_sound(self) -> bool:
+        """Return whether every study has logs and runs, and no replicate is of a step that draws nothing."""
+        from swflow.errors import SwflowError
+        from swflow.studies.plan import planned_figures, planned_replicates, planned_runs, planned_sweeps
+
+        config = json.loads(json.dumps(self.config))
+        names, config["logs"] = config["logs"], None
+        try:
+            runs = planned_runs(config, names)
+            planned_figures(config, names)
+            planned_sweeps(config, names)
+            planned_replicates(runs)
+        except SwflowError:
+            return False
+        return bool(self.config["studies"]) and all(study["logs"] for study in self.config["studies"].values())
+
+    def _named(self, part: str) -> str | None:
+        names = sorted(self.config[part])
+        return self.chance.choice(names) if names else None
+
+    def _new(self, prefix: str) -> str:
+        self.count += 1
+        return f"{prefix}{self.count}"
+
+    def _groups(self) -> Iterator[dict[str, Any]]:
+        for study in self.config["studies"].values():
+            yield from [*study["runs"], *study.get("whatif", ()), *study.get("sweeps", ())]
+
+    def edit_scheduler(self) -> str | None:
+        """Change the options of a scheduler."""
+        if name := self._named("schedulers"):
+            self.config["schedulers"][name] = self.one(SCHEDULERS)
+        return name and f"scheduler {name} becomes {self.config['schedulers'][name]}"
+
+    def edit_swapped_schedulers(self) -> str | None:
+        """Swap the options of two schedulers."""
+        schedulers = self.config["schedulers"]
+        if len(schedulers) < 2:
+            return None
+        first, second = self.chance.sample(sorted(schedulers), 2)
+        schedulers[first], schedulers[second] = schedulers[second], schedulers[first]
+        return f"schedulers {first} and {second} swapped"
+
+    def edit_renamed_scheduler(self) -> str | None:
+        """Rename a scheduler."""
+        old, new = self._named("schedulers"), self._new("r")
+        schedulers = self.config["schedulers"]
+        self.config["schedulers"] = {new if name == old else name: schedulers[name] for name in schedulers}
+        for group in self._groups():
+            if group["schedulers"] != "all":
+                group["schedulers"] = [new if name == old else name for name in group["schedulers"]]
+        return f"scheduler {old} renamed {new}"
+
+    def edit_removed_scheduler(self) -> str | None:
+        """Remove a scheduler."""
+        name = self._named("schedulers")
+        if name is None or len(self.config["schedulers"]) < 2:
+            return None
+        del self.config["schedulers"][name]
+        left = next(iter(self.config["schedulers"]))
+        for group in self._groups():
+            if group["schedulers"] != "all":
+                group["schedulers"] = [other for other in group["schedulers"] if other != name] or [left]
+        return f"scheduler {name} removed"
+
+    def edit_added_scheduler(self) -> str | None:
+        """Add a scheduler."""
+        if len(self.config["schedulers"]) > 4:
+            return None
+        name = self._new("n")
+        self.config["schedulers"][name] = self.one(SCHEDULERS)
+        for group in self._groups():
+            if group["schedulers"] != "all" and self.chance.random() < 0.5:
+                group["schedulers"].append(name)
+        return f"scheduler {name} added"
+
+    def edit_step(self) -> str | None:
+        """Change a step."""
+        if name := self._named("steps"):
+            self.config["steps"][name] = self.one(STEPS)
+        return name and f"step {name} becomes {self.config['steps'][name]}"
+
+    def edit_swapped_steps(self) -> str | None:
+        """Swap two steps."""
+        steps = self.config["steps"]
+        if len(steps) < 2:
+            return None
+        first, second = self.chance.sample(sorted(steps), 2)
+        steps[first], steps[second] = steps[second], steps[first]
+        return f"steps {first} and {second} swapped"
+
+    def edit_renamed_step(self) -> str | None:
+        """Rename a step."""
+        old, new = self._named("steps"), self._new("t")
+        if old is None:
+            return None
+        self.config["steps"] = {new if name == old else name: step for name, step in self.config["steps"].items()}
+        for group in self._groups():
+            group["workloads"] = [re.sub(rf"\+{old}(?![\w.-])", f"+{new}", name) for name in group["workloads"]]
+        return f"step {old} renamed {new}"
+
+    def edit_seed(self) -> str | None:
+        """Change the seed."""
+        self.config["seed"] += 1
+        return f"seed {self.config['seed']}"
+
+    def edit_seeds(self) -> str | None:
+        """Change the number of replicates of a study."""
+        study = self.config["studies"][self._named("studies")]
+        if "seeds" not in study:
+            return None
+        study["seeds"] = study["seeds"] % 3 + 1
+        return f"seeds {study['seeds']}"
+
+    def edit_study(self) -> str | None:
+        """Replace a study."""
+        name = self._named("studies")
+        self.config["studies"][name] = self.study(self.config["studies"][name]["logs"])
+        return f"study {name} becomes {json.dumps(self.config['studies'][name])}"
+
+    def edit_added_study(self) -> str | None:
+        """Add a study."""
+        if len(self.config["studies"]) > 2:
+            return None
+        name, logs = self._new("study"), sorted(self.config["logs"])
+        self.config["studies"][name] = self.study(self.chance.sample(logs, 1))
+        return f"study {name} added: {json.dumps(self.config['studies'][name])}"
+
+    def edit_removed_study(self) -> str | None:
+        """Remove a study."""
+        if len(self.config["studies"]) < 2:
+            return None
+        name = self._named("studies")
+        del self.config["studies"][name]
+        return f"study {name} removed"
+
+    def edit_renamed_study(self) -> str | None:
+        """Rename a study."""
+        old, new = self._named("studies"), self._new("renamed")
+        self.config["studies"] = {new if name == old else name: one for name, one in self.config["studies"].items()}
+        return f"study {old} renamed {new}"
+
+    def edit_title(self) -> str | None:
+        """Change the title of a study."""
+        name = self._named("studies")
+        self.config["studies"][name]["title"] = self._new("Title ")
+        return f"title of {name}"
+
+    def edit_figures(self) -> str | None:
+        """Change the figures of a study."""
+        name = self._named("studies")
+        self.config["studies"][name]["figures"] = figures = self.chance.sample(FIGURES, self.chance.choice([0, 1]))
+        return f"figures of {name}: {figures}"
+
+    def edit_split(self) -> str | None:
+        """Change the subsets of a study."""
+        name = self._named("studies")
+        self.config["studies"][name]["split"] = {self._new("wide"): "processors > 4"}
+        return f"split of {name}"
+
+    def edit_logs(self) -> str | None:
+        """Change the logs of a study."""
+        name = self._named("studies")
+        logs = self.chance.sample(sorted(self.config["logs"]), self.chance.choice([1, 1, 2]))
+        self.config["studies"][name]["logs"] = logs
+        return f"logs of {name}: {logs}"
+
+    def edit_log(self) -> str | None:
+        """Change a synthetic log."""
+        self.config["logs"]["A"] = self.log("A")
+        return f"log A: {self.config['logs']['A']}"
+
+    def edit_processors(self) -> str | None:
+        """Change the machine of a local log."""
+        name = "TEXT" if "TEXT" in self.config["logs"] else "SITE"
+        self.config["logs"][name]["processors"] = self.chance.choice([32, 40, 64])
+        return f"processors of {name}: {self.config['logs'][name]['processors']}"
+
+    def edit_inputs(self) -> str | None:
+        """Replace an input: a log with another one of equal size and time, a dump, a policy, an order."""
+        name = self.chance.choice(sorted(self.numbers))
+        self.numbers[name] = self.numbers[name] % 9 + 1
+        return f"input {name} replaced: {self.numbers[name]}"
+
+    def edit_comments(self) -> str | None:
+        """Add comments to the policies, which change nothing."""
+        self.comments += 1
+        return "comments in policies"
+
+    def edit_order_of_keys(self) -> str | None:
+        """Reverse the order of the keys."""
+        for part in ("steps", "logs", "sweeps"):
+            self.config[part] = dict(reversed(self.config[part].items()))
+        return "order of keys reversed"
+
+    def edit_sweep(self) -> str | None:
+        """Change a sweep."""
+        self.config["sweeps"]["wide"]["d"] = self.chance.choice([[0, 50], [50], [0, 100], [20, 50]])
+        self.config["sweeps"]["wide"].pop("keep", None)
+        if self.chance.random() < 0.3:
+            self.config["sweeps"]["wide"]["keep"] = "outcomes"
+        return f"sweep {self.config['sweeps']['wide']}"
+
+    def edit_clean(self) -> str | None:
+        """Change the cleaning."""
+        self.config["clean"] = {"without_status": self.chance.choice([[], [5], [0]])}
+        return f"clean {self.config['clean']}"
+
+
+def _swf(number: int) -> str:
+    """Return a log as SWF; logs of different numbers have the same size."""
+    chance = random.Random(number)
+    lines, time_ = ["; MaxProcs: 32", "; UnixStartTime: 1700000000"], 100000
+    for job in range(100, 250):
+        time_ += chance.randrange(100, 1000)
+        wait, run = chance.randrange(100, 999), chance.randrange(1000, 9999)
+        size = chance.choice([2, 4, 8])
+        lines.append(f"{job} {time_:07d} {wait} {run} {size} -1 -1 {size} 9999 -1 1 {job % 5} {job % 2} -1 1 -1 -1 -1")
+    return "\n".join(lines) + "\n"
+
+
+def _site(number: int) -> str:
+    """Return a Slurm accounting dump."""
+    chance = random.Random(number)
+    lines, time_ = ["JobID|User|State|Submit|Start|End|AllocCPUS|Timelimit|ReqMem"], 1_700_000_000
+    for job in range(1, 120):
+        time_ += chance.randrange(100, 1500)
+        start = time_ + chance.randrange(0, 600)
+        end = start + chance.randrange(60, 6000)
+        times = "|".join(time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(one)) for one in (time_, start, end))
+        lines.append(f"{job}|user{job % 4}|COMPLETED|{times}|{2 ** (job % 5)}|02:00:00|{256 * (job % 6 + 1)}Mc")
+    return "\n".join(lines) + "\n"
+
+
+# -- a folder with results
+
+
+class Folder:
+    """A copy of the workflow with a config and results."""
+
+    def __init__(self, path: Path, server: Server) -> None:
+        self.path, self.server = path, server
+        for name in ("config", "workflow"):
+            shutil.copytree(ROOT / name, path / name)
+        shutil.copy(ROOT / "Snakefile", path)
+        (path / "profiles").symlink_to("workflow/profiles")
+        self.results = path / "results"
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start Snakemake."""
+        return self.server.start(self.path, "snakemake", "--cores", "2", *arguments)
+
+    def run(self, *arguments: str) -> tuple[bool, str]:
+        """Run Snakemake; return whether it succeeded, and what it printed."""
+        child = self.start(*arguments)
+        said = child.communicate()[0]
+        return child.returncode == 0, said
+
+    def empty(self) -> None:
+        """Remove all results."""
+        for name in ("results", ".snakemake"):
+            shutil.rmtree(self.path / name, ignore_errors=True)
+
+    def files(self) -> dict[str, Path]:
+        """Return all result files by their names."""
+        found = (path for path in self.results.rglob("*") if path.is_file())
+        return {path.relative_to(self.results).as_posix(): path for path in found}
+
+    def jobs(self) -> dict[str, dict[str, Any]]:
+        """Return Snakemake's records of the jobs by the first output: what each ran, on which content, and when."""
+        found: dict[str, dict[str, Any]] = {}
+        for file in (self.path / ".snakemake/metadata").glob("*"):
+            with contextlib.suppress(ValueError, OSError):
+                record = json.loads(gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_text())
+                if record.get("incomplete"):
+                    continue
+                output = base64.b64decode(file.name).decode()
+                inputs = {name: _digest(self.path / name) for name in record["input"] or ()}
+                found[output] = {
+                    "rule": record["rule"], "ended": record["endtime"], "shell": record["shellcmd"],
+                    "params": record["params"], "inputs": inputs, "digest": _digest(self.path / output),
+                }  # fmt: skip
+        return found
+
+
+def _digest(path: Path) -> str | None:
+    if path.is_dir():
+        return ""
+    return hashlib.blake2b(path.read_bytes()).hexdigest() if path.is_file() else None
+
+
+#: Files whose content is a time or a duration, Snakemake's own, or the database, whose tables are compared.
+VOLATILE = ("log/", "benchmark/", "swflow.json", "swflow.duckdb", "logs/reached.json")
+
+#: Folders in which results of former configs may stay: files that a later config may need again.
+REUSED = ("logs/", "workloads/", "runs/", "sweeps/", "bounds/", "models/")
+
+
+def differences(found: Folder, fresh: Folder, deleted: set[str]) -> list[str]:
+    """Return how the results of a folder differ from those of a run from nothing."""
+    import duckdb
+
+    differs = []
+    ours, theirs = found.files(), fresh.files()
+    for name in sorted(ours.keys() | theirs.keys()):
+        if name.startswith(VOLATILE) or name.endswith("manifest.json") or "/." in name:
+            continue
+        if name not in ours:
+            if not (name.startswith(REUSED) and f"results/{name}" in deleted):  # Snakemake does not need it
+                differs.append(f"missing: {name}")
+        elif name not in theirs:
+            if not name.startswith(REUSED):
+                differs.append(f"left over: {name}")
+        elif name.endswith(".swf.gz"):
+            if gzip.decompress(ours[name].read_bytes()) != gzip.decompress(theirs[name].read_bytes()):
+                differs.append(f"differs: {name}")
+        elif ours[name].read_bytes() != theirs[name].read_bytes():
+            differs.append(f"differs: {name}")
+    with duckdb.connect() as connection:
+        for name, folder in (("ours", found), ("theirs", fresh)):
+            connection.execute(f"ATTACH '{folder.results / 'swflow.duckdb'}' AS {name} (READ_ONLY)")
+        tables: dict[str, list[tuple[str, ...]]] = {}
+        for schema in ("ours", "theirs"):
+            rows = connection.execute(
+                f"""SELECT table_name, list((column_name, data_type) ORDER BY column_index) FROM duckdb_columns()
+                WHERE database_name = '{schema}' GROUP BY ALL"""
+            ).fetchall()
+            for table, columns in rows:
+                tables.setdefault(table, []).append(columns)
+        for table, columns in sorted(tables.items()):
+            if len(columns) < 2 or columns[0] != columns[1]:
+                differs.append(f"table {table}: columns {columns}")
+                continue
+            chosen = {"runs": "* EXCLUDE seconds", "leaderboard": "* EXCLUDE microseconds_per_job"}.get(table, "*")
+            for one, other, what in (("ours", "theirs", "too many"), ("theirs", "ours", "missing")):
+                rows = connection.execute(
+                    f"FROM (SELECT {chosen} FROM {one}.{table} EXCEPT ALL SELECT {chosen} FROM {other}.{table}) LIMIT 3"
+                ).fetchall()
+                if rows:
+                    differs.append(f"table {table}: rows {what}: {str(rows)[:300]}")
+    return differs
+
+
+# -- disturbances
+
+
+class Disturber:
+    """Random accidents; each returns a description, or None."""
+
+    def __init__(self, chance: random.Random, folder: Folder, older: Path) -> None:
+        self.chance, self.folder, self.older = chance, folder, older
+        #: The files that were changed behind Snakemake's back.
+        self.changed: set[str] = set()
+        self.all_changed: set[str] = set()
+
+    def disturb(self) -> str | None:
+        """Apply a random accident, or none."""
+        kinds: list[Callable[[], str | None]] = [
+            self.deleted, self.deleted, self.touched, self.damaged, self.emptied, self.older_database, self.forgotten,
+        ]  # fmt: skip
+        about = self.chance.choice(kinds)()
+        self.all_changed |= self.changed
+        return about
+
+    def _file(self) -> Path:
+        files = self.folder.files()
+        names = [name for name in sorted(files) if not name.startswith(("log/", "benchmark/"))]
+        folders = sorted({name.partition("/")[0] for name in names})
+        chosen = self.chance.choice(folders)
+        path = files[self.chance.choice([name for name in names if name.partition("/")[0] == chosen])]
+        self.changed.add(path.relative_to(self.folder.path).as_posix())
+        return path
+
+    def deleted(self) -> str:
+        """Delete a result."""
+        path = self._file()
+        path.unlink()
+        return f"deleted {path.relative_to(self.folder.path)}"
+
+    def touched(self) -> str:
+        """Touch a result."""
+        path = self._file()
+        path.touch()
+        return f"touched {path.relative_to(self.folder.path)}"
+
+    def damaged(self) -> str | None:
+        """Cut a run: files that Snakemake lists are watched by their times only."""
+        files = sorted(self.folder.results.glob("runs/*/*.parquet"))
+        if not files:
+            return None
+        path = self.chance.choice(files)
+        path.write_bytes(path.read_bytes()[:-20])
+        self.changed.add(path.relative_to(self.folder.path).as_posix())
+        return f"damaged {path.relative_to(self.folder.path)}"
+
+    def emptied(self) -> str:
+        """Remove a folder of results."""
+        path = self.chance.choice(sorted(path for path in self.folder.results.iterdir() if path.is_dir()))
+        for file in path.rglob("*"):
+            self.changed.add(file.relative_to(self.folder.path).as_posix())
+        shutil.rmtree(path)
+        return f"deleted {path.relative_to(self.folder.path)}/"
+
+    def older_database(self) -> str | None:
+        """Bring back an earlier database."""
+        if not self.older.is_file():
+            return None
+        shutil.copyfile(self.older, self.folder.results / "swflow.duckdb")
+        self.changed.add("results/swflow.duckdb")
+        return "older database"
+
+    def forgotten(self) -> str | None:
+        """Remove Snakemake's records, as in a copy of the results."""
+        if self.chance.random() < 0.7:
+            return None
+        shutil.rmtree(self.folder.path / ".snakemake", ignore_errors=True)
+        return "no .snakemake"
+
+
+def _updated(folder: Folder, chance: random.Random) -> tuple[bool, str, str]:
+    """Call Snakemake, possibly killed before, or twice at once; return success, output and what was done."""
+    kind = chance.choice(["", "", "", "killed", "twice"])
+    if kind == "killed":
+        child = folder.start()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(chance.uniform(1, 12))
+            kind = "ended before the kill"
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+        child.communicate()
+        time.sleep(0.2)
+        folder.run("--unlock")
+    elif kind == "twice":
+        other = folder.start()
+        time.sleep(chance.uniform(0, 1))
+        folder.run()
+        other.communicate()
+        return *folder.run(), kind
+    return *folder.run(), kind
+
+
+def run_case(number: int, options: argparse.Namespace, server: Server, home: Path) -> tuple[int, int]:
+    """Run a case; return the numbers of edits and of differences."""
+    chance = random.Random(f"{options.seed} {number}")
+    shutil.rmtree(home, ignore_errors=True)
+    edited, fresh = (Folder(home / name, server) for name in ("edited", "fresh"))
+    older = home / "older.duckdb"
+    case = Case(chance)
+    while not case._is_sound():
+        case = Case(chance)
+    edits = failures = 0
+    done, before = True, {}
+    disturber = Disturber(chance, edited, older)
+    began = time.monotonic()
+    for turn in range(options.edits + 1):
+        made, former = [], (json.dumps(case.config), dict(case.numbers))
+        if turn:
+            for _ in range(chance.choice([1, 1, 2])):
+                made.append(case.edit())
+                edits += 1
+        case.write(edited.path, server)
+        disturber.changed.clear()
+        if turn and done and chance.random() < 0.6:
+            made.append(disturber.disturb() or "")
+        done, said, how = _updated(edited, chance) if turn else (*edited.run(), "")
+        made.append(how)
+        label = f"case {number}.{turn}: {'; '.join(filter(None, made)) or 'first run'}"
+        case.write(fresh.path, server)
+        fresh.empty()
+        fresh_done, fresh_said = fresh.run()
+        problems = []
+        if done != fresh_done:
+            problems.append(f"run {done}, from nothing {fresh_done}:\n{said[-3000:]}\n---\n{fresh_said[-2000:]}")
+        elif done:
+            problems += differences(edited, fresh, disturber.all_changed)
+            again, second = edited.run()
+            if not again or "Nothing to be done" not in second:
+                problems.append(
+                    "a second call has work: " + "; ".join(re.findall(r"(?:Job [0-9]+|reason): .*", second))
+                )
+            jobs = edited.jobs()
+            if how == "" and ".snakemake" not in label:
+                problems += _needless(before, jobs, disturber.changed, said)
+            before = jobs
+            if not older.is_file() or chance.random() < 0.3:
+                shutil.copyfile(edited.results / "swflow.duckdb", older)
+        else:
+            before = {}
+            case.config, case.numbers = json.loads(former[0]), former[1]  # an edit that no run survives is taken back
+        failures += len(problems)
+        state = "" if done else f" (fails in both: {_error(said)})" if not fresh_done else ""
+        print(f"{label}{state}: {'ok' if not problems else 'DIFFERENT'} ({time.monotonic() - began:.0f} s)", flush=True)
+        for problem in problems:
+            print(f"    {problem}", flush=True)
+        if problems and options.stop:
+            print(yaml.safe_dump(case.config))
+            break
+    return edits, failures
+
+
+def _needless(before: dict[str, Any], after: dict[str, Any], changed: set[str], said: str) -> Iterator[str]:
+    """Yield the jobs that ran although their command, inputs and outputs had not changed since the last time."""
+    for output, job in after.items():
+        old = before.get(output)
+        if old is None or old["ended"] == job["ended"] or output in changed or changed & job["inputs"].keys():
+            continue
+        if all(old[key] == job[key] for key in ("shell", "params", "inputs")):
+            yield f"ran needlessly: {job['rule']} {output}"
+
+
+def _error(said: str) -> str:
+    lines = [line for line in said.splitlines() if line.startswith(("swflow:", "config:"))]
+    return lines[0] if lines else said[-300:]
+
+
+def main() -> None:
+    """Run the cases."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--case", type=int, help="run this case only")
+    parser.add_argument("--cases", type=int, default=10)
+    parser.add_argument("--first", type=int, default=1, help="the number of the first case")
+    parser.add_argument("--edits", type=int, default=5, help="calls after edits per case")
+    parser.add_argument("--keep", type=Path, help="use this folder, and keep it")
+    parser.add_argument("--stop", action="store_true", help="end a case at the first difference, and print its config")
+    options = parser.parse_args()
+    began, total, failed = time.monotonic(), 0, 0
+    with tempfile.TemporaryDirectory() as temporary:
+        server = Server(Path(temporary))
+        try:
+            last = options.first + options.cases
+            for number in [options.case] if options.case is not None else range(options.first, last):
+                edits, failures = run_case(number, options, server, options.keep or Path(temporary) / "case")
+                total, failed = total + edits, failed + failures
+        finally:
+            server.close()
+    elapsed = time.monotonic() - began
+    print(f"{total} edits, {failed} differences, {elapsed / max(1, total):.1f} s per edit")
+    sys.exit(bool(failed))
+
+
+if __name__ == "__main__":
+    main()
