@@ -230,12 +230,15 @@ def _run(mutant: Mutant | None, net: dict[str, Any]) -> None:
     status = 1
     try:
         if mutant is not None:
-            sys.meta_path.insert(0, MutatedModule(mutant))
             silent = os.open(os.devnull, os.O_WRONLY)
             os.dup2(silent, 1)
             os.dup2(silent, 2)
         if net.get("interpret", True):
             os.environ["SWFLOW_INTERPRET"] = "1"
+        if mutant is not None:
+            finder = MutatedModule(mutant)
+            sys.meta_path.insert(0, finder)
+            importlib.import_module(finder.name)  # before pytest, which reads files on its command line itself
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.chdir(ROOT)
         import pytest
@@ -256,12 +259,14 @@ LIBRARIES = ("duckdb", "hypothesis", "numba", "numpy", "polars", "pytest", "scip
 
 
 def nets_of(path: Path) -> dict[str, dict[str, Any]]:
-    """Return the tests of a module by net: its own entry, else the one of its folder."""
+    """Return the tests of a module by net, from its own entry or that of its folder."""
     name = path.relative_to(ROOT).as_posix()
     known = [prefix for prefix in NOTES["nets"] if name.startswith(prefix)]
     if not known:
         raise SystemExit(f"{name}: no tests in mutants.yaml")
-    return NOTES["nets"][max(known, key=len)]
+    found = dict(NOTES["nets"][max(known, key=len)])
+    found["unit"] = found["unit"] | {"tests": [name, *found["unit"]["tests"]]}  # the examples in its docstrings first
+    return found
 
 
 def explained(mutant: Mutant) -> bool:

@@ -254,7 +254,7 @@ def whatif_is_a_simulation(rng: random.Random) -> None:
             assert abs(value - figures[measure]) <= 1e-9 * max(1, abs(value)), (name, measure)
 
 
-@law(0.1)
+@law(0.02)
 def order_of_loading(rng: random.Random) -> None:
     """load(a, b) = load(b, a) = load(a) then load(b): the tables do not depend on the order of the runs."""
     import duckdb

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from laws import draw_log, draw_options, joined, law, part, run, starts, times, with_jobs
+from laws import Case, draw_case, draw_log, draw_options, joined, law, part, run, starts, times, with_jobs
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload, sort_jobs
 
@@ -13,19 +13,15 @@ from swflow.jobs.table import Workload, sort_jobs
 @law()
 def later_start(rng: random.Random) -> None:
     """S(log + c) = S(log) + c: a schedule does not depend on the origin of time."""
-    log, options, later = draw_log(rng), draw_options(rng), rng.choice([-64.0, 1.0, 4096.0, 2.0**31])
-    moved = starts(with_jobs(log, *times(1.0, later)), options)
-    assert moved == {job: start + later for job, start in starts(log, options).items()}
+    case, later = draw_case(rng, "shared"), rng.choice([-64.0, 1.0, 4096.0, 2.0**31])
+    assert case.moved(later).starts() == {job: start + later for job, start in case.starts().items()}
 
 
 @law()
 def doubled_times(rng: random.Random) -> None:
     """S(2 log) = 2 S(log): a schedule does not depend on the unit of time."""
-    log, options = draw_log(rng), draw_options(rng)
-    factor = rng.choice([2.0, 4.0, 1024.0])
-    assert starts(with_jobs(log, *times(factor)), options) == {
-        job: start * factor for job, start in starts(log, options).items()
-    }
+    case, factor = draw_case(rng), rng.choice([2.0, 4.0, 1024.0])
+    assert case.scaled(factor).starts() == {job: start * factor for job, start in case.starts().items()}
 
 
 @law()
@@ -57,10 +53,13 @@ def permuted_equal_jobs(rng: random.Random) -> None:
 @law()
 def renumbered_jobs(rng: random.Random) -> None:
     """S(f(ids)) = S(ids) for every increasing f: only the order of the ids matters."""
-    log, options = draw_log(rng), draw_options(rng)
-    ids = sorted(rng.sample(range(10**6), log.jobs.height))
-    renumbered = starts(with_jobs(log, pl.Series("job_id", ids)), options)
-    assert list(renumbered.values()) == list(starts(log, options).values())
+    case = draw_case(rng)
+    numbers = dict(enumerate(sorted(rng.sample(range(10**6), case.log.jobs.height)), 1))
+    jobs = case.log.jobs.with_columns(pl.col("job_id").replace_strict(numbers))
+    if "depends_on" in jobs.columns:
+        jobs = jobs.with_columns(pl.col("depends_on").list.eval(pl.element().replace_strict(numbers)))
+    renumbered = Case(replace(case.log, jobs=jobs), case.options)
+    assert renumbered.starts() == {numbers[job]: start for job, start in case.starts().items()}
 
 
 @law()
@@ -166,17 +165,10 @@ def one_cluster(rng: random.Random) -> None:
 @law()
 def renamed_users(rng: random.Random) -> None:
     """S(f(users)) = S(users) for every one-to-one f, with limits of users and groups, too."""
-    log = draw_log(rng)
-    options = draw_options(rng)
-    if options["backfill"] != "conservative":
-        options["limits"] = {kind: {"jobs": rng.randint(1, 3)} for kind in rng.sample(["user", "group"], 2)}
-    users, groups = rng.sample(range(1000), 5), rng.sample(range(1000), 3)
-    renamed = with_jobs(
-        log,
-        pl.col("user_id").replace_strict(dict(enumerate(users))),
-        pl.col("group_id").replace_strict(dict(enumerate(groups))),
-    )
-    assert starts(renamed, options) == starts(log, options)
+    case = draw_case(rng)
+    users, groups = (dict(enumerate(rng.sample(range(1000), 5))) for _ in range(2))
+    renamed = with_jobs(case.log, pl.col("user_id").replace_strict(users), pl.col("group_id").replace_strict(groups))
+    assert starts(renamed, case.options) == case.starts()
 
 
 @law()
@@ -258,9 +250,9 @@ def replayed_schedule(rng: random.Random) -> None:
 @law()
 def order_of_rows(rng: random.Random) -> None:
     """S(sorted rows) = S(rows as cleaned): a schedule depends on the set of jobs only."""
-    log, options = draw_log(rng), draw_options(rng)
-    shuffled = log.jobs.sample(fraction=1.0, shuffle=True, seed=rng.randint(0, 1000))
-    assert starts(replace(log, jobs=sort_jobs(shuffled)), options) == starts(log, options)
+    case = draw_case(rng)
+    shuffled = case.log.jobs.sample(fraction=1.0, shuffle=True, seed=rng.randint(0, 1000))
+    assert starts(replace(case.log, jobs=sort_jobs(shuffled)), case.options) == case.starts()
 
 
 @law()
