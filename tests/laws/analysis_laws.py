@@ -238,8 +238,8 @@ def comparison_is_antisymmetric(rng: random.Random) -> None:
     a, b = (heatmap(*draw_values(rng)) for _ in range(2))
     there, back, self = compare(a, b), compare(b, a), compare(a, a)
     assert same(there.score, -back.score) and same(there.distance, back.distance)
-    assert (there.first_wins, there.second_wins) == (back.second_wins, back.first_wins)
-    assert there.better == {"first": "second", "second": "first", None: None}[back.better]
+    assert (there.variant_wins, there.base_wins) == (back.base_wins, back.variant_wins)
+    assert there.better == {"variant": "base", "base": "variant", None: None}[back.better]
     assert (self.score, self.distance, self.better) == (0, 0, None)
 
 
