@@ -42,7 +42,7 @@ def test_the_versions_are_those_of_the_installed_compiler():
 @pytest.mark.parametrize(
     ("file", "old", "new", "is_other"),
     [
-        ("scheduling/engine/operations.py", "def ", "SEEN = 1\n\n\ndef ", True),  # uses neither numba nor a decorator
+        ("scheduling/state/operations.py", "def ", "SEEN = 1\n\n\ndef ", True),  # uses neither numba nor a decorator
         ("scheduling/engine/passes.py", "def ", "SEEN = 1\n\n\ndef ", True),
         ("compiled/numba_internals.py", '"_nrt": False', '"_nrt": True', True),
         ("scheduling/engine/passes.py", '"""', '"""Other words. ', False),

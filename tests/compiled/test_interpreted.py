@@ -18,9 +18,9 @@ from swflow.compiled.source import Records
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator
 from swflow.jobs.table import write_workload
-from swflow.scheduling.engine import state
 from swflow.scheduling.orders.formula import compile_formula
 from swflow.scheduling.orders.vocabulary import ORDERS
+from swflow.scheduling.state import records
 from swflow.workload.clean import clean, clean_log
 from swflow.workload.models.lublin import generate_lublin
 from swflow.workload.steps.memory import memory
@@ -127,12 +127,12 @@ def test_formulas_have_the_same_values(monkeypatch) -> None:
 
 
 def test_records_read_and_write_the_array() -> None:
-    array = np.zeros((2, 3), state.STEP)
-    records = Records(array)
-    records[1, 2].time = 5.0
-    row = records[1]
+    array = np.zeros((2, 3), records.STEP)
+    rows = Records(array)
+    rows[1, 2].time = 5.0
+    row = rows[1]
     row[0] = row[2]
     assert array["time"].tolist() == [[0, 0, 0], [5, 0, 5]]
-    assert not hasattr(records[1, 0], "no_field")  # a debugger looks for attributes such as __len__
-    assert "time=5.0" in repr(records[1, 0]) and "Records" in repr(row)
-    assert (records.size, records.shape, row.size) == (6, (2, 3), 3)
+    assert not hasattr(rows[1, 0], "no_field")  # a debugger looks for attributes such as __len__
+    assert "time=5.0" in repr(rows[1, 0]) and "Records" in repr(row)
+    assert (rows.size, rows.shape, row.size) == (6, (2, 3), 3)

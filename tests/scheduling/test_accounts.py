@@ -19,14 +19,14 @@ from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator
 from swflow.jobs.table import Workload
-from swflow.scheduling.engine import accounts as uses
-from swflow.scheduling.engine.accounts import UNLIMITED, Owners, new_usage
 from swflow.scheduling.orders.fair_share import multifactor
 from swflow.scheduling.orders.formula import compile_formula
 from swflow.scheduling.orders.vocabulary import ORDERS
 from swflow.scheduling.reference_schedule import conventions, write_known_schedule
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
+from swflow.scheduling.state import accounts as uses
+from swflow.scheduling.state.accounts import UNLIMITED, Owners, new_usage
 from swflow.studies.runs import run, write_run
 from swflow.workload.clean import clean
 from swflow.workload.models.lublin import generate_lublin

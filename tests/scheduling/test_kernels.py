@@ -15,13 +15,13 @@ from helpers.kernels import for_python, simulate_arrays
 from helpers.workloads import BACKFILLS, ORDERS, Jobs, arrays, random_jobs, random_windows
 from swflow.errors import SwflowError
 from swflow.scheduling.engine import solve as kernels
-from swflow.scheduling.engine.items import Items
 from swflow.scheduling.machine import ahead as plans_ahead
 from swflow.scheduling.machine import moves
 from swflow.scheduling.machine import plan as plans
 from swflow.scheduling.options import CHOICES
 from swflow.scheduling.orders.keys import key_function
 from swflow.scheduling.problem import Shapes
+from swflow.scheduling.state.items import Items
 
 
 def by_kernel(jobs: Jobs, machine: int, **options: Any) -> list[float]:

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 import naive
 from helpers.workloads import ALLOCATION_NAMES, Row, mold, random_jobs, random_policy, random_rows, simulate_places
 from swflow.errors import SwflowError
-from swflow.scheduling.engine.schedule import Schedule
 from swflow.scheduling.orders.keys import key_function
 from swflow.scheduling.orders.vocabulary import ORDERS as NAMED
 from swflow.scheduling.problem import Shapes
+from swflow.scheduling.state.schedule import Schedule
 
 #: The slow simulator's orders that have names here, too; other tests may give it more.
 ORDERS = [name for name in naive.ORDERS if name in NAMED]

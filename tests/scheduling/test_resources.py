@@ -18,10 +18,10 @@ from helpers.workloads import BACKFILLS, ORDERS, random_jobs, random_windows
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload, read_workload, write_workload
-from swflow.scheduling.engine.accounts import UNLIMITED
 from swflow.scheduling.problem import Shapes, prepare
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
+from swflow.scheduling.state.accounts import UNLIMITED
 
 TINY = pl.DataFrame(
     {

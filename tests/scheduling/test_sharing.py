@@ -15,12 +15,12 @@ from swflow.analysis.shadows import penalty_times, shadows
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
-from swflow.scheduling.engine.schedule import Schedule
 from swflow.scheduling.machine.resources import Resources
 from swflow.scheduling.options import CHOICES
 from swflow.scheduling.orders.formula import compile_penalty
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
+from swflow.scheduling.state.schedule import Schedule
 from swflow.studies.runs import run
 from swflow.workload.clean import clean_log
 from swflow.workload.steps.memory import memory

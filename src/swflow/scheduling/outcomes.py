@@ -7,8 +7,8 @@ import polars as pl
 
 from swflow.jobs.eligible import eligible_after
 from swflow.scheduling.eligibility import has_values
-from swflow.scheduling.engine.schedule import Schedule
 from swflow.scheduling.scheduler import Scheduler
+from swflow.scheduling.state.schedule import Schedule
 
 Table = TypeVar("Table", pl.DataFrame, pl.LazyFrame)
 

@@ -22,8 +22,6 @@ from swflow.scheduling.eligibility import (
     require_demands,
     require_supported,
 )
-from swflow.scheduling.engine.accounts import Owners
-from swflow.scheduling.engine.items import Items
 from swflow.scheduling.machine.resources import Resources, longest_stretch
 from swflow.scheduling.options import LATEST, OPTIONS, refusals_with_resources, require_window
 from swflow.scheduling.orders.fair_share import SELECT, Ownership, ownership_of
@@ -32,6 +30,8 @@ from swflow.scheduling.orders.keys import ARRIVAL, JobColumns, Order, mentioned,
 from swflow.scheduling.orders.vocabulary import MOST_NAMED, PLAIN
 from swflow.scheduling.plugins.load import is_own
 from swflow.scheduling.scheduler import LOG, Scheduler
+from swflow.scheduling.state.accounts import Owners
+from swflow.scheduling.state.items import Items
 
 #: A window without processors: from, until (infinity: for ever), processors. Times in seconds.
 Window = tuple[float, float, int]

@@ -4,9 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swflow.scheduling.engine.heap import ELEMENT, pop, push
-from swflow.scheduling.engine.operations import cancel
-from swflow.scheduling.engine.state import State, dequeue
+from swflow.scheduling.state.changes import dequeue
+from swflow.scheduling.state.heap import ELEMENT, pop, push
+from swflow.scheduling.state.operations import cancel
+from swflow.scheduling.state.records import State
 
 
 class Cancellations(NamedTuple):
@@ -47,12 +48,12 @@ def next_cancellation(cancellations: Cancellations, jobs: np.ndarray) -> float:
 
 def withdraw(state: State, item: int) -> None:
     """Remove a job from the queue, and its reservation from the plan."""
-    core, job = state.now[0], state.jobs[item]
+    counts, agenda, queue_plan, job = state.counts[0], state.agenda[0], state.queue_plan[0], state.jobs[item]
     dequeue(state, item)
-    core.demand -= job.processors
-    core.full = 1
-    core.kept = 0
+    counts.demand -= job.processors
+    agenda.full = 1
+    queue_plan.kept = 0
     if not np.isnan(job.reserved):
         cancel(state, item)
         job.reserved = np.nan
-        core.ended_early = 1
+        agenda.ended_early = 1

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from swflow.compiled.kernel import Handle, Kernel
-from swflow.scheduling.engine.heap import ELEMENT, pop, push
-from swflow.scheduling.engine.items import Items
+from swflow.scheduling.state.heap import ELEMENT, pop, push
+from swflow.scheduling.state.items import Items
 
 #: How many steps over queued or running jobs the kernel may take for each job before it gives up.
 STEPS_PER_JOB = 64

@@ -8,11 +8,12 @@ import numpy as np
 from swflow.compiled.kernel import part_of
 from swflow.scheduling.engine.cancellations import Cancellations, next_cancellation, note_arrival, withdraw
 from swflow.scheduling.engine.dependents import Dependents, release_dependents, take_turn
-from swflow.scheduling.engine.heap import pop
-from swflow.scheduling.engine.operations import find, room, settle
 from swflow.scheduling.engine.passes import drop_plan, plan_next, plan_queue, serve, soonest_done, soonest_shape
-from swflow.scheduling.engine.queue import root_of
-from swflow.scheduling.engine.state import CONSERVATIVE, State, advance, arrive, complete, predicted_length
+from swflow.scheduling.state.changes import advance, arrive, complete, predicted_length
+from swflow.scheduling.state.heap import pop
+from swflow.scheduling.state.operations import find, room, settle
+from swflow.scheduling.state.queue import root_of
+from swflow.scheduling.state.records import CONSERVATIVE, State
 
 #: The numbers of the dispatch rules, in the order of the table of options.
 ROUND_ROBIN, LEAST_LOADED, EARLIEST_START, PARTITION = range(4)
@@ -60,7 +61,7 @@ def _takes(state: State, item: int) -> bool:
         if state.demands[item, resource] > state.capacities[resource]:
             return False
     least = state.shapes[item].narrowest if state.options[0].shapes else state.jobs[item].processors
-    return least <= state.options[0].machine
+    return least <= state.options[0].processors
 
 
 def _would_start(state: State, begin: int, end: int, now: float) -> float:
@@ -78,12 +79,12 @@ def _would_start(state: State, begin: int, end: int, now: float) -> float:
 
 def _next_event(state: State) -> float:
     """Return the time of the next event at a machine other than an arrival."""
-    core = state.now[0]
+    counts, windows = state.counts[0], state.windows[0]
     now = math.inf
-    if core.running > 0:
+    if counts.running > 0:
         now = state.running[0].time
-    if core.windows_handled < state.window_ends.size:
-        now = min(now, state.window_ends[core.windows_handled].time)
+    if windows.handled < state.window_ends.size:
+        now = min(now, state.window_ends[windows.handled].time)
     if state.options[0].backfill >= CONSERVATIVE:
         now = min(now, root_of(state.queue).length)
     return now
@@ -100,12 +101,12 @@ def _dispatch(states: State, arrivals: Arrivals, job: int, now: float, dispatch:
     for offset in range(clusters):
         cluster = (turn + offset) % clusters if dispatch == ROUND_ROBIN else offset
         state = part_of(states, cluster)
-        machine = state.options[0].machine
+        machine = state.options[0].processors
         if not _takes(state, begin):
             continue
         value = 0.0
         if dispatch == LEAST_LOADED:
-            value = state.now[0].demand / machine
+            value = state.counts[0].demand / machine
         elif dispatch == EARLIEST_START:
             value = _would_start(state, begin, end, now)
         if chosen < 0 or value < best:
@@ -135,41 +136,131 @@ def _admit(states: State, arrivals: Arrivals, job: int, cluster: int, now: float
     plan_next(state, item, now)
 
 
-def _happen(state: State, dependents: Dependents, now: float, completes: bool, opens: bool) -> bool:
-    """Process the ends of jobs and windows of a machine; return whether there were any."""
-    core, per_event = state.now[0], state.options[0].per_event
-    due = False
-    while opens and core.windows_handled < state.window_ends.size:
-        if state.window_ends[core.windows_handled].time > now:
-            break
-        core.windows_handled += 1
-        due = True
-        if per_event:
-            break
-    while completes and core.running > 0 and state.running[0].time <= now:
-        if dependents.line.size > 0:
-            release_dependents(dependents, state.jobs, state.running[0].job, now)
-        complete(state, now)
-        due = True
-        if per_event:
-            break
-    settle(state, now, False)
-    return due
+def _end_window(state: State, now: float) -> bool:
+    """Process the next end of a window, if it is due; return whether it was."""
+    windows = state.windows[0]
+    if windows.handled == state.window_ends.size or state.window_ends[windows.handled].time > now:
+        return False
+    windows.handled += 1
+    return True
 
 
-def _cancel(states: State, arrivals: Arrivals, now: float, one: bool) -> None:
-    """Remove the jobs that are cancelled now, or only the next ``one``, from the queues of their machines."""
+def _end_job(state: State, dependents: Dependents, now: float) -> bool:
+    """Process the next completion of a job, if it is due; return whether it was."""
+    if state.counts[0].running == 0 or state.running[0].time > now:
+        return False
+    if dependents.line.size > 0:
+        release_dependents(dependents, state.jobs, state.running[0].job, now)
+    complete(state, now)
+    return True
+
+
+def _cancel_next(states: State, arrivals: Arrivals, now: float) -> bool:
+    """Remove the next job that is cancelled from the queue of its machine, if it is due; return whether it was."""
     jobs, coming = part_of(states, 0).jobs, arrivals.cancellations
-    while next_cancellation(coming, jobs) <= now:
-        item = coming.heap[0].job
-        coming.size[0] = pop(coming.heap, coming.size[0])
-        cluster = arrivals.cluster[item] if arrivals.due.size > 1 else 0
-        withdraw(part_of(states, cluster), item)
-        arrivals.due[cluster] = True
-        if arrivals.dependents.line.size > 0:
-            release_dependents(arrivals.dependents, jobs, item, now)
-        if one:
-            break
+    if coming.after.size == 0 or next_cancellation(coming, jobs) > now:
+        return False
+    item = coming.heap[0].job
+    coming.size[0] = pop(coming.heap, coming.size[0])
+    cluster = arrivals.cluster[item] if arrivals.due.size > 1 else 0
+    withdraw(part_of(states, cluster), item)
+    arrivals.due[cluster] = True
+    if arrivals.dependents.line.size > 0:
+        release_dependents(arrivals.dependents, jobs, item, now)
+    return True
+
+
+def _send_next(states: State, arrivals: Arrivals, now: float, dispatch: int) -> None:
+    """Send the next job that arrives to a machine."""
+    clusters = arrivals.due.size
+    job = _job(arrivals, arrivals.dependents.at[0])
+    cluster = _dispatch(states, arrivals, job, now, dispatch, arrivals.turn[0]) if clusters > 1 else 0
+    arrivals.turn[0] = cluster + 1
+    _admit(states, arrivals, job, cluster, now)
+    arrivals.due[cluster] = True
+    arrivals.dependents.at[0] += 1
+
+
+def _time_of_next(states: State, arrivals: Arrivals) -> float:
+    """Return the time of the next event; infinity at the end, or if the queued jobs never fit."""
+    jobs = part_of(states, 0).jobs
+    now = _submit(arrivals, jobs, arrivals.dependents.at[0])
+    is_busy = now < math.inf
+    for cluster in range(arrivals.due.size):
+        state = part_of(states, cluster)
+        is_busy = is_busy or state.counts[0].running > 0 or state.counts[0].queued > 0
+        now = min(now, _next_event(state))
+    if arrivals.cancellations.after.size > 0:
+        now = min(now, next_cancellation(arrivals.cancellations, jobs))
+    # Rounding may put the end of a penalized job before an arrival.
+    return max(now, arrivals.clock[0]) if is_busy else math.inf
+
+
+def _have_room(states: State, arrivals: Arrivals, now: float) -> bool:
+    """Return whether the arrays of all machines have room for the events of an instant."""
+    jobs, coming = part_of(states, 0).jobs, 0
+    while _submit(arrivals, jobs, arrivals.dependents.at[0] + coming) <= now:
+        coming += 1
+    for cluster in range(arrivals.due.size):  # noqa: SIM110
+        if not room(part_of(states, cluster), coming):
+            return False
+    return True
+
+
+def _open(state: State, now: float) -> bool:
+    """Advance a machine's clock to an event; return whether a pass is due because a reservation starts."""
+    advance(state, now)
+    return state.options[0].backfill >= CONSERVATIVE and root_of(state.queue).length <= now
+
+
+def _happen_together(states: State, arrivals: Arrivals, now: float, dispatch: int) -> None:
+    """Process all events of an instant: windows, completions and cancellations, then arrivals."""
+    for cluster in range(arrivals.due.size):
+        state = part_of(states, cluster)
+        due = _open(state, now)
+        while _end_window(state, now):
+            due = True
+        while _end_job(state, arrivals.dependents, now):
+            due = True
+        settle(state, now, False)
+        arrivals.due[cluster] = due
+    while _cancel_next(states, arrivals, now):
+        pass
+    while _submit(arrivals, part_of(states, 0).jobs, arrivals.dependents.at[0]) <= now:
+        _send_next(states, arrivals, now, dispatch)
+
+
+def _first_to_complete(states: State, arrivals: Arrivals, now: float) -> int:
+    """Return the machine with the completed job of the lowest index; -1 if no job is completed."""
+    chosen, lowest = -1, part_of(states, 0).jobs.size
+    for cluster in range(arrivals.due.size):
+        state = part_of(states, cluster)
+        first = state.running[0]
+        if state.counts[0].running > 0 and first.time <= now and first.job < lowest:
+            lowest = first.job
+            chosen = cluster
+    return chosen
+
+
+def _happen_alone(states: State, arrivals: Arrivals, now: float, dispatch: int) -> None:
+    """Process one event: an arrival if there is one, else a completion, the end of a window, or a cancellation."""
+    arrives = _submit(arrivals, part_of(states, 0).jobs, arrivals.dependents.at[0]) <= now
+    completes = -1 if arrives else _first_to_complete(states, arrivals, now)
+    is_open = not arrives and completes < 0  # whether the event is still to be found
+    for cluster in range(arrivals.due.size):
+        state = part_of(states, cluster)
+        due = _open(state, now)
+        if cluster == completes:
+            due = _end_job(state, arrivals.dependents, now) or due
+        elif is_open and _end_window(state, now):
+            due = True
+            is_open = False
+        settle(state, now, False)
+        arrivals.due[cluster] = due
+    if is_open:
+        _cancel_next(states, arrivals, now)
+    if arrives:
+        _send_next(states, arrivals, now, dispatch)
 
 
 def run_events(states: State, arrivals: Arrivals, dispatch: int) -> int:
@@ -178,69 +269,21 @@ def run_events(states: State, arrivals: Arrivals, dispatch: int) -> int:
 
     Returns 1; or 0 if a machine lacks room for the next event: enlarge its arrays, and call again.
     """
-    jobs, due = part_of(states, 0).jobs, arrivals.due
-    clusters = due.size
     per_event = part_of(states, 0).options[0].per_event
-    arrived, turn = arrivals.dependents.at[0], arrivals.turn[0]
     while True:
-        now = _submit(arrivals, jobs, arrived)
-        busy = now < math.inf
-        for cluster in range(clusters):
-            state = part_of(states, cluster)
-            busy = busy or state.now[0].running > 0 or state.now[0].queued > 0
-            now = min(now, _next_event(state))
-        if arrivals.cancellations.after.size > 0:
-            now = min(now, next_cancellation(arrivals.cancellations, jobs))
-        if not busy or now == math.inf:  # at the end, or if a job never fits
+        now = _time_of_next(states, arrivals)
+        if now == math.inf:
             return 1
-        now = max(now, arrivals.clock[0])  # rounding may put the end of a penalized job before an arrival
-        coming = 0
-        while _submit(arrivals, jobs, arrived + coming) <= now:
-            coming += 1
-        for cluster in range(clusters):
-            if not room(part_of(states, cluster), coming):
-                arrivals.turn[0] = turn
-                return 0
+        if not _have_room(states, arrivals, now):
+            return 0
         arrivals.clock[0] = now
-        arrives = coming > 0
-        completes = -1  # one event at a time: the machine whose completed job has the lowest index
-        if per_event and not arrives:
-            lowest = jobs.size
-            for cluster in range(clusters):
-                state = part_of(states, cluster)
-                first = state.running[0]
-                if state.now[0].running > 0 and first.time <= now and first.job < lowest:
-                    lowest = first.job
-                    completes = cluster
-        opens = not per_event or (not arrives and completes < 0)
-
-        for cluster in range(clusters):
-            state = part_of(states, cluster)
-            advance(state, now)
-            promised = state.options[0].backfill >= CONSERVATIVE and root_of(state.queue).length <= now
-            ended = _happen(state, arrivals.dependents, now, not per_event or cluster == completes, opens)
-            due[cluster] = promised or ended
-            opens = opens and not (per_event and ended)
-        if arrivals.cancellations.after.size > 0 and opens:
-            _cancel(states, arrivals, now, per_event)
-        if arrivals.dependents.line.size > 0:
-            arrived = arrivals.dependents.at[0]
-            if not per_event:
-                arrives = _submit(arrivals, jobs, arrived) <= now
-
-        while arrives:
-            job = _job(arrivals, arrived)
-            cluster = _dispatch(states, arrivals, job, now, dispatch, turn) if clusters > 1 else 0
-            turn = cluster + 1
-            _admit(states, arrivals, job, cluster, now)
-            due[cluster] = True
-            arrived += 1
-            arrives = not per_event and _submit(arrivals, jobs, arrived) <= now
-        arrivals.dependents.at[0] = arrived
-
-        for cluster in range(clusters):
+        if per_event:
+            _happen_alone(states, arrivals, now, dispatch)
+        else:
+            _happen_together(states, arrivals, now, dispatch)
+        for cluster in range(arrivals.due.size):
             state = part_of(states, cluster)
             drop_plan(state)
-            if due[cluster]:
+            if arrivals.due[cluster]:
                 serve(state, now)
                 settle(state, now, True)

@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 
-from swflow.scheduling.engine.operations import (
+from swflow.scheduling.state.changes import begin, correct, is_entered, is_limited, take
+from swflow.scheduling.state.operations import (
     can_begin,
     can_start,
     cancel,
@@ -22,37 +23,26 @@ from swflow.scheduling.engine.operations import (
     serve_otherwise,
     started,
 )
-from swflow.scheduling.engine.queue import NO_JOB, put, root_of
-from swflow.scheduling.engine.state import (
-    CONSERVATIVE,
-    EASY,
-    OTHER,
-    State,
-    begin,
-    correct,
-    is_entered,
-    is_limited,
-    next_job,
-    start_search,
-    take,
-)
+from swflow.scheduling.state.queue import NO_JOB, put, root_of
+from swflow.scheduling.state.records import CONSERVATIVE, EASY, OTHER, State
+from swflow.scheduling.state.search import next_job, start_search
 
 
 def serve(state: State, now: float) -> None:
     """Make one scheduling pass."""
-    options, core = state.options[0], state.now[0]
+    options, counts, agenda = state.options[0], state.counts[0], state.agenda[0]
     if options.corrects:
         correct(state, now)
-    if core.queued > 0:
+    if counts.queued > 0:
         if options.backfill == CONSERVATIVE:
             _serve_conservatively(state, now)
         elif options.backfill == OTHER:
             serve_otherwise(state, now)
         else:
             _serve_ahead(state, now)
-    core.newcomers = 0
-    core.corrected = 0
-    core.ended_early = 0
+    agenda.newcomers = 0
+    agenda.corrected = 0
+    agenda.ended_early = 0
 
 
 # -- no backfilling, and EASY
@@ -60,7 +50,7 @@ def serve(state: State, now: float) -> None:
 
 def _serve_ahead(state: State, now: float) -> None:
     """Start the head while it fits; give the first jobs that do not fit reservations; backfill the others."""
-    options, core = state.options[0], state.now[0]
+    options, agenda, counts = state.options[0], state.agenda[0], state.counts[0]
     free = free_now(state)
     if root_of(state.queue).width > free:
         return
@@ -68,21 +58,21 @@ def _serve_ahead(state: State, now: float) -> None:
     # head, or the end of a window, the order or the plan depend on more than completions.
     whole = not options.simple or options.reservations > 1 or state.queue.formula
     whole = whole or options.limits  # after a start the head may be at its limit
-    if not core.full and (whole or not is_kept(state, now)):
-        core.full = 1
+    if not agenda.full and (whole or not is_kept(state, now)):
+        agenda.full = 1
     state.steps[0].time = now
     held = 0
     begin_rank, end_rank = 0, state.jobs.size
-    if core.full:
+    if agenda.full:
         open_pass(state, now, free)
         held = _serve_heads(state, now)
     else:
         state.steps[0].free = free
-        if core.newcomers == 1 and not state.backfill_queue.formula:
-            newcomer = state.jobs[core.newcomer]
+        if agenda.newcomers == 1 and not state.backfill_queue.formula:
+            newcomer = state.jobs[agenda.newcomer]
             begin_rank = newcomer.rank if options.one_tree else newcomer.backfill_rank
             end_rank = begin_rank + 1
-    if options.backfill == EASY and core.queued > held:
+    if options.backfill == EASY and counts.queued > held:
         _backfill(state, now, begin_rank, end_rank)
     for k in range(held):
         if is_entered(state, k + 1):
@@ -92,11 +82,11 @@ def _serve_ahead(state: State, now: float) -> None:
 
 def _serve_heads(state: State, now: float) -> int:
     """Serve the queue in its order until all reservations are made; return their number."""
-    options, core, queue = state.options[0], state.now[0], state.queue
+    options, agenda, search, queue = state.options[0], state.agenda[0], state.search[0], state.queue
     may_have = options.reservations if options.backfill == EASY else 0
     held = 0
-    core.full = 0
-    core.reserved_rank = state.jobs.size
+    agenda.full = 0
+    agenda.reserved_rank = state.jobs.size
     start_search(state, 0)
     while True:
         item = next_job(state, queue, now, NO_JOB - 1, 0, 0.0, 0.0)
@@ -109,7 +99,7 @@ def _serve_heads(state: State, now: float) -> int:
             continue
         if may_have > 0:
             if root_of(queue).width > state.steps[0].free:
-                core.full = 1  # no other job fits, so a reservation would change nothing
+                agenda.full = 1  # no other job fits, so a reservation would change nothing
                 break
             state.jobs[item].reserved = _earliest_start(state, item, now)
             if is_entered(state, held + 1):
@@ -118,7 +108,7 @@ def _serve_heads(state: State, now: float) -> int:
             state.held[held] = item
             held += 1
         if held == may_have:
-            core.reserved_rank = core.rank
+            agenda.reserved_rank = search.rank
             break
     return held
 
@@ -145,7 +135,7 @@ def soonest_done(state: State, item: int, choices: np.ndarray, begin: int, end: 
     soonest = math.inf
     for k in range(begin, end):
         width, length = choices[k].processors, choices[k].planned
-        if width > state.options[0].machine:
+        if width > state.options[0].processors:
             break
         done = find(state, item, width, length, now) + length
         if done < soonest:
@@ -175,15 +165,15 @@ def _begin_within(state: State, item: int, now: float) -> None:
 
 def _backfill(state: State, now: float, begin_rank: int, end_rank: int) -> None:
     """Start, in the backfill order, the jobs that delay no reservation; ranks are of that order."""
-    core, steps, tree = state.now[0], state.steps, state.backfill_queue
+    agenda, search, steps, tree = state.agenda[0], state.search[0], state.steps, state.backfill_queue
     start_search(state, begin_rank)
     while steps[0].free > 0:
         # The first two steps preselect the jobs.
-        latest = steps[1].time if core.steps > 1 else np.inf
+        latest = steps[1].time if agenda.steps > 1 else np.inf
         wide = steps[0].free
-        narrow = min(wide, steps[1].free) if core.steps > 1 else wide
+        narrow = min(wide, steps[1].free) if agenda.steps > 1 else wide
         item = next_job(state, tree, now, narrow, wide, now, latest)
-        if item < 0 or core.rank >= end_rank:
+        if item < 0 or search.rank >= end_rank:
             break
         if np.isnan(state.jobs[item].reserved) and not is_limited(state, item) and _can_start(state, item, now):
             _begin_within(state, item, now)
@@ -194,8 +184,8 @@ def _backfill(state: State, now: float, begin_rank: int, end_rank: int) -> None:
 
 def _serve_conservatively(state: State, now: float) -> None:
     """Give each job a reservation; when a job ended early, move reservations forward, in order of the queue."""
-    core, queue = state.now[0], state.queue
-    if core.corrected:  # reservations that assumed the prediction cannot be kept
+    agenda, queue = state.agenda[0], state.queue
+    if agenda.corrected:  # reservations that assumed the prediction cannot be kept
         start_search(state, 0)
         while True:
             item = next_job(state, queue, now, NO_JOB - 1, 0, 0.0, 0.0)
@@ -204,7 +194,7 @@ def _serve_conservatively(state: State, now: float) -> None:
             if not np.isnan(state.jobs[item].reserved):
                 cancel(state, item)
                 _note(state, item, np.nan)
-    elif core.ended_early:
+    elif agenda.ended_early:
         _compress(state, now)
 
     if root_of(queue).length == -np.inf:
@@ -267,12 +257,12 @@ def _note(state: State, item: int, time: float) -> None:
 
 def plan_queue(state: State, now: float) -> None:
     """Give each queued job without a reservation one, in order of the queue, until `drop_plan`."""
-    options, core, queue = state.options[0], state.now[0], state.queue
-    if core.planned >= 0:
+    options, queue_plan, queue = state.options[0], state.queue_plan[0], state.queue
+    if queue_plan.jobs >= 0:
         return
-    core.planned = 0
-    core.planned_rank = open_plan(state, now)
-    start_search(state, core.planned_rank + 1)
+    queue_plan.jobs = 0
+    queue_plan.last_rank = open_plan(state, now)
+    start_search(state, queue_plan.last_rank + 1)
     everybody = NO_JOB - 1 if options.backfill != CONSERVATIVE else -1  # or those without a reservation
     while True:
         item = next_job(state, queue, now, everybody, NO_JOB - 1, 0.0, -np.inf)
@@ -283,33 +273,32 @@ def plan_queue(state: State, now: float) -> None:
 
 
 def _plan_earliest(state: State, item: int, now: float) -> None:
-    job, core = state.jobs[item], state.now[0]
-    core.planned_rank = job.rank
+    job, queue_plan = state.jobs[item], state.queue_plan[0]
+    queue_plan.last_rank = job.rank
     time = _earliest_start(state, item, now)
     if not plan_apart(state, item, time):
         job.reserved = time
         reserve(state, item)
-        core.planned += 1
-        state.line[state.line.size - core.planned].job = item  # behind the heap
+        state.planned[queue_plan.jobs] = item
+        queue_plan.jobs += 1
 
 
 def plan_next(state: State, item: int, now: float) -> None:
     """Add a job that just arrived to the plan, if there is one."""
-    options, core = state.options[0], state.now[0]
-    if state.queue.formula or options.shapes or state.jobs[item].rank < core.planned_rank:
+    options, queue_plan = state.options[0], state.queue_plan[0]
+    if state.queue.formula or options.shapes or state.jobs[item].rank < queue_plan.last_rank:
         drop_plan(state)  # it is not the last one
-        core.kept = 0
-    elif core.planned >= 0:
+        queue_plan.kept = 0
+    elif queue_plan.jobs >= 0:
         _plan_earliest(state, item, now)
 
 
 def drop_plan(state: State) -> None:
     """Remove the reservations of `plan_queue`, except those of a plan that is kept."""
-    core = state.now[0]
-    for k in range(core.planned):
-        item = state.line[state.line.size - 1 - k].job
-        cancel(state, item)
-        state.jobs[item].reserved = np.nan
-    core.planned = -1
+    queue_plan = state.queue_plan[0]
+    for k in range(queue_plan.jobs):
+        cancel(state, state.planned[k])
+        state.jobs[state.planned[k]].reserved = np.nan
+    queue_plan.jobs = -1
     if state.queue.formula or state.options[0].shapes:
-        core.kept = 0  # another instant, another order
+        queue_plan.kept = 0  # another instant, another order

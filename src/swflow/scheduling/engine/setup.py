@@ -4,20 +4,20 @@ from typing import Any
 
 import numpy as np
 
-from swflow.scheduling.engine import state as records
-from swflow.scheduling.engine.accounts import limits_of, new_usage
 from swflow.scheduling.engine.cancellations import new_cancellations
 from swflow.scheduling.engine.dependents import new_dependents
-from swflow.scheduling.engine.heap import ELEMENT
-from swflow.scheduling.engine.items import Items
 from swflow.scheduling.engine.loop import Arrivals
-from swflow.scheduling.engine.queue import new_tree
-from swflow.scheduling.engine.state import CONSERVATIVE, EASY, NONE, OTHER, State
 from swflow.scheduling.machine.counted import new_counted
-from swflow.scheduling.machine.numbered import new_numbered
+from swflow.scheduling.machine.numbered import Numbered, new_numbered
 from swflow.scheduling.options import CHOICES
 from swflow.scheduling.problem import Machine, Problem, Shapes
 from swflow.scheduling.scheduler import Queue
+from swflow.scheduling.state import records
+from swflow.scheduling.state.accounts import limits_of, new_usage
+from swflow.scheduling.state.heap import ELEMENT
+from swflow.scheduling.state.items import Items
+from swflow.scheduling.state.queue import new_tree
+from swflow.scheduling.state.records import CONSERVATIVE, EASY, NONE, OTHER, State
 
 #: Records of jobs that fit into the processor's cache.
 _BLOCK = 2048
@@ -55,8 +55,8 @@ def new_states(problem: Problem) -> tuple[list[State], list[tuple[np.ndarray, np
     ranks: list[tuple[np.ndarray, np.ndarray]] = []
     for machine, queue in zip(machines, policy.queues, strict=True):
         state, rank = _new_state(problem, machine, queue, shared | {"users": np.zeros(people, records.USER)})
-        if states and hasattr(state.free, "sharing"):
-            state = state._replace(free=state.free.beside(states[0].free))
+        if states and isinstance(state.machine, Numbered):
+            state = state._replace(machine=state.machine.beside(states[0].machine))
         states.append(state)
         ranks.append(rank)
     shared["jobs"]["rank"], shared["jobs"]["backfill_rank"] = ranks[0]
@@ -85,17 +85,17 @@ def _new_state(
     backfill = list(CHOICES["backfill"]).index(queue.backfill)
     if backfill in (NONE, CONSERVATIVE):
         second = order
-    tree, rank = new_tree(order, count)
+    tree, rank = new_tree(order.keys, count)
     one_tree = second is order or (order.keys is None and second.keys is None)
     if backfill == OTHER:
         one_tree = False  # one tree has the starts of reservations, the other the lengths of jobs
-    backfill_tree, backfill_rank = (tree, rank) if one_tree else new_tree(second, count)
+    backfill_tree, backfill_rank = (tree, rank) if one_tree else new_tree(second.keys, count)
     reserved = min(queue.reservations, max(count, 1)) if backfill == EASY else 0
     predict, per_event = policy.prediction == "system", policy.event_order == "per-event"
 
     options = np.zeros(1, records.RULES)
     values = {
-        "machine": size,
+        "processors": size,
         "backfill": backfill,
         "reservations": reserved,
         "by_arrival": order.keys is None,
@@ -114,22 +114,27 @@ def _new_state(
     for name, value in values.items():
         options[name] = value
 
-    now = np.zeros(1, records.NOW)
-    now["full"], now["planned"] = 1, -1
+    agenda, queue_plan = np.zeros(1, records.AGENDA), np.zeros(1, records.QUEUE_PLAN)
+    agenda["full"], queue_plan["jobs"] = 1, -1
     usage = shared["usage"]._replace(limits=limits_of(machine.limits))
     state = State(
         **shared | {"usage": usage},
         options=options,
-        now=now,
+        counts=np.zeros(1, records.COUNTS),
+        windows=np.zeros(1, records.WINDOWS),
+        agenda=agenda,
+        queue_plan=queue_plan,
+        search=np.zeros(1, records.SEARCH),
         running=np.empty(min(size, count) + 1, ELEMENT),
         predictions=np.empty(shared["predicted"].size, ELEMENT),
-        free=_new_processors(problem, machine, queue, reserved),
-        queue=tree,
+        machine=_new_processors(problem, machine, queue, reserved),
+        queue=tree._replace(formula=order.address, is_plain=order.is_plain),
         backfill_queue=backfill_tree._replace(formula=second.address, is_plain=second.is_plain),
         window_starts=np.array(sorted((begin, away) for begin, _, away in windows), ELEMENT),
         window_ends=np.array(sorted((until, away) for _, until, away in windows), ELEMENT),
         steps=np.zeros(reserved + len(windows) + 4, records.STEP),
         line=np.empty(count, ELEMENT),
+        planned=np.empty(count, np.int64),
         held=np.empty(reserved + 1, np.int64),
         capacities=np.array(list(machine.resources.values()), np.int64),
     )

@@ -10,14 +10,14 @@ from swflow.compiled.kernel import Handle, Kernel
 from swflow.errors import SwflowError
 from swflow.scheduling.engine.fast_easy import easy, fcfs
 from swflow.scheduling.engine.loop import run_events
-from swflow.scheduling.engine.schedule import Schedule
 from swflow.scheduling.engine.setup import new_arrivals, new_states
-from swflow.scheduling.machine.alvio import ALVIO, RELEASED_ALVIO
+from swflow.scheduling.machine.alvio import ALVIO, RELEASED_ALVIO, with_shadows
 from swflow.scheduling.machine.counted import COUNTED, Counted
 from swflow.scheduling.machine.node_sharing import MOST_PENALTY, Sharing
 from swflow.scheduling.machine.numbered import NUMBERED, larger
 from swflow.scheduling.options import CHOICES
 from swflow.scheduling.problem import Problem
+from swflow.scheduling.state.schedule import Schedule
 
 #: The event loop, for counted and for numbered processors.
 RUN_COUNTED, RUN_NUMBERED = Kernel(run_events, COUNTED), Kernel(run_events, NUMBERED)
@@ -88,7 +88,10 @@ def _solve_by_events(problem: Problem) -> Schedule:
     jobs, policy = problem.items, problem.policy
     states, ranks = new_states(problem)
     arrivals = new_arrivals(problem, states, ranks)
-    kernel, coming, dispatch = _kernel(problem), Handle([arrivals]), list(CHOICES["dispatch"]).index(policy.dispatch)
+    kernel = _kernel(problem)
+    if kernel is RUN_RELEASED_ALVIO:
+        states = [with_shadows(state) for state in states]
+    coming, dispatch = Handle([arrivals]), list(CHOICES["dispatch"]).index(policy.dispatch)
     while not kernel(Handle(states, several=len(states) > 1), coming, dispatch):
         states = [larger(state) for state in states]
     for machine in problem.machines:
@@ -103,7 +106,7 @@ def _solve_by_events(problem: Problem) -> Schedule:
     copied += ["submit"] if problem.dependencies is not None else []
     copied += ["promise"] if any(queue.backfill == "conservative" for queue in policy.queues) else []
     columns = {name: done[name].copy() for name in copied}
-    free, cluster = [state.free for state in states], arrivals.cluster
+    free, cluster = [state.machine for state in states], arrivals.cluster
     del done, states, ranks, arrivals  # the next arrays need their memory
     of_jobs = jobs._replace(**{name: columns.pop(name, getattr(jobs, name)[items]) for name in _TIMES})
     found = replace(Schedule.of_start(of_jobs, columns.pop("start")), **columns)
@@ -154,7 +157,7 @@ def _with_ranges(found: Schedule, machines: Sequence[Any], items: np.ndarray | s
 
 def _with_penalties(found: Schedule, machines: Sequence[Sharing], items: np.ndarray | slice) -> Schedule:
     """Return the schedule with the penalties of shared resources."""
-    if any(sharing.numbers[2] > 0 for sharing in machines):
+    if any(sharing.round["invalid"][0] > 0 for sharing in machines):
         raise SwflowError(
             f"penalty: the formula is undefined, above {MOST_PENALTY:g}, or of an overload negative for a usage that "
             "occurs; write one that never is, such as: max(usage / capacity, 1) - 1"

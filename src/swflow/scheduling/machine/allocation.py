@@ -11,7 +11,7 @@ FIRST_FIT, LONGEST_IDLE, FIRST_CONTIGUOUS, BEST_CONTIGUOUS, NEXT_FIT, LEAST_SHAR
 
 # A set of processors is an array of uint64 words: processor p is bit p & 63 of word p >> 6, and the bits
 # beyond the last processor are 0.
-NO_PLACES = np.uint64(0)
+EMPTY = np.uint64(0)
 _ONE = np.uint64(1)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
@@ -80,7 +80,7 @@ def clear(bits: np.ndarray, first: int, last: int) -> None:
 def is_within(bits: np.ndarray, other: np.ndarray) -> bool:
     """Return whether a set is a subset of another one."""
     for word in range(bits.size):  # noqa: SIM110
-        if bits[word] & ~other[word] != NO_PLACES:
+        if bits[word] & ~other[word] != EMPTY:
             return False
     return True
 
@@ -93,13 +93,13 @@ def size_of(bits: np.ndarray) -> int:
     return size
 
 
-def next_in(bits: np.ndarray, place: int, machine: int) -> int:
-    """Return the first processor from ``place`` on that is in a set, ``machine`` if none is."""
-    if place >= machine:
+def next_in(bits: np.ndarray, processor: int, machine: int) -> int:
+    """Return the first processor from ``processor`` on that is in a set, ``machine`` if none is."""
+    if processor >= machine:
         return machine
-    index = place >> 6
-    word = bits[index] & (_ALL << np.uint64(place & 63))
-    while word == NO_PLACES:
+    index = processor >> 6
+    word = bits[index] & (_ALL << np.uint64(processor & 63))
+    while word == EMPTY:
         index += 1
         if index == bits.size:
             return machine
@@ -107,13 +107,13 @@ def next_in(bits: np.ndarray, place: int, machine: int) -> int:
     return (index << 6) + _lowest(word)
 
 
-def next_out(bits: np.ndarray, place: int, machine: int) -> int:
-    """Return the first processor from ``place`` on that is not in a set, ``machine`` if all are."""
-    if place >= machine:
+def next_out(bits: np.ndarray, processor: int, machine: int) -> int:
+    """Return the first processor from ``processor`` on that is not in a set, ``machine`` if all are."""
+    if processor >= machine:
         return machine
-    index = place >> 6
-    word = ~bits[index] & (_ALL << np.uint64(place & 63))
-    while word == NO_PLACES:
+    index = processor >> 6
+    word = ~bits[index] & (_ALL << np.uint64(processor & 63))
+    while word == EMPTY:
         index += 1
         if index == bits.size:
             return machine
@@ -121,13 +121,13 @@ def next_out(bits: np.ndarray, place: int, machine: int) -> int:
     return min((index << 6) + _lowest(word), machine)
 
 
-def last_out(bits: np.ndarray, place: int) -> int:
-    """Return the last processor before ``place`` that is not in a set, -1 if all are."""
-    if place <= 0:
+def last_out(bits: np.ndarray, processor: int) -> int:
+    """Return the last processor before ``processor`` that is not in a set, -1 if all are."""
+    if processor <= 0:
         return -1
-    index = (place - 1) >> 6
-    word = ~bits[index] & (_ALL >> np.uint64(63 - ((place - 1) & 63)))
-    while word == NO_PLACES:
+    index = (processor - 1) >> 6
+    word = ~bits[index] & (_ALL >> np.uint64(63 - ((processor - 1) & 63)))
+    while word == EMPTY:
         index -= 1
         if index < 0:
             return -1
@@ -176,7 +176,7 @@ def choose(bits: np.ndarray, width: int, allocation: int, pointer: int, machine:
 
     Next-fit continues at ``pointer``. Return whether there are enough processors, for contiguous allocations in a row.
     """
-    chosen[:] = NO_PLACES
+    chosen[:] = EMPTY
     if size_of(bits) < width:
         return False
     if allocation in (FIRST_FIT, NEXT_FIT):

@@ -7,17 +7,20 @@ ends before all jobs there. After its end, the jobs that it met are ignored on t
 were there ends: they are not slowed, and do not slow jobs that start.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from swflow.scheduling.engine import operations
-from swflow.scheduling.engine.heap import pop
-from swflow.scheduling.engine.queue import NO_JOB, following, put
-from swflow.scheduling.engine.state import State, begin, line_up
+from swflow.compiled.kernel import record
 from swflow.scheduling.machine import node_sharing
 from swflow.scheduling.machine.node_sharing import Sharing, penalty_with
 from swflow.scheduling.machine.numbered import NUMBERED, can_begin, cancel, find, reserve
+from swflow.scheduling.state import operations
+from swflow.scheduling.state.changes import begin
+from swflow.scheduling.state.heap import pop
+from swflow.scheduling.state.queue import NO_JOB, following, put
+from swflow.scheduling.state.records import State
+from swflow.scheduling.state.search import line_up
 
 # -- the reservation table
 
@@ -28,19 +31,19 @@ def _serve_table(state: State, now: float) -> None:
 
     Reservations stay until a job ends early or another job comes to the head; until then, only newcomers are added.
     """
-    core, places, queue = state.now[0], state.free, state.queue
-    replan = core.ended_early or core.corrected
-    while core.queued > 0:
+    agenda, counts, model, queue = state.agenda[0], state.counts[0], state.machine, state.queue
+    replan = agenda.ended_early or agenda.corrected
+    while counts.queued > 0:
         head = queue.job_at[following(queue, 0, NO_JOB - 1, 0, 0.0, 0.0)]
         if queue.formula:
             line_up(state, queue, now, NO_JOB - 1, 0, 0.0, 0.0)
             head = state.line[0].job
-        anew = replan or places.now[0].head != head
+        anew = replan or model.counters[0].head != head
         replan = False
         if anew:
-            places.now[0].head = head
+            model.counters[0].head = head
             _renew_table(state, head, now)
-        if anew or core.newcomers > 0:
+        if anew or agenda.newcomers > 0:
             _add_to_table(state, head, now, anew)
         waiting = line_up(state, queue, now, -1, NO_JOB - 1, 0.0, now)
         while waiting > 0:
@@ -52,16 +55,16 @@ def _serve_table(state: State, now: float) -> None:
                     break  # the others must leave room for the next head
         if np.isnan(state.jobs[head].start):
             return
-    places.now[0].head = -1
+    model.counters[0].head = -1
 
 
 def _renew_table(state: State, head: int, now: float) -> None:
     """Remove all reservations, and give the head a new one."""
-    places, queue = state.free, state.queue
+    model, queue = state.machine, state.queue
     rank = following(queue, 0, NO_JOB - 1, 0, 0.0, 0.0)
     while rank >= 0:
         item = queue.job_at[rank]
-        if places.jobs[item].row >= 0:
+        if model.jobs[item].row >= 0:
             cancel(state, item)
             state.jobs[item].reserved = np.nan
             put(queue, rank, state.jobs[item].processors, np.inf)
@@ -81,14 +84,14 @@ def _enter_in_table(state: State, item: int, now: float, latest: float) -> None:
 
 def _add_to_table(state: State, head: int, now: float, anew: bool) -> None:
     """Give jobs a reservation that would start no later than the head's and that may overtake by count."""
-    core, tree, places = state.now[0], state.backfill_queue, state.free
+    counts, agenda, tree, model = state.counts[0], state.agenda[0], state.backfill_queue, state.machine
     latest, width = state.jobs[head].reserved, state.jobs[head].processors
-    free = state.options[0].machine - core.busy
+    free = state.options[0].processors - counts.busy
     # The time at which enough processors for the head are free, wherever they are, and the number of extra ones.
     shadow, extra = now, free
     place = 0  # of jobs that end at once the first to start count first, as Guim et al. count them
     while extra < width:
-        end = places.plan.changes[place]
+        end = model.plan.changes[place]
         if end.size > 0 and not np.isnan(state.jobs[end.job].start):
             shadow = max(end.time, now)
             extra += end.size
@@ -99,87 +102,115 @@ def _add_to_table(state: State, head: int, now: float, anew: bool) -> None:
         item = state.line[0].job
         waiting = pop(state.line, waiting)
         job = state.jobs[item]
-        if places.jobs[item].row >= 0 or not (anew or item >= core.first_newcomer):
+        if model.jobs[item].row >= 0 or not (anew or item >= agenda.first_newcomer):
             continue
         if now + job.planned < shadow or job.processors < extra:
             _enter_in_table(state, item, now, latest)
 
 
-# -- the defect: of a processor, ``inside`` states whether its job lies within a shadow of the node, and ``unseen``
-# whether the job is ignored there, as 1 + the job whose end also ends that shadow; 0 if not. ``since`` of a node is the
-# start of its shadow.
+# -- the defect
 
 
-def _penalty_if_seen(sharing: Sharing, place: int) -> float:
-    return 0.0 if sharing.place[place].unseen else sharing.node[place // sharing.per_node].penalty
+#: Data of a processor: whether its job lies within a shadow of the node, and whether the job is ignored there, as 1 +
+#: the job whose end also ends that shadow; 0 if not.
+_SHADOWED = record("", "inside unseen")
+
+
+class _Shadows(NamedTuple):
+    processor: np.ndarray
+    since: np.ndarray  # the start of each node's shadow
+
+
+def with_shadows(state: State) -> State:
+    """Return a machine with the data of the defect."""
+    sharing = state.machine.sharing
+    shadows = _Shadows(np.zeros(sharing.processor.size, _SHADOWED), np.full(sharing.node.size, -np.inf))
+    return state._replace(machine=state.machine._replace(sharing=sharing._replace(extra=shadows)))
+
+
+def _penalty_if_seen(sharing: Sharing, processor: int) -> float:
+    if sharing.extra.processor[processor].unseen:
+        return 0.0
+    return sharing.node[processor // sharing.per_node].penalty
 
 
 def _charge_of_seen(sharing: Sharing, node: int) -> float:
     """Return the penalty of a node by the demand of the jobs that are not ignored there."""
-    asked = sharing.later[node]
-    asked[:] = 0.0
-    for place in range(node * sharing.per_node, (node + 1) * sharing.per_node):
-        there = sharing.place[place].job
-        for resource in range(asked.size if there >= 0 and not sharing.place[place].unseen else 0):
-            asked[resource] += sharing.demands[there, resource]
-    return penalty_with(sharing, asked, 0, 0)
+    usage = sharing.later[node]
+    usage[:] = 0.0
+    for processor in range(node * sharing.per_node, (node + 1) * sharing.per_node):
+        job = sharing.processor[processor].job
+        for resource in range(usage.size if job >= 0 and not sharing.extra.processor[processor].unseen else 0):
+            usage[resource] += sharing.demands[job, resource]
+    return penalty_with(sharing, usage, 0, 0)
 
 
-def _forget_shadows(sharing: Sharing, gone: np.ndarray, nodes: int, records: np.ndarray, now: float) -> None:
+def _forget_shadows(sharing: Sharing, gone: np.ndarray, records: np.ndarray, now: float) -> None:
     """Drop the rest of the shadows in which jobs that end lay: jobs that they met, and that stay, are ignored."""
-    sharing.numbers[0] += 1
+    sharing.round[0].number += 1
     for job in gone:
-        sharing.job[job].mark = sharing.numbers[0]
-    for index in range(nodes):
-        node = sharing.node[index].touched
-        sharing.node[node].since = now
-        for place in range(node * sharing.per_node, (node + 1) * sharing.per_node):
-            stays = sharing.place[place]
-            if stays.job < 0 or _goes(sharing, stays.job):
-                continue
-            alike, all_inside, last = False, True, place
-            is_over = stays.unseen > 0 and _goes(sharing, stays.unseen - 1)
-            for other in range(node * sharing.per_node, (node + 1) * sharing.per_node):
-                goes = sharing.place[other]
-                if goes.job < 0 or not _goes(sharing, goes.job) or goes.unseen != stays.unseen:
-                    continue
-                alike = True
-                all_inside &= goes.inside > 0 and not _goes(sharing, goes.inside - 1)
-                if records[goes.job].start > records[sharing.place[last].job].start:
-                    last = other
-            if alike and all_inside and last != place:
-                stays.unseen = sharing.place[last].inside
-            elif alike or is_over:
-                stays.unseen = 0
-            if stays.inside > 0 and _goes(sharing, stays.inside - 1):
-                stays.inside = 0
+        sharing.job[job].mark = sharing.round[0].number
+    for index in range(sharing.round[0].touched):
+        node = sharing.touched[index]
+        begin, end = node * sharing.per_node, (node + 1) * sharing.per_node
+        sharing.extra.since[node] = now
+        for processor in range(begin, end):
+            if sharing.processor[processor].job >= 0 and not _goes(sharing, sharing.processor[processor].job):
+                _set_ignored(sharing, processor, records)
+        for processor in range(begin, end):
+            shadowed = sharing.extra.processor[processor]
+            if sharing.processor[processor].job >= 0 and _goes(sharing, sharing.processor[processor].job):
+                shadowed.inside = 0
+                shadowed.unseen = 0
+
+
+def _set_ignored(sharing: Sharing, processor: int, records: np.ndarray) -> None:
+    """Set whether the job of a processor, which stays, is ignored after other jobs of its node have ended."""
+    stays = sharing.extra.processor[processor]
+    node = processor // sharing.per_node
+    is_any, all_inside, last = False, True, -1  # of the jobs that end and that it met; the last one to start
+    for other in range(node * sharing.per_node, (node + 1) * sharing.per_node):
+        job, goes = sharing.processor[other].job, sharing.extra.processor[other]
+        if job < 0 or not _goes(sharing, job) or goes.unseen != stays.unseen:
+            continue
+        is_any = True
+        all_inside &= goes.inside > 0 and not _goes(sharing, goes.inside - 1)
+        latest = sharing.processor[last if last >= 0 else processor].job
+        if records[job].start > records[latest].start:
+            last = other
+    if is_any and all_inside and last >= 0:
+        stays.unseen = sharing.extra.processor[last].inside
+    elif is_any or (stays.unseen > 0 and _goes(sharing, stays.unseen - 1)):
+        stays.unseen = 0
+    if stays.inside > 0 and _goes(sharing, stays.inside - 1):
+        stays.inside = 0
 
 
 def _goes(sharing: Sharing, job: int) -> bool:
-    return sharing.job[job].mark == sharing.numbers[0]
+    return sharing.job[job].mark == sharing.round[0].number
 
 
-def _begin_shadows(sharing: Sharing, nodes: int, records: np.ndarray, now: float) -> None:
+def _begin_shadows(sharing: Sharing, records: np.ndarray, now: float) -> None:
     """Store the starts of shadows, and whether a job that starts lies within the shadow that it interrupts."""
-    for index in range(nodes):
-        node = sharing.node[index].touched
-        places = range(node * sharing.per_node, (node + 1) * sharing.per_node)
-        newcomer, first, alone, is_met = -1, -1, sharing.node[node].since < now, False
-        for place in places:
-            job = sharing.place[place].job
+    for index in range(sharing.round[0].touched):
+        node = sharing.touched[index]
+        processors = range(node * sharing.per_node, (node + 1) * sharing.per_node)
+        newcomer, first, alone, is_met = -1, -1, sharing.extra.since[node] < now, False
+        for processor in processors:
+            job = sharing.processor[processor].job
             if job >= 0 and records[job].start == now:
                 alone &= newcomer < 0 or newcomer == job
                 newcomer = job
             elif job >= 0:
-                is_met |= sharing.place[place].unseen == 0
+                is_met |= sharing.extra.processor[processor].unseen == 0
                 if first < 0 or sharing.job[job].end < sharing.job[first].end:
                     first = job
-        sharing.node[node].since = now
+        sharing.extra.since[node] = now
         if not alone or newcomer < 0 or not is_met or sharing.job[newcomer].end >= sharing.job[first].end:
             continue
-        for place in places:
-            if sharing.place[place].job == newcomer:
-                sharing.place[place].inside = first + 1
+        for processor in processors:
+            if sharing.processor[processor].job == newcomer:
+                sharing.extra.processor[processor].inside = first + 1
 
 
 #: Numbered processors with the reservation table.

@@ -4,13 +4,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swflow.compiled.kernel import Handle, Kernel, call_formula, record
-from swflow.scheduling.machine.allocation import NO_PLACES, fill, next_in
+from swflow.compiled.kernel import Callback, Handle, Kernel, call_formula, record
+from swflow.scheduling.machine.allocation import EMPTY, fill, next_in
 from swflow.scheduling.machine.resources import Resources
 
 #: The numbers of the penalties: linear in the overload; the same and a second for every overloaded shadow; a formula.
 LINEAR, PRINTED, BY_FORMULA = range(3)
-PENALTY_KINDS: dict[Any, int] = {"linear": LINEAR, "forgets-shadows": LINEAR, "printed": PRINTED}
 
 #: Ends of penalized jobs are rounded to this fraction of a second, so that rounding errors do not decide ties.
 TICKS = 2.0**20
@@ -28,14 +27,14 @@ MOST_PENALTY = 1e9
 SHARER = record("allowed progress end", "together killed mark")
 
 #: Data of a processor: its job (-1 if idle) and the time that its node has added to that job's run time (seconds).
-#: ``changed`` is a separate list: the jobs whose ends change. ``inside``, ``unseen`` and ``since`` (of a node) are for
-#: replacements of the functions that say what a node charges.
-SHARED_PLACE = record("added", "job inside unseen changed")
+SHARED_PROCESSOR = record("added", "job")
 
-#: Data of a node: its penalty now, and whether its shadow ends. ``touched`` is the list of the
-#: nodes whose shadows end; the others are for `choose_least_shared`: the number of processes for which a node has room,
-#: and of those assigned to it, the cost of another one, and a heap of the nodes by that.
-SHARED_NODE = record("penalty since cost load", "is_touched touched room taken heap")
+#: Data of a node: its penalty now, and whether its shadow ends. The others are for `choose_least_shared`: the cost and
+#: the load with another process, the number of processes for which the node has room, and of those assigned to it.
+SHARED_NODE = record("penalty cost load", "is_touched room taken")
+
+#: The round in which jobs are marked, the number of touched nodes, and whether a formula gave an invalid penalty.
+ROUND = record("", "number touched invalid")
 
 
 class Sharing(NamedTuple):
@@ -51,9 +50,13 @@ class Sharing(NamedTuple):
     usage: np.ndarray  # (nodes, resources), now
     later: np.ndarray  # the same, scratch
     job: np.ndarray
-    place: np.ndarray
+    processor: np.ndarray
     node: np.ndarray
-    numbers: np.ndarray  # the round, the number of touched nodes, and whether a formula gave an invalid penalty
+    round: np.ndarray
+    touched: np.ndarray  # scratch: the nodes whose shadows end
+    changed: np.ndarray  # scratch: the jobs whose ends change
+    by_cost: np.ndarray  # scratch: a heap of nodes
+    extra: Any  # data of functions that replace those for what a node charges
 
 
 def new_sharing(resources: Resources | None, count: int, machine: int, keeps_to_limit: bool) -> Sharing:
@@ -63,7 +66,7 @@ def new_sharing(resources: Resources | None, count: int, machine: int, keeps_to_
     sharing = Sharing(
         per_node=int(shares.per_node),
         slows=bool(shares.slows),
-        penalty_kind=PENALTY_KINDS.get(shares.penalty, BY_FORMULA),
+        penalty_kind=_kind_of(shares.penalty),
         formula=0 if isinstance(shares.penalty, str) else shares.penalty.address,
         demands=np.require(np.asarray(shares.demands).reshape(-1, len(shares.capacities)), np.float64, ["C", "W"]),
         capacities=np.require(shares.capacities, np.float64, ["C", "W"]),
@@ -71,21 +74,24 @@ def new_sharing(resources: Resources | None, count: int, machine: int, keeps_to_
         usage=np.zeros((nodes, len(shares.capacities))),
         later=np.zeros((nodes, len(shares.capacities))),
         job=np.zeros(count if resources else 0, SHARER),
-        place=np.zeros(machine if resources else 0, SHARED_PLACE),
+        processor=np.zeros(machine if resources else 0, SHARED_PROCESSOR),
         node=np.zeros(nodes, SHARED_NODE),
-        numbers=np.zeros(3, np.int64),
+        round=np.zeros(1, ROUND),
+        touched=np.empty(nodes, np.int64),
+        changed=np.empty(machine if resources else 0, np.int64),
+        by_cost=np.empty(nodes, np.int64),
+        extra=0,
     )
     if resources:
         sharing.job["allowed"] = np.inf if shares.allowed is None else shares.allowed
         sharing.job["end"] = np.nan
-        sharing.place["job"] = -1
-        sharing.node["since"] = -np.inf
+        sharing.processor["job"] = -1
     if sharing.limit < np.inf:
-        _BEAR(Handle([sharing]))
+        _COUNT_TOGETHER(Handle([sharing]))
     return sharing
 
 
-def _bear(sharing: Sharing) -> int:
+def _count_together(sharing: Sharing) -> int:
     """Compute how many processes of each job fit on an empty node within the limit."""
     for item in range(sharing.job.size):
         job = sharing.job[item]
@@ -96,7 +102,13 @@ def _bear(sharing: Sharing) -> int:
     return 0
 
 
-_BEAR = Kernel(_bear)
+_COUNT_TOGETHER = Kernel(_count_together)
+
+
+def _kind_of(penalty: str | Callback) -> int:
+    if isinstance(penalty, Callback):
+        return BY_FORMULA
+    return PRINTED if penalty == "printed" else LINEAR
 
 
 def limit_of(sharing: Sharing, job: int, width: int, machine: int) -> float:
@@ -119,7 +131,7 @@ def penalty_with(sharing: Sharing, usage: np.ndarray, job: int, processes: int) 
             if value >= 0.0 and value <= MOST_PENALTY:
                 penalty += value
             elif not (value < 0.0 and asked <= capacity):  # below the capacity, a negative value is 0
-                sharing.numbers[2] = 1  # the caller raises an error
+                sharing.round[0].invalid = 1  # the caller raises an error
         else:
             penalty += max(asked / capacity, 1.0) - 1.0
     return penalty
@@ -155,59 +167,60 @@ def choose_least_shared(
     Of equal nodes the least loaded one is chosen, then the first. Return whether the processes fit on nodes whose
     penalty stays within the limit.
     """
-    per_node, node_of = sharing.per_node, sharing.node
-    chosen[:] = NO_PLACES
+    per_node, node_of, by_cost = sharing.per_node, sharing.node, sharing.by_cost
+    chosen[:] = EMPTY
     for number in range(machine // per_node):
         node_of[number].room = 0
         node_of[number].taken = 0
     size = 0  # of the heap of the nodes with room, the cheapest on top
-    place = next_in(eligible, 0, machine)
-    while place < machine:
-        number = place // per_node
+    processor = next_in(eligible, 0, machine)
+    while processor < machine:
+        number = processor // per_node
         node = node_of[number]
         if node.room == 0:
             _set_cost(sharing, usage[number], number, job)
             if node.cost <= limit:
-                node_of[size].heap = number
+                by_cost[size] = number
                 size += 1
         node.room += 1
-        place = next_in(eligible, place + 1, machine)
+        processor = next_in(eligible, processor + 1, machine)
     if size * per_node < width:
         return False
     for top in range(size // 2 - 1, -1, -1):
-        _sink_node(node_of, size, top)
+        _sink_node(sharing, size, top)
     for _ in range(width):
         if size == 0:
             return False
-        number = node_of[0].heap
+        number = by_cost[0]
         node = node_of[number]
         node.taken += 1
         _set_cost(sharing, usage[number], number, job)
         if node.taken == node.room or node.cost > limit:
             size -= 1
-            node_of[0].heap = node_of[size].heap
-        _sink_node(node_of, size, 0)
+            by_cost[0] = by_cost[size]
+        _sink_node(sharing, size, 0)
     for number in range(machine // per_node):
-        place = number * per_node
+        processor = number * per_node
         for _ in range(node_of[number].taken):
-            place = next_in(eligible, place, machine)
-            fill(chosen, place, place)
-            place += 1
+            processor = next_in(eligible, processor, machine)
+            fill(chosen, processor, processor)
+            processor += 1
     return True
 
 
-def _sink_node(nodes: np.ndarray, size: int, place: int) -> None:
-    """Move a node of a heap down to its position: by penalty, load and number."""
+def _sink_node(sharing: Sharing, size: int, slot: int) -> None:
+    """Move a node of the heap down to its position: by penalty, load and number."""
+    nodes, heap = sharing.node, sharing.by_cost
     while True:
-        child = 2 * place + 1
+        child = 2 * slot + 1
         if child >= size:
             return
-        if child + 1 < size and _costs_less(nodes, nodes[child + 1].heap, nodes[child].heap):
+        if child + 1 < size and _costs_less(nodes, heap[child + 1], heap[child]):
             child += 1
-        if not _costs_less(nodes, nodes[child].heap, nodes[place].heap):
+        if not _costs_less(nodes, heap[child], heap[slot]):
             return
-        nodes[place].heap, nodes[child].heap = nodes[child].heap, nodes[place].heap
-        place = child
+        heap[slot], heap[child] = heap[child], heap[slot]
+        slot = child
 
 
 def _costs_less(nodes: np.ndarray, one: int, other: int) -> bool:
@@ -218,26 +231,26 @@ def _costs_less(nodes: np.ndarray, one: int, other: int) -> bool:
 def add_demand(sharing: Sharing, usage: np.ndarray, pool: np.ndarray, placement: Any, job: int, sign: int) -> None:
     """Add the demand of a job to a usage, or subtract it (sign -1)."""
     for index in range(placement.first, placement.first + placement.ranges):
-        for place in range(pool[index, 0], pool[index, 1] + 1):
+        for processor in range(pool[index, 0], pool[index, 1] + 1):
             for resource in range(usage.shape[1]):
-                usage[place // sharing.per_node, resource] += sign * sharing.demands[job, resource]
+                usage[processor // sharing.per_node, resource] += sign * sharing.demands[job, resource]
 
 
 def whole_nodes(sharing: Sharing, chosen: np.ndarray, machine: int) -> None:
     """Extend a set of processors to whole nodes."""
-    place = next_in(chosen, 0, machine)
-    while place < machine:
-        node = place // sharing.per_node
+    processor = next_in(chosen, 0, machine)
+    while processor < machine:
+        node = processor // sharing.per_node
         fill(chosen, node * sharing.per_node, (node + 1) * sharing.per_node - 1)
-        place = next_in(chosen, (node + 1) * sharing.per_node, machine)
+        processor = next_in(chosen, (node + 1) * sharing.per_node, machine)
 
 
 # -- what a node charges; an implementation of a paper's own rules may replace these
 
 
-def penalty_at(sharing: Sharing, place: int) -> float:
+def penalty_at(sharing: Sharing, processor: int) -> float:
     """Return the penalty of a processor's node for its job."""
-    return sharing.node[place // sharing.per_node].penalty
+    return sharing.node[processor // sharing.per_node].penalty
 
 
 def charge_of(sharing: Sharing, node: int) -> float:
@@ -245,12 +258,12 @@ def charge_of(sharing: Sharing, node: int) -> float:
     return penalty_with(sharing, sharing.usage[node], 0, 0)
 
 
-def jobs_left(sharing: Sharing, jobs: np.ndarray, nodes: int, records: np.ndarray, now: float) -> None:
-    """Note that jobs are about to leave the first ``nodes`` touched nodes."""
+def jobs_left(sharing: Sharing, jobs: np.ndarray, records: np.ndarray, now: float) -> None:
+    """Note that jobs are about to leave the touched nodes."""
 
 
-def jobs_came(sharing: Sharing, nodes: int, records: np.ndarray, now: float) -> None:
-    """Note that jobs started on the first ``nodes`` touched nodes."""
+def jobs_came(sharing: Sharing, records: np.ndarray, now: float) -> None:
+    """Note that jobs started on the touched nodes."""
 
 
 # -- the progress of jobs
@@ -260,10 +273,10 @@ def _most_added(sharing: Sharing, pool: np.ndarray, placement: Any, time: float)
     """Return the most that one of a job's nodes adds to its run time so far and in another piece of that."""
     most = 0.0
     for index in range(placement.first, placement.first + placement.ranges):
-        place = pool[index, 0]
-        while place <= pool[index, 1]:
-            most = max(most, sharing.place[place].added + penalty_at(sharing, place) * time)
-            place = (place // sharing.per_node + 1) * sharing.per_node
+        processor = pool[index, 0]
+        while processor <= pool[index, 1]:
+            most = max(most, sharing.processor[processor].added + penalty_at(sharing, processor) * time)
+            processor = (processor // sharing.per_node + 1) * sharing.per_node
     return most
 
 
@@ -282,14 +295,15 @@ def _progress(sharing: Sharing, pool: np.ndarray, placement: Any, job: int, star
         return
     ahead = np.inf
     for index in range(first, first + ranges):
-        place = pool[index, 0]
-        while place <= pool[index, 1]:
-            ahead = min(ahead, (time + most - sharing.place[place].added) / (1.0 + penalty_at(sharing, place)))
-            place = (place // per_node + 1) * per_node
+        processor = pool[index, 0]
+        while processor <= pool[index, 1]:
+            left = time + most - sharing.processor[processor].added
+            ahead = min(ahead, left / (1.0 + penalty_at(sharing, processor)))
+            processor = (processor // per_node + 1) * per_node
     sharing.job[job].progress += ahead
     for index in range(first, first + ranges):
-        for place in range(pool[index, 0], pool[index, 1] + 1):
-            sharing.place[place].added += penalty_at(sharing, place) * ahead
+        for processor in range(pool[index, 0], pool[index, 1] + 1):
+            sharing.processor[processor].added += penalty_at(sharing, processor) * ahead
 
 
 def _end_of(sharing: Sharing, pool: np.ndarray, placement: Any, job: int, start: float, run: float) -> float:
@@ -302,14 +316,74 @@ def _end_of(sharing: Sharing, pool: np.ndarray, placement: Any, job: int, start:
     return min(end, start + sharing.job[job].allowed)
 
 
-def _look_at(sharing: Sharing, node: int, count: int) -> int:
-    """Add the jobs of a node that are not marked in this round to the ``count`` changed ones."""
-    for place in range(node * sharing.per_node, (node + 1) * sharing.per_node):
-        job = sharing.place[place].job
-        if job >= 0 and sharing.job[job].mark != sharing.numbers[0]:
-            sharing.job[job].mark = sharing.numbers[0]
-            sharing.place[count].changed = job
+def _add_changed(sharing: Sharing, node: int, count: int) -> int:
+    """Add the jobs of a node that are not marked in this round to the ``count`` changed ones; return their number."""
+    for processor in range(node * sharing.per_node, (node + 1) * sharing.per_node):
+        job = sharing.processor[processor].job
+        if job >= 0 and sharing.job[job].mark != sharing.round[0].number:
+            sharing.job[job].mark = sharing.round[0].number
+            sharing.changed[count] = job
             count += 1
+    return count
+
+
+def _touch(sharing: Sharing, pool: np.ndarray, placement: Any) -> None:
+    """Note that the shadows of a job's nodes end."""
+    for index in range(placement.first, placement.first + placement.ranges):
+        for node in range(pool[index, 0] // sharing.per_node, pool[index, 1] // sharing.per_node + 1):
+            if not sharing.node[node].is_touched:
+                sharing.node[node].is_touched = True
+                sharing.touched[sharing.round[0].touched] = node
+                sharing.round[0].touched += 1
+
+
+def _assign(sharing: Sharing, pool: np.ndarray, placement: Any, job: int) -> None:
+    """Set the job of the processors of a placement; -1 if they become idle."""
+    for index in range(placement.first, placement.first + placement.ranges):
+        for processor in range(pool[index, 0], pool[index, 1] + 1):
+            sharing.processor[processor].job = job
+            sharing.processor[processor].added = 0.0
+
+
+def _set_usage(sharing: Sharing, node: int) -> None:
+    """Compute the usage of a node from its jobs."""
+    usage = sharing.usage[node]
+    usage[:] = 0.0
+    for processor in range(node * sharing.per_node, (node + 1) * sharing.per_node):
+        job = sharing.processor[processor].job
+        for resource in range(usage.size if job >= 0 else 0):
+            usage[resource] += sharing.demands[job, resource]
+
+
+def _update_progress(
+    sharing: Sharing, pool: np.ndarray, placements: np.ndarray, records: np.ndarray, now: float
+) -> None:
+    """Update the progress of all jobs on touched nodes."""
+    sharing.round[0].number += 1
+    count = 0
+    for index in range(sharing.round[0].touched):
+        count = _add_changed(sharing, sharing.touched[index], count)
+    for index in range(count):
+        job = sharing.changed[index]
+        _progress(sharing, pool, placements[job], job, records[job].start, now)
+
+
+def _charge(sharing: Sharing, come: bool) -> int:
+    """Compute the usage and the penalty of all touched nodes; return the number of jobs there."""
+    now = sharing.round[0]
+    # A shadow that costs a second begins after all ends and starts of an instant.
+    is_final = sharing.penalty_kind != PRINTED or come
+    now.number += 1
+    count = 0
+    for index in range(now.touched):
+        node = sharing.touched[index]
+        sharing.node[node].is_touched = not is_final
+        _set_usage(sharing, node)
+        sharing.node[node].penalty = charge_of(sharing, node)
+        if sharing.penalty_kind == PRINTED and come and sharing.node[node].penalty > 0.0:
+            for processor in range(node * sharing.per_node, (node + 1) * sharing.per_node):
+                sharing.processor[processor].added += 1.0
+        count = _add_changed(sharing, node, count)
     return count
 
 
@@ -325,60 +399,24 @@ def share(
     """
     End the shadows of the nodes where ``jobs`` start (``come``) or end now, and compute the new ends of all jobs there.
 
-    Return the number of jobs with a new end; these are the first ``changed`` of ``sharing.place``.
+    Return the number of jobs with a new end; these are the first of ``sharing.changed``.
     """
-    per_node = sharing.per_node
-    nodes = sharing.numbers[1]
     for job in jobs:
-        placement = placements[job]
-        for index in range(placement.first, placement.first + placement.ranges):
-            for node in range(pool[index, 0] // per_node, pool[index, 1] // per_node + 1):
-                if not sharing.node[node].is_touched:
-                    sharing.node[node].is_touched = True
-                    sharing.node[nodes].touched = node
-                    nodes += 1
+        _touch(sharing, pool, placements[job])
     if sharing.slows:
-        sharing.numbers[0] += 1
-        count = 0
-        for index in range(nodes):
-            count = _look_at(sharing, sharing.node[index].touched, count)
-        for index in range(count):
-            job = sharing.place[index].changed
-            _progress(sharing, pool, placements[job], job, records[job].start, now)
+        _update_progress(sharing, pool, placements, records, now)
     if not come:
-        jobs_left(sharing, jobs, nodes, records, now)
+        jobs_left(sharing, jobs, records, now)
     for job in jobs:
-        placement = placements[job]
-        for index in range(placement.first, placement.first + placement.ranges):
-            for place in range(pool[index, 0], pool[index, 1] + 1):
-                sharing.place[place].job = job if come else -1
-                sharing.place[place].added = 0.0
-                sharing.place[place].inside = 0
-                sharing.place[place].unseen = 0
-    # A shadow that costs a second begins after all ends and starts of an instant.
-    charge = sharing.penalty_kind == PRINTED and come
-    sharing.numbers[1] = nodes if sharing.penalty_kind == PRINTED and not come else 0
-    sharing.numbers[0] += 1
-    count = 0
-    for index in range(nodes):
-        node = sharing.node[index].touched
-        sharing.node[node].is_touched = sharing.numbers[1] > 0
-        usage = sharing.usage[node]
-        usage[:] = 0.0
-        for place in range(node * per_node, (node + 1) * per_node):
-            there = sharing.place[place].job
-            for resource in range(usage.size if there >= 0 else 0):
-                usage[resource] += sharing.demands[there, resource]
-        sharing.node[node].penalty = charge_of(sharing, node)
-        if charge and sharing.node[node].penalty > 0.0:
-            for place in range(node * per_node, (node + 1) * per_node):
-                sharing.place[place].added += 1.0
-        count = _look_at(sharing, node, count)
-    if not sharing.slows:
-        return 0
-    for index in range(count):
-        job = sharing.place[index].changed
-        sharing.job[job].end = _end_of(sharing, pool, placements[job], job, records[job].start, records[job].run)
-    if come:
-        jobs_came(sharing, nodes, records, now)
-    return count
+        _assign(sharing, pool, placements[job], job if come else -1)
+    count = _charge(sharing, come)
+    if sharing.slows:
+        for index in range(count):
+            job = sharing.changed[index]
+            end = _end_of(sharing, pool, placements[job], job, records[job].start, records[job].run)
+            sharing.job[job].end = end
+        if come:
+            jobs_came(sharing, records, now)
+    if sharing.penalty_kind != PRINTED or come:
+        sharing.round[0].touched = 0
+    return count if sharing.slows else 0

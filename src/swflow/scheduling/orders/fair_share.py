@@ -10,10 +10,10 @@ import polars as pl
 from swflow.errors import SwflowError, suggest
 from swflow.jobs.table import Workload
 from swflow.log.imported import names_of
-from swflow.scheduling.engine.accounts import UNLIMITED, Owners
 from swflow.scheduling.options import LIMITED, LIMITS
 from swflow.scheduling.orders.keys import mentioned
 from swflow.scheduling.orders.vocabulary import MULTIFACTOR, OF_ACCOUNTS
+from swflow.scheduling.state.accounts import UNLIMITED, Owners
 
 #: The columns of the job table with the owners of a job.
 _COLUMNS = {"user": "user_id", "group": "group_id", "partition": "partition_id", "qos": "queue_id"}

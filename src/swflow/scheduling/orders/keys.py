@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from swflow.compiled.kernel import Callback, Handle, Kernel, call_formula, interpreted
+from swflow.compiled.kernel import Callback, Handle, Kernel, interpreted
 from swflow.errors import SwflowError
-from swflow.scheduling.engine.items import Items
 from swflow.scheduling.orders.formula import compile_formula, numpy_text, parsed
 from swflow.scheduling.orders.function import PluginOrder, plugin_function, with_all_parameters
 from swflow.scheduling.orders.vocabulary import CHANGING, LOG, OF_ACCOUNTS, PARAMETERS, PLAIN
 from swflow.scheduling.plugins.load import is_own
+from swflow.scheduling.state.items import Items
+from swflow.scheduling.state.search import key_of
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class JobColumns(NamedTuple):
 
     items: Items
     attributes: np.ndarray  # (items, 5): user, group, queue, executable and job id, NaN where unknown
-    owners: np.ndarray  # (items, 3): as `swflow.scheduling.engine.accounts.Owners.variables` has them
+    owners: np.ndarray  # (items, 3): as `swflow.scheduling.state.accounts.Owners.variables` has them
     slots: np.ndarray  # (MOST_NAMED,): the columns of the demands that formulas receive, -1 for none
 
 
@@ -144,47 +145,6 @@ def _fill_keys(formula: int, columns: JobColumns, keys: _Keys) -> int:
         numbers = submit, submit, planned, float(items.processors[item]), 0.0, 0.0, 0.0, 0.0
         keys.values[item] = key_of(formula, item, numbers, known, owner, items.demands, columns.slots)
     return 0
-
-
-def key_of(
-    formula: int,
-    item: int,
-    numbers: tuple[float, ...],
-    attributes: np.ndarray,
-    owner: np.ndarray,
-    demands: np.ndarray,
-    slots: np.ndarray,
-) -> float:
-    """
-    Return the value of a formula for an item; of ``attributes`` and ``owner`` the item's row is given.
-
-    ``numbers`` are the time, the item's submit time, planned run time and processors, the usage of its user and group,
-    the processors of the machine, and the item's dominant share.
-    """
-    now, submit, planned, processors, user_usage, group_usage, machine, dominant = numbers
-    return call_formula(
-        formula,
-        (
-            now, submit, planned, processors, attributes[0], attributes[1], attributes[2], attributes[3],
-            attributes[4], owner[0], user_usage, group_usage, owner[1], owner[2], machine, dominant,
-            _demand(demands, item, slots[0]), _demand(demands, item, slots[1]), _demand(demands, item, slots[2]),
-            _demand(demands, item, slots[3]),
-        ),
-    )  # fmt: skip
-
-
-def plain_key_of(formula: int, now: float, submit: float, planned: float, processors: float) -> float:
-    """Return the value of a formula that mentions no other variables: to read those takes a fifth of a simulation."""
-    return call_formula(formula, (now, submit, planned, processors) + _UNMENTIONED)  # noqa: RUF005
-
-
-#: What a formula receives instead of the variables that it does not mention.
-_UNMENTIONED = (np.nan,) * (len(PARAMETERS) - 4)
-
-
-def _demand(demands: np.ndarray, item: int, resource: int) -> float:
-    """Return a job's demand for a resource that a formula mentions; 0 if it mentions none there."""
-    return float(demands[item, resource]) if resource >= 0 else 0.0
 
 
 _FILL_KEYS = Kernel(_fill_keys)

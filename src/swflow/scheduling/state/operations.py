@@ -1,22 +1,11 @@
 """
-Operations of a machine: the compiler substitutes those that a model implements for these stubs and defaults.
+Operations of a machine: stubs and defaults of the functions that a machine model implements.
 
-The models `swflow.scheduling.machine.counted` and `numbered` implement them by functions of the same names.
+Each model has a table from these functions to its own, such as `swflow.scheduling.machine.counted.COUNTED`. The
+compiler substitutes them. A state is a `swflow.scheduling.state.records.State`.
 """
 
-from collections.abc import Mapping
-from types import FunctionType
 from typing import Any
-
-
-def implementation(scope: Mapping[str, Any]) -> dict[Any, Any]:
-    """Return the operations that a module implements, by functions of the same names, which may be private."""
-    functions = {name: value for name, value in scope.items() if isinstance(value, FunctionType)}
-    own = {name.removeprefix("_"): one for name, one in functions.items() if one.__module__ == scope["__name__"]}
-    return {operation: own[name] for name, operation in globals().items() if name in own}
-
-
-# The state is one of `swflow.scheduling.engine.state`; its `free` is that of the machine model.
 
 
 def room(state: Any, coming: int) -> bool:

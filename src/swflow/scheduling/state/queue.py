@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swflow.compiled.kernel import record
-from swflow.scheduling.orders.keys import Order
 
 #: A node of the tree: the least processors and the least length (of the planned run time, or the start of
 #: the reservation) of the queued jobs below it.
@@ -28,9 +27,8 @@ class Tree(NamedTuple):
     is_plain: bool  # whether the formula mentions only `swflow.scheduling.orders.vocabulary.PLAIN` variables
 
 
-def new_tree(order: Order, jobs: int) -> tuple[Tree, np.ndarray]:
+def new_tree(keys: np.ndarray | None, jobs: int) -> tuple[Tree, np.ndarray]:
     """Return an empty tree, and the rank of each job: by its key, ties and without keys by index."""
-    keys = order.keys
     rank = job_at = np.arange(jobs)
     if keys is not None:
         job_at = np.argsort(np.where(np.isnan(keys), np.inf, keys), kind="stable").astype(np.int64)
@@ -43,7 +41,7 @@ def new_tree(order: Order, jobs: int) -> tuple[Tree, np.ndarray]:
         levels.append(levels[-1] + size * _FAN)
     levels.append(levels[-1] + 1)  # the root
     nodes = np.full(levels[-1], np.array((np.inf, NO_JOB), NODE))
-    return Tree(nodes, np.array(levels), job_at, order.address, order.is_plain), rank
+    return Tree(nodes, np.array(levels), job_at, 0, True), rank
 
 
 def root_of(tree: Tree) -> Any:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swflow.scheduling.engine.items import Items
+from swflow.scheduling.state.items import Items
 
 
 @dataclass(frozen=True)

@@ -8,24 +8,24 @@ from swflow.compiled.kernel import record
 ELEMENT = record("time", "job")
 
 
-def rise(heap: np.ndarray, place: int, time: float, job: int) -> None:
+def rise(heap: np.ndarray, slot: int, time: float, job: int) -> None:
     """Insert an element at a position or above."""
-    while place > 0:
-        parent = (place - 1) >> 1
+    while slot > 0:
+        parent = (slot - 1) >> 1
         above = heap[parent]
         if above.time < time or (above.time == time and above.job <= job):
             break
-        heap[place].time = above.time
-        heap[place].job = above.job
-        place = parent
-    heap[place].time = time
-    heap[place].job = job
+        heap[slot].time = above.time
+        heap[slot].job = above.job
+        slot = parent
+    heap[slot].time = time
+    heap[slot].job = job
 
 
-def sink(heap: np.ndarray, size: int, place: int, time: float, job: int) -> None:
+def sink(heap: np.ndarray, size: int, slot: int, time: float, job: int) -> None:
     """Insert an element at a position of a heap of ``size`` elements or below."""
     while True:
-        child = 2 * place + 1
+        child = 2 * slot + 1
         if child >= size:
             break
         if child + 1 < size:
@@ -35,11 +35,11 @@ def sink(heap: np.ndarray, size: int, place: int, time: float, job: int) -> None
         below = heap[child]
         if below.time > time or (below.time == time and below.job >= job):
             break
-        heap[place].time = below.time
-        heap[place].job = below.job
-        place = child
-    heap[place].time = time
-    heap[place].job = job
+        heap[slot].time = below.time
+        heap[slot].job = below.job
+        slot = child
+    heap[slot].time = time
+    heap[slot].job = job
 
 
 def push(heap: np.ndarray, size: int, time: float, job: int) -> int:
@@ -57,10 +57,10 @@ def pop(heap: np.ndarray, size: int) -> int:
 
 def change(heap: np.ndarray, size: int, time: float, job: int) -> None:
     """Change the time of a job in a heap of ``size`` elements."""
-    place = 0
-    while heap[place].job != job:
-        place += 1
-    if time <= heap[place].time:
-        rise(heap, place, time, job)
+    slot = 0
+    while heap[slot].job != job:
+        slot += 1
+    if time <= heap[slot].time:
+        rise(heap, slot, time, job)
     else:
-        sink(heap, size, place, time, job)
+        sink(heap, size, slot, time, job)
