@@ -252,7 +252,7 @@ class Case:
             chosen = chance.choice(["all", chance.sample(schedulers, min(2, len(schedulers)))])
             study["runs"].append({"workloads": [self.workload() for _ in range(chance.choice([1, 2]))],
                                   "schedulers": chosen})  # fmt: skip
-        if chance.random() < 0.4:
+        if chance.random() < 0.25:
             study["figures"] = chance.sample(FIGURES, 1)
         seeded = [name for name, step in self.config["steps"].items() if step["kind"] in ("memory", "moldable", "model")
                   and not {"file", "like"} & step.keys()]  # fmt: skip

@@ -285,6 +285,25 @@ def test_removed_entries_leave_no_row(edited):
     assert edited.sql("SELECT count(*) FROM schedulers WHERE scheduler IN ('mine', 'fcfs')") == [(0,)]
 
 
+def test_figures_of_former_configs_are_removed_and_runs_on_request(edited):
+    results = edited.folder / "results"
+    assert (results / "figures/two/toy-a-bubbles.svg").is_file() and (results / "whatif/one/toy-a.html").is_file()
+    edited.config["studies"]["two"]["figures"] = []
+    del edited.config["studies"]["one"]["whatif"]
+    edited.config["studies"]["one"]["logs"] = ["toy-a"]
+    edited.config["studies"]["one"]["runs"][0]["schedulers"] = ["easy"]
+    edited.write()
+    said = edited.run()
+    assert "removed: results/figures/two/toy-a-bubbles.svg, which no study of the config names" in said
+    assert not (results / "figures/two").exists() and not (results / "whatif/one").exists()
+    assert (results / "runs/toy-b/easy.parquet").is_file() and (results / "runs/toy-a/fcfs.parquet").is_file()
+    assert "removed: results/runs/toy-b/easy.parquet" in edited.run("prune")
+    left = {path.relative_to(results).as_posix() for path in (results / "runs").glob("*/*.parquet")}
+    assert left == {f"runs/{name}.parquet" for (name,) in edited.sql("SELECT run FROM runs")}
+    assert (results / "workloads/toy-b.parquet").is_file()  # replicates are made of it
+    assert "Nothing to be done" in edited.run()
+
+
 def test_a_missing_database_is_rebuilt(edited):
     (edited.folder / "results/swflow.duckdb").unlink()
     edited.run()

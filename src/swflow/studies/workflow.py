@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from typing import Any
 from swflow.errors import SwflowError
 from swflow.files.atomic import atomic_path
 from swflow.files.fingerprint import fingerprint
-from swflow.files.manifest import drop_broken, file_digest, unmade
+from swflow.files.manifest import MANIFEST, drop_broken, file_digest, unmade
 from swflow.log.catalogue import Log, is_at_hand, load_catalogue, source_of
 from swflow.names import PARENT, compact, log_of, parent_of, recipe_of, replicate_of, split_step, steps_of
 from swflow.scheduling.options import LOG
@@ -43,6 +44,9 @@ SUMMARY = Path("results/swflow.json")
 SETTINGS = Path("results/settings.json")
 FIGURES = Path("results/figures.json")
 REACHED = Path("results/logs/reached.json")
+
+#: The folders of results that a later config may need again: `snakemake prune` removes what the present one does not.
+FORMER = ("logs", "workloads", "models", "runs", "sweeps", "bounds")
 
 #: The tables of Snakemake's own report, by the query that fills each.
 TABLES = {
@@ -146,8 +150,7 @@ class Workflow:
         self.whatifs = planned_whatifs(self.config, self.catalogue)
         self.bounds = planned_bounds(self.config, self.catalogue)
         self.figures = planned_figures(self.config, self.catalogue)
-        swept = [workload for workload, _ in self.sweeps]
-        workloads = [*self.runs, *(workload for _, workload in self.whatifs), *swept]
+        workloads = self._requested()
         self.replicates = planned_replicates(workloads)
         models = (step for step in self.config["steps"].values() if step["kind"] == "model")
         self.fits = {fit_name(step): fit_options(step) for step in models}
@@ -159,6 +162,7 @@ class Workflow:
         #: The planned logs whose download may fail.
         self.unsure: list[str] = []
         if not self.config["strict"]:
+            swept = [workload for workload, _ in self.sweeps]
             needed = {log for name in [*self.runs, *swept] for log in self.logs_behind(name)}
             recorded = needed & set(self.recorded) - set(self.own_logs)
             mirror = self.config["mirror"]
@@ -539,10 +543,54 @@ class Workflow:
         return hashlib.sha256(self.settings().encode()).hexdigest()
 
     def write_plans(self) -> None:
-        """Write the config for the report, and the plan of the figures."""
+        """Write the config for the report, and the plan of the figures; remove figures of former configs."""
+        self.remove_former("figures", "whatif")
         for path, content in {SETTINGS: self.settings(), FIGURES: canonical(self.figures)}.items():
             with atomic_path(path) as file:
                 file.write_text(content + "\n", encoding="utf-8")
+
+    # -- results of former configs
+
+    def planned_files(self) -> set[str]:
+        """Return the files that the config's jobs make in the folders of `FORMER`, also those of missing logs."""
+        workloads = {name for name in self._requested() for name in sources_behind(name, self.config["steps"])}
+        for name in list(workloads):
+            while name := parent_of(name):
+                workloads.add(name)
+        fits = {self.fit_file(name) for name in workloads if "+" in name}
+        figures = {f"results/figures/{name}.{ending}" for name in self.figures for ending in ("png", "svg", "json")}
+        whatifs = {f"results/whatif/{study}/{name}" for study, name in self.whatifs}
+        return {
+            *(f"results/logs/{self.source(log_of(name)).name}.swf.gz" for name in workloads),
+            *(f"results/workloads/{name}.parquet" for name in workloads),
+            *(f"results/workloads/{recipe}.json" for recipe in self.replicates),
+            *(self.runs_file(workload) for workload in self.runs),
+            *(
+                f"results/runs/{name}/{scheduler}.parquet"
+                for name, of_name in self.runs.items()
+                for scheduler in of_name
+            ),
+            *(f"results/sweeps/{name}+{sweep}.parquet" for name, sweep in self.sweeps),
+            *(f"results/bounds/{name}.parquet" for name in self.bounds),
+            *(f"{file}.{ending}" for file in whatifs for ending in ("html", "csv", "parquet")),
+            *(str(REACHED), *fits, *figures),
+        }
+
+    def remove_former(self, *folders: str) -> None:
+        """Remove the files that no study of the config names, from folders of results, and print their names."""
+        planned = self.planned_files()
+        for folder in folders:
+            for file in sorted(Path("results", folder).rglob("*")):
+                if file.is_file() and str(file) not in planned and file.name != MANIFEST:
+                    file.unlink()
+                    print(f"removed: {file}, which no study of the config names", file=sys.stderr)
+            for path in sorted(Path("results", folder).rglob("*/"), reverse=True):
+                if all(file.name == MANIFEST for file in path.iterdir()):
+                    shutil.rmtree(path)
+
+    def _requested(self) -> list[str]:
+        """Return the workloads of the studies."""
+        return [*self.runs, *(name for _, name in self.whatifs), *(name for name, _ in self.sweeps)]
 
     # -- resources
 
