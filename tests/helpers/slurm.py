@@ -1,4 +1,4 @@
-"""A Slurm of one node on this machine, with accounting: start it, use it, stop it; for tests.
+"""A Slurm of one or several nodes on this machine, with accounting: start it, use it, stop it; for tests.
 
 As a script: ``python tests/cluster/slurm.py`` starts it, prints a line, and stops it at the end of its input.
 """
@@ -29,20 +29,17 @@ AuthType=auth/munge
 AuthInfo=socket={folder}/munge.socket
 CryptoType=crypto/munge
 SlurmctldPort=36817
-SlurmdPort=36818
 SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
+SlurmdPidFile={folder}/slurmd-%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/slurmd.log
+SlurmdLogFile={folder}/slurmd-%n.log
 StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
+SlurmdSpoolDir={folder}/spool-%n
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 MpiDefault=none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
-SchedulerType=sched/backfill
-SchedulerParameters=bf_interval=2,sched_interval=2
 ReturnToService=2
 SlurmdParameters=config_overrides
 MinJobAge=300
@@ -51,10 +48,19 @@ JobCompLoc={folder}/jobcomp.txt
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType={storage}
 {accounting}
-NodeName=localhost NodeHostname={host} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory={memory} State=UNKNOWN
-PartitionName=main Nodes=localhost Default=YES MaxTime=240 State=UP OverSubscribe=NO
-PartitionName=quick Nodes=localhost MaxTime=5 State=UP OverSubscribe=NO
+NodeName={nodes} NodeHostname={host} NodeAddr=127.0.0.1 Port={ports} CPUs={cpus} RealMemory={memory} State=UNKNOWN
+{site}
 """
+
+#: How jobs are scheduled, unless stated: partitions and the interval of backfilling, seconds.
+SITE = """\
+SchedulerType=sched/backfill
+SchedulerParameters=bf_interval=2,sched_interval=2
+PartitionName=main Nodes=ALL Default=YES MaxTime=240 State=UP OverSubscribe=NO
+PartitionName=quick Nodes=ALL MaxTime=5 State=UP OverSubscribe=NO"""
+
+#: Ports of the first slurmd and of slurmctld.
+NODE_PORT = 36900
 
 SLURMDBD_CONF = """{mark}
 AuthType=auth/munge
@@ -79,7 +85,7 @@ class Unavailable(Exception):
 
 class Slurm:
     """
-    A Slurm of one node.
+    A Slurm on this machine.
 
     Parameters
     ----------
@@ -88,7 +94,11 @@ class Slurm:
     accounting : bool
         Whether to start slurmdbd with MariaDB where they are installed, so that ``sacct`` works.
     cpus, memory : int
-        What the node is said to have, whatever the machine has; megabytes.
+        What each node is said to have, whatever the machine has; megabytes.
+    nodes : int
+        The number of nodes; each is a slurmd of its own.
+    site : str
+        The lines of slurm.conf that describe scheduling and partitions.
 
     Attributes
     ----------
@@ -105,10 +115,13 @@ class Slurm:
         accounting: bool = True,
         cpus: int = 4,
         memory: int = 2000,
+        nodes: int = 1,
+        site: str = SITE,
     ) -> None:
         self._own = tempfile.mkdtemp(prefix="slurm-", dir="/tmp") if folder is None else None
         self.folder = Path(folder or self._own or "")
-        self.cpus, self.memory = cpus, memory
+        self.cpus, self.memory, self.site = cpus, memory, site
+        self.nodes = ["localhost"] if nodes == 1 else [f"n{number}" for number in range(1, nodes + 1)]
         self.has_accounting = False
         self._wants_accounting = accounting
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -139,7 +152,7 @@ class Slurm:
             raise Unavailable(f"{conf} is somebody's; it is left alone")
         self._lock = LOCK.open("w")
         fcntl.flock(self._lock, fcntl.LOCK_EX)  # there is one configuration: another test's Slurm has to stop first
-        for name in ("state", "spool"):
+        for name in ("state", *(f"spool-{node}" for node in self.nodes)):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         self.folder.chmod(0o755)
         self._start_munge()
@@ -153,8 +166,11 @@ class Slurm:
                 mark=MARK,
                 folder=self.folder,
                 host=os.uname().nodename.split(".")[0],
+                nodes=self.nodes[0] if len(self.nodes) == 1 else f"n[1-{len(self.nodes)}]",
+                ports=NODE_PORT if len(self.nodes) == 1 else f"[{NODE_PORT}-{NODE_PORT + len(self.nodes) - 1}]",
                 cpus=self.cpus,
                 memory=self.memory,
+                site=self.site,
                 storage="accounting_storage/slurmdbd" if self.has_accounting else "accounting_storage/none",
                 accounting=accounting if self.has_accounting else "",
             ),
@@ -165,8 +181,14 @@ class Slurm:
             self.run("sacctmgr", "-i", "add", "account", "physics", "Description=physics", "Organization=test")
             self.run("sacctmgr", "-i", "add", "user", "root", "Account=physics", check=False)
         self._daemon("slurmctld", "-D", "-i")
-        self._daemon("slurmd", "-D")
-        self.wait_for("a node that is idle", lambda: "idle" in self.run("sinfo", "-h", "-o", "%t", check=False), 60)
+        for node in self.nodes:
+            self._daemon("slurmd", "-D", "-N", node)
+        idle = lambda: self.run("sinfo", "-h", "-N", "-o", "%N %t", check=False)  # noqa: E731
+        self.wait_for(
+            "nodes that are idle",
+            lambda: len({line for line in idle().splitlines() if "idle" in line}) == len(self.nodes),
+            90,
+        )
 
     def _start_munge(self) -> None:
         key = self.folder / "munge.key"
@@ -256,7 +278,7 @@ class Slurm:
     def _daemon(self, program: str, *options: str) -> None:
         path = shutil.which(program, path=_PATH)
         assert path is not None
-        log = (self.folder / f"{program}.out").open("wb")
+        log = (self.folder / f"{program}{'-'.join(options[-1:] if '-N' in options else ())}.out").open("wb")
         self._processes.append(
             subprocess.Popen([path, *options], stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=_environment())
         )

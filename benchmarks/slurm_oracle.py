@@ -1,0 +1,242 @@
+"""
+Compare swflow with a real Slurm: run short traces of sleeping jobs on one, and simulate the same jobs.
+
+    python benchmarks/slurm_oracle.py --runs 5 --keep FOLDER [--traces backfill,qos]
+    python benchmarks/slurm_oracle.py --only-compare --keep FOLDER
+
+Each trace exercises one mechanism on eight nodes of four CPUs, which are daemons on this machine (Debian's slurm-wlm,
+slurmdbd, munge and mariadb-server; needs root). A real Slurm does not repeat itself, so each trace runs several times.
+The folder keeps slurm.conf and what `sacct` and `sacctmgr` print. swflow imports the accounting records, reads the
+configuration with `swflow import site`, and simulates the jobs with its scheduler. Times are not compressed.
+"""
+
+import argparse
+import itertools
+import json
+import random
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from scipy.stats import t as student
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from helpers.slurm import Slurm
+from swflow.log.imported import write_log
+from swflow.log.importers.records import Site
+from swflow.log.importers.sacct import RECOMMENDED, import_sacct
+from swflow.log.slurm.site_file import read_site
+from swflow.scheduling.scheduler import Scheduler
+from swflow.scheduling.simulate import simulate
+from swflow.workload.clean import open_workload
+
+NODES, CPUS = 8, 4
+
+#: Users of the system, with whom the jobs of different users are submitted.
+USERS = ("games", "news", "mail", "backup")
+
+#: The columns of associations that `swflow import site` reads.
+ASSOCIATIONS = "Account,ParentName,User,Share,MaxJobs,GrpJobs,GrpTRES"
+
+ALL = "PartitionName=main Nodes=ALL Default=YES MaxTime=60 State=UP"
+BACKFILL = "SchedulerType=sched/backfill\nSchedulerParameters=bf_interval=5,bf_resolution=1,sched_interval=2"
+MULTIFACTOR = "PriorityType=priority/multifactor\nPriorityCalcPeriod=1"
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job: submission (seconds from the start), CPUs, time limit (minutes), run time (seconds), sbatch options."""
+
+    submit: int
+    cpus: int
+    limit: int
+    run: int
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A trace: what it exercises, the lines of slurm.conf, commands of sacctmgr, and options of random jobs."""
+
+    what: str
+    site: str
+    options: Sequence[Sequence[str]] = ((),)
+    setup: Sequence[str] = ()
+    seed: int = 1
+    jobs: int = 60
+
+    def draw(self) -> list[Job]:
+        """Return the jobs: a submission every few seconds, for which the machine is too small by a tenth."""
+        rng = random.Random(self.seed)
+        found, now = [], 0
+        for _ in range(self.jobs):
+            cpus = rng.choice([1, 2, 4, 4, 8, 8, 12, 16, 24, 32])
+            run = rng.randint(5, 50)
+            limit = rng.choice([1, 1, 2, 3])
+            found.append(Job(now, cpus, limit, run, tuple(rng.choice(list(self.options)))))
+            now += max(1, round(rng.expovariate(1.1 * NODES * CPUS / (11.1 * 27.5))))
+        return found
+
+
+TRACES = {
+    "builtin": Trace("first come, first served", f"SchedulerType=sched/builtin\n{ALL}"),
+    "backfill": Trace("backfilling", f"{BACKFILL}\n{ALL}", seed=2),
+    "backfill-default": Trace("backfilling every 30 s", f"SchedulerType=sched/backfill\n{ALL}", seed=2),
+    "size": Trace(
+        "priority by age and size",
+        f"{BACKFILL}\n{MULTIFACTOR}\nPriorityWeightAge=1000\nPriorityMaxAge=10\nPriorityWeightJobSize=5000\n{ALL}",
+        seed=3,
+    ),
+    "small-first": Trace(
+        "priority of small jobs",
+        f"{BACKFILL}\n{MULTIFACTOR}\nPriorityWeightJobSize=5000\nPriorityFavorSmall=YES\n{ALL}",
+        seed=4,
+    ),
+    "qos": Trace(
+        "priority by QOS",
+        f"{BACKFILL}\n{MULTIFACTOR}\nPriorityWeightQOS=10000\n{ALL}",
+        options=(["--qos=normal"], ["--qos=normal"], ["--qos=high"]),
+        setup=("add qos high Priority=100", "modify user root set qos=normal,high"),
+        seed=5,
+    ),
+    "partitions": Trace(
+        "partitions of separate nodes",
+        f"{BACKFILL}\nPartitionName=main Nodes=n[1-6] Default=YES State=UP\nPartitionName=small Nodes=n[7-8] State=UP",
+        options=(["-p", "main"], ["-p", "main"], ["-p", "small", "-n", "2"]),
+        seed=6,
+    ),
+    "begin": Trace(
+        "jobs that may start later", f"{BACKFILL}\n{ALL}", options=([], [], ["--begin=now+40"]), seed=7
+    ),
+    "fair-share": Trace(
+        "fair share of four users",
+        f"{BACKFILL}\n{MULTIFACTOR}\nPriorityWeightFairshare=10000\nPriorityFlags=NO_FAIR_TREE\n"
+        f"PriorityDecayHalfLife=00:05:00\n{ALL}",
+        options=[[f"--uid={name}"] for name in (*USERS, USERS[0], USERS[0])],
+        setup=[f"add user {name} Account=physics" for name in USERS],
+        seed=8,
+    ),
+    "fair-tree": Trace(
+        "the fair-share tree",
+        f"{BACKFILL}\n{MULTIFACTOR}\nPriorityWeightFairshare=10000\nPriorityDecayHalfLife=00:05:00\n{ALL}",
+        options=[[f"--uid={name}"] for name in (*USERS, USERS[0], USERS[0])],
+        setup=(
+            "add account art Description=art Organization=test Fairshare=3",
+            *(f"add user {name} Account=physics" for name in USERS[:2]),
+            *(f"add user {name} Account=art" for name in USERS[2:]),
+        ),
+        seed=8,
+    ),
+}  # fmt: skip
+
+
+def run(trace: Trace, folder: Path) -> None:
+    """Run a trace on a new Slurm, and keep its configuration and what it recorded."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with Slurm(nodes=NODES, cpus=CPUS, site=trace.site) as slurm:
+        if not slurm.has_accounting:
+            raise SystemExit("no accounting: install slurmdbd and mariadb-server")
+        for command in trace.setup:
+            slurm.run("sacctmgr", "-i", *command.split())
+        time.sleep(5)  # until slurmctld has the associations
+        began = time.time()
+        for job in trace.draw():
+            time.sleep(max(0.0, began + job.submit - time.time()))
+            slurm.submit(f"-n{job.cpus}", f"-t{job.limit}", "--chdir=/tmp", *job.options, wrap=f"sleep {job.run}")
+        slurm.wait_until_empty(1800)
+        time.sleep(5)
+        conf = [f"NodeName=n[1-{NODES}] CPUs={CPUS} RealMemory={slurm.memory}", trace.site]
+        (folder / "slurm.conf").write_text("\n".join(conf) + "\n")
+        columns = {
+            "sacct.txt": ["sacct", "-a", "-P", "-D", "-X", "-S", "now-2hours", f"--format={RECOMMENDED}"],
+            "qos.txt": ["sacctmgr", "show", "qos", "-P"],
+            "assoc.txt": ["sacctmgr", "show", "assoc", "-P", f"format={ASSOCIATIONS}"],
+            "sdiag.txt": ["sdiag"],
+        }  # fmt: skip
+        for name, command in columns.items():
+            (folder / name).write_text(slurm.run(*command))
+
+
+def compare(folder: Path) -> pl.DataFrame:
+    """Return the waits of a run's jobs in Slurm and in swflow, by the job's position in the trace."""
+    log = folder / "log.parquet"
+    imported = import_sacct(str(folder / "sacct.txt"), Site(NODES * CPUS))
+    write_log(log, imported.fields, imported.header, imported.history)
+    workload = open_workload(log)
+    site = read_site(folder / "slurm.conf", qos=folder / "qos.txt", associations=folder / "assoc.txt")
+    recorded = simulate(workload, Scheduler(order="log")).sort("job_id")
+    simulated = simulate(workload, Scheduler.of("site", dict(site.options))).sort("job_id")
+    return pl.DataFrame(
+        {
+            "job_id": recorded["job_id"],
+            "slurm": recorded["start_time"] - recorded["submit_time"],
+            "swflow": simulated["start_time"] - simulated["submit_time"],
+            "slurm_start": recorded["start_time"],
+            "swflow_start": simulated["start_time"],
+        }
+    )
+
+
+def order_agreement(table: pl.DataFrame) -> float:
+    """Return the share of pairs of jobs, with starts at least 2 s apart in Slurm, that start in the same order."""
+    slurm, swflow = table["slurm_start"].to_numpy(), table["swflow_start"].to_numpy()
+    apart = slurm[:, None] + 2 <= slurm[None, :]
+    return float((swflow[:, None] <= swflow[None, :])[apart].mean())
+
+
+def summary(name: str, trace: Trace, folders: Sequence[Path]) -> dict[str, object]:
+    """Return a row about the runs of a trace: mean waits, spread, and errors per job."""
+    tables = [compare(folder) for folder in folders]
+    means = np.array([[table["slurm"].mean(), table["swflow"].mean()] for table in tables])
+    waits = np.array([table["slurm"].to_numpy() for table in tables])
+    error = np.array([table["swflow"].to_numpy() for table in tables]) - waits
+    pairs = [float(np.sqrt(np.mean((a - b) ** 2))) for a, b in itertools.combinations(waits, 2)]
+    half = (
+        student.ppf(0.975, len(tables) - 1) * means[:, 0].std(ddof=1) / np.sqrt(len(tables))
+        if len(tables) > 1
+        else np.nan
+    )
+    return {
+        "trace": name,
+        "exercises": trace.what,
+        "runs": len(tables),
+        "jobs": waits.shape[1],
+        "slurm_mean_wait": round(float(means[:, 0].mean()), 1),
+        "interval": None if np.isnan(half) else round(float(half), 1),
+        "swflow_mean_wait": round(float(means[:, 1].mean()), 1),
+        "rms_between_runs": round(float(np.mean(pairs)), 1) if pairs else None,
+        "rms_to_swflow": round(float(np.sqrt(np.mean(error**2))), 1),
+        "order_percent": round(100 * float(np.mean([order_agreement(table) for table in tables])), 1),
+    }  # fmt: skip
+
+
+def main() -> None:
+    """Run the traces and print a table; waits are seconds."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--traces", default=",".join(TRACES))
+    parser.add_argument("--keep", type=Path, required=True)
+    parser.add_argument("--only-compare", action="store_true")
+    options = parser.parse_args()
+    names = options.traces.split(",")
+    if not options.only_compare:
+        for number, name in itertools.product(range(1, options.runs + 1), names):
+            folder = options.keep / name / str(number)
+            if not (folder / "sacct.txt").is_file():
+                run(TRACES[name], folder)
+                print(json.dumps(summary(name, TRACES[name], [folder])), flush=True)
+    rows = []
+    for name in names:
+        folders = sorted(file.parent for file in options.keep.glob(f"{name}/*/sacct.txt"))
+        rows += [summary(name, TRACES[name], folders)] if folders else []
+    with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=200, fmt_str_lengths=40):
+        print(pl.DataFrame(rows))
+
+
+if __name__ == "__main__":
+    main()
