@@ -4,9 +4,8 @@ rule load:
     input:
         plan.loaded_files,
     output:
-        str(SUMMARY),
+        "results/swflow.json",
     params:
-        database=str(DATABASE),
         left_out=plan.left_out_options,
         code=fingerprint("load"),
     log:
@@ -18,7 +17,7 @@ rule load:
         mem_mb=plan.memory(2400, 4, runs_mb),
         runtime=plan.minutes(5, 0.01, runs_mb),
     message:
-        "load {params.database}"
+        "load results/swflow.duckdb"
     shell:
-        "swflow load {input} --database {params.database} {params.left_out} --summary {output} "
+        "swflow load {input} --database results/swflow.duckdb --summary {output} {params.left_out} "
         "--processes {threads} 2>&1 | tee {log}"

@@ -14,8 +14,6 @@ for log in plan.logs_with_figures:
             ],
             [update(file) for file in plan.figures_of(log, "svg", "json")],
         params:
-            database=rules.load.params.database,
-            plan=str(FIGURES),
             log=log,
             digest=plan.figures_digest(log),
             code=fingerprint("figures"),
@@ -30,4 +28,5 @@ for log in plan.logs_with_figures:
         message:
             "figures of {params.log}"
         shell:
-            "swflow figures {params.plan} --log {params.log} --database {params.database} 2>&1 | tee {log}"
+            "swflow figures results/figures.json --log {params.log:q} --database results/swflow.duckdb "
+            "-o results/figures 2>&1 | tee {log}"

@@ -2,7 +2,7 @@
 # logs whose download may fail first; runs of a missing log are left out, unless the config contains `strict: true`.
 checkpoint reach:
     output:
-        str(REACHED),
+        "results/logs/reached.json",
     params:
         logs=" ".join(plan.unsure),
         entries=plan.origins(),

@@ -6,9 +6,6 @@ rule report:
     output:
         "results/report/index.html",
     params:
-        database=rules.load.params.database,
-        folder="results/report",
-        studies=str(SETTINGS),
         settings=plan.settings_digest,
         code=fingerprint("report"),
     log:
@@ -21,8 +18,8 @@ rule report:
     message:
         "report {output}"
     shell:
-        "swflow report {input.figures} --no-draw --studies {params.studies} --database {params.database} "
-        "-o {params.folder} 2>&1 | tee {log}"
+        "swflow report {input.figures} --no-draw --studies results/settings.json "
+        "--database results/swflow.duckdb -o results/report 2>&1 | tee {log}"
 
 
 rule tables:
@@ -36,10 +33,9 @@ rule tables:
                 category="Tables",
                 labels={"table": name},
             )
-            for name in TABLES
+            for name in ("metrics", "reproduction", "replicates")
         },
     params:
-        queries=table_commands,
         code=fingerprint("sql"),
     log:
         "results/log/tables.log",
@@ -51,4 +47,6 @@ rule tables:
     message:
         "tables of Snakemake's report"
     shell:
-        "({params.queries}) 2>&1 | tee {log}"
+        "(swflow sql 'FROM metrics ORDER BY workload, scheduler' {output.metrics} --csv && "
+        "swflow sql 'FROM reproduction' {output.reproduction} --csv && "
+        "swflow sql 'FROM replicates ORDER BY ALL' {output.replicates} --csv) 2>&1 | tee {log}"

@@ -74,15 +74,14 @@ rule step:
     input:
         plan.step_sources,
         fit=plan.step_fits,
-        files=plan.step_inputs,
+        files=plan.step_files,
     output:
         "results/workloads/{workload}+{step}.parquet",
     wildcard_constraints:
         step=f"({one_of(config['steps'])})(@[1-9][0-9]*)?",
     params:
         kind=plan.step_kind,
-        names=plan.made_names,
-        command=plan.step_command,
+        source="results/workloads/{workload}.parquet",
         options=plan.step_options,
         content=plan.step_content,
         code=plan.step_code,
@@ -95,22 +94,37 @@ rule step:
         mem_mb=plan.memory(500, 100),
         runtime=plan.minutes(2, 0.5),
     message:
-        "{params.kind} {params.names}"
+        "{params.kind} {wildcards.workload}+{wildcards.step}"
     shell:
-        "swflow {params.command} {params.options} 2>&1 | tee {log}"
+        "swflow {params.kind} {params.source} -o {output} {params.options} 2>&1 | tee {log}"
 
 
 # One job generates all replicates of a recipe; `results/workloads/{recipe}.json` lists them.
-use rule step as replicates with:
+rule replicates:
+    input:
+        plan.step_sources,
+        fit=plan.step_fits,
+        files=plan.step_files,
     output:
         "results/workloads/{recipe}.json",
     wildcard_constraints:
         recipe=one_of(plan.replicates),
+    params:
+        kind=plan.step_kind,
+        names=plan.replicate_names,
+        outputs=plan.replicate_outputs,
+        options=plan.step_options,
+        content=plan.step_content,
+        code=plan.step_code,
     log:
         "results/log/step/{recipe}.log",
     benchmark:
         "results/benchmark/step/{recipe}.tsv"
-    priority: 0
     resources:
         mem_mb=plan.memory(500, 100),
         runtime=plan.minutes(5, 5),
+    message:
+        "{params.kind} {params.names}"
+    shell:
+        "swflow replicate {params.kind} {params.outputs} --manifest {output} --code {params.code} {params.options} "
+        "2>&1 | tee {log}"

@@ -48,13 +48,6 @@ REACHED = Path("results/logs/reached.json")
 #: The folders of results that a later config may need again: `snakemake prune` removes what the present one does not.
 FORMER = ("logs", "workloads", "models", "runs", "sweeps", "bounds")
 
-#: The tables of Snakemake's own report, by the query that fills each.
-TABLES = {
-    "metrics": "SELECT * FROM metrics ORDER BY workload, scheduler",
-    "reproduction": "SELECT * FROM reproduction",
-    "replicates": "SELECT * FROM replicates ORDER BY ALL",
-}
-
 #: Keys of the config that exclude jobs from the metrics.
 MIDDLE = ("warm_up", "cool_down")
 
@@ -347,7 +340,7 @@ class Workflow:
         """Return the fitted models that a step draws from."""
         return sorted({file for file in map(self.fit_file, self.made_together(wildcards)) if file})
 
-    def step_inputs(self, wildcards: Any) -> list[str]:
+    def step_files(self, wildcards: Any) -> list[str]:
         """Return the files that a job's step reads in addition to its workload."""
         file = self.content_of(self.step_of(wildcards)).get("file")
         return [] if file is None else [file]
@@ -365,24 +358,20 @@ class Workflow:
 
     def step_content(self, wildcards: Any) -> list[str]:
         """Return the digests of the files that a step reads in addition to its workload."""
-        return [file_digest(file) for file in self.step_inputs(wildcards)]
+        return [file_digest(file) for file in self.step_files(wildcards)]
 
     def step_code(self, wildcards: Any) -> str:
         """Return the fingerprint of a step, combined with that of ``replicate`` if a job generates several."""
         kind = self.step_kind(wildcards)
         return fingerprint("replicate", kind) if hasattr(wildcards, "recipe") else fingerprint(kind)
 
-    def made_names(self, wildcards: Any) -> str:
-        """Return the names of the workloads that a job generates, with replicates as ranges."""
-        return ", ".join(compact(self.made_together(wildcards)))
+    def replicate_names(self, wildcards: Any) -> str:
+        """Return the names of the replicates that a job generates, as ranges."""
+        return ", ".join(compact(self.replicates[wildcards.recipe]))
 
-    def step_command(self, wildcards: Any, output: Sequence[str]) -> str:
-        """Return the command that applies a step to one workload or to all replicates of a recipe."""
-        kind, names = self.step_kind(wildcards), self.made_together(wildcards)
-        if not hasattr(wildcards, "recipe"):
-            return f"{kind} results/workloads/{parent_of(names[0])}.parquet -o {output[0]}"
-        files = " ".join(f"-o results/workloads/{name}.parquet" for name in compact(names))
-        return f"replicate {kind} {files} --manifest {output[0]} --code {self.step_code(wildcards)}"
+    def replicate_outputs(self, wildcards: Any) -> str:
+        """Return the options that name the files of the replicates that a job generates."""
+        return " ".join(f"-o results/workloads/{name}.parquet" for name in compact(self.replicates[wildcards.recipe]))
 
     # -- runs
 
@@ -581,7 +570,8 @@ class Workflow:
         planned = self.planned_files()
         for folder in folders:
             for file in sorted(Path("results", folder).rglob("*")):
-                if file.is_file() and str(file) not in planned and file.name != MANIFEST:
+                # Manifests belong to the files beside them.
+                if file.is_file() and str(file) not in planned and not file.name.endswith(MANIFEST):
                     file.unlink()
                     print(f"removed: {file}, which no study of the config names", file=sys.stderr)
             for path in sorted(Path("results", folder).rglob("*/"), reverse=True):
@@ -642,13 +632,6 @@ def start_only_when_jobs_end(workflow: Any) -> None:
     limit = getattr(scheduler, "job_rate_limiter", None)
     if limit is not None and workflow.local_exec and (limit.max_jobs, limit.timespan) == (100, 1):
         scheduler.job_rate_limiter = None
-
-
-def table_commands(wildcards: Any, output: Mapping[str, str]) -> str:
-    """Return the commands that write the tables of Snakemake's report."""
-    return " && ".join(
-        f"swflow sql {quote(query)} --csv {output[name]} --database {DATABASE}" for name, query in TABLES.items()
-    )
 
 
 def _fit_file(content: Mapping[str, Any], parent: str) -> str:
