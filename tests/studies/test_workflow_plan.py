@@ -1,5 +1,6 @@
 """Test the plan of the workflow: values of rules for the wildcards of a job, without Snakemake."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -175,3 +176,17 @@ def test_the_warm_up_of_the_config_reaches_the_simulation(config):
     assert options.startswith("--warm-up '30 days' --cool-down '10 jobs' --scheduler")
     with pytest.raises(SwflowError, match="warm_up"):
         read_config(config | {"warm_up": "30"}, SCHEMA)
+
+
+def test_a_local_log_is_known_by_its_content(config):
+    """A log that is replaced by one of equal size and time is another log."""
+    logs = {"MINE": {"path": "my.swf", "processors": 8}, "SITE": {"path": "my.parquet", "processors": 8}}
+    study = {"logs": ["MINE", "SITE"], "runs": [{"workloads": ["{log}"], "schedulers": ["easy"]}]}
+    contents = []
+    for text in ("first", "other"):
+        for path in (Path("my.swf"), Path("my.parquet")):
+            path.write_text(text)
+            os.utime(path, (1, 1))
+        plan = Workflow(config | {"logs": logs, "studies": {"one": study}})
+        contents.append((plan.origin_of(SimpleNamespace(log="MINE")), plan.log_content(SimpleNamespace(log="SITE"))))
+    assert contents[0][0] != contents[1][0] and contents[0][1] != contents[1][1]

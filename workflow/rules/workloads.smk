@@ -8,6 +8,7 @@ rule clean:
         log=one_of(plan.catalogue),
     params:
         options=plan.clean_options,
+        content=plan.log_content,
         code=fingerprint("clean"),
     log:
         "results/log/clean/{log}.log",

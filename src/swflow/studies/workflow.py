@@ -130,6 +130,7 @@ class Workflow:
     # Snakemake calls the functions of all ready jobs in every pass of its scheduler, so slow results are kept.
     _options: dict[str, dict[str, Any]] = field(default_factory=dict, init=False)
     _simulated: dict[str, str] = field(default_factory=dict, init=False)
+    _digests: dict[str, str] = field(default_factory=dict, init=False)
     _reached: tuple[int, dict[str, str]] = field(default=(-1, {}), init=False)
 
     def __post_init__(self) -> None:
@@ -245,7 +246,21 @@ class Workflow:
     def origin(self, log: str) -> dict[str, Any]:
         """Return the catalogue's description of a log's file; another description means another log."""
         entry = self.catalogue[log]
-        return {key: getattr(entry, key) for key in ("file", "url", "path", "jobs", "sha256")}
+        described = {key: getattr(entry, key) for key in ("file", "url", "path", "jobs", "sha256")}
+        return described | {"content": self.content_of_log(log)}
+
+    def content_of_log(self, log: str) -> str:
+        """Return the digest of the local file of a log, which may be replaced by one of equal size and time."""
+        path = self.source(log).path
+        if path is None:
+            return ""
+        if path not in self._digests:
+            self._digests[path] = file_digest(path)
+        return self._digests[path]
+
+    def log_content(self, wildcards: Any) -> str:
+        """Return the digest of the local file of a log that is cleaned without being fetched."""
+        return self.content_of_log(wildcards.log) if _is_imported(self.source(wildcards.log)) else ""
 
     def origins(self) -> str:
         """Return the descriptions of all logs whose download may fail."""
@@ -570,7 +585,7 @@ class Workflow:
         planned = self.planned_files()
         for folder in folders:
             for file in sorted(Path("results", folder).rglob("*")):
-                # Manifests belong to the files beside them.
+                # A manifest belongs to the files of its folder.
                 if file.is_file() and str(file) not in planned and not file.name.endswith(MANIFEST):
                     file.unlink()
                     print(f"removed: {file}, which no study of the config names", file=sys.stderr)
