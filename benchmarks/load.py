@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from swflow.analysis.load import loads_of
+from swflow.analysis.job_load import loads_of
 from swflow.log.catalogue import load_catalogue
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate

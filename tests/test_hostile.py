@@ -15,6 +15,7 @@ from swflow.errors import SwflowError
 from swflow.files.query import query
 from swflow.jobs.conditions import check_condition, condition
 from swflow.log.catalogue import load_catalogue
+from swflow.log.settings import GENERATORS
 from swflow.scheduling.orders.formula import check_penalty, compile_formula, compile_penalty
 from swflow.studies.plan import (
     check_conditions,
@@ -25,7 +26,6 @@ from swflow.studies.plan import (
     planned_sweeps,
 )
 from swflow.workload.models.lublin import CLASSES, ESTIMATES
-from swflow.workload.models.settings import GENERATORS
 
 SCHEMA = yaml.safe_load((Path(__file__).parents[1] / "workflow/schemas/config.schema.yaml").read_text())
 

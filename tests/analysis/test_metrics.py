@@ -6,7 +6,7 @@ import pytest
 
 from helpers.kernels import outcomes_of
 from swflow.analysis.fairness import fairness_indices
-from swflow.analysis.load import loads_of
+from swflow.analysis.job_load import loads_of
 from swflow.analysis.metrics import CORRELATED, MEASURES, METRICS, correlations, metrics
 
 

@@ -7,9 +7,9 @@ from helpers.cli import call
 from swflow.database.load import load
 from swflow.figures import draw
 from swflow.files.query import query
+from swflow.jobs.busy import use_of
 from swflow.report import write_report
 from swflow.studies.runs import simulate_all
-from swflow.workload.busy import use_of
 
 WEEK = 604_800
 

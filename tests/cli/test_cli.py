@@ -3,8 +3,6 @@
 import re
 import subprocess
 import sys
-from pathlib import Path
-from typing import Annotated
 
 import polars as pl
 import pytest
@@ -28,42 +26,6 @@ def test_a_log_from_file_to_sql(log, capfd):
     assert call("sql", "FROM jobs", "--database", "d.duckdb", "--parquet", "jobs.parquet") == 0
     assert pl.read_parquet("jobs.parquet")["job_id"].to_list() == [1, 2]
     assert call("report", "--database", "d.duckdb", "-o", "out") == 0
-
-
-def test_plain_options_need_no_pydantic(log):
-    """Importing it takes a tenth of a small simulation's time."""
-    words = ["simulate", "toy.swf.gz", "--backfill", "easy", "--processors", "8", "--reservations", "2"]
-    code = f"import sys; from swflow.cli.app import app; import swflow.cli; app({words}, standalone_mode=False)"
-    done = subprocess.run([sys.executable, "-c", f"{code}; print('pydantic' in sys.modules)"], capture_output=True)
-    assert done.stdout.decode().split()[-1] == "False", done.stderr
-
-
-@pytest.mark.parametrize(
-    "text", ["1", "-3", "+4", " 5 ", "1_0", "2.0", "2.5", "1e3", ".5", "x", "", "inf", "toy.swf.gz"]
-)
-@pytest.mark.parametrize("kind", [int, float, str, Path, list[int], list[str]])
-def test_plain_values_are_converted_as_by_typer(log, kind, text):
-    """Whatever is not plain is left to typer, with its messages."""
-    import typer
-
-    from swflow.cli.app import Application
-
-    def result(application):
-        found = []
-
-        @application.command()
-        def one(value: Annotated[kind, typer.Option()]) -> None:
-            found.append(value)
-
-        application.callback()(lambda: None)
-        try:
-            application(["one", "--value", text], standalone_mode=False)
-        except Exception as error:
-            found.append((type(error).__name__, str(error)))
-        return found
-
-    found, expected = result(Application()), result(typer.Typer())
-    assert found == expected and type(found[0]) is type(expected[0])
 
 
 def test_a_log_can_be_simulated_directly_and_a_run_exported_as_a_log(log, capfd):

@@ -20,7 +20,7 @@ from swflow.jobs.randomness import generator
 from swflow.jobs.table import write_workload
 from swflow.scheduling.orders.formula import compile_formula
 from swflow.scheduling.orders.vocabulary import ORDERS
-from swflow.scheduling.state import records
+from swflow.scheduling.state import layout
 from swflow.workload.clean import clean, clean_log
 from swflow.workload.models.lublin import generate_lublin
 from swflow.workload.steps.memory import memory
@@ -127,7 +127,7 @@ def test_formulas_have_the_same_values(monkeypatch) -> None:
 
 
 def test_records_read_and_write_the_array() -> None:
-    array = np.zeros((2, 3), records.STEP)
+    array = np.zeros((2, 3), layout.STEP)
     rows = Records(array)
     rows[1, 2].time = 5.0
     row = rows[1]

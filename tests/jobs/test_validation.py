@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from helpers.kernels import simulate_arrays
-from swflow.analysis.load import loads_of
+from swflow.analysis.job_load import loads_of
 from swflow.analysis.shadows import shadows
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine

@@ -17,12 +17,12 @@ from swflow.analysis.fairness import fairness_indices, fairness_table
 from swflow.analysis.fidelity import fidelity
 from swflow.analysis.heatmap import Heatmap, bubbles, heatmap, heatmap_of_cells
 from swflow.analysis.intervals import difference_of, score_of
-from swflow.analysis.load import loads_of
+from swflow.analysis.job_load import loads_of
 from swflow.analysis.metrics import MEASURES, correlations, metrics
 from swflow.analysis.plausibility import check_workload
 from swflow.analysis.resampling import WEEK, distribution_of, statistic
 from swflow.analysis.timeline import interval_means
-from swflow.workload.busy import use_of
+from swflow.jobs.busy import use_of
 
 
 def draw_run(rng: random.Random, most: int = 40) -> tuple[pl.DataFrame, int]:

@@ -11,10 +11,10 @@ import polars as pl
 
 from laws import draw_log, draw_options, law, part, run, starts, with_jobs
 from swflow.jobs.table import JOB_COLUMNS, SWF_FIELDS, Workload, read_workload, write_workload
-from swflow.log.export import export
 from swflow.log.swf import parse_swf, read_swf, run_as_swf, write_swf
 from swflow.studies.whatif import ask, variants
 from swflow.workload.clean import clean, clean_log
+from swflow.workload.export import export
 from swflow.workload.steps.intensify import intensify
 from swflow.workload.steps.memory import memory
 from swflow.workload.steps.scale import scale

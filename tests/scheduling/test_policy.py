@@ -14,8 +14,8 @@ from swflow import policies
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
-from swflow.scheduling.plugins.load import load_own, own_digest
 from swflow.scheduling.plugins.protocol import Profile, plain_jobs, simulate_policy
+from swflow.scheduling.plugins.source import load_own, own_digest
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
 from swflow.studies.runs import run as run_analysed

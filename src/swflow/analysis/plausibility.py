@@ -10,12 +10,12 @@ import numpy as np
 import polars as pl
 
 from swflow.jobs import table as tables
+from swflow.jobs.busy import Use, use_of
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.log.imported import names_of
 from swflow.log.site import RESOURCES
 from swflow.log.swf import header_number
-from swflow.workload.busy import Use, use_of
 
 #: From most to least severe: impossible values, values that make results doubtful, information.
 SEVERITIES = ("error", "warning", "note")

@@ -5,13 +5,23 @@ import os
 import sys
 from collections.abc import Sequence
 
-from swflow.cli import batches, imports, logs, project, questions, referee, results, simulation, steps
+from swflow.cli import batches, imports, judging, logs, project, questions, results, simulation, steps
 from swflow.cli.app import app
 from swflow.cli.terminal import finish_progress, stage
 from swflow.errors import SwflowError, describe
 
 __all__ = [
-    "app", "batches", "imports", "logs", "main", "project", "questions", "referee", "results", "simulation", "steps",
+    "app",
+    "batches",
+    "imports",
+    "judging",
+    "logs",
+    "main",
+    "project",
+    "questions",
+    "results",
+    "simulation",
+    "steps",
 ]  # fmt: skip
 
 

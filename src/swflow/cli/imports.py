@@ -309,6 +309,6 @@ def export(
     Example: `swflow export results/runs/KTH-SP2/easy.parquet -o easy.csv`,
     `swflow export kth.parquet -o kth.json`
     """
-    from swflow.log.export import export as write_export
+    from swflow.workload.export import export as write_export
 
     say(f"{output}: {write_export(source, output, workload=workload, estimates=estimates):,} jobs of {source}")

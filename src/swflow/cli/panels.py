@@ -79,7 +79,7 @@ VALUES: dict[str, Iterable[str] | Callable[[], Iterable[str]]] = {
     "figure.scale": ("log", "linear"),
     "sql.query": _values_of("swflow.database.schema", "TABLES", "jobs", "outcomes"),
     "fetch.log": _logs,
-    "clean.drop": _values_of("swflow.workload.clean", "RULES", "none"),
+    "clean.drop": _values_of("swflow.log.settings", "RULES", "none"),
     "model.model": _values_of("swflow.workload.steps.model", "MODELS"),
     "model.arrivals": ("log", "daily-cycle"),
     "model.repeats": ("fitted", "at-least-two", "printed"),

@@ -135,7 +135,7 @@ def sweep(
     The file has one row per setting, draw and scheduler (default: easy and fcfs), and the rows of the source. Each row
     names the workload that `swflow scale` writes with the same options and name.
 
-    Example: `swflow sweep kth.parquet -o kth+d.parquet --processors 1024 --d 0:100:1 --variant precise --seeds 5`
+    Example: `swflow sweep kth.parquet -o kth+d.parquet --processors 1024 --d 0:50:1 --variant precise --seeds 5`
     """
     from swflow.studies.points import values
     from swflow.studies.sweeps import points, write_sweep
@@ -357,8 +357,8 @@ def _simulate_one(
         with atomic_path(output) as temporary:
             result.outcomes.write_csv(temporary)
     elif output:
-        from swflow.log.export import written_header
         from swflow.log.swf import run_as_swf, write_swf
+        from swflow.workload.export import written_header
 
         write_swf(output, run_as_swf(opened.jobs, result.outcomes), written_header(opened))
     if known_schedule:

@@ -87,8 +87,8 @@ def write(workload: Any, output: Path) -> None:
 
         write_workload(workload, output)
     else:
-        from swflow.log.export import written_header
         from swflow.log.swf import write_swf
+        from swflow.workload.export import written_header
 
         write_swf(output, workload.jobs, written_header(workload))
 

@@ -23,8 +23,8 @@ import yaml
 
 from swflow.errors import SwflowError, suggest
 from swflow.files.atomic import atomic_path
+from swflow.log.settings import check_clean, check_generator
 from swflow.log.swf import BOM, LARGEST_FILE, compress, header_number, parse_moment, parse_swf, plain_text, read_content
-from swflow.workload.models.settings import check_clean, check_generator
 
 #: Timeout of a connection, and of the next bytes of a response, seconds.
 TIMEOUT = (4.0, 30.0)

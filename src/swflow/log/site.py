@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 
 from swflow.errors import SwflowError, suggest
+from swflow.jobs.busy import use_of
 from swflow.jobs.table import conformed
 from swflow.log.imported import names_of
-from swflow.workload.busy import use_of
 
 #: Name of the scheduler that represents the site.
 SITE = "site"

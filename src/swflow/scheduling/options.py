@@ -11,7 +11,7 @@ from typing import Any
 from swflow.errors import SwflowError, suggest
 from swflow.jobs.machine import checked_resources
 from swflow.scheduling.orders.vocabulary import LOG, MULTIFACTOR, OF_ACCOUNTS, ORDERS
-from swflow.scheduling.plugins.load import is_own, load_own
+from swflow.scheduling.plugins.source import is_own, load_own
 
 #: The largest time that is simulated, seconds: beyond some 2**53 a clock of floating-point numbers stands still.
 LATEST = 1e12

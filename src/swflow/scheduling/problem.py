@@ -28,7 +28,7 @@ from swflow.scheduling.orders.fair_share import SELECT, Ownership, ownership_of
 from swflow.scheduling.orders.formula import compile_penalty
 from swflow.scheduling.orders.keys import ARRIVAL, JobColumns, Order, mentioned, resolved_order
 from swflow.scheduling.orders.vocabulary import MOST_NAMED, PLAIN
-from swflow.scheduling.plugins.load import is_own
+from swflow.scheduling.plugins.source import is_own
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.scheduling.state.accounts import Owners
 from swflow.scheduling.state.items import Items

@@ -11,7 +11,7 @@ from swflow.errors import SwflowError, suggest
 from swflow.scheduling.options import CHOICES, OPTIONS, SHARED_ALLOCATIONS, checked, refusals
 from swflow.scheduling.orders.formula import check_penalty
 from swflow.scheduling.orders.vocabulary import LOG
-from swflow.scheduling.plugins.load import is_own, own_digest
+from swflow.scheduling.plugins.source import is_own, own_digest
 
 __all__ = ["CHOICES", "LOG", "Scheduler"]
 

@@ -88,8 +88,8 @@ def schedule_of(problem: Problem) -> Schedule:
     """Return the schedule of a problem, by the engine or by a policy plugin, which is created anew for each run."""
     if problem.policy.policy is None:
         return solve(problem)
-    from swflow.scheduling.plugins.load import error_inside, load_own
     from swflow.scheduling.plugins.protocol import plain_jobs, simulate_policy
+    from swflow.scheduling.plugins.source import error_inside, load_own
 
     scheduler, run, (machine,) = problem.policy, problem.jobs.run, problem.machines
     name, options = str(scheduler.policy), dict[str, Any](scheduler.policy_options or {})

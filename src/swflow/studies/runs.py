@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from swflow.analysis.fairness import fairness_indices
-from swflow.analysis.load import loads_of
+from swflow.analysis.job_load import loads_of
 from swflow.analysis.metrics import Middle, correlations, metrics, resource_metrics
 from swflow.compiled.kernel import seconds_lost
 from swflow.errors import SwflowError

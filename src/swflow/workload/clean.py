@@ -11,13 +11,11 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
+from swflow.jobs.busy import use_of
 from swflow.jobs.conditions import condition
 from swflow.jobs.machine import MOST_PROCESSORS, Machine
 from swflow.jobs.table import JOB_COLUMNS, LONGEST_TIME, SWF_FIELDS, Workload, read_workload, sort_jobs
-from swflow.workload.busy import use_of
-
-#: The rules of `clean` in the order of their application; a job counts under the first rule that it meets.
-RULES = ("unknown-submit-time", "no-processors", "wider-than-machine", "unknown-run-time", "zero-run-time")
+from swflow.log.settings import RULES
 
 
 def clean(

@@ -6,8 +6,8 @@ import numpy as np
 
 from swflow.scheduling.state.changes import dequeue
 from swflow.scheduling.state.heap import ELEMENT, pop, push
+from swflow.scheduling.state.layout import State
 from swflow.scheduling.state.operations import cancel
-from swflow.scheduling.state.records import State
 
 
 class Cancellations(NamedTuple):

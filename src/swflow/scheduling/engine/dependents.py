@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from swflow.scheduling.eligibility import Dependencies
-from swflow.scheduling.state.records import State
+from swflow.scheduling.state.layout import State
 
 
 class Dependents(NamedTuple):

@@ -11,9 +11,9 @@ from swflow.scheduling.engine.dependents import Dependents, release_dependents, 
 from swflow.scheduling.engine.passes import drop_plan, plan_next, plan_queue, serve, soonest_done, soonest_shape
 from swflow.scheduling.state.changes import advance, arrive, complete, predicted_length
 from swflow.scheduling.state.heap import pop
+from swflow.scheduling.state.layout import CONSERVATIVE, State
 from swflow.scheduling.state.operations import find, room, settle
 from swflow.scheduling.state.queue import root_of
-from swflow.scheduling.state.records import CONSERVATIVE, State
 
 #: The numbers of the dispatch rules, in the order of the table of options.
 ROUND_ROBIN, LEAST_LOADED, EARLIEST_START, PARTITION = range(4)

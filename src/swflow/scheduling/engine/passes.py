@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from swflow.scheduling.state.changes import begin, correct, is_entered, is_limited, take
+from swflow.scheduling.state.layout import CONSERVATIVE, EASY, OTHER, State
 from swflow.scheduling.state.operations import (
     can_begin,
     can_start,
@@ -24,7 +25,6 @@ from swflow.scheduling.state.operations import (
     started,
 )
 from swflow.scheduling.state.queue import NO_JOB, put, root_of
-from swflow.scheduling.state.records import CONSERVATIVE, EASY, OTHER, State
 from swflow.scheduling.state.search import next_job, start_search
 
 

@@ -12,12 +12,12 @@ from swflow.scheduling.machine.numbered import Numbered, new_numbered
 from swflow.scheduling.options import CHOICES
 from swflow.scheduling.problem import Machine, Problem, Shapes
 from swflow.scheduling.scheduler import Queue
-from swflow.scheduling.state import records
+from swflow.scheduling.state import layout
 from swflow.scheduling.state.accounts import limits_of, new_usage
 from swflow.scheduling.state.heap import ELEMENT
 from swflow.scheduling.state.items import Items
+from swflow.scheduling.state.layout import CONSERVATIVE, EASY, NONE, OTHER, State
 from swflow.scheduling.state.queue import new_tree
-from swflow.scheduling.state.records import CONSERVATIVE, EASY, NONE, OTHER, State
 
 #: Records of jobs that fit into the processor's cache.
 _BLOCK = 2048
@@ -34,12 +34,12 @@ def new_states(problem: Problem) -> tuple[list[State], list[tuple[np.ndarray, np
     uses_formulas = any(order.formula for machine in machines for order in (machine.order, machine.backfill_order))
     attributes = items.of_jobs(problem.jobs.attributes) if uses_formulas else None
     corrects = policy.prediction == "system" or policy.runtime == "shared"
-    predicted = np.zeros(count if corrects else 0, records.PREDICTED)
+    predicted = np.zeros(count if corrects else 0, layout.PREDICTED)
     people = 0
     if policy.prediction == "system":
         names, predicted["user"] = np.unique(items.of_jobs(problem.jobs.users), return_inverse=True)
         people = names.size
-    shapes = np.empty(0, records.SHAPE)
+    shapes = np.empty(0, layout.SHAPE)
     if problem.shapes is not None and policy.shapes == "start":
         shapes = _with_requests(items, problem.shapes)
     shared: dict[str, Any] = {
@@ -54,7 +54,7 @@ def new_states(problem: Problem) -> tuple[list[State], list[tuple[np.ndarray, np
     states: list[State] = []
     ranks: list[tuple[np.ndarray, np.ndarray]] = []
     for machine, queue in zip(machines, policy.queues, strict=True):
-        state, rank = _new_state(problem, machine, queue, shared | {"users": np.zeros(people, records.USER)})
+        state, rank = _new_state(problem, machine, queue, shared | {"users": np.zeros(people, layout.USER)})
         if states and isinstance(state.machine, Numbered):
             state = state._replace(machine=state.machine.beside(states[0].machine))
         states.append(state)
@@ -65,7 +65,7 @@ def new_states(problem: Problem) -> tuple[list[State], list[tuple[np.ndarray, np
 
 def _new_jobs(items: Items) -> np.ndarray:
     """Return the records of all items; the ranks are not known yet."""
-    jobs = np.empty(items.submit.size, records.JOB)
+    jobs = np.empty(items.submit.size, layout.JOB)
     for begin in range(0, jobs.size, _BLOCK):
         block = slice(begin, begin + _BLOCK)
         for name in ("submit", "run", "planned", "processors"):
@@ -93,7 +93,7 @@ def _new_state(
     reserved = min(queue.reservations, max(count, 1)) if backfill == EASY else 0
     predict, per_event = policy.prediction == "system", policy.event_order == "per-event"
 
-    options = np.zeros(1, records.RULES)
+    options = np.zeros(1, layout.RULES)
     values = {
         "processors": size,
         "backfill": backfill,
@@ -114,17 +114,17 @@ def _new_state(
     for name, value in values.items():
         options[name] = value
 
-    agenda, queue_plan = np.zeros(1, records.AGENDA), np.zeros(1, records.QUEUE_PLAN)
+    agenda, queue_plan = np.zeros(1, layout.AGENDA), np.zeros(1, layout.QUEUE_PLAN)
     agenda["full"], queue_plan["jobs"] = 1, -1
     usage = shared["usage"]._replace(limits=limits_of(machine.limits))
     state = State(
         **shared | {"usage": usage},
         options=options,
-        counts=np.zeros(1, records.COUNTS),
-        windows=np.zeros(1, records.WINDOWS),
+        counts=np.zeros(1, layout.COUNTS),
+        windows=np.zeros(1, layout.WINDOWS),
         agenda=agenda,
         queue_plan=queue_plan,
-        search=np.zeros(1, records.SEARCH),
+        search=np.zeros(1, layout.SEARCH),
         running=np.empty(min(size, count) + 1, ELEMENT),
         predictions=np.empty(shared["predicted"].size, ELEMENT),
         machine=_new_processors(problem, machine, queue, reserved),
@@ -132,7 +132,7 @@ def _new_state(
         backfill_queue=backfill_tree._replace(formula=second.address, is_plain=second.is_plain),
         window_starts=np.array(sorted((begin, away) for begin, _, away in windows), ELEMENT),
         window_ends=np.array(sorted((until, away) for _, until, away in windows), ELEMENT),
-        steps=np.zeros(reserved + len(windows) + 4, records.STEP),
+        steps=np.zeros(reserved + len(windows) + 4, layout.STEP),
         line=np.empty(count, ELEMENT),
         planned=np.empty(count, np.int64),
         held=np.empty(reserved + 1, np.int64),
@@ -161,7 +161,7 @@ def _new_processors(problem: Problem, machine: Machine, queue: Queue, reserved: 
 def _with_requests(items: Items, shapes: Shapes) -> np.ndarray:
     """Return the requests and then the shapes, as the state of a machine holds them."""
     begin, count = shapes.first[:-1], items.submit.size
-    both = np.zeros(count + shapes.run.size, records.SHAPE)
+    both = np.zeros(count + shapes.run.size, layout.SHAPE)
     requests, choices = both[:count], both[count:]
     requests["planned"], requests["processors"] = items.planned, items.processors
     requests["first"], requests["end"] = count + begin, count + shapes.first[1:]

@@ -18,8 +18,8 @@ from swflow.scheduling.machine.numbered import NUMBERED, can_begin, cancel, find
 from swflow.scheduling.state import operations
 from swflow.scheduling.state.changes import begin
 from swflow.scheduling.state.heap import pop
+from swflow.scheduling.state.layout import State
 from swflow.scheduling.state.queue import NO_JOB, following, put
-from swflow.scheduling.state.records import State
 from swflow.scheduling.state.search import line_up
 
 # -- the reservation table

@@ -12,8 +12,8 @@ from swflow.scheduling.machine.plan import ENTER, Plan, add, advance, earliest, 
 from swflow.scheduling.state import operations
 from swflow.scheduling.state.changes import is_entered
 from swflow.scheduling.state.items import Items
+from swflow.scheduling.state.layout import CONSERVATIVE, State
 from swflow.scheduling.state.queue import NO_JOB, following
-from swflow.scheduling.state.records import CONSERVATIVE, State
 
 
 class Counted(NamedTuple):

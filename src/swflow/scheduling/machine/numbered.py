@@ -47,7 +47,7 @@ from swflow.scheduling.machine.numbered_plan import (
 from swflow.scheduling.machine.resources import Resources
 from swflow.scheduling.state import operations
 from swflow.scheduling.state.heap import ELEMENT, change, pop, push
-from swflow.scheduling.state.records import State
+from swflow.scheduling.state.layout import State
 
 #: The allocation, which is constant; the processor at which next-fit continues; the number of ranges in the pool; jobs
 #: that started or ended since the shared resources were last updated; jobs that started in this pass; and the last head

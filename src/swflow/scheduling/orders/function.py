@@ -16,7 +16,7 @@ import numpy as np
 from swflow.compiled.kernel import Callback, interpreted
 from swflow.errors import SwflowError, suggest
 from swflow.scheduling.orders.vocabulary import PARAMETERS, VARIABLES
-from swflow.scheduling.plugins.load import error_inside, load_own
+from swflow.scheduling.plugins.source import error_inside, load_own
 
 #: Escape sequences in numba's messages.
 _COLOURS = re.compile(r"\x1b\[\d*m")

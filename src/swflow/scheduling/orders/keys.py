@@ -13,7 +13,7 @@ from swflow.errors import SwflowError
 from swflow.scheduling.orders.formula import compile_formula, numpy_text, parsed
 from swflow.scheduling.orders.function import PluginOrder, plugin_function, with_all_parameters
 from swflow.scheduling.orders.vocabulary import CHANGING, LOG, OF_ACCOUNTS, PARAMETERS, PLAIN
-from swflow.scheduling.plugins.load import is_own
+from swflow.scheduling.plugins.source import is_own
 from swflow.scheduling.state.items import Items
 from swflow.scheduling.state.search import key_of
 

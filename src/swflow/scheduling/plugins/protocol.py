@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.scheduling.plugins.load import error_inside
+from swflow.scheduling.plugins.source import error_inside
 
 #: Calls of `Policy.decide` on an idle machine, without further arrivals, after which waiting jobs are an error.
 PATIENCE = 10_000

@@ -4,9 +4,9 @@ import numpy as np
 
 from swflow.scheduling.state.accounts import at_limit, book_use
 from swflow.scheduling.state.heap import pop, push
+from swflow.scheduling.state.layout import CONSERVATIVE, State
 from swflow.scheduling.state.operations import end_of, extend, longest, move_on, occupy, release
 from swflow.scheduling.state.queue import NO_JOB, put
-from swflow.scheduling.state.records import CONSERVATIVE, State
 
 #: Seconds by which a system-generated prediction grows, one after the other, each time a job exceeds it
 #: (D. Tsafrir, Y. Etsion, D. G. Feitelson, "Backfilling using system-generated predictions rather than user

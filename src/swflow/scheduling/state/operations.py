@@ -2,7 +2,7 @@
 Operations of a machine: stubs and defaults of the functions that a machine model implements.
 
 Each model has a table from these functions to its own, such as `swflow.scheduling.machine.counted.COUNTED`. The
-compiler substitutes them. A state is a `swflow.scheduling.state.records.State`.
+compiler substitutes them. A state is a `swflow.scheduling.state.layout.State`.
 """
 
 from typing import Any

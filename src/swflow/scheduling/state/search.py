@@ -5,8 +5,8 @@ import numpy as np
 from swflow.compiled.kernel import call_formula
 from swflow.scheduling.state.accounts import OF_GROUP, OF_USER, share_of
 from swflow.scheduling.state.heap import pop, push
+from swflow.scheduling.state.layout import State
 from swflow.scheduling.state.queue import Tree, following
-from swflow.scheduling.state.records import State
 
 
 def _key(state: State, tree: Tree, item: int, now: float) -> float:

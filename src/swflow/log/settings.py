@@ -7,7 +7,9 @@ from typing import Any
 from swflow.errors import SwflowError, suggest
 from swflow.jobs.conditions import check_condition
 from swflow.jobs.table import JOB_COLUMNS
-from swflow.workload.clean import RULES
+
+#: The rules of `clean` in the order of their application; a job counts under the first rule that it meets.
+RULES = ("unknown-submit-time", "no-processors", "wider-than-machine", "unknown-run-time", "zero-run-time")
 
 #: The models of synthetic logs with their parameters: permitted values or type.
 GENERATORS: dict[str, dict[str, Any]] = {

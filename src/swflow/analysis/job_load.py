@@ -7,8 +7,8 @@ import polars as pl
 
 from swflow.compiled.kernel import Handle, Kernel
 from swflow.errors import SwflowError
+from swflow.jobs.busy import places_in_order, sealed
 from swflow.jobs.table import END_OF_TIME
-from swflow.workload.busy import places_in_order, sealed
 
 
 class Loads(NamedTuple):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swflow.analysis.heatmap import heatmap
-from swflow.analysis.load import Loads, loads_of
+from swflow.analysis.job_load import Loads, loads_of
 
 #: Time origins: 0, a later one, an earlier one, and one so large that few bits remain for fractions of a second.
 ORIGINS = (0.0, 1e7, -5e5, 1e12)
