@@ -132,6 +132,7 @@ def whatif(
     schedulers: Sequence[str] | Mapping[str, Mapping[str, Any]],
     *,
     processors: Sequence[str] = (),
+    nodes: Sequence[str] = (),
     estimates: Sequence[str] = (),
     arrivals: Sequence[float] = (),
     run_times: Sequence[float] = (),
@@ -144,10 +145,12 @@ def whatif(
     workload : Workload
         The recorded log, cleaned.
     schedulers : sequence of str, or mapping
-        Schedulers as on the command line (``easy``, ``mine: {order: sjf, backfill: easy}``), or names with options.
-        The first is the base.
+        Schedulers as on the command line (``site``, ``site-sjf``, ``easy``, ``mine: {order: sjf, backfill: easy}``),
+        or names with options. The first is the base.
     processors : sequence of str
-        Also with other machines: ``+20%``, ``-10%`` or a number of processors.
+        Also with other machines: ``+20%``, ``+64``, a number of processors, or ``cpu=+20%`` for a partition.
+    nodes : sequence of str
+        Also with more or fewer nodes: ``+2``, or ``gpu=+2`` for a partition.
     estimates : sequence of str
         Also with other estimates: ``perfect``, or a factor of the run times.
     arrivals : sequence of float
@@ -172,8 +175,16 @@ def whatif(
     >>> answer.table["variant"].unique(maintain_order=True).to_list()
     ['easy', 'fcfs']
     """
-    from swflow.scheduling.named import read_scheduler
-    from swflow.studies.whatif import ask, variants
+    from swflow.studies.site_scheduler import SiteModel
+    from swflow.studies.variants import variants
+    from swflow.studies.whatif import ask
 
-    named = schedulers if isinstance(schedulers, Mapping) else dict(read_scheduler(text) for text in schedulers)
-    return ask(workload, variants(named, processors, estimates, arrivals, run_times))
+    if isinstance(schedulers, Mapping):
+        named = dict(schedulers)
+    else:
+        site = SiteModel.of(workload)
+        named = dict(site.scheduler(text) for text in schedulers)
+    chosen = variants(
+        named, processors=processors, nodes=nodes, estimates=estimates, arrivals=arrivals, run_times=run_times
+    )
+    return ask(workload, chosen)

@@ -10,6 +10,10 @@ class SwflowError(Exception):
     """An error for users: one line that names the file or key, the problem, and what to do."""
 
 
+class UnsupportedError(SwflowError):
+    """An error about valid options that do not go together, or that a column of the workload excludes."""
+
+
 def suggest(word: str, known: Iterable[str]) -> str:
     """
     Return the end of a message about an unknown word: the most similar known word, or all known words.

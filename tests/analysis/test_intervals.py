@@ -17,7 +17,8 @@ from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload, write_workload
 from swflow.studies.power import power_of
 from swflow.studies.runs import simulate_all
-from swflow.studies.whatif import ask, variants
+from swflow.studies.variants import variants
+from swflow.studies.whatif import ask
 from swflow.workload.clean import open_workload
 
 

@@ -12,7 +12,8 @@ import polars as pl
 from laws import draw_log, draw_options, law, part, run, starts, with_jobs
 from swflow.jobs.table import JOB_COLUMNS, SWF_FIELDS, Workload, read_workload, write_workload
 from swflow.log.swf import parse_swf, read_swf, run_as_swf, write_swf
-from swflow.studies.whatif import ask, variants
+from swflow.studies.variants import variants
+from swflow.studies.whatif import ask
 from swflow.workload.clean import clean, clean_log
 from swflow.workload.export import export
 from swflow.workload.steps.intensify import intensify
@@ -232,7 +233,7 @@ def demands_of_parts(rng: random.Random) -> None:
 def whatif_without_a_change(rng: random.Random) -> None:
     """whatif(log, base, base under another name) = no difference."""
     log, options = draw_log(rng), draw_options(rng)
-    answer = ask(log, variants({"base": options, "same": options}, (), (), (), ()))
+    answer = ask(log, variants({"base": options, "same": options}))
     assert answer.table["value"].equals(answer.table["base"].alias("value"))
     assert set(answer.table["difference"]) == {0.0}
     assert set(answer.table.filter(pl.col("variant") == "same")["verdict"]) == {"equal"}
@@ -246,7 +247,7 @@ def whatif_is_a_simulation(rng: random.Random) -> None:
 
     log = draw_log(rng)
     base, other = draw_options(rng), draw_options(rng)
-    answer = ask(log, variants({"base": base, "other": other}, (), (), (2.0,), ()))
+    answer = ask(log, variants({"base": base, "other": other}, arrivals=(2.0,)))
     for name, options in (("base", base), ("other", other), ("base, arrivals × 2", base)):
         workload = intensify(log, 2.0) if "arrivals" in name else log
         figures = metrics(run(workload, options), log.machine.processors)

@@ -13,6 +13,7 @@ import yaml
 import swflow
 from helpers.cli import call
 from helpers.site_log import PARTITIONS, easy, site_log
+from swflow.analysis.fidelity import Trust, trust_of
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import SWF_FIELDS, Workload
 from swflow.log.imported import write_log
@@ -22,7 +23,9 @@ from swflow.log.site import CLUSTERS, partitions_of, site_options
 from swflow.scheduling.named import KNOWN
 from swflow.scheduling.scheduler import Scheduler
 from swflow.studies.answer import Question, caveats, fidelity_in_words, next_steps, options_in_words, variant_in_words
-from swflow.studies.whatif import COLUMNS, Answer, ask, named_scheduler, site_of, variants
+from swflow.studies.site_scheduler import SiteModel
+from swflow.studies.variants import variants
+from swflow.studies.whatif import COLUMNS, Answer, ask
 from swflow.workload.clean import open_workload
 
 SITE_LOG = site_log()
@@ -46,8 +49,9 @@ def test_three_partitions_are_not_pooled_and_the_base_reproduces_the_record(acco
     assert call("whatif", "sacct.txt", "-o", "a.csv") == 0
     answer = said(capfd)
     minutes = f"{SITE_LOG.mean_wait / 60:,.1f}"
-    assert answer.startswith(f"The base site waits 100 % of the recorded wait (a mean of {minutes} minutes against ")
+    assert f"Under site, the simulated mean wait is {minutes} min; the recorded one is {minutes} min." in answer
     assert "its minutes can be trusted" in answer
+    assert re.search(r"mean wait, min +508\.\d +508\.\d", answer)
     mean = pl.read_csv("a.csv").row(by_predicate=pl.col("measure") == "mean_wait_time", named=True)
     assert mean["value"] == pytest.approx(SITE_LOG.mean_wait, rel=0.02)
     assert mean["processors"] == sum(PARTITIONS.values())
@@ -87,11 +91,12 @@ def test_priorities_of_qos_are_not_omitted_without_a_word(accounting, capfd):
     )
     assert "have no priorities and no limits on running jobs under site" in answer
     assert (
-        "Next: Test whether priorities of queues or QOS explain it: swflow whatif qos.txt --scheduler site " in answer
+        "Next: Test whether priorities of queues or QOS explain the difference to the record: swflow whatif qos.txt "
+        "--scheduler site " in answer
     )
     assert call("whatif", "qos.txt", "--scheduler", "site-qos") == 0
     answer = said(capfd)
-    assert answer.startswith("The base site-qos waits 100 % of the recorded wait")
+    assert "Under site-qos, " in answer and "its minutes can be trusted" in answer
     assert "queues or QOS" not in answer
     assert call("import", "sacct", "qos.txt", "-o", "qos.parquet") == 0
     assert re.search(r"normal +[89]\d\d +\d+ % +[\d.]+ h +[\d.]+ h", capfd.readouterr().out)
@@ -113,16 +118,17 @@ def test_equal_qos_suggest_no_priorities(accounting, capfd):
 def test_the_answer_names_a_pool_and_does_not_trust_its_minutes(accounting, capfd):
     assert call("whatif", "sacct.txt", "--scheduler", "easy") == 0
     answer = said(capfd)
-    assert "The base easy waits 2 % of the recorded wait" in answer
-    assert "trust directions, not minutes" in answer
+    assert "Under easy, the simulated mean wait is 11." in answer
+    assert "trust only whether a change is better or worse" in answer
     assert "3 partitions are simulated as one pool under easy" in answer
-    assert "Next: Simulate each partition as a cluster: swflow whatif sacct.txt --scheduler site" in answer
+    assert "Next: Simulate the site with the 3 partitions and gpus: swflow whatif sacct.txt --scheduler site" in answer
     assert f"{SITE_LOG.gpu_jobs:,} jobs requested GPUs (partition gpu {SITE_LOG.gpu_jobs:,}), which are not" in answer
 
 
 def test_a_pooled_variant_of_partitions_is_described_as_two_changes(accounting, capfd):
     assert call("whatif", "sacct.txt", "--scheduler", "site", "--scheduler", "conservative") == 0
-    assert "It also pools the 3 partitions; site-conservative keeps them." in said(capfd)
+    answer = said(capfd)
+    assert "This scheduler does not simulate the 3 partitions and gpus of the site; site-conservative does." in answer
 
 
 def test_one_partition_gets_larger(accounting, capfd):
@@ -130,15 +136,21 @@ def test_one_partition_gets_larger(accounting, capfd):
     options += ["--machine-resource", "gpu:gpus=25"]
     assert call("whatif", "sacct.txt", *options) == 0
     answer = said(capfd)
-    assert re.search(r"site, processors gpu=\+25% 928 ", answer)
-    assert "site, processors gpu=+25% shortens the mean wait by " in answer
+    assert re.search(r"processors +896 +928 +\+4 %", answer)
+    assert re.search(r"gpus +25 +31 +\+24 %", answer)  # a share of the nodes
+    assert re.search(
+        r"With 25 % more processors in partition gpu, the mean wait is 17.3 % \(95 % interval [\d.]+ to [\d.]+ %\) "
+        r"shorter: 420\.\d instead of 508\.\d min\.", answer,
+    )  # fmt: skip
+    assert re.search(r"gpu +2,000 +295\.\d +295\.\d +31\.\d +−89 %", answer)
+    assert re.search(r"cpu +2,000 +744\.\d +744\.\d +744\.\d +0 %", answer)
     assert "guessed" not in answer
 
 
 def test_partitions_that_share_nodes_are_limits_in_one_pool(accounting, capfd):
     assert call("whatif", "sacct.txt", "--machine-processors", "600") == 0
     answer = said(capfd)
-    assert "limits {'partition': {'gpu': {'processors': 128}" in answer
+    assert "at most 128 processors in partition gpu, " in answer
     assert "3 partitions share nodes (their peaks add up to more than the machine)" in answer
     suggested = shlex.split(answer.partition("Ask a question: ")[2])[1:]
     assert "site-sjf-easy" in suggested and call(*suggested, "--machine-processors", "600") == 0
@@ -146,7 +158,7 @@ def test_partitions_that_share_nodes_are_limits_in_one_pool(accounting, capfd):
     schedulers = ("--scheduler", "site", "--scheduler", "conservative", "--scheduler", "sjf-easy")
     assert call("whatif", "sacct.txt", "--machine-processors", "600", *schedulers) == 0
     answer = said(capfd)
-    assert "site-sjf-easy keeps them." in answer and "site-conservative" not in answer
+    assert "site-sjf-easy does." in answer and "site-conservative" not in answer
 
 
 def gpu_site(tmp_path, gpus: int = 6):
@@ -172,20 +184,22 @@ def test_a_site_with_gpus_is_reproduced_by_their_number_and_not_by_processors(tm
     options = ["--scheduler", "site", "--scheduler", "easy", "--resource", "gpus=+50%"]
     assert call("whatif", str(log), *options[:4], "-o", str(table)) == 0
     answer = said(capfd)
-    assert "The base site waits 100 % of the recorded wait" in answer
+    assert "its minutes can be trusted" in answer
     assert "400 jobs requested GPUs, which are not scheduled under easy" in answer
     assert "Resources (guessed: peak use, which may be too few): gpus 6." in answer
     means = pl.read_csv(table).filter(pl.col("measure") == "mean_wait_time")["value"].to_list()
     assert means == [pytest.approx(wait), 0]
     assert call("whatif", str(log), *options[:2], *options[4:], "--machine-resource", "gpus=6") == 0
     answer = said(capfd)
-    assert "site, resource gpus=+50% shortens the mean wait by" in answer
+    assert "With 50 % more gpus, the mean wait is " in answer
     assert "guessed" not in answer
     assert call("whatif", str(log), *options[:2], "--resource", "gpus=4") == 0
     assert call("whatif", str(log), "--scheduler", "easy", "--resource", "gpus=+50%") != 0
     assert "--resource gpus=+50%: easy does not schedule gpus; use --scheduler site" in capfd.readouterr().err
     assert call("whatif", str(log), "--resource", "gpu") != 0
-    assert "--resource: 'gpu'; expected NAME=UNITS, or a share such as gpus=+20%" in capfd.readouterr().err
+    assert "--resource: 'gpu'; expected NAME=UNITS, or a change such as gpus=+20%" in capfd.readouterr().err
+    assert call("whatif", str(log), "--resource", "gpu=+20%") != 0
+    assert "site does not schedule gpu; did you mean 'gpus'" in capfd.readouterr().err
 
 
 def test_a_project_of_a_site_with_gpus_schedules_them(tmp_path, capfd):
@@ -206,10 +220,12 @@ def test_the_sizes_of_the_log_are_not_those_of_another_machine(accounting):
     log = import_sacct("sacct.txt", Site())
     write_log("log.parquet", log.fields, log.header, log.history)
     workload = open_workload("log.parquet")
-    assert len(site_of(workload)[0]) == 3
+    assert len(SiteModel.of(workload).partitions) == 3
     scaled = replace(workload, history=(*workload.history, {"stage": "scale"}))
-    assert site_of(scaled) == ([], {"order": "fcfs", "backfill": "easy"}, {})
-    assert [one.processors for one in site_of(scaled, {"cpu": 64, "fat": 32, "gpu": 16})[0]] == [16, 32, 64]
+    site = SiteModel.of(scaled)
+    assert (site.partitions, site.options, site.guessed_resources) == ([], {"order": "fcfs", "backfill": "easy"}, {})
+    partitions = SiteModel.of(scaled, {"cpu": 64, "fat": 32, "gpu": 16}).partitions
+    assert [one.processors for one in partitions] == [16, 32, 64]
 
 
 def test_a_project_simulates_the_partitions(accounting, capfd):
@@ -246,8 +262,8 @@ def test_the_page_is_complete(accounting):
     for name in ("a.html", "b.html"):
         assert call("whatif", "sacct.txt", *options, "-o", name) == 0
     page = (accounting / "a.html").read_text()
-    for words in ("The base site waits", "site-sjf-easy", "95th-percentile wait, minutes", "<dt>interval</dt>",
-                  "swflow", "order sjf, backfill easy", "Partition sizes"):  # fmt: skip
+    for words in ("Under site, the simulated mean wait", "site-sjf-easy", "95th-percentile wait, h",
+                  "<dt>95 % interval</dt>", "swflow", "order sjf, backfill easy", "Partition sizes"):  # fmt: skip
         assert words in page
     assert "<script" not in page and "http" not in page.replace("http-equiv", "")
     assert re.search(r"log <code>[0-9a-f]{32}</code>", page)
@@ -271,42 +287,45 @@ def question(rows: dict[str, dict], fidelity: dict | None = None, options: dict 
     """Return a question with these rows of the mean wait, one per variant; the first is the base."""
     filled = [
         {"variant": name, "measure": measure, "jobs": 9, "weeks": 8, "utilization": 0.5, "processors": 4}
-        | {"value": 60.0, "base": 60.0, "difference": 0.0, "verdict": "base"}
+        | {"value": 600.0, "base": 600.0, "difference": 0.0, "verdict": "base"}
         | row
         for name, row in rows.items()
         for measure in ("mean_wait_time", "p95_wait_time", "mean_bounded_slowdown", "awrt")
     ]
     workload = Workload(pl.DataFrame({"job_id": [1], "processors": [1]}), Machine.of(4), "log")
     chosen = variants({name: (options or {}) for name in rows})
-    return Question(workload, chosen, Answer(pl.DataFrame(filled, COLUMNS), fidelity, 0))
+    trust = Trust.RECORD if (options or {}).get("order") == "log" else trust_of(fidelity)
+    return Question(SiteModel(workload), chosen, Answer(pl.DataFrame(filled, COLUMNS), fidelity, 0, trust=trust))
 
 
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ({"value": 54.0, "difference": -6.0, "low": -9.0, "high": -3.0, "verdict": "variant is better"},
-         "b shortens the mean wait by 10 % (95 % interval 5 to 15 %), from 1.0 to 0.9 minutes."),
-        ({"value": 66.0, "difference": 6.0, "low": 3.0, "high": 9.0, "verdict": "base is better"},
-         "b lengthens the mean wait by 10 % (95 % interval 5 to 15 %), from 1.0 to 1.1 minutes."),
-        ({"value": 66.0, "difference": 6.0, "low": -3.0, "high": 15.0, "verdict": "not distinguishable"},
-         "b is not distinguishable from a in the mean wait: +10 % (95 % interval −5 to +25 %)."),
-        ({"verdict": "equal"}, "b has the same mean wait as a."),
-        ({"value": 66.0, "difference": 6.0, "weeks": 2, "verdict": "too few weeks"},
-         "b: too few weeks to tell (2 of 4); in this log the mean wait changes by +10 %, from 1.0 to 1.1 minutes."),
+        ({"value": 540.0, "difference": -60.0, "low": -90.0, "high": -30.0, "verdict": "variant is better"},
+         "Under b, the mean wait is 10 % (95 % interval 5 to 15 %) shorter: 9.0 instead of 10.0 min."),
+        ({"value": 660.0, "difference": 60.0, "low": 30.0, "high": 90.0, "verdict": "base is better"},
+         "Under b, the mean wait is 10 % (95 % interval 5 to 15 %) longer: 11.0 instead of 10.0 min."),
+        ({"value": 660.0, "difference": 60.0, "low": -30.0, "high": 150.0, "verdict": "not distinguishable"},
+         "Under b, the mean wait is 11.0 instead of 10.0 min, +10 % (95 % interval −5 to +25 %): not distinguishable."),
+        ({"verdict": "equal"}, "Under b, the mean wait stays the same, 10.0 min."),
+        ({"value": 660.0, "difference": 60.0, "weeks": 2, "verdict": "too few weeks"},
+         "Under b, the mean wait is 11.0 instead of 10.0 min (+10 %); a verdict needs 4 weeks, and the log has 2."),
     ],
 )  # fmt: skip
 def test_a_sentence_states_direction_percent_interval_and_verdict(row, words):
-    assert variant_in_words(question({"a": {}, "b": row}), "b") == words
+    asked = question({"a": {}, "b": row})
+    assert variant_in_words(asked, asked.variants[1]).startswith(words)
 
 
 @pytest.mark.parametrize(
     ("simulated", "distance", "words"),
-    [(60.0, 0.01, "its minutes can be trusted"), (70.0, 0.1, "trust percentages more than minutes"),
-     (25.8, 0.1, "waits 43 % of the recorded wait (a mean of 0.4 minutes against 1.0): trust directions, not minutes"),
-     (60.0, 0.5, "trust directions, not minutes")],
+    [(600.0, 0.01, "its minutes can be trusted"), (700.0, 0.1, "so trust percentages more than minutes"),
+     (258.0, 0.1, "Under a, the simulated mean wait is 4.3 min; the recorded one is 10.0 min. The simulation does not "
+      "reproduce this site well, so trust only whether a change is better or worse. 50 % of the jobs"),
+     (600.0, 0.5, "the Kolmogorov-Smirnov distance between simulated and recorded waits is 0.50 (0: identical).")],
 )  # fmt: skip
 def test_the_fidelity_of_the_base_determines_what_can_be_trusted(simulated, distance, words):
-    found = {"jobs": 9, "simulated_mean_wait_time": simulated, "recorded_mean_wait_time": 60.0, "started_alike": 0.5,
+    found = {"jobs": 9, "simulated_mean_wait_time": simulated, "recorded_mean_wait_time": 600.0, "started_alike": 0.5,
              "wait_distance": distance}  # fmt: skip
     assert words in fidelity_in_words(question({"a": {}}, found))
 
@@ -317,6 +336,15 @@ def test_the_record_as_base_is_described_as_the_record():
     assert "The log records no waits" in fidelity_in_words(question({"easy": {}}))
 
 
+def test_a_mean_wait_of_a_second_is_not_called_wrong():
+    """Clocks count seconds: 0 s instead of 1 s is no difference, and minutes would show 0.0 against 0.0."""
+    found = {"jobs": 9, "simulated_mean_wait_time": 0.2, "recorded_mean_wait_time": 1.1, "started_alike": 1.0,
+             "wait_distance": 0.04}  # fmt: skip
+    text = fidelity_in_words(question({"a": {}}, found))
+    assert text.startswith("Under a, the simulated mean wait is 0.2 s; the recorded one is 1.1 s.")
+    assert "its minutes can be trusted" in text
+
+
 def test_slurm_multifactor_by_name_backfills_and_options_are_shown():
     assert options_in_words(KNOWN["slurm-multifactor"]) == "order slurm-multifactor, backfill easy"
     site = {
@@ -325,7 +353,9 @@ def test_slurm_multifactor_by_name_backfills_and_options_are_shown():
         "dispatch": "partition",
         CLUSTERS: [{"partition": "a", "processors": 4}],
     }
-    assert options_in_words(named_scheduler("site-sjf", site)[1]) == "order sjf, backfill none, clusters a 4 processors"
+    model = SiteModel(Workload(pl.DataFrame({"job_id": [1]}), Machine.of(4), "log"), options=site)
+    words = "order sjf, backfill easy, clusters a 4 processors"  # the site's backfilling stays
+    assert options_in_words(model.scheduler("site-sjf")[1]) == words
 
 
 def test_a_log_without_recorded_waits_or_with_one_partition_is_one_machine(tmp_path):
@@ -344,9 +374,9 @@ def test_a_guessed_machine_is_marked_and_a_next_step_shows_how_to_state_it(accou
     log = import_sacct(str(path), Site())
     write_log("one.parquet", log.fields, log.header, log.history)
     workload = open_workload("one.parquet")
-    partitions, options, _ = site_of(workload)
-    chosen = variants({"site": options})
-    asked = Question(workload, chosen, ask(workload, chosen), partitions, "one.txt")
+    site = SiteModel.of(workload)
+    chosen = variants({"site": site.options})
+    asked = Question(site, chosen, ask(workload, chosen), "one.txt")
     assert any(
         line.startswith("Machine size (guessed: peak use, which may be too few): 896") for line in caveats(asked)
     )
@@ -357,7 +387,9 @@ def test_jobs_that_need_too_many_gpus_are_not_called_wide(tmp_path, capfd):
     log, _ = gpu_site(tmp_path)
     assert call("whatif", str(log), "--resource", "gpus=3") == 0
     answer = said(capfd)
-    assert "jobs do not fit into the smallest machine or cluster" in answer and "wider" not in answer
+    assert re.search(r"\d+ of 400 jobs do not fit into the smallest machine, cluster or limit\.", answer)
+    assert "its minutes can be trusted" in answer  # of the base with all jobs
+    assert "wider" not in answer
     assert call("whatif", str(log), "--resource", "gpus=0") == 1
     assert "wider than 64 processors or needs more of another resource" in capfd.readouterr().err
 
@@ -374,7 +406,7 @@ def test_notes_of_the_import_are_about_the_jobs_of_the_whole_log():
     for kept, stage in ((3, "clean"), (2, "select"), (3, "model")):
         part = Workload(jobs.head(kept), Machine.of(2), "log", history=(imported, {"stage": stage}))
         chosen = variants({"easy": {"backfill": "easy"}})
-        words[stage] = " ".join(caveats(Question(part, chosen, ask(part, chosen))))
+        words[stage] = " ".join(caveats(Question(SiteModel.of(part), chosen, ask(part, chosen))))
     assert "2 jobs ran in advance reservations" in words["clean"]
     assert "2 jobs of the whole log ran in advance reservations" in words["select"]
     assert "reservations" not in words["model"] and "GPUs" not in words["model"]

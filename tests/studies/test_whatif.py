@@ -1,6 +1,7 @@
 """Test what-if questions: combinations, their effects, manually computed differences, and bad input."""
 
 import gzip
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -14,9 +15,12 @@ from swflow.jobs.table import Workload
 from swflow.log.imported import read_log
 from swflow.scheduling.named import read_scheduler
 from swflow.scheduling.scheduler import Scheduler
-from swflow.studies.answer import Question, caveats, summary
+from swflow.studies.answer import Question, caveats, sentences, tables
+from swflow.studies.hardware import hardware_of
 from swflow.studies.runs import run
-from swflow.studies.whatif import MEASURES, Variant, applied, ask, machine_of, sized, variants
+from swflow.studies.site_scheduler import SiteModel
+from swflow.studies.variants import Variant, read_processors, variants
+from swflow.studies.whatif import MEASURES, applied, ask
 
 WEEK = 604800.0
 
@@ -48,15 +52,78 @@ def test_differences_equal_manual_results():
     assert (longer["difference"], longer["verdict"]) == (1800, "base is better")
     assert found(answer, "fcfs, run times × 2", "p95_wait_time")["value"] == 7200
     assert answer.fidelity["wait_distance"] == 0
-    columns, rows = summary(answer)
-    assert rows[0][:2] == ["fcfs", "4"]
-    assert columns[3:5] == ["mean wait, minutes", "95th-percentile wait, minutes"]
-    assert "−30.0 [−30.0, −30.0]" in rows[2][3]
-    assert len(columns) == len(rows[0])
+    ranking, others = tables(Question(SiteModel(workload()), chosen, answer))
+    assert ranking.columns[1:3] == ["mean wait, min", "change"]
+    assert [row[0] for row in ranking.rows] == [
+        "fcfs", "fcfs, processors +100%", "fcfs, processors +100%, run times × 2", "fcfs, run times × 2",
+    ]  # fmt: skip
+    assert ranking.rows[1][1:5] == ["0.0", "−100 %", "−100 to −100 %", "better"]
+    assert others.columns[1] == "95th-percentile wait, min"
+
+
+def test_one_variant_is_a_table_of_now_and_then():
+    chosen = variants({"fcfs": {}}, processors=["+100%"])
+    (table,) = tables(Question(SiteModel(workload()), chosen, ask(workload(), chosen)))
+    assert table.columns == ["", "now", "then", "change", "95 % interval", "verdict"]
+    assert table.rows[0] == ["mean wait, min", "30.0", "0.0", "−100 %", "−100 to −100 %", "better"]
+    assert ["processors", "4", "8", "+100 %", "", ""] in table.rows
+
+
+def test_rare_waits_and_the_weeks_that_change_are_stated():
+    """Only in one of 12 weeks does a job wait, so that the interval contains 0."""
+    log = workload(12)
+    alone = pl.when(pl.col("job_id") % 2 == 0).then(pl.col("submit_time") + 7200).otherwise("submit_time")
+    jobs = log.jobs.with_columns(submit_time=pl.when(pl.col("job_id") > 2).then(alone).otherwise("submit_time"))
+    log = Workload(jobs, log.machine, "log")
+    chosen = variants({"fcfs": {}}, processors=["+100%"])
+    (said,) = sentences(Question(SiteModel(log), chosen, ask(log, chosen)))
+    assert (
+        "Waits are rare: 4.2 % of the jobs wait at all now, 0 % then; the mean wait is shorter in 1 and longer in none "
+        "of 12 weeks." in said
+    )
+
+
+def test_a_scheduler_that_cannot_simulate_the_log_is_skipped_with_its_reason():
+    """One array with a limit of running tasks stopped the whole answer."""
+    log = workload()
+    log = Workload(log.jobs.with_columns(array_id=1, array_limit=1), log.machine, "log")
+    chosen = variants(
+        {"easy": {"backfill": "easy"}, "conservative": {"backfill": "conservative"}, "sjf": {"order": "sjf"}}
+    )
+    answer = ask(log, chosen)
+    assert answer.table["variant"].unique(maintain_order=True).to_list() == ["easy", "sjf"]
+    lines = sentences(Question(SiteModel(log), chosen, answer))
+    assert lines[-1] == "conservative cannot be simulated: log: column array_limit: needs backfill none or easy."
+    with pytest.raises(SwflowError, match=r"whatif: conservative: .*array_limit"):
+        ask(log, chosen[:2])
+    with pytest.raises(SwflowError, match="ordr"):
+        ask(log, variants({"easy": {}, "sjf": {"ordr": "sjf"}}))
+
+
+def test_jobs_beyond_a_limit_are_excluded_instead_of_an_error():
+    log = workload()
+    jobs = log.jobs.with_columns(processors=pl.when(pl.col("job_id") == 1).then(4).otherwise(2))
+    schedulers = {"easy": {"backfill": "easy"}, "capped": {"backfill": "easy", "limits": {"user": {"processors": 2}}}}
+    assert ask(Workload(jobs, log.machine, "log"), variants(schedulers)).left_out == 1
+
+
+def test_mean_waits_of_users_and_classes_are_compared():
+    log = workload()
+    chosen = variants({"fcfs": {}}, processors=["+100%"])
+    answer = ask(log, chosen, by=["user", "class"])
+    assert answer.groups.filter(variant="fcfs, processors +100%").rows() == [
+        ("fcfs, processors +100%", "user", "0", 8, 0, 0),
+        ("fcfs, processors +100%", "user", "1", 8, 0, 3600),
+        ("fcfs, processors +100%", "class", "narrow, short", 16, 0, 1800),
+    ]
+    with pytest.raises(SwflowError, match="--by: unknown group 'users'; did you mean 'user'"):
+        ask(log, chosen, by=["users"])
 
 
 def test_few_weeks_give_no_interval_and_equal_schedulers_are_equal():
-    few = found(ask(workload(2), variants({"fcfs": {}}, ["+100%"])), "fcfs, processors +100%", "mean_wait_time")
+    few = found(
+        ask(workload(2), variants({"fcfs": {}}, processors=["+100%"])), "fcfs, processors +100%", "mean_wait_time"
+    )
     assert (few["difference"], few["low"], few["verdict"]) == (-1800, None, "too few weeks")
     answer = ask(workload(), variants({"fcfs": {}, "easy": {"backfill": "easy"}}))
     assert found(answer, "easy", "mean_wait_time")["verdict"] == "equal"
@@ -93,7 +160,7 @@ def test_an_interval_of_few_weeks_is_not_stated_without_a_word():
     few, many = (ask(log, variants({"fcfs": {}}, processors=["+100%"])) for log in (uneven, alike))
     assert many.uneven == ()
     assert ("fcfs, processors +100%", "mean_wait_time") in few.uneven
-    question = Question(uneven, variants({"fcfs": {}}, processors=["+100%"]), few)
+    question = Question(SiteModel(uneven), variants({"fcfs": {}}, processors=["+100%"]), few)
     assert any("Few weeks contain most of the difference of fcfs, processors +100% (mean wait" in one
                for one in caveats(question))  # fmt: skip
 
@@ -147,16 +214,22 @@ def test_dependencies_on_excluded_jobs_are_left_out():
 
 def test_machines_keep_their_nodes():
     machine = Machine(100, 25, {"memory": 5.0})
-    assert machine_of(machine, "+20%") == Machine(120, 30, {"memory": 5.0})
-    assert machine_of(machine, "104").nodes == 26
+    assert sized(machine, "+20%") == Machine(120, 30, {"memory": 5.0})
+    assert sized(machine, "104").nodes == 26
+    assert sized(machine, "+8").nodes == 27
+
+
+def sized(machine: Machine, processors: str, **options) -> Machine:
+    """Return a machine of another size."""
+    return hardware_of(Variant("m", options, read_processors(processors)), replace(workload(), machine=machine))[1]
 
 
 def test_machines_keep_their_resources():
-    """Each job needs all GPUs, so that more processors do not shorten the waits."""
+    """Two jobs need more than all GPUs, so that more processors do not shorten the waits."""
     log = workload()
     machine = Machine(4, 4, resources={"gpus": 2})
     log = Workload(log.jobs.with_columns(processors=1, gpus=2), machine, "log")
-    assert machine_of(machine, "+50%").resources == {"gpus": 2}
+    assert sized(machine, "+50%").resources == {"gpus": 2}
     answer = ask(log, variants({"easy": {"backfill": "easy"}}, processors=["+50%", "6"]))
     for name in ("easy", "easy, processors +50%", "easy, processors 6"):
         assert found(answer, name, "mean_wait_time")["value"] == 1800
@@ -186,21 +259,24 @@ def test_one_partition_or_all_get_larger():
     site = {"dispatch": "partition", "clusters": clusters}
 
     def sizes(processors: str) -> list[int]:
-        options, machine = sized(Variant("site", site, processors), Machine.of(15))
+        change = read_processors(processors) if processors else None
+        options, machine = hardware_of(Variant("site", site, change), replace(workload(), machine=Machine.of(15)))
         assert machine.processors == sum(one["processors"] for one in options["clusters"])
         return [one["processors"] for one in options["clusters"]]
 
     assert [sizes(text) for text in ("", "+20%", "cpu=+20%", "debug=50")] == [[10, 5], [12, 6], [12, 5], [10, 50]]
     assert clusters[0]["processors"] == 10
     limited = {"limits": {"partition": {"cpu": {"processors": 8}, "gpu": {"processors": 8}}}}
-    options, machine = sized(Variant("site", limited, "gpu=12"), Machine.of(10))
+    variant = Variant("site", limited, read_processors("gpu=12"))
+    options, machine = hardware_of(variant, replace(workload(), machine=Machine.of(10)))
     assert (options["limits"]["partition"]["gpu"], machine.processors) == ({"processors": 12}, 14)
     with pytest.raises(SwflowError, match="site has no partition 'cpus'; did you mean 'cpu'"):
         sizes("cpus=+20%")
 
 
 def test_combinations_and_names():
-    chosen = variants({"a": {}, "b": {}}, ["+10%"], ["perfect"], [1.1], [0.9])
+    changes = {"processors": ["+10%"], "estimates": ["perfect"], "arrivals": [1.1], "run_times": [0.9]}
+    chosen = variants({"a": {}, "b": {}}, **changes)
     assert len(chosen) == 32
     assert len({variant.name for variant in chosen}) == 32
     assert read_scheduler("sjf")[1] == {"order": "sjf"}
@@ -225,9 +301,10 @@ def test_the_commands(log, capfd):
     options = ["--scheduler", "fcfs", "--scheduler", "<b>: {order: sjf}", "--processors", "+100%"]
     assert call("whatif", "log.swf", *options, *outputs) == 0
     out, _ = capfd.readouterr()
-    assert out.startswith("The base fcfs waits 100 % of the recorded wait (a mean of 30.0 minutes against 30.0)")
-    assert "fcfs, processors +100% shortens the mean wait by 100 % (95 % interval 100 to 100 %)" in " ".join(
-        out.split()
+    answer = " ".join(out.split())
+    assert "Under fcfs, the simulated mean wait is 30.0 min; the recorded one is 30.0 min." in answer
+    assert (
+        "With 100 % more processors, the mean wait is 100 % (95 % interval 100 to 100 %) shorter: 0.0 instead" in answer
     )
     page = (log / "a.html").read_text()
     assert "&lt;b&gt;, processors +100%" in page
@@ -344,7 +421,7 @@ def test_metrics_of_several_schedulers_are_printed_side_by_side(log, capfd):
         (["whatif", "log.swf", "--scheduler", "a: {ordr: sjf}"], "ordr"),
         (["whatif", "log.swf", "--scheduler", "easy", "--scheduler", "easy"], "easy: duplicate name"),
         (["whatif", "log.swf", "--scheduler", "easy", "--processors", "many"], "--processors: 'many'"),
-        (["whatif", "log.swf", "--scheduler", "easy", "--processors", "-100%"], "no processors left"),
+        (["whatif", "log.swf", "--scheduler", "easy", "--processors", "-100%"], "0 processors; expected at least 1"),
         (["whatif", "log.swf", "--scheduler", "easy", "--processors", "2"], "every job is wider than 2 processors"),
         (["whatif", "log.swf", "--scheduler", "easy", "--estimates", "good"], "--estimates: 'good'"),
         (["whatif", "log.swf", "--scheduler", "easy", "--arrivals", "0"], "expected a factor from 0.01"),

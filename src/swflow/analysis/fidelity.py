@@ -1,5 +1,8 @@
 """Fidelity: how closely a simulated schedule reproduces the recorded one."""
 
+from collections.abc import Mapping
+from enum import StrEnum
+
 import numpy as np
 import polars as pl
 
@@ -11,6 +14,47 @@ BIN = 3600.0
 
 #: Largest difference between a simulated and a recorded start that counts as equal (s).
 NEAR = 60.0
+
+#: Difference of two mean waits that whole seconds of the record do not show (s).
+RESOLUTION = 1.0
+
+
+#: The largest relative difference of the mean wait, and the largest distance of the distributions, up to which minutes
+#: can be trusted, and up to which percentages can be trusted.
+FAITHFUL_RATIO, FAITHFUL_DISTANCE = 0.05, 0.05
+FAIR_RATIO, FAIR_DISTANCE = 0.25, 0.2
+
+
+class Trust(StrEnum):
+    """Which results of a simulation can be trusted, by its similarity to the recorded schedule."""
+
+    MINUTES = "minutes"
+    PERCENTAGES = "percentages"
+    DIRECTIONS = "directions"
+    UNKNOWN = "unknown"  # nothing is recorded
+    RECORD = "record"  # the base is the recorded schedule itself
+
+
+def trust_of(found: Mapping[str, float | None] | None) -> Trust:
+    """
+    Return which results of a simulation can be trusted.
+
+    A mean wait within a second of the recorded one does not differ from it, because clocks count seconds.
+
+    Examples
+    --------
+    >>> measures = {"jobs": 9, "recorded_mean_wait_time": 600.0, "simulated_mean_wait_time": 500.0}
+    >>> trust_of(measures | {"wait_distance": 0.1}), trust_of(measures | {"wait_distance": 0.3}), trust_of(None)
+    (<Trust.PERCENTAGES: 'percentages'>, <Trust.DIRECTIONS: 'directions'>, <Trust.UNKNOWN: 'unknown'>)
+    """
+    if not found or not found["jobs"]:
+        return Trust.UNKNOWN
+    recorded, simulated = found["recorded_mean_wait_time"] or 0.0, found["simulated_mean_wait_time"] or 0.0
+    distance, difference = found["wait_distance"] or 0.0, abs(simulated - recorded)
+    off = 0.0 if difference <= RESOLUTION else difference / recorded if recorded > 0 else np.inf
+    if off <= FAITHFUL_RATIO and distance <= FAITHFUL_DISTANCE:
+        return Trust.MINUTES
+    return Trust.PERCENTAGES if off <= FAIR_RATIO and distance <= FAIR_DISTANCE else Trust.DIRECTIONS
 
 
 def fidelity(recorded: pl.DataFrame, simulated: pl.DataFrame, machine: int) -> dict[str, float | None]:
@@ -24,9 +68,9 @@ def fidelity(recorded: pl.DataFrame, simulated: pl.DataFrame, machine: int) -> d
     - ``wait_distance``: greatest difference of the distribution functions of the waits (Kolmogorov-Smirnov, 0 to 1)
     - ``wait_difference``: mean absolute difference between waits of equal rank (earth mover's distance), seconds
     - ``started_alike``: share of jobs that start within `NEAR` of the recorded start
-    - ``start_order``: share of pairs that the simulation starts in the recorded order. A pair is two jobs with
-      consecutive starts in the record, where the second job was waiting when the first one started. Pairs that
-      start at the same time in the simulation do not agree with the record; such pairs of the record are left out.
+    - ``start_order``: of the pairs of jobs that waited together and started consecutively in the log, the share that
+      start in the same order in the simulation. Pairs that start at the same time in the simulation do not agree with
+      the record; such pairs of the record are left out.
     - ``utilization_difference``: mean absolute difference of the hourly utilization, 0 to 1, from the first start
       of either schedule to the last recorded end. Later simulated use does not count.
     - ``heatmap_distance``: `swflow.analysis.comparison.earth_movers_distance` of the heatmaps of wait time and load

@@ -59,14 +59,49 @@ def whatif(
     scheduler: Annotated[
         list[str] | None,
         Option(
-            help="site (EASY in each partition of the log), site-conservative (another policy in these partitions), "
-            "site-qos (site, QOS served in the order of their recorded waits), easy, fcfs, sjf …, or 'name: {order: "
-            "sjf, backfill: easy}'; the first is the base (default: site). Repeatable."
+            help="site (EASY in each partition of the log), site-sjf (the site with another policy), site-qos (QOS "
+            "served in the order of their recorded waits), 'site-mine: {limits: …}' (the site with other options), "
+            "easy, fcfs …, or 'name: {order: sjf, backfill: easy}'; the first is the base (default: site). Repeatable."
         ),
     ] = None,
     processors: Annotated[
         list[str] | None,
-        Option(help="Also simulate another size: +20%, -10% or a number; cpu=+20% for a partition; repeatable."),
+        Option(
+            help="Also simulate another size: +20% (also of GPUs and memory), +64 or a number; cpu=+20% for a "
+            "partition; repeatable."
+        ),
+    ] = None,
+    nodes: Annotated[
+        list[str] | None,
+        Option(
+            help="Also simulate more or fewer nodes with their processors, GPUs and memory: +2, -10%, or gpu=+2 for a "
+            "partition; repeatable."
+        ),
+    ] = None,
+    resource: Annotated[
+        list[str] | None,
+        Option(
+            help="Also simulate other units of a resource besides processors: gpus=+20% or gpus=512; gpu:gpus=+20% "
+            "for a partition; repeatable."
+        ),
+    ] = None,
+    order: Annotated[
+        list[str] | None,
+        Option(help="Also simulate the base with another order of the queue: sjf, fair-share …; repeatable."),
+    ] = None,
+    backfill: Annotated[
+        list[str] | None, Option(help="Also simulate the base with another backfilling: none …; repeatable.")
+    ] = None,
+    limit: Annotated[
+        list[str] | None,
+        Option(
+            help="Also simulate the base with limits of running jobs and processors: user:processors=512, or "
+            "group:physics:jobs=10; several with commas; repeatable."
+        ),
+    ] = None,
+    share: Annotated[
+        list[str] | None,
+        Option(help="Also simulate the base with fair share and these shares: group:physics=3,user:ada=2; repeatable."),
     ] = None,
     estimates: Annotated[
         list[str] | None,
@@ -78,11 +113,11 @@ def whatif(
     run_times: Annotated[
         list[float] | None, Option(help="Also multiply all run times by this factor; repeatable.")
     ] = None,
-    resource: Annotated[
+    by: Annotated[
         list[str] | None,
         Option(
-            help="Also simulate other units of a resource besides processors: gpus=+20% or gpus=512; gpu:gpus=+20% "
-            "for a partition; repeatable."
+            help="Also compare mean waits by user, group, qos or class (narrow or wide, short or long); partitions are "
+            "compared if there are several; repeatable."
         ),
     ] = None,
     machine: Annotated[
@@ -90,64 +125,83 @@ def whatif(
     ] = None,
     partition: PartitionSizes = None,
     machine_resource: MachineResources = None,
-    output: Annotated[list[Path] | None, output_option(help="Also write .html, .csv or .parquet; repeatable.")] = None,
+    output: Annotated[
+        list[Path] | None, output_option(help="Also write .html, .json, .csv or .parquet; repeatable.")
+    ] = None,
+    as_json: Annotated[bool, Option("--json", help="Print the answer as JSON.")] = False,
     study: Annotated[str | None, Option(help="The study that the answer belongs to in the database.")] = None,
 ) -> None:
     """
     Simulate a log under other schedulers, machines, estimates, arrivals or run times, and compare.
 
     Every combination is simulated and compared with the base: the first scheduler on the recorded machine and jobs.
-    Without --scheduler, the base is the site with the partitions of the log. The answer describes how well the base
-    reproduces the record, what each variant changes, with 95 % confidence intervals over the log's weeks, and what is
+    Without --scheduler, the base is the site with the partitions of the log. The answer describes what each variant
+    changes, with 95 % confidence intervals over the log's weeks, how well the base reproduces the record, and what is
     not simulated. An answer written as .parquet can be loaded into a database with runs (table whatifs).
 
-    Examples: `swflow whatif sacct.txt`,
-    `swflow whatif sacct.txt --scheduler site --scheduler site-conservative --processors +20% -o whatif.html`
+    Examples: `swflow whatif sacct.txt`, `swflow whatif sacct.txt --nodes gpu=+2 -o whatif.html`,
+    `swflow whatif sacct.txt --limit user:processors=512 --order fair-share`
     """
     from swflow.files.manifest import file_digest
     from swflow.log.site import SITE, read_sizes
-    from swflow.studies.answer import (
-        Question,
-        caveats,
-        next_steps,
-        schedulers_in_words,
-        sentences,
-        summary,
-        write_answer,
-    )
-    from swflow.studies.whatif import ask, named_scheduler, site_of, site_priorities, variants
+    from swflow.studies import answer as answers
+    from swflow.studies.site_scheduler import SiteModel, with_policies
+    from swflow.studies.variants import variants
+    from swflow.studies.whatif import ask
     from swflow.workload.clean import open_workload
 
     for path in output or ():
-        if path.suffix not in (".html", ".csv", ".parquet"):
-            raise SwflowError(f"{path}: unknown ending; expected .html, .csv or .parquet")
+        if path.suffix not in (".html", ".json", ".csv", ".parquet"):
+            raise SwflowError(f"{path}: unknown ending; expected .html, .json, .csv or .parquet")
     sizes, resources = read_sizes(partition), read_sizes(machine_resource, "--machine-resource")
     with as_log(log, machine, sizes) as source:
         workload = open_workload(source, machine)
-    partitions, site, guessed = site_of(workload, sizes, resources)
+    site = SiteModel.of(workload, sizes, resources)
     schedulers: dict[str, Any] = {}
-    priorities = site_priorities(workload)
     for text in scheduler or (SITE,):
-        name, options = named_scheduler(text, site, priorities)
+        name, options = site.scheduler(text)
         if name in schedulers:
             raise SwflowError(f"--scheduler: {name}: duplicate name; rename one")
         schedulers[name] = options
-    chosen = variants(schedulers, processors or (), estimates or (), arrivals or (), run_times or (), resource or ())
+    schedulers = with_policies(
+        schedulers, order=order or (), backfill=backfill or (), limit=limit or (), share=share or ()
+    )
+    chosen = variants(
+        schedulers, processors=processors or (), nodes=nodes or (), resource=resource or (), estimates=estimates or (),
+        arrivals=arrivals or (), run_times=run_times or (),
+    )  # fmt: skip
     say_removed(workload)
     doubts = say_doubts(workload)
-    answer = ask(workload, chosen, progress=partial(tracked, "whatif"))
-    question = Question(workload, chosen, answer, partitions, str(log), doubts, guessed)
-    _print_lines(sentences(question))
-    _print_lines(schedulers_in_words(question), "Schedulers: ")
-    columns, rows = summary(answer)
-    print_table(columns, rows)
-    _print_lines(caveats(question))
-    _print_lines(next_steps(question), "Next: ")
+    groups = [*(["partition"] if len(site.partitions) > 1 else []), *(by or ())]
+    answer = ask(workload, chosen, by=groups, progress=partial(tracked, "whatif"))
+    question = answers.Question(site, chosen, answer, str(log), doubts)
+    if as_json:
+        finish_progress()
+        typer.echo(answers.as_json(question))
+    else:
+        _print_answer(question)
     for path in output or ():
         command = shlex.join(["swflow", *sys.argv[1:]])
         digest = file_digest(log) if path.suffix == ".html" else ""
-        write_answer(question, path, study=study, command=command, digest=digest)
+        answers.write_answer(question, path, study=study, command=command, digest=digest)
         say(f"{path}: written")
+
+
+def _print_answer(question: Any) -> None:
+    """Print the sentences, tables, caveats and next steps of a what-if."""
+    from swflow.studies import answer as answers
+
+    _print_lines(answers.sentences(question))
+    for number, table in enumerate(answers.tables(question)):
+        if number or len(question.variants) > 1:
+            typer.echo()
+        typer.echo(table.title)
+        print_table(table.columns, table.rows)
+    typer.echo()
+    _print_lines([answers.fidelity_in_words(question)])
+    _print_lines(answers.caveats(question))
+    _print_lines(answers.schedulers_in_words(question), "Schedulers: ")
+    _print_lines(answers.next_steps(question), "Next: ")
 
 
 def _print_lines(lines: list[str], heading: str = "") -> None:
@@ -180,9 +234,10 @@ def compare_with_record(
     """
     Compare the recorded schedule of a log with simulated ones, to find the policy that is closest to the site's.
 
-    Columns: mean wait times (s); wait_distance: difference of the distributions of the waits (0 to 1); wait_difference:
-    mean difference of waits of equal rank (s); started_alike: share of jobs that start within 60 s of the record;
-    start_order: share of queue neighbours that start in the recorded order; utilization_difference: mean difference of
+    Columns: mean wait times (s), from the moment at which a job may start; wait_distance: Kolmogorov-Smirnov distance
+    of the waits (0: identical); wait_difference: mean difference of waits of equal rank (s); started_alike: share of
+    jobs that start within 60 s of the recorded start; start_order: of the pairs of jobs that waited together and
+    started consecutively in the log, the share that start in the same order; utilization_difference: mean difference of
     the hourly utilization; heatmap_distance: in decades of the wait.
 
     Example: `swflow fidelity my.parquet --scheduler fcfs --scheduler easy --scheduler conservative`
@@ -191,19 +246,21 @@ def compare_with_record(
     from swflow.log.site import SITE, read_sizes
     from swflow.scheduling.scheduler import LOG, Scheduler
     from swflow.studies.runs import run
-    from swflow.studies.whatif import SITE_QOS, applied, named_scheduler, site_of, site_priorities, variants
+    from swflow.studies.site_scheduler import SITE_QOS, SiteModel
+    from swflow.studies.variants import variants
+    from swflow.studies.whatif import applied, supported
     from swflow.workload.clean import open_workload
 
     sizes = read_sizes(partition)
     with as_log(log, machine, sizes) as source:
         workload = open_workload(source, machine)
-    partitions, site, _ = site_of(workload, sizes, read_sizes(machine_resource, "--machine-resource"))
+    site = SiteModel.of(workload, sizes, read_sizes(machine_resource, "--machine-resource"))
     names = ["fcfs", "easy", "conservative"]
-    if len(partitions) > 1:
-        names += [SITE, f"{SITE}-fcfs"] + [f"{SITE}-conservative"] * ("limits" not in site)
-    priorities = site_priorities(workload)
-    names += [SITE_QOS] * (priorities is not None)
-    chosen = variants(dict(named_scheduler(text, site, priorities) for text in scheduler or names))
+    if len(site.partitions) > 1 or site.resources:
+        names += [SITE, f"{SITE}-fcfs", f"{SITE}-conservative"]
+    names += [SITE_QOS] * (site.priorities is not None)
+    asked = variants(dict(site.scheduler(text) for text in scheduler or names))
+    chosen, skipped = supported(workload, asked)
     say_removed(workload)
     say_doubts(workload)
     recorded = run(workload, Scheduler.of(LOG, {"order": LOG})).outcomes
@@ -215,6 +272,8 @@ def compare_with_record(
         simulated = run(changed, Scheduler.of(variant.scheduler, variant.options)).outcomes
         found = fidelity(recorded, simulated, changed.machine.processors)
         rows.append([variant.name, *(found[measure] for measure in MEASURES)])
+    for name, reason in skipped:
+        say(f"{name} cannot be simulated: {reason}")
     nearest = 1 + MEASURES.index("wait_distance")
     print_table(["scheduler", *MEASURES], sorted(rows, key=lambda row: (row[nearest] or 0.0, row[0])))
     say(f"{workload.name}: {recorded.height:,} jobs with a recorded wait; most similar waits first")

@@ -63,8 +63,9 @@ TABLES: dict[str, str] = {
     "sweeps": f"""sweep VARCHAR, workload VARCHAR, recipe VARCHAR, replicate BIGINT, source VARCHAR, processors BIGINT,
         d DOUBLE, variant VARCHAR, factor DOUBLE, scheduler VARCHAR, {_METRICS}""",
     "whatifs": """study VARCHAR, workload VARCHAR, variant VARCHAR, scheduler VARCHAR, processors BIGINT,
-        estimates VARCHAR, arrivals DOUBLE, run_times DOUBLE, measure VARCHAR, jobs BIGINT, value DOUBLE, base DOUBLE,
-        difference DOUBLE, low DOUBLE, high DOUBLE, weeks BIGINT, verdict VARCHAR, utilization DOUBLE""",
+        resources VARCHAR, estimates VARCHAR, arrivals DOUBLE, run_times DOUBLE, measure VARCHAR, jobs BIGINT,
+        value DOUBLE, base DOUBLE, difference DOUBLE, low DOUBLE, high DOUBLE, weeks BIGINT, verdict VARCHAR,
+        utilization DOUBLE, trust VARCHAR""",
     "bounds": "workload VARCHAR, measure VARCHAR, value DOUBLE, theorem VARCHAR",
 }
 

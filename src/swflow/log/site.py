@@ -30,6 +30,9 @@ _CLOCKS = 0.05
 #: The columns of imported logs with the demands of jobs for resources besides processors; memory is in MB.
 RESOURCES = ("gpus", "licences", "memory")
 
+#: Those of them that belong to nodes, so that more nodes have more of them.
+PER_NODE = ("gpus", "memory")
+
 
 @dataclass(frozen=True)
 class Partition:
@@ -37,8 +40,9 @@ class Partition:
     A partition of a site.
 
     ``number`` is its ``partition_id``, and its name if it has none. ``processors`` and the units of each of the
-    ``resources`` that its jobs demand are stated, or guessed as the peak use, which can be too small. The limits are
-    the most frequent and the longest time limit of its jobs, seconds.
+    ``resources`` that its jobs demand are stated, or guessed as the peak use, which can be too small. ``peaks`` has the
+    peak use of processors and resources. The limits are the most frequent and the longest time limit of its jobs,
+    seconds.
     """
 
     number: int
@@ -51,6 +55,19 @@ class Partition:
     max_limit: float | None = None
     resources: Mapping[str, int] = field(default_factory=dict, hash=False)
     guessed_resources: tuple[str, ...] = ()
+    peaks: Mapping[str, int] = field(default_factory=dict, hash=False)
+
+    @property
+    def doubts(self) -> list[str]:
+        """Sentences on stated sizes that are below the recorded use, so that jobs wait that did not."""
+        stated = {"processors": self.processors, **self.resources}
+        return [
+            f"Partition {self.name}: {stated[name]:,} {name} are stated, but up to {peak:,} were in use at once by the "
+            f"recorded times, so the simulated waits are too long; correct "
+            + (f"--partition {self.name}=N." if name == "processors" else f"--machine-resource {self.name}:{name}=N.")
+            for name, peak in self.peaks.items()
+            if peak > (1 + _CLOCKS) * stated[name]
+        ]
 
 
 def partitions_of(
@@ -81,7 +98,8 @@ def partitions_of(
     found = []
     for number in present:
         of_partition = table.filter(pl.col("partition_id") == number)
-        size, is_guessed = stated.get(number) or (busiest(of_partition), True)
+        peak = busiest(of_partition)
+        size, is_guessed = stated.get(number) or (peak, True)
         limits = of_partition["requested_time"].drop_nulls()
         peaks = peaks_of(of_partition)
         found.append(
@@ -90,7 +108,7 @@ def partitions_of(
                 int((of_partition["gpus"] > 0).sum()),
                 default_limit=float(limits.mode().sort()[0]) if len(limits) else None,
                 max_limit=float(limits.max()) if len(limits) else None,  # type: ignore[arg-type]
-                resources=peaks, guessed_resources=tuple(peaks),
+                resources=peaks, guessed_resources=tuple(peaks), peaks={"processors": peak, **peaks},
             )
         )  # fmt: skip
     return found
@@ -111,6 +129,27 @@ def peaks_of(jobs: pl.DataFrame) -> dict[str, int]:
     used = [name for name in RESOURCES if name in jobs.columns and (jobs[name] > 0).any()]
     times = jobs.select("submit_time", "wait_time", "run_time", *used)
     return {name: busiest(times.rename({name: "processors"}).filter(pl.col("processors") > 0)) for name in used}
+
+
+def node_of(jobs: pl.DataFrame) -> dict[str, int]:
+    """
+    Return the processors and the units of resources of a node: the most per node of any job.
+
+    Jobs of several nodes count by their means. The result is empty if the nodes of no job are known.
+
+    Examples
+    --------
+    >>> node_of(pl.DataFrame({"processors": [64, 100], "nodes": [1, 2], "gpus": [None, 8]}))
+    {'processors': 64, 'gpus': 4}
+    """
+    if "nodes" not in jobs.columns:
+        return {}
+    known = jobs.filter((pl.col("nodes") > 0) & (pl.col("processors") > 0))
+    if known.is_empty():
+        return {}
+    names = ["processors", *(name for name in PER_NODE if name in jobs.columns and (jobs[name] > 0).any())]
+    most = known.select((pl.col(name) / pl.col("nodes")).max().ceil().cast(pl.Int64) for name in names)
+    return {name: units for name, units in most.row(0, named=True).items() if units}
 
 
 def with_resources(partitions: list[Partition], stated: Mapping[str, int] | None) -> list[Partition]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from swflow.errors import SwflowError
+from swflow.errors import SwflowError, UnsupportedError
 from swflow.jobs.machine import MOST_UNITS
 from swflow.jobs.table import sort_jobs
 from swflow.scheduling.orders.vocabulary import FUNCTIONS, PARAMETERS, VARIABLES
@@ -70,7 +70,7 @@ def require_supported(jobs: pl.DataFrame, scheduler: Scheduler, name: str) -> No
     for columns, is_refused, reason in rules:
         for column in columns if is_refused else ():
             if has_values(jobs, column):
-                raise SwflowError(f"{name}: column {column}: {reason}")
+                raise UnsupportedError(f"{name}: column {column}: {reason}")
 
 
 # -- dependencies

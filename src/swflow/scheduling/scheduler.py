@@ -7,7 +7,7 @@ from datetime import date
 from functools import cached_property
 from typing import Any
 
-from swflow.errors import SwflowError, suggest
+from swflow.errors import SwflowError, UnsupportedError, suggest
 from swflow.scheduling.options import CHOICES, OPTIONS, SHARED_ALLOCATIONS, checked, refusals
 from swflow.scheduling.orders.formula import check_penalty
 from swflow.scheduling.orders.vocabulary import LOG
@@ -152,7 +152,7 @@ class Scheduler:
             object.__setattr__(self, name, checked(name, getattr(self, name)))
         check_penalty(self.penalty)
         for reason in refusals(self):
-            raise SwflowError(reason)
+            raise UnsupportedError(reason)
 
     @property
     def shares(self) -> bool:
@@ -195,7 +195,7 @@ class Scheduler:
         try:
             return cls(**values)
         except SwflowError as error:
-            raise SwflowError(f"schedulers: {name}: {error}") from None
+            raise type(error)(f"schedulers: {name}: {error}") from None
 
     def to_dict(self) -> dict[str, Any]:
         """

@@ -1,48 +1,66 @@
-"""The answer to a what-if as text: fidelity of the base, changes by each variant, and next steps."""
+"""The answer to a what-if: a sentence and a table per question, its fidelity, what it omits, and next steps."""
 
+import json
 import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from swflow.analysis import verdicts
+from swflow.analysis.fidelity import Trust
 from swflow.analysis.intervals import FEWEST_WEEKS
+from swflow.errors import SwflowError
 from swflow.files.atomic import atomic_path
 from swflow.jobs.table import Workload, write_table
-from swflow.log.importers.records import GPUS, LICENCES, RESERVATIONS
+from swflow.log.importers.records import GPUS, LICENCES, NOT_ELIGIBLE, NOT_MODELLED, RESERVATIONS
 from swflow.log.queues import queues_in_words, queues_of
-from swflow.log.site import GUESSED, SITE, Partition, share_nodes
-from swflow.scheduling.named import KNOWN
+from swflow.log.site import GUESSED, SITE, node_of
 from swflow.scheduling.scheduler import LOG
-from swflow.studies.whatif import BASE, SITE_QOS, Answer, Variant, partitions_named, site_priorities
+from swflow.studies.hardware import partitions_named, resources_of
+from swflow.studies.site_scheduler import SITE_QOS, SiteModel, is_pool
+from swflow.studies.variants import Change, Variant
+from swflow.studies.whatif import BASE, RECORDED, Answer, supported
+from swflow.studies.wording import Percent, listed, share_of, unit_of, unit_of_measure
 from swflow.workload.clean import guess_of
 
-#: The names of each measure: in a sentence, and above a column.
-TITLES: dict[str, tuple[str, str]] = {
-    "mean_wait_time": ("mean wait", "mean wait, minutes"),
-    "p95_wait_time": ("95th-percentile wait", "95th-percentile wait, minutes"),
-    "mean_bounded_slowdown": ("mean bounded slowdown", "mean bounded slowdown"),
-    "awrt": ("area-weighted response time (AWRT)", "AWRT, minutes"),
+#: The name of each measure in a sentence.
+TITLES: dict[str, str] = {
+    "mean_wait_time": "mean wait",
+    "p95_wait_time": "95th-percentile wait",
+    "mean_bounded_slowdown": "mean bounded slowdown",
+    "awrt": "area-weighted response time (AWRT)",
 }
 
-#: The base reproduces the record if its mean wait and the distribution of its waits differ by at most these values.
-FAITHFUL_RATIO, FAITHFUL_DISTANCE = 0.05, 0.05
+#: The name of each measure above a column or before a row.
+LABELS: dict[str, str] = TITLES | {"awrt": "AWRT"}
 
-#: Beyond these values, percentages cannot be trusted either.
-FAIR_RATIO, FAIR_DISTANCE = 0.25, 0.2
+#: The verdicts on a change, as one word of a table.
+WORDS: dict[str, str] = {verdicts.BETTER: "better", verdicts.WORSE: "worse"}
+
+#: Below this share of jobs that wait at all, an answer says how rare waits are.
+RARE = 0.1
+
+#: Variants with a sentence each; of more, the best ones have one.
+MOST_SENTENCES = 4
+
+#: Groups in a table on the terminal and on a page; files have all.
+MOST_GROUPS = 10
 
 DEFINITIONS: dict[str, str] = {
-    "base": "The scheduler with which every variant is compared: the first one, on the recorded machine and jobs.",
-    "mean wait": "The mean time from submission to start, over all jobs.",
+    "now, then": "Now is the base: the first scheduler, on the recorded machine and jobs. Then is the variant. Both "
+    "are simulated.",
+    "mean wait": "The mean time from the moment at which a job may start (its submission, the time of --begin, or the "
+    "end of the jobs on which it depends) to its start, over all jobs.",
     "95th-percentile wait": "95 % of the jobs wait no longer than this.",
     "mean bounded slowdown": "The mean of (wait + run time) / run time, at least 1; shorter run times count as 10 s.",
-    "AWRT": "The mean time from submission to end, each job weighted by its processors times its run time.",
-    "interval": "The 95 % confidence interval of the difference to the base, over the log's weeks.",
-    "not distinguishable": "The interval contains 0: the log is too short to tell whether the variant is better or "
+    "AWRT": "Area-weighted response time: the mean time from eligibility to the end, each job weighted by its "
+    "processors times its run time.",
+    "95 % interval": "The confidence interval of the change, over the log's weeks.",
+    "not distinguishable": "The interval contains 0: the log is too short to tell whether the change is better or "
     "worse.",
     "utilization": "The share of the machine's processors that jobs use, from the first submission to the last end.",
 }
@@ -53,33 +71,558 @@ class Question:
     """
     A what-if and the context that explains its answer.
 
-    The first of ``variants`` is the base. ``log`` is the log's name on the command line, for suggested commands, and
-    ``doubts`` are warnings about it. ``guessed_resources`` are resources besides processors whose units are the peak
-    use, of one of several partitions by ``PARTITION:NAME``.
+    The first of ``asked`` is the base. ``log`` is the log's name on the command line, for suggested commands, and
+    ``doubts`` are warnings about it.
     """
 
-    workload: Workload
-    variants: Sequence[Variant]
+    site: SiteModel
+    asked: Sequence[Variant]
     answer: Answer
-    partitions: Sequence[Partition] = ()
     log: str = "LOG"
     doubts: Sequence[str] = field(default_factory=tuple)
-    guessed_resources: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def workload(self) -> Workload:
+        """The simulated workload."""
+        return self.site.workload
+
+    @property
+    def variants(self) -> list[Variant]:
+        """The base and the variants that could be simulated."""
+        skipped = {name for name, _ in self.answer.skipped}
+        return [variant for variant in self.asked if variant.name not in skipped]
 
     @property
     def base(self) -> Variant:
         """The variant with which the others are compared."""
-        return self.variants[0]
+        return self.asked[0]
+
+    @property
+    def ranked(self) -> list[Variant]:
+        """The variants besides the base, by their mean wait."""
+        return sorted(self.variants[1:], key=lambda one: self.row(one)["value"])
 
     @property
     def schedulers(self) -> dict[str, Mapping[str, Any]]:
         """The options of each scheduler, by its name."""
         return {variant.scheduler: variant.options for variant in self.variants}
 
-    def rows(self, variant: str) -> dict[str, dict[str, Any]]:
+    def rows(self, variant: Variant) -> dict[str, dict[str, Any]]:
         """Return measure to row for one variant."""
-        table = self.answer.table.filter(pl.col("variant") == variant)
+        table = self.answer.table.filter(pl.col("variant") == variant.name)
         return {row["measure"]: row for row in table.iter_rows(named=True)}
+
+    def row(self, variant: Variant) -> dict[str, Any]:
+        """Return the row of the mean wait of a variant."""
+        return self.rows(variant)["mean_wait_time"]
+
+
+class Table(NamedTuple):
+    """A table of texts with a title; the first column names the rows."""
+
+    title: str
+    columns: list[str]
+    rows: list[list[str]]
+
+
+# -- sentences
+
+
+def sentences(question: Question) -> list[str]:
+    """Return the answer in sentences: one on each variant, the best ones if there are many."""
+    ranked = question.ranked
+    lines = [variant_in_words(question, variant) for variant in ranked[:MOST_SENTENCES]]
+    if len(ranked) > MOST_SENTENCES:
+        lines[0] = f"Of {len(ranked)} variants, the {MOST_SENTENCES} with the shortest mean waits: {lines[0]}"
+    lines += [f"{name} cannot be simulated: {reason}." for name, reason in question.answer.skipped]
+    if question.answer.left_out:
+        total = question.workload.jobs.height
+        lines.append(
+            f"{question.answer.left_out:,} of {total:,} jobs do not fit into the smallest machine, cluster or limit. "
+            "They are left out now and then, so that these waits are those of a lighter load."
+        )
+    return lines
+
+
+def variant_in_words(question: Question, variant: Variant) -> str:
+    """Return the change of the mean wait by a variant, other decided measures, and what the variant leaves out."""
+    rows = question.rows(variant)
+    main = rows["mean_wait_time"]
+    subject = _subject(question, variant)
+    is_doubtful = question.answer.trust is Trust.DIRECTIONS and variant == question.ranked[0]
+    doubt = "in a simulation that does not reproduce this site well, " * is_doubtful
+    said = [f"{subject}, {doubt}{_change(main)}"]
+    for word, decided in (("shorter", verdicts.BETTER), ("longer", verdicts.WORSE)):
+        others = [
+            f"the {TITLES[measure]} is {found.size} {word if 'slowdown' not in measure else _SMALLER[word]}"
+            for measure, row in rows.items()
+            if measure != "mean_wait_time"
+            and row["verdict"] == decided != main["verdict"]
+            and (found := Percent.of(row))
+        ]
+        said += [f"{_capital(listed(others))}."] if others else []
+    said += [text for text in (_rare(question, variant, main), _left_alone(question, variant)) if text]
+    dropped = [one for one in question.site.dropped_by(variant.options) if one not in _dropped_by_base(question)]
+    if dropped and variant.scheduler != question.base.scheduler:
+        text = f"This scheduler does not simulate {listed(dropped)} of the site"
+        other = f"{SITE}-{variant.scheduler}"
+        said.append(f"{text}; {other} does." if _is_supported(question.site, other) else f"{text}.")
+    return " ".join(said)
+
+
+_SMALLER = {"shorter": "smaller", "longer": "larger"}
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _subject(question: Question, variant: Variant) -> str:
+    """Return the changes of a variant as the beginning of a sentence."""
+    parts = [_amount_in_words(what, change) for what, change in variant.changes.items()]
+    if variant.estimates is not None:
+        exact = variant.estimates == 1
+        parts.append("perfect estimates" if exact else f"estimates of {variant.estimates:g} times the run times")
+    parts += [f"{variant.arrivals:g} times the arrival rate"] if variant.arrivals != 1 else []
+    parts += [f"{variant.run_times:g} times the run times"] if variant.run_times != 1 else []
+    with_them = f"with {listed(parts)}" if parts else ""
+    if variant.scheduler == question.base.scheduler:
+        return _capital(with_them)
+    return f"Under {variant.scheduler}" + (f" {with_them}" if with_them else "")
+
+
+def _amount_in_words(what: str, change: Change) -> str:
+    """
+    Return a change of the machine in words.
+
+    Examples
+    --------
+    >>> from swflow.studies.variants import read_nodes, read_processors, read_resource
+    >>> _amount_in_words("nodes", read_nodes("gpu=+2"))
+    '2 more nodes in partition gpu'
+    >>> _amount_in_words("processors", read_processors("-25%"))
+    '25 % fewer processors'
+    >>> _amount_in_words("resource", read_resource("gpus=512"))
+    '512 gpus'
+    """
+    amount, name = change.amount, change.resource or what
+    where = f" in partition {change.partition}" if change.partition else ""
+    if amount.kind == "number":
+        return f"{amount.value:,.0f} {name}{where}"
+    size = f"{abs(100 * amount.value):g} %" if amount.kind == "share" else f"{abs(amount.value):,.0f}"
+    return f"{size} {'more' if amount.value >= 0 else 'fewer'} {name}{where}"
+
+
+def _change(row: Mapping[str, Any]) -> str:
+    """Return the change of the mean wait as the rest of a sentence."""
+    unit = unit_of(row["base"], row["value"])
+    values = f"{unit.number(row['value'])} instead of {unit.of(row['base'])}"
+    found = Percent.of(row)
+    match row["verdict"]:
+        case verdicts.BETTER:
+            return f"the mean wait is {found.size} shorter: {values}." if found else f"the mean wait is {values}."
+        case verdicts.WORSE:
+            return f"the mean wait is {found.size} longer: {values}." if found else f"the mean wait is {values}."
+        case verdicts.NOT_DISTINGUISHABLE:
+            change = f", {found.signed}" if found else ""
+            return f"the mean wait is {values}{change}: not distinguishable."
+        case verdicts.EQUAL:
+            return f"the mean wait stays the same, {unit.of(row['base'])}."
+    change = f" ({found.change})" if found else ""
+    weeks = f"a verdict needs {FEWEST_WEEKS} weeks, and the log has {row['weeks']}"
+    return f"the mean wait is {values}{change}; {weeks}."
+
+
+def _rare(question: Question, variant: Variant, row: Mapping[str, Any]) -> str:
+    """Return how many jobs wait at all, and in how many weeks their mean wait changes, if that is worth knowing."""
+    found = question.answer.waiting.get(variant.name)
+    if found is None or row["verdict"] == verdicts.EQUAL:
+        return ""
+    if found.base_share >= RARE and row["verdict"] != verdicts.NOT_DISTINGUISHABLE:
+        return ""
+    counts = [
+        f"{'longer' if longer else 'shorter'} in {count or 'none'}"
+        for longer, count in ((False, found.shorter), (True, found.longer))
+    ]
+    rare = "Waits are rare: " * (found.base_share < RARE)
+    return (
+        f"{rare}{share_of(found.base_share)} of the jobs wait at all now, {share_of(found.share)} then; the mean wait "
+        f"is {listed(counts)} of {found.weeks} weeks."
+    )
+
+
+def _left_alone(question: Question, variant: Variant) -> str:
+    """Return the resources that a change of the processors does not change, and how to change them."""
+    change = variant.processors
+    if change is None or change.amount.kind == "share":
+        return ""
+    names = question.site.resources
+    clusters = variant.options.get("clusters") or ()
+    if change.partition and clusters:
+        own = [one for one in clusters if change.partition in partitions_named(one)]
+        names = [name for name in names if any(name in (one.get("resources") or {}) for one in own)]
+    names = [name for name in names if name not in question.site.dropped_by(variant.options) and name != "licences"]
+    if not names:
+        return ""
+    example = f"{change.partition}=+2" if change.partition else "+2"
+    return f"The {listed(names)} of the machine stay as they are; --nodes {example} adds whole nodes."
+
+
+def _dropped_by_base(question: Question) -> list[str]:
+    return question.site.dropped_by(question.base.options)
+
+
+def fidelity_in_words(question: Question) -> str:
+    """Return how well the base reproduces the record, and which results can therefore be trusted."""
+    name, found = question.base.name, question.answer.fidelity
+    if question.answer.trust is Trust.RECORD:
+        return "The base is the recorded schedule: each change compares a simulation with the record."
+    if found is None or question.answer.trust is Trust.UNKNOWN:
+        return f"The log records no waits, so it is unknown how well {name} reproduces the site."
+    simulated, recorded = found["simulated_mean_wait_time"] or 0.0, found["recorded_mean_wait_time"] or 0.0
+    unit = unit_of(simulated, recorded)
+    return (
+        f"Under {name}, the simulated mean wait is {unit.of(simulated)}; the recorded one is {unit.of(recorded)}. "
+        f"{_TRUST[question.answer.trust]} {100 * (found['started_alike'] or 0.0):.0f} % of the jobs start within a "
+        "minute of the recorded start, and the Kolmogorov-Smirnov distance between simulated and recorded waits is "
+        f"{found['wait_distance'] or 0.0:.2f} (0: identical)."
+    )
+
+
+_TRUST = {
+    Trust.MINUTES: "The simulation reproduces this site, so its minutes can be trusted.",
+    Trust.PERCENTAGES: "The simulation reproduces this site roughly, so trust percentages more than minutes.",
+    Trust.DIRECTIONS: "The simulation does not reproduce this site well, so trust only whether a change is better or "
+    "worse.",
+}
+
+
+# -- tables
+
+
+def tables(question: Question) -> list[Table]:
+    """Return the tables of an answer: the base and the record, a variant now and then, or a ranking of variants."""
+    if len(question.variants) == 1:
+        found = [_of_base(question)]
+    elif len(question.variants) == 2:
+        found = [_now_and_then(question, question.variants[1])]
+    else:
+        found = [_ranking(question), _other_measures(question)]
+    return [*found, *_groups(question)]
+
+
+def _now_and_then(question: Question, variant: Variant) -> Table:
+    """Return the measures and sizes of the base and of one variant."""
+    rows = []
+    base, then = question.rows(question.base), question.rows(variant)
+    for measure, row in then.items():
+        unit, found = unit_of_measure(measure, row["base"], row["value"]), Percent.of(row)
+        label = f"{LABELS[measure]}, {unit.name}" if unit.name else LABELS[measure]
+        change, interval = (found.change, found.interval) if found else (unit.number(row["difference"]), "")
+        rows.append([label, unit.number(row["base"]), unit.number(row["value"]), change, interval, _word(row)])
+    main, was = then["mean_wait_time"], base["mean_wait_time"]
+    rows.append(["utilization", share_of(was["utilization"]), share_of(main["utilization"]), "", "", ""])
+    sizes = {"processors": (was["processors"], main["processors"])}
+    before, after = _units(was), _units(main)
+    sizes |= {name: (before.get(name, 0), after.get(name, 0)) for name in dict.fromkeys((*before, *after))}
+    for name, (first, second) in sizes.items():
+        if name == "processors" or first != second:
+            change = f"{100 * (second / first - 1):+.0f} %".replace("-", "−") if first and first != second else ""
+            rows.append([name, f"{first:,}", f"{second:,}", change, "", ""])
+    return Table(variant.name, ["", "now", "then", "change", "95 % interval", "verdict"], rows)
+
+
+def _units(row: Mapping[str, Any]) -> dict[str, int]:
+    """Return the units of each resource of a row."""
+    parts = (text.partition("=") for text in row["resources"].split(",") if text)
+    return {name: int(units) for name, _, units in parts}
+
+
+def _word(row: Mapping[str, Any]) -> str:
+    return WORDS.get(row["verdict"], row["verdict"]) if row["verdict"] != BASE else ""
+
+
+def _ranking(question: Question) -> Table:
+    """Return the mean waits of all variants, the shortest first; the base is the first row."""
+    rows = [(variant, question.row(variant)) for variant in [question.base, *question.ranked]]
+    unit = unit_of(*(row["value"] for _, row in rows))
+    found = []
+    for variant, row in rows:
+        change = Percent.of(row)
+        is_base = row["verdict"] == BASE
+        found.append([
+            variant.name, unit.number(row["value"]),
+            "" if is_base else change.change if change else unit.number(row["difference"]),
+            "" if is_base or not change else change.interval, "now" if is_base else _word(row),
+            f"{row['processors']:,}", share_of(row["utilization"]),
+        ])  # fmt: skip
+    columns = ["", f"mean wait, {unit.name}", "change", "95 % interval", "verdict", "processors", "utilization"]
+    return Table("Mean wait, the shortest first", columns, found)
+
+
+def _other_measures(question: Question) -> Table:
+    """Return the other measures of all variants with their changes."""
+    every = [question.rows(variant) for variant in [question.base, *question.ranked]]
+    units = {
+        measure: unit_of_measure(measure, *(rows[measure]["value"] for rows in every))
+        for measure in LABELS
+        if measure != "mean_wait_time"
+    }
+    found = []
+    for rows in every:
+        cells = []
+        for measure, unit in units.items():
+            row, change = rows[measure], Percent.of(rows[measure])
+            is_base = row["verdict"] == BASE
+            cells.append(unit.number(row["value"]) + ("" if is_base or not change else f" ({change.change})"))
+        found.append([rows["awrt"]["variant"], *cells])
+    columns = ["", *(f"{LABELS[one]}, {unit.name}".removesuffix(", ") for one, unit in units.items())]
+    return Table("Other measures", columns, found)
+
+
+def _of_base(question: Question) -> Table:
+    """Return the measures of the base, beside the recorded mean wait, if there is one."""
+    rows, found = question.rows(question.base), question.answer.fidelity
+    recorded = found["recorded_mean_wait_time"] if found else None
+    lines = []
+    for measure, row in rows.items():
+        unit = unit_of_measure(measure, row["value"], recorded if measure == "mean_wait_time" else None)
+        label = f"{LABELS[measure]}, {unit.name}" if unit.name else LABELS[measure]
+        known = unit.number(recorded) if measure == "mean_wait_time" and recorded is not None else ""
+        lines.append([label, known, unit.number(row["value"])])
+    lines.append(["utilization", "", share_of(rows["awrt"]["utilization"])])
+    lines.append(["processors", "", f"{rows['awrt']['processors']:,}"])
+    return Table(question.base.name, ["", "recorded", "simulated"], lines)
+
+
+def _groups(question: Question) -> list[Table]:
+    """Return the mean waits of the largest groups, such as partitions, in the record, now, and under each variant."""
+    found = []
+    groups = question.answer.groups
+    for by in groups["by"].unique(maintain_order=True):
+        names = groups.filter((pl.col("by") == by) & (pl.col("variant") == question.base.name))
+        most = names.sort("jobs", descending=True, maintain_order=True).head(MOST_GROUPS)
+        if most.height < 2 and by == "partition":
+            continue
+        shown = groups.filter((pl.col("by") == by) & pl.col("name").is_in(most["name"].implode()))
+        unit = unit_of(*shown["value"].to_list())
+        values = {(row["variant"], row["name"]): row["value"] for row in shown.iter_rows(named=True)}
+        variants = {question.base.name: "now" if len(question.variants) > 1 else "simulated"}
+        ranked = question.ranked[:MOST_SENTENCES]
+        variants |= {one.name: "then" if len(question.variants) == 2 else one.name for one in ranked}
+        if (RECORDED, most["name"][0]) in values:
+            variants = {RECORDED: "recorded", **variants}
+        rows = []
+        for name, jobs in most.select("name", "jobs").iter_rows():
+            row = [values.get((variant, name)) for variant in variants]
+            rows.append([name, f"{jobs:,}", *("" if value is None else unit.number(value) for value in row)])
+            if len(question.variants) == 2:
+                now, then = values.get((question.base.name, name)), values.get((ranked[0].name, name))
+                rows[-1].append(Percent(100 * (then / now - 1)).change if now and then is not None else "")
+        columns = [by, "jobs", *variants.values(), *(["change"] if len(question.variants) == 2 else [])]
+        more = f", the {MOST_GROUPS} with most jobs of {names.height:,}" * (names.height > MOST_GROUPS)
+        found.append(Table(f"Mean wait by {by}, {unit.name}{more}", columns, rows))
+    return found
+
+
+# -- what the answer does not include
+
+
+def caveats(question: Question) -> list[str]:
+    """Return doubts about sizes, guesses, unreliable intervals, and what the simulation does not include."""
+    left_out = left_out_in_words(question)
+    return [
+        *question.site.doubts,
+        *guesses_in_words(question),
+        *uneven_in_words(question),
+        *([f"Not simulated: {'; '.join(left_out)}."] if left_out else []),
+    ]
+
+
+def left_out_in_words(question: Question) -> list[str]:
+    """Return the features of the site that the simulation omits, with numbers of jobs."""
+    workload, jobs = question.workload, question.workload.jobs
+    notes, counted = _notes(workload)
+    partitions, schedulers = question.site.partitions, question.schedulers
+    pooled = [name for name, options in schedulers.items() if is_pool(options)]
+    found = []
+    if len(partitions) > 1 and pooled:
+        found.append(f"{len(partitions)} partitions are simulated as one pool under {', '.join(pooled)}")
+    is_shared = any("partition" in (options.get("limits") or {}) for options in schedulers.values())
+    if len(partitions) > 1 and is_shared:
+        found.append(
+            f"{len(partitions)} partitions share nodes (their peaks add up to more than the machine): they are "
+            "simulated as one machine with a limit for each partition"
+        )
+    by_partition = ", ".join(f"{one.name} {one.gpu_jobs:,}" for one in partitions if one.gpu_jobs)
+    for name, title, note in (("gpus", "GPUs", GPUS), ("licences", "licenses", LICENCES), ("memory", "memory", "")):
+        count = int((jobs[name] > 0).sum()) if name in jobs.columns else notes.get(note, 0)
+        without = [
+            scheduler
+            for scheduler, options in schedulers.items()
+            if options.get("order") != LOG and name not in resources_of(options, workload.machine)
+        ]
+        if count and without:
+            where = f" (partition {by_partition})" * (name == "gpus" and bool(by_partition))
+            under = "" if len(without) == len(schedulers) else f" under {', '.join(without)}"
+            found.append(f"{count:,} jobs requested {title}{where}, which are not scheduled{under}")
+    part = " of the whole log" * (counted > jobs.height)
+    if notes.get(RESERVATIONS):
+        found.append(f"{notes[RESERVATIONS]:,} jobs{part} ran in advance reservations, which are not simulated")
+    if notes.get(NOT_MODELLED) and "eligible_after" not in jobs.columns:
+        found.append(f"{notes[NOT_MODELLED]:,} jobs{part} have dependencies that are not simulated")
+    if notes.get(NOT_ELIGIBLE):
+        found.append(
+            "the log has no column Eligible, so the waits of jobs with --begin, of held jobs, and of jobs with "
+            "dependencies count from their submission (add Eligible to sacct --format)"
+        )
+    queues = queues_of(jobs, workload.header)
+    unweighed = [name for name, options in schedulers.items() if not _weighs_queues(options)]
+    if len(queues) > 1 and unweighed:
+        found.append(
+            f"{len(queues)} queues or QOS ({queues_in_words(queues)}) have no priorities and no limits on running jobs "
+            f"under {', '.join(unweighed)}"
+        )
+    return found
+
+
+def _notes(workload: Workload) -> tuple[dict[str, int], int]:
+    """Return the notes of an import on its jobs, and the number of these jobs."""
+    notes: dict[str, int] = {}
+    counted = workload.jobs.height
+    for entry in workload.history:
+        if entry.get("stage") == "model":  # its jobs are not those of the log
+            notes, counted = {}, workload.jobs.height
+        counted = entry["kept"] if entry.get("stage") == "import" else counted
+        notes |= entry.get("notes") or {}
+    return notes, counted
+
+
+def _weighs_queues(options: Mapping[str, Any]) -> bool:
+    """Return whether a scheduler gives priorities to queues or QOS, or replays the record."""
+    return "qos" in (options.get("priority") or {}) or options.get("order") == LOG
+
+
+def guesses_in_words(question: Question) -> list[str]:
+    """Return the guessed sizes, and the options that state them."""
+    simulated = {
+        (name, cluster["processors"])
+        for options in question.schedulers.values()
+        for cluster in options.get("clusters") or ()
+        for name in partitions_named(cluster)
+    }
+    guessed = [one for one in question.site.partitions if one.is_guessed and (one.name, one.processors) in simulated]
+    guess = guess_of(question.workload)
+    found = []
+    if guessed:
+        sizes = ", ".join(f"{one.name} {one.processors:,}" for one in guessed)
+        found.append(
+            f"Partition sizes ({GUESSED}, which may be too few): {sizes} processors. State them with "
+            f"--partition {guessed[0].name}=N."
+        )
+    elif guess:
+        found.append(
+            f"Machine size ({guess}, which may be too few): {question.workload.machine.processors:,} processors. State "
+            "it with --machine-processors N."
+        )
+    considered = {
+        name for options in question.schedulers.values() for name in resources_of(options, question.workload.machine)
+    }
+    units = {
+        name: count for name, count in question.site.guessed_resources.items() if name.split(":")[-1] in considered
+    }
+    if units:
+        shown = ", ".join(f"{name.replace(':', ' ')} {count:,}" for name, count in units.items())
+        found.append(
+            f"Resources ({GUESSED}, which may be too few): {shown}. State them with --machine-resource "
+            f"{next(iter(units))}=N."
+        )
+    return found + _nodes_in_words(question)
+
+
+def _nodes_in_words(question: Question) -> list[str]:
+    """Return the processors and resources of the nodes that variants add or remove."""
+    found = {}
+    for variant in question.variants:
+        if variant.nodes is not None:
+            jobs, name = question.workload.jobs, variant.nodes.partition
+            numbers = [one.number for one in question.site.partitions if name in ("", one.name)]
+            node = node_of(jobs.filter(pl.col("partition_id").is_in(numbers)) if name else jobs)
+            units = listed([f"{units:,} {what}{' (MB)' * (what == 'memory')}" for what, units in node.items()])
+            if node:
+                found[name] = f"A node{f' of {name}' * bool(name)} has {units}: the most per node of any job."
+    return list(found.values())
+
+
+def uneven_in_words(question: Question) -> list[str]:
+    """Return the measures whose intervals are unreliable, because few weeks contain most of the difference."""
+    found: dict[str, list[str]] = {}
+    for variant, measure in question.answer.uneven:
+        found.setdefault(variant, []).append(TITLES[measure])
+    if not found:
+        return []
+    named = [f"{variant} ({', '.join(measures)})" for variant, measures in found.items()]
+    return [
+        f"Few weeks contain most of the difference of {'; '.join(named)}. These intervals are too narrow: in a test on "
+        "KTH-SP2, 84 to 90 % of such intervals contained the true value instead of 95 %."
+    ]
+
+
+# -- next steps
+
+
+def next_steps(question: Question) -> list[str]:
+    """Return at most three suggested next steps, the most useful first."""
+    steps = []
+    log, base, site = shlex.quote(question.log), question.base, question.site
+    partitioned = len(site.partitions) > 1
+    is_pooled = partitioned and is_pool(base.options)
+    doubtful = question.answer.trust in (Trust.PERCENTAGES, Trust.DIRECTIONS)
+    if is_pooled or (doubtful and site.dropped_by(base.options)):
+        steps.append(f"Simulate the site with {_all_of(question)}: swflow whatif {log} --scheduler {SITE}")
+    elif doubtful and not _weighs_queues(base.options) and site.priorities:
+        steps.append(
+            f"Test whether priorities of queues or QOS explain the difference to the record: swflow whatif {log} "
+            f"--scheduler {base.scheduler} --scheduler {SITE_QOS}, or swflow fidelity {log}"
+        )
+    elif doubtful:
+        steps.append(f"Find a scheduler that is closer to the record: swflow fidelity {log}")
+    if len(question.variants) == 1:
+        change = f"{site.partitions[0].name}=+20%" if partitioned and not is_pooled else "+20%"
+        inherits = base.scheduler == SITE and bool(partitioned or site.resources)
+        policies = [f"{SITE}-{one}" if inherits else one for one in ("conservative", "sjf-easy")]
+        other = next((one for one in policies if _is_supported(site, one)), "")
+        steps.append(
+            f"Ask a question: swflow whatif {log} --scheduler {base.scheduler}{f' --scheduler {other}' * bool(other)} "
+            f"--processors {change}"
+        )
+    waits = question.answer.table.filter(pl.col("measure") == "mean_wait_time")
+    found = set(waits["verdict"])
+    if verdicts.TOO_FEW_WEEKS in found:
+        steps.append(f"Take a log of more weeks: intervals need at least {FEWEST_WEEKS}.")
+    elif verdicts.NOT_DISTINGUISHABLE in found:
+        weeks = int(waits["weeks"].max() or 0)  # type: ignore[arg-type]
+        steps.append(f"Take a longer log, or ask for a larger change: {weeks} weeks do not decide every comparison.")
+    if not steps:
+        steps.append(f"Keep the answer as a page: add -o {Path(question.log).name.partition('.')[0]}-whatif.html")
+    return steps[:3]
+
+
+def _all_of(question: Question) -> str:
+    """Return what the site's scheduler simulates and the base does not."""
+    return listed(question.site.dropped_by(question.base.options)) or "its partitions"
+
+
+def _is_supported(site: SiteModel, text: str) -> bool:
+    """Return whether a scheduler of the command line exists and can simulate the workload."""
+    try:
+        supported(site.workload, [Variant(*site.scheduler(text))])
+    except SwflowError:
+        return False
+    return True
+
+
+# -- schedulers in words
 
 
 def schedulers_in_words(question: Question) -> list[str]:
@@ -97,6 +640,8 @@ def options_in_words(options: Mapping[str, Any]) -> str:
     'order sjf, backfill none'
     >>> options_in_words({"dispatch": "partition", "clusters": [{"partition": "cpu", "processors": 64}]})
     'order fcfs, backfill none, clusters cpu 64 processors'
+    >>> options_in_words({"limits": {"partition": {"cpu": {"processors": 64}}, "user": {"jobs": 2}}})
+    'order fcfs, backfill none, at most 64 processors in partition cpu, at most 2 jobs of each user'
     """
     if options.get("order") == LOG:
         return "the recorded schedule"
@@ -105,8 +650,10 @@ def options_in_words(options: Mapping[str, Any]) -> str:
     if clusters and shown.get("dispatch") == "partition":
         del shown["dispatch"]
     resources = _units_in_words(shown.pop("resources", None))
-    parts = [f"{name.replace('_', ' ')} {value}" for name, value in shown.items() if value is not None]
+    limits = _limits_in_words(shown.pop("limits", None))
+    parts = [f"{name.replace('_', ' ')} {_value_in_words(value)}" for name, value in shown.items() if value is not None]
     parts += [f"resources {resources}"] if resources else []
+    parts += limits
     sizes = [f"{'+'.join(partitions_named(one))} {one['processors']:,}".strip() for one in clusters]
     if sizes:
         parts.append(f"clusters {', '.join(sizes)} processors")
@@ -116,312 +663,38 @@ def options_in_words(options: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
+def _value_in_words(value: Any) -> str:
+    """Return the value of an option as text."""
+    if isinstance(value, Mapping):
+        return " and ".join(f"{name} {_value_in_words(part)}" for name, part in value.items())
+    return str(value)
+
+
+def _limits_in_words(limits: Mapping[str, Mapping[str, Any]] | None) -> list[str]:
+    """Return limits as texts."""
+    found = []
+    for kind, of_kind in (limits or {}).items():
+        for name, limit in of_kind.items():
+            if isinstance(limit, Mapping):
+                found += [f"at most {most:,} {what} in {kind} {name}" for what, most in limit.items()]
+            else:
+                found.append(f"at most {limit:,} {name} of each {kind}")
+    return found
+
+
 def _units_in_words(resources: Mapping[str, Any] | None) -> str:
     """Return units of resources as text, such as ``64 gpus and 20 licences``."""
     return " and ".join(f"{units:,} {name}" for name, units in (resources or {}).items() if units is not None)
 
 
-def fidelity_in_words(question: Question) -> str:
-    """Return how well the base reproduces the record, and which results can therefore be trusted."""
-    name, found = question.base.name, question.answer.fidelity
-    if question.base.options.get("order") == LOG:
-        return "The base is the recorded schedule: each difference compares a simulation with the record."
-    if found is None or not found["jobs"]:
-        return "The log records no waits, so it is unknown how well the base reproduces the site."
-    simulated, recorded = found["simulated_mean_wait_time"] or 0.0, found["recorded_mean_wait_time"] or 0.0
-    distance, alike = found["wait_distance"] or 0.0, found["started_alike"] or 0.0
-    waits = f"a mean of {simulated / 60:,.1f} minutes against {recorded / 60:,.1f}"
-    if recorded > 0:
-        waits = f"{100 * simulated / recorded:.0f} % of the recorded wait ({waits})"
-        off = abs(simulated / recorded - 1)
-    else:
-        off = 0.0 if simulated == 0 else float("inf")
-    if off <= FAITHFUL_RATIO and distance <= FAITHFUL_DISTANCE:
-        trust = "it reproduces the record, so its minutes can be trusted"
-    elif off <= FAIR_RATIO and distance <= FAIR_DISTANCE:
-        trust = "trust percentages more than minutes"
-    else:
-        trust = "trust directions, not minutes"
-    return (
-        f"The base {name} waits {waits}: {trust}. {100 * alike:.0f} % of its jobs start within a minute of the record; "
-        f"the distributions of the waits differ by {distance:.2f} (0 to 1)."
-    )
-
-
-def variant_in_words(question: Question, name: str) -> str:
-    """Return the change in the mean wait by a variant, and the other measures with a different verdict."""
-    rows = question.rows(name)
-    main = rows["mean_wait_time"]
-    text = _change(name, question.base.name, main)
-    for verb, decided in (("lowers", verdicts.BETTER), ("raises", verdicts.WORSE)):
-        others = [
-            f"the {TITLES[row['measure']][0]} by {_percent(row)}"
-            for measure, row in rows.items()
-            if measure != "mean_wait_time" and row["verdict"] == decided != main["verdict"]
-        ]
-        if others:
-            text += f" It {verb} {' and '.join(others)}."
-    variant = next(one for one in question.variants if one.name == name)
-    if len(question.partitions) > 1 and _is_pool(variant.options) and not _is_pool(question.base.options):
-        text += f" It also pools the {len(question.partitions)} partitions"
-        text += f"; {SITE}-{variant.scheduler} keeps them." if _keeps_partitions(question, variant.scheduler) else "."
-    return text
-
-
-def _keeps_partitions(question: Question, policy: str) -> bool:
-    """Return whether a policy can be simulated in the site's partitions; limits exclude conservative backfilling."""
-    workload = question.workload
-    stated = None if guess_of(workload) else workload.machine.processors
-    is_limited = share_nodes(question.partitions, stated)
-    return policy in KNOWN and not (is_limited and KNOWN[policy].get("backfill") == "conservative")
-
-
-def _is_pool(options: Mapping[str, Any]) -> bool:
-    """Return whether a scheduler simulates all partitions as one machine without limits for them."""
-    limited = "partition" in (options.get("limits") or {})
-    return options.get("order") != LOG and options.get("dispatch") != "partition" and not limited
-
-
-def _weighs_queues(options: Mapping[str, Any]) -> bool:
-    """Return whether a scheduler gives priorities to queues or QOS, or replays the record."""
-    return "qos" in (options.get("priority") or {}) or options.get("order") == LOG
-
-
-def _change(name: str, base: str, row: Mapping[str, Any]) -> str:
-    """Return a sentence on the mean wait of a variant."""
-    values = f"from {row['base'] / 60:,.1f} to {row['value'] / 60:,.1f} minutes"
-    match row["verdict"]:
-        case verdicts.BETTER:
-            return f"{name} shortens the mean wait by {_percent(row)}, {values}."
-        case verdicts.WORSE:
-            return f"{name} lengthens the mean wait by {_percent(row)}, {values}."
-        case verdicts.NOT_DISTINGUISHABLE:
-            return f"{name} is not distinguishable from {base} in the mean wait: {_percent(row, signed=True)}."
-        case verdicts.EQUAL:
-            return f"{name} has the same mean wait as {base}."
-    return (
-        f"{name}: too few weeks to tell ({row['weeks']} of {FEWEST_WEEKS}); in this log the mean wait changes "
-        f"by {_percent(row, signed=True)}, {values}."
-    )
-
-
-def _percent(row: Mapping[str, Any], *, signed: bool = False) -> str:
-    """
-    Return a difference in percent of the base with its interval; unsigned if the verb states the direction.
-
-    Examples
-    --------
-    >>> _percent({"base": 200.0, "difference": -20.0, "low": -30.0, "high": -10.0, "measure": "awrt"})
-    '10 % (95 % interval 5 to 15 %)'
-    >>> _percent({"base": 20.0, "difference": -7.0, "low": -20.0, "high": 10.4, "measure": "awrt"}, signed=True)
-    '−35 % (95 % interval −100 to +52 %)'
-    """
-    if not row["base"]:
-        unit = 1.0 if row["measure"] == "mean_bounded_slowdown" else 60.0
-        return f"{row['difference'] / unit:+,.1f}" + (" minutes" if unit > 1 else "")
-    known = (row[name] for name in ("difference", "low", "high") if row[name] is not None)
-    values = [100 * value / row["base"] for value in known]
-    mark = "+" if signed else ""
-    if not signed:
-        values = [abs(values[0]), *sorted(map(abs, values[1:]))]
-    digits = 1 if max(map(abs, values)) < 9.95 else 0
-    text = f"{values[0]:{mark},.{digits}f} %"
-    if len(values) == 3:
-        text += f" (95 % interval {values[1]:{mark},.{digits}f} to {values[2]:{mark},.{digits}f} %)"
-    return text.replace("-", "−")
-
-
-def left_out_in_words(question: Question) -> list[str]:
-    """Return the features of the site that the simulation omits, with numbers of jobs."""
-    workload, jobs = question.workload, question.workload.jobs
-    notes: dict[str, int] = {}
-    counted = jobs.height  # the jobs of the log whose notes these are
-    for entry in workload.history:
-        if entry.get("stage") == "model":  # its jobs are not those of the log
-            notes, counted = {}, jobs.height
-        counted = entry["kept"] if entry.get("stage") == "import" else counted
-        notes |= entry.get("notes") or {}
-    schedulers = question.schedulers
-    pooled = [name for name, options in schedulers.items() if _is_pool(options)]
-    found = []
-    if len(question.partitions) > 1 and pooled:
-        found.append(f"{len(question.partitions)} partitions are simulated as one pool under {', '.join(pooled)}")
-    is_shared = any("partition" in (options.get("limits") or {}) for options in schedulers.values())
-    if len(question.partitions) > 1 and is_shared:
-        found.append(
-            f"{len(question.partitions)} partitions share nodes (their peaks add up to more than the machine): they "
-            "are simulated as one machine with a limit for each partition"
-        )
-    by_partition = ", ".join(f"{one.name} {one.gpu_jobs:,}" for one in question.partitions if one.gpu_jobs)
-    for name, title, note in (("gpus", "GPUs", GPUS), ("licences", "licences", LICENCES)):
-        count = int((jobs[name] > 0).sum()) if name in jobs.columns else notes.get(note, 0)
-        without = [
-            scheduler
-            for scheduler, options in schedulers.items()
-            if options.get("order") != LOG and name not in _resources_of(options, workload)
-        ]
-        if count and without:
-            where = f" (partition {by_partition})" * (name == "gpus" and bool(by_partition))
-            under = "" if len(without) == len(schedulers) else f" under {', '.join(without)}"
-            found.append(f"{count:,} jobs requested {title}{where}, which are not scheduled{under}")
-    if notes.get(RESERVATIONS):
-        part = " of the whole log" * (counted > jobs.height)
-        found.append(f"{notes[RESERVATIONS]:,} jobs{part} ran in advance reservations, which are not simulated")
-    queues = queues_of(jobs, workload.header)
-    unweighed = [name for name, options in schedulers.items() if not _weighs_queues(options)]
-    if len(queues) > 1 and unweighed:
-        found.append(
-            f"{len(queues)} queues or QOS ({queues_in_words(queues)}) have no priorities and no limits on running jobs "
-            f"under {', '.join(unweighed)}"
-        )
-    if question.answer.left_out:
-        found.append(
-            f"{question.answer.left_out:,} jobs do not fit into the smallest machine or cluster and are excluded from "
-            "all variants"
-        )
-    return found
-
-
-def _resources_of(options: Mapping[str, Any], workload: Workload) -> set[str]:
-    """Return the names of the resources that a scheduler considers."""
-    stated = [one.get("resources") or {} for one in options.get("clusters") or ()]
-    if not stated:
-        stated = [{**workload.machine.resources, **(options.get("resources") or {})}]
-    return {name for one in stated for name, units in one.items() if units is not None}
-
-
-def guesses_in_words(question: Question) -> list[str]:
-    """Return the guessed sizes, and the options that state them."""
-    simulated = {
-        (name, cluster["processors"])
-        for options in question.schedulers.values()
-        for cluster in options.get("clusters") or ()
-        for name in partitions_named(cluster)
-    }
-    guessed = [one for one in question.partitions if one.is_guessed and (one.name, one.processors) in simulated]
-    guess = guess_of(question.workload)
-    found = []
-    if guessed:
-        sizes = ", ".join(f"{one.name} {one.processors:,}" for one in guessed)
-        found.append(
-            f"Partition sizes ({GUESSED}, which may be too few): {sizes} processors. State them with "
-            f"--partition {guessed[0].name}=N."
-        )
-    elif guess:
-        found.append(
-            f"Machine size ({guess}, which may be too few): {question.workload.machine.processors:,} processors. State "
-            "it with --machine-processors N."
-        )
-    if question.guessed_resources:
-        considered = set().union(*(_resources_of(one, question.workload) for one in question.schedulers.values()))
-        units = {name: count for name, count in question.guessed_resources.items() if name.split(":")[-1] in considered}
-        shown = ", ".join(f"{name.replace(':', ' ')} {count:,}" for name, count in units.items())
-        if units:
-            found.append(
-                f"Resources ({GUESSED}, which may be too few): {shown}. State them with --machine-resource "
-                f"{next(iter(units))}=N."
-            )
-    return found
-
-
-def uneven_in_words(question: Question) -> list[str]:
-    """Return the measures whose intervals are unreliable, because few weeks contain most of the difference."""
-    found: dict[str, list[str]] = {}
-    for variant, measure in question.answer.uneven:
-        found.setdefault(variant, []).append(TITLES[measure][0])
-    return [
-        f"Few weeks contain most of the difference of {variant} ({', '.join(measures)}): their intervals are too "
-        "narrow; in a test on KTH-SP2, 84 to 90 % of them contained the true value instead of 95 %."
-        for variant, measures in found.items()
-    ]
-
-
-def next_steps(question: Question) -> list[str]:
-    """Return at most three suggested next steps, the most useful first."""
-    steps = []
-    log, found, base = shlex.quote(question.log), question.answer.fidelity, question.base
-    partitioned = len(question.partitions) > 1
-    is_pool = partitioned and _is_pool(base.options)
-    off = 0.0
-    if found is not None and found["jobs"] and found["recorded_mean_wait_time"]:
-        off = abs((found["simulated_mean_wait_time"] or 0.0) / found["recorded_mean_wait_time"] - 1)
-        off = max(off, 0.0 if (found["wait_distance"] or 0.0) <= FAIR_DISTANCE else 1.0)
-    if is_pool:
-        steps.append(f"Simulate each partition as a cluster: swflow whatif {log} --scheduler {SITE}")
-    elif off > FAITHFUL_RATIO and not _weighs_queues(base.options) and site_priorities(question.workload):
-        steps.append(
-            f"Test whether priorities of queues or QOS explain it: swflow whatif {log} --scheduler {base.scheduler} "
-            f"--scheduler {SITE_QOS}, or swflow fidelity {log}"
-        )
-    elif off > FAITHFUL_RATIO:
-        steps.append(f"Find a scheduler that is closer to the record: swflow fidelity {log}")
-    if len(question.variants) == 1:
-        change = f"{question.partitions[0].name}=+20%" if partitioned and not is_pool else "+20%"
-        other = "conservative" if _keeps_partitions(question, "conservative") else "sjf-easy"
-        other = f"{SITE}-{other}" if base.scheduler == SITE and partitioned else "conservative"
-        steps.append(
-            f"Ask a question: swflow whatif {log} --scheduler {base.scheduler} --scheduler {other} "
-            f"--processors {change}"
-        )
-    results = set(question.answer.table["verdict"])
-    if verdicts.TOO_FEW_WEEKS in results:
-        steps.append(f"Take a log of more weeks: intervals need at least {FEWEST_WEEKS}.")
-    elif verdicts.NOT_DISTINGUISHABLE in results:
-        weeks = int(question.answer.table["weeks"].max() or 0)  # type: ignore[arg-type]
-        steps.append(f"Take a longer log: {weeks} weeks do not decide every comparison.")
-    if not steps:
-        steps.append(f"Keep the answer as a page: add -o {Path(question.log).name.partition('.')[0]}-whatif.html")
-    return steps[:3]
-
-
-def summary(answer: Answer) -> tuple[list[str], list[list[str]]]:
-    """Return a table with a row per variant: each measure with its difference to the base and the interval."""
-    columns = ["variant", "processors", "utilization", *(title for _, title in TITLES.values())]
-    table = []
-    for part in answer.table.partition_by("variant", maintain_order=True):
-        rows = {row["measure"]: row for row in part.iter_rows(named=True)}
-        first = rows["mean_wait_time"]
-        cells = [_cell(rows[measure]) for measure in TITLES]
-        table.append([first["variant"], f"{first['processors']:,}", f"{first['utilization']:.3f}", *cells])
-    return columns, table
-
-
-def _cell(row: Mapping[str, Any]) -> str:
-    """Return a value with its difference and interval: ``12.3  −4.5 [−6.0, −3.0]``."""
-    value, difference, interval = _figures(row)
-    return f"{value}  {difference} {interval}".rstrip() if row["verdict"] != BASE else value
-
-
-def _figures(row: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Return a value, its difference to the base and the interval as text, times in minutes."""
-    unit = 1.0 if row["measure"] == "mean_bounded_slowdown" else 60.0
-    low, high = row["low"], row["high"]
-    interval = "" if low is None else f"[{low / unit:+,.1f}, {high / unit:+,.1f}]"
-    difference = f"{row['difference'] / unit:+,.1f}"
-    return f"{row['value'] / unit:,.1f}", difference.replace("-", "−"), interval.replace("-", "−")
-
-
-def sentences(question: Question) -> list[str]:
-    """Return the answer in sentences: the fidelity of the base, then one paragraph per variant."""
-    others = [variant.name for variant in question.variants[1:]]
-    return [fidelity_in_words(question), *(variant_in_words(question, name) for name in others)]
-
-
-def caveats(question: Question) -> list[str]:
-    """Return the guessed sizes and what the simulation simplifies."""
-    left_out = left_out_in_words(question)
-    return [
-        *guesses_in_words(question),
-        *uneven_in_words(question),
-        *([f"The simulation simplifies: {'; '.join(left_out)}."] if left_out else []),
-    ]
+# -- files
 
 
 def write_answer(
     question: Question, path: str | os.PathLike[str], *, study: str | None = None, command: str = "", digest: str = ""
 ) -> None:
     """
-    Write an answer: ``.parquet`` or ``.csv`` (all figures), or ``.html`` (a page).
+    Write an answer: ``.parquet`` or ``.csv`` (a row per variant and measure), ``.json`` (everything), ``.html``.
 
     A ``.parquet`` can be loaded into a database; the names of the workload and of the study go with it. ``command`` and
     ``digest``, the digest of the log, are for the page.
@@ -431,31 +704,69 @@ def write_answer(
     if path.suffix == ".parquet":
         about = {"kind": "whatif", "title": title, "workload": question.workload.name, "study": study}
         write_table(table, path, about)
-    elif path.suffix == ".csv":
-        with atomic_path(path) as temporary:
+        return
+    with atomic_path(path) as temporary:
+        if path.suffix == ".csv":
             table.write_csv(temporary)
-    else:
-        with atomic_path(path) as temporary:
+        elif path.suffix == ".json":
+            temporary.write_text(as_json(question) + "\n", encoding="utf-8")
+        else:
             temporary.write_text(page(question, title, command, digest), encoding="utf-8")
 
 
+def as_json(question: Question) -> str:
+    """Return an answer as JSON: the sentences, and the values of every variant, times in seconds."""
+    answer = question.answer
+    variants = []
+    for variant in question.variants:
+        rows = question.rows(variant)
+        main = rows["mean_wait_time"]
+        waiting = answer.waiting.get(variant.name)
+        groups = answer.groups.filter(pl.col("variant") == variant.name).select("by", "name", "jobs", "value", "base")
+        variants.append({
+            "variant": variant.name,
+            "sentence": None if main["verdict"] == BASE else variant_in_words(question, variant),
+            "scheduler": {"name": variant.scheduler, "options": dict(variant.options)},
+            "processors": main["processors"], "resources": _units(main), "utilization": main["utilization"],
+            "measures": {
+                measure: {key: row[key] for key in ("value", "base", "difference", "low", "high", "weeks", "verdict")}
+                for measure, row in rows.items()
+            },
+            "waiting": asdict(waiting) if waiting else None,
+            "groups": groups.to_dicts(),
+        })  # fmt: skip
+    content = {
+        "workload": question.workload.name, "jobs": int(answer.table["jobs"][0]), "base": question.base.name,
+        "trust": answer.trust, "fidelity": answer.fidelity, "fidelity_in_words": fidelity_in_words(question),
+        "variants": variants, "skipped": [{"variant": name, "reason": reason} for name, reason in answer.skipped],
+        "caveats": [*caveats(question), *question.doubts], "next": next_steps(question),
+    }  # fmt: skip
+    return json.dumps(content, indent=1, default=str)
+
+
 def page(question: Question, title: str, command: str = "", digest: str = "") -> str:
-    """Return a self-contained HTML page without scripts: answer, figure, tables, definitions."""
+    """Return a self-contained HTML page without scripts: answer, tables, figure, definitions."""
     import jinja2
 
     from swflow import __version__
 
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(Path(__file__).with_suffix(".html").read_text(encoding="utf-8"))
+    found = tables(question)
+    if len(question.variants) > 2:
+        found += [_now_and_then(question, variant) for variant in question.ranked]
     return template.render(
         title=title,
         jobs=question.answer.table["jobs"][0],
         sentences=sentences(question),
+        fidelity=fidelity_in_words(question),
         caveats=[*caveats(question), *question.doubts],
         steps=next_steps(question),
         schedulers=[line.partition(": ")[::2] for line in schedulers_in_words(question)],
-        bars=list(_bars(question)),
-        tables=list(_tables(question)),
+        bars=_bars(question),
+        unit=_unit_of_bars(question).name,
+        tables=found,
+        wide=("jobs", "processors", "utilization"),
         definitions=DEFINITIONS,
         command=command,
         version=__version__,
@@ -463,47 +774,31 @@ def page(question: Question, title: str, command: str = "", digest: str = "") ->
     )
 
 
-def _bars(question: Question) -> Iterator[dict[str, Any]]:
-    """Yield the bars of the figure: mean waits in percent of the longest, with their intervals."""
-    rows = [question.rows(variant.name)["mean_wait_time"] for variant in question.variants]
+def _unit_of_bars(question: Question) -> Any:
     found = question.answer.fidelity
-    bars = [
-        {"name": row["variant"], "value": row["value"]}
+    recorded = found["recorded_mean_wait_time"] if found else None
+    return unit_of(recorded, *(question.row(variant)["value"] for variant in question.variants))
+
+
+def _bars(question: Question) -> list[dict[str, Any]]:
+    """Return the bars of the figure: mean waits in percent of the longest, with their intervals."""
+    rows = [question.row(variant) for variant in [question.base, *question.ranked]]
+    found = question.answer.fidelity
+    bars: list[dict[str, Any]] = [
+        {"name": row["variant"], "value": row["value"], "kind": "simulated"}
         | {end: None if row[end] is None else row["base"] + row[end] for end in ("low", "high")}
         for row in rows
     ]
     if found is not None and found["jobs"]:
-        recorded = found["recorded_mean_wait_time"]
-        bars.insert(0, {"name": "recorded", "value": recorded, "low": None, "high": None})
+        recorded = {"name": "recorded", "value": found["recorded_mean_wait_time"], "kind": "recorded"}
+        bars.insert(0, recorded | {"low": None, "high": None})
     most = max((value for bar in bars for value in (bar["value"], bar["high"]) if value is not None), default=0.0)
-    for number, bar in enumerate(bars):
+    unit = _unit_of_bars(question)
+    for bar in bars:
         low, high = bar["low"], bar["high"]
-        yield {
-            "name": bar["name"],
-            "text": f"{bar['value'] / 60:,.1f}",
-            "width": f"{100 * bar['value'] / most if most > 0 else 0:.2f}",
-            "low": None if low is None or most <= 0 else f"{100 * max(low, 0) / most:.2f}",
-            "span": None if low is None or most <= 0 else f"{100 * (high - max(low, 0)) / most:.2f}",
-            "kind": "recorded" if bar["name"] == "recorded" and number == 0 else "simulated",
-        }
-
-
-def _tables(question: Question) -> Iterator[dict[str, Any]]:
-    """Yield a table per measure: variant, value, change in percent with its interval, verdict."""
-    for measure, (_, title) in TITLES.items():
-        rows = []
-        for variant in question.variants:
-            row = question.rows(variant.name)[measure]
-            value, _, _ = _figures(row)
-            change = "" if row["verdict"] == BASE else _percent(row, signed=True)
-            percent, _, interval = change.partition(" (95 % interval ")
-            rows.append(
-                {"name": row["variant"], "value": value, "change": percent, "interval": interval.removesuffix(")"),
-                 "verdict": _WORDS.get(row["verdict"], row["verdict"]), "processors": f"{row['processors']:,}",
-                 "utilization": f"{100 * row['utilization']:.1f} %"}
-            )  # fmt: skip
-        yield {"title": title, "rows": rows}
-
-
-#: The verdicts as text for readers; `swflow.analysis.verdicts` words them for a pair of runs.
-_WORDS = {verdicts.BETTER: "better", verdicts.WORSE: "worse"}
+        is_shown = low is not None and most > 0
+        bar["text"] = unit.number(bar["value"])
+        bar["width"] = f"{100 * bar['value'] / most if most > 0 else 0:.2f}"
+        bar["low"] = f"{100 * max(low, 0) / most:.2f}" if is_shown else None
+        bar["span"] = f"{100 * (high - max(low, 0)) / most:.2f}" if is_shown else None
+    return bars

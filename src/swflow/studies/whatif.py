@@ -1,37 +1,24 @@
 """What-if: simulate a log under other schedulers, machines, estimates, arrivals and run times; compare with a base."""
 
 import itertools
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import polars as pl
 
-from swflow.analysis.fidelity import fidelity
+from swflow.analysis.fidelity import Trust, fidelity, trust_of
 from swflow.analysis.intervals import difference_of
 from swflow.analysis.resampling import Resampled, by_weeks, statistic
-from swflow.errors import SwflowError, suggest
-from swflow.jobs.machine import Machine
+from swflow.errors import SwflowError, UnsupportedError, suggest
 from swflow.jobs.table import Workload, sort_jobs
-from swflow.log.queues import priorities_of, queues_of
-from swflow.log.site import (
-    RESOURCES,
-    SITE,
-    SIZES,
-    Partition,
-    partitions_of,
-    pool_of,
-    share_nodes,
-    site_options,
-    with_resources,
-)
-from swflow.scheduling.named import KNOWN, read_scheduler
-from swflow.scheduling.orders.fair_share import Names
-from swflow.scheduling.orders.vocabulary import MULTIFACTOR
+from swflow.log.imported import names_of
+from swflow.scheduling.eligibility import require_supported
 from swflow.scheduling.scheduler import LOG, Scheduler
+from swflow.studies.hardware import fitting, hardware_of, resources_of
 from swflow.studies.runs import Run, run
-from swflow.workload.clean import guess_of, is_as_recorded, with_known_predecessors
+from swflow.studies.variants import Variant
+from swflow.workload.clean import with_known_predecessors
 from swflow.workload.steps.intensify import changes
 
 #: The compared statistics, by their names in table ``metrics``. For all of them, smaller is better.
@@ -40,42 +27,47 @@ MEASURES = ("mean_wait_time", "p95_wait_time", "mean_bounded_slowdown", "awrt")
 #: The verdict of the base compared with itself. `swflow.analysis.verdicts` defines the other verdicts.
 BASE = "base"
 
-#: The columns of `Answer.table`.
+#: The columns of `Answer.table`. ``resources`` are the machine's units besides processors, such as ``gpus=24``;
+#: ``trust`` is one of `swflow.analysis.fidelity.Trust`.
 COLUMNS: dict[str, Any] = {
-    "variant": pl.String, "scheduler": pl.String, "processors": pl.Int64, "estimates": pl.String,
-    "arrivals": pl.Float64, "run_times": pl.Float64, "measure": pl.String, "jobs": pl.Int64, "value": pl.Float64,
-    "base": pl.Float64, "difference": pl.Float64, "low": pl.Float64, "high": pl.Float64, "weeks": pl.Int64,
-    "verdict": pl.String, "utilization": pl.Float64,
+    "variant": pl.String, "scheduler": pl.String, "processors": pl.Int64, "resources": pl.String,
+    "estimates": pl.String, "arrivals": pl.Float64, "run_times": pl.Float64, "measure": pl.String, "jobs": pl.Int64,
+    "value": pl.Float64, "base": pl.Float64, "difference": pl.Float64, "low": pl.Float64, "high": pl.Float64,
+    "weeks": pl.Int64, "verdict": pl.String, "utilization": pl.Float64, "trust": pl.String,
 }  # fmt: skip
+
+#: The columns of `Answer.groups`: the mean wait of the jobs of one partition, user, …, seconds.
+GROUP_COLUMNS: dict[str, Any] = {
+    "variant": pl.String, "by": pl.String, "name": pl.String, "jobs": pl.Int64, "value": pl.Float64,
+    "base": pl.Float64,
+}  # fmt: skip
+
+#: What jobs can be grouped by, and the column of the job table; a class is the size and the length of a job.
+GROUPS: dict[str, str] = {
+    "partition": "partition_id", "user": "user_id", "group": "group_id", "qos": "queue_id", "class": "",
+}  # fmt: skip
+
+#: A job is narrow up to this number of processors and short up to this run time, seconds (Srinivasan, Kettimuthu,
+#: Subramani & Sadayappan, "Characterization of backfilling strategies for parallel job scheduling", ICPP 2002).
+NARROW, SHORT = 8, 3600.0
+
+WEEK = 604800.0
 
 
 @dataclass(frozen=True)
-class Variant:
+class Waiting:
     """
-    One combination of scheduler, machine size, estimates, arrival rate and run times.
+    Which jobs wait at all, for more than a second, and in which weeks their mean wait changes by more than that.
 
-    ``processors`` is ``+20%``, ``-10%``, a number, one of these for one partition (``cpu=+20%``), or empty for the
-    recorded size. ``estimates`` is ``perfect`` (the run times), a factor of the run times, or empty for the users'
-    estimates. ``resources`` changes a resource besides processors: ``gpus=+20%``, ``gpus=512``, for one partition
-    ``gpu:gpus=+20%``. ``arrivals`` and ``run_times`` are factors; the latter also multiplies estimates.
+    ``share`` and ``base_share`` are shares of the jobs, 0 to 1. ``shorter`` and ``longer`` count ``weeks`` in which the
+    variant has a shorter or longer mean wait than the base.
     """
 
-    scheduler: str
-    options: Mapping[str, Any]
-    processors: str = ""
-    estimates: str = ""
-    arrivals: float = 1.0
-    run_times: float = 1.0
-    resources: str = ""
-
-    @property
-    def name(self) -> str:
-        """The scheduler and the changes relative to the record, as text."""
-        changes = {"processors": self.processors, "resource": self.resources, "estimates": self.estimates}
-        parts = [self.scheduler, *(f"{what} {text}" for what, text in changes.items() if text)]
-        parts += [f"arrivals × {self.arrivals:g}"] if self.arrivals != 1 else []
-        parts += [f"run times × {self.run_times:g}"] if self.run_times != 1 else []
-        return ", ".join(parts)
+    share: float
+    base_share: float
+    weeks: int
+    shorter: int
+    longer: int
 
 
 @dataclass(frozen=True)
@@ -86,304 +78,19 @@ class Answer:
     ``table`` has one row per variant and measure with the columns of `COLUMNS`, times in seconds. ``fidelity`` is the
     similarity of the base to the recorded schedule, if there is one. ``left_out`` is the number of jobs that need more
     processors or other resources than the smallest machine or cluster; they are excluded from all variants. ``uneven``
-    are variants and measures of means whose difference lies mostly in few weeks.
+    are variants and measures of means whose difference lies mostly in few weeks. ``groups`` has the mean waits of parts
+    of the jobs, ``waiting`` the jobs that wait at all, by variant, and ``skipped`` the variants that cannot be
+    simulated, with the reason.
     """
 
     table: pl.DataFrame
     fidelity: dict[str, float | None] | None
     left_out: int
     uneven: tuple[tuple[str, str], ...] = ()
-
-
-def site_of(
-    workload: Workload, sizes: Mapping[str, int] | None = None, resources: Mapping[str, int] | None = None
-) -> tuple[list[Partition], dict[str, Any], dict[str, int]]:
-    """
-    Return the partitions of a workload's site, the options of the scheduler that represents it, and guessed resources.
-
-    ``sizes`` maps a partition to its processors; default: the size that the log states, or else the peak use.
-    ``resources`` are the units of resources besides processors, as in `swflow.log.site.with_resources`; default: those
-    of the workload's machine if partitions share it, or else the peak use. The guessed ones are the peak use, of one of
-    several partitions by ``PARTITION:NAME``.
-    """
-    header, jobs = dict(workload.header), workload.jobs
-    if not is_as_recorded(workload):  # the sizes and the waits do not belong to these jobs
-        header.pop(SIZES, None)
-        jobs = jobs.drop("wait_time", strict=False)
-    stated = None if guess_of(workload) else workload.machine.processors
-    partitions = partitions_of(jobs, header, sizes)
-    if len(partitions) < 2 or share_nodes(partitions, stated):
-        own = {name: units for name, units in workload.machine.resources.items() if name in RESOURCES}
-        pool, names = pool_of(jobs, own | dict(resources or {}))
-        return partitions, site_options(partitions, stated, pool), {name: pool[name] for name in names}
-    partitions = with_resources(partitions, resources)
-    guessed = {f"{one.name}:{name}": one.resources[name] for one in partitions for name in one.guessed_resources}
-    return partitions, site_options(partitions, stated), guessed
-
-
-#: Name of the scheduler that serves queues or QOS in the order of their recorded waits.
-SITE_QOS = f"{SITE}-qos"
-
-
-def site_priorities(workload: Workload) -> dict[str, Any] | None:
-    """Return the priorities of queues or QOS that the recorded waits suggest, or None."""
-    return priorities_of(queues_of(workload.jobs, workload.header)) if is_as_recorded(workload) else None
-
-
-def named_scheduler(
-    text: str, site: Mapping[str, Any], priorities: Mapping[str, Any] | None = None
-) -> tuple[str, dict[str, Any]]:
-    """
-    Return the name and the options of a scheduler; ``site-sjf``, for example, is ``sjf`` in the site's partitions.
-
-    ``site-qos`` is the site's scheduler with ``priorities`` of queues or QOS; within a queue it is FCFS. Other texts
-    are as for `swflow.scheduling.named.read_scheduler`.
-
-    Examples
-    --------
-    >>> named_scheduler("site-conservative", {"order": "fcfs", "backfill": "easy", "dispatch": "partition"})
-    ('site-conservative', {'dispatch': 'partition', 'backfill': 'conservative'})
-    """
-    if text == SITE:
-        return SITE, dict(site)
-    if text == SITE_QOS:
-        if priorities is None:
-            raise SwflowError(
-                f"--scheduler {SITE_QOS}: the recorded waits show no priorities of queues or QOS; expected a log with "
-                "several; state them: 'name: {order: slurm-multifactor, backfill: easy, priority: {qos: 1, …}}'"
-            )
-        return SITE_QOS, {**site, "order": MULTIFACTOR, "priority": dict(priorities)}
-    policy = text.removeprefix(f"{SITE}-")
-    if policy != text and policy in KNOWN:
-        partitions = {option: value for option, value in site.items() if option not in ("order", "backfill")}
-        return text, partitions | KNOWN[policy]
-    return read_scheduler(text)
-
-
-def variants(
-    schedulers: Mapping[str, Mapping[str, Any]],
-    processors: Sequence[str] = (),
-    estimates: Sequence[str] = (),
-    arrivals: Sequence[float] = (),
-    run_times: Sequence[float] = (),
-    resources: Sequence[str] = (),
-) -> list[Variant]:
-    """
-    Return every combination; the first is the base: the first scheduler with everything else as recorded.
-
-    Examples
-    --------
-    >>> [variant.name for variant in variants({"easy": {}, "sjf": {}}, processors=["+20%"])]
-    ['easy', 'easy, processors +20%', 'sjf', 'sjf, processors +20%']
-    """
-    for text in estimates:
-        _estimate_factor(text)
-    for text in resources:
-        if not re.fullmatch(r"(?:[^=]+:)?\w+=(?:\d{1,15}|[+-]\d+(?:\.\d+)?\s*%)", text.strip()):
-            raise SwflowError(f"--resource: {text!r}; expected NAME=UNITS, or a share such as gpus=+20%")
-    for option, factors in (("--arrivals", arrivals), ("--run-times", run_times)):
-        for factor in factors:
-            if not 0.01 <= factor <= 100:
-                raise SwflowError(f"{option}: {factor:g}; expected a factor from 0.01 to 100")
-    if not schedulers:
-        raise SwflowError("whatif: no scheduler; give --scheduler easy")
-
-    def choices(values: Sequence[Any], unchanged: Any) -> list[Any]:
-        return list(dict.fromkeys([unchanged, *values]))
-
-    return [
-        Variant(name, schedulers[name], *rest)
-        for name, *rest in itertools.product(
-            schedulers,
-            choices(processors, ""),
-            choices(estimates, ""),
-            choices(arrivals, 1.0),
-            choices(run_times, 1.0),
-            choices(resources, ""),
-        )
-    ]
-
-
-def machine_of(machine: Machine, text: str) -> Machine:
-    """
-    Return a machine of another size: changed by a share, in whole nodes, or set to a number of processors.
-
-    Examples
-    --------
-    >>> machine_of(Machine(100, 25), "+20%").processors, machine_of(Machine(100, 25), "-50%").nodes
-    (120, 12)
-    """
-    if not text:
-        return machine
-    if not text.strip().endswith("%"):
-        return machine.with_processors(_resized(machine.processors, text))
-    nodes = _resized(machine.nodes, text)
-    return Machine(nodes * machine.processors_per_node, nodes, machine.capacities, machine.resources)
-
-
-#: A relative change of a size.
-_SHARE = re.compile(r"([+-]\d+(?:\.\d+)?)\s*%")
-
-
-def _resized(size: int, text: str) -> int:
-    """Return a size changed by a share such as ``+20%``, or replaced by a number."""
-    share = _SHARE.fullmatch(text.strip())
-    if share:
-        changed = round(size * (1 + float(share[1]) / 100))
-        if changed < 1:
-            raise SwflowError(f"--processors {text}: no processors left of {size:,}")
-        return changed
-    if not re.fullmatch(r"\d{1,9}", text.strip()) or int(text) < 1:
-        raise SwflowError(f"--processors: {text!r}; expected a number, or a share such as +20% or cpu=+20%")
-    return int(text)
-
-
-def sized(variant: Variant, machine: Machine) -> tuple[dict[str, Any], Machine]:
-    """
-    Return the options of a variant's scheduler and its machine, with the sizes of the variant.
-
-    ``cpu=+20%`` changes the cluster of one partition, ``+20%`` every cluster; the machine is the sum of its clusters.
-    If partitions share one machine, ``cpu=+20%`` changes the limit of the partition and the machine by equal amounts.
-
-    Examples
-    --------
-    >>> clusters = [{"partition": "cpu", "processors": 10}, {"partition": "gpu", "processors": 5}]
-    >>> sized(Variant("site", {"clusters": clusters}, "cpu=+20%"), Machine.of(15))[1].processors
-    17
-    """
-    options = _with_resource(variant, machine)
-    name, _, text = variant.processors.strip().rpartition("=")
-    is_share = text.endswith("%")
-    if options.get("clusters"):
-        clusters = [dict(cluster) for cluster in options["clusters"]]
-        chosen = [cluster for cluster in clusters if not name or name in partitions_named(cluster)]
-        if not chosen:
-            raise _no_partition(variant, name, [one for cluster in clusters for one in partitions_named(cluster)])
-        if text and not is_share and len(chosen) > 1:
-            raise SwflowError(
-                f"--processors {text}: {variant.scheduler} has {len(chosen)} clusters; expected PARTITION={text}, "
-                "or a share such as +20%"
-            )
-        for cluster in chosen if text else ():
-            cluster["processors"] = _resized(cluster["processors"], text)
-        total = sum(cluster["processors"] for cluster in clusters)
-        return options | {"clusters": clusters}, machine if total == machine.processors else Machine.of(total)
-    limits = dict((options.get("limits") or {}).get("partition") or {})
-    own = [one for one, limit in limits.items() if isinstance(limit, Mapping) and "processors" in limit]
-    if name and name not in own:
-        raise _no_partition(variant, name, own)
-    grown = 0
-    for one in [name] if name else own if is_share else ():
-        before = limits[one]["processors"]
-        limits[one] = {**limits[one], "processors": _resized(before, text)}
-        grown += limits[one]["processors"] - before
-    if limits:
-        options["limits"] = {**options["limits"], "partition": limits}
-    return options, machine.with_processors(machine.processors + grown) if name else machine_of(machine, text)
-
-
-def _with_resource(variant: Variant, machine: Machine) -> dict[str, Any]:
-    """Return the options of a variant's scheduler with the changed resource of the machine or of its clusters."""
-    options = dict(variant.options)
-    if not variant.resources:
-        return options
-    named, _, text = variant.resources.strip().partition("=")
-    partition, _, name = named.rpartition(":")
-    share = _SHARE.fullmatch(text.strip())
-
-    def resized(units: int) -> int:
-        return max(0, round(units * (1 + float(share[1]) / 100))) if share else int(text)
-
-    clusters = [dict(cluster) for cluster in options.get("clusters") or ()]
-    if clusters:
-        chosen = [
-            cluster
-            for cluster in clusters
-            if name in (cluster.get("resources") or {}) and (not partition or partition in partitions_named(cluster))
-        ]
-        if len(chosen) > 1 and not share:
-            raise SwflowError(
-                f"--resource {variant.resources}: {len(chosen)} clusters of {variant.scheduler} have {name}; expected "
-                f"PARTITION:{name}={text}, or a share such as {name}=+20%"
-            )
-        for cluster in chosen:
-            cluster["resources"] = {**cluster["resources"], name: resized(cluster["resources"][name])}
-        if chosen:
-            return options | {"clusters": clusters}
-    else:
-        known = {**machine.resources, **(options.get("resources") or {})}
-        if not partition and (not share or known.get(name) is not None):
-            return options | {"resources": {**known, name: resized(known.get(name) or 0)}}
-    raise SwflowError(
-        f"--resource {variant.resources}: {variant.scheduler} does not schedule {named}; use --scheduler {SITE}, or "
-        f"state the units: --resource {name}=N"
-    )
-
-
-def partitions_named(cluster: Mapping[str, Any]) -> list[str]:
-    """Return the names of the partitions that a cluster of a scheduler serves."""
-    names = cluster.get("partition")
-    return [str(one) for one in (names if isinstance(names, list | tuple) else [names]) if one is not None]
-
-
-def _no_partition(variant: Variant, name: str, known: Sequence[str]) -> SwflowError:
-    problem = f"no partition {name!r}{suggest(name, known)}"
-    if not known:
-        problem = f"no partitions; use --scheduler {SITE}, or a share such as +20%"
-    return SwflowError(f"--processors {variant.processors}: {variant.scheduler} has {problem}")
-
-
-def _finds_resources(workload: Workload, options: Mapping[str, Any], machine: Machine) -> Iterator[pl.Expr]:
-    """Yield for each resource which jobs demand no more of it than the machine, or their cluster, has."""
-    clusters = options.get("clusters") or ()
-    stated = [cluster.get("resources") or {} for cluster in clusters]
-    if not clusters:
-        stated = [{**machine.resources, **(options.get("resources") or {})}]
-    for name in dict.fromkeys(name for one in stated for name in one):
-        counts = [one.get(name, 0) for one in stated]
-        if name not in workload.jobs.columns or counts == [None]:
-            continue
-        most: Any = max(counts)
-        if clusters and options.get("dispatch") == "partition" and "partition_id" in workload.jobs.columns:
-            served = zip(clusters, counts, strict=True)
-            units = {partition: count for cluster, count in served for partition in partitions_named(cluster)}
-            most = _of_partition(workload, units, 0)
-        yield pl.col(name).fill_null(0) <= most
-
-
-def _of_partition(workload: Workload, sizes: Mapping[str, int], default: int) -> pl.Expr:
-    """Return for each job the size that belongs to its partition, or the default."""
-    names = Names(workload)
-    numbers = {names.number_of("partition", name, "--scheduler"): size for name, size in sizes.items()}
-    return pl.col("partition_id").replace_strict(numbers, default=default, return_dtype=pl.Int64)
-
-
-def _fits_in(workload: Workload, options: Mapping[str, Any], machine: Machine) -> pl.Expr:
-    """Return which jobs are no wider than the machine, or the cluster of their partition, or its limit."""
-    room: dict[str, int] = {}
-    for cluster in options.get("clusters") or ():
-        room |= dict.fromkeys(partitions_named(cluster), cluster["processors"])
-    for name, limit in ((options.get("limits") or {}).get("partition") or {}).items():
-        if isinstance(limit, Mapping) and "processors" in limit:
-            room[str(name)] = limit["processors"]
-    if not room or "partition_id" not in workload.jobs.columns:
-        return pl.col("processors") <= machine.processors
-    return pl.col("processors") <= _of_partition(workload, room, machine.processors)
-
-
-def _estimate_factor(text: str) -> float | None:
-    """Return an estimate as a factor of the run time; None for the users' estimates."""
-    if not text:
-        return None
-    if text == "perfect":
-        return 1.0
-    try:
-        factor = float(text)
-    except ValueError:
-        factor = float("nan")
-    if not 1 <= factor <= 1000:
-        raise SwflowError(f"--estimates: {text!r}; expected perfect, or a factor of the run times from 1 to 1000")
-    return factor
+    groups: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=GROUP_COLUMNS))
+    waiting: Mapping[str, Waiting] = field(default_factory=dict)
+    skipped: tuple[tuple[str, str], ...] = ()
+    trust: Trust = Trust.UNKNOWN
 
 
 def applied(workload: Workload, variant: Variant) -> Workload:
@@ -393,76 +100,203 @@ def applied(workload: Workload, variant: Variant) -> Workload:
         jobs = jobs.with_columns(**changes(jobs, variant.arrivals, "arrivals"))
     if variant.run_times != 1:
         jobs = jobs.with_columns(**changes(jobs, variant.run_times, "run-times"))
-    factor = _estimate_factor(variant.estimates)
-    if factor is not None:
-        jobs = jobs.with_columns(estimate=pl.col("run_time") * factor, requested_time=pl.col("run_time") * factor)
-    return replace(workload, jobs=sort_jobs(jobs), machine=sized(variant, workload.machine)[1])
+    if variant.estimates is not None:
+        estimate = pl.col("run_time") * variant.estimates
+        jobs = jobs.with_columns(estimate=estimate, requested_time=estimate)
+    return replace(workload, jobs=sort_jobs(jobs), machine=hardware_of(variant, workload)[1])
+
+
+def supported(workload: Workload, variants: Sequence[Variant]) -> tuple[list[Variant], tuple[tuple[str, str], ...]]:
+    """
+    Return the variants whose schedulers can simulate the workload, and the others with the reason.
+
+    Raises
+    ------
+    SwflowError
+        If an option is invalid, or if the base, or every other variant, cannot be simulated.
+    """
+    kept: list[Variant] = []
+    skipped: list[tuple[str, str]] = []
+    for variant in variants:
+        try:
+            scheduler = Scheduler.of(variant.scheduler, variant.options)
+            if scheduler.order != LOG:
+                require_supported(workload.jobs, scheduler, workload.name)
+        except UnsupportedError as error:
+            if not kept:
+                raise
+            skipped.append((variant.name, str(error).removeprefix(f"schedulers: {variant.scheduler}: ")))
+        else:
+            kept.append(variant)
+    if len(kept) == 1 and skipped:
+        raise SwflowError(f"whatif: {skipped[0][0]}: {skipped[0][1]}")
+    return kept, tuple(skipped)
 
 
 def ask(
-    workload: Workload, chosen: Sequence[Variant], *, progress: Callable[[Sequence[Any]], Any] = lambda items: items
+    workload: Workload,
+    chosen: Sequence[Variant],
+    *,
+    by: Sequence[str] = (),
+    progress: Callable[[Sequence[Any]], Any] = lambda items: items,
 ) -> Answer:
     """
     Simulate every variant and compare it with the base, which is the first one.
 
-    ``progress`` wraps the sequence of variants to show progress.
+    ``by`` names groups of `GROUPS` whose mean waits are compared, too. ``progress`` wraps the sequence of variants to
+    show progress. A variant whose scheduler does not support the workload is skipped.
     """
-    settings = [sized(variant, workload.machine) for variant in chosen]
-    schedulers = [
-        Scheduler.of(variant.scheduler, options) for variant, (options, _) in zip(chosen, settings, strict=True)
-    ]
-    fits = [(_fits_in(workload, *setting), *_finds_resources(workload, *setting)) for setting in settings]
-    fitting = workload.jobs.filter(pl.all_horizontal(*itertools.chain(*fits)))
-    left_out = workload.jobs.height - fitting.height
-    if fitting.is_empty():
+    chosen, skipped = supported(workload, chosen)
+    settings = [hardware_of(variant, workload) for variant in chosen]
+    fits = [tuple(fitting(workload, *setting)) for setting in settings]
+    jobs = workload.jobs.filter(pl.all_horizontal(*itertools.chain(*fits)))
+    left_out = workload.jobs.height - jobs.height
+    if jobs.is_empty():
         smallest = min(machine.processors for _, machine in settings)
         resources = " or needs more of another resource" * any(len(rules) > 1 for rules in fits)
         raise SwflowError(f"whatif: {workload.name}: every job is wider than {smallest:,} processors{resources}")
-    workload = replace(workload, jobs=with_known_predecessors(fitting)[0])
-    base: dict[str, Resampled] = {}
+    whole, workload = workload, replace(workload, jobs=with_known_predecessors(jobs)[0])
+    grouped = _groups(workload, by)
+    base: _Result | None = None
     rows: list[dict[str, Any]] = []
     uneven: list[tuple[str, str]] = []
-    likeness = None
-    for variant, scheduler in progress(list(zip(chosen, schedulers, strict=True))):
+    groups: list[pl.DataFrame] = []
+    waiting: dict[str, Waiting] = {}
+    likeness, trust = None, Trust.UNKNOWN
+    for variant, (options, machine) in progress(list(zip(chosen, settings, strict=True))):
         changed = applied(workload, variant)
-        result = run(changed, scheduler)
-        found = _statistics(workload, variant, result)
-        if not base:
+        result = run(changed, Scheduler.of(variant.scheduler, options))
+        found = _Result.of(workload, variant, result, grouped)
+        if base is None:
             base = found
-            likeness = _likeness(changed, result, variant)
+            recorded = _recorded(changed, variant)
+            likeness = _likeness(whole, variant, changed, result.outcomes, recorded)
+            trust = Trust.RECORD if variant.options.get("order") == LOG else trust_of(likeness)
+            if recorded is not None:
+                groups.append(_compared(RECORDED, _Result.waits_of(_weekly(workload, recorded), grouped), base.groups))
+        groups.append(_compared(variant.name, found.groups, base.groups))
+        waiting[variant.name] = _waiting(found.weekly, base.weekly)
+        units = resources_of(options, machine)
         for measure in MEASURES:
-            difference = difference_of(found[measure], base[measure])
+            difference = difference_of(found.statistics[measure], base.statistics[measure])
             low, high = difference.interval
             # Draws of percentiles jump between values, so that their skewness shows nothing.
             if difference.is_uneven and not measure.startswith("p95_"):
                 uneven.append((variant.name, measure))
             rows.append({
-                "variant": variant.name, "scheduler": variant.scheduler, "processors": changed.machine.processors,
-                "estimates": variant.estimates or "users'", "arrivals": variant.arrivals,
+                "variant": variant.name, "scheduler": variant.scheduler, "processors": machine.processors,
+                "resources": ",".join(f"{name}={count}" for name, count in units.items()),
+                "estimates": variant.estimates_in_words, "arrivals": variant.arrivals,
                 "run_times": variant.run_times, "measure": measure, "jobs": result.outcomes.height,
-                "value": found[measure].value, "base": base[measure].value, "difference": difference.value,
-                "low": low, "high": high, "weeks": difference.blocks,
+                "value": found.statistics[measure].value, "base": base.statistics[measure].value,
+                "difference": difference.value, "low": low, "high": high, "weeks": difference.blocks,
                 "verdict": BASE if found is base else difference.verdict(),
-                "utilization": result.metrics["utilization"],
+                "utilization": result.metrics["utilization"], "trust": trust,
             })  # fmt: skip
-    return Answer(pl.DataFrame(rows, COLUMNS, orient="row"), likeness, left_out, tuple(uneven))
+    table = pl.DataFrame(rows, COLUMNS, orient="row")
+    return Answer(table, likeness, left_out, tuple(uneven), pl.concat(groups), waiting, skipped, trust)
 
 
-def _likeness(workload: Workload, base: Run, variant: Variant) -> dict[str, float | None] | None:
-    """Return the similarity of the base to the recorded schedule, or None if there is no recorded schedule."""
-    waits = workload.jobs["wait_time"] if "wait_time" in workload.jobs.columns else None
-    if waits is None or waits.null_count() == len(waits) or variant.options.get("order") == LOG:
-        return None
-    recorded = run(workload, Scheduler.of(LOG, {"order": LOG}))
-    return fidelity(recorded.outcomes, base.outcomes, workload.machine.processors)
+#: The name of the recorded schedule in `Answer.groups`.
+RECORDED = "recorded"
 
 
-def _statistics(workload: Workload, variant: Variant, result: Run) -> dict[str, Resampled]:
-    """Return the statistics of a variant; each job belongs to the week of its submission in the log."""
-    outcomes = result.outcomes
-    if outcomes.is_empty():
-        raise SwflowError(f"whatif: {variant.name}: the run has no job; expected a log that records wait times")
+@dataclass(frozen=True)
+class _Result:
+    """The statistics of a variant's run, and for each group of jobs its number of jobs and their mean wait."""
+
+    weekly: pl.DataFrame
+    statistics: dict[str, Resampled]
+    groups: pl.DataFrame
+
+    @classmethod
+    def of(cls, workload: Workload, variant: Variant, result: Run, grouped: pl.DataFrame) -> "_Result":
+        """Compute the statistics; each job belongs to the week of its submission in the log."""
+        if result.outcomes.is_empty():
+            raise SwflowError(f"whatif: {variant.name}: the run has no job; expected a log that records wait times")
+        weekly = _weekly(workload, result.outcomes)
+        weeks = by_weeks(weekly)
+        statistics = {measure: statistic(weeks, measure) for measure in MEASURES}
+        return cls(weekly, statistics, cls.waits_of(weekly, grouped))
+
+    @staticmethod
+    def waits_of(outcomes: pl.DataFrame, grouped: pl.DataFrame) -> pl.DataFrame:
+        """Return the number of jobs and the mean wait of each group, in the order of the groups."""
+        waits = grouped.join(outcomes.select("job_id", "wait_time"), on="job_id", how="inner", maintain_order="left")
+        return waits.group_by("by", "name", maintain_order=True).agg(jobs=pl.len(), value=pl.col("wait_time").mean())
+
+
+def _weekly(workload: Workload, outcomes: pl.DataFrame) -> pl.DataFrame:
+    """Return outcomes with the recorded submit times, which decide the week of a job."""
     recorded = workload.jobs.select("job_id", "submit_time")
-    outcomes = outcomes.drop("submit_time").join(recorded, on="job_id", how="left", maintain_order="left")
-    weeks = by_weeks(outcomes)
-    return {measure: statistic(weeks, measure) for measure in MEASURES}
+    return outcomes.drop("submit_time").join(recorded, on="job_id", how="left", maintain_order="left")
+
+
+def _recorded(workload: Workload, base: Variant) -> pl.DataFrame | None:
+    """Return the recorded schedule of a log, or None if there is none, or if it is the base."""
+    waits = workload.jobs["wait_time"] if "wait_time" in workload.jobs.columns else None
+    if waits is None or waits.null_count() == len(waits) or base.options.get("order") == LOG:
+        return None
+    return run(workload, Scheduler.of(LOG, {"order": LOG})).outcomes
+
+
+def _likeness(
+    whole: Workload, base: Variant, changed: Workload, simulated: pl.DataFrame, recorded: pl.DataFrame | None
+) -> dict[str, float | None] | None:
+    """
+    Return the similarity of the base to the recorded schedule.
+
+    It is that of all jobs, if the base can run them: without the jobs that do not fit into a variant, the machine would
+    have a lighter load than the recorded one.
+    """
+    if recorded is None:
+        return None
+    if changed.jobs.height < whole.jobs.height:
+        options, machine = hardware_of(base, whole)
+        jobs = whole.jobs.filter(pl.all_horizontal(*fitting(whole, options, machine)))
+        changed = applied(replace(whole, jobs=with_known_predecessors(jobs)[0]), base)
+        simulated = run(changed, Scheduler.of(base.scheduler, options)).outcomes
+        recorded = run(changed, Scheduler.of(LOG, {"order": LOG})).outcomes
+    return fidelity(recorded, simulated, changed.machine.processors)
+
+
+def _groups(workload: Workload, by: Sequence[str]) -> pl.DataFrame:
+    """Return the groups of each job: ``job_id``, ``by`` and ``name``, by the size of the groups."""
+    jobs = workload.jobs
+    parts = [pl.DataFrame(schema={"job_id": pl.Int64, "by": pl.String, "name": pl.String})]
+    for kind in dict.fromkeys(by):
+        if kind not in GROUPS:
+            raise SwflowError(f"--by: unknown group {kind!r}{suggest(kind, GROUPS)}")
+        if kind == "class":
+            width = pl.when(pl.col("processors") <= NARROW).then(pl.lit("narrow")).otherwise(pl.lit("wide"))
+            length = pl.when(pl.col("run_time") <= SHORT).then(pl.lit("short")).otherwise(pl.lit("long"))
+            name = pl.concat_str(width, length, separator=", ")
+        elif GROUPS[kind] in jobs.columns:
+            names = names_of(workload.header, GROUPS[kind])
+            name = pl.col(GROUPS[kind]).replace_strict(
+                names, default=pl.col(GROUPS[kind]).cast(pl.String), return_dtype=pl.String
+            )
+        else:
+            continue
+        found = jobs.select("job_id", by=pl.lit(kind), name=name).filter(pl.col("name").is_not_null())
+        parts.append(found.sort([pl.len().over("name"), "name"], descending=[True, False], maintain_order=True))
+    return pl.concat(parts)
+
+
+def _compared(variant: str, found: pl.DataFrame, base: pl.DataFrame) -> pl.DataFrame:
+    """Return the groups of a variant with the values of the base, in the columns of `GROUP_COLUMNS`."""
+    both = found.join(base.select("by", "name", base="value"), on=["by", "name"], how="left", maintain_order="left")
+    return both.select(pl.lit(variant).alias("variant"), *list(GROUP_COLUMNS)[1:])
+
+
+def _waiting(found: pl.DataFrame, base: pl.DataFrame) -> Waiting:
+    """Return which jobs wait at all under a variant and the base, and the weeks in which the mean wait differs."""
+    week = (pl.col("submit_time") // WEEK).alias("week")
+    weekly = (
+        found.group_by(week)
+        .agg(now=pl.col("wait_time").mean())
+        .join(base.group_by(week).agg(before=pl.col("wait_time").mean()), on="week", how="inner")
+    )
+    change = weekly["now"] - weekly["before"]
+    share, base_share = (float((table["wait_time"] > 1).mean()) for table in (found, base))  # type: ignore[arg-type]
+    return Waiting(share, base_share, weekly.height, int((change < -1).sum()), int((change > 1).sum()))

@@ -1,0 +1,267 @@
+"""The scheduler that represents a site, and the schedulers of the command line that inherit from it."""
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from swflow.errors import SwflowError, suggest
+from swflow.jobs.table import Workload
+from swflow.log.queues import priorities_of, queues_of
+from swflow.log.site import (
+    RESOURCES,
+    SITE,
+    SIZES,
+    Partition,
+    partitions_of,
+    pool_of,
+    share_nodes,
+    site_options,
+    with_resources,
+)
+from swflow.scheduling.named import KNOWN, read_scheduler
+from swflow.scheduling.options import LIMITED, LIMITS
+from swflow.scheduling.orders.vocabulary import LOG, MULTIFACTOR, OF_ACCOUNTS
+from swflow.workload.clean import guess_of, is_as_recorded
+
+#: Name of the scheduler that serves queues or QOS in the order of their recorded waits.
+SITE_QOS = f"{SITE}-qos"
+
+#: The options of a scheduler that describe the machine of a site rather than a policy.
+_OF_SITE = ("dispatch", "clusters", "resources", "limits")
+
+
+@dataclass(frozen=True)
+class SiteModel:
+    """
+    What a log tells about its site.
+
+    ``options`` are those of the scheduler that represents the site. ``guessed_resources`` are resources besides
+    processors whose units are the peak use, of one of several partitions by ``PARTITION:NAME``.
+    """
+
+    workload: Workload
+    partitions: Sequence[Partition] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    guessed_resources: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, workload: Workload, sizes: Mapping[str, int] | None = None, resources: Mapping[str, int] | None = None
+    ) -> "SiteModel":
+        """
+        Describe the site of a workload.
+
+        ``sizes`` maps a partition to its processors; default: the size that the log states, or else the peak use.
+        ``resources`` are the units of resources besides processors, as in `swflow.log.site.with_resources`; default:
+        those of the workload's machine if partitions share it, or else the peak use.
+        """
+        header, jobs = dict(workload.header), workload.jobs
+        if not is_as_recorded(workload):  # the sizes and the waits do not belong to these jobs
+            header.pop(SIZES, None)
+            jobs = jobs.drop("wait_time", strict=False)
+        stated = None if guess_of(workload) else workload.machine.processors
+        partitions = partitions_of(jobs, header, sizes)
+        if len(partitions) < 2 or share_nodes(partitions, stated):
+            own = {name: units for name, units in workload.machine.resources.items() if name in RESOURCES}
+            pool, names = pool_of(jobs, own | dict(resources or {}))
+            guessed = {name: pool[name] for name in names}
+            return cls(workload, partitions, site_options(partitions, stated, pool), guessed)
+        partitions = with_resources(partitions, resources)
+        guessed = {f"{one.name}:{name}": one.resources[name] for one in partitions for name in one.guessed_resources}
+        return cls(workload, partitions, site_options(partitions, stated), guessed)
+
+    @cached_property
+    def priorities(self) -> dict[str, Any] | None:
+        """The priorities of queues or QOS that the recorded waits suggest, or None."""
+        if not is_as_recorded(self.workload):
+            return None
+        return priorities_of(queues_of(self.workload.jobs, self.workload.header))
+
+    @property
+    def doubts(self) -> list[str]:
+        """Sentences on stated sizes that are below the recorded use."""
+        return [doubt for partition in self.partitions for doubt in partition.doubts]
+
+    def scheduler(self, text: str) -> tuple[str, dict[str, Any]]:
+        """
+        Return the name and the options of a scheduler of the command line.
+
+        ``site`` represents the site. ``site-sjf``, or ``'site-mine: {limits: …}'``, is the site with the named options
+        changed: it keeps partitions, resources, limits and backfilling. ``site-fcfs`` is the site without backfilling,
+        and ``site-qos`` serves QOS in the order of their recorded waits. Other texts are as for
+        `swflow.scheduling.named.read_scheduler`; they inherit nothing.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> from swflow.jobs.machine import Machine
+        >>> tiny = Workload(pl.DataFrame({"job_id": [1]}), Machine.of(4), "tiny")
+        >>> site = SiteModel(tiny, options={"order": "fcfs", "backfill": "easy", "resources": {"gpus": 8}})
+        >>> site.scheduler("site-sjf")
+        ('site-sjf', {'order': 'sjf', 'backfill': 'easy', 'resources': {'gpus': 8}})
+        >>> site.scheduler("site-capped: {limits: {user: {jobs: 4}}}")[1]["resources"]
+        {'gpus': 8}
+        """
+        if text == SITE:
+            return SITE, dict(self.options)
+        if text == SITE_QOS:
+            if self.priorities is None:
+                raise SwflowError(
+                    f"--scheduler {SITE_QOS}: the recorded waits show no priorities of queues or QOS; expected a log "
+                    "with several; state them: 'name: {order: slurm-multifactor, backfill: easy, priority: {qos: 1, "
+                    "…}}'"
+                )
+            return SITE_QOS, {**self.options, "order": MULTIFACTOR, "priority": dict(self.priorities)}
+        policy = text.removeprefix(f"{SITE}-")
+        if policy != text and policy in KNOWN and policy != LOG:
+            own = KNOWN[policy] if policy != "fcfs" else {"order": "fcfs", "backfill": "none"}
+            return text, _merged(self.options, own)
+        name, options = read_scheduler(text)
+        return (name, _merged(self.options, options)) if name.startswith(f"{SITE}-") else (name, options)
+
+    def dropped_by(self, options: Mapping[str, Any]) -> list[str]:
+        """
+        Return what a scheduler does not simulate although the site's scheduler does.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> from swflow.jobs.machine import Machine
+        >>> tiny = Workload(pl.DataFrame({"job_id": [1]}), Machine.of(4), "tiny")
+        >>> site = SiteModel(tiny, options={"backfill": "easy", "resources": {"gpus": 8, "memory": 512}})
+        >>> site.dropped_by({"order": "sjf"})
+        ['backfilling', 'gpus', 'memory']
+        """
+        if options.get("order") == LOG:
+            return []
+        found = []
+        if len(self.partitions) > 1 and is_pool(options):
+            found.append(f"the {len(self.partitions)} partitions")
+        backfills = {options.get("backfill", "none"), *(one.get("backfill") for one in options.get("clusters") or ())}
+        if self.options.get("backfill", "none") != "none" and backfills <= {"none", None} and not options.get("policy"):
+            found.append("backfilling")
+        own = {**self.workload.machine.resources, **(options.get("resources") or {})}
+        own |= {
+            name: units for one in options.get("clusters") or () for name, units in (one.get("resources") or {}).items()
+        }
+        found += [name for name in self.resources if own.get(name) is None]
+        return found
+
+    @property
+    def resources(self) -> list[str]:
+        """The resources besides processors that the site's scheduler considers."""
+        clusters = self.options.get("clusters") or ()
+        parts = [self.options.get("resources") or {}, *(one.get("resources") or {} for one in clusters)]
+        return list(dict.fromkeys(name for part in parts for name in part))
+
+
+def is_pool(options: Mapping[str, Any]) -> bool:
+    """Return whether a scheduler simulates all partitions as one machine without limits for them."""
+    limited = "partition" in (options.get("limits") or {})
+    return options.get("order") != LOG and options.get("dispatch") != "partition" and not limited
+
+
+def _merged(options: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with changes; limits of kinds that the changes do not name stay."""
+    merged = {**options, **changes}
+    if isinstance(options.get("limits"), Mapping) and isinstance(changes.get("limits"), Mapping):
+        merged["limits"] = {**options["limits"], **changes["limits"]}
+    return merged
+
+
+def with_policies(
+    schedulers: Mapping[str, Mapping[str, Any]],
+    *,
+    order: Iterable[str] = (),
+    backfill: Iterable[str] = (),
+    limit: Iterable[str] = (),
+    share: Iterable[str] = (),
+) -> dict[str, dict[str, Any]]:
+    """
+    Return the schedulers, and the first one with every combination of other orders, backfilling, limits and shares.
+
+    Examples
+    --------
+    >>> found = with_policies({"site": {"backfill": "easy"}}, order=["sjf"], limit=["user:processors=64"])
+    >>> list(found)
+    ['site', 'site, limit user:processors=64', 'site, order sjf', 'site, order sjf, limit user:processors=64']
+    >>> found["site, limit user:processors=64"]
+    {'backfill': 'easy', 'limits': {'user': {'processors': 64}}}
+    """
+    first, options = next(iter(schedulers.items()))
+    choices: list[list[tuple[str, dict[str, Any]]]] = [
+        [("", {}), *((f"order {text}", {"order": text}) for text in order)],
+        [("", {}), *((f"backfill {text}", {"backfill": text}) for text in backfill)],
+        [("", {}), *((f"limit {text}", {"limits": read_limits(text)}) for text in limit)],
+        [("", {}), *((f"share {text}", read_shares(text)) for text in share)],
+    ]
+    found = {name: dict(own) for name, own in schedulers.items()}
+    for combination in itertools.product(*choices):
+        changes: dict[str, Any] = {}
+        for _, change in combination:
+            changes |= change
+        has_shares = {"user_shares", "group_shares"} & changes.keys()
+        if has_shares and "order" not in changes and not _uses_shares(options.get("order")):
+            changes["order"] = "fair-share"
+        if changes:
+            name = ", ".join([first, *(text for text, _ in combination if text)])
+            found[name] = _merged(options, changes)
+    return found
+
+
+def _uses_shares(order: Any) -> bool:
+    """Return whether an order depends on the usage of accounts."""
+    return order in ("fair-share", MULTIFACTOR) or (
+        isinstance(order, str) and any(word in order for word in OF_ACCOUNTS)
+    )
+
+
+def read_limits(text: str) -> dict[str, dict[str, Any]]:
+    """
+    Parse limits of running jobs and processors of users, groups or partitions, separated by commas.
+
+    Examples
+    --------
+    >>> read_limits("user:processors=512,user:alice:jobs=2")
+    {'user': {'processors': 512, 'alice': {'jobs': 2}}}
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for part in text.split(","):
+        key, _, most = part.strip().rpartition("=")
+        kind, *names, what = key.split(":") if ":" in key else ("", "")
+        if kind not in LIMITED or what not in LIMITS or len(names) > 1 or not most.isdecimal():
+            hint = suggest(kind, LIMITED) if kind and kind not in LIMITED else ""
+            raise SwflowError(
+                f"--limit: {part!r}; expected user:processors=512, user:jobs=10, or of one account "
+                f"group:physics:processors=1024{hint}"
+            )
+        of_kind = found.setdefault(kind, {})
+        (of_kind.setdefault(names[0], {}) if names else of_kind)[what] = int(most)
+    return found
+
+
+def read_shares(text: str) -> dict[str, dict[str, float]]:
+    """
+    Parse the shares of users or groups in fair share, separated by commas.
+
+    Examples
+    --------
+    >>> read_shares("group:physics=3,group:chemistry=1")
+    {'group_shares': {'physics': 3.0, 'chemistry': 1.0}}
+    """
+    found: dict[str, dict[str, float]] = {}
+    for part in text.split(","):
+        account, _, share = part.strip().rpartition("=")
+        kind, _, name = account.partition(":")
+        try:
+            value = float(share)
+        except ValueError:
+            value = -1.0
+        if kind not in ("user", "group") or not name or not value > 0:
+            raise SwflowError(
+                f"--share: {part!r}; expected user:NAME=SHARE or group:NAME=SHARE, such as group:physics=3"
+            )
+        found.setdefault(f"{kind}_shares", {})[name] = value
+    return found

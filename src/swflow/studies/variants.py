@@ -1,0 +1,215 @@
+"""Variants of a what-if: a scheduler, and typed changes of the machine, the estimates, the arrivals and run times."""
+
+import itertools
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from swflow.errors import SwflowError
+
+#: The change of a size in a text: an amount, or ``PARTITION=AMOUNT``.
+_AMOUNT = re.compile(r"([+-]?)(\d{1,12}(?:\.\d+)?)\s*(%?)")
+
+
+@dataclass(frozen=True)
+class Amount:
+    """
+    A new size: a number, a difference, or a share (0.2 for ``+20%``) of the present one.
+
+    Examples
+    --------
+    >>> [Amount.read(text, "--nodes").of(100) for text in ("+20%", "-10", "64")]
+    [120, 90, 64]
+    >>> str(Amount.read("+20 %", "--nodes"))
+    '+20%'
+    """
+
+    kind: Literal["number", "difference", "share"]
+    value: float
+
+    @classmethod
+    def read(cls, text: str, option: str, example: str = "+20%, -10% or a number") -> "Amount":
+        """Parse ``512``, ``+64`` or ``+20%``; ``option`` and ``example`` are for the error."""
+        found = _AMOUNT.fullmatch(text.strip())
+        sign, number, percent = found.groups() if found else ("", "", "")
+        if not found or (percent and not sign) or (not percent and "." in number):
+            raise SwflowError(f"{option}: {text!r}; expected {example}")
+        value = float(sign + number)
+        if percent:
+            return cls("share", value / 100)
+        return cls("difference" if sign else "number", value)
+
+    def of(self, size: int) -> int:
+        """Return the new size of something that has this size now."""
+        match self.kind:
+            case "share":
+                return round(size * (1 + self.value))
+            case "difference":
+                return size + int(self.value)
+        return int(self.value)
+
+    def __str__(self) -> str:
+        match self.kind:
+            case "share":
+                return f"{100 * self.value:+g}%"
+            case "difference":
+                return f"{self.value:+.0f}"
+        return f"{self.value:.0f}"
+
+
+@dataclass(frozen=True)
+class Change:
+    """
+    A change of the machine: of its processors, of whole nodes, or of the units of a resource besides processors.
+
+    ``partition`` names the changed partition, and is empty for the whole machine.
+
+    Examples
+    --------
+    >>> read_processors("cpu=+20%")
+    Change(amount=Amount(kind='share', value=0.2), partition='cpu', resource='')
+    >>> str(read_resource("gpu:gpus=8")), str(read_nodes("gpu=+2"))
+    ('gpu:gpus=8', 'gpu=+2')
+    """
+
+    amount: Amount
+    partition: str = ""
+    resource: str = ""
+
+    def __str__(self) -> str:
+        name = f"{self.partition}:{self.resource}".strip(":")
+        return f"{name}={self.amount}" if name else str(self.amount)
+
+
+def read_processors(text: str) -> Change:
+    """Parse a change of ``--processors``: ``+20%``, ``-64``, ``512``, or one of these for a partition, ``cpu=+20%``."""
+    partition, _, amount = text.rpartition("=")
+    example = "a number, or a change such as +20%, +64 or cpu=+20%"
+    return Change(Amount.read(amount, "--processors", example), partition.strip())
+
+
+def read_nodes(text: str) -> Change:
+    """Parse a change of ``--nodes``: ``+2``, ``+10%``, or one of these for a partition, ``gpu=+2``."""
+    partition, _, amount = text.rpartition("=")
+    return Change(Amount.read(amount, "--nodes", "a change such as +2, +10% or gpu=+2"), partition.strip())
+
+
+def read_resource(text: str) -> Change:
+    """Parse a change of ``--resource``: ``gpus=+20%``, ``gpus=512``, or for a partition, ``gpu:gpus=+4``."""
+    name, equals, amount = text.partition("=")
+    partition, _, resource = name.strip().rpartition(":")
+    if not equals or not resource.isidentifier():
+        raise SwflowError(f"--resource: {text!r}; expected NAME=UNITS, or a change such as gpus=+20%")
+    example = "NAME=UNITS, or a change such as gpus=+20%"
+    return Change(Amount.read(amount, f"--resource {name}", example), partition, resource)
+
+
+def read_estimates(text: str) -> float:
+    """
+    Return an estimate as a factor of the run time; ``perfect`` is 1.
+
+    Examples
+    --------
+    >>> read_estimates("perfect"), read_estimates("5")
+    (1.0, 5.0)
+    """
+    try:
+        factor = 1.0 if text == "perfect" else float(text)
+    except ValueError:
+        factor = math.nan
+    if not 1 <= factor <= 1000:
+        raise SwflowError(f"--estimates: {text!r}; expected perfect, or a factor of the run times from 1 to 1000")
+    return factor
+
+
+@dataclass(frozen=True)
+class Variant:
+    """
+    One combination of scheduler, machine, estimates, arrival rate and run times.
+
+    ``processors``, ``nodes`` and ``resource`` change the recorded machine. ``estimates`` is a factor of the run times,
+    and None for the users' estimates. ``arrivals`` and ``run_times`` are factors; the latter also multiplies estimates.
+    """
+
+    scheduler: str
+    options: Mapping[str, Any]
+    processors: Change | None = None
+    nodes: Change | None = None
+    resource: Change | None = None
+    estimates: float | None = None
+    arrivals: float = 1.0
+    run_times: float = 1.0
+
+    @property
+    def name(self) -> str:
+        """The scheduler and the changes relative to the record, as text."""
+        parts = [self.scheduler]
+        parts += [f"{what} {change}" for what, change in self.changes.items()]
+        parts += [f"estimates {self.estimates_in_words}"] if self.estimates is not None else []
+        parts += [f"arrivals × {self.arrivals:g}"] if self.arrivals != 1 else []
+        parts += [f"run times × {self.run_times:g}"] if self.run_times != 1 else []
+        return ", ".join(parts)
+
+    @property
+    def changes(self) -> dict[str, Change]:
+        """The changes of the machine, by what they change."""
+        found = {"processors": self.processors, "nodes": self.nodes, "resource": self.resource}
+        return {what: change for what, change in found.items() if change is not None}
+
+    @property
+    def estimates_in_words(self) -> str:
+        """The estimates as in table ``whatifs``: ``users'``, ``perfect``, or a factor."""
+        if self.estimates is None:
+            return "users'"
+        return "perfect" if self.estimates == 1 else f"{self.estimates:g}"
+
+    @property
+    def is_record(self) -> bool:
+        """Whether machine, estimates, arrivals and run times are those of the record."""
+        return replace(self, scheduler="", options={}) == Variant("", {})
+
+
+def variants(
+    schedulers: Mapping[str, Mapping[str, Any]],
+    *,
+    processors: Iterable[str] = (),
+    nodes: Iterable[str] = (),
+    resource: Iterable[str] = (),
+    estimates: Iterable[str] = (),
+    arrivals: Sequence[float] = (),
+    run_times: Sequence[float] = (),
+) -> list[Variant]:
+    """
+    Return every combination; the first is the base: the first scheduler with everything else as recorded.
+
+    Changes are texts of the command line.
+
+    Examples
+    --------
+    >>> [variant.name for variant in variants({"easy": {}, "sjf": {}}, processors=["+20%"])]
+    ['easy', 'easy, processors +20%', 'sjf', 'sjf, processors +20%']
+    """
+    for option, factors in (("--arrivals", arrivals), ("--run-times", run_times)):
+        for factor in factors:
+            if not 0.01 <= factor <= 100:
+                raise SwflowError(f"{option}: {factor:g}; expected a factor from 0.01 to 100")
+    if not schedulers:
+        raise SwflowError("whatif: no scheduler; give --scheduler easy")
+
+    def choices(values: Iterable[Any], unchanged: Any = None) -> list[Any]:
+        return list(dict.fromkeys([unchanged, *values]))
+
+    return [
+        Variant(name, schedulers[name], *rest)
+        for name, *rest in itertools.product(
+            schedulers,
+            choices(map(read_processors, processors)),
+            choices(map(read_nodes, nodes)),
+            choices(map(read_resource, resource)),
+            choices(map(read_estimates, estimates)),
+            choices(arrivals, 1.0),
+            choices(run_times, 1.0),
+        )
+    ]

@@ -1,0 +1,92 @@
+"""Test schedulers that inherit from the site's: the site, but with another order, limits or shares."""
+
+import polars as pl
+import pytest
+
+from swflow.errors import SwflowError
+from swflow.jobs.machine import Machine
+from swflow.jobs.table import Workload
+from swflow.log.site import Partition, partitions_of
+from swflow.studies.site_scheduler import SiteModel, read_limits, read_shares, with_policies
+
+OPTIONS = {
+    "order": "fcfs", "backfill": "easy", "dispatch": "partition",
+    "clusters": [
+        {"partition": "cpu", "processors": 8}, {"partition": "gpu", "processors": 4, "resources": {"gpus": 2}},
+    ],
+}  # fmt: skip
+PARTITIONS = [Partition(1, "cpu", 9, 8, False), Partition(2, "gpu", 9, 4, False)]
+
+
+def model(**options) -> SiteModel:
+    """Return a site of two partitions, one of which has GPUs."""
+    return SiteModel(Workload(pl.DataFrame({"job_id": [1]}), Machine.of(12), "log"), PARTITIONS, {**OPTIONS, **options})
+
+
+@pytest.mark.parametrize(
+    ("text", "changed"),
+    [
+        ("site-fair-share", {"order": "fair-share"}),
+        ("site-conservative", {"backfill": "conservative"}),
+        ("site-fcfs", {"backfill": "none"}),
+        ("site-easy-sjbf", {"backfill_order": "sjf"}),
+        ("site-capped: {limits: {user: {processors: 4}}}", {"limits": {"user": {"processors": 4}}}),
+        ("site-plain: {backfill: none}", {"backfill": "none"}),
+    ],
+)
+def test_a_scheduler_named_after_the_site_keeps_what_it_does_not_name(text, changed):
+    assert model().scheduler(text) == (text.partition(":")[0], {**OPTIONS, **changed})
+
+
+def test_limits_of_partitions_stay_beside_those_of_users():
+    shared = {"limits": {"partition": {"cpu": {"processors": 8}}}}
+    _, options = model(**shared).scheduler("site-capped: {limits: {user: {jobs: 2}}}")
+    assert options["limits"] == {"partition": {"cpu": {"processors": 8}}, "user": {"jobs": 2}}
+
+
+def test_other_schedulers_inherit_nothing_and_what_they_drop_is_named():
+    name, options = model().scheduler("capped: {limits: {user: {processors: 4}}}")
+    assert (name, options) == ("capped", {"limits": {"user": {"processors": 4}}})
+    assert model().dropped_by(options) == ["the 2 partitions", "backfilling", "gpus"]
+    assert model().dropped_by(model().scheduler("easy")[1]) == ["the 2 partitions", "gpus"]
+    assert model().dropped_by({"order": "log"}) == model().dropped_by(OPTIONS) == []
+
+
+def test_policies_are_applied_to_the_base():
+    schedulers = with_policies(
+        {"site": OPTIONS, "easy": {"backfill": "easy"}}, share=["group:physics=3"], backfill=["none"]
+    )
+    assert list(schedulers) == [
+        "site", "easy", "site, share group:physics=3", "site, backfill none",
+        "site, backfill none, share group:physics=3",
+    ]  # fmt: skip
+    shared = schedulers["site, share group:physics=3"]
+    assert shared == {**OPTIONS, "order": "fair-share", "group_shares": {"physics": 3.0}}
+    multifactor = with_policies({"site": {"order": "slurm-multifactor"}}, share=["user:ada=2"])
+    assert multifactor["site, share user:ada=2"]["order"] == "slurm-multifactor"
+
+
+@pytest.mark.parametrize("text", ["user=512", "users:processors=512", "user:cpus=512", "user:processors=many", "512"])
+def test_bad_limits_are_one_line(text):
+    with pytest.raises(SwflowError, match=r"--limit: .*; expected user:processors=512"):
+        read_limits(text)
+
+
+@pytest.mark.parametrize("text", ["physics=3", "group:physics=0", "group:=3", "group:physics=much"])
+def test_bad_shares_are_one_line(text):
+    with pytest.raises(SwflowError, match=r"--share: .*; expected user:NAME=SHARE"):
+        read_shares(text)
+
+
+def test_a_stated_size_below_the_recorded_use_is_a_doubt():
+    """With --partition cpu=4 and 12 processors in use, the simulated waits were 30 times the recorded ones."""
+    jobs = pl.DataFrame({
+        "submit_time": [0.0, 0.0], "wait_time": [0.0, 0.0], "run_time": [60.0] * 2, "requested_time": [60.0] * 2,
+        "processors": [8, 4], "partition_id": [1, 1],
+    })  # fmt: skip
+    (partition,) = partitions_of(jobs, {"Partition": ["1 cpu"]}, {"cpu": 8})
+    assert partition.doubts == [
+        "Partition cpu: 8 processors are stated, but up to 12 were in use at once by the recorded times, so the "
+        "simulated waits are too long; correct --partition cpu=N."
+    ]
+    assert partitions_of(jobs, {"Partition": ["1 cpu"]}, {"cpu": 12})[0].doubts == []
