@@ -41,7 +41,7 @@ LABELS: dict[str, str] = TITLES | {"awrt": "AWRT"}
 #: The verdicts on a change, as one word of a table.
 WORDS: dict[str, str] = {verdicts.BETTER: "better", verdicts.WORSE: "worse"}
 
-#: Below this share of jobs that wait at all, an answer says how rare waits are.
+#: Below this share of jobs that wait at all, an answer states how rare waits are.
 RARE = 0.1
 
 #: Variants with a sentence each; of more, the best ones have one.
@@ -193,7 +193,7 @@ def _subject(question: Question, variant: Variant) -> str:
 
 def _amount_in_words(what: str, change: Change) -> str:
     """
-    Return a change of the machine in words.
+    Return a change of the machine as text.
 
     Examples
     --------
@@ -622,7 +622,7 @@ def _is_supported(site: SiteModel, text: str) -> bool:
     return True
 
 
-# -- schedulers in words
+# -- schedulers as text
 
 
 def schedulers_in_words(question: Question) -> list[str]:

@@ -1,4 +1,4 @@
-"""Numbers, times and changes in words: the units and the rounding of an answer."""
+"""Numbers, times and changes as text: the units and the rounding of an answer."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
