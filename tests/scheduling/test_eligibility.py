@@ -110,6 +110,17 @@ def test_a_dependent_of_a_cancelled_job_becomes_eligible_when_it_leaves(mode):
     assert done["start_time"].to_list() == [0, 50]
 
 
+def test_dependencies_on_jobs_that_are_left_out_by_status_do_not_count():
+    jobs = workload(
+        [(0, 10, 4), (1, 20, 1), (2, 30, 1)],
+        depends_on=[None, [1], [1, 2]],
+        status=[0, 1, 1],
+        think_time=[0.0, 7.0, 5.0],
+    )
+    assert starts(jobs, without_status=(0,)) == {2: 1, 3: 26}
+    assert starts(jobs, without_status=(5,)) == {1: 0, 2: 17, 3: 42}
+
+
 # -- what is refused
 
 

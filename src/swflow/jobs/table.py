@@ -229,11 +229,20 @@ def check_recorded(jobs: pl.DataFrame, name: str) -> pl.DataFrame:
 
 
 def without_status(jobs: pl.DataFrame, status: Collection[int], name: str) -> pl.DataFrame:
-    """Return the jobs of other status than these; ``name`` is the workload's, for errors."""
+    """
+    Return the jobs of other status than these, without dependencies on removed jobs.
+
+    ``name`` is the workload's, for errors.
+    """
     if not status:
         return jobs
     jobs = check_columns(jobs, name, ("status",))
-    return jobs.filter(~pl.col("status").is_in(list(status)).fill_null(False))
+    is_removed = pl.col("status").is_in(list(status)).fill_null(False)
+    if "depends_on" not in jobs.columns:
+        return jobs.filter(~is_removed)
+    removed = jobs.filter(is_removed)["job_id"].implode()
+    kept = pl.col("depends_on").list.set_difference(removed)
+    return jobs.filter(~is_removed).with_columns(depends_on=pl.when(kept.list.len() > 0).then(kept.list.sort()))
 
 
 def _check_shapes(found: pl.DataType, name: str) -> None:
