@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import pairwise
 
 #: Increments, in seconds, of a system-generated prediction each time that the job exceeds it.
 INCREMENTS = [60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000]
@@ -26,6 +27,7 @@ class Job:
     shapes: list[tuple[float, float, int]] = field(default_factory=list)
     group: int = 0
     partition: int = 0
+    qos: int = 0
     after: int = -1  # the preceding job, on whose end the submission depends
     think: float = 0.0  # time from that end to the submission
     needs: tuple[int, ...] = ()  # jobs that must have ended; then, and not before `submit`, the job is submitted
@@ -79,10 +81,12 @@ class FairShare:
     def usage(self, kind: str, job: Job, now: float) -> float:
         """Return the share of the job's user or group in all use."""
         everybody = self.account("all").by(now)
+        if getattr(job, kind) < 0:  # unknown
+            return 0.0
         return self.account(kind, getattr(job, kind)).by(now) / everybody if everybody > 0 else 0.0
 
     def entitled(self, kind: str, job: Job) -> float:
-        return self.shares[kind][getattr(job, kind)]
+        return self.shares[kind][max(getattr(job, kind), -1)]  # -1: the share of an unknown one
 
 
 @dataclass
@@ -92,24 +96,31 @@ class Multifactor:
     age: float = 0
     max_age: float = 604800
     fair_share: float = 0
+    fair_share_of: str = "user"
+    dampening: float = 1
     size: float = 0
     favor_small: bool = False
     partition: float = 0
     partition_factors: dict[int, float] = field(default_factory=dict)
+    qos: float = 0
+    qos_factors: dict[int, float] = field(default_factory=dict)
 
     def priority(self, job: Job, now: float, machine: "Machine") -> float:
         fair = machine.fair
         age_factor = min(1, (now - job.submit) / self.max_age)
-        fair_share_factor = math.exp2(-fair.usage("user", job, now) / fair.entitled("user", job))
+        who = self.fair_share_of
+        fair_share_factor = math.exp2(-fair.usage(who, job, now) / fair.entitled(who, job) / self.dampening)
         size = job.processors / machine.processors
         partition_factor = self.partition_factors.get(job.partition, 0) / max(
             self.partition_factors.values(), default=1
         )
+        qos_factor = self.qos_factors.get(job.qos, 0) / max(self.qos_factors.values(), default=1)
         return (
             self.age * age_factor
             + self.fair_share * fair_share_factor
             + (self.size * (1 - size) if self.favor_small else self.size * job.processors / machine.processors)
             + self.partition * partition_factor
+            + self.qos * qos_factor
         )
 
 
@@ -153,12 +164,16 @@ class Resources:
 
 @dataclass
 class Policy:
-    """Scheduler options; ``lookahead`` is the number of reservations, 1 for EASY."""
+    """
+    Scheduler options; ``lookahead`` is the number of reservations, 1 for EASY.
 
-    order: str = "fcfs"
+    An order is a name of `ORDERS`, one by usage (see `Machine.key`), or a function of a job, the time and its machine.
+    """
+
+    order: "str | Callable[[Job, float, Machine], float]" = "fcfs"
     backfill: str = "none"  # none, lookahead, conservative, reservation-table
     lookahead: int = 1
-    backfill_order: str = "fcfs"
+    backfill_order: "str | Callable[[Job, float, Machine], float]" = "fcfs"
     event_order: str = "batch"  # batch, per-event
     # count, first-fit, longest-idle, first-contiguous, best-contiguous, next-fit, least-shared, threshold
     allocation: str = "count"
@@ -196,10 +211,12 @@ class Machine:
         self.reserved: dict[int, Occupation] = {}
         self.reserved_shape: dict[int, Job] = {}
         self.done: dict[int, Job] = {}
-        self.windows = [
-            Occupation(start, until, list(range(processors - count, processors)))
-            for start, until, count in policy.unavailable
-        ]
+        # The processors of overlapping windows add up; the highest numbers are unavailable.
+        times = sorted({time for start, until, _ in policy.unavailable for time in (start, until)})
+        self.windows = []
+        for start, until in pairwise(times):
+            away = sum(count for begin, end, count in policy.unavailable if begin <= start < end)
+            self.windows.append(Occupation(start, until, list(range(processors))[max(processors - away, 0) :]))
         self.released = [-math.inf] * processors
         self.pointer = 0
         self.starts: dict[int, float] = {}
@@ -548,13 +565,15 @@ class Machine:
                 self.reserved.clear()  # reservations that depend on the prediction are no longer valid
                 self.head = None
 
-    def ordered(self, order: str, now: float) -> list[Job]:
+    def ordered(self, order: "str | Callable[[Job, float, Machine], float]", now: float) -> list[Job]:
         if order == "fcfs":  # in order of arrival; ties by number
             return sorted(self.queue, key=lambda job: self.turns[job.number])
         return sorted(self.queue, key=lambda job: (self.key(order, job, now), job.number))
 
-    def key(self, order: str, job: Job, now: float) -> float:
+    def key(self, order: "str | Callable[[Job, float, Machine], float]", job: Job, now: float) -> float:
         """Return the sort key of the queue."""
+        if callable(order):
+            return order(job, now, self)
         if order == "fair-share":
             return self.fair.usage("user", job, now) / self.fair.entitled("user", job)
         if order == "group-usage":
@@ -742,7 +761,7 @@ def simulate_centres(jobs: list[Job], machines: list[Machine], rule: str) -> lis
     per_event = machines[0].policy.event_order == "per-event"
     coming = sorted((job for job in jobs if job.after < 0 and not job.needs), key=lambda job: (job.submit, job.number))
     over: set[int] = set()  # jobs that ended or left the queue
-    window_ends = [sorted(one.end for one in machine.windows) for machine in machines]
+    window_ends = [sorted(until for _, until, _ in machine.policy.unavailable) for machine in machines]
     now = -math.inf
     while coming or any(machine.running or machine.queue for machine in machines):
         moments = [job.submit for job in coming[:1]] + [ends[0] for ends in window_ends if ends]

@@ -1,5 +1,7 @@
 """The state of each machine, and the list of arrivals, before the first event."""
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from swflow.scheduling.engine.loop import Arrivals
 from swflow.scheduling.machine.counted import new_counted
 from swflow.scheduling.machine.numbered import Numbered, new_numbered
 from swflow.scheduling.options import CHOICES
-from swflow.scheduling.problem import Machine, Problem, Shapes
+from swflow.scheduling.problem import Machine, Problem, Shapes, Window
 from swflow.scheduling.scheduler import Queue
 from swflow.scheduling.state import layout
 from swflow.scheduling.state.accounts import limits_of, new_usage
@@ -81,6 +83,7 @@ def _new_state(
     """Return the state of a machine, and the ranks of all items."""
     policy, size, windows = problem.policy, machine.processors, machine.windows
     count = problem.items.submit.size
+    taken = windows if queue.allocation == "count" else summed(windows, size)
     order, second = machine.order, machine.backfill_order
     backfill = list(CHOICES["backfill"]).index(queue.backfill)
     if backfill in (NONE, CONSERVATIVE):
@@ -104,7 +107,7 @@ def _new_state(
         "per_event": per_event,
         "predict": predict,
         "corrects": predict or policy.runtime == "shared",
-        "windows": len(windows),
+        "windows": len(taken),
         "simple": not windows and not per_event and (reserved <= 1 or not machine.resources),
         "shapes": policy.shapes == "start",
         "accounts": problem.accounts is not None,
@@ -127,12 +130,12 @@ def _new_state(
         search=np.zeros(1, layout.SEARCH),
         running=np.empty(min(size, count) + 1, ELEMENT),
         predictions=np.empty(shared["predicted"].size, ELEMENT),
-        machine=_new_processors(problem, machine, queue, reserved),
+        machine=_new_processors(problem, machine, queue, reserved, taken),
         queue=tree._replace(formula=order.address, is_plain=order.is_plain),
         backfill_queue=backfill_tree._replace(formula=second.address, is_plain=second.is_plain),
         window_starts=np.array(sorted((begin, away) for begin, _, away in windows), ELEMENT),
         window_ends=np.array(sorted((until, away) for _, until, away in windows), ELEMENT),
-        steps=np.zeros(reserved + len(windows) + 4, layout.STEP),
+        steps=np.zeros(reserved + len(taken) + 4, layout.STEP),
         line=np.empty(count, ELEMENT),
         planned=np.empty(count, np.int64),
         held=np.empty(reserved + 1, np.int64),
@@ -141,9 +144,28 @@ def _new_state(
     return state, (rank, backfill_rank)
 
 
-def _new_processors(problem: Problem, machine: Machine, queue: Queue, reserved: int) -> Any:
-    """Return the idle processors of a machine, counted or numbered."""
-    items, policy, size, windows = problem.items, problem.policy, machine.processors, machine.windows
+def summed(windows: Sequence[Window], processors: int) -> list[Window]:
+    """
+    Return windows that do not overlap, in which as many processors of a machine are unavailable as in given ones.
+
+    The processors of overlapping windows add up, at most to the whole machine.
+
+    Examples
+    --------
+    >>> summed([(0.0, 10.0, 3), (5.0, 20.0, 2)], 8)
+    [(0.0, 5.0, 3), (5.0, 10.0, 5), (10.0, 20.0, 2)]
+    """
+    times = sorted({time for begin, until, _ in windows for time in (begin, until)})
+    found = [
+        (begin, until, min(processors, sum(away for since, end, away in windows if since <= begin < end)))
+        for begin, until in pairwise(times)
+    ]
+    return [window for window in found if window[2] > 0]
+
+
+def _new_processors(problem: Problem, machine: Machine, queue: Queue, reserved: int, windows: Sequence[Window]) -> Any:
+    """Return the idle processors of a machine, counted or numbered, without those of windows."""
+    items, policy, size = problem.items, problem.policy, machine.processors
     count = items.submit.size
     plans_ahead = policy.shapes == "submit" or (len(problem.machines) > 1 and policy.dispatch == "earliest-start")
     if queue.allocation == "count":
