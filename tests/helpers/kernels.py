@@ -105,7 +105,7 @@ def simulate_arrays(
         shapes=select,
         feedback="none" if feedback is None else "sessions",
         runtime="shared" if resources is not None and resources.slows else "trace",
-        half_life=None if options.get("half_life", math.inf) == math.inf else options["half_life"],
+        **_usage(options.get("half_life", math.inf)),
     )
     jobs = Jobs(submit, run, planned, processors, attributes, users, partition, demands)
     return solve(
@@ -132,6 +132,11 @@ def _queue(options: Mapping[str, Any]) -> dict[str, Any]:
     if options.get("limits") is not None:
         found["limits"] = {"user": {"jobs": 1}}  # the table itself is in the machine
     return found
+
+
+def _usage(half_life: float) -> dict[str, Any]:
+    """Return the option of a half-life, and an order that uses it; the engine's orders are those of the machines."""
+    return {} if half_life == math.inf else {"half_life": half_life, "order": "fair-share"}
 
 
 def for_python(function: Any) -> Any:

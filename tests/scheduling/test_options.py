@@ -100,6 +100,24 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         {"allocation": "first-fit", "runtime": "shared", "shapes": "start"},
         "shapes: with shared run times",
     ),
+    # options without effect
+    ({"reservations": 2}, "reservations: only backfill easy uses it"),
+    ({"backfill": "conservative", "reservations": 2}, "reservations: only backfill easy uses it"),
+    ({"clusters": [{"processors": 4, "reservations": 2}]}, "reservations: only backfill easy uses it"),
+    ({"backfill": "conservative", "backfill_order": "sjf"}, "backfill_order: only backfill easy and reservation-table"),
+    ({"order": "sjf", "clusters": [{"processors": 4, "order": "saf"}]}, "order: every cluster has its own"),
+    ({"allocation": "first-fit", "penalty": "printed"}, "penalty: jobs share nothing on their nodes"),
+    ({"allocation": "least-shared", "sharing_limit": 0.5}, "sharing_limit: only allocation threshold uses it"),
+    ({"dispatch": "least-loaded"}, "dispatch: there are no clusters"),
+    ({"order": "sjf", "half_life": 60}, "half_life: no order uses user_usage or group_usage"),
+    ({"order": "user_usage", "user_shares": {"1": 2}}, "user_shares: no order uses user_share"),
+    (
+        {"order": "slurm-multifactor", "priority": {"fair_share": 1}, "group_shares": {"1": 2}},
+        "group_shares: no order uses group_share",
+    ),
+    ({"order": "slurm-multifactor", "priority": {"size": 1, "max_age": 9}}, "priority: max_age: the weight age is 0"),
+    ({"shape_choice": "efficient"}, "shape_choice: jobs have their requested shapes"),
+    ({"shapes": "start", "efficiency": 0.9}, "efficiency: only shape_choice efficient uses it"),
 ]
 
 
@@ -139,6 +157,18 @@ def test_windows_without_an_end_and_beyond_the_machine(allocation: str, backfill
         simulate(tiny(), Scheduler(allocation=allocation, backfill=backfill, **window(0.0, None, 1)))
     with pytest.raises(SwflowError, match="9,999 processors are not 1 to 4"):
         simulate(tiny(), Scheduler(allocation=allocation, backfill=backfill, **window(0, 100000, 9999)))
+
+
+@pytest.mark.parametrize("allocation", ["count", "first-fit", "longest-idle", "best-contiguous"])
+@pytest.mark.parametrize("backfill", ["none", "easy", "conservative"])
+def test_overlapping_windows_add_up(allocation: str, backfill: str) -> None:
+    """Of 8 processors, 6 are unavailable until 10, and 2 until 20: jobs of 3 and 4 wait for each other."""
+    jobs = tiny(8).jobs.filter(pl.col("processors") > 2).with_columns(submit_time=pl.lit(0.0), run_time=pl.lit(5.0))
+    windows = [{"from": -1, "until": 10, "processors": 4}, {"from": -1, "until": 20, "processors": 2}]
+    wide = [{"from": -1, "until": 10, "processors": 8}, {"from": 5, "until": 20, "processors": 8}]
+    for given, expected in ((windows, [10.0, 15.0]), (wide, [20.0, 20.0])):
+        scheduler = Scheduler(allocation=allocation, backfill=backfill, prediction="perfect", unavailable=given)
+        assert simulate(Workload(jobs, Machine.of(8), "two"), scheduler)["start_time"].to_list() == expected
 
 
 @pytest.mark.parametrize("allocation", ["count", "first-fit"])

@@ -151,7 +151,7 @@ def goes_together(allocation: str, backfill: str, more: dict) -> bool:
     ids=str,
 )
 def test_every_combination_runs_every_job_within_the_machine(workload, allocation, backfill, more):
-    reservations = 1 if allocation in AVOID_SHARING else 3
+    reservations = 3 if backfill == "easy" and allocation not in AVOID_SHARING else 1
     options = {"allocation": allocation, "backfill": backfill, "order": "wfp3", "reservations": reservations} | more
     if not goes_together(allocation, backfill, more):
         with pytest.raises(SwflowError, match=r"^(allocation|backfill|event_order|runtime): "):

@@ -8,11 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from swflow.errors import SwflowError, UnsupportedError
+from swflow.errors import SwflowError
 from swflow.jobs.machine import MOST_UNITS
 from swflow.jobs.table import sort_jobs
 from swflow.scheduling.orders.vocabulary import FUNCTIONS, PARAMETERS, VARIABLES
-from swflow.scheduling.scheduler import Scheduler
 
 #: A user who submits nothing for longer than this has begun another session, seconds (``feedback: sessions``).
 SESSION_GAP = 3600.0
@@ -53,24 +52,6 @@ def _require_numbers(jobs: pl.DataFrame, column: str, is_valid: pl.Expr, expecte
 def _is_not_negative(column: str) -> pl.Expr:
     """Return whether a value is a finite number of at least 0."""
     return pl.col(column).is_finite() & (pl.col(column) >= 0)
-
-
-def require_supported(jobs: pl.DataFrame, scheduler: Scheduler, name: str) -> None:
-    """Raise an error if a scheduler does not support a column of the jobs."""
-    queues = scheduler.queues
-    waiting = ("depends_on", "cancelled_after", "array_limit")
-    rules = [
-        (waiting, scheduler.allocations != {"count"}, "needs allocation count"),
-        (waiting, scheduler.shapes != "requested", "needs shapes requested"),
-        (waiting, scheduler.policy is not None, "is not available to a policy plugin"),
-        (waiting[:1], scheduler.feedback != "none", "does not go with feedback; leave one of them out"),
-        (waiting[2:], any(one.backfill not in ("none", "easy") for one in queues), "needs backfill none or easy"),
-        (waiting[2:], len(queues) > 1 and scheduler.dispatch != "partition", "needs one machine or dispatch partition"),
-    ]
-    for columns, is_refused, reason in rules:
-        for column in columns if is_refused else ():
-            if has_values(jobs, column):
-                raise UnsupportedError(f"{name}: column {column}: {reason}")
 
 
 # -- dependencies

@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from numbers import Integral, Real
@@ -243,6 +243,9 @@ PRIORITY: dict[str, Option] = {
     "qos_factors": Option("weights", "", least=0, most=1e9),
 }
 
+#: The parameters of `priority`, to the weight that uses each.
+_OF_WEIGHT = {"max_age": "age", "fair_share_of": "fair_share", "dampening": "fair_share", "favor_small": "size"}
+
 #: The kinds of accounts that limits apply to, and the limited quantities.
 LIMITED, LIMITS = ("user", "group", "partition"), ("jobs", "processors")
 
@@ -479,6 +482,9 @@ def _priority(value: Any, where: str) -> dict[str, Any]:
         factors = f"{weight}_factors"
         if bool(found.get(weight)) != bool(found.get(factors) and max(found[factors].values()) > 0):
             raise SwflowError(f"{where}: {weight} is a weight, and {factors} says of what; give both, or none")
+    for name, weight in _OF_WEIGHT.items():
+        if found.get(name) and not found.get(weight):
+            raise SwflowError(f"{where}: {name}: the weight {weight} is 0; set it, or leave {name} out")
     return found
 
 
@@ -541,99 +547,320 @@ SHARED_ALLOCATIONS = frozenset({"least-shared", "threshold"})
 _WITH_POLICY = ("policy", "policy_options", "estimates", "prediction", "without_status")
 _WITH_LOG = ("order", "without_status")
 
+#: The columns of jobs that leave the queue, or are submitted, because of an event.
+_EVENTS = ("depends_on", "cancelled_after", "array_limit")
 
-def refusals(one: Any) -> Iterator[str]:
-    """Yield the errors about options of a scheduler that do not go together; each begins with an option."""
+
+@dataclass(frozen=True)
+class Refusal:
+    """
+    Options that do not go together, or that a column of the workload excludes.
+
+    An error names the first of the ``options``; a change of any of them can make the scheduler valid. With
+    ``columns``, the refusal holds only for workloads with one of them; the name "resources" stands for counted
+    resources.
+    """
+
+    options: tuple[str, ...]
+    reason: str
+    applies: Callable[[Any], bool]
+    columns: tuple[str, ...] = ()
+
+
+def _is_changed(one: Any, name: str) -> bool:
+    return bool(getattr(one, name) != OPTIONS[name].default)
+
+
+def _backfills(one: Any) -> set[str]:
+    return {queue.backfill for queue in one.queues}
+
+
+def _variables(one: Any) -> set[str]:
+    """Return the variables that the orders of a scheduler mention."""
     from swflow.scheduling.orders.keys import mentioned  # which imports NumPy
 
-    orders = [one.order, one.backfill_order, *one.orders]  # a scheduler's own may be replaced in all its clusters
-    backfills = {queue.backfill for queue in one.queues}
-    counted, is_moldable, has_clusters = "count" in one.allocations, one.shapes != "requested", bool(one.clusters)
-    if counted and len(one.allocations) > 1:
-        yield "clusters: processors are counted at all clusters or at none; give each an allocation"
-    if counted and one.places:
-        yield "places: processors are not numbered with allocation count; choose another allocation"
-    if counted and one.runtime == "shared":
-        yield "runtime: shared needs to know which jobs are on which node; choose another allocation"
-    if counted and "reservation-table" in backfills:
-        yield "backfill: a reservation-table has numbered processors; choose another allocation"
-    if one.shares and one.event_order != "batch":
-        yield "event_order: shared resources need batch, since their shadows last for some time"
-    if not one.allocations.isdisjoint(SHARED_ALLOCATIONS):
-        reserves_more = any(queue.backfill == "easy" and queue.reservations > 1 for queue in one.queues)
-        if reserves_more or not backfills <= {"none", "easy"} or one.unavailable:
-            yield (
-                "allocation: least-shared and threshold need backfill none or easy with one reservation, and no "
-                "unavailable windows"
-            )
-        if one.shapes == "submit" or (has_clusters and one.dispatch == "earliest-start"):
-            yield (
-                "allocation: least-shared and threshold cannot plan the whole queue; choose shapes at the start, or "
-                "another dispatch"
-            )
-    if has_clusters and one.unavailable:
-        yield "clusters: clusters cannot have unavailable windows"
-    if one.dispatch == "partition":
-        if not (has_clusters and all("partition" in cluster for cluster in one.clusters)):
-            yield "dispatch: partition needs clusters, each with the partition that it serves"
-        if is_moldable:
-            yield "dispatch: moldable jobs do not stay in a partition; leave one of them out"
-    elif any("partition" in cluster for cluster in one.clusters):
-        yield "clusters: a cluster's partition is for dispatch: partition"
-    if any(queue.limits for queue in one.queues) and (one.shares or is_moldable or not backfills <= {"none", "easy"}):
-        yield (
-            "limits: skipped jobs can have no reservation at their submission; use backfill none or easy, nodes whose "
-            "jobs share nothing, and shapes requested"
-        )
-    if one.shares and any(not mentioned(order).isdisjoint(OF_ACCOUNTS) for order in orders):
-        yield (
-            "order: usage, shares, partition_id and machine_processors are known only where jobs share nothing on "
-            "their nodes"
-        )
-    if has_clusters and any(units is not None for units in (one.resources or {}).values()):
-        yield (
-            "resources: these are units of one machine; give each cluster its own, such as {processors: 64, "
-            "resources: {gpus: 16}}"
-        )
-    if one.priority is not None and MULTIFACTOR not in orders:
-        yield f"priority: its weights are for order {MULTIFACTOR}, which is not used; leave it out"
-    if one.feedback != "none":
-        if has_clusters or one.allocations != {"count"}:
-            yield "feedback: user feedback needs allocation count and one machine"
-        if is_moldable:
-            yield "feedback: user feedback needs the requested shapes; leave shapes out"
-    if one.shapes == "start" and "reservation-table" in backfills:
-        yield "shapes: a reservation-table has jobs of one shape; choose shapes when jobs are submitted"
-    if is_moldable and one.runtime == "shared" and (one.shapes == "start" or one.estimates == "kill"):
-        yield "shapes: with shared run times choose shapes when jobs are submitted, and raise estimates"
-    if is_moldable and one.prediction == "system":
-        yield "shapes: the run times of other shapes cannot be predicted; choose another prediction"
-    if any("resources" in cluster for cluster in one.clusters):
-        yield from refusals_with_resources(one)
-    if one.policy is None and one.policy_options is not None:
-        yield "policy_options: there is no policy; leave them out"
-    changed = [name for name, option in OPTIONS.items() if getattr(one, name) != option.default]
-    if one.policy is not None:
-        for name in changed:
-            if name not in _WITH_POLICY:
-                yield f"{name}: not used by the policy {one.policy}; leave {name} out"
-        if one.prediction == "system":
-            yield f"prediction: not available to the policy {one.policy}; choose another prediction"
-    if one.order == LOG:
-        for name in changed:
-            if name not in _WITH_LOG:
-                yield f"{name}: the recorded schedule (order log) is not planned; leave {name} out"
+    orders = set(one.orders)
+    found: set[str] = set()
+    if one.priority is not None and MULTIFACTOR in orders:
+        orders.remove(MULTIFACTOR)
+        of = one.priority.get("fair_share_of", "user")
+        found = {f"{of}_usage", f"{of}_share"} if one.priority.get("fair_share") else set()
+    return found.union(*map(mentioned, orders))
 
 
-def refusals_with_resources(one: Any) -> Iterator[str]:
-    """Yield the errors about options of a scheduler that cannot serve a machine with counted resources."""
-    if one.allocations != {"count"}:
-        yield (
-            "allocation: machines with resources have counted processors; use allocation count, or a machine without "
-            "resources"
+def _gives(one: Any, name: str) -> bool:
+    """Return whether a cluster has an option of its own."""
+    return any(name in cluster for cluster in one.clusters)
+
+
+def _is_overridden(one: Any, name: str) -> bool:
+    return bool(one.clusters) and _is_changed(one, name) and all(name in cluster for cluster in one.clusters)
+
+
+def _is_useless(one: Any, name: str, uses: Callable[[Any], bool]) -> bool:
+    """Return whether an option of a queue is given for a queue that does not use it, or for none that does."""
+    own = [queue for queue, cluster in zip(one.queues, one.clusters, strict=False) if name in cluster]
+    return (_is_changed(one, name) and not any(map(uses, one.queues))) or not all(map(uses, own))
+
+
+def _cannot_plan(one: Any) -> bool:
+    reserves_more = any(queue.backfill == "easy" and queue.reservations > 1 for queue in one.queues)
+    return reserves_more or not _backfills(one) <= {"none", "easy"} or bool(one.unavailable)
+
+
+def _uses_sharing(one: Any) -> bool:
+    return not one.allocations.isdisjoint(SHARED_ALLOCATIONS)
+
+
+def _is_moldable(one: Any) -> bool:
+    return bool(one.shapes != "requested")
+
+
+#: The refusals, in the order in which they are checked.
+REFUSALS: tuple[Refusal, ...] = (
+    *(
+        Refusal(
+            (name, "policy"),
+            f"not used by the policy {{policy}}; leave {name} out",
+            lambda one, name=name: one.policy is not None and _is_changed(one, name),
         )
-    if one.policy is not None:
-        yield (
-            "policy: a policy plugin decides by processors alone; use an order and a backfill, or a machine without "
-            "resources"
+        for name in OPTIONS
+        if name not in _WITH_POLICY
+    ),
+    Refusal(
+        ("prediction", "policy"),
+        "not available to the policy {policy}; choose another prediction",
+        lambda one: one.policy is not None and one.prediction == "system",
+    ),
+    Refusal(
+        ("policy_options", "policy"),
+        "there is no policy; leave them out",
+        lambda one: one.policy is None and one.policy_options is not None,
+    ),
+    *(
+        Refusal(
+            (name, "order"),
+            f"the recorded schedule (order log) is not planned; leave {name} out",
+            lambda one, name=name: one.order == LOG and _is_changed(one, name),
         )
+        for name in OPTIONS
+        if name not in _WITH_LOG
+    ),
+    # -- options that a machine model lacks
+    Refusal(
+        ("clusters", "allocation"),
+        "processors are counted at all clusters or at none; give each an allocation",
+        lambda one: "count" in one.allocations and len(one.allocations) > 1,
+    ),
+    Refusal(
+        ("places", "allocation"),
+        "processors are not numbered with allocation count; choose another allocation",
+        lambda one: "count" in one.allocations and one.places,
+    ),
+    Refusal(
+        ("runtime", "allocation"),
+        "shared needs to know which jobs are on which node; choose another allocation",
+        lambda one: "count" in one.allocations and one.runtime == "shared",
+    ),
+    Refusal(
+        ("backfill", "allocation", "clusters"),
+        "a reservation-table has numbered processors; choose another allocation",
+        lambda one: "count" in one.allocations and "reservation-table" in _backfills(one),
+    ),
+    Refusal(
+        ("event_order", "runtime", "allocation"),
+        "shared resources need batch, since their shadows last for some time",
+        lambda one: one.shares and one.event_order != "batch",
+    ),
+    Refusal(
+        ("allocation", "backfill", "reservations", "unavailable", "clusters"),
+        "least-shared and threshold need backfill none or easy with one reservation, and no unavailable windows",
+        lambda one: _uses_sharing(one) and _cannot_plan(one),
+    ),
+    Refusal(
+        ("allocation", "shapes", "dispatch"),
+        "least-shared and threshold cannot plan the whole queue; choose shapes at the start, or another dispatch",
+        lambda one: _uses_sharing(one) and (one.shapes == "submit" or one.dispatch == "earliest-start"),
+    ),
+    Refusal(
+        ("clusters", "unavailable"),
+        "clusters cannot have unavailable windows",
+        lambda one: bool(one.clusters and one.unavailable),
+    ),
+    Refusal(
+        ("dispatch", "clusters"),
+        "partition needs clusters, each with the partition that it serves",
+        lambda one: (
+            one.dispatch == "partition"
+            and not (one.clusters and all("partition" in cluster for cluster in one.clusters))
+        ),
+    ),
+    Refusal(
+        ("dispatch", "shapes"),
+        "moldable jobs do not stay in a partition; leave one of them out",
+        lambda one: one.dispatch == "partition" and _is_moldable(one),
+    ),
+    Refusal(
+        ("clusters", "dispatch"),
+        "a cluster's partition is for dispatch: partition",
+        lambda one: one.dispatch != "partition" and _gives(one, "partition"),
+    ),
+    Refusal(
+        ("limits", "backfill", "runtime", "allocation", "shapes", "clusters"),
+        "skipped jobs can have no reservation at their submission; use backfill none or easy, nodes whose jobs share "
+        "nothing, and shapes requested",
+        lambda one: (
+            any(queue.limits for queue in one.queues)
+            and (one.shares or _is_moldable(one) or not _backfills(one) <= {"none", "easy"})
+        ),
+    ),
+    Refusal(
+        ("order", "backfill_order", "runtime", "allocation", "clusters"),
+        "usage, shares, partition_id and machine_processors are known only where jobs share nothing on their nodes",
+        lambda one: one.shares and not _variables(one).isdisjoint(OF_ACCOUNTS),
+    ),
+    Refusal(
+        ("resources", "clusters"),
+        "these are units of one machine; give each cluster its own, such as {{processors: 64, "
+        "resources: {{gpus: 16}}}}",
+        lambda one: one.clusters and any(units is not None for units in (one.resources or {}).values()),
+    ),
+    Refusal(
+        ("feedback", "clusters", "allocation"),
+        "user feedback needs allocation count and one machine",
+        lambda one: one.feedback != "none" and (one.clusters or one.allocations != {"count"}),
+    ),
+    Refusal(
+        ("feedback", "shapes"),
+        "user feedback needs the requested shapes; leave shapes out",
+        lambda one: one.feedback != "none" and _is_moldable(one),
+    ),
+    Refusal(
+        ("shapes", "backfill", "clusters"),
+        "a reservation-table has jobs of one shape; choose shapes when jobs are submitted",
+        lambda one: one.shapes == "start" and "reservation-table" in _backfills(one),
+    ),
+    Refusal(
+        ("shapes", "runtime", "estimates"),
+        "with shared run times choose shapes when jobs are submitted, and raise estimates",
+        lambda one: (
+            _is_moldable(one) and one.runtime == "shared" and (one.shapes == "start" or one.estimates == "kill")
+        ),
+    ),
+    Refusal(
+        ("shapes", "prediction"),
+        "the run times of other shapes cannot be predicted; choose another prediction",
+        lambda one: _is_moldable(one) and one.prediction == "system",
+    ),
+    # -- options without effect
+    *(
+        Refusal(
+            (name, "clusters"),
+            f"every cluster has its own; leave {name} out",
+            lambda one, name=name: _is_overridden(one, name),
+        )
+        for name in ("order", "backfill", "reservations", "backfill_order", "allocation", "limits")
+    ),
+    Refusal(
+        ("reservations", "backfill", "clusters"),
+        "only backfill easy uses it; choose that, or leave it out",
+        lambda one: _is_useless(one, "reservations", lambda queue: queue.backfill == "easy"),
+    ),
+    Refusal(
+        ("backfill_order", "backfill", "clusters"),
+        "only backfill easy and reservation-table use it; choose one of them, or leave it out",
+        lambda one: _is_useless(one, "backfill_order", lambda queue: queue.backfill in ("easy", "reservation-table")),
+    ),
+    Refusal(
+        ("penalty", "runtime", "allocation"),
+        "jobs share nothing on their nodes; choose runtime shared, or leave it out",
+        lambda one: _is_changed(one, "penalty") and not one.shares,
+    ),
+    Refusal(
+        ("sharing_limit", "allocation", "clusters"),
+        "only allocation threshold uses it; choose that, or leave it out",
+        lambda one: _is_changed(one, "sharing_limit") and "threshold" not in one.allocations,
+    ),
+    Refusal(
+        ("dispatch", "clusters"),
+        "there are no clusters; give some, or leave it out",
+        lambda one: _is_changed(one, "dispatch") and not one.clusters,
+    ),
+    Refusal(
+        ("half_life", "order", "backfill_order", "priority"),
+        "no order uses user_usage or group_usage; choose fair-share, or leave it out",
+        lambda one: one.half_life is not None and _variables(one).isdisjoint(("user_usage", "group_usage")),
+    ),
+    *(
+        Refusal(
+            (f"{kind}_shares", "order", "backfill_order", "priority"),
+            f"no order uses {kind}_share; choose one that does, or leave it out",
+            lambda one, kind=kind: _is_changed(one, f"{kind}_shares") and f"{kind}_share" not in _variables(one),
+        )
+        for kind in ("user", "group")
+    ),
+    Refusal(
+        ("priority", "order", "backfill_order", "clusters"),
+        f"its weights are for order {MULTIFACTOR}, which is not used; leave it out",
+        lambda one: one.priority is not None and MULTIFACTOR not in one.orders,
+    ),
+    Refusal(
+        ("shape_choice", "shapes"),
+        "jobs have their requested shapes; choose shapes submit or start, or leave it out",
+        lambda one: _is_changed(one, "shape_choice") and not _is_moldable(one),
+    ),
+    Refusal(
+        ("efficiency", "shape_choice"),
+        "only shape_choice efficient uses it; choose that, or leave it out",
+        lambda one: _is_changed(one, "efficiency") and one.shape_choice != "efficient",
+    ),
+    # -- workloads that are not supported
+    Refusal(
+        ("allocation", "clusters"),
+        "machines with resources have counted processors; use allocation count, or a machine without resources",
+        lambda one: one.allocations != {"count"},
+        ("resources",),
+    ),
+    Refusal(
+        ("policy",),
+        "a policy plugin decides by processors alone; use an order and a backfill, or a machine without resources",
+        lambda one: one.policy is not None,
+        ("resources",),
+    ),
+    Refusal(("allocation", "clusters"), "needs allocation count", lambda one: one.allocations != {"count"}, _EVENTS),
+    Refusal(("shapes",), "needs shapes requested", _is_moldable, _EVENTS),
+    Refusal(("policy",), "is not available to a policy plugin", lambda one: one.policy is not None, _EVENTS),
+    Refusal(
+        ("feedback",),
+        "does not go with feedback; leave one of them out",
+        lambda one: one.feedback != "none",
+        ("depends_on",),
+    ),
+    Refusal(
+        ("backfill", "clusters"),
+        "needs backfill none or easy",
+        lambda one: not _backfills(one) <= {"none", "easy"},
+        ("array_limit",),
+    ),
+    Refusal(
+        ("dispatch", "clusters"),
+        "needs one machine or dispatch partition",
+        lambda one: len(one.queues) > 1 and one.dispatch != "partition",
+        ("array_limit",),
+    ),
+)
+
+
+def refusals(one: Any, columns: Collection[str] = ()) -> Iterator[tuple[Refusal, str]]:
+    """
+    Yield the refusals of a scheduler, each with an error, for workloads with these ``columns``.
+
+    An error begins with an option, or with the column that the scheduler does not support.
+    """
+    has_resources = any("resources" in cluster for cluster in one.clusters)
+    present = {*columns, "resources"} if has_resources else columns
+    for refusal in REFUSALS:
+        found = [column for column in refusal.columns if column in present]
+        if (found or not refusal.columns) and refusal.applies(one):
+            said = f"column {found[0]}" if found and found[0] != "resources" else refusal.options[0]
+            yield refusal, f"{said}: {refusal.reason.format(policy=one.policy)}"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from swflow.errors import SwflowError, suggest
+from swflow.errors import SwflowError, UnsupportedError, suggest
 from swflow.jobs.machine import MOST_PROCESSORS, free_memory
 from swflow.jobs.table import Workload, check_arrays, check_workload, without_status
 from swflow.scheduling.eligibility import (
@@ -19,11 +19,11 @@ from swflow.scheduling.eligibility import (
     demands_of,
     dependencies_of,
     eligible_jobs,
+    has_values,
     require_demands,
-    require_supported,
 )
 from swflow.scheduling.machine.resources import Resources, longest_stretch
-from swflow.scheduling.options import LATEST, OPTIONS, refusals_with_resources, require_window
+from swflow.scheduling.options import LATEST, OPTIONS, refusals, require_window
 from swflow.scheduling.orders.fair_share import SELECT, Ownership, ownership_of
 from swflow.scheduling.orders.formula import compile_penalty
 from swflow.scheduling.orders.keys import ARRIVAL, JobColumns, Order, mentioned, resolved_order
@@ -217,7 +217,7 @@ def _check_partitions(problem: Problem) -> None:
 
 def _check_demands(problem: Problem) -> None:
     """Raise an error unless every job finds all the resources that it needs on one machine."""
-    for reason in refusals_with_resources(problem.policy):
+    for _, reason in refusals(problem.policy, ["resources"]):
         raise SwflowError(reason)
     jobs, machines, name = problem.jobs, problem.machines, problem.name
     names = list(machines[0].resources)
@@ -297,7 +297,8 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
     table = without_status(workload.jobs, scheduler.without_status, name)
     # Requests may be wider than the machine, as long as a shape fits.
     table = check_workload(eligible_jobs(table, name), MOST_PROCESSORS if moldable else max(sizes), name)
-    require_supported(table, scheduler, name)
+    for _, reason in refusals(scheduler, [column for column in table.columns if has_values(table, column)]):
+        raise UnsupportedError(f"{name}: {reason}")
     arrays, cancelled_after = array_limits(table, name), cancellations_of(table, name)
     dependencies = dependencies_of(table, scheduler.feedback, name)
     demands = demands_of(table, list(resources[0]), name)

@@ -151,7 +151,7 @@ class Scheduler:
         for name in OPTIONS:
             object.__setattr__(self, name, checked(name, getattr(self, name)))
         check_penalty(self.penalty)
-        for reason in refusals(self):
+        for _, reason in refusals(self):
             raise UnsupportedError(reason)
 
     @property
