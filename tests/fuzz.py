@@ -5,6 +5,10 @@ Each case must give equal results or a one-line error.
 
     python tests/fuzz.py --minutes 20 --seed 1
     python tests/fuzz.py --seed 1 --case 1234
+    python tests/fuzz.py --kinds ordinary --cases 100000 --coverage counts.json
+
+With ``--coverage``, it prints the number of cases that used each value of an option, alone and with each of another
+option, and adds the counts to those of earlier calls in the file. `cases.py` draws ordinary cases.
 
 Cases run in a separate process, with bounds checks in the kernels and a time limit, so that a crash or a hang counts
 as a failure. The command that repeats a failed case is printed. A case depends only on the seed and its number.
@@ -22,23 +26,22 @@ import tempfile
 import threading
 import time
 import traceback
+import warnings
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-import naive
+from cases import Case, Coverage, differences, draw
 from swflow.errors import SwflowError
-from swflow.jobs.machine import Machine
-from swflow.jobs.table import SWF_FIELDS, Workload, read_workload, write_workload
+from swflow.jobs.table import SWF_FIELDS, read_workload, write_workload
 from swflow.log.swf import parse_swf
-from swflow.scheduling.orders.vocabulary import ORDERS
-from swflow.scheduling.scheduler import CHOICES, Scheduler
+from swflow.scheduling.options import OPTIONS
+from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
 
 #: Time limits, in seconds, of a case and of the compilation of the kernels.
@@ -46,286 +49,32 @@ CASE_LIMIT, START_LIMIT = 60.0, 1800.0
 
 EQUAL, REFUSED, FAILURE = "equal", "refused", "failure"
 
-naive.ORDERS["lcfs"] = lambda job, now: -job.submit
-#: Formulas in addition to the named orders, with their values.
-FORMULAS: dict[str, Callable[[naive.Job, float], float]] = {
-    "processors - wait": lambda job, now: job.processors - (now - job.submit),
-    "min(estimate, 50) * processors": lambda job, now: min(job.planned, 50) * job.processors,
-    "user_id": lambda job, now: job.user,
-}
-naive.ORDERS.update(FORMULAS)
-PENALTIES: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
-    "linear": naive.Resources.penalty,
-    "printed": naive.Resources.penalty,
-    "usage / capacity": lambda usage, capacity: usage / capacity,
-}
-
-
-@dataclass
-class Drawn:
-    """A valid workload, and the options of a valid scheduler."""
-
-    table: dict[str, list[Any]]
-    machine: Machine
-    options: dict[str, Any]
-
-    def workload(self) -> Workload:
-        shapes = pl.List(pl.Struct({"processors": pl.Int64, "run_time": pl.Float64}))
-        overrides = {"shapes": shapes} if "shapes" in self.table else {}
-        return Workload(pl.DataFrame(self.table, schema_overrides=overrides), self.machine, "drawn")
-
-
-# --- drawing what is ordinary -----------------------------------------------------------------------------
-
-
-def draw(rng: random.Random) -> Drawn:
-    processors = rng.randint(1, 9)
-    nodes = processors // rng.choice([n for n in range(1, processors + 1) if processors % n == 0])
-    unit = rng.choice([1.0, 1.0, 1.0, 0.25, 4096.0])
-    table: dict[str, list[Any]] = {name: [] for name in ("job_id", "submit_time", "run_time", "estimate", "processors")}
-    table |= {"user_id": [], "group_id": [], "partition_id": []}
-    submit = rng.choice([0, 0, -50, 10**6])
-    for number in range(rng.randint(1, 24)):
-        submit += rng.choice([0, 0, 1, 2, 3, 7])
-        run = rng.choice([0, 1, 2, 5, 9, rng.randint(0, 40)])
-        table["job_id"].append(number + 1)
-        table["submit_time"].append(submit * unit)
-        table["run_time"].append(run * unit)
-        table["estimate"].append(max(0, run + rng.choice([0, 0, 3, 10, 70, -1, -5])) * unit)
-        table["processors"].append(rng.choice([1, processors, rng.randint(1, processors)]))
-        table["user_id"].append(rng.randint(0, 2))
-        table["group_id"].append(rng.randint(0, 1))
-        table["partition_id"].append(rng.randint(0, 1))
-    drawn = Drawn(table, Machine(processors, nodes), {})
-    drawn.options = draw_options(rng, drawn, unit)
-    return drawn
-
-
-def draw_options(rng: random.Random, drawn: Drawn, unit: float) -> dict[str, Any]:
-    # Powers of large numbers can differ in the last digit.
-    known = [name for name in naive.ORDERS if name in ORDERS]  # tests add others
-    orders = ["fcfs", *(name for name in known if unit < 2 or name not in ("wfp3", "unicef"))]
-    options: dict[str, Any] = {
-        "order": rng.choice(orders),
-        "backfill": rng.choice(["none", "easy", "easy", "conservative"]),
-        "reservations": rng.choice([1, 2, 3, 30, 10**6]),
-        "estimates": rng.choice(["raise", "kill"]),
-        "prediction": rng.choice(["user", "user", "perfect", "double", "system"]),
-        "event_order": rng.choice(["batch", "batch", "per-event"]),
-    }
-    if rng.random() < 0.3:
-        options["backfill_order"] = rng.choice(orders)
-    kind = rng.choice(["counted", "placed", "placed", "shared", "clusters", "shapes"])
-    if kind in ("counted", "placed"):
-        options["unavailable"] = tuple(draw_window(rng, drawn, unit) for _ in range(rng.choice([0, 0, 1, 2])))
-    if kind in ("placed", "shared"):
-        allocations = [name for name in CHOICES["allocation"] if name not in ("count", "least-shared", "threshold")]
-        options |= {"places": True, "allocation": rng.choice(allocations)}
-        if rng.random() < 0.25:
-            options["backfill"] = "reservation-table"
-    if kind == "shared":
-        options |= {"runtime": "shared", "event_order": "batch", "penalty": rng.choice(list(PENALTIES))}
-        if rng.random() < 0.5:
-            options["allocation"] = rng.choice(["least-shared", "threshold"])
-            options["reservations"] = 1
-            options |= {"backfill": rng.choice(["none", "easy"]), "sharing_limit": rng.choice([0.0, 0.5, 2.0])}
-        # At 2^32 s, thirds of a second have a resolution of about 1 µs: equal instants can differ there.
-        early = min(drawn.table["submit_time"])
-        drawn.table["submit_time"] = [time - early if early > 2**30 else time for time in drawn.table["submit_time"]]
-        drawn.machine = replace(drawn.machine, capacities={"memory": rng.choice([2.0, 3.0, 1000.0])})
-        drawn.table["memory"] = [float(rng.choice([0, 1, 2, 3])) for _ in drawn.table["job_id"]]
-    if kind == "shapes":
-        options["shapes"] = rng.choice(["submit", "start"])
-        options["prediction"] = rng.choice(["user", "perfect", "double"])
-        draw_shapes(rng, drawn)
-    if kind == "clusters" or (kind == "shapes" and rng.random() < 0.3):
-        options["dispatch"] = rng.choice(list(CHOICES["dispatch"]))
-        sizes = [drawn.machine.processors, rng.randint(1, drawn.machine.processors)]
-        options["clusters"] = tuple(draw_cluster(rng, size, orders) for size in sizes[: rng.randint(1, 2)])
-        if options["dispatch"] == "partition" and kind == "shapes":
-            options["dispatch"] = "round-robin"
-        elif options["dispatch"] == "partition":
-            draw_partitions(drawn, options)
-    if kind in ("counted", "clusters") and rng.random() < 0.4:
-        draw_owners(rng, options, unit)
-    if kind == "shapes" and "clusters" not in options:
-        options["unavailable"] = tuple(draw_window(rng, drawn, unit) for _ in range(rng.choice([0, 0, 1, 2])))
-    return options
-
-
-def draw_partitions(drawn: Drawn, options: dict[str, Any]) -> None:
-    """Make every cluster a partition, and put every job into a partition in which it fits."""
-    clusters = [cluster | {"partition": number} for number, cluster in enumerate(options["clusters"])]
-    options["clusters"] = tuple(clusters)
-    widths, partitions = drawn.table["processors"], drawn.table["partition_id"]
-    drawn.table["partition_id"] = [
-        number if number < len(clusters) and width <= clusters[number]["processors"] else 0
-        for width, number in zip(widths, partitions, strict=True)
-    ]
-
-
-def draw_owners(rng: random.Random, options: dict[str, Any], unit: float) -> None:
-    """Use orders and limits that depend on job ownership."""
-    options["order"] = rng.choice(["fair-share", "slurm-multifactor", options["order"]])
-    options["half_life"] = rng.choice([None, 3.0 * unit, 50.0 * unit])
-    if options["order"] == "slurm-multifactor":
-        points = [0, 1, 64, 1000]
-        options["priority"] = {name: rng.choice(points) for name in ("age", "fair_share", "size")}
-        options["priority"] |= {"max_age": rng.choice([8.0, 640.0]) * unit, "favor_small": rng.random() < 0.5}
-    backfills = [options["backfill"], *(cluster.get("backfill") for cluster in options.get("clusters", ()))]
-    if "conservative" not in backfills and rng.random() < 0.7:
-        options["limits"] = {
-            kind: {"jobs": rng.randint(1, 3)} for kind in ("user", "group", "partition")[: rng.randint(1, 3)]
-        }
-
-
-def draw_cluster(rng: random.Random, processors: int, orders: list[str]) -> dict[str, Any]:
-    """Draw a cluster, sometimes with its own policy."""
-    cluster: dict[str, Any] = {"processors": processors}
-    if rng.random() < 0.3:
-        cluster["order"] = rng.choice(orders)
-    if rng.random() < 0.3:
-        cluster |= {
-            "backfill": rng.choice(["none", "easy", "easy", "conservative"]),
-            "reservations": rng.randint(1, 3),
-        }
-    return cluster
-
-
-def draw_window(rng: random.Random, drawn: Drawn, unit: float) -> dict[str, Any]:
-    begin = drawn.table["submit_time"][0] + rng.randint(-5, 60) * unit
-    away = rng.randint(1, drawn.machine.processors)
-    return {"from": begin, "until": begin + rng.choice([1, 3, 10, 50]) * unit, "processors": away}
-
-
-def draw_shapes(rng: random.Random, drawn: Drawn) -> None:
-    drawn.table["shapes"] = []
-    for run in drawn.table["run_time"]:
-        widths = sorted(rng.sample(range(1, drawn.machine.processors + 1), rng.randint(1, drawn.machine.processors)))
-        widths += [drawn.machine.processors + 1] * rng.choice([0, 0, 1])  # too wide, never chosen
-        drawn.table["shapes"].append([{"processors": w, "run_time": run * rng.choice([0.5, 1.0, 2.0])} for w in widths])
-
-
-# --- what the slow simulator says --------------------------------------------------------------------------
-
-
-def slow_jobs(drawn: Drawn) -> list[naive.Job]:
-    options, table = drawn.options, drawn.table
-    kill, prediction = options["estimates"] == "kill", options["prediction"]
-
-    def lengths(run: float, estimate: float) -> tuple[float, float]:
-        run = min(run, estimate) if kill else run
-        told = max(run, estimate)
-        return run, max(1.0, {"perfect": run, "double": 2 * told}.get(prediction, told))
-
-    jobs = []
-    for number, run in enumerate(table["run_time"]):
-        estimate = table["estimate"][number]
-        simulated, planned = lengths(run, estimate)
-        shapes = []
-        for shape in table["shapes"][number] if "shapes" in table else ():
-            longer = shape["run_time"] / run if run > 0 else 1.0
-            if shape["processors"] <= drawn.machine.processors:
-                shapes.append((*lengths(shape["run_time"], estimate * longer), shape["processors"]))
-        whole = run if options.get("runtime") == "shared" else simulated
-        submit, width, user = (table[name][number] for name in ("submit_time", "processors", "user_id"))
-        group, partition = table["group_id"][number], table["partition_id"][number]
-        jobs.append(naive.Job(number, submit, whole, planned, width, user, shapes, group, partition))
-    return jobs
-
-
-def slow_policy(drawn: Drawn) -> naive.Policy:
-    options = drawn.options
-    backfill = options["backfill"]
-    shared = None
-    if options.get("runtime") == "shared":
-        printed = options["penalty"] == "printed"
-        shared = naive.Resources(
-            drawn.machine.processors_per_node,
-            [[int(demand)] for demand in drawn.table["memory"]],
-            [int(drawn.machine.capacities["memory"])],
-            drawn.table["estimate"] if options["estimates"] == "kill" else [math.inf] * len(drawn.table["memory"]),
-            PENALTIES[options["penalty"]],
-            second=int(printed),
-            limit=options.get("sharing_limit", math.inf),
-        )
-    return naive.Policy(
-        order=options["order"],
-        backfill="lookahead" if backfill == "easy" else backfill,
-        lookahead=options["reservations"],
-        backfill_order=options.get("backfill_order") or options["order"],
-        event_order=options["event_order"],
-        allocation=options.get("allocation", "count"),
-        predict=options["prediction"] == "system",
-        unavailable=[(one["from"], one["until"], one["processors"]) for one in options.get("unavailable", ())],
-        resources=shared,
-        shapes=options.get("shapes", "requested"),
-        multifactor=naive.Multifactor(**options.get("priority", {})),
-        limits={
-            (kind, number): (most["jobs"], math.inf)
-            for kind, most in options.get("limits", {}).items()
-            for number in set(drawn.table[f"{kind}_id"])
-        },
-    )
-
-
-def fair_share(drawn: Drawn) -> naive.FairShare:
-    """Return accounts in which all users have equal shares."""
-    shares = {kind: set(drawn.table[f"{kind}_id"]) for kind in ("user", "group")}
-    equal = {kind: dict.fromkeys(numbers, 1 / len(numbers)) for kind, numbers in shares.items()}
-    return naive.FairShare(drawn.options.get("half_life") or math.inf, equal)
-
-
-def cluster_policy(policy: naive.Policy, cluster: dict[str, Any]) -> naive.Policy:
-    """Return the policy of a cluster: its own if it has one, else the common one."""
-    changes: dict[str, Any] = {}
-    if "order" in cluster:
-        changes |= {"order": cluster["order"], "backfill_order": cluster["order"]}
-    if "backfill" in cluster:
-        easy = cluster["backfill"] == "easy"
-        changes |= {"backfill": "lookahead" if easy else cluster["backfill"]}
-        changes |= {"lookahead": cluster["reservations"]}
-    return replace(policy, **changes)
-
-
-def differences(drawn: Drawn, outcomes: pl.DataFrame) -> str:
-    """Return the difference between the kernels and the slow simulator, or nothing."""
-    jobs, policy = slow_jobs(drawn), slow_policy(drawn)
-    clusters = drawn.options.get("clusters", ())
-    if clusters:
-        fair = fair_share(drawn)
-        machines = [naive.Machine(one["processors"], cluster_policy(policy, one), fair) for one in clusters]
-        done = naive.simulate_centres(jobs, machines, drawn.options["dispatch"])
-    else:
-        done = [naive.simulate(jobs, drawn.machine.processors, policy, fair_share(drawn))]
-    for place, machine in enumerate(done, 1):
-        for number, start in machine.starts.items():
-            row = outcomes.row(number, named=True)
-            tolerance = 1e-5 if policy.resources else 0.0
-            if not abs(row["start_time"] - start) <= tolerance:
-                return f"job {number} starts at {row['start_time']}, not {start}"
-            if policy.resources and not abs(row["end_time"] - machine.ends[number]) <= tolerance:
-                return f"job {number} ends at {row['end_time']}, not {machine.ends[number]}"
-            if row["places"] is not None and places_of(row["places"]) != machine.places[number]:
-                return f"job {number} is on {row['places']}, not {machine.places[number]}"
-            if row["processors"] != machine.done[number].processors or (clusters and row["centre"] != place):
-                return f"job {number} has {row['processors']} processors in cluster {row['centre']}"
-    return "" if outcomes.height == len(jobs) else f"{outcomes.height} outcomes of {len(jobs)} jobs"
-
-
-def places_of(text: str) -> list[int]:
-    ranges = [[int(end) for end in part.split("-")] for part in text.split(",")]
-    return [place for ends in ranges for place in range(ends[0], ends[-1] + 1)]
+#: The options of the cases that are then made invalid.
+PLAIN = (
+    "order", "backfill", "reservations", "backfill_order", "estimates", "prediction", "event_order", "allocation",
+    "places", "unavailable", "shapes",
+)  # fmt: skip
 
 
 # --- the kinds of cases ------------------------------------------------------------------------------------
 
 
 def ordinary(rng: random.Random) -> tuple[str, str]:
-    """Simulate a valid case: an error is a failure."""
-    drawn = draw(rng)
-    wrong = differences(drawn, simulate(drawn.workload(), Scheduler(**drawn.options)))
-    return (FAILURE, f"{wrong} in {drawn}") if wrong else (EQUAL, "")
+    """Simulate a valid case, and return its options with other values than the default: an error is a failure."""
+    case = draw(rng)
+    try:
+        wrong = differences(case, simulate(case.workload(), Scheduler(**case.options)))
+    except Exception as error:
+        raise AssertionError(f"{case}: {error}") from error
+    return (FAILURE, f"{wrong} in {case}") if wrong else (EQUAL, json.dumps(case.chosen))
+
+
+def plain(rng: random.Random) -> Case:
+    """Draw a case of a few common options, without columns that change the schedule."""
+    while True:
+        case = draw(rng, PLAIN)
+        if case.options["order"] != "log":
+            return case
 
 
 NUMBERS = (math.nan, math.inf, -math.inf, -1.0, 1e13, 1e16, 2.0**53, 1e300, -1e16)
@@ -333,7 +82,7 @@ NUMBERS = (math.nan, math.inf, -math.inf, -1.0, 1e13, 1e16, 2.0**53, 1e300, -1e1
 
 def hostile_table(rng: random.Random) -> tuple[str, str]:
     """Change a value or a column of a job table so that it is invalid."""
-    drawn = draw(rng)
+    drawn = plain(rng)
     table = drawn.workload().jobs
     row = rng.randrange(table.height)
     column = rng.choice(["submit_time", "run_time", "estimate", "processors", "job_id"])
@@ -393,7 +142,7 @@ WINDOW_SIZES = (0, -5, 5000, 10**30, 2.5, "3", None, math.nan, 1)
 
 def hostile_options(rng: random.Random) -> tuple[str, str]:
     """Change an option to an invalid value, or to an unusual valid one."""
-    drawn = draw(rng)
+    drawn = plain(rng)
     given = dict(drawn.options)
     option = rng.choice([*HOSTILE, "unavailable", "unavailable", "unavailable"])
     if option == "unavailable":
@@ -412,13 +161,10 @@ def hostile_options(rng: random.Random) -> tuple[str, str]:
             return FAILURE, f"{option}: {given[option]!r} was accepted of {drawn}"
         until = given["unavailable"][0]["until"]
         given["unavailable"] = ({**given["unavailable"][0], "until": 1e13 if until is None else until},)
-    meaningful = option in ("unavailable", "reservations") and (given["reservations"] or 1)
     if option != "unavailable" and (given[option] is not None and option != "reservations"):
         return EQUAL, ""  # a valid value, such as a constant order
-    drawn.options = {key: value for key, value in given.items() if value is not None}
-    drawn.options.setdefault("reservations", int(meaningful or 1))
-    for key, value in (("order", "fcfs"), ("backfill", "none"), ("estimates", "raise"), ("prediction", "user")):
-        drawn.options.setdefault(key, value)
+    defaults = {name: option.default for name, option in OPTIONS.items()}
+    drawn.options = defaults | {key: value for key, value in given.items() if value is not None}
     if option in ("penalty", "allocation", "sharing_limit", "efficiency", "clusters", "without_status"):
         return EQUAL, ""  # null: the option's default
     wrong = differences(drawn, outcomes)
@@ -523,6 +269,7 @@ def run_case(seed: int, number: int, kinds: list[str]) -> tuple[str, str, str]:
 
 def work(seed: int, kinds: list[str]) -> None:
     """Run the cases numbered on standard input, and print the verdicts; compile the kernels first."""
+    warnings.simplefilter("ignore")
     for number in range(60):
         run_case(-1, number, ["ordinary"])
     print(json.dumps(["", "ready", ""]), flush=True)
@@ -579,6 +326,9 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=1.0, help="how long")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--case", type=int, help="only this one")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first case")
+    parser.add_argument("--cases", type=int, help="at most so many")
+    parser.add_argument("--coverage", type=Path, help="a file of counts of the options that ordinary cases used")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS), help="only these kinds")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -588,10 +338,13 @@ def main() -> int:
     worker = Worker(arguments.seed, arguments.kinds)
     counts: Counter[tuple[str, str]] = Counter()
     until = time.monotonic() + 60 * arguments.minutes
-    number = arguments.case or 0
-    while time.monotonic() < until:
+    number = first = arguments.first if arguments.case is None else arguments.case
+    coverage = Coverage()
+    while time.monotonic() < until and (arguments.cases is None or number < first + arguments.cases):
         kind, verdict, text = worker.run(number)
         counts[kind or "lost", verdict] += 1
+        if kind == "ordinary" and verdict == EQUAL:
+            coverage.add(tuple(choice) for choice in json.loads(text))
         if verdict == FAILURE:
             kinds = "" if arguments.kinds == list(KINDS) else f" --kinds {' '.join(arguments.kinds)}"
             print(f"case {number}: {text.strip()}", flush=True)
@@ -609,6 +362,11 @@ def main() -> int:
         total[verdict] += count
         print(f"{kind:10} {verdict:10} {count:8,}")
     print(f"{total.total():,} cases: {total[REFUSED]:,} refused, {total[EQUAL]:,} equal, {total[FAILURE]:,} failures")
+    if arguments.coverage is not None:
+        if arguments.coverage.exists():
+            coverage.read(arguments.coverage)
+        coverage.write(arguments.coverage)
+        print(f"\n{coverage.report()}")
     return 1 if total[FAILURE] else 0
 
 

@@ -1,12 +1,42 @@
-"""Run a few fuzz cases without bounds checks; `python tests/fuzz.py --minutes 20` runs many."""
+"""
+Run random cases without bounds checks; `python tests/fuzz.py --minutes 20` runs many.
+
+``SWFLOW_RANDOM_CASES`` is the number of cases of each kind.
+"""
+
+import os
+import random
 
 import pytest
 
+import cases
 import fuzz
+from swflow.scheduling.options import CLUSTER_OPTIONS, PRIORITY
+
+CASES = int(os.environ.get("SWFLOW_RANDOM_CASES", "300"))
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("kind", ["ordinary", "table", "options", "log"])
 def test_random_cases_are_equal_or_errors(kind: str):
-    verdicts = [fuzz.run_case(1, number, [kind])[1:] for number in range(300)]
+    verdicts = [fuzz.run_case(1, number, [kind])[1:] for number in range(CASES)]
     assert [text for verdict, text in verdicts if verdict == fuzz.FAILURE] == []
     assert len({verdict for verdict, _ in verdicts}) == (1 if kind in ("ordinary", "table") else 2)
+
+
+def test_every_option_and_every_choice_is_drawn(monkeypatch):
+    assert cases.undrawn() == []
+    drawn = {key for name in CLUSTER_OPTIONS for key in [f"own {name}"] if key in cases.VALUES["clusters"]}
+    assert drawn == {f"own {name}" for name in CLUSTER_OPTIONS} - {"own processors", "own partition"}
+    some = cases.ALL["priority"]["all"](cases.new_site(random.Random(1)))
+    assert list(some) == list(PRIORITY)
+    monkeypatch.setitem(cases.OPTIONS, "brand_new", cases.OPTIONS["places"])
+    monkeypatch.setitem(cases.CHOICES, "backfill", {**cases.CHOICES["backfill"], "brand-new": ""})
+    assert cases.undrawn() == ["brand_new", "backfill: brand-new"]
+
+
+def test_every_value_of_an_option_goes_with_some_scheduler():
+    rng = random.Random(1)
+    sites = [cases.new_site(rng) for _ in range(30)]
+    alone = [one for one in cases.CHOOSABLE if all(cases.completed(site, dict([one])) is None for site in sites)]
+    assert alone == []

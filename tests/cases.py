@@ -1,0 +1,794 @@
+"""
+Random cases for the scheduler: workloads, options drawn from the table of options, and the slow simulator's schedule.
+
+`VALUES` has the values of each option that are drawn, by a label. Choices, flags and named orders are those of the
+table; a test fails if an option has no values here. Columns of the workload that change the schedule are drawn in the
+same way. The refusals of the table decide which values go together: `completed` changes other options until a scheduler
+with the wanted values is valid, or finds that there is none.
+"""
+
+import json
+import math
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+import naive
+import own_policies
+from swflow.jobs.machine import Machine
+from swflow.jobs.table import Workload
+from swflow.scheduling.eligibility import dependencies_of, eligible_jobs
+from swflow.scheduling.options import CHOICES, CLUSTER_OPTIONS, LIMITED, OPTIONS, PRIORITY, refusals
+from swflow.scheduling.orders.vocabulary import ORDERS
+from swflow.scheduling.scheduler import Scheduler
+
+#: An order of `tests/naive.py`: a name, or a function of a job, the time and its machine.
+Key = str | Callable[[naive.Job, float, naive.Machine], float]
+
+
+def _log10(value: float) -> float:
+    return math.log10(value) if value > 0 else (-math.inf if value == 0 else math.nan)
+
+
+#: The named orders that `tests/naive.py` lacks.
+NAMED: dict[str, Key] = {
+    "lcfs": lambda job, now, machine: -job.submit,
+    "laf": lambda job, now, machine: -job.planned * job.processors,
+    "f1": lambda job, now, machine: _log10(job.planned) * job.processors + 870 * _log10(job.submit),
+    "f2": lambda job, now, machine: math.sqrt(job.planned) * job.processors + 25600 * _log10(job.submit),
+    "f3": lambda job, now, machine: job.planned * job.processors + 6860000 * _log10(job.submit),
+    "f4": lambda job, now, machine: job.planned * math.sqrt(job.processors) + 530000 * _log10(job.submit),
+}
+
+#: Orders of several machines that need a function of theirs, and of formulas and Python functions.
+FORMULAS: dict[Any, Key] = {
+    "processors - wait": lambda job, now, machine: job.processors - (now - job.submit),
+    "min(estimate, 50) * processors": lambda job, now, machine: min(job.planned, 50) * job.processors,
+    "user_id": lambda job, now, machine: math.nan if job.user < 0 else job.user,
+    "queue_id * 8 - partition_id": lambda job, now, machine: job.qos * 8 - job.partition,
+    "group_usage / group_share": lambda job, now, machine: (
+        machine.fair.usage("group", job, now) / machine.fair.entitled("group", job)
+    ),
+    "dominant_share": lambda job, now, machine: max(
+        [job.processors / machine.processors]
+        + [demand / max(units, 1) for demand, units in zip(job.demands, machine.resources, strict=True)]
+    ),
+    "processors / machine_processors + wait / 1000": lambda job, now, machine: (
+        job.processors / machine.processors + (now - job.submit) / 1000
+    ),
+    "own_policies:short_and_old": lambda job, now, machine: job.planned - 2 * (now - job.submit),
+    own_policies.by_processors: lambda job, now, machine: job.processors + (math.nan if job.user < 0 else job.user),
+}
+
+#: Orders whose values can differ in the last digit if times are large.
+ROUNDED = ("wfp3", "unicef", "f1", "f2", "f3", "f4")
+
+PENALTIES: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
+    "linear": naive.Resources.penalty,
+    "printed": naive.Resources.penalty,
+    "forgets-shadows": naive.Resources.penalty,
+    "usage / capacity": lambda usage, capacity: usage / capacity,
+}
+
+#: The counted resources of machines.
+RESOURCES = ("gpus", "licenses")
+
+
+@dataclass
+class Site:
+    """What the values of options depend on."""
+
+    rng: random.Random
+    processors: int
+    per_node: int
+    unit: float  # of all times, seconds
+    begin: float
+    labels: dict[str, str]
+
+    def order(self) -> Any:
+        return self.rng.choice([*ORDERS, *FORMULAS])
+
+    def units(self) -> dict[str, int]:
+        return {name: self.rng.choice([1, 2, 5]) for name in RESOURCES if self.rng.random() < 0.8}
+
+
+Draw = Callable[[Site], Any]
+
+
+def always(value: Any) -> Draw:
+    return lambda site: value
+
+
+def each(values: Iterable[Any]) -> dict[str, Draw]:
+    return {str(getattr(value, "__name__", value)): always(value) for value in values}
+
+
+# -- the values of options
+
+
+def _window(site: Site, until: bool = True) -> dict[str, Any]:
+    begin = site.begin + site.rng.randint(-5, 60) * site.unit
+    end = begin + site.rng.choice([1, 3, 10, 50]) * site.unit
+    return {"from": begin, "until": end if until else None, "processors": site.rng.randint(1, site.processors)}
+
+
+def _overlapping(site: Site) -> tuple[dict[str, Any], ...]:
+    first, second = _window(site), _window(site)
+    length = second["until"] - second["from"]
+    second["from"] = first["from"] + site.rng.choice([0, 1, 2]) * site.unit
+    return first, second | {"until": second["from"] + length}, _window(site)
+
+
+def _endless(site: Site) -> tuple[dict[str, Any], ...]:
+    """Return windows of which one has no end, but leaves a processor."""
+    away = site.rng.randint(1, max(site.processors - 1, 1))
+    return (_window(site), _window(site, site.processors == 1) | {"processors": away})
+
+
+def _limits(*kinds: str, named: bool = False) -> Draw:
+    def draw(site: Site) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for kind in kinds:
+            account, what = kind.split()
+            most = {"jobs": site.rng.randint(1, 3), "processors": site.rng.randint(1, site.processors)}[what]
+            found.setdefault(account, {})[what] = most
+            if named:
+                found[account][str(site.rng.randint(0, 2))] = {what: most + site.rng.randint(0, 2)}
+        return found
+
+    return draw
+
+
+def _cluster(site: Site, own: str | None) -> dict[str, Any]:
+    rng = site.rng
+    nodes = rng.randint(1, site.processors // site.per_node)
+    cluster: dict[str, Any] = {"processors": nodes * site.per_node}
+    given = {name for name in CLUSTER_OPTIONS if name == own or (own and rng.random() < 0.15)}
+    if "order" in given:
+        cluster["order"] = site.order()
+    if "backfill" in given or given & {"reservations", "backfill_order"}:
+        easy = given & {"reservations", "backfill_order"}
+        cluster["backfill"] = "easy" if easy else rng.choice(list(CHOICES["backfill"]))
+    if "reservations" in given:
+        cluster["reservations"] = rng.randint(1, 3)
+    if "backfill_order" in given:
+        cluster["backfill_order"] = site.order()
+    if "allocation" in given:
+        cluster["allocation"] = rng.choice(list(CHOICES["allocation"])[1:])
+    if "limits" in given:
+        cluster["limits"] = _limits("user jobs", "group processors")(site)
+    if "resources" in given or site.labels.get("column resources") == "some":
+        cluster["resources"] = {"gpus": rng.choice([0, 1, 4])} | site.units()
+    return cluster
+
+
+def _clusters(own: str | None = None, least: int = 1) -> Draw:
+    def draw(site: Site) -> tuple[dict[str, Any], ...]:
+        count = site.rng.randint(least, 3)
+        clusters = [_cluster(site, own if number == 0 or site.rng.random() < 0.5 else None) for number in range(count)]
+        if site.rng.random() < 0.7:
+            clusters[-1]["processors"] = site.processors
+        if site.labels.get("dispatch") == "partition":
+            clusters = [cluster | {"partition": str(number)} for number, cluster in enumerate(clusters)]
+        return tuple(clusters)
+
+    return draw
+
+
+def _priority(*names: str) -> Draw:
+    def draw(site: Site) -> dict[str, Any]:
+        points = (1, 64, 1000)
+        values: dict[str, Any] = {
+            "max_age": site.rng.choice([8.0, 640.0]) * site.unit, "fair_share_of": "group", "dampening": 2.0,
+            "favor_small": True, "partition_factors": {"0": 1.0, "1": 4.0}, "qos_factors": {"1": 2.0, "2": 1.0},
+        }  # fmt: skip
+        return {name: values.get(name, site.rng.choice(points)) for name in names}
+
+    return draw
+
+
+def _resources(site: Site) -> dict[str, Any]:
+    return {name: site.rng.choice([1, 3, 6]) for name in RESOURCES}
+
+
+_ORDERS = {name: always(name) for name in ORDERS} | each(FORMULAS)
+
+#: The values of each option that are drawn, by labels; the first is the default.
+VALUES: dict[str, dict[str, Draw]] = {
+    **{name: each(choices) for name, choices in CHOICES.items()},
+    "order": _ORDERS | {"log": always("log")},
+    "reservations": each([1, 2, 3, 30, 10**6]),
+    "backfill_order": {"none": always(None)} | _ORDERS,
+    "places": each([False, True]),
+    "penalty": each(PENALTIES),
+    "sharing_limit": each([0.0, 0.5, 2.0]),
+    "unavailable": {
+        "none": always(()), "one": lambda site: (_window(site),), "overlapping": _overlapping, "endless": _endless
+    },
+    "clusters": {
+        "none": always(()), "one": lambda site: (_cluster(site, None),), "several": _clusters(least=2),
+        **{f"own {name}": _clusters(name) for name in CLUSTER_OPTIONS if name not in ("processors", "partition")},
+    },
+    "half_life": {"none": always(None), "short": lambda site: 3.0 * site.unit, "long": lambda site: 50.0 * site.unit},
+    "user_shares": {"none": always(None), "some": always({"0": 3.0, "2": 0.5})},
+    "group_shares": {"none": always(None), "some": always({"1": 4.0})},
+    "priority": {
+        "none": always(None), "age": _priority("age", "max_age"), "fair_share": _priority("fair_share"),
+        "of groups": _priority("fair_share", "fair_share_of", "dampening"), "size": _priority("size"),
+        "favor_small": _priority("size", "favor_small"), "partition": _priority("partition", "partition_factors"),
+        "qos": _priority("qos", "qos_factors"), "all": _priority(*PRIORITY),
+    },
+    "limits": {
+        "none": always(None),
+        **{f"{kind} {what}": _limits(f"{kind} {what}") for kind in LIMITED for what in ("jobs", "processors")},
+        "named": _limits("user jobs", "partition processors", named=True),
+        "all": _limits(*(f"{kind} {what}" for kind in LIMITED for what in ("jobs", "processors"))),
+    },
+    "resources": {"none": always(None), "some": _resources, "left out": always({"gpus": None})},
+    "without_status": {"none": always(()), "some": always((0, 5))},
+    "efficiency": each([0.5, 0.9, 1.0]),
+    "policy": {"none": always(None), "own": always("own_policies:Sorted")},
+    "policy_options": {
+        "none": always(None), "sorted": always({"by": "processors"}), "none backfilled": always({"backfills": False})
+    },
+}  # fmt: skip
+
+#: Columns of the workload that change the schedule, as `VALUES`; the values are whether the column is there.
+COLUMNS: dict[str, dict[str, Draw]] = {
+    f"column {name}": {"none": always(False), "some": always(True)}
+    for name in (
+        "depends_on",
+        "preceding_job_id",
+        "cancelled_after",
+        "array_limit",
+        "eligible_after",
+        "resources",
+        "unknown users",
+    )
+}
+
+#: Both: what `completed` chooses from.
+ALL = VALUES | COLUMNS
+
+#: The labels of an option and its values: ("order", "sjf").
+Choice = tuple[str, str]
+
+
+def default(name: str) -> str:
+    """Return the label of an option's default."""
+    return next(iter(ALL[name]))
+
+
+CHOOSABLE: list[Choice] = [(name, label) for name, values in ALL.items() for label in values if label != default(name)]
+
+
+# -- valid schedulers
+
+
+def _unchecked(values: Mapping[str, Any]) -> Scheduler:
+    """Return a scheduler with valid values that may not go together."""
+    one = object.__new__(Scheduler)
+    for name in OPTIONS:
+        object.__setattr__(one, name, values[name])
+    return one
+
+
+def completed(site: Site, wanted: Mapping[str, str], names: Iterable[str] = ALL) -> dict[str, Any] | None:
+    """
+    Return valid values of all options, those of ``wanted`` with these labels; None if they do not go together.
+
+    Only the options ``names`` are changed. The labels of the result are those of ``site``.
+    """
+    site.labels = {name: default(name) for name in ALL} | dict(wanted)
+    for _ in range(50):
+        values = {name: ALL[name][site.labels[name]](site) for name in ALL}
+        present = [name.removeprefix("column ") for name in COLUMNS if values[name]]
+        if values["resources"] and site.labels["resources"] == "some":
+            present.append("resources")
+        refusal, _ = next(refusals(_unchecked(values), present), (None, ""))
+        if refusal is None:
+            return values
+        involved = {*refusal.options, *(f"column {name}" for name in refusal.columns if name in present)}
+        free = sorted(name for name in involved if name in names and name not in wanted)
+        if not free:
+            return None
+        changed = site.rng.choice(free)
+        site.labels[changed] = site.rng.choice([default(changed), site.rng.choice(list(ALL[changed]))])
+    return None
+
+
+def new_site(rng: random.Random) -> Site:
+    processors = rng.randint(1, 9)
+    nodes = rng.choice([n for n in range(1, processors + 1) if processors % n == 0])
+    unit, begin = rng.choice([1.0, 1.0, 1.0, 0.25, 4096.0]), rng.choice([0.0, 0.0, -50.0, 1e6])
+    return Site(rng, processors, processors // nodes, unit, begin * unit, {})
+
+
+@cache
+def legal_pairs() -> tuple[tuple[tuple[Choice, Choice], ...], int]:
+    """Return each pair of values of two options that go together, and the number of all pairs."""
+    rng = random.Random("pairs")
+    several = [pair for pair in combinations(CHOOSABLE, 2) if pair[0][0] != pair[1][0]]
+    legal = [pair for pair in several if any(completed(new_site(rng), dict(pair)) for _ in range(4))]
+    random.Random(1).shuffle(legal)
+    return tuple(legal), len(several)
+
+
+# -- cases
+
+
+@dataclass
+class Case:
+    """A workload, the options of a scheduler, and the labels of their values."""
+
+    table: dict[str, list[Any]]
+    machine: Machine
+    options: dict[str, Any]
+    labels: dict[str, str]
+
+    def workload(self) -> Workload:
+        overrides: dict[str, Any] = {
+            "shapes": pl.List(pl.Struct({"processors": pl.Int64, "run_time": pl.Float64})),
+            "depends_on": pl.List(pl.Int64),
+        }
+        known = {name: dtype for name, dtype in overrides.items() if name in self.table}
+        return Workload(pl.DataFrame(self.table, schema_overrides=known), self.machine, "drawn")
+
+    @property
+    def eligible_after(self) -> list[float | None]:
+        return self.table.get("eligible_after", [0.0] * len(self.table["job_id"]))
+
+    @property
+    def part(self) -> list[tuple[float, int, int]]:
+        """The jobs that take part, in the order in which they become eligible: time, id, row in the table."""
+        found = []
+        for row, status in enumerate(self.table["status"]):
+            if status not in self.options["without_status"]:
+                submit, number = self.table["submit_time"][row], self.table["job_id"][row]
+                found.append((submit + self.delay(row), number, row))
+        return sorted(found)
+
+    def delay(self, row: int) -> float:
+        """Return the time from the submission of a job without predecessors until it is eligible."""
+        left = {
+            self.table["job_id"][row]
+            for row, status in enumerate(self.table["status"])
+            if status not in self.options["without_status"]
+        }
+        depends = self.table["depends_on"][row] if "depends_on" in self.table else None
+        return 0.0 if left.intersection(depends or ()) else (self.eligible_after[row] or 0.0)
+
+    @property
+    def chosen(self) -> list[Choice]:
+        """The options with other values than the default."""
+        return [(name, label) for name, label in self.labels.items() if label != default(name)]
+
+
+def draw(rng: random.Random, names: Iterable[str] = ALL) -> Case:
+    """Draw a case: values of some of the options ``names`` that go together."""
+    site, names = new_site(rng), list(names)
+    choosable = [choice for choice in CHOOSABLE if choice[0] in names]
+    values, labels = None, {}
+    while values is None:
+        labels = dict(rng.sample(choosable, rng.choice([1, 2, 2, 2, 3])))
+        values = completed(site, labels, names)
+    for _ in range(rng.choice([0, 0, 0, 1, 2, 4, 8])):
+        kept = dict(site.labels)
+        name = rng.choice(names)
+        if name in labels:
+            continue
+        more = labels | {name: rng.choice(list(ALL[name]))}
+        found = completed(site, more, names)
+        if found is None:
+            site.labels = kept
+        else:
+            labels, values = more, found
+    if values["allocation"] != "count" and "places" not in labels and rng.random() < 0.7:
+        values["places"], site.labels["places"] = True, "True"
+    return _with_jobs(site, values)
+
+
+def _with_jobs(site: Site, values: dict[str, Any]) -> Case:
+    """Draw the jobs, each of which fits on one of the machines."""
+    rng, unit = site.rng, site.unit
+    orders = [values["order"], values["backfill_order"]]
+    orders += [cluster.get(name) for cluster in values["clusters"] for name in ("order", "backfill_order")]
+    shares = values["runtime"] == "shared" or any(
+        one in ("least-shared", "threshold")
+        for one in [values["allocation"], *(cluster.get("allocation") for cluster in values["clusters"])]
+    )
+    if shares or any(order in ROUNDED for order in orders):  # at 2^32 s, thirds of a second have a resolution of 1 µs
+        unit, begin = min(unit, 1.0), 0.0
+        values = _with_scale(values, site, unit, begin)
+        site = replace(site, unit=unit, begin=begin)
+    present = {name.removeprefix("column ") for name in COLUMNS if values[name]}
+    units = site.units() | {"gpus": 3} if "resources" in present else {}
+    sizes = values["clusters"] or ({"processors": site.processors},)
+    counted = {name: number for name, number in {**units, **(values["resources"] or {})}.items() if number}
+    if (values["resources"] or {}).get("gpus", 0) is None:
+        counted.pop("gpus", None)
+    least = min(_most_processors(values, site.processors))
+    table: dict[str, list[Any]] = {name: [] for name in ("job_id", "submit_time", "run_time", "estimate", "processors")}
+    table |= {name: [] for name in ("user_id", "group_id", "partition_id", "queue_id", "wait_time", "status")}
+    homes = []
+    submit = site.begin / unit
+    for number in range(rng.choice([rng.randint(1, 8), rng.randint(1, 24)])):
+        submit += rng.choice([0, 0, 1, 2, 3, 7])
+        run = rng.choice([0, 1, 2, 5, 9, rng.randint(0, 40)])
+        home = rng.randrange(len(sizes))
+        homes.append(home)
+        most = min(sizes[home]["processors"], least)
+        table["job_id"].append(number + 1)
+        table["submit_time"].append(submit * unit)
+        table["run_time"].append(run * unit)
+        table["estimate"].append(max(0, run + rng.choice([0, 0, 3, 10, 70, -1, -5])) * unit)
+        table["processors"].append(rng.choice([1, most, rng.randint(1, most)]))
+        table["user_id"].append(
+            None if number and "unknown users" in present and rng.random() < 0.3 else rng.randint(0, 2)
+        )
+        table["group_id"].append(rng.randint(0, 1))
+        table["partition_id"].append(home if values["dispatch"] == "partition" else rng.randint(0, 1))
+        table["queue_id"].append(rng.randint(1, 2))
+        table["wait_time"].append(rng.choice([0, 0, 4, 20]) * unit)
+        table["status"].append(rng.choice([1, 1, 0, 5]))
+    for name in RESOURCES:
+        if counted or any("resources" in cluster for cluster in sizes) or values["resources"]:
+            here = [sizes[home].get("resources", {}) if values["clusters"] else counted for home in homes]
+            table[name] = [rng.choice([0, 0, one.get(name, 0), rng.randint(0, one.get(name, 0))]) for one in here]
+    _add_events(rng, table, present, unit)
+    if shares:
+        table["memory"] = [float(rng.choice([0, 1, 2, 3])) for _ in homes]
+    if values["shapes"] != "requested":
+        _add_shapes(rng, table, [min(sizes[home]["processors"], least) for home in homes], site.processors)
+    machine = Machine(
+        site.processors, site.processors // site.per_node,
+        {"memory": rng.choice([2.0, 3.0, 1000.0])} if shares else {}, {} if values["clusters"] else units,
+    )  # fmt: skip
+    options = {name: values[name] for name in OPTIONS}
+    return Case(table, machine, options, dict(site.labels))
+
+
+def _with_scale(values: dict[str, Any], site: Site, unit: float, begin: float) -> dict[str, Any]:
+    """Return values with times in another unit, from another beginning."""
+    factor = unit / site.unit
+    found = dict(values)
+    if values["half_life"]:
+        found["half_life"] = values["half_life"] * factor
+    if values["priority"] and "max_age" in values["priority"]:
+        found["priority"] = values["priority"] | {"max_age": values["priority"]["max_age"] * factor}
+
+    def moved(time: float | None) -> float | None:
+        return None if time is None else (time - site.begin) * factor + begin
+
+    windows = ({**one, "from": moved(one["from"]), "until": moved(one["until"])} for one in values["unavailable"])
+    found["unavailable"] = tuple(windows)
+    return found
+
+
+def _most_processors(values: Mapping[str, Any], processors: int) -> Iterator[int]:
+    """Yield numbers of processors that no job may exceed, lest it never starts."""
+    yield processors
+    for window in values["unavailable"]:
+        if window["until"] is None:
+            yield processors - window["processors"]
+    for limits in [values["limits"], *(cluster.get("limits") for cluster in values["clusters"])]:
+        for of_kind in (limits or {}).values():
+            for limit in [of_kind, *(one for one in of_kind.values() if isinstance(one, dict))]:
+                yield limit.get("processors", processors)
+
+
+def _add_events(rng: random.Random, table: dict[str, list[Any]], present: set[str], unit: float) -> None:
+    """Add dependencies, cancellations and job arrays."""
+    numbers = table["job_id"]
+    if "depends_on" in present:
+        table["depends_on"] = [
+            sorted(rng.sample(range(1, number), rng.randint(1, min(2, number - 1)))) if number > 1 else None
+            for number in numbers
+        ]
+        table["depends_on"] = [one if rng.random() < 0.5 else None for one in table["depends_on"]]
+        table["depends_on"][-1] = [1] if len(numbers) > 1 else None
+    if "preceding_job_id" in present:
+        table["preceding_job_id"] = [
+            rng.randint(1, number - 1) if number > 1 and rng.random() < 0.6 else None for number in numbers
+        ]
+    if present & {"depends_on", "preceding_job_id"}:
+        table["think_time"] = [rng.choice([0.0, 1.0, 5.0, 30.0]) * unit for _ in numbers]
+    if "cancelled_after" in present:
+        table["cancelled_after"] = [rng.choice([None, None, 0.0, 3.0 * unit, 20.0 * unit]) for _ in numbers]
+    if "eligible_after" in present:
+        table["eligible_after"] = [rng.choice([None, 0.0, 2.0 * unit, 15.0 * unit]) for _ in numbers]
+    if "array_limit" in present:
+        table["array_id"] = [rng.choice([None, 7, 7, 9]) for _ in numbers]
+        table["array_limit"] = [None if one is None else {7: 2, 9: 1}[one] for one in table["array_id"]]
+
+
+def _add_shapes(rng: random.Random, table: dict[str, list[Any]], most: list[int], processors: int) -> None:
+    """Add shapes, of which one at least fits on the home machine."""
+    table["shapes"] = []
+    for run, wide in zip(table["run_time"], most, strict=True):
+        widths = sorted(rng.sample(range(1, wide + 1), rng.randint(1, wide)))
+        widths += [processors + 1] * rng.choice([0, 0, 1])  # too wide, never chosen
+        table["shapes"].append([{"processors": w, "run_time": run * rng.choice([0.5, 1.0, 2.0])} for w in widths])
+
+
+# -- what the slow simulator says
+
+
+def slow_jobs(case: Case) -> list[naive.Job]:
+    """Return the jobs that take part, as the slow simulator has them; ``number`` is the row in the table."""
+    options, table = case.options, case.table
+    kill, prediction = options["estimates"] == "kill", options["prediction"]
+    efficiency = options["efficiency"] if options["shape_choice"] == "efficient" else 0.0
+    sizes = [cluster["processors"] for cluster in options["clusters"]] or [case.machine.processors]
+    names = resource_names(case)
+
+    def lengths(run: float, estimate: float) -> tuple[float, float]:
+        run = min(run, estimate) if kill else run
+        told = max(run, estimate)
+        return run, max(1.0, {"perfect": run, "double": 2 * told}.get(prediction, told))
+
+    row_of = {job_id: number for number, (_, job_id, _) in enumerate(case.part)}
+    limit_of: dict[int, int] = {}
+    for array, limit in zip(table.get("array_id", ()), table.get("array_limit", ()), strict=True):
+        if array is not None:
+            limit_of[array] = min(limit_of.get(array, limit), limit)
+    jobs = []
+    for number, (submit, _, row) in enumerate(case.part):
+        column = {name: values[row] for name, values in table.items()}
+        run, estimate = column["run_time"], column["estimate"]
+        simulated, planned = lengths(run, estimate)
+        given = [one for one in column.get("shapes", ()) if one["processors"] <= max(sizes)]
+        least = min((one["processors"] * one["run_time"] for one in given), default=0.0)
+        shapes = [
+            (*lengths(one["run_time"], estimate * (one["run_time"] / run if run > 0 else 1.0)), one["processors"])
+            for one in given
+            if least >= efficiency * (one["processors"] * one["run_time"])
+        ]
+        needs = tuple(sorted(row_of[one] for one in column.get("depends_on") or () if one in row_of))
+        cancelled, array = column.get("cancelled_after"), column.get("array_id")
+        job = naive.Job(
+            number, submit, run if options["runtime"] == "shared" else simulated, planned,
+            column["processors"], -1 - number if column["user_id"] is None else column["user_id"], shapes,
+            column["group_id"], column["partition_id"], needs=needs, think=column["think_time"] if needs else 0.0,
+            leaves=math.inf if cancelled is None else max(cancelled - case.delay(row), 0.0), array=array or 0,
+            array_limit=limit_of.get(array, math.inf), demands=tuple(column[name] for name in names),
+            qos=column["queue_id"],
+        )  # fmt: skip
+        jobs.append(job)
+    if options["feedback"] != "none" and "depends_on" not in table:
+        left = eligible_jobs(case.workload().jobs, "drawn")
+        left = left.filter(~pl.col("status").is_in(list(options["without_status"])))
+        found = dependencies_of(left, options["feedback"], "drawn")
+        assert found is not None
+        for job, previous, think in zip(jobs, found.previous.tolist(), found.think.tolist(), strict=True):
+            job.after, job.think = previous, think
+    return jobs
+
+
+def resource_names(case: Case) -> list[str]:
+    """Return the names of the counted resources of the machines, sorted."""
+    clusters = case.options["clusters"]
+    given = {**case.machine.resources, **(case.options["resources"] or {})}
+    found = set().union(*(cluster.get("resources", {}) for cluster in clusters)) if clusters else set(given)
+    return sorted(name for name in found if given.get(name, 0) is not None or clusters)
+
+
+def key_of(order: Any) -> Key:
+    """Return an order as the slow simulator has it; NaN is last."""
+    found = NAMED.get(order) or FORMULAS.get(order)
+    if found is None or isinstance(found, str):
+        return str(order)
+
+    def key(job: naive.Job, now: float, machine: naive.Machine) -> float:
+        value = found(job, now, machine)
+        return math.inf if math.isnan(value) else value
+
+    return key
+
+
+def slow_policy(case: Case, cluster: Mapping[str, Any]) -> naive.Policy:
+    """Return the policy of a machine; a cluster can have options of its own."""
+    options = {**case.options, **cluster}
+    if options["policy"] is not None:
+        given = options["policy_options"] or {}
+        order = {"estimate": "sjf", "processors": "smallest-first"}[given.get("by", "estimate")]
+        options |= {"order": order, "backfill": "easy" if given.get("backfills", True) else "none"}
+    second = options["backfill_order"] if "order" not in cluster else cluster.get("backfill_order")
+    order = key_of(options["order"])
+    limits: dict[tuple[str, int], tuple[float, float]] = {}
+    for kind, of_kind in (options["limits"] or {}).items():
+        for number in {one for one in case.table[f"{kind}_id"] if one is not None}:
+            most = of_kind.get(str(number), of_kind)
+            limits[kind, number] = (most.get("jobs", math.inf), most.get("processors", math.inf))
+    given = options["priority"]
+    weights = given if given is not None else {"age": 1000, "fair_share": 10000, "size": 1000}
+    factors = {
+        name: {int(number): factor for number, factor in weights.get(name, {}).items()}
+        for name in ("partition_factors", "qos_factors")
+    }
+    return naive.Policy(
+        order=order,
+        backfill="lookahead" if options["backfill"] == "easy" else options["backfill"],
+        lookahead=options["reservations"],
+        backfill_order=order if second is None else key_of(second),
+        event_order=options["event_order"],
+        allocation=options["allocation"],
+        predict=options["prediction"] == "system",
+        unavailable=[
+            (one["from"], math.inf if one["until"] is None else one["until"], one["processors"])
+            for one in options["unavailable"]
+        ],
+        resources=shared_resources(case),
+        shapes=options["shapes"],
+        multifactor=naive.Multifactor(**{**weights, **factors}),
+        limits=limits,
+    )
+
+
+def shared_resources(case: Case) -> naive.Resources | None:
+    """Return the resources that the processes of a node share."""
+    options, table = case.options, case.table
+    if "memory" not in table:
+        return None
+    part = [row for _, _, row in case.part]
+    slows, penalty = options["runtime"] == "shared", options["penalty"]
+    return naive.Resources(
+        case.machine.processors_per_node,
+        [[int(table["memory"][row])] for row in part],
+        [int(case.machine.capacities["memory"])],
+        [table["estimate"][row] if slows and options["estimates"] == "kill" else math.inf for row in part],
+        PENALTIES[penalty],
+        second=int(penalty == "printed"),
+        limit=options["sharing_limit"],
+        slows=slows,
+        forgets=penalty == "forgets-shadows",
+    )
+
+
+def fair_share(case: Case) -> naive.FairShare:
+    """Return the accounts of users and groups, with their shares."""
+    shares: dict[str, dict[int, float]] = {}
+    for kind in ("user", "group"):
+        given = case.options[f"{kind}_shares"] or {}
+        numbers = zip(case.table[f"{kind}_id"], case.table["status"], strict=True)
+        left = {one for one, status in numbers if one is not None and status not in case.options["without_status"]}
+        own = {number: given.get(str(number), 1.0) for number in left}
+        total = sum(own.values()) or 1.0
+        shares[kind] = {number: share / total for number, share in own.items()} | {-1: 1.0 / total}
+    return naive.FairShare(case.options["half_life"] or math.inf, shares)
+
+
+def simulated(case: Case) -> tuple[list[naive.Job], list[naive.Machine]]:
+    """Return the jobs, and the machines of the slow simulator after the last event."""
+    jobs, fair, names = slow_jobs(case), fair_share(case), resource_names(case)
+    clusters = case.options["clusters"] or ({"processors": case.machine.processors},)
+    machines = []
+    for cluster in clusters:
+        own = cluster.get("resources", {}) if case.options["clusters"] else None
+        units = {**case.machine.resources, **(case.options["resources"] or {})} if own is None else own
+        resources = tuple(units.get(name, 0) for name in names)
+        machines.append(naive.Machine(cluster["processors"], slow_policy(case, cluster), fair, resources))
+    return jobs, naive.simulate_centres(jobs, machines, case.options["dispatch"])
+
+
+def differences(case: Case, outcomes: pl.DataFrame) -> str:
+    """Return the difference between the kernels and the slow simulator, or nothing."""
+    if case.options["order"] == "log":
+        return _differences_of_log(case, outcomes)
+    jobs, machines = simulated(case)
+    options, rows = case.options, {row["job_id"]: row for row in outcomes.iter_rows(named=True)}
+    ids = [job_id for _, job_id, _ in case.part]
+    tolerance = 1e-5 if options["runtime"] == "shared" else 0.0
+    started = {number: (place, machine) for place, machine in enumerate(machines, 1) for number in machine.starts}
+    left = [job for job in jobs if job.leaves == math.inf]
+    if set(rows) != {ids[job.number] for job in left}:
+        return f"outcomes of jobs {sorted(rows)}"
+    for job in left:
+        place, machine = started[job.number]
+        row, done = rows[ids[job.number]], machine.done[job.number]
+        start, end = machine.starts[job.number], machine.ends[job.number]
+        if not abs(row["start_time"] - start) <= tolerance:
+            return f"job {row['job_id']} starts at {row['start_time']}, not {start}"
+        if not abs(row["end_time"] - end) <= tolerance:
+            return f"job {row['job_id']} ends at {row['end_time']}, not {end}"
+        if row["places"] is not None and places_of(row["places"]) != machine.places[job.number]:
+            return f"job {row['job_id']} is on {row['places']}, not {machine.places[job.number]}"
+        if (row["places"] is None) == options["places"]:
+            return f"job {row['job_id']} has places {row['places']}"
+        if row["submit_time"] != done.submit:
+            return f"job {row['job_id']} is submitted at {row['submit_time']}, not {done.submit}"
+        if row["processors"] != done.processors or row["centre"] != (place if options["clusters"] else None):
+            return f"job {row['job_id']} has {row['processors']} processors in cluster {row['centre']}"
+    return ""
+
+
+def _differences_of_log(case: Case, outcomes: pl.DataFrame) -> str:
+    """Return the difference between the recorded schedule and the outcomes, or nothing."""
+    expected = {
+        row["job_id"]: row["submit_time"] + row["wait_time"]
+        for row in case.workload().jobs.iter_rows(named=True)
+        if row["status"] not in case.options["without_status"] and row.get("cancelled_after") is None
+    }
+    found = dict(outcomes.select("job_id", "start_time").iter_rows())
+    return "" if found == expected else f"starts {found}, not {expected}"
+
+
+def places_of(text: str) -> list[int]:
+    """Return the processors of a text of ranges."""
+    ranges = [[int(end) for end in part.split("-")] for part in text.split(",")]
+    return [place for ends in ranges for place in range(ends[0], ends[-1] + 1)]
+
+
+# -- coverage
+
+
+class Coverage:
+    """Counts of the cases that used each value of an option, alone and together with each of another one."""
+
+    def __init__(self) -> None:
+        self.cases = 0
+        self.alone: Counter[Choice] = Counter()
+        self.pairs: Counter[tuple[Choice, Choice]] = Counter()
+
+    def add(self, chosen: Iterable[Choice]) -> None:
+        """Count a case by its options with other values than the default."""
+        chosen = list(chosen)
+        self.cases += 1
+        self.alone.update(chosen)
+        self.pairs.update(combinations(chosen, 2))
+
+    def read(self, file: Path) -> None:
+        """Add the counts of a file that `write` wrote."""
+        found = json.loads(file.read_text())
+        self.cases += found["cases"]
+        for *choice, number in found["alone"]:
+            self.alone[tuple(choice)] += number
+        for *pair, number in found["pairs"]:
+            self.pairs[tuple(pair[:2]), tuple(pair[2:])] += number
+
+    def write(self, file: Path) -> None:
+        """Write the counts."""
+        alone = [[*choice, number] for choice, number in self.alone.items()]
+        pairs = [[*first, *second, number] for (first, second), number in self.pairs.items()]
+        file.write_text(json.dumps({"cases": self.cases, "alone": alone, "pairs": pairs}))
+
+    def report(self) -> str:
+        """Return the table of counts, and the legal pairs that no case used."""
+        legal, count = legal_pairs()
+        of_options: Counter[tuple[str, str]] = Counter()
+        for ((first, _), (second, _)), number in self.pairs.items():
+            of_options[first, second] += number
+        lines = [f"{self.cases:,} cases", "", f"{'option':23} {'value':46} {'cases':>7}"]
+        for name, values in ALL.items():
+            first, *others = values
+            numbers = {label: self.alone[name, label] for label in others}
+            numbers = {first: self.cases - sum(numbers.values())} | numbers
+            lines += [f"{name:23} {label:46} {number:7,}" for label, number in numbers.items()]
+        lines += ["", "two options with other values than the default, and the cases that used both"]
+        lines += [f"{first:23} {second:23} {number:7,}" for (first, second), number in sorted(of_options.items())]
+        missing = [pair for pair in legal if not self.pairs[pair]]
+        least = min((self.pairs[pair] for pair in legal), default=0)
+        lines += [
+            "",
+            f"{len(legal) - len(missing):,} of {len(legal):,} legal pairs of values used, each {least:,} times or more",
+        ]
+        lines += [f"({count - len(legal):,} of {count:,} pairs are refused)"]
+        return "\n".join(lines + [f"not used: {first} with {second}" for first, second in missing])
+
+
+def undrawn() -> list[str]:
+    """Return the options, and the choices of options, that have no values here."""
+    missing = [name for name in OPTIONS if name not in VALUES]
+    missing += [
+        f"{name}: {choice}" for name, choices in CHOICES.items() for choice in choices if choice not in VALUES[name]
+    ]
+    missing += [f"order: {name}" for name in ORDERS if name not in VALUES["order"]]
+    return missing
