@@ -218,7 +218,7 @@ def _check_partitions(problem: Problem) -> None:
 def _check_demands(problem: Problem) -> None:
     """Raise an error unless every job finds all the resources that it needs on one machine."""
     for _, reason in refusals(problem.policy, ["resources"]):
-        raise SwflowError(reason)
+        raise UnsupportedError(reason)
     jobs, machines, name = problem.jobs, problem.machines, problem.name
     names = list(machines[0].resources)
     demands, shape = jobs.demands, (jobs.submit.size, len(names))
