@@ -327,7 +327,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--case", type=int, help="only this one")
     parser.add_argument("--first", type=int, default=0, help="the number of the first case")
-    parser.add_argument("--cases", type=int, help="at most so many")
+    parser.add_argument("--cases", type=int, help="the most cases")
     parser.add_argument("--coverage", type=Path, help="a file of counts of the options that ordinary cases used")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS), help="only these kinds")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
