@@ -8,10 +8,12 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from swflow.errors import SwflowError
+from swflow.errors import SwflowError, UnsupportedError
 from swflow.jobs.machine import MOST_UNITS
 from swflow.jobs.table import sort_jobs
+from swflow.scheduling.options import refusals
 from swflow.scheduling.orders.vocabulary import FUNCTIONS, PARAMETERS, VARIABLES
+from swflow.scheduling.scheduler import Scheduler
 
 #: A user who submits nothing for longer than this has begun another session, seconds (``feedback: sessions``).
 SESSION_GAP = 3600.0
@@ -52,6 +54,12 @@ def _require_numbers(jobs: pl.DataFrame, column: str, is_valid: pl.Expr, expecte
 def _is_not_negative(column: str) -> pl.Expr:
     """Return whether a value is a finite number of at least 0."""
     return pl.col(column).is_finite() & (pl.col(column) >= 0)
+
+
+def require_supported(jobs: pl.DataFrame, scheduler: Scheduler, name: str) -> None:
+    """Raise an error if a scheduler does not support a column of the jobs."""
+    for _, reason in refusals(scheduler, [column for column in jobs.columns if has_values(jobs, column)]):
+        raise UnsupportedError(f"{name}: {reason}")
 
 
 # -- dependencies

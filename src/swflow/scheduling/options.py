@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -593,7 +594,19 @@ def _gives(one: Any, name: str) -> bool:
     return any(name in cluster for cluster in one.clusters)
 
 
-def _is_overridden(one: Any, name: str) -> bool:
+def _is_changed_beside_policy(name: str, one: Any) -> bool:
+    return one.policy is not None and _is_changed(one, name)
+
+
+def _is_changed_beside_log(name: str, one: Any) -> bool:
+    return bool(one.order == LOG) and _is_changed(one, name)
+
+
+def _has_useless_shares(kind: str, one: Any) -> bool:
+    return _is_changed(one, f"{kind}_shares") and f"{kind}_share" not in _variables(one)
+
+
+def _is_overridden(name: str, one: Any) -> bool:
     return bool(one.clusters) and _is_changed(one, name) and all(name in cluster for cluster in one.clusters)
 
 
@@ -622,7 +635,7 @@ REFUSALS: tuple[Refusal, ...] = (
         Refusal(
             (name, "policy"),
             f"not used by the policy {{policy}}; leave {name} out",
-            lambda one, name=name: one.policy is not None and _is_changed(one, name),
+            partial(_is_changed_beside_policy, name),
         )
         for name in OPTIONS
         if name not in _WITH_POLICY
@@ -641,7 +654,7 @@ REFUSALS: tuple[Refusal, ...] = (
         Refusal(
             (name, "order"),
             f"the recorded schedule (order log) is not planned; leave {name} out",
-            lambda one, name=name: one.order == LOG and _is_changed(one, name),
+            partial(_is_changed_beside_log, name),
         )
         for name in OPTIONS
         if name not in _WITH_LOG
@@ -757,7 +770,7 @@ REFUSALS: tuple[Refusal, ...] = (
         Refusal(
             (name, "clusters"),
             f"every cluster has its own; leave {name} out",
-            lambda one, name=name: _is_overridden(one, name),
+            partial(_is_overridden, name),
         )
         for name in ("order", "backfill", "reservations", "backfill_order", "allocation", "limits")
     ),
@@ -795,7 +808,7 @@ REFUSALS: tuple[Refusal, ...] = (
         Refusal(
             (f"{kind}_shares", "order", "backfill_order", "priority"),
             f"no order uses {kind}_share; choose one that does, or leave it out",
-            lambda one, kind=kind: _is_changed(one, f"{kind}_shares") and f"{kind}_share" not in _variables(one),
+            partial(_has_useless_shares, kind),
         )
         for kind in ("user", "group")
     ),

@@ -19,8 +19,8 @@ from swflow.scheduling.eligibility import (
     demands_of,
     dependencies_of,
     eligible_jobs,
-    has_values,
     require_demands,
+    require_supported,
 )
 from swflow.scheduling.machine.resources import Resources, longest_stretch
 from swflow.scheduling.options import LATEST, OPTIONS, refusals, require_window
@@ -297,8 +297,7 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
     table = without_status(workload.jobs, scheduler.without_status, name)
     # Requests may be wider than the machine, as long as a shape fits.
     table = check_workload(eligible_jobs(table, name), MOST_PROCESSORS if moldable else max(sizes), name)
-    for _, reason in refusals(scheduler, [column for column in table.columns if has_values(table, column)]):
-        raise UnsupportedError(f"{name}: {reason}")
+    require_supported(table, scheduler, name)
     arrays, cancelled_after = array_limits(table, name), cancellations_of(table, name)
     dependencies = dependencies_of(table, scheduler.feedback, name)
     demands = demands_of(table, list(resources[0]), name)
