@@ -1,8 +1,10 @@
 """Test commands from end to end, and the one-line error for each kind of bad input."""
 
+import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -21,6 +23,13 @@ def test_a_log_from_file_to_sql(log, capfd):
     capfd.readouterr()
     assert call("sql", "SELECT job_id, start_time FROM outcomes ORDER BY 1", "--database", "d.duckdb", "--csv") == 0
     assert capfd.readouterr().out.split() == ["job_id,start_time", "1,0.0", "2,10.0"]
+    assert call("sql", "SELECT job_id, start_time FROM outcomes ORDER BY 1", "--database", "d.duckdb", "--json") == 0
+    assert json.loads(capfd.readouterr().out) == [
+        {"job_id": 1, "start_time": 0.0}, {"job_id": 2, "start_time": 10.0},
+    ]  # fmt: skip
+    assert call("sql", "SELECT 1 AS a, 'NaN'::DOUBLE AS b", "o.json", "--json", "--database", "d.duckdb") == 0
+    assert json.loads(Path("o.json").read_text()) == [{"a": 1, "b": None}]
+    capfd.readouterr()
     assert call("sql", "SELECT run, awwt FROM metrics", "--database", "d.duckdb") == 0
     assert capfd.readouterr().out.split()[-2:] == ["toy+ran/easy", "6"]
     assert call("sql", "FROM jobs", "--database", "d.duckdb", "--parquet", "jobs.parquet") == 0

@@ -1,5 +1,6 @@
 """Test the answer to a what-if: partitions of the site, sentences and the page."""
 
+import json
 import re
 import shlex
 from dataclasses import replace
@@ -425,3 +426,46 @@ def test_waits_of_jobs_that_become_eligible_later_are_compared_alike(tmp_path, m
     assert call("fidelity", "sacct.txt") == 0
     first = capfd.readouterr().out.splitlines()[2].split()
     assert first[0] == "site" and float(first[1].replace(",", "")) == pytest.approx(log.mean_wait, rel=0.02)
+
+
+def test_simulate_names_what_it_ignores_of_a_site_and_asks_to_import_accounting(accounting, capfd):
+    """Without partitions and GPUs, the mean wait is 11 min instead of 508 min."""
+    assert call("simulate", "sacct.txt") == 1
+    assert "sacct.txt: Slurm accounting, not a log; import it first: swflow import sacct" in capfd.readouterr().err
+    assert call("import", "sacct", "sacct.txt", "-o", "site.parquet") == 0
+    capfd.readouterr()
+    for options in ([], ["--scheduler", "easy", "--scheduler", "sjf"]):
+        assert call("simulate", "site.parquet", *options) == 0
+        assert (
+            f"note: its 3 partitions are simulated as one machine and the GPUs of {SITE_LOG.gpu_jobs:,} jobs are not "
+            "scheduled; swflow whatif site.parquet --scheduler site simulates them" in capfd.readouterr().err
+        )
+
+
+def test_accounting_without_a_header_is_not_read_as_a_log(accounting, capfd):
+    Path("bare.txt").write_text(SITE_LOG.text.partition("\n")[2])
+    assert call("whatif", "bare.txt") == 1
+    assert "bare.txt:1: columns between '|' without a header; run sacct -P without -n" in capfd.readouterr().err
+
+
+def test_an_answer_as_json_has_everything(accounting, capfd):
+    options = ["--nodes", "gpu=+2", "--by", "qos"]
+    text = SITE_LOG.text.replace("|AllocTRES", "|NNodes|AllocTRES").replace("|cpu=", "|1|cpu=")
+    Path("nodes.txt").write_text(text)
+    assert call("whatif", "nodes.txt", "--json", *options, "-o", "a.json", "-o", "a.csv") == 0
+    printed = capfd.readouterr().out
+    assert printed == Path("a.json").read_text()
+    answer = json.loads(printed)
+    assert (answer["base"], answer["trust"]) == ("site", "minutes")
+    now, then = answer["variants"]
+    assert then["variant"] == "site, nodes gpu=+2"
+    assert then["processors"] - now["processors"] == 2 * 128  # of the widest job on a node
+    assert then["resources"]["gpus"] - now["resources"]["gpus"] == 2 * 8
+    assert then["measures"]["mean_wait_time"]["verdict"] in ("variant is better", "not distinguishable")
+    assert then["sentence"].startswith("With 2 more nodes in partition gpu, the mean wait is ")
+    assert {group["by"] for group in then["groups"]} == {"partition", "qos"}
+    assert any("A node of gpu has 128 processors and 8 gpus: the most per node of any job." in one
+               for one in answer["caveats"])  # fmt: skip
+    table = pl.read_csv("a.csv")
+    assert set(table["trust"]) == {"minutes"}
+    assert table["resources"].unique(maintain_order=True).to_list() == ["gpus=25", "gpus=41"]

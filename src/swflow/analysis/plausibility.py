@@ -11,6 +11,7 @@ import polars as pl
 
 from swflow.jobs import table as tables
 from swflow.jobs.busy import Use, use_of
+from swflow.jobs.eligible import waits
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.log.imported import names_of
@@ -129,7 +130,10 @@ def check_workload(workload: Workload) -> list[Finding]:
 
 def _check(log: _Log, guess: str | None, more: Iterable[Finding] = ()) -> list[Finding]:
     """Return all findings from most to least severe; ``guess`` is the method by which the machine was guessed."""
-    read = ("wait_time", "run_time", "requested_time", "user_id", "partition_id", "processors", "submit_time")
+    read = (
+        "wait_time", "run_time", "requested_time", "user_id", "partition_id", "processors", "submit_time",
+        "allocated_processors", "status",
+    )  # fmt: skip
     missing = [pl.lit(None, tables.JOB_COLUMNS[name]).alias(name) for name in read if name not in log.jobs.columns]
     log = replace(log, jobs=log.jobs.with_columns(missing).with_row_index("row"))
     checks: list[Callable[[_Log], Iterator[Finding]]] = [_identity, _width, _resources, _estimates, _gaps, _flurries]
@@ -156,6 +160,8 @@ def _highest(values: pl.Series) -> float:
 
 def _identity(log: _Log) -> Iterator[Finding]:
     """Find jobs without a submit time or run time, and repeated ids."""
+    from swflow.workload.clean import ended_at_once
+
     jobs = log.jobs
     lost = jobs.filter(pl.col("submit_time").is_null())
     if lost.height:
@@ -178,6 +184,13 @@ def _identity(log: _Log) -> Iterator[Finding]:
     never = jobs.filter(pl.col("run_time").is_null() | (pl.col("run_time") <= 0))
     if never.height:
         text = f"{never.height:,} jobs ({_percent(never.height, jobs.height)}) have no run time; cleaning removes them"
+        instant = never.filter(ended_at_once())
+        if instant.height:
+            mean = float(waits(instant).to_numpy().mean())
+            text += (
+                f". {instant.height:,} of them ran but ended within a second: their waits, {mean:,.0f} s in the mean, "
+                "are lost; swflow clean --keep-instant keeps them"
+            )
         yield log.finding("no-run-time", "note", text, never)
 
 

@@ -80,6 +80,9 @@ def clean(
             "(cancelled_after, s)."
         ),
     ] = False,
+    keep_instant: Annotated[
+        bool, Option(help="Keep jobs that ran but ended within a second, with a run time of 1 s: they waited, too.")
+    ] = False,
     dependencies: Annotated[
         bool,
         Option(help="Keep preceding jobs (fields 17 and 18) as dependencies: a job waits for their ends (depends_on)."),
@@ -109,6 +112,7 @@ def clean(
         "without_status": without_status or (),
         "flurries": flurries or (),
         "keep_cancelled": keep_cancelled,
+        "keep_instant": keep_instant,
         "dependencies": dependencies,
     }
     if output.suffix == ".parquet":

@@ -1,5 +1,7 @@
 """Commands that use the results of runs: load, figure, figures, report, sql."""
 
+import math
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -200,6 +202,9 @@ def sql(
     database: Database = Path("results/swflow.duckdb"),
     csv: Annotated[bool, Option("--csv", help="Write CSV to OUTPUT, or to standard output without it.")] = False,
     parquet: Annotated[bool, Option("--parquet", help="Write Parquet to OUTPUT.")] = False,
+    as_json: Annotated[
+        bool, Option("--json", help="Write JSON to OUTPUT, or to standard output without it: a list of rows.")
+    ] = False,
     limit: Annotated[int, Option(help="Print at most this number of rows.")] = 200,
     write: Annotated[
         bool, Option("--write", help="Allow statements that change the database, or read or write files.")
@@ -223,13 +228,15 @@ def sql(
 
     if query.isidentifier() and not write:
         query = f'FROM "{query}"'
-    if csv and parquet:
-        raise SwflowError("sql: --csv and --parquet; expected one of them")
-    if output and not (csv or parquet):
-        raise SwflowError(f"sql: {output}: missing format; expected --csv or --parquet")
+    if csv + parquet + as_json > 1:
+        raise SwflowError("sql: several formats; expected one of --csv, --json and --parquet")
+    if output and not (csv or parquet or as_json):
+        raise SwflowError(f"sql: {output}: missing format; expected --csv, --json or --parquet")
     if parquet and not output:
         raise SwflowError('sql: --parquet: missing file; example: swflow sql "SELECT …" --parquet out.parquet')
-    if output:
+    if as_json:
+        _write_json(*run_query(database, query, write=write), output)
+    elif output:
         from swflow.files.atomic import atomic_path
 
         with atomic_path(output) as temporary:
@@ -242,6 +249,25 @@ def sql(
         print_table(columns, rows[:limit])
         if len(rows) > limit:
             say(f"{limit:,} of {len(rows):,} rows; for more, use --limit; for all, --csv or --parquet")
+
+
+def _write_json(columns: Sequence[str], rows: Sequence[Sequence[Any]], output: Path | None) -> None:
+    """Write the rows of a query as JSON to a file, or to standard output; dates become text, NaN becomes null."""
+    import json
+
+    from swflow.files.atomic import atomic_path
+
+    def plain(value: Any) -> Any:
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    found = [dict(zip(columns, map(plain, row), strict=True)) for row in rows]
+    text = json.dumps(found, indent=1, default=str, ensure_ascii=False) + "\n"
+    if output is None:
+        print(text, end="")
+        return
+    with atomic_path(output) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    say(f"{output}: written")
 
 
 def _print_csv(database: Path, query: str, write: bool) -> None:

@@ -279,6 +279,7 @@ def _print_each(workload: Path, schedulers: Sequence[str], processors: int | Non
     chosen = read_schedulers(schedulers, {})
     opened = open_workload(workload, processors, columns=columns_of_run(chosen.values()))
     say_removed(opened)
+    _say_ignored(opened, workload, list(chosen.values()))
     found = {}
     with progress_bar("simulate", len(chosen)) as advance:
         for name, one in chosen.items():
@@ -296,6 +297,25 @@ def _print_metrics(found: dict[str, dict[str, Any]]) -> None:
     further = dict.fromkeys(metric for one in found.values() for metric in one if metric not in METRICS)
     rows = [(metric, *(one.get(metric) for one in found.values())) for metric in (*METRICS, *further)]
     print_table(["metric", *found], rows)
+
+
+def _say_ignored(workload: "Workload", file: Path, schedulers: Sequence["Scheduler"]) -> None:
+    """Note what the log tells about the site and no scheduler considers: its partitions, and GPUs."""
+    from swflow.log.importers.records import GPUS
+    from swflow.studies.site_scheduler import is_pool
+
+    notes = {name: count for entry in workload.history for name, count in (entry.get("notes") or {}).items()}
+    clusters = [cluster for one in schedulers for cluster in one.clusters]
+    resources = [workload.machine.resources, *(one.resources or {} for one in schedulers)]
+    resources += [cluster.get("resources") or {} for cluster in clusters]
+    partitions = len(workload.header.get("Partition", ()))
+    ignored = []
+    if partitions > 1 and all(is_pool(one.to_dict()) for one in schedulers):
+        ignored.append(f"its {partitions} partitions are simulated as one machine")
+    if notes.get(GPUS) and not any("gpus" in one for one in resources):
+        ignored.append(f"the GPUs of {notes[GPUS]:,} jobs are not scheduled")
+    if ignored and any(one.order != "log" for one in schedulers):
+        say(f"{workload.name}: note: {' and '.join(ignored)}; swflow whatif {file} --scheduler site simulates them")
 
 
 def _say_peak(workload: "Workload", scheduler: "Scheduler", result: "Run") -> None:
@@ -342,6 +362,7 @@ def _simulate_one(
     is_log = known_schedule is not None or (output is not None and output.suffix not in (".parquet", ".csv"))
     opened = open_workload(workload, processors, columns=None if is_log else columns_of_run([chosen]))
     say_removed(opened)
+    _say_ignored(opened, workload, [chosen])
     result = run(opened, chosen, middle)
     _say_peak(opened, chosen, result)
     missing = opened.jobs.height - result.table.height

@@ -26,6 +26,7 @@ def clean(
     period: tuple[float | None, float | None] = (None, None),
     header: Mapping[str, list[str]] | None = None,
     keep_cancelled: bool = False,
+    keep_instant: bool = False,
     dependencies: bool = False,
     **rules: Any,
 ) -> Workload:
@@ -50,7 +51,7 @@ def clean(
     """
     reasons = list(removals(machine, period, keep_cancelled=keep_cancelled, **rules))
     _require_limits(fields, name)
-    jobs = prepared(fields, keep_cancelled, dependencies)
+    jobs = prepared(fields, keep_cancelled, dependencies, keep_instant)
     require_complete(jobs["job_id"].null_count(), "job_id", name)
     require_unique(jobs["job_id"].to_numpy(), name)
     jobs, removed = without_removed(jobs, reasons)
@@ -85,15 +86,31 @@ def describe(removed: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {reason}" for reason, count in removed.items()) or "none"
 
 
+#: The run time of a kept job that ended within a second, seconds.
+INSTANT = 1.0
+
 #: The note on dependencies that a workload cannot keep.
 LOST_DEPENDENCIES = "dependencies on jobs that are not in the workload (left out)"
 
 
-def prepared(fields: pl.DataFrame, keep_cancelled: bool = False, dependencies: bool = False) -> pl.DataFrame:
+def ended_at_once() -> pl.Expr:
+    """
+    Return which jobs of a log ran, but ended within a second: they have processors and a run time of 0.
+
+    A job that was cancelled in the queue has status 5.
+    """
+    known = (pl.col("run_time") == 0) & (pl.col("wait_time") >= 0) & (pl.col("allocated_processors") > 0)
+    return (known & (pl.col("status").is_null() | (pl.col("status") != 5))).fill_null(False)
+
+
+def prepared(
+    fields: pl.DataFrame, keep_cancelled: bool = False, dependencies: bool = False, keep_instant: bool = False
+) -> pl.DataFrame:
     """
     Return the fields of a log as jobs: -1 replaced by null, processors and estimates derived, no job removed.
 
-    ``keep_cancelled`` and ``dependencies`` add columns, as `clean` describes.
+    ``keep_cancelled`` and ``dependencies`` add columns, and ``keep_instant`` changes run times, as `clean_log`
+    describes.
     """
 
     def known(column: str) -> pl.Expr:
@@ -116,6 +133,9 @@ def prepared(fields: pl.DataFrame, keep_cancelled: bool = False, dependencies: b
             run_time=pl.when(left).then(0.0).otherwise("run_time"),
             estimate=pl.when(left).then(pl.col("estimate").fill_null(0.0)).otherwise("estimate"),
         )
+    if keep_instant:
+        jobs = jobs.with_columns(run_time=pl.when(ended_at_once()).then(INSTANT).otherwise("run_time"))
+        jobs = jobs.with_columns(estimate=pl.max_horizontal("estimate", pl.min_horizontal("run_time", INSTANT)))
     if dependencies:
         named = pl.when(pl.col("preceding_job_id") > 0).then(pl.concat_list("preceding_job_id"))
         imported = [pl.col("depends_on")] if "depends_on" in jobs.columns else []
@@ -256,6 +276,7 @@ def clean_log(
     without_status: Iterable[int] = (),
     flurries: Iterable[str] = (),
     keep_cancelled: bool = False,
+    keep_instant: bool = False,
     dependencies: bool = False,
 ) -> Workload:
     r"""
@@ -285,6 +306,9 @@ def clean_log(
     keep_cancelled : bool
         Keep jobs that were cancelled in the queue (status 5, without a run time, with a wait time), with a run time of
         0 and the time from the submission to the cancellation in ``cancelled_after``.
+    keep_instant : bool
+        Keep jobs that ran but ended within a second (processors, a run time of 0, not cancelled), with a run time of
+        1 s, since they waited like others.
     dependencies : bool
         The log's preceding jobs and think times (fields 17 and 18) are dependencies: write them to ``depends_on``.
         Dependencies on jobs that the log lacks, or that are removed, are left out and counted.
@@ -330,6 +354,7 @@ def clean_log(
         period=(begin, end),
         header=log.header,
         keep_cancelled=keep_cancelled,
+        keep_instant=keep_instant,
         dependencies=dependencies,
         drop=drop,
         without_status=without_status,
@@ -434,7 +459,17 @@ def open_workload(
         return replace(workload, machine=workload.machine.with_processors(processors))
     # A job wider than the requested machine is reported as an error, not dropped.
     rules = [rule for rule in RULES if processors is None or rule != "wider-than-machine"]
-    return clean_log(path, processors=processors, drop=rules)
+    try:
+        return clean_log(path, processors=processors, drop=rules)
+    except SwflowError as error:
+        from swflow.log.importers.sacct import is_accounting
+
+        if not is_accounting(path):
+            raise
+        name = Path(path).name.partition(".")[0]
+        raise SwflowError(
+            f"{path}: Slurm accounting, not a log; import it first: swflow import sacct {path} -o {name}.parquet"
+        ) from error
 
 
 def log_name(path: str | os.PathLike[str]) -> str:

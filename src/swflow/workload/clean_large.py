@@ -62,6 +62,7 @@ def _clean_in_parts(
     until: date | None = None,
     lenient: bool = False,
     keep_cancelled: bool = False,
+    keep_instant: bool = False,
     dependencies: bool = False,
     **rules: Any,
 ) -> None:
@@ -82,7 +83,8 @@ def _clean_in_parts(
         rows = unknown = 0
         kept = []
         for number, file in enumerate(raw):
-            jobs, removed = whole.without_removed(whole.prepared(pl.read_parquet(file), keep_cancelled), reasons)
+            part = whole.prepared(pl.read_parquet(file), keep_cancelled, keep_instant=keep_instant)
+            jobs, removed = whole.without_removed(part, reasons)
             file.unlink()
             counts.update(removed)
             rows += jobs.height

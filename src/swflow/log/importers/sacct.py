@@ -83,15 +83,26 @@ _CHECKS: dict[str, Check] = {
 
 def is_accounting(path: str | os.PathLike[str]) -> bool:
     """Return whether a file is the output of ``sacct -P``, ``sacct --json`` or jobcomp/filetxt."""
+    begin = _begin_of(path)
+    return begin[:1] == b"{" or is_jobcomp(begin) or _is_header(begin.partition(b"\n")[0])
+
+
+def is_headless(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file looks like the output of ``sacct -P -n``: records between ``|`` without a header."""
+    line = _begin_of(path).partition(b"\n")[0]
+    return line.count(b"|") >= 4 and not line.startswith(b";") and not _is_header(line)
+
+
+def _begin_of(path: str | os.PathLike[str]) -> bytes:
+    """Return the beginning of a file, plain or gzipped; empty if it cannot be read."""
     try:
         with Path(path).open("rb") as file:
             begin = file.read(1 << 16)
-    except OSError:
-        return False
-    if begin[:2] == b"\x1f\x8b":
-        begin = zlib.decompressobj(31).decompress(begin)
-    begin = begin.removeprefix(BOM).lstrip()
-    return begin[:1] == b"{" or is_jobcomp(begin) or _is_header(begin.partition(b"\n")[0])
+        if begin[:2] == b"\x1f\x8b":
+            begin = zlib.decompressobj(31).decompress(begin)
+    except (OSError, zlib.error):
+        return b""
+    return begin.removeprefix(BOM).lstrip()
 
 
 def _is_header(line: bytes) -> bool:
@@ -508,7 +519,10 @@ def _of_one_cluster(jobs: pl.DataFrame, site: Site, path: str, tally: Tally) -> 
     shown = ", ".join(f"{name} ({count:,})" for name, count in sorted(counts))
     if site.cluster is None:
         if len(counts) > 1:
-            raise SwflowError(f"{path}: jobs of {len(counts)} clusters: {shown}; choose one: --cluster {counts[0][0]}")
+            raise SwflowError(
+                f"{path}: jobs of {len(counts)} clusters: {shown}; import one: swflow import sacct {path} "
+                f"--cluster {counts[0][0]} -o {counts[0][0]}.parquet"
+            )
         return jobs
     if site.cluster not in {name for name, _ in counts}:
         raise SwflowError(f"{path}: no job of cluster {site.cluster!r}; there are {shown or 'no names of clusters'}")
