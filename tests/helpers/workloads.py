@@ -9,8 +9,7 @@ import numpy as np
 import naive
 from helpers.kernels import BACKFILLS as ALL_BACKFILLS
 from helpers.kernels import simulate_arrays
-from swflow.scheduling.machine.allocation import LEAST_SHARED
-from swflow.scheduling.options import CHOICES
+from swflow.scheduling.options import CHOICES, SHARED_ALLOCATIONS
 from swflow.scheduling.orders.vocabulary import ORDERS as NAMED
 
 #: The orders that kernels know by name; other tests add more to the slow simulator.
@@ -22,7 +21,7 @@ BACKFILLS = [name for name in ALL_BACKFILLS if name != "reservation-table"]
 Jobs = list[tuple[float, float, float, int, int]]  # submit, run, planned, processors, user
 
 #: Allocations without node sharing; the others are tested in test_sharing.py.
-ALLOCATION_NAMES = list(CHOICES["allocation"])[1:LEAST_SHARED]
+ALLOCATION_NAMES = [name for name in CHOICES["allocation"] if name not in ("count", *SHARED_ALLOCATIONS)]
 
 #: The engine with numbered processors.
 simulate_places = functools.partial(simulate_arrays, allocation="first-fit")

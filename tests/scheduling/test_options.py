@@ -24,6 +24,7 @@ from swflow.scheduling.orders.vocabulary import ORDERS, NamedOrder
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.schema import written_into
 from swflow.scheduling.simulate import simulate
+from swflow.scheduling.state.choices import Allocation, Backfill, Dispatch
 from swflow.studies.runs import run
 
 ROOT = Path(__file__).parents[2]
@@ -254,6 +255,13 @@ def test_a_scheduler_has_the_options_of_the_table() -> None:
     for name in OPTIONS:
         assert f"\n    {name} : " in documented
     assert json.dumps(Scheduler().to_dict())
+
+
+def test_the_numbers_of_choices_in_kernels_do_not_depend_on_the_order_of_the_table() -> None:
+    for name, kind in (("backfill", Backfill), ("allocation", Allocation), ("dispatch", Dispatch)):
+        assert {choice: kind.number_of(choice) for choice in reversed(CHOICES[name])}.keys() == set(CHOICES[name])
+        assert len(kind) == len(CHOICES[name])
+    assert (Backfill.number_of("reservation-table"), Dispatch.number_of("partition")) == (3, 3)
 
 
 def test_the_documentation_has_every_choice_and_every_order() -> None:

@@ -10,13 +10,15 @@ from swflow.scheduling.engine.cancellations import Cancellations, next_cancellat
 from swflow.scheduling.engine.dependents import Dependents, release_dependents, take_turn
 from swflow.scheduling.engine.passes import drop_plan, plan_next, plan_queue, serve, soonest_done, soonest_shape
 from swflow.scheduling.state.changes import advance, arrive, complete, predicted_length
+from swflow.scheduling.state.choices import Dispatch
 from swflow.scheduling.state.heap import pop
 from swflow.scheduling.state.layout import CONSERVATIVE, State
 from swflow.scheduling.state.operations import find, room, settle
 from swflow.scheduling.state.queue import root_of
 
-#: The numbers of the dispatch rules, in the order of the table of options.
-ROUND_ROBIN, LEAST_LOADED, EARLIEST_START, PARTITION = range(4)
+#: The dispatch rules as kernels compare them.
+ROUND_ROBIN, LEAST_LOADED = Dispatch.ROUND_ROBIN.value, Dispatch.LEAST_LOADED.value
+EARLIEST_START, PARTITION = Dispatch.EARLIEST_START.value, Dispatch.PARTITION.value
 
 
 class Arrivals(NamedTuple):

@@ -11,11 +11,11 @@ from swflow.scheduling.engine.dependents import new_dependents
 from swflow.scheduling.engine.loop import Arrivals
 from swflow.scheduling.machine.counted import new_counted
 from swflow.scheduling.machine.numbered import Numbered, new_numbered
-from swflow.scheduling.options import CHOICES
 from swflow.scheduling.problem import Machine, Problem, Shapes, Window
 from swflow.scheduling.scheduler import Queue
 from swflow.scheduling.state import layout
 from swflow.scheduling.state.accounts import limits_of, new_usage
+from swflow.scheduling.state.choices import Allocation, Backfill
 from swflow.scheduling.state.heap import ELEMENT
 from swflow.scheduling.state.items import Items
 from swflow.scheduling.state.layout import CONSERVATIVE, EASY, NONE, OTHER, State
@@ -85,7 +85,7 @@ def _new_state(
     count = problem.items.submit.size
     taken = windows if queue.allocation == "count" else summed(windows, size)
     order, second = machine.order, machine.backfill_order
-    backfill = list(CHOICES["backfill"]).index(queue.backfill)
+    backfill = Backfill.number_of(queue.backfill)
     if backfill in (NONE, CONSERVATIVE):
         second = order
     tree, rank = new_tree(order.keys, count)
@@ -176,7 +176,7 @@ def _new_processors(problem: Problem, machine: Machine, queue: Queue, reserved: 
         return new_counted(sizes, changes, windows, items if plans_ahead and not in_plan else None)
     widest = max(one.processors for one in problem.machines)
     sharing = problem.sharing and problem.sharing.of(items.job if items.first.size else slice(None))
-    allocation = list(CHOICES["allocation"]).index(queue.allocation)
+    allocation = Allocation.number_of(queue.allocation)
     return new_numbered((size, widest), count, allocation, reserved, windows, sharing)
 
 

@@ -15,8 +15,8 @@ from swflow.scheduling.machine.alvio import ALVIO, RELEASED_ALVIO, with_shadows
 from swflow.scheduling.machine.counted import COUNTED, Counted
 from swflow.scheduling.machine.node_sharing import MOST_PENALTY, Sharing
 from swflow.scheduling.machine.numbered import NUMBERED, larger
-from swflow.scheduling.options import CHOICES
 from swflow.scheduling.problem import Problem
+from swflow.scheduling.state.choices import Dispatch
 from swflow.scheduling.state.schedule import Schedule
 
 #: The event loop, for counted and for numbered processors.
@@ -91,7 +91,7 @@ def _solve_by_events(problem: Problem) -> Schedule:
     kernel = _kernel(problem)
     if kernel is RUN_RELEASED_ALVIO:
         states = [with_shadows(state) for state in states]
-    coming, dispatch = Handle([arrivals]), list(CHOICES["dispatch"]).index(policy.dispatch)
+    coming, dispatch = Handle([arrivals]), Dispatch.number_of(policy.dispatch)
     while not kernel(Handle(states, several=len(states) > 1), coming, dispatch):
         states = [larger(state) for state in states]
     for machine in problem.machines:

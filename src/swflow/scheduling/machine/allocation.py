@@ -5,9 +5,13 @@ from typing import Any
 import numpy as np
 
 from swflow.compiled.kernel import compiled_as
+from swflow.scheduling.state.choices import Allocation
 
-#: The numbers of the allocations besides count, in the order of the table of options.
-FIRST_FIT, LONGEST_IDLE, FIRST_CONTIGUOUS, BEST_CONTIGUOUS, NEXT_FIT, LEAST_SHARED, THRESHOLD = range(1, 8)
+#: The allocations as kernels compare them.
+FIRST_FIT, NEXT_FIT = Allocation.FIRST_FIT.value, Allocation.NEXT_FIT.value
+LONGEST_IDLE, LEAST_SHARED = Allocation.LONGEST_IDLE.value, Allocation.LEAST_SHARED.value
+FIRST_CONTIGUOUS, BEST_CONTIGUOUS = Allocation.FIRST_CONTIGUOUS.value, Allocation.BEST_CONTIGUOUS.value
+THRESHOLD = Allocation.THRESHOLD.value
 
 # A set of processors is an array of uint64 words: processor p is bit p & 63 of word p >> 6, and the bits
 # beyond the last processor are 0.

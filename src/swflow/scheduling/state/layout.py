@@ -6,10 +6,12 @@ import numpy as np
 
 from swflow.compiled.kernel import record
 from swflow.scheduling.state.accounts import Usage
+from swflow.scheduling.state.choices import Backfill
 from swflow.scheduling.state.queue import Tree
 
-#: The numbers of the backfills, in the order of the table of options; the machine model implements the last one.
-NONE, EASY, CONSERVATIVE, OTHER = range(4)
+#: The backfills as kernels compare them; the machine model implements the last one.
+NONE, EASY = Backfill.NONE.value, Backfill.EASY.value
+CONSERVATIVE, OTHER = Backfill.CONSERVATIVE.value, Backfill.RESERVATION_TABLE.value
 
 #: A job: its data, its ranks in the two orders, and its schedule. ``planned_end`` is for running jobs, ``reserved`` for
 #: queued ones (the start of the reservation, NaN without); ``promise`` is the start of the first reservation.
