@@ -24,6 +24,8 @@ def test_users_and_groups_of_a_small_table():
         ("group", 5, 3, 10, 2, 4 / 8), ("group", 6, 1, 100, 9, 4 / 8),
     ]  # fmt: skip
     assert table["p95_wait_time"].to_list() == [9.5, 20, 19, 100]
+    assert table["p95_bounded_slowdown"].to_list() == pytest.approx([1.95, 3, 2.9, 9])
+    assert fairness_table(OUTCOMES, JOBS.reverse()).equals(table)
     indices = fairness_indices(OUTCOMES, JOBS)
     assert indices == {"jain_wait_time": pytest.approx(25**2 / (2 * 425)), "gini_wait_time": pytest.approx(0.3)}
     assert fairness_indices(OUTCOMES, JOBS.drop("user_id")) == {"jain_wait_time": None, "gini_wait_time": None}

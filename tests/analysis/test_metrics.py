@@ -57,6 +57,22 @@ def test_upper_tails_leave_out_killed_jobs():
         assert figures["p95_bounded_slowdown_60_unkilled"] == (slow[place] if alive else None)
 
 
+def test_upper_tails_of_few_jobs():
+    """The place of the 95th percentile of 1, 2 and 20 jobs is the last one, of 21 jobs the last but one."""
+    for jobs, place in {1: 0, 2: 1, 20: 19, 21: 19}.items():
+        table = drawn(jobs).with_columns(wait_time=pl.int_range(jobs).cast(pl.Float64), killed=False)
+        assert metrics(table, 16)["p95_wait_time_unkilled"] == place
+
+
+def test_penalties_are_shares_of_the_run_times():
+    table = drawn(3).with_columns(run_time=pl.Series([20.0, 10.0, 0.0]), penalty_time=pl.Series([5.0, 0.0, 0.0]))
+    figures = metrics(table, 16)
+    assert figures["penalized_percent"] == pytest.approx((100 * 5 / 15 + 0) / 2)  # a job without a run time has none
+    assert figures["penalized_share_percent"] == pytest.approx((100 * 5 / 20 + 0) / 2)
+    prolonged = metrics(table.with_columns(penalty_time=pl.col("run_time")), 16)
+    assert (prolonged["penalized_percent"], prolonged["penalized_share_percent"]) == (None, 100)
+
+
 def test_correlations_equal_scipy():
     from scipy.stats import spearmanr
 

@@ -43,6 +43,20 @@ def test_metrics_of_resources_by_hand():
     assert not any("gpus" in name for name in run(site(), Scheduler(backfill="easy")).metrics)
 
 
+def test_only_jobs_that_run_and_demand_units_count():
+    """Times start at the first submission; jobs without a run time or a demand add neither area nor peak."""
+    outcomes = pl.DataFrame({
+        "job_id": [3, 1, 2, 4], "submit_time": [100.0, 100.0, 105.0, 100.0],
+        "start_time": [100.0, 100.0, 110.0, 105.0], "run_time": [40.0, 10.0, 10.0, 0.0],
+    })  # fmt: skip
+    jobs = pl.DataFrame({"job_id": [1, 2, 3, 4, 5], "gpus": [2, 3, 0, 9, 9]})
+    found = resource_metrics(outcomes, jobs, {"gpus": 4})
+    assert found == {"utilization_gpus": pytest.approx(50 / (4 * 40)), "squashed_area_gpus": 50, "peak_gpus": 3}
+    none = resource_metrics(outcomes, jobs.with_columns(gpus=0), {"gpus": 4})
+    assert none == {"utilization_gpus": 0, "squashed_area_gpus": 0, "peak_gpus": 0}
+    assert resource_metrics(outcomes, jobs, {"licences": 1, "gpus": 0}).keys() == {"squashed_area_gpus", "peak_gpus"}
+
+
 def test_a_record_can_exceed_the_machine():
     record = run(site(gpus=4), Scheduler(order="log"))
     assert record.metrics["peak_gpus"] == 5
