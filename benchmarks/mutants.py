@@ -169,6 +169,8 @@ def _nodes(tree: ast.AST) -> Iterator[ast.AST]:
             skipped = [tree.annotation]
         case ast.arg():
             skipped = [tree.annotation]
+        case ast.keyword(arg="strict"):
+            return  # a check that lengths are equal, which they are
         case ast.FunctionDef():
             skipped = [tree.returns, *tree.decorator_list]
         case ast.Assign(targets=[ast.Name(id="__all__")]):
@@ -234,6 +236,7 @@ def _run(mutant: Mutant | None, net: dict[str, Any]) -> None:
         os.dup2(silent, 2)
         if net.get("interpret", True):
             os.environ["SWFLOW_INTERPRET"] = "1"
+        os.environ["SWFLOW_RANDOM_CASES"] = str(net.get("cases", 12))
         if mutant is not None:
             finder = MutatedModule(mutant)
             sys.meta_path.insert(0, finder)
