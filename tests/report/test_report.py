@@ -63,7 +63,7 @@ def test_a_study_shows_its_title_and_its_answer(folder):
     html = (folder / "site/studies/waits.html").read_text()
     assert "<h1>Who waits &lt;less&gt;?</h1>" in html
     lead = re.search(r'<p class="lead">(.*?)</p>', html).group(1).replace("\u00a0", " ")
-    assert lead.startswith("easy against fcfs: ") and "2 workloads" in lead
+    assert lead.startswith("easy and fcfs are equal on 1 of 2 workloads and ")
     assert "Who waits &lt;less&gt;?" in (folder / "site/index.html").read_text()
 
 
@@ -330,8 +330,16 @@ def test_the_record_is_compared_over_the_jobs_with_a_recorded_wait(tmp_path):
     assert "(100 % of the record, over the 20 jobs in both)" in (tmp_path / "site/headlines.csv").read_text()
 
 
-def test_a_message_of_a_check_is_cut(folder):
+def test_a_warning_of_all_logs_is_one_line(folder):
+    """The overview listed "no wait times are recorded" once for each of six workloads."""
     html = (folder / "site/index.html").read_text()
+    assert "All logs: no wait times are recorded" in html.replace("\u00a0", " ")
+    rows = [row for block in blocks(html) if block.get("name") == "checks_of_some" for row in block["rows"]]
+    assert not any("no wait times" in str(row) for row in rows)
+
+
+def test_a_message_of_a_check_is_cut(folder):
+    html = (folder / "site/tables.html").read_text()
     (table,) = (block for block in blocks(html) if block.get("name") == "checks")
     columns = {column["name"]: column for column in table["columns"]}
     assert columns["message"]["long"] and "long" not in columns["workload"]

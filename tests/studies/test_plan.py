@@ -24,6 +24,7 @@ from swflow.studies.plan import (
     step_options,
     sweep_options,
     with_kept,
+    with_titles,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -244,14 +245,15 @@ def test_options_do_not_depend_on_the_order_of_keys():
 def test_configs_fit_the_schema_and_the_catalogue(file):
     config = yaml.safe_load((ROOT / "config" / file).read_text())
     jsonschema.validate(config, SCHEMA)
-    check_schedulers({"schedulers": {}} | config)
+    config = with_titles({"schedulers": {}} | config)
+    check_schedulers(config)
     catalogue = load_catalogue(ROOT / "config/logs.yaml")
     assert planned_runs(with_kept({"logs": None, "steps": {}, "schedulers": {}} | config), catalogue)
 
 
 def test_schema_and_code_have_the_same_options():
     schedulers = SCHEMA["properties"]["schedulers"]["additionalProperties"]["properties"]
-    assert schedulers.keys() == Scheduler(resources={}).to_dict().keys()
+    assert schedulers.keys() == {"title", *Scheduler(resources={}).to_dict()}
     for option, choices in CHOICES.items():
         known = set(schedulers[option]["enum"])
         assert known == choices.keys() - {"log"}

@@ -169,6 +169,34 @@ def difference_of(variant: Resampled, base: Resampled) -> Estimate:
     return _estimate(0.0 if equal else value, sampled, blocks, equal, base.value, is_ratio)
 
 
+def of_interval(value: float, low: float, high: float, blocks: int, basis: str, base: float) -> Estimate:
+    """
+    Return the estimate of a difference whose interval is known, as in a row of view ``differences``.
+
+    Parameters
+    ----------
+    value, base : float
+        The difference, and the statistic of the base, which is above 0.
+    low, high : float
+        The ends of the interval as shares of the base.
+    blocks : int
+        The number of weeks or replicates.
+    basis : {'weeks', 'replicates'}
+        What is counted.
+
+    Examples
+    --------
+    >>> found = Estimate(-10.0, 0.2, 20, 19 / 1.5, base=30.0, is_ratio=True)
+    >>> again = of_interval(-10.0, *(bound / 30 for bound in found.interval), 20, "weeks", 30.0)
+    >>> round(again.error, 6)
+    0.2
+    """
+    freedom = max(blocks - 1, 1) / (_OVERLAP if basis == "weeks" else 1)
+    is_ratio = low > -1 and value > -base
+    half = (math.log1p(high) - math.log1p(low)) / 2 if is_ratio else base * (high - low) / 2
+    return Estimate(value, half / student(freedom), blocks, freedom, base=base, is_ratio=is_ratio)
+
+
 def score_of(variant: Distribution, base: Distribution) -> Estimate:
     """
     Return the score of two runs at equal load.
@@ -301,7 +329,7 @@ def difference_over_replicates(pairs: Sequence[tuple[float | None, float | None]
     --------
     >>> found = difference_over_replicates([(10.0, 20.0), (14.0, 22.0), (12.0, 27.0)])
     >>> found.value, [round(bound, 1) for bound in found.interval]
-    (-11.0, [-18.1, 0.3])
+    (-11.0, [-15.7, -3.2])
     """
     finite = [(one, other) for one, other in pairs if one is not None and other is not None]
     known = np.array([pair for pair in finite if np.isfinite(pair).all()], float).reshape(-1, 2)

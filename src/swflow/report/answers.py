@@ -1,10 +1,13 @@
 """Headlines: sentences that answer a study's title, and the comparison behind each statement."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple
 
+from swflow.analysis.intervals import FEWEST_WEEKS, of_interval
+from swflow.analysis.sample_size import blocks_needed
 from swflow.analysis.verdicts import BETTER, EQUAL, NOT_DISTINGUISHABLE, TOO_FEW_WEEKS, WORSE
 from swflow.names import log_of, recipe_of
 from swflow.report.plan import Study
@@ -19,10 +22,8 @@ WORKLOAD = "workload"
 #: The verdict on a pair of runs that is not in table ``comparisons``.
 NOT_TESTED = "not tested"
 
-#: The beginning of the sentence that compares simulations with the record.
-RECORDED = "The recorded mean wait"
-
 _MOST_PAIRS = 3  # with a separate sentence
+_MOST_BLOCKS = 1000  # of weeks or replicates that would decide a comparison
 
 
 class Verdict(NamedTuple):
@@ -74,18 +75,33 @@ class Claim:
         return self.verdict.corrected or self.verdict.word if self.verdict else NOT_TESTED
 
     @property
-    def change(self) -> str:
-        """The change in percent of the base with its interval, or the two waits if the base does not wait."""
-        if not self.before > 0:
-            return f"{duration(self.before)} to {duration(self.after)}"
-        text = _signed(self.after / self.before - 1)
-        if self.verdict is None or self.verdict.low is None or self.verdict.high is None:
-            return text
-        low, high = (bound / self.before for bound in (self.verdict.low, self.verdict.high))
-        text += f", 95 % interval {_signed(low)} to {_signed(high)}"
-        if self.word == NOT_DISTINGUISHABLE and self.verdict.word != NOT_DISTINGUISHABLE:
-            text += " before the correction for the number of comparisons"
-        return text
+    def change(self) -> float | None:
+        """The change as a share of the base; None if the base does not wait."""
+        return self.after / self.before - 1 if self.before > 0 else None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % interval of the change; None if there is none, or the base does not wait."""
+        if self.verdict is None or self.verdict.low is None or self.verdict.high is None or not self.before > 0:
+            return None
+        return self.verdict.low / self.before, self.verdict.high / self.before
+
+    @property
+    def strength(self) -> float:
+        """The distance from 0 of the interval of the logarithm of the ratio; 0 without a decided verdict."""
+        if self.word not in (BETTER, WORSE) or self.interval is None:
+            return 0.0
+        return min(abs(math.log1p(max(end, -1 + 1e-9))) for end in self.interval)
+
+    @property
+    def blocks_needed(self) -> int | None:
+        """The weeks or replicates that decide a change as large as the observed one; None if unknown or too many."""
+        if self.word != NOT_DISTINGUISHABLE or self.verdict is None or self.interval is None:
+            return None
+        found = of_interval(
+            self.verdict.difference, *self.interval, self.verdict.blocks, self.verdict.basis, self.before
+        )
+        return blocks_needed(found, abs(found.center))
 
 
 #: The columns of the list of headlines.
@@ -95,20 +111,56 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def listed(study: Study, text: str, claims: Sequence[Claim]) -> list[tuple[Any, ...]]:
-    """Return the rows of the list of headlines (`COLUMNS`) for a study: one for each claim, or one without a claim."""
-    rows = []
-    for claim in claims:
-        found = claim.verdict or Verdict(claim.after - claim.before, None, None, NOT_TESTED, NOT_TESTED, "", 0)
-        rows.append((study.name, study.title, text, claim.variant, claim.base, claim.after, claim.before, *found))
-    return rows or [(study.name, study.title, text, *[None] * (len(COLUMNS) - 3))]
-
-
 class Headline(NamedTuple):
-    """The answer of a study: its text, and the claims behind it."""
+    """The answer of a study: its sentences, the strongest first, the claims behind them, and the record compared."""
 
-    text: str
-    claims: Sequence[Claim]
+    sentences: Sequence[str]
+    claims: Sequence[Claim] = ()
+    record: str = ""
+
+    @property
+    def text(self) -> str:
+        """The whole answer."""
+        return " ".join(filter(None, [self.record, *self.sentences]))
+
+    @property
+    def strength(self) -> float:
+        """The strength of the strongest claim; 0 if no claim is decided."""
+        return max((claim.strength for claim in self.claims), default=0.0)
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether there are claims, none of which shows a difference, and not all of them show equal waits."""
+        words = {claim.word for claim in self.claims}
+        return bool(words & {NOT_DISTINGUISHABLE, TOO_FEW_WEEKS}) and not words & {BETTER, WORSE}
+
+    @property
+    def deciding(self) -> str:
+        """What would decide the claim that needs the fewest weeks or replicates; empty if every claim is decided."""
+        undecided = [claim for claim in self.claims if claim.word in (NOT_DISTINGUISHABLE, TOO_FEW_WEEKS)]
+        needed = [(claim.blocks_needed, claim) for claim in undecided if claim.blocks_needed is not None]
+        if not needed:
+            few = [claim.verdict for claim in undecided if claim.word == TOO_FEW_WEEKS and claim.verdict]
+            return f"An interval needs at least {FEWEST_WEEKS} weeks." if few else ""
+        blocks, claim = min(needed, key=lambda found: found[0])
+        there, basis = (claim.verdict.blocks, claim.verdict.basis) if claim.verdict else (0, "weeks")
+        if blocks > _MOST_BLOCKS:
+            return f"More than {_MOST_BLOCKS:,} {basis} would be needed to show so small a difference."
+        blocks = max(blocks, there + 1)
+        return (
+            f"Showing a change of {_signed(claim.change or 0.0)} takes about {blocks:,} {basis}; there are {there:,}."
+        )
+
+
+def listed(study: Study, headline: Headline) -> list[tuple[Any, ...]]:
+    """Return the rows of the list of headlines (`COLUMNS`) for a study: one for each claim, or one without a claim."""
+    rows: list[tuple[Any, ...]] = []
+    for claim in headline.claims:
+        found = claim.verdict or Verdict(claim.after - claim.before, None, None, NOT_TESTED, NOT_TESTED, "", 0)
+        rows.append(
+            (study.name, study.title, headline.text, claim.variant, claim.base, claim.after, claim.before, *found)
+        )
+    return rows or [(study.name, study.title, headline.text, *[None] * (len(COLUMNS) - 3))]
 
 
 def answer(
@@ -118,6 +170,7 @@ def answer(
     options: Mapping[str, Mapping[str, Any]] | None = None,
     lookup: Lookup = lambda variant, base: None,
     recorded: Mapping[str, Fidelity] | None = None,
+    titles: Mapping[str, str] | None = None,
 ) -> Headline:
     """
     Answer the title of a study from the mean waits of its runs and the verdicts on them.
@@ -125,7 +178,7 @@ def answer(
     Schedulers that differ in one option are compared first: in the option named as the study's ``contrast``, else in
     backfilling, else in the option that distinguishes most of them. A study with one scheduler compares workloads. A
     wait is called shorter or longer only if the corrected verdict supports it. ``idle`` are schedulers that never
-    backfill, which serve as bases; ``options`` are those of the schedulers.
+    backfill, which serve as bases; ``options`` are those of the schedulers, ``titles`` their names in sentences.
 
     Examples
     --------
@@ -133,10 +186,10 @@ def answer(
     ...                             {"run": "A/easy", "workload": "A", "scheduler": "easy"}])
     >>> waits = {"A": {"fcfs": [7200.0], "easy": [3600.0]}}
     >>> answer(study, waits, ["fcfs"]).text
-    'On A, the mean wait is 1 h under easy and 2 h under fcfs (−50 %); not tested.'
+    'easy and fcfs are not tested on A (−50 %), from 2 h to 1 h.'
     >>> sure = Verdict(-3600.0, -5400.0, -1800.0, BETTER, BETTER, "weeks", 50)
-    >>> answer(study, waits, ["fcfs"], lookup=lambda variant, base: sure).text
-    'easy shortens the mean wait of fcfs on A from 2 h to 1 h (−50 %, 95 % interval −75 % to −25 %).'
+    >>> answer(study, waits, ["fcfs"], lookup=lambda variant, base: sure, titles={"easy": "EASY backfilling"}).text
+    'EASY backfilling shortens the mean wait of fcfs on A by 50 % (95 % interval 25 to 75 %), from 2 h to 1 h.'
     """
     chosen = {(recipe_of(run["workload"]), run["scheduler"]) for run in study.runs}
     means: dict[str, dict[str, float]] = {}
@@ -144,15 +197,18 @@ def answer(
         found = waits.get(recipe, {}).get(scheduler)
         if found and (recipe, scheduler) in chosen:
             means.setdefault(recipe, {})[scheduler] = sum(found) / len(found)
-    headline = Headline("", [])
+    names = {name: (titles or {}).get(name, name) for name in study.schedulers}
+    headline = Headline([])
     if study.contrast != WORKLOAD:
-        headline = _of_schedulers(study, means, idle, options or {}, lookup)
-    if not headline.text:
-        headline = _of_workloads(study, means, lookup)
-    return Headline(" ".join(filter(None, [_record(means, recorded or {}), headline.text])), headline.claims)
+        headline = _of_schedulers(study, means, idle, options or {}, lookup, names)
+    if not headline.sentences:
+        headline = _of_workloads(study, means, lookup, names)
+    return headline._replace(record=_record(means, recorded or {}, names))
 
 
-def _record(means: Mapping[str, Mapping[str, float]], recorded: Mapping[str, Fidelity]) -> str:
+def _record(
+    means: Mapping[str, Mapping[str, float]], recorded: Mapping[str, Fidelity], names: Mapping[str, str]
+) -> str:
     """Compare the recorded mean wait of the first workload with the first simulated scheduler."""
     for recipe, row in means.items():
         simulated = next((name for name in row if name != "log"), None)
@@ -161,8 +217,8 @@ def _record(means: Mapping[str, Mapping[str, float]], recorded: Mapping[str, Fid
             notes = [f"{percent(found.simulated / found.recorded)} of the record"] if found.recorded > 0 else []
             notes += [f"over the {found.jobs:,} jobs in both"] if found.jobs is not None else []
             return (
-                f"{RECORDED} on {recipe} is {duration(found.recorded)}; "
-                f"simulated under {simulated} it is {duration(found.simulated)}"
+                f"The recorded mean wait on {recipe} is {duration(found.recorded)}; "
+                f"simulated under {names[simulated]} it is {duration(found.simulated)}"
                 + (f" ({', '.join(notes)})." if notes else ".")
             )
     return ""
@@ -210,109 +266,164 @@ def _of_schedulers(
     idle: Sequence[str],
     options: Mapping[str, Mapping[str, Any]],
     lookup: Lookup,
+    names: Mapping[str, str],
 ) -> Headline:
     """Compare schedulers on equal workloads."""
-    sentences: list[str] = []
-    claims: list[Claim] = []
+    found: list[tuple[list[Claim], str]] = []
     for name, base in contrasts(study, idle, options):
-        rows = {recipe: row for recipe, row in means.items() if name in row and base in row}
-        found = []
-        for recipe, row in rows.items():
-            runs = f"{recipe}/{name}", f"{recipe}/{base}"
-            found.append(Claim(*runs, row[base], row[name], lookup(*runs)))
-        claims += found
-        if len(found) == 1:
-            sentences.append(_of_pair(found[0], name, base, *rows))
-        elif found:
-            sentences.append(f"{name} against {base}: {_counted(found)}.")
-    return Headline(_first_few(sentences, "further pair of schedulers", "further pairs of schedulers"), claims)
+        claims = []
+        for recipe, row in means.items():
+            if name in row and base in row:
+                runs = f"{recipe}/{name}", f"{recipe}/{base}"
+                claims.append(Claim(*runs, row[base], row[name], lookup(*runs)))
+        if claims:
+            of_base = f"the mean wait of {names[base]}"
+            verbs = {BETTER: f"{names[name]} shortens {of_base}", WORSE: f"{names[name]} lengthens {of_base}"}
+            where = [f"on {claim.variant.rpartition('/')[0]}" for claim in claims] if len(claims) == 1 else []
+            text = _sentence(
+                claims, verbs, f"{names[name]} and {names[base]}", where[0] if where else "on {} workloads"
+            )
+            found.append((claims, text))
+    return _strongest_first(found)
 
 
-def _of_workloads(study: Study, means: Mapping[str, Mapping[str, float]], lookup: Lookup) -> Headline:
+def _of_workloads(
+    study: Study, means: Mapping[str, Mapping[str, float]], lookup: Lookup, names: Mapping[str, str]
+) -> Headline:
     """Compare workloads under the same scheduler: each workload with steps is compared with its log."""
-    sentences: list[str] = []
-    claims: list[Claim] = []
+    found: list[tuple[list[Claim], str]] = []
     for scheduler in study.schedulers:
         known = {recipe: row[scheduler] for recipe, row in means.items() if scheduler in row}
-        found: list[tuple[str, str, Claim]] = []
+        pairs: list[tuple[str, str, Claim]] = []
         for log in study.logs:
             recipes = [recipe for recipe in known if log_of(recipe) == log]
             source = min(recipes, key=lambda recipe: (recipe.count("+"), recipes.index(recipe)), default="")
             for recipe in recipes:
                 if recipe != source:
-                    names = f"{recipe}/{scheduler}", f"{source}/{scheduler}"
-                    found.append((recipe, source, Claim(*names, known[source], known[recipe], lookup(*names))))
-        claims += [claim for *_, claim in found]
-        if len(found) > _MOST_PAIRS:
-            whole = _counted([claim for *_, claim in found])
-            derived = all(recipe.startswith(f"{source}+") for recipe, source, _ in found)
-            pairs = "with steps against their source" if derived else "against the one of their log with fewest steps"
-            sentences.append(f"Under {scheduler}, workloads {pairs}: {whole}.")
+                    runs = f"{recipe}/{scheduler}", f"{source}/{scheduler}"
+                    pairs.append((recipe, source, Claim(*runs, known[source], known[recipe], lookup(*runs))))
+        under = f"Under {names[scheduler]}"
+        if len(pairs) > _MOST_PAIRS:
+            derived = all(recipe.startswith(f"{source}+") for recipe, source, _ in pairs)
+            first = "workloads with steps", "their source"
+            if not derived:
+                first = "the other workloads of a log", "the one with fewest steps"
+            claims = [claim for *_, claim in pairs]
+            found.append((claims, _of_workload(under, *first, claims, "in {} cases")))
         else:
-            sentences += [_of_workload(claim, recipe, source, scheduler) for recipe, source, claim in found]
-    if sentences:
-        return Headline(_first_few(sentences, "further comparison", "further comparisons"), claims)
+            found += [([claim], _of_workload(under, recipe, source, [claim], "")) for recipe, source, claim in pairs]
+    if found:
+        return _strongest_first(found)
     every = [(mean, recipe, scheduler) for recipe, row in means.items() for scheduler, mean in row.items()]
     if not every:
-        return Headline("", [])
-    (low, first, under), (high, last, other) = min(every), max(every)
+        return Headline([])
+    (low, first_one, by), (high, last, other) = min(every), max(every)
     if len(every) == 1:
-        return Headline(f"Under {under}, the mean wait on {first} is {duration(low)}.", [])
-    text = f"The mean wait lies between {duration(low)} on {first} ({under}) and {duration(high)} on {last} ({other})."
-    return Headline(text, [])
+        return Headline([f"Under {names[by]}, the mean wait on {first_one} is {duration(low)}."])
+    return Headline([
+        f"The mean wait lies between {duration(low)} on {first_one} ({names[by]}) and {duration(high)} on {last} "
+        f"({names[other]})."
+    ])  # fmt: skip
 
 
-def _of_pair(claim: Claim, name: str, base: str, where: str) -> str:
-    """Return a sentence about two schedulers on a workload."""
-    before, after = duration(claim.before), duration(claim.after)
-    if claim.word in (BETTER, WORSE):
-        verb = "shortens" if claim.word == BETTER else "lengthens"
-        return f"{name} {verb} the mean wait of {base} on {where} from {before} to {after} ({claim.change})."
-    if claim.word == EQUAL:
-        return f"{name} and {base} have the same mean wait on {where}, {before}."
-    text = f"On {where}, the mean wait is {after} under {name} and {before} under {base} ({claim.change}); "
-    return text + _UNDECIDED[claim.word] + "."
+def _of_workload(under: str, recipe: str, source: str, claims: Sequence[Claim], where: str) -> str:
+    verbs = {
+        word: f"{under}, the mean wait on {recipe} is {adjective} than on {source}"
+        for word, adjective in ((BETTER, "shorter"), (WORSE, "longer"))
+    }
+    return _sentence(claims, verbs, f"{under}, the mean waits on {recipe} and {source}", where)
 
 
-def _of_workload(claim: Claim, recipe: str, source: str, scheduler: str) -> str:
-    """Return a sentence about two workloads under a scheduler."""
-    before, after = duration(claim.before), duration(claim.after)
-    text = f"Under {scheduler}, the mean wait is {after} on {recipe} and {before} on {source} ({claim.change})"
-    words = {BETTER: "it is shorter", WORSE: "it is longer", EQUAL: "they are equal", **_UNDECIDED}
-    return f"{text}; {words[claim.word]}."
+def _strongest_first(found: Sequence[tuple[Sequence[Claim], str]]) -> Headline:
+    """Return the sentences in decreasing order of the strength of their claims."""
+    order = sorted(found, key=lambda pair: -max(claim.strength for claim in pair[0]))  # a stable sort
+    return Headline([text for _, text in order], [claim for claims, _ in found for claim in claims])
 
 
-_UNDECIDED = {
-    NOT_DISTINGUISHABLE: "the two are not distinguishable",
-    TOO_FEW_WEEKS: "the log has too few weeks to distinguish them",
-    NOT_TESTED: "not tested",
+#: What a comparison without a difference states of both sides.
+_WITHOUT_DIFFERENCE = {
+    EQUAL: "are equal",
+    NOT_DISTINGUISHABLE: "are not distinguishable",
+    TOO_FEW_WEEKS: "cannot be distinguished over so few weeks",
+    NOT_TESTED: "are not tested",
 }
 
 
-def _counted(claims: Sequence[Claim]) -> str:
-    """Return on how many workloads a wait is shorter, longer or neither, with the range of the changes."""
-    words = {
-        BETTER: "a shorter mean wait on {}", WORSE: "a longer mean wait on {}",
-        NOT_DISTINGUISHABLE: "not distinguishable on {}",
-        EQUAL: "equal on {}", TOO_FEW_WEEKS: "too few weeks to tell on {}", NOT_TESTED: "not tested on {}",
-    }  # fmt: skip
+def _sentence(claims: Sequence[Claim], verbs: Mapping[str, str], both: str, where: str) -> str:
+    """
+    Return a sentence on the claims of one pair, with the sizes of the changes.
+
+    ``verbs`` begins the sentence of a shorter and of a longer wait, ``both`` names the two sides, and ``where`` is the
+    place, with ``{}`` for the number of workloads if there are several claims.
+    """
+    groups = [(word, [claim for claim in claims if claim.word == word]) for word in (*verbs, *_WITHOUT_DIFFERENCE)]
+    groups = sorted(((word, some) for word, some in groups if some), key=lambda group: -len(group[1]))
+    groups.sort(key=lambda group: group[0] not in verbs)  # stable: decided claims first
     parts: list[str] = []
-    for word, text in words.items():
-        some = [claim for claim in claims if claim.word == word]
-        if some:
-            number = f"all {len(claims)}" if len(some) == len(claims) else f"{len(some)} of {len(claims)}"
-            number += "" if parts else " workloads"
-            changes = sorted(claim.after / claim.before - 1 for claim in some if claim.before > 0)
-            ends = dict.fromkeys(_signed(change) for change in (changes[:1] + changes[-1:]))
-            spread = f" ({' to '.join(ends)})" if ends and word in (BETTER, WORSE) else ""
-            parts.append(text.format(number) + spread)
-    return _and(parts)
+    for word, some in groups:
+        count = f"all {len(claims)}" if len(some) == len(claims) else f"{len(some)} of {len(claims)}"
+        place = f" {where.format(count)}" if where and not parts else f" on {len(some)}" if parts else ""
+        if word in verbs:
+            effect = _effect(some)
+            verb = {BETTER: "shortens it", WORSE: "lengthens it"}[word] if parts else verbs[word]
+            parts.append(f"{verb}{place}{effect}")
+        elif parts:
+            parts.append(f"{_WITHOUT_DIFFERENCE[word].replace('are ', 'is ', 1)}{place}")
+        else:
+            parts.append(f"{both} {_WITHOUT_DIFFERENCE[word]}{place}{_changes(some) if word != EQUAL else ''}")
+    text = _and(parts)
+    if len(claims) == 1:
+        (claim,) = claims
+        same = f", {duration(claim.before)}" if claim.word == EQUAL else ""
+        text += same or f", from {duration(claim.before)} to {duration(claim.after)}"
+    return text + "."
 
 
-def _first_few(sentences: Sequence[str], one: str, many: str, table: str = "comparisons") -> str:
+def _effect(claims: Sequence[Claim]) -> str:
+    """Return the sizes of changes in one direction, with the interval that contains all their intervals."""
+    sizes = [abs(claim.change) for claim in claims if claim.change is not None]
+    if not sizes:
+        return ""
+    text = f" by {_between(sizes)}"
+    ends = [abs(end) for claim in claims for end in claim.interval or ()]
+    if ends:
+        text += f" (95 % interval{'s within' if len(claims) > 1 else ''} {_between(ends)})"
+    return text
+
+
+def _changes(claims: Sequence[Claim]) -> str:
+    """Return the changes of claims without a verdict, with the interval of a single one."""
+    changes = sorted(claim.change for claim in claims if claim.change is not None)
+    if not changes:
+        return ""
+    text = " to ".join(dict.fromkeys(_signed(change) for change in (changes[0], changes[-1])))
+    (interval,) = [claim.interval for claim in claims] if len(claims) == 1 else [None]
+    if interval is not None:
+        text += f", 95 % interval {_signed(interval[0])} to {_signed(interval[1])}"
+        if claims[0].verdict is not None and claims[0].verdict.word != claims[0].word:
+            text += " before the correction for the number of comparisons"
+    return f" ({text})"
+
+
+def _between(sizes: Sequence[float]) -> str:
+    """
+    Return the smallest and the largest of some shares in percent.
+
+    Examples
+    --------
+    >>> _between([0.93, 0.772]), _between([0.5]), _between([11.0, 42506.9])
+    ('77 to 93 %', '50 %', 'a factor of 12 to 42,508')
+    """
+    ends = list(dict.fromkeys((min(sizes), max(sizes))))
+    if ends[-1] > 9:
+        return "a factor of " + " to ".join(dict.fromkeys(f"{end + 1:,.{0 if end > 9 else 1}f}" for end in ends))
+    return " to ".join(dict.fromkeys(percent(end).removesuffix(" %") for end in ends)) + " %"
+
+
+def _first_few(sentences: Sequence[str], one: str, many: str, table: str = "comparisons") -> list[str]:
     more = len(sentences) - _MOST_PAIRS
     rest = [f"{more} {one if more == 1 else many}: see table {table}."] if more > 0 else []
-    return " ".join([*sentences[:_MOST_PAIRS], *rest])
+    return [*sentences[:_MOST_PAIRS], *rest]
 
 
 class WhatIf(NamedTuple):
@@ -337,41 +448,30 @@ def what_if(tables: Mapping[str, Sequence[WhatIf]]) -> Headline:
     --------
     >>> rows = [WhatIf("easy", "base", 7200, 7200), WhatIf("big", BETTER, 7200, 3600, -5400, -1800)]
     >>> what_if({"A": rows}).text
-    'What if: big shortens the mean wait of easy on A from 2 h to 1 h (−50 %, 95 % interval −75 % to −25 %).'
+    'big shortens the mean wait of easy on A by 50 % (95 % interval 25 to 75 %), from 2 h to 1 h.'
     >>> what_if({"A": rows[:1] + [WhatIf("sjf", NOT_DISTINGUISHABLE, 7200, 7100, -300, 100)]}).text
-    'What if: no variant has a mean wait on A that is distinguishable from that of easy.'
-    >>> what_if({"A": rows[:1] + [WhatIf("sjf", TOO_FEW_WEEKS, 7200, 3600)]}).text
-    'What if: A has too few weeks to tell its variants from easy.'
+    'sjf and easy are not distinguishable on A (−1.4 %, 95 % interval −4.2 % to +1.4 %), from 2 h to 1 h 58 min.'
     """
-    sentences = []
-    claims = []
+    found = []
     for workload, rows in tables.items():
         base = next(row.variant for row in rows if row.verdict == "base")
-        found = {
-            row.variant: Claim(
+        claims = [
+            Claim(
                 f"{workload}: {row.variant}", f"{workload}: {base}", row.base, row.value,
                 Verdict(row.value - row.base, row.low, row.high, row.verdict, None, "weeks", row.weeks),
             )
             for row in rows
             if row.verdict != "base"
-        }  # fmt: skip
-        words = {claim.word for claim in found.values()}
-        decided = [row for row in rows if row.verdict in (BETTER, WORSE)]
-        if decided:
-            best = min(decided, key=lambda row: row.value)
-            sentences.append(_of_pair(found[best.variant], best.variant, base, workload).removesuffix("."))
-            claims.append(found[best.variant])
+        ]  # fmt: skip
+        if not claims:
             continue
-        claims += found.values()
-        if TOO_FEW_WEEKS in words:
-            sentences.append(f"{workload} has too few weeks to tell its variants from {base}")
-        elif NOT_DISTINGUISHABLE in words:
-            sentences.append(f"no variant has a mean wait on {workload} that is distinguishable from that of {base}")
-        elif words:
-            sentences.append(f"all variants have the mean wait of {base} on {workload}")
-    more = len(sentences) - 2
-    sentences[2:] = [f"{more} more {'table follows' if more == 1 else 'tables follow'} below"] if more > 0 else []
-    return Headline(f"What if: {'; '.join(sentences)}." if sentences else "", claims)
+        decided = [claim for claim in claims if claim.word in (BETTER, WORSE)]
+        best = min(decided or claims, key=lambda claim: claim.after)
+        variant, of_base = best.variant.removeprefix(f"{workload}: "), f"the mean wait of {base}"
+        verbs = {BETTER: f"{variant} shortens {of_base}", WORSE: f"{variant} lengthens {of_base}"}
+        text = _sentence([best], verbs, f"{variant} and {base}", f"on {workload}")
+        found.append(([best] if decided else claims, text))
+    return _strongest_first(found)
 
 
 class Ranked(NamedTuple):
@@ -382,7 +482,7 @@ class Ranked(NamedTuple):
     verdict: str
 
 
-def ranking(tables: Mapping[str, Sequence[Ranked]]) -> str:
+def ranking(tables: Mapping[str, Sequence[Ranked]]) -> list[str]:
     """
     Name the scheduler of rank 1 on each workload, and count the others that are not distinguishable from it.
 
@@ -392,8 +492,8 @@ def ranking(tables: Mapping[str, Sequence[Ranked]]) -> str:
     --------
     >>> rows = [Ranked("sjf", 3600, "best"), Ranked("easy", 7200, NOT_DISTINGUISHABLE), Ranked("fcfs", 9000, "worse")]
     >>> ranking({"A": rows})
-    'On A, sjf has the shortest mean wait of 3 schedulers, 1 h, but is not distinguishable from 1 of the other 2.'
-    >>> ranking({"A": rows[:1] + [Ranked("fcfs", 9000, TOO_FEW_WEEKS)]})
+    ['On A, sjf has the shortest mean wait of 3 schedulers, 1 h, but is not distinguishable from 1 of the other 2.']
+    >>> ranking({"A": rows[:1] + [Ranked("fcfs", 9000, TOO_FEW_WEEKS)]})[0]
     'On A, sjf has the shortest mean wait of 2 schedulers, 1 h; the log has too few weeks to compare it with the other.'
     """
     sentences = []

@@ -21,7 +21,6 @@ from swflow.figures.runs import short_names
 from swflow.names import log_of, recipe_of
 from swflow.papers import read_papers
 from swflow.report.answers import (
-    RECORDED,
     Claim,
     Fidelity,
     Headline,
@@ -37,7 +36,7 @@ from swflow.report.answers import (
 )
 from swflow.report.papers import claims_block, count_papers, legend, overview_item, table_blocks
 from swflow.report.plan import Plan, Study
-from swflow.report.tables import Scope, read_table
+from swflow.report.tables import OF_ALL_LOGS, Scope, read_table
 from swflow.report.units import duration, number, percent, shortened
 
 #: Measures of a matrix: column of ``metrics``, title, kind, and whether the lowest or the highest value is best.
@@ -132,7 +131,7 @@ class Book:
 
     def headlines(self) -> list[tuple[Any, ...]]:
         """Return the list of headlines: the columns of `swflow.report.answers.COLUMNS`."""
-        return [row for study in self.plan.studies for row in listed(study, *self.answers[study.name])]
+        return [row for study in self.plan.studies for row in listed(study, self.answers[study.name])]
 
     # The overview
 
@@ -146,29 +145,43 @@ class Book:
             f"{number(jobs or 0)} simulated jobs",
         ]
         recorded = self._recorded(Scope(), "recorded")
-        note = "Generated from the runs of each study; its page has the figures."
-        answers = Section("What the studies found", note, self._items(self.plan.studies, "Sweeps; see its page."))
+        of_papers = {paper: self._studies_of(paper, self._about(paper)["authors"]) for paper in self.papers}
+        shown = {study.name for studies in of_papers.values() for study in studies}
+        others = [study for study in self.plan.studies if study.name not in shown]
+        others.sort(key=lambda study: -self.answers[study.name].strength)  # a stable sort
+        undecided = [study for study in others if self.answers[study.name].is_undecided]
+        decided = [study for study in others if study not in undecided]
+        note = "The strongest differences come first. The page of a study has its figures."
+        answers = Section("What the studies found", note, self._items(decided, "Sweeps; see its page."))
+        note = "What would decide each study, with a probability of 80 %; for other sizes, see `swflow power`."
+        open_answers = Section("Undecided", note, self._items(undecided))
         # The record and the what-ifs come first for operators; studies of papers have no what-if.
-        published = self._published()
-        first = bool(self._tables(["whatifs"], Scope())) or not published.blocks
+        published = self._published(of_papers)
+        recorded_first = bool(self._tables(["whatifs"], Scope())) or not published.blocks
         known = {study.name for study in self.plan.studies}
-        others = [_figure(spec) for spec in self.figures if spec["usermeta"].get("study") not in known]
+        figures = [_figure(spec) for spec in self.figures if spec["usermeta"].get("study") not in known]
         sections = [
-            *([recorded, answers] if first else [answers, recorded]),
-            self._matrix_section(),
+            *([recorded] if recorded_first else []),
             published,
+            answers,
+            open_answers,
+            *([] if recorded_first else [recorded]),
+            self._matrix_section(),
             self._plausible(),
             Section("Omitted runs", blocks=self._tables(["left_out"], Scope())),
-            Section("Figures", blocks=others),
+            Section("Figures", blocks=figures),
         ]
         return Page("index", "Overview", lead=", ".join(counts) + ".", sections=sections)
 
-    def _items(self, studies: Iterable[Study], otherwise: str = "") -> list[dict[str, Any]]:
-        """Return a block with the titles and answers of studies; none without studies."""
-        items = [
-            {"page": f"studies/{study.name}", "title": study.title, "text": self.answers[study.name].text or otherwise}
-            for study in studies
-        ]
+    def _items(self, studies: Iterable[Study], otherwise: str = "", authors: str = "") -> list[dict[str, Any]]:
+        """Return a block with the titles and answers of studies, at most two sentences each; none without studies."""
+        items = []
+        for study in studies:
+            found = self.answers[study.name]
+            few = [*found.sentences[:1], found.deciding] if found.is_undecided else found.sentences[:2]
+            title = study.title.removeprefix(authors).lstrip(", ") or study.title
+            text = " ".join(filter(None, few)) or found.record or otherwise
+            items.append({"page": f"studies/{study.name}", "title": title[:1].upper() + title[1:], "text": text})
         return [{"kind": "answers", "items": items}] if items else []
 
     def _recorded(self, scope: Scope, faithful: str = "fidelity") -> Section:
@@ -183,15 +196,18 @@ class Book:
         note += " Student's 95 % interval."
         return Section("Schedulers on every workload", note, self._matrix(self.metrics, planned))
 
-    def _published(self) -> Section:
-        """Return the section with the verdicts and claims of each paper."""
-        note = "The verdicts on the values of each paper's tables, and its claims. Its page has the tables themselves."
-        items = [
-            overview_item(paper, count, _paper_page(paper), self._about(paper)["authors"])
-            for paper, count in self.papers.items()
-        ]
-        blocks = [{"kind": "papers", "items": items, "legend": legend()}]
-        return Section("Papers", note, blocks if items else [])
+    def _published(self, studies: Mapping[str, Sequence[Study]]) -> Section:
+        """Return the section with the verdicts and claims of each paper, and below each paper its studies."""
+        note = "The verdicts on the values of each paper's tables, its claims, and its studies."
+        blocks: list[dict[str, Any]] = []
+        listed_studies: set[str] = set()
+        for paper, count in self.papers.items():
+            authors = self._about(paper)["authors"]
+            item = overview_item(paper, count, _paper_page(paper), authors)
+            of_paper = [study for study in studies[paper] if study.name not in listed_studies]
+            listed_studies |= {study.name for study in of_paper}
+            blocks += [{"kind": "papers", "items": [item]}, *self._items(of_paper, "Sweeps; see its page.", authors)]
+        return Section("Papers", note, [*blocks, {"kind": "legend", "items": legend()}] if blocks else [])
 
     # A paper
 
@@ -249,16 +265,19 @@ class Book:
             facts = self._facts(log)
             text = facts["computer"] or ""
             items.append({"page": f"logs/{log}", "title": log, "text": text, "facts": facts["line"]})
-        checks = self._tables(["checks"], Scope())
+        checks = self._tables(["checks_of_some"], Scope())
         note = "The properties of each log and the load that it offers; for more, see its page."
-        note += " Implausible values are listed below." if checks else ""
+        of_all = self._column(f'SELECT any_value(message) FROM checks WHERE {OF_ALL_LOGS} GROUP BY "check" ORDER BY 1')
+        note += "".join(f" All logs: {message}." for message in of_all)
+        note += " Implausible values of single logs are listed below." if checks else ""
         return Section("The logs", note, [{"kind": "logs", "items": items}, *checks])
 
     # A study
 
     def study(self, study: Study) -> Page:
         """Return the page of a study."""
-        lead = self.answers[study.name].text
+        found = self.answers[study.name]
+        lead = " ".join(filter(None, [found.text, found.deciding]))
         if study.missing:
             lead += f" {study.missing:,} of its runs are not in the database."
         scope = self._scope(study)
@@ -324,7 +343,7 @@ class Book:
 
     def _ranking_answer(self, study: Study) -> Headline:
         if not study.ranked:
-            return Headline("", [])
+            return Headline([])
         tables: dict[str, list[Ranked]] = {}
         condition = self._scope(study).conditions()["runs"]
         for workload, *values in self._rows(
@@ -495,18 +514,20 @@ class Book:
             if known:
                 waits.setdefault(recipe, {})[scheduler] = known
         ranked, convention = self._ranking_answer(study), self._conventions_answer(study)
-        special = ranked if ranked.text else Headline(convention, [])
-        found = special if special.text else answer(study, waits, self.idle, self.options, self._verdict, self.recorded)
+        special = ranked if ranked.sentences else Headline([convention] if convention else [])
+        found = special
+        if not special.sentences:
+            found = answer(study, waits, self.idle, self.options, self._verdict, self.recorded, self.plan.titles)
         whatif = self._whatif_answer(study)
-        parts = [whatif.text, found.text]
+        parts = [*whatif.sentences, found.record, *found.sentences]
         if study.runs and not study.ranked:
             sql = "SELECT coalesce(within_percent, 100) FROM reproduction WHERE {published} AND reason IS NULL"
             compared = reproduced(self._column(sql.format(**self._scope(study).conditions())))
-            parts.append(compared)
-            if compared and not special.text and study.contrast is None:  # the title is that of a paper's tables
-                worth_telling = found.claims or found.text.startswith(RECORDED)
-                parts = [compared, whatif.text, found.text if worth_telling else ""]
-        return Headline(" ".join(filter(None, parts)), [*found.claims, *whatif.claims])
+            if compared and not special.sentences and study.contrast is None:  # the title is that of a paper's tables
+                parts = [compared, *(parts if found.claims or found.record else whatif.sentences)]
+            else:
+                parts.append(compared)
+        return Headline([part for part in parts if part], [*found.claims, *whatif.claims])
 
     def _conventions_answer(self, study: Study) -> str:
         """Return which convention matters most, if the study runs several choices of conventions."""

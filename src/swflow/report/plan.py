@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import yaml
 
 from swflow.errors import SwflowError
 from swflow.names import first_replicates, log_of, recipe_of
-from swflow.studies.plan import study_runs, study_sweeps, subsets
+from swflow.studies.plan import study_runs, study_sweeps, subsets, with_titles
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,11 @@ class Study:
 
 @dataclass(frozen=True)
 class Plan:
-    """The studies of a report, and the digest of their config (None without a config)."""
+    """The studies of a report, the digest of their config (None without a config), and the titles of schedulers."""
 
     studies: Sequence[Study]
     digest: str | None = None
+    titles: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_plan(path: str | os.PathLike[str] | None, runs: Sequence[dict[str, str]]) -> Plan:
@@ -78,7 +79,8 @@ def read_plan(path: str | os.PathLike[str] | None, runs: Sequence[dict[str, str]
         config = yaml.safe_load(Path(path).read_text())
         if not isinstance(config, Mapping) or not isinstance(config.get("studies"), Mapping):
             raise SwflowError(f"{path}: not a config; expected studies")
-        return Plan(list(_studies(config, runs)), _digest(config))
+        titles = config.get("titles") or with_titles({"schedulers": config.get("schedulers") or {}})["titles"]
+        return Plan(list(_studies(config, runs)), _digest(config), titles)
     except OSError as error:
         raise SwflowError(f"{path}: {error.strerror}") from None
     except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:

@@ -10,6 +10,11 @@ from swflow.analysis.verdicts import EQUAL
 from swflow.files.query import fetched
 from swflow.report.units import kind_of, shortened
 
+#: The condition on rows of table ``checks`` for a warning that holds in the same words for every log.
+OF_ALL_LOGS = """("check", message) IN (
+    SELECT ("check", message) FROM checks JOIN workloads USING (workload) GROUP BY "check", message
+    HAVING count(DISTINCT log) = (SELECT count(DISTINCT log) FROM workloads) AND count(DISTINCT log) > 1)"""
+
 
 @dataclass(frozen=True)
 class Table:
@@ -281,6 +286,12 @@ ORDER BY ALL""",
         "Implausible values of a log, with their severity.",
         """SELECT workload, severity, message, jobs, first_job_id, "check" FROM checks WHERE {workloads}
 ORDER BY workload, severity, "check", message""",
+    ),
+    "checks_of_some": Table(
+        "Plausibility",
+        "Implausible values of single logs, with their severity.",
+        f"""SELECT workload, severity, message, jobs, first_job_id, "check" FROM checks
+WHERE {{workloads}} AND NOT ({OF_ALL_LOGS}) ORDER BY workload, severity, "check", message""",
     ),
     "logs": Table(
         "Acknowledgements",

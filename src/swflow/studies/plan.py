@@ -353,6 +353,20 @@ def _named(config: Mapping[str, Any], content: Mapping[str, Any], part: str) -> 
                 yield group, workload
 
 
+def with_titles(config: dict[str, Any]) -> dict[str, Any]:
+    """
+    Return the config with the titles of schedulers as a key of their own, so that they do not affect any run.
+
+    Examples
+    --------
+    >>> with_titles({"schedulers": {"easy": {"title": "EASY", "backfill": "easy"}, "fcfs": {}}})
+    {'schedulers': {'easy': {'backfill': 'easy'}, 'fcfs': {}}, 'titles': {'easy': 'EASY'}}
+    """
+    schedulers = {name: dict(options) for name, options in config["schedulers"].items()}
+    titles = {name: options.pop("title") for name, options in schedulers.items() if "title" in options}
+    return config | {"schedulers": schedulers, "titles": titles}
+
+
 def with_kept(config: Mapping[str, Any]) -> dict[str, Any]:
     """
     Return the config with the steps and runs that ``keep`` of its sweeps represents.

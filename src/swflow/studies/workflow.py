@@ -37,6 +37,7 @@ from swflow.studies.plan import (
     step_options,
     sweep_options,
     with_kept,
+    with_titles,
 )
 
 DATABASE = Path("results/swflow.duckdb")
@@ -89,7 +90,7 @@ def read_config(config: dict[str, Any], schema: str | os.PathLike[str]) -> dict[
     error = jsonschema.exceptions.best_match(filling(content).iter_errors(config))
     if error is not None:
         raise SwflowError(explain(error))
-    full = with_kept(config)
+    full = with_titles(with_kept(config))
     check_schedulers(full)
     check_conditions(full)
     return full
