@@ -36,6 +36,10 @@ from typing import Any, NoReturn
 
 import yaml
 
+from swflow.errors import SwflowError
+from swflow.names import log_of, split_step, steps_of
+from swflow.studies.plan import planned_figures, planned_replicates, planned_runs, planned_sweeps
+
 ROOT = Path(__file__).parents[1]
 
 # -- processes: forks of one that has imported everything
@@ -309,10 +313,7 @@ class Case:
             self.config = json.loads(before)
 
     def _is_sound(self) -> bool:
-        """Return whether every study has logs and runs, and no replicate is of a step that draws nothing."""
-        from swflow.errors import SwflowError
-        from swflow.studies.plan import planned_figures, planned_replicates, planned_runs, planned_sweeps
-
+        """Return whether the config is valid, and its runs are probably possible."""
         config = json.loads(json.dumps(self.config))
         names, config["logs"] = config["logs"], None
         try:
@@ -322,7 +323,18 @@ class Case:
             planned_replicates(runs)
         except SwflowError:
             return False
-        return bool(self.config["studies"]) and all(study["logs"] for study in self.config["studies"].values())
+        return bool(self.config["studies"]) and all(map(self._is_simulated, runs, runs.values()))
+
+    def _is_simulated(self, workload: str, schedulers: list[str]) -> bool:
+        """Return whether no two steps add the same column, and the schedulers find the columns that they need."""
+        kinds = [self.config["steps"][split_step(step)[0]]["kind"] for step in steps_of(workload)]
+        options = [self.config["schedulers"].get(name, {}) for name in schedulers]
+        has_users = log_of(workload) in ("TEXT", "SITE") and "model" not in kinds
+        return (
+            max(kinds.count("memory"), kinds.count("moldable")) < 2
+            and (has_users or all(one.get("order") != "fair-share" for one in options))
+            and ("moldable" in kinds or all("shapes" not in one for one in options))
+        )
 
     def _named(self, part: str) -> str | None:
         names = sorted(self.config[part])

@@ -304,6 +304,16 @@ def test_figures_of_former_configs_are_removed_and_runs_on_request(edited):
     assert "Nothing to be done" in edited.run()
 
 
+def test_a_missing_workload_is_rebuilt_before_a_load(edited):
+    (edited.folder / "results/workloads/toy-b.parquet").unlink()
+    (edited.folder / "results/workloads/toy-b+shapes@1.parquet").unlink()
+    edited.config["schedulers"]["mine"]["estimates"] = "kill"  # of runs of another log
+    edited.write()
+    edited.run()
+    assert edited.sql("SELECT estimates FROM schedulers WHERE scheduler = 'mine'") == [("kill",)]
+    assert "Nothing to be done" in edited.run()
+
+
 def test_a_missing_database_is_rebuilt(edited):
     (edited.folder / "results/swflow.duckdb").unlink()
     edited.run()

@@ -100,8 +100,8 @@ def test_runs_of_replicates_equal_those_of_single_workloads(source, tmp_path):
         replicate(folder, "1-2")
     told = []
     files = [folder / "A+m@1.parquet", folder / "A+m@2.parquet"]
-    options = {"only": {"A+m@2": ["easy"]}, "report": lambda run, kept: told.append((run, kept))}
-    simulate_replicates(files, SCHEDULERS, runs / "A+m.json", **options)
+    planned = {"A+m@1": SCHEDULERS, "A+m@2": {"easy": SCHEDULERS["easy"]}}
+    simulate_replicates(files, planned, runs / "A+m.json", report=lambda run, kept: told.append((run, kept)))
     assert told == [("A+m@1/fcfs", False), ("A+m@1/easy", False), ("A+m@2/easy", False)]
     simulate_all(files[0], SCHEDULERS, tmp_path / "single")
     assert (runs / "A+m@1/easy.parquet").read_bytes() == (tmp_path / "single/easy.parquet").read_bytes()
@@ -113,7 +113,7 @@ def test_runs_of_replicates_equal_those_of_single_workloads(source, tmp_path):
 def test_a_damaged_run_is_simulated_again_and_never_loaded(source, tmp_path, damage):
     listed, folder = tmp_path / "runs/A.json", tmp_path / "runs/A"
     told = []
-    simulate_replicates([source], SCHEDULERS, listed)
+    simulate_replicates([source], {source.stem: SCHEDULERS}, listed)
     file = folder / "easy.parquet"
     content = file.read_bytes()
     assert not drop_broken(listed)
@@ -127,7 +127,7 @@ def test_a_damaged_run_is_simulated_again_and_never_loaded(source, tmp_path, dam
             load([path], tmp_path / "d.duckdb")
     assert drop_broken(listed)
     assert not listed.exists()
-    simulate_replicates([source], SCHEDULERS, listed, report=lambda run, kept: told.append((run, kept)))
+    simulate_replicates([source], {source.stem: SCHEDULERS}, listed, report=lambda run, kept: told.append((run, kept)))
     assert told == [("A/fcfs", True), ("A/easy", False)]
     assert file.read_bytes() == content
     assert load([listed], tmp_path / "d.duckdb")["runs"] == 2
@@ -143,19 +143,19 @@ GARBAGE = [
 @pytest.mark.parametrize("damaged", ["A.json", "A/manifest.json"])
 def test_a_damaged_manifest_is_one_line_or_rebuilt(source, tmp_path, garbage, damaged):
     listed = tmp_path / "runs/A.json"
-    simulate_replicates([source], SCHEDULERS, listed)
+    simulate_replicates([source], {source.stem: SCHEDULERS}, listed)
     (tmp_path / "runs" / damaged).write_text(garbage, encoding="latin-1")
     with pytest.raises(SwflowError, match=r"(not a manifest|not a list of files) .*run snakemake again|lists; delete"):
         load([listed], tmp_path / "d.duckdb")
     assert drop_broken(listed)
-    simulate_replicates([source], SCHEDULERS, listed)
+    simulate_replicates([source], {source.stem: SCHEDULERS}, listed)
     assert load([listed], tmp_path / "d.duckdb")["runs"] == 2
 
 
 def test_a_run_replaced_by_another_call_breaks_the_list(source, tmp_path):
     """The list of the workflow refers to runs by key: other options under the same name are detected."""
     listed = tmp_path / "runs/A.json"
-    simulate_replicates([source], SCHEDULERS, listed)
+    simulate_replicates([source], {source.stem: SCHEDULERS}, listed)
     simulate_all(source, SCHEDULERS | {"easy": {"order": "sjf", "backfill": "easy"}}, tmp_path / "runs/A")
     with pytest.raises(SwflowError, match=r"manifest\.json: easy is not what .*A\.json lists; delete .*A\.json"):
         load([listed], tmp_path / "d.duckdb")
@@ -232,8 +232,8 @@ def test_an_updated_database_equals_a_new_one(source, tmp_path):
     with pytest.raises(SystemExit, match="0"):  # another version of one workload
         main(["moldable", str(source), "-o", str(files[1]), "--seed", "9"])
     simulate_all(source, schedulers, runs / "A")
-    only = {path.stem: ["easy"] for path in files}
-    simulate_replicates(files, schedulers, runs / "A+m.json", only=only)
+    planned = {path.stem: {"easy": schedulers["easy"]} for path in files}
+    simulate_replicates(files, planned, runs / "A+m.json")
     paths, read = [runs / "A", runs / "A+m.json"], []
     load(paths, database, progress=lambda items: read.extend(items) or items)
     assert [f"{path.parent.name}/{path.stem}" for path in read] == ["A+m@2/easy", "A+m@6/easy", "A/fcfs", "A/sjf"]

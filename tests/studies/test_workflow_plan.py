@@ -1,5 +1,6 @@
 """Test the plan of the workflow: values of rules for the wildcards of a job, without Snakemake."""
 
+import json
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import yaml
 from swflow.errors import SwflowError
 from swflow.files.fingerprint import fingerprint
 from swflow.scheduling.scheduler import Scheduler
+from swflow.studies.runs import read_simulations
 from swflow.studies.workflow import Workflow, read_config, start_only_when_jobs_end
 from swflow.workload.replicates import make_replicates
 
@@ -61,10 +63,18 @@ def test_a_workload_and_its_replicates_are_simulated_by_one_job(config):
     assert plan.simulate_sources(job).split() == [
         "results/workloads/A+draw.parquet", "results/workloads/A+draw@1-3.parquet"
     ]  # fmt: skip
-    options = plan.simulate_options(job)
-    assert options.endswith("--only A+draw=easy --only A+draw@1=easy --only A+draw@3=easy --only A+draw@2=easy,fcfs")
     assert plan.simulate_sources(SimpleNamespace(recipe="A")) == "results/workloads/A.parquet"
-    assert "--only" not in plan.simulate_options(SimpleNamespace(recipe="A"))
+    schedulers = json.loads(plan.simulate_schedulers(job))
+    names = {name: sorted(chosen) for name, chosen in schedulers.items()}
+    assert names == {
+        "A+draw": ["easy"], "A+draw@1": ["easy"], "A+draw@2": ["easy", "fcfs"], "A+draw@3": ["easy"]
+    }  # fmt: skip
+    assert schedulers["A+draw"] == {"easy": {"backfill": "easy"}}
+    plan.write_plans()
+    planned = read_simulations("results/simulations.json", names)
+    assert {name: sorted(chosen) for name, chosen in planned.items()} == names
+    assert planned["A+draw"]["easy"] == Scheduler(backfill="easy").to_dict()
+    assert sorted(read_simulations("results/simulations.json", ["other"])["other"]) == ["easy", "fcfs", "log"]
 
 
 def test_a_step_and_its_replicates_share_options_and_code(config):
@@ -173,7 +183,7 @@ def test_the_warm_up_of_the_config_reaches_the_simulation(config):
     job = SimpleNamespace(recipe="A")
     assert "--warm-up" not in Workflow(config).simulate_options(job)
     options = Workflow(config | {"warm_up": "30 days", "cool_down": "10 jobs"}).simulate_options(job)
-    assert options.startswith("--warm-up '30 days' --cool-down '10 jobs' --scheduler")
+    assert options == "--cool-down '10 jobs' --warm-up '30 days'"
     with pytest.raises(SwflowError, match="warm_up"):
         read_config(config | {"warm_up": "30"}, SCHEMA)
 

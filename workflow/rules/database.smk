@@ -2,7 +2,8 @@
 # of the database need the old file until the new one replaces it.
 rule load:
     input:
-        plan.loaded_files,
+        runs=plan.loaded_files,
+        workloads=plan.loaded_workloads,
     output:
         "results/swflow.json",
     params:
@@ -19,5 +20,5 @@ rule load:
     message:
         "load results/swflow.duckdb"
     shell:
-        "swflow load {input} --database results/swflow.duckdb --summary {output} {params.left_out} "
+        "swflow load {input.runs} --database results/swflow.duckdb --summary {output} {params.left_out} "
         "--processes {threads} 2>&1 | tee {log}"

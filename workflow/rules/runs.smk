@@ -8,7 +8,8 @@ rule simulate:
         "results/runs/{recipe}.json",
     params:
         sources=plan.simulate_sources,
-        schedulers=plan.simulate_options,
+        schedulers=plan.simulate_schedulers,
+        options=plan.simulate_options,
         code=fingerprint("simulate"),
     log:
         "results/log/simulate/{recipe}.log",
@@ -22,7 +23,8 @@ rule simulate:
     message:
         "simulate {resources.runs}"
     shell:
-        "swflow simulate {params.sources} -o {output} --code {params.code} {params.schedulers} 2>&1 | tee {log}"
+        "swflow simulate {params.sources} -o {output} --plan results/simulations.json --code {params.code} "
+        "{params.options} 2>&1 | tee {log}"
 
 
 # Simulate all replicates of a recipe in one job.

@@ -1,6 +1,7 @@
 """Commands that simulate: simulate, adjust, sweep."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -185,10 +186,11 @@ def simulate(
             "easy}' or NAME={JSON options}; repeatable."
         ),
     ] = None,
-    only: Annotated[
-        list[str] | None,
+    plan: Annotated[
+        Path | None,
         Option(
-            help="For several workloads: simulate only WORKLOAD=SCHEDULER,SCHEDULER; @1-3 are replicates; repeatable."
+            help="Simulate the runs of this JSON file instead: `schedulers` maps names to options, `runs` maps "
+            "workloads to names (default: all schedulers); with a .json file as output."
         ),
     ] = None,
     known_schedule: Annotated[
@@ -221,14 +223,18 @@ def simulate(
     options = scheduler_options(values)
     middle = Middle(warm_up, cool_down)
     workloads = [Path(name) for path in workload for name in expand(str(path))]
-    if scheduler and output is None:
+    if plan is not None:
+        if output is None or output.suffix != ".json":
+            raise SwflowError("simulate: --plan; expected a .json file for the list of the runs: -o runs.json")
+        _simulate_plan(workloads, plan, output, code, middle)
+    elif scheduler and output is None:
         if known_schedule:
             raise SwflowError("simulate: --known-schedule: several schedulers; expected scheduler options")
         if len(workloads) > 1:
             raise SwflowError("simulate: several workloads; expected a .json file as output: -o runs.json")
         _print_each(workloads[0], scheduler, processors, middle)
     elif scheduler and output is not None:
-        _simulate_all(workloads, scheduler, output, code, only or (), middle)
+        _simulate_all(workloads, scheduler, output, code, middle)
     elif len(workloads) > 1:
         raise SwflowError("simulate: several workloads; expected named schedulers: --scheduler NAME={JSON options}")
     else:
@@ -236,12 +242,7 @@ def simulate(
 
 
 def _simulate_all(
-    workloads: Sequence[Path],
-    schedulers: Sequence[str],
-    output: Path,
-    code: str,
-    only: Sequence[str],
-    middle: "Middle",
+    workloads: Sequence[Path], schedulers: Sequence[str], output: Path, code: str, middle: "Middle"
 ) -> None:
     """Simulate named schedulers, and keep the runs that are up to date."""
     from swflow.studies.runs import simulate_all, simulate_replicates
@@ -252,23 +253,38 @@ def _simulate_all(
     if len(workloads) > 1 and not several:
         raise SwflowError(f"simulate: {output}: several workloads; expected a .json file for the list of their runs")
     options = named_schedulers(schedulers)
-    chosen = _only(only, {path.stem for path in workloads}, options)
-    total = sum(len(chosen.get(path.stem, options)) for path in workloads)
-    with progress_bar("simulate", total) as advance:
+    with _reported(len(workloads) * len(options)) as report:
+        if several:
+            chosen = {path.stem: options for path in workloads}
+            simulate_replicates(workloads, chosen, output, code=code, middle=middle, report=report)
+        else:
+            simulate_all(workloads[0], options, output, code=code, middle=middle, report=report)
+    if not several and not code:
+        from swflow.jobs.table import read_metadata
+
+        found = {name: read_metadata(output / f"{name}.parquet")["metrics"] for name in options}
+        _print_metrics(found)
+
+
+def _simulate_plan(workloads: Sequence[Path], plan: Path, output: Path, code: str, middle: "Middle") -> None:
+    """Simulate the runs that a plan names for the workloads, and keep the runs that are up to date."""
+    from swflow.studies.runs import read_simulations, simulate_replicates
+
+    planned = read_simulations(plan, [path.stem for path in workloads])
+    with _reported(sum(map(len, planned.values()))) as report:
+        simulate_replicates(workloads, planned, output, code=code, middle=middle, report=report)
+
+
+@contextmanager
+def _reported(runs: int) -> Iterator[Callable[[str, bool], None]]:
+    """Show the progress of runs, and yield a function that prints whether a run was kept."""
+    with progress_bar("simulate", runs) as advance:
 
         def report(run: str, kept: bool) -> None:
             advance()
             say(f"{run}: {'kept' if kept else 'simulated'}")
 
-        if several:
-            simulate_replicates(workloads, options, output, only=chosen, code=code, middle=middle, report=report)
-        else:
-            simulate_all(workloads[0], options, output, code=code, middle=middle, report=report)
-    if not several and not code:  # the workflow passes a fingerprint
-        from swflow.jobs.table import read_metadata
-
-        found = {name: read_metadata(output / f"{name}.parquet")["metrics"] for name in options}
-        _print_metrics(found)
+        yield report
 
 
 def _print_each(workload: Path, schedulers: Sequence[str], processors: int | None, middle: "Middle") -> None:
@@ -326,19 +342,6 @@ def _say_peak(workload: "Workload", scheduler: "Scheduler", result: "Run") -> No
             f"{workload.name}: warning: the recorded schedule uses up to {result.peak_processors:,} processors of "
             f"{machine:,}; its utilization and load are not comparable with those of a simulated one; see: swflow check"
         )
-
-
-def _only(texts: Sequence[str], workloads: Container[str], schedulers: Container[str]) -> dict[str, list[str]]:
-    """Parse WORKLOAD=SCHEDULER,SCHEDULER."""
-    chosen: dict[str, list[str]] = {}
-    for text in texts:
-        names, equals, listed = text.partition("=")
-        for workload in expand(names):
-            unknown = [name for name in listed.split(",") if name not in schedulers]
-            if not equals or workload not in workloads or unknown:
-                raise SwflowError(f"--only: {text!r}; expected WORKLOAD=SCHEDULER,SCHEDULER, all of them given")
-            chosen[workload] = listed.split(",")
-    return chosen
 
 
 def _simulate_one(

@@ -1,8 +1,9 @@
 """Runs: simulate workloads under schedulers, many per process, and keep each result under a content key."""
 
+import json
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -161,10 +162,9 @@ def simulate_all(
 
 def simulate_replicates(
     sources: Iterable[str | os.PathLike[str]],
-    schedulers: Mapping[str, Mapping[str, Any]],
+    schedulers: Mapping[str, Mapping[str, Mapping[str, Any]]],
     manifest: str | os.PathLike[str],
     *,
-    only: Mapping[str, Collection[str]] | None = None,
     code: str = "",
     middle: Middle = WHOLE,
     report: Callable[[str, bool], None] = lambda run, kept: None,
@@ -172,20 +172,44 @@ def simulate_replicates(
     """
     Simulate several workloads, such as the replicates of a recipe, in one process, each as `simulate_all` does.
 
-    ``only`` maps a workload to its schedulers (default: all). The runs are written to
-    ``{workload}/{scheduler}.parquet`` in the folder of ``manifest``, the JSON list of all runs, whose contents are
-    returned.
+    ``schedulers`` maps each workload to its schedulers. The runs are written to ``{workload}/{scheduler}.parquet`` in
+    the folder of ``manifest``, the JSON list of all runs, whose contents are returned.
     """
     path = Path(manifest)
-    for name, options in schedulers.items():
-        Scheduler.of(name, options)  # reject a wrong one before any simulation
+    for chosen in schedulers.values():
+        for name, options in chosen.items():
+            Scheduler.of(name, options)  # reject a wrong one before any simulation
     parts = {}
     for source in sources:
         workload = Path(source).stem
-        chosen = {name: schedulers[name] for name in (only or {}).get(workload, schedulers)}
+        chosen = schedulers[workload]
         simulate_all(source, chosen, path.parent / workload, code=code, middle=middle, report=report)
         parts[f"{workload}/{MANIFEST}"] = list(chosen)
     return write_list(path, parts)
+
+
+def read_simulations(path: str | os.PathLike[str], workloads: Iterable[str]) -> dict[str, dict[str, dict[str, Any]]]:
+    """
+    Read a plan of runs: a JSON file with ``schedulers``, by name, and ``runs``, workload to the names of schedulers.
+
+    Returns
+    -------
+    dict
+        Each of the workloads to its schedulers; a workload that the plan does not name has all of them.
+
+    Raises
+    ------
+    SwflowError
+        If the file is not a plan.
+    """
+    try:
+        plan: dict[str, dict[str, Any]] = json.loads(Path(path).read_text(encoding="utf-8"))
+        schedulers, runs = plan["schedulers"], plan["runs"]
+        return {name: {one: schedulers[one] for one in runs.get(name, schedulers)} for name in workloads}
+    except OSError as error:
+        raise SwflowError(f"{path}: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise SwflowError(f"{path}: not a plan of runs; expected JSON: schedulers, and runs of workloads") from None
 
 
 def runs_in(path: str | os.PathLike[str]) -> dict[Path, dict[str, Any]]:

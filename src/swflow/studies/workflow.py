@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 from swflow.errors import SwflowError
@@ -43,6 +42,7 @@ from swflow.studies.plan import (
 DATABASE = Path("results/swflow.duckdb")
 SUMMARY = Path("results/swflow.json")
 SETTINGS = Path("results/settings.json")
+SIMULATIONS = Path("results/simulations.json")
 FIGURES = Path("results/figures.json")
 REACHED = Path("results/logs/reached.json")
 
@@ -420,21 +420,19 @@ class Workflow:
         return " ".join(f"results/workloads/{name}.parquet" for name in compact(self.simulated_together(wildcards)))
 
     def simulate_options(self, wildcards: Any) -> str:
-        """Return the options that name the schedulers of a job, and the workloads that each applies to."""
-        wanted = {name: self.schedulers_of(name) for name in self.simulated_together(wildcards)}
-        options = _named({name: spec for schedulers in wanted.values() for name, spec in schedulers.items()})
-        options = " ".join([*self._middle_options(), options])
-        by_names: dict[tuple[str, ...], list[str]] = {}
-        for name, schedulers in wanted.items():
-            by_names.setdefault(tuple(schedulers), []).append(name)
-        if len(by_names) == 1:
-            return options
-        only = [f"{name}={','.join(names)}" for names, group in by_names.items() for name in compact(group)]
-        return " ".join([options, *(f"--only {text}" for text in only)])
+        """Return the options of a simulation that are equal for all runs."""
+        return command_options({name: self.config[name] for name in MIDDLE if self.config[name]})
 
-    def _middle_options(self) -> list[str]:
-        """Return the options that exclude the first and the last jobs from the metrics."""
-        return [f"--{name.replace('_', '-')} {quote(self.config[name])}" for name in MIDDLE if self.config[name]]
+    def simulate_schedulers(self, wildcards: Any) -> str:
+        """Return the workloads that a job simulates, with the options of their schedulers that are not the default."""
+        default = Scheduler().to_dict()
+        return canonical({
+            workload: {
+                name: {key: value for key, value in options.items() if value != default[key]}
+                for name, options in self.schedulers_of(workload).items()
+            }
+            for workload in self.simulated_together(wildcards)
+        })  # fmt: skip
 
     def simulate_priority(self, wildcards: Any) -> int:
         """Return 1 for simulations with numbered processors, which take longest and should start first."""
@@ -499,6 +497,10 @@ class Workflow:
             *(f"results/bounds/{name}.parquet" for name in self.bounds if self.is_reached(name)),
         ]
 
+    def loaded_workloads(self, wildcards: Any) -> list[str]:
+        """Return the files that represent the workloads of runs, which a load reads, too."""
+        return sorted({self.workload_file(workload) for workload in self.runs if self.is_reached(workload)})
+
     def left_out_options(self, wildcards: Any) -> str:
         """Return the options that name the omitted runs."""
         by_schedulers: dict[tuple[str, str], list[str]] = {}
@@ -548,9 +550,15 @@ class Workflow:
         return hashlib.sha256(self.settings().encode()).hexdigest()
 
     def write_plans(self) -> None:
-        """Write the config for the report, and the plan of the figures; remove figures of former configs."""
+        """Write the config for the report, and the plans of runs and figures; remove figures of former configs."""
         self.remove_former("figures", "whatif")
-        for path, content in {SETTINGS: self.settings(), FIGURES: canonical(self.figures)}.items():
+        schedulers = self.options_of([*self.config["schedulers"], LOG])
+        plans = {
+            SETTINGS: self.settings(),
+            SIMULATIONS: canonical({"schedulers": schedulers, "runs": self.runs}),
+            FIGURES: canonical(self.figures),
+        }
+        for path, content in plans.items():
             with atomic_path(path) as file:
                 file.write_text(content + "\n", encoding="utf-8")
 
