@@ -360,10 +360,8 @@ def test_times_may_be_unix_seconds_and_limits_minutes(read):
 
 def test_one_of_several_clusters_is_imported(read):
     lines = [line("1"), line("2", Cluster="beta"), line("3", Cluster="beta")]
-    with pytest.raises(
-        SwflowError,
-        match=r"jobs of 2 clusters: alpha \(1\), beta \(2\); import one: swflow import sacct .* --cluster beta",
-    ):
+    words = r"jobs of 2 clusters: alpha \(1\), beta \(2\); import one: swflow import sacct .* --cluster beta"
+    with pytest.raises(SwflowError, match=words):
         read(*lines)
     log, jobs = read(*lines, site=Site(cluster="beta"))
     assert sorted(jobs) == ["2", "3"]
