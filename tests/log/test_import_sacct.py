@@ -665,3 +665,16 @@ def test_jobs_start_no_earlier_than_they_are_eligible(read):
     log, jobs = read(record, header=names)
     assert log.history[0]["notes"][NOT_ELIGIBLE] == 1
     assert "eligible_after" not in jobs["1"]
+
+
+def test_separators_in_texts_do_not_move_other_columns_to_the_cpus(read):
+    """With pipes in Constraints and SubmitLine, 2 CPUs became 1,384, the number of the association."""
+    names = "Account|AllocCPUS|AssocID|Constraints|CPUTimeRAW|ElapsedRaw|NCPUS|JobID|State|Submit|Start|End|SubmitLine"
+    times = "2024-01-08T08:00:00|2024-01-08T08:10:00|2024-01-08T09:10:00"
+    record = f"physics|2|1384|[a|b|c]|7200|3600|2|1|COMPLETED|{times}|sbatch -C [a|b|c] run.sh"
+    log, jobs = read(record, record.replace("|1|COMP", "|2|COMP").replace("|b|c] run", "] run"), header=names)
+    assert [jobs[one]["allocated_processors"] for one in "12"] == [2, 2]
+    assert [jobs[one]["run_time"] for one in "12"] == [3600, 3600]
+    moved = "AllocCPUS|Constraints|AssocID|NCPUS|JobID|State|Submit|Start|End|SubmitLine"
+    _, jobs = read(f"2|[a|b]|1384|2|1|COMPLETED|{times}|sbatch -C [a|b] run.sh", header=moved)
+    assert jobs["1"]["allocated_processors"] == 2

@@ -320,3 +320,10 @@ def test_the_package_offers_its_names_without_importing_them() -> None:
     assert done.returncode == 0, done.stderr
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         swflow.nothing  # noqa: B018
+
+
+def test_words_that_yaml_reads_as_truth_and_limits_without_a_quantity_are_explained():
+    with pytest.raises(SwflowError, match=r"backfill: unknown value False \(YAML reads off, no, on and yes as"):
+        Scheduler(backfill=False)
+    with pytest.raises(SwflowError, match=r"limits: user: 512; expected limits such as \{jobs: 10, processors: 64\}"):
+        Scheduler(limits={"user": 512})

@@ -469,3 +469,20 @@ def test_an_answer_as_json_has_everything(accounting, capfd):
     table = pl.read_csv("a.csv")
     assert set(table["trust"]) == {"minutes"}
     assert table["resources"].unique(maintain_order=True).to_list() == ["gpus=25", "gpus=41"]
+
+
+def test_one_array_with_a_limit_stops_neither_fidelity_nor_a_new_project(accounting, capfd):
+    """Conservative backfilling does not support limits of arrays, which stopped both commands."""
+    lines = SITE_LOG.text.splitlines()
+    lines[1] = lines[1].replace("1000|", "1000_1|", 1).replace("sbatch ", "sbatch --array=1-2%1 ")
+    Path("array.txt").write_text("\n".join(lines) + "\n")
+    assert call("fidelity", "array.txt") == 0
+    out, err = capfd.readouterr()
+    assert "site-fcfs" in out and " site " in out and "conservative" not in out
+    assert "site-conservative cannot be simulated: array: column array_limit: needs backfill none or easy" in err
+    assert call("whatif", "array.txt") == 0
+    suggested = shlex.split(said(capfd).partition("Ask a question: ")[2])[1:]
+    assert "site-sjf-easy" in suggested
+    assert call("init", "demo", "--log", "array.txt") == 0
+    config = yaml.safe_load(Path("demo/config/config.yaml").read_text())
+    assert "conservative" not in config["schedulers"] and "sjbf" in config["schedulers"]

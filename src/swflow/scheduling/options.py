@@ -346,7 +346,8 @@ def _checked(option: Option, value: Any, where: str) -> Any:
     match option.kind:
         case "choice":
             if value not in list(option.choices):  # a list, since the value may have no hash
-                raise SwflowError(f"{where}: unknown value {_shown(value)}{suggest(value, option.choices)}")
+                yaml = " (YAML reads off, no, on and yes as false and true; quote the word)" * isinstance(value, bool)
+                raise SwflowError(f"{where}: unknown value {_shown(value)}{yaml}{suggest(value, option.choices)}")
             return value
         case "order":
             return _order(value, where)
@@ -494,6 +495,10 @@ def _limits(value: Any, where: str) -> dict[str, dict[str, Any]]:
     _require_keys(where, value, LIMITED, ())
     found: dict[str, dict[str, Any]] = {kind: {} for kind in LIMITED if value.get(kind) is not None}
     for kind, of_kind in found.items():
+        if not isinstance(value[kind], Mapping):
+            raise SwflowError(
+                f"{where}: {kind}: {_shown(value[kind])}; expected limits such as {{jobs: 10, processors: 64}}"
+            )
         for name, limit in _named(value[kind], f"{where}: {kind}").items():
             here = f"{where}: {kind}: {name}"
             if isinstance(limit, Mapping):

@@ -167,6 +167,13 @@ class _Site:
     guessed_resources: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def policies(self) -> dict[str, dict[str, str]]:
+        """The policies of the example that can simulate the log; limits exclude conservative backfilling."""
+        fields = self.imported.fields if self.imported is not None else pl.DataFrame()
+        is_limited = "limits" in self.options or "array_limit" in fields.columns
+        return {name: options for name, options in _POLICIES.items() if not (is_limited and name == "conservative")}
+
 
 def _site_of(
     log: Path, processors: int | None, sizes: Mapping[str, int] | None, resources: Mapping[str, int] | None
@@ -216,7 +223,7 @@ def _definitions(site: _Site) -> dict[str, str]:
     """Return the schedulers of the config as YAML by name; they include the site's clusters and resources."""
     partitions = site.partitions
     if len(partitions) < 2 and "resources" not in site.options:
-        return {name: _flow(options) for name, options in _POLICIES.items()}
+        return {name: _flow(options) for name, options in site.policies.items()}
     guessed = {one.name: f"  # {GUESSED_SIZE}" for one in partitions if one.is_guessed or one.guessed_resources}
     lines = [f"&{SITE}  # EASY backfilling" + " in each partition of the log" * (len(partitions) > 1)]
     for option, value in site.options.items():
@@ -226,9 +233,8 @@ def _definitions(site: _Site) -> dict[str, str]:
             mark = f"  # {GUESSED_SIZE}" if option == "resources" and site.guessed_resources else ""
             lines.append(f"{option}: {_flow(value)}{mark}")
     found = {SITE: "\n    ".join(lines)}
-    for name, options in _POLICIES.items():
-        # Conservative backfilling does not support limits of partitions.
-        if name != "easy" and not (name == "conservative" and "limits" in site.options):
+    for name, options in site.policies.items():
+        if name != "easy":
             found[name] = f"{{<<: *{SITE}, {_flow(options)[1:]}"
     return found
 

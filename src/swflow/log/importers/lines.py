@@ -29,12 +29,14 @@ class Layout:
     The fields of a line.
 
     Columns without a check of their text accept any text without separators; columns of ``free`` text accept any text.
+    ``agrees`` returns whether the columns of a repaired record are consistent.
     """
 
     columns: Sequence[str]
     separator: str
     checks: Mapping[str, Check]
     free: Sequence[str]
+    agrees: Callable[[Mapping[str, str]], bool] = lambda record: True
 
     def accepts(self, column: str, text: str) -> bool:
         """Return whether a text passes the check of a column."""
@@ -46,9 +48,9 @@ def read_records(text: bytes, layout: Layout, wanted: Sequence[str], tally: Tall
     Split lines, without the header, into columns of text: ``line`` and the wanted ones.
 
     A record with a wrong number of separators is joined from its lines. The superfluous separators are then assigned to
-    the columns of free text in all possible ways. A placement is valid if the other columns pass their checks. The
-    record is used if all valid placements agree on these columns. Repaired and dropped records are counted. Lines are
-    numbered from ``first_line``.
+    the columns of free text in all possible ways. A placement is valid if the other columns pass their checks and
+    agree. The record is used if all valid placements agree on these columns. Repaired and dropped records are counted.
+    Lines are numbered from ``first_line``.
     """
     columns = layout.columns
     if not text.endswith(b"\n"):
@@ -159,7 +161,7 @@ def _placed(fields: Sequence[str], layout: Layout) -> list[str] | None:
         if all(
             name in free or ("\n" not in part and layout.accepts(name, part))
             for name, part in zip(columns, candidate, strict=True)
-        ):
+        ) and layout.agrees(dict(zip(columns, candidate, strict=True))):
             fitting.append(candidate)
     firm = [place for place, name in enumerate(columns) if name not in free]
     if len({tuple(candidate[place] for place in firm) for candidate in fitting}) != 1:

@@ -173,12 +173,34 @@ def _text_jobs(text: bytes, path: str, site: Site, columns: str | None, delimite
         body = _without_headers(body, header_line, first_line, tally)
     wanted = {used: name for used in _USED for name in (_OTHER_NAMES.get(used, used), used) if name in names}
     _require(path, names, wanted)
-    layout = Layout(names, delimiter, _CHECKS, _FREE)
+    layout = Layout(names, delimiter, _CHECKS, _FREE, _agrees)
     table = read_records(body, layout, list(wanted.values()), tally, first_line)
     if table.is_empty():
         raise SwflowError(f"{path}: no record after the header; nothing to import")
     table = table.select("line", *(pl.col(name).alias(used) for used, name in wanted.items()))
     return _jobs_of(table, site, tally)
+
+
+def _agrees(record: Mapping[str, str]) -> bool:
+    """
+    Return whether the columns of a record state one number of CPUs: AllocCPUS, NCPUS, AllocTRES, and the CPU time.
+
+    Examples
+    --------
+    >>> _agrees({"alloccpus": "2", "ncpus": "2", "elapsedraw": "60", "cputimeraw": "120", "alloctres": "cpu=2,mem=4G"})
+    True
+    >>> _agrees({"alloccpus": "1384", "ncpus": "2"}), _agrees({"alloccpus": "7", "elapsedraw": "60", "cputimeraw": "9"})
+    (False, False)
+    """
+    tres = re.search(r"(?:^|,)cpu=(\d+)", record.get("alloctres", ""))
+    found = {record[name] for name in ("alloccpus", "ncpus") if record.get(name, "").isdecimal()}
+    found |= {tres[1]} if tres else set()
+    if len(found) > 1:
+        return False
+    elapsed, used = record.get("elapsedraw", ""), record.get("cputimeraw", "")
+    if not (found and elapsed.isdecimal() and used.isdecimal()):
+        return True
+    return int(used) == int(elapsed) * int(found.pop())
 
 
 def _jobs_of(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
