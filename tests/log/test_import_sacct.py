@@ -672,7 +672,7 @@ def test_separators_in_texts_do_not_move_other_columns_to_the_cpus(read):
     names = "Account|AllocCPUS|AssocID|Constraints|CPUTimeRAW|ElapsedRaw|NCPUS|JobID|State|Submit|Start|End|SubmitLine"
     times = "2024-01-08T08:00:00|2024-01-08T08:10:00|2024-01-08T09:10:00"
     record = f"physics|2|1384|[a|b|c]|7200|3600|2|1|COMPLETED|{times}|sbatch -C [a|b|c] run.sh"
-    log, jobs = read(record, record.replace("|1|COMP", "|2|COMP").replace("|b|c] run", "] run"), header=names)
+    _, jobs = read(record, record.replace("|1|COMP", "|2|COMP").replace("|b|c] run", "] run"), header=names)
     assert [jobs[one]["allocated_processors"] for one in "12"] == [2, 2]
     assert [jobs[one]["run_time"] for one in "12"] == [3600, 3600]
     moved = "AllocCPUS|Constraints|AssocID|NCPUS|JobID|State|Submit|Start|End|SubmitLine"
