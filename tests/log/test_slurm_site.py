@@ -8,6 +8,7 @@ import yaml
 from swflow.errors import SwflowError
 from swflow.log.slurm.conf import read_slurm_conf
 from swflow.log.slurm.site_file import read_site, site_yaml, treatments
+from swflow.scheduling.named import read_scheduler
 from swflow.scheduling.scheduler import Scheduler
 
 CONF = """\
@@ -184,6 +185,23 @@ def test_bad_tables_are_named(folder, option, text, error):
     with pytest.raises(SwflowError) as caught:
         read_site(folder / "slurm.conf", **{option: folder / "bad.txt"})
     assert error in str(caught.value)
+
+
+def test_the_written_file_is_a_scheduler_of_every_command(folder):
+    site = read_site(folder / "slurm.conf")
+    file = folder / "site.yaml"
+    file.write_text(site_yaml(site, [folder / "slurm.conf"]))
+    assert read_scheduler(str(file)) == ("site", dict(site.options))
+    file.write_text("schedulers: {a: {order: sjf}, b: {backfill: easy}}")
+    assert read_scheduler(f"{file}:b") == ("b", {"backfill": "easy"})
+    for text, error in (
+        (str(file), "2 schedulers; name one"),
+        (f"{file}:c", "no scheduler 'c'"),
+        (str(folder / "none.yaml"), "cannot be read; No such file"),
+        (str(folder / "qos.yaml"), "cannot be read"),
+    ):
+        with pytest.raises(SwflowError, match=error):
+            read_scheduler(text)
 
 
 def test_each_treatment_is_a_known_word():

@@ -273,7 +273,8 @@ def import_site(
     Partitions become clusters, or limits where they share nodes; the multifactor priority becomes the order. The file
     lists every option that was read, how it is simulated, and what the simulation leaves out.
 
-    Example: `swflow import site slurm.conf --qos qos.txt -o site.yaml`
+    Example: `swflow import site slurm.conf --qos qos.txt -o site.yaml`,
+    `swflow whatif sacct.txt --scheduler site.yaml --processors +20%`
     """
     from swflow.files.atomic import atomic_path
     from swflow.log.slurm.site_file import read_site, site_yaml

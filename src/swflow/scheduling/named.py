@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from swflow.errors import SwflowError, suggest
@@ -22,6 +23,9 @@ KNOWN: dict[str, dict[str, Any]] = {
 #: The beginning of ``NAME={JSON options}``.
 _NAMED = re.compile(r"([^:{=]*)=")
 
+#: A config with schedulers, and the name of one of them.
+_FILE = re.compile(r"([^{}=]+\.ya?ml)(?::([^/]+))?")
+
 
 def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
     """
@@ -30,7 +34,8 @@ def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
     Parameters
     ----------
     text : str
-        A name of `KNOWN`, ``name: {options}`` in YAML, or ``NAME={options}`` in JSON or YAML.
+        A name of `KNOWN`, ``name: {options}`` in YAML, ``NAME={options}`` in JSON or YAML, ``FILE.yaml`` with one
+        scheduler (such as a site that ``swflow import site`` wrote), or ``FILE.yaml:NAME``.
 
     Raises
     ------
@@ -47,6 +52,8 @@ def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
     if text in KNOWN:
         return text, KNOWN[text]
     where = f"--scheduler {text[:200]!r}"
+    if file := _FILE.fullmatch(text):
+        return _of_file(file[1], file[2], where)
     named = _NAMED.match(text)
     content = {named[1]: _content(text[named.end() :], where)} if named else _content(text, where)
     if isinstance(content, Mapping) and len(content) == 1:
@@ -57,6 +64,25 @@ def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
         f"{where}: not a scheduler; expected a name, 'name: {{order: fcfs, backfill: easy}}', or "
         f"NAME={{JSON options}}{suggest(text[:200], KNOWN)}"
     )
+
+
+def _of_file(path: str, name: str | None, where: str) -> tuple[str, dict[str, Any]]:
+    """Return a scheduler of a config: the one of this name, or the only one."""
+    try:
+        content = _content(Path(path).read_text(encoding="utf-8"), where)
+    except (OSError, UnicodeDecodeError) as error:
+        raise SwflowError(f"{where}: cannot be read; {getattr(error, 'strerror', None) or 'not a text'}") from None
+    schedulers = content.get("schedulers") if isinstance(content, Mapping) else None
+    if not isinstance(schedulers, Mapping) or not schedulers:
+        raise SwflowError(f"{where}: no schedulers; expected a file with 'schedulers: {{name: {{…}}}}'")
+    if name is None and len(schedulers) > 1:
+        raise SwflowError(f"{where}: {len(schedulers)} schedulers; name one: {path}:{next(iter(schedulers))}")
+    chosen = next(iter(schedulers)) if name is None else name
+    if chosen not in schedulers:
+        raise SwflowError(f"{where}: no scheduler {chosen!r}{suggest(chosen, map(str, schedulers))}")
+    if not isinstance(schedulers[chosen], Mapping):
+        raise SwflowError(f"{where}: {chosen}: expected options such as {{order: fcfs, backfill: easy}}")
+    return str(chosen), dict(schedulers[chosen])
 
 
 def _content(text: str, where: str) -> Any:
