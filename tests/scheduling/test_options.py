@@ -19,7 +19,7 @@ from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.scheduling import options
-from swflow.scheduling.options import CHOICES, OPTIONS, help_of
+from swflow.scheduling.options import CHOICES, OPTIONS, Options, help_of
 from swflow.scheduling.orders.vocabulary import ORDERS, NamedOrder
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.schema import written_into
@@ -251,7 +251,7 @@ def test_the_command_has_the_options_of_the_table() -> None:
 
 def test_a_scheduler_has_the_options_of_the_table() -> None:
     assert list(Scheduler(resources={"gpus": 1}).to_dict()) == list(OPTIONS)
-    documented = Scheduler.__doc__ or ""
+    documented = Options.__doc__ or ""
     for name in OPTIONS:
         assert f"\n    {name} : " in documented
     assert json.dumps(Scheduler().to_dict())

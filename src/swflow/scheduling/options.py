@@ -3,7 +3,7 @@
 import contextlib
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime
 from functools import partial
 from numbers import Integral, Real
@@ -31,16 +31,29 @@ class Option:
     optional: bool = False  # whether null stands for a default
     default: Any = None
 
+    @property
+    def help(self) -> str:
+        """The meaning and the values."""
+        return f"{self.meaning.removesuffix('.')}: {', '.join(self.choices)}." if self.choices else self.meaning
 
-#: The options of a scheduler.
-OPTIONS: dict[str, Option] = {
-    "order": Option(
+
+def option(kind: str, meaning: str, choices: Mapping[str, str] | None = None, **more: Any) -> Any:
+    """Return a field of `Options`; the arguments are those of `Option`."""
+    found = Option(kind, meaning, choices or {}, **more)
+    return field(default=found.default, metadata={"option": found})
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of a scheduler, from whose declarations the command's help and the config's schema follow."""
+
+    order: str | Callable[..., float] = option(
         "order",
         "The order of the queue, smallest value first: "
         f"{', '.join(ORDERS)}, or a formula: '-(wait / estimate) ** 3 * processors'; log: as recorded.",
         default="fcfs",
-    ),
-    "backfill": Option(
+    )
+    backfill: str = option(
         "choice",
         "Whether and how later jobs may overtake.",
         {
@@ -51,12 +64,12 @@ OPTIONS: dict[str, Option] = {
             "reservation-table": "as easy, but jobs get reservations, too, if these start before the head's (Alvio)",
         },
         default="none",
-    ),
-    "reservations": Option("integer", "How many jobs have a reservation with backfill easy.", least=1, default=1),
-    "backfill_order": Option(
+    )
+    reservations: int = option("integer", "How many jobs have a reservation with backfill easy.", least=1, default=1)
+    backfill_order: str | Callable[..., float] | None = option(
         "order", "The order in which jobs are tried for backfilling; by default that of the queue.", optional=True
-    ),
-    "estimates": Option(
+    )
+    estimates: str = option(
         "choice",
         "What happens if the run time exceeds the estimate.",
         {
@@ -64,8 +77,8 @@ OPTIONS: dict[str, Option] = {
             "kill": "a job is killed when it reaches its estimate",
         },
         default="raise",
-    ),
-    "prediction": Option(
+    )
+    prediction: str = option(
         "choice",
         "The run times with which the scheduler plans.",
         {
@@ -75,8 +88,8 @@ OPTIONS: dict[str, Option] = {
             "system": "the mean of the user's last two run times (Tsafrir, Etsion & Feitelson 2007)",
         },
         default="user",
-    ),
-    "allocation": Option(
+    )
+    allocation: str = option(
         "choice",
         "Which processors a job gets.",
         {
@@ -90,9 +103,9 @@ OPTIONS: dict[str, Option] = {
             "threshold": "the same, but a job waits while it would raise a node's penalty above `sharing_limit`",
         },
         default="count",
-    ),
-    "places": Option("flag", "Record the processors of each job; not with count.", default=False),
-    "runtime": Option(
+    )
+    places: bool = option("flag", "Record the processors of each job; not with count.", default=False)
+    runtime: str = option(
         "choice",
         "How long jobs run.",
         {
@@ -100,16 +113,16 @@ OPTIONS: dict[str, Option] = {
             "shared": "jobs that overload a node slow each other down (Guim, Corbalan & Labarta 2007)",
         },
         default="trace",
-    ),
-    "penalty": Option(
+    )
+    penalty: str = option(
         "text",
         "The penalty of an overloaded node: linear, printed, forgets-shadows, or a formula of usage and capacity.",
         default="linear",
-    ),
-    "sharing_limit": Option(
+    )
+    sharing_limit: float = option(
         "number", "With allocation threshold: the penalty of a node above which a job waits.", least=0, default=0.0
-    ),
-    "event_order": Option(
+    )
+    event_order: str = option(
         "choice",
         "When scheduling passes are made.",
         {
@@ -117,12 +130,14 @@ OPTIONS: dict[str, Option] = {
             "per-event": "at one instant arrivals, then completions, with a scheduling pass after each",
         },
         default="batch",
-    ),
-    "unavailable": Option(
+    )
+    unavailable: tuple[Mapping[str, Any], ...] = option(
         "windows", "Windows in which the processors with the highest numbers are unavailable.", default=()
-    ),
-    "clusters": Option("clusters", "Several machines instead of one, each with its own queue.", default=()),
-    "dispatch": Option(
+    )
+    clusters: tuple[Mapping[str, Any], ...] = option(
+        "clusters", "Several machines instead of one, each with its own queue.", default=()
+    )
+    dispatch: str = option(
         "choice",
         "The cluster to which a job is sent when it is submitted.",
         {
@@ -132,46 +147,46 @@ OPTIONS: dict[str, Option] = {
             "partition": "the cluster of the job's partition",
         },
         default="round-robin",
-    ),
-    "half_life": Option(
+    )
+    half_life: float | None = option(
         "number",
         "Seconds after which past usage counts half in fair share; by default usage does not decay.",
         above=0,
         optional=True,
-    ),
-    "user_shares": Option(
+    )
+    user_shares: Mapping[str, float] | None = option(
         "weights",
         "The shares of users, by name or number, such as {alice: 3}; others have 1.",
         above=0,
         most=1e9,
         optional=True,
-    ),
-    "group_shares": Option(
+    )
+    group_shares: Mapping[str, float] | None = option(
         "weights", "The shares of groups, by name or number; others have 1.", above=0, most=1e9, optional=True
-    ),
-    "priority": Option(
+    )
+    priority: Mapping[str, Any] | None = option(
         "priority",
         "The weights of order slurm-multifactor: age, max_age, fair_share, fair_share_of, dampening, size, "
         "favor_small, partition, partition_factors, qos, qos_factors.",
         optional=True,
-    ),
-    "limits": Option(
+    )
+    limits: Mapping[str, Any] | None = option(
         "limits",
         "The maximum of running jobs and processors of a user, group and partition, such as {user: {jobs: 10}, "
         "partition: {debug: {processors: 64}}}; jobs beyond it are skipped.",
         optional=True,
-    ),
-    "resources": Option(
+    )
+    resources: Mapping[str, int | None] | None = option(
         "resources",
         "The machine's units of each resource besides processors, such as {gpus: 512, memory: 4000000} (MB); a job "
         "occupies as many as its column of that name states. Resources that are not given are those of the workload's "
         "machine; null leaves one out.",
         optional=True,
-    ),
-    "without_status": Option(
+    )
+    without_status: tuple[int, ...] = option(
         "integers", "Leave out jobs of these SWF statuses (0 failed, 1 completed, 5 cancelled).", default=()
-    ),
-    "shapes": Option(
+    )
+    shapes: str = option(
         "choice",
         "When the processors of moldable jobs are chosen.",
         {
@@ -182,8 +197,8 @@ OPTIONS: dict[str, Option] = {
             "complete first",
         },
         default="requested",
-    ),
-    "shape_choice": Option(
+    )
+    shape_choice: str = option(
         "choice",
         "The shapes that may be chosen.",
         {
@@ -191,15 +206,15 @@ OPTIONS: dict[str, Option] = {
             "efficient": "those that use their processors well enough, by `efficiency`",
         },
         default="fastest",
-    ),
-    "efficiency": Option(
+    )
+    efficiency: float = option(
         "number",
         "With efficient: the minimum of the least processor-seconds of a job's shapes over a shape's.",
         above=0,
         most=1,
         default=0.5,
-    ),
-    "feedback": Option(
+    )
+    feedback: str = option(
         "choice",
         "Whether submissions depend on the ends of earlier jobs (user feedback).",
         {
@@ -209,14 +224,23 @@ OPTIONS: dict[str, Option] = {
             "think-times": "the same, with sessions that end 20 min after the last end without a submission",
         },
         default="none",
-    ),
-    "policy": Option("plugin", "A class that decides which jobs start: module:Name, or file.py:Name.", optional=True),
-    "policy_options": Option(
+    )
+    policy: str | None = option(
+        "plugin", "A class that decides which jobs start: module:Name, or file.py:Name.", optional=True
+    )
+    policy_options: Mapping[str, Any] | None = option(
         "mapping",
         "The arguments of the policy's class, such as {slack: 2}; on the command line as JSON.",
         optional=True,
-    ),
-}
+    )
+
+
+#: The options of a scheduler, by their names.
+OPTIONS: dict[str, Option] = {one.name: one.metadata["option"] for one in fields(Options)}
+
+Options.__doc__ = f"{Options.__doc__}\n\n    Parameters\n    ----------\n" + "\n".join(
+    f"    {name} : {one.kind}\n        {' '.join(one.help.split())}" for name, one in OPTIONS.items()
+)
 
 #: The choices of each option that has some, with their meanings.
 CHOICES: dict[str, Mapping[str, str]] = {name: option.choices for name, option in OPTIONS.items() if option.choices}
@@ -263,10 +287,7 @@ def help_of(name: str) -> str:
     >>> help_of("runtime")
     'How long jobs run: trace, shared.'
     """
-    option = OPTIONS[name]
-    if not option.choices:
-        return option.meaning
-    return f"{option.meaning.removesuffix('.')}: {', '.join(option.choices)}."
+    return OPTIONS[name].help
 
 
 def schema_of(name: str) -> dict[str, Any]:
