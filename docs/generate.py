@@ -19,6 +19,22 @@ CACHE = ROOT / ".cache/docs"
 sys.path.insert(0, str(DOCS))
 from examples import make_project  # noqa: E402  its folder is on no path before
 
+from papers import CLAIMS, COVERAGE, FIGURES, OPEN, read  # noqa: E402
+
+#: Former addresses of pages, and their present ones.
+MOVED = {
+    "what-if": "how-to/what-if",
+    "how-to/add-a-log": "how-to/import-a-log",
+    "how-to/describe-a-scheduler": "reference/schedulers",
+    "how-to/explore": "how-to/twenty-questions",
+    "explanation/conventions": "reference/conventions",
+    "explanation/formulas": "reference/formulas",
+    "explanation/how-a-schedule-is-made": "developers/how-a-schedule-is-made",
+    "explanation/speed": "developers/speed",
+    "explanation/papers": "papers/index",
+    "reference/claims": "papers/evidence",
+}
+
 
 def on_files(files: Any, config: Any) -> Any:
     """Add the generated pages and the pictures of the gallery."""
@@ -30,6 +46,8 @@ def on_files(files: Any, config: Any) -> Any:
         ("reference/database.md", database_page(project())),
         ("reference/api.md", api_page()),
         ("reference/python.md", python_page()),
+        ("papers/evidence.md", evidence_page()),
+        *((f"papers/{name}.svg", svg) for name, svg in charts().items()),
     ):
         files.append(File.generated(config, name, content=content))
     pictures = gallery_pictures(project())
@@ -37,6 +55,19 @@ def on_files(files: Any, config: Any) -> Any:
         files.append(File.generated(config, f"gallery/{name}", abs_src_path=str(path)))
     files.append(File.generated(config, "gallery.md", content=gallery_page(pictures)))
     return files
+
+
+def on_post_build(config: Any) -> None:
+    """Write a page at each former address that leads to the present one."""
+    for old, new in MOVED.items():
+        path = Path(config["site_dir"]) / f"{old}.html"
+        target = f"{'../' * old.count('/')}{new}.html"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(
+            f'<!doctype html><meta charset="utf-8"><title>Moved</title><link rel="canonical" href="{target}">'
+            f'<meta http-equiv="refresh" content="0; url={target}"><a href="{target}">This page has moved.</a>\n',
+            encoding="utf-8",
+        )
 
 
 def on_page_content(content: str, **_: Any) -> str:
@@ -324,6 +355,85 @@ def _modules() -> Any:
         module = ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)
         if path.stem != "__init__" and not path.stem.startswith("_") and not module.startswith(_HIDDEN):
             yield module
+
+
+# --- the papers ---------------------------------------------------------------------------------------------
+
+
+def evidence_page() -> str:
+    """Return the page with the comparison of all published values and claims, from the tables in docs/papers."""
+    lines = [
+        "# Evidence: published values and claims",
+        "",
+        "This page counts how many published values swflow reproduces, lists those that stay unexplained, and gives",
+        "a verdict on each claim. It is generated from a run of `config/archive.yaml`, whose report has",
+        "every value.",
+        "[Reproductions](index.md) explains the verdicts.",
+        "",
+        "## Coverage",
+        "",
+    ]
+    coverage = read(COVERAGE)
+    lines += [*_table(coverage), "", "## Open values", "", *_table(read(OPEN)), "", "## Claims", ""]
+    claims = read(CLAIMS)
+    for paper in dict.fromkeys(row["paper"] for row in claims):
+        own = [{name: cell for name, cell in row.items() if name != "paper"} for row in claims if row["paper"] == paper]
+        lines += [f"### {paper}", "", *_table(own), ""]
+    return "\n".join(lines) + "\n"
+
+
+def _table(rows: list[dict[str, str]]) -> list[str]:
+    heading = [name.replace("_", " ") for name in rows[0]]
+    cells = [[_cell(cell) for cell in row.values()] for row in rows]
+    return [f"| {' | '.join(line)} |" for line in [heading, ["---"] * len(heading), *cells]]
+
+
+#: The title of each chart: what the horizontal axis shows. Those of `LOGARITHMIC` have a logarithmic one.
+CHARTS = {
+    "krakov-cancelled": "rank correlation of load and slowdown",
+    "krakov-loads": "jobs that experience a recorded load above 1 (%)",
+    "ernemann-kth": "AWRT of KTH under FCFS (s), by table and row of the paper",
+    "ernemann-sdsc00": "AWRT of SDSC00 under FCFS (s), by table and row of the paper",
+    "guim-penalty": "penalized run time (%)",
+    "guim-kills": "killed jobs",
+    "cirne-single": "jobs with a single shape (%)",
+    "cirne-responses": "mean response time under EASY (s)",
+    "minh-repetitions": "distance of the lengths of repetitions from the log's",
+    "minh-waits": "mean wait under EASY (h)",
+}
+LOGARITHMIC = ("krakov-loads", "ernemann-kth", "ernemann-sdsc00", "minh-waits")
+
+
+def charts() -> dict[str, str]:
+    """Return the charts of the papers' pages as SVG, drawn from docs/papers/figures.csv."""
+    import altair as alt
+    import polars as pl
+    import vl_convert
+
+    table = pl.read_csv(FIGURES, schema_overrides={"value": pl.Float64, "low": pl.Float64, "high": pl.Float64})
+    found = {}
+    for name, title in CHARTS.items():
+        rows = table.filter(figure=name).with_columns(pl.col("panel", "series").fill_null(""))
+        series, panels = rows["series"].unique(maintain_order=True), rows["panel"].unique(maintain_order=True)
+        scale = alt.Scale(type="log", nice=False) if name in LOGARITHMIC else alt.Scale(zero=False)
+        points = alt.Chart(rows).encode(
+            y=alt.Y("row:N", sort=rows["row"].unique(maintain_order=True).to_list(), title=None),
+            yOffset=alt.YOffset("series:N", sort=series.to_list()),
+            color=alt.Color(
+                "series:N",
+                sort=series.to_list(),
+                scale=alt.Scale(scheme="tableau10"),
+                legend=alt.Legend(title=None, orient="top", columns=2, labelLimit=400) if len(series) > 1 else None,
+            ),
+        )
+        layers = points.mark_rule().encode(x=alt.X("low:Q", scale=scale), x2="high:Q").transform_filter(
+            "isValid(datum.low)"
+        ) + points.mark_point(filled=True, size=50).encode(x=alt.X("value:Q", scale=scale, title=title))
+        chart = layers.properties(width=560 if len(panels) == 1 else 250)
+        if len(panels) > 1:
+            chart = chart.facet(facet=alt.Facet("panel:N", sort=panels.to_list(), title=None), columns=2)
+        found[name] = vl_convert.vegalite_to_svg(chart.to_dict())
+    return found
 
 
 # --- the gallery --------------------------------------------------------------------------------------------
