@@ -49,6 +49,7 @@ def test_defaults_come_from_the_schema(config):
 
 
 def test_a_wrong_config_names_the_key(config):
+    del config["titles"]  # not a key of a config
     wrong = config | {"schedulers": {"mine": {"backfil": "easy"}}}
     with pytest.raises(SwflowError, match="schedulers: mine: unknown key 'backfil'; did you mean 'backfill'"):
         read_config(wrong, SCHEMA)
@@ -184,6 +185,7 @@ def test_the_warm_up_of_the_config_reaches_the_simulation(config):
     assert "--warm-up" not in Workflow(config).simulate_options(job)
     options = Workflow(config | {"warm_up": "30 days", "cool_down": "10 jobs"}).simulate_options(job)
     assert options == "--cool-down '10 jobs' --warm-up '30 days'"
+    del config["titles"]  # not a key of a config
     with pytest.raises(SwflowError, match="warm_up"):
         read_config(config | {"warm_up": "30"}, SCHEMA)
 
@@ -200,3 +202,24 @@ def test_a_local_log_is_known_by_its_content(config):
         plan = Workflow(config | {"logs": logs, "studies": {"one": study}})
         contents.append((plan.origin_of(SimpleNamespace(log="MINE")), plan.log_content(SimpleNamespace(log="SITE"))))
     assert contents[0][0] != contents[1][0] and contents[0][1] != contents[1][1]
+
+
+def test_results_of_another_config_without_records_are_made_again(config, capsys):
+    """Snakemake compares only the times of files in a copy of the results, so it would not notice an edit."""
+    plan = Workflow(config)
+    plan.write_plans()
+    names = ["logs/A.swf.gz", "workloads/A.parquet", "runs/A/fcfs.parquet", "runs/A.json"]
+    files = [Path("results", name) for name in names]
+    for file in files:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    plan.drop_unrecorded()
+    edited = Workflow(config | {"seed": 2})
+    Path(".snakemake/metadata").mkdir(parents=True)
+    Path(".snakemake/metadata/x").touch()
+    edited.drop_unrecorded()
+    assert all(file.is_file() for file in files) and not capsys.readouterr().err
+    Path(".snakemake/metadata/x").unlink()
+    edited.drop_unrecorded()
+    assert [file.is_file() for file in files] == [False, False, True, False]
+    assert "results: of another config" in capsys.readouterr().err

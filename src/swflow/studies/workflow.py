@@ -179,10 +179,30 @@ class Workflow:
         """Remove damaged lists of files, and a summary without a database, so that the next call rebuilds them."""
         if SUMMARY.exists() and not DATABASE.exists():
             SUMMARY.unlink()
+        self.drop_unrecorded()
         for workload in self.runs:
             drop_broken(self.runs_file(workload))
         for recipe in self.replicates:
             drop_broken(f"results/workloads/{recipe}.json")
+
+    def drop_unrecorded(self) -> None:
+        """
+        Remove results of another config for which Snakemake has no records, because it compares only their times.
+
+        A copy of the results lacks the records, which are in ``.snakemake``. Downloaded logs and simulated runs stay:
+        their entries in the catalogue rarely change, and runs have a key.
+        """
+        is_recorded = any(Path(".snakemake/metadata").glob("*"))
+        if is_recorded or not SETTINGS.is_file() or SETTINGS.read_text(encoding="utf-8").strip() == self.settings():
+            return
+        print("results: of another config, and without the records of .snakemake: made again", file=sys.stderr)
+        if self.is_dry_run():
+            return
+        downloaded = {f"results/logs/{log}.swf.gz" for log in self.recorded if self.catalogue[log].path is None}
+        for file in self.planned_files() - downloaded:
+            if not (file.startswith("results/runs/") and file.endswith(".parquet")):
+                Path(file).unlink(missing_ok=True)
+        SUMMARY.unlink(missing_ok=True)
 
     # -- logs
 
@@ -570,7 +590,7 @@ class Workflow:
         for name in list(workloads):
             while name := parent_of(name):
                 workloads.add(name)
-        fits = {self.fit_file(name) for name in workloads if "+" in name}
+        fits = {self.fit_file(name) for name in workloads if "+" in name} - {""}
         figures = {f"results/figures/{name}.{ending}" for name in self.figures for ending in ("png", "svg", "json")}
         whatifs = {f"results/whatif/{study}/{name}" for study, name in self.whatifs}
         return {
