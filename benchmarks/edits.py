@@ -809,6 +809,8 @@ def run_case(number: int, options: argparse.Namespace, server: Server, home: Pat
         else:
             before = {}
             case.config, case.numbers = json.loads(former[0]), former[1]  # an edit that no run survives is taken back
+            if not _error(said).startswith(("swflow:", "config:")):
+                problems.append(f"no message of one line:\n{said[-3000:]}")
         failures += len(problems)
         state = "" if done else f" (fails in both: {_error(said)})" if not fresh_done else ""
         print(f"{label}{state}: {'ok' if not problems else 'DIFFERENT'} ({time.monotonic() - began:.0f} s)", flush=True)

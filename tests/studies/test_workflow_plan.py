@@ -78,6 +78,14 @@ def test_a_workload_and_its_replicates_are_simulated_by_one_job(config):
     assert sorted(read_simulations("results/simulations.json", ["other"])["other"]) == ["easy", "fcfs", "log"]
 
 
+def test_the_code_of_a_policy_is_a_parameter_of_its_simulations(config):
+    Path("mine.py").write_text("from swflow.policies import Easy\n\n\nclass Mine(Easy):\n    pass\n")
+    study = {"logs": ["A"], "runs": [{"workloads": ["A"], "schedulers": ["mine"]}]}
+    plan = Workflow(config | {"schedulers": {"mine": {"policy": "mine.py:Mine"}}, "studies": {"one": study}})
+    planned = json.loads(plan.simulate_schedulers(SimpleNamespace(recipe="A")))
+    assert planned["A"]["mine"].keys() == {"policy", "own_code"}
+
+
 def test_a_step_and_its_replicates_share_options_and_code(config):
     plan = Workflow(config)
     one, many = SimpleNamespace(workload="A", step="draw"), SimpleNamespace(recipe="A+draw")

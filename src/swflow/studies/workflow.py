@@ -448,7 +448,7 @@ class Workflow:
         default = Scheduler().to_dict()
         return canonical({
             workload: {
-                name: {key: value for key, value in options.items() if value != default[key]}
+                name: {key: value for key, value in options.items() if key not in default or value != default[key]}
                 for name, options in self.schedulers_of(workload).items()
             }
             for workload in self.simulated_together(wildcards)
