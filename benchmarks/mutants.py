@@ -17,7 +17,6 @@ that no test can kill.
 
 import argparse
 import ast
-import difflib
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -28,6 +27,7 @@ import signal
 import sys
 import tempfile
 import time
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -68,10 +68,10 @@ class Mutant:
         return f"{self.path.relative_to(ROOT)}:{self.line}\n    - {self.before}\n    + {self.after}"
 
 
-def mutants(path: Path) -> list[Mutant]:
-    """Return all mutants of a file in the order of its lines."""
+def mutants(path: Path, sample: int | None = None, draw: random.Random | None = None) -> list[Mutant]:
+    """Return all mutants of a file in the order of its lines, or a sample of them."""
     text = path.read_text()
-    source = text.encode()
+    source, lines = text.encode(), text.splitlines()
     starts = [0]
     for line in source.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
@@ -83,21 +83,21 @@ def mutants(path: Path) -> list[Mutant]:
         return offset(node.lineno, node.col_offset), offset(node.end_lineno, node.end_col_offset)
 
     found = {}
-    for start, end, new in _edits(ast.parse(text), source, span):
+    edits = sorted(set(_edits(ast.parse(text), source, span)))
+    if sample is not None and draw is not None and sample < len(edits):
+        edits = draw.sample(edits, sample)
+    for start, end, new in edits:
         changed = (source[:start] + new.encode() + source[end:]).decode()
         try:
             ast.parse(changed)
         except SyntaxError:
             continue
-        old_lines, new_lines = text.splitlines(), changed.splitlines()
-        matcher = difflib.SequenceMatcher(None, old_lines, new_lines, autojunk=False)
-        parts = [code for code in matcher.get_opcodes() if code[0] != "equal"]
-        if not parts:
-            continue
-        first, last = parts[0], parts[-1]
-        before = " ".join(line.strip() for line in old_lines[first[1] : last[2]])
-        after = " ".join(line.strip() for line in new_lines[first[3] : last[4]])
-        found[start, changed] = Mutant(path, first[1] + 1, before, after, changed)
+        first, last = bisect_right(starts, start) - 1, bisect_right(starts, end - 1)
+        new_lines = changed.splitlines()
+        last_new = last + len(new_lines) - len(lines)
+        before, after = (" ".join(map(str.strip, part)) for part in (lines[first:last], new_lines[first:last_new]))
+        if before != after:
+            found[start, changed] = Mutant(path, first + 1, before, after, changed)
     return [found[key] for key in sorted(found)]
 
 
@@ -291,8 +291,7 @@ def test_modules(arguments: argparse.Namespace) -> int:
     ]
     work = []
     for path in files:
-        made = mutants(path.resolve())
-        chosen = made if arguments.sample is None else draw.sample(made, min(arguments.sample, len(made)))
+        chosen = mutants(path.resolve(), arguments.sample, draw)
         work += [one for one in chosen if not explained(one)]
         rest = len(chosen) - sum(not explained(one) for one in chosen)
         if rest:

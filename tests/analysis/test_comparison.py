@@ -104,3 +104,13 @@ def test_easy_is_better_than_fcfs_on_kth(traces):
         assert result.better == "variant"
         assert result.variant_wins > 0.9
         assert compare(maps[0], maps[0]).better is None
+
+
+def test_wins_without_a_score_are_no_verdict():
+    """The variant wins six tenths of the jobs with 2/3 more chances, and loses four tenths with 1: the score is 0."""
+    load = np.repeat([0.05, 0.95], [600, 400])
+    variant = heatmap(load, np.repeat([10.0, 1000.0], [600, 400]))
+    base = heatmap(load, np.repeat([1000.0, 10.0, 10.0], [400, 200, 400]))
+    found = compare(variant, base)
+    assert (found.variant_wins, found.base_wins, found.score, found.better) == (0.6, 0.4, 0, None)
+    assert compare(base, variant).better is None

@@ -134,6 +134,16 @@ def test_contours_surround_a_concentration_and_stay_within_the_axes():
     assert contours(heatmap(np.zeros(0), np.zeros(0))) == []
 
 
+def test_a_linear_axis_begins_at_0_and_ends_at_the_largest_value():
+    load, values = np.full(60, 0.5), np.arange(60.0)
+    found = heatmap(load, values, "linear")
+    assert (found.value_edges[0], found.value_edges[-1], found.jobs.sum()) == (0, 59, 60)
+    assert heatmap(load, values, "linear", 20.0).value_edges[-1] == 20
+    assert heatmap(load, np.zeros(60), "linear").value_edges[-1] == 1
+    lines = contours(heatmap(load, np.repeat([0.0, 59.0], 30), "linear"))
+    assert len(lines) > 1 and all(np.isfinite(line).all() and line[:, 1].max() <= 59 for _, line in lines)
+
+
 def test_a_summary_counts_every_job_whose_values_are_known():
     rng = np.random.default_rng(1)
     table = pl.DataFrame({

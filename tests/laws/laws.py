@@ -101,7 +101,7 @@ def draw_options(rng: random.Random, **fixed: Any) -> dict[str, Any]:
     } | fixed
     if options["backfill"] == "easy" and "reservations" not in fixed:
         options["reservations"] = rng.choice([1, 1, 2, 5])
-    if options["backfill"] != "none" and "backfill_order" not in fixed and rng.random() < 0.3:
+    if options["backfill"] == "easy" and "backfill_order" not in fixed and rng.random() < 0.3:
         options["backfill_order"] = rng.choice(ORDERS)
     return options
 
