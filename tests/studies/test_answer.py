@@ -137,6 +137,7 @@ def test_one_partition_gets_larger(accounting, capfd):
     options += ["--machine-resource", "gpu:gpus=25"]
     assert call("whatif", "sacct.txt", *options) == 0
     answer = said(capfd)
+    assert "The partitions have" not in answer
     assert re.search(r"processors +896 +928 +\+4 %", answer)
     assert re.search(r"gpus +25 +31 +\+24 %", answer)  # a share of the nodes
     assert re.search(
@@ -151,7 +152,7 @@ def test_one_partition_gets_larger(accounting, capfd):
 def test_partitions_that_share_nodes_are_limits_in_one_pool(accounting, capfd):
     assert call("whatif", "sacct.txt", "--machine-processors", "600") == 0
     answer = said(capfd)
-    assert "at most 128 processors in partition gpu, " in answer
+    assert "at most 128 processors in partition gpu, " in answer and "The partitions have" not in answer
     assert "3 partitions share nodes (their peaks add up to more than the machine)" in answer
     suggested = shlex.split(answer.partition("Ask a question: ")[2])[1:]
     assert "site-sjf-easy" in suggested and call(*suggested, "--machine-processors", "600") == 0
@@ -486,3 +487,10 @@ def test_one_array_with_a_limit_stops_neither_fidelity_nor_a_new_project(account
     assert call("init", "demo", "--log", "array.txt") == 0
     config = yaml.safe_load(Path("demo/config/config.yaml").read_text())
     assert "conservative" not in config["schedulers"] and "sjbf" in config["schedulers"]
+
+
+def test_a_machine_of_another_size_than_its_partitions_is_named(accounting, capfd):
+    """The first line had the processors of the log, and the table the larger sum of the partitions' peaks."""
+    assert call("whatif", "sacct.txt", "--partition", "cpu=600") == 0
+    answer = said(capfd)
+    assert "The partitions have 984 processors together, and the machine of the log has 896" in answer

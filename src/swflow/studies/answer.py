@@ -525,6 +525,14 @@ def guesses_in_words(question: Question) -> list[str]:
             f"Machine size ({guess}, which may be too few): {question.workload.machine.processors:,} processors. State "
             "it with --machine-processors N."
         )
+    clusters = sum(cluster["processors"] for cluster in question.base.options.get("clusters") or ())
+    machine = question.workload.machine.processors
+    if clusters and clusters != machine:
+        found.append(
+            f"The partitions have {clusters:,} processors together, and the machine of the log has {machine:,}: the "
+            "peak use of each partition was at another time, or the log counts other partitions. The simulation uses "
+            f"{clusters:,}."
+        )
     considered = {
         name for options in question.schedulers.values() for name in resources_of(options, question.workload.machine)
     }
