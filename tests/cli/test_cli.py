@@ -93,7 +93,7 @@ def test_generated_logs_depend_on_seed_and_name_only(tmp_path, monkeypatch):
         (["simulate", "toy.swf.gz", "--scheduler", "eazy", "-o", "runs"], "--scheduler 'eazy': "),
         (["simulate", "toy.swf.gz", "--scheduler", "a={", "-o", "runs"], "--scheduler 'a={': "),
         (["simulate", "toy.swf.gz", "--scheduler", "a: {ordr: sjf}"], "schedulers: a: unknown key 'ordr'"),
-        (["simulate", "toy.swf.gz", "--centre", "x"], "--cluster 'x': write a number of processors"),
+        (["simulate", "toy.swf.gz", "--cluster", "x"], "--cluster 'x': write a number of processors"),
         (["simulate", "toy.swf.gz", "--limits", "{"], "--limits '{': "),
         (["simulate", "toy.swf.gz", "--scheduler", "easy", "--known-schedule", "x.swf"], "--known-schedule: several"),
         (["simulate", "toy.swf.gz", "--scheduler", 'a={"ordr": 1}', "-o", "runs"], "schedulers: a: unknown key 'ordr'"),

@@ -221,7 +221,7 @@ def test_an_updated_database_equals_a_new_one(source, tmp_path):
         replicate(folder, "1-6")
     files = [folder / f"A+m@{number}.parquet" for number in range(1, 7)]
     simulate_all(source, SCHEDULERS, runs / "A")
-    simulate_replicates(files[:5], SCHEDULERS, runs / "A+m.json")
+    simulate_replicates(files[:5], {path.stem: SCHEDULERS for path in files}, runs / "A+m.json")
     load([runs / "A", runs / "A+m.json"], database)
     first = everything(database)
     schedulers = {

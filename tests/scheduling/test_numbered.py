@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
+from helpers.kernels import simulate_arrays
 from helpers.workloads import ALLOCATION_NAMES, Row, mold, random_jobs, random_policy, random_rows, simulate_places
 from swflow.errors import SwflowError
 from swflow.scheduling.orders.keys import key_function
@@ -22,24 +23,23 @@ from swflow.scheduling.state.schedule import Schedule
 ORDERS = [name for name in naive.ORDERS if name in NAMED]
 
 
+OF_A_CLUSTER = ("order", "backfill", "lookahead", "backfill_order", "allocation", "unavailable")
+
+
 def kernel(rows: list[Row], machine: int, policy: naive.Policy, **options: Any) -> Schedule:
     """Run the kernel under a policy of the slow simulator."""
     columns = np.array(rows, np.float64).reshape(-1, 5).T
-    return simulate_places(
+    if "centres" not in options:  # each of several clusters has options of its own
+        options |= {name: getattr(policy, name) for name in OF_A_CLUSTER}
+    return simulate_arrays(
         columns[0],
         columns[1],
         columns[2],
         columns[3].astype(np.int64),
         machine,
-        allocation=policy.allocation,
-        order=policy.order,
-        backfill=policy.backfill,
-        lookahead=policy.lookahead,
-        backfill_order=policy.backfill_order,
         per_event=policy.event_order == "per-event",
         predict=policy.predict,
         users=columns[4].astype(np.int64),
-        unavailable=policy.unavailable,
         **options,
     )
 
@@ -135,9 +135,8 @@ def test_centres_have_the_schedule_of_the_slow_simulator(dispatch: str) -> None:
             for index, machine in enumerate(machines)
             for number, start in machine.starts.items()
         }
-        names = ("order", "backfill", "lookahead", "backfill_order", "allocation", "unavailable")
         centres = [
-            {"machine": size} | {name: getattr(policy, name) for name in names}
+            {"machine": size} | {name: getattr(policy, name) for name in OF_A_CLUSTER}
             for size, policy in zip(sizes, policies, strict=True)
         ]
         found = kernel(rows, max(sizes), policies[0], centres=centres, dispatch=dispatch)

@@ -235,7 +235,7 @@ def test_the_schema_is_generated_from_the_table() -> None:
     text = (ROOT / "workflow/schemas/config.schema.yaml").read_text()
     assert written_into(text) == text, "run: python -m swflow.scheduling.schema workflow/schemas/config.schema.yaml"
     known = yaml.safe_load(text)["properties"]["schedulers"]["additionalProperties"]["properties"]
-    assert list(known) == list(OPTIONS)
+    assert list(known) == ["title", *OPTIONS]
     for name in ORDERS:
         assert name in known["order"]["description"]
 

@@ -234,7 +234,6 @@ def test_centres_share_within_themselves_as_in_the_slow_simulator() -> None:
                 for size, one in zip(sizes, policies, strict=True)
             ],
             dispatch=dispatch,
-            allocation="first-fit",
             resources=Resources(
                 per_node,
                 np.array(shared.demands, np.float64),

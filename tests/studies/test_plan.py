@@ -101,7 +101,9 @@ def test_what_if_tables_are_of_a_study_and_a_workload():
     assert planned_runs(changed(whatif=[entry], runs=[]), ["A", "B"]) == {}
 
 
-@pytest.mark.parametrize("wrong", [{"processors": ["20"]}, {"estimates": ["good"]}, {"arrivals": [0]}, {"runs": 1}, {}])
+@pytest.mark.parametrize(
+    "wrong", [{"processors": ["20 %"]}, {"estimates": ["good"]}, {"arrivals": [0]}, {"runs": 1}, {}]
+)
 def test_what_if_options_are_checked_by_the_schema(wrong):
     whatif = SCHEMA["properties"]["studies"]["additionalProperties"]["properties"]["whatif"] | {
         "$defs": SCHEMA["$defs"]

@@ -419,7 +419,7 @@ def test_replicates_are_summarized_with_a_confidence_interval(tmp_path):
     _, compared = query(tmp_path / "d.duckdb", "SELECT DISTINCT variant, base FROM comparisons")
     recipes = ["A+drawn", "A+drawn@1", "A+drawn@2", "A+drawn@3"]
     assert sorted(compared) == [(f"{name}/easy", f"{name}/fcfs") for name in recipes]
-    sql = "SELECT basis, mean_difference, score FROM comparisons WHERE measure = 'wait_time' ORDER BY first"
+    sql = "SELECT basis, mean_difference, score FROM comparisons WHERE measure = 'wait_time' ORDER BY variant"
     (together, *each) = query(tmp_path / "d.duckdb", sql)[1]
     assert together == ("replicates", *(pytest.approx(np.mean([row[place] for row in each])) for place in (1, 2)))
 

@@ -217,6 +217,8 @@ def score_of(variant: Distribution, base: Distribution) -> Estimate:
 
     Examples
     --------
+    >>> import polars as pl
+    >>> from swflow.analysis.resampling import distribution_of
     >>> run = pl.DataFrame({"submit_time": [0.0, 0.0], "load": [0.95, 0.95], "wait_time": [10.0, 11.0]})
     >>> one, other = (distribution_of(table, "wait_time") for table in (run, run.with_columns(pl.col("wait_time") + 1)))
     >>> score_of(one, other).value
