@@ -135,7 +135,7 @@ def test_all_files_are_created_once(project):
         ("one", "toy-a", "mine, processors +50%", "too few weeks", True),
     ]  # fmt: skip
     pages = {name: (project.folder / f"results/report/studies/{name}.html").read_text() for name in ("one", "two")}
-    assert "easy, processors +50% and easy cannot be distinguished over so few weeks on toy-a" in pages["one"]
+    assert "easy with processors +50% and easy cannot be distinguished over so few weeks on toy-a" in pages["one"]
     assert "mine, processors +50%" in pages["one"] and "mine, processors +50%" not in pages["two"]
 
 

@@ -336,7 +336,7 @@ def test_an_answer_is_loaded_and_reported_with_or_without_runs(log, capfd):
     page, overview = (
         (log / f"report/{name}.html").read_text().replace("\u00a0", " ") for name in ("studies/nodes", "index")
     )
-    words = "fcfs, processors +100% shortens the mean wait of fcfs on log by 100 % (95 % interval 100 %), from 30 min"
+    words = "fcfs with processors +100% shortens the mean wait on log by 100 % (95 % interval 100 %) compared with fcfs"
     assert words in page and words in overview
 
 

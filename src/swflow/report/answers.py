@@ -189,7 +189,7 @@ def answer(
     'easy and fcfs are not tested on A (−50 %), from 2 h to 1 h.'
     >>> sure = Verdict(-3600.0, -5400.0, -1800.0, BETTER, BETTER, "weeks", 50)
     >>> answer(study, waits, ["fcfs"], lookup=lambda variant, base: sure, titles={"easy": "EASY backfilling"}).text
-    'EASY backfilling shortens the mean wait of fcfs on A by 50 % (95 % interval 25 to 75 %), from 2 h to 1 h.'
+    'EASY backfilling shortens the mean wait on A by 50 % (95 % interval 25 to 75 %) compared with fcfs, from 2 h to 1 h.'
     """
     chosen = {(recipe_of(run["workload"]), run["scheduler"]) for run in study.runs}
     means: dict[str, dict[str, float]] = {}
@@ -277,13 +277,8 @@ def _of_schedulers(
                 runs = f"{recipe}/{name}", f"{recipe}/{base}"
                 claims.append(Claim(*runs, row[base], row[name], lookup(*runs)))
         if claims:
-            of_base = f"the mean wait of {names[base]}"
-            verbs = {BETTER: f"{names[name]} shortens {of_base}", WORSE: f"{names[name]} lengthens {of_base}"}
-            where = [f"on {claim.variant.rpartition('/')[0]}" for claim in claims] if len(claims) == 1 else []
-            text = _sentence(
-                claims, verbs, f"{names[name]} and {names[base]}", where[0] if where else "on {} workloads"
-            )
-            found.append((claims, text))
+            where = f"on {claims[0].variant.rpartition('/')[0]}" if len(claims) == 1 else "on {} workloads"
+            found.append((claims, _of_pair(claims, names[name], names[base], where)))
     return _strongest_first(found)
 
 
@@ -326,6 +321,11 @@ def _of_workloads(
     ])  # fmt: skip
 
 
+def _of_pair(claims: Sequence[Claim], variant: str, base: str, where: str) -> str:
+    verbs = {BETTER: f"{variant} shortens the mean wait", WORSE: f"{variant} lengthens the mean wait"}
+    return _sentence(claims, verbs, f"{variant} and {base}", where, f" compared with {base}")
+
+
 def _of_workload(under: str, recipe: str, source: str, claims: Sequence[Claim], where: str) -> str:
     verbs = {
         word: f"{under}, the mean wait on {recipe} is {adjective} than on {source}"
@@ -349,24 +349,25 @@ _WITHOUT_DIFFERENCE = {
 }
 
 
-def _sentence(claims: Sequence[Claim], verbs: Mapping[str, str], both: str, where: str) -> str:
+def _sentence(claims: Sequence[Claim], verbs: Mapping[str, str], both: str, where: str, than: str = "") -> str:
     """
     Return a sentence on the claims of one pair, with the sizes of the changes.
 
-    ``verbs`` begins the sentence of a shorter and of a longer wait, ``both`` names the two sides, and ``where`` is the
-    place, with ``{}`` for the number of workloads if there are several claims.
+    ``verbs`` begins the sentence of a shorter and of a longer wait, ``both`` names the two sides, ``than`` the base.
+    ``where`` is the place, with ``{}`` for the number of workloads if there are several claims.
     """
     groups = [(word, [claim for claim in claims if claim.word == word]) for word in (*verbs, *_WITHOUT_DIFFERENCE)]
     groups = sorted(((word, some) for word, some in groups if some), key=lambda group: -len(group[1]))
     groups.sort(key=lambda group: group[0] not in verbs)  # stable: decided claims first
     parts: list[str] = []
     for word, some in groups:
-        count = f"all {len(claims)}" if len(some) == len(claims) else f"{len(some)} of {len(claims)}"
+        every = "both" if len(claims) == 2 else f"all {len(claims)}"
+        count = every if len(some) == len(claims) else f"{len(some)} of {len(claims)}"
         place = f" {where.format(count)}" if where and not parts else f" on {len(some)}" if parts else ""
         if word in verbs:
             effect = _effect(some)
             verb = {BETTER: "shortens it", WORSE: "lengthens it"}[word] if parts else verbs[word]
-            parts.append(f"{verb}{place}{effect}")
+            parts.append(f"{verb}{place}{effect}{'' if parts else than}")
         elif parts:
             parts.append(f"{_WITHOUT_DIFFERENCE[word].replace('are ', 'is ', 1)}{place}")
         else:
@@ -448,7 +449,7 @@ def what_if(tables: Mapping[str, Sequence[WhatIf]]) -> Headline:
     --------
     >>> rows = [WhatIf("easy", "base", 7200, 7200), WhatIf("big", BETTER, 7200, 3600, -5400, -1800)]
     >>> what_if({"A": rows}).text
-    'big shortens the mean wait of easy on A by 50 % (95 % interval 25 to 75 %), from 2 h to 1 h.'
+    'big shortens the mean wait on A by 50 % (95 % interval 25 to 75 %) compared with easy, from 2 h to 1 h.'
     >>> what_if({"A": rows[:1] + [WhatIf("sjf", NOT_DISTINGUISHABLE, 7200, 7100, -300, 100)]}).text
     'sjf and easy are not distinguishable on A (−1.4 %, 95 % interval −4.2 % to +1.4 %), from 2 h to 1 h 58 min.'
     """
@@ -467,9 +468,9 @@ def what_if(tables: Mapping[str, Sequence[WhatIf]]) -> Headline:
             continue
         decided = [claim for claim in claims if claim.word in (BETTER, WORSE)]
         best = min(decided or claims, key=lambda claim: claim.after)
-        variant, of_base = best.variant.removeprefix(f"{workload}: "), f"the mean wait of {base}"
-        verbs = {BETTER: f"{variant} shortens {of_base}", WORSE: f"{variant} lengthens {of_base}"}
-        text = _sentence([best], verbs, f"{variant} and {base}", f"on {workload}")
+        # A variant is called after its scheduler and what it changes.
+        variant = best.variant.removeprefix(f"{workload}: ").replace(", ", " with ", 1)
+        text = _of_pair([best], variant, base, f"on {workload}")
         found.append(([best] if decided else claims, text))
     return _strongest_first(found)
 
@@ -509,7 +510,7 @@ def ranking(tables: Mapping[str, Sequence[Ranked]]) -> list[str]:
         told = f", but is not distinguishable from {_of_others(same, len(others))}" if same else ""
         if unknown:
             told += f"; the log has too few weeks to compare it with {_of_others(unknown, len(others))}"
-        told = told or f", and differs significantly from {_of_others(len(others), len(others))}"
+        told = told or f", and is distinguishable from {_of_others(len(others), len(others))}"
         sentences.append(f"{text} of {len(rows)} schedulers, {duration(best.wait)}{told}.")
     first = [rows[0].scheduler for rows in tables.values()]
     if len(first) > _MOST_PAIRS:

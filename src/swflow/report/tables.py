@@ -141,8 +141,8 @@ ORDER BY variant, base, measure""",
         "Schedulers by mean wait time",
         "wait_difference: mean wait time minus that of easy, with its 95 % confidence interval over the log's "
         "weeks, of this pair alone (low, high). against_best, against_easy: verdicts of the comparisons with "
-        "the scheduler of rank 1 and with easy, corrected for the number of comparisons (Holm). no "
-        "significant difference does not show that there is none. awrt_gap: how far the average weighted "
+        "the scheduler of rank 1 and with easy, corrected for the number of comparisons (Holm). not "
+        "distinguishable does not show that there is no difference. awrt_gap: how far the average weighted "
         "response time is above the lower bound of any schedule. jain_index: of the users' mean wait times; 1 "
         "means equal waits. Only runs of all jobs, with their run times and sizes unchanged, are ranked.",
         """SELECT scheduler, rank, mean_wait_time, workload, against_best, verdict AS against_easy,
