@@ -2,9 +2,10 @@
 Run the examples of the documentation, and compare or update their output.
 
 `python docs/examples.py [PAGE …]` runs the pages and updates the output in them. The tests only compare it.
-The examples of a page run from top to bottom in an empty folder. With `<!-- examples: project -->`, they run in the
-project of `swflow init`, after its workflow. With `<!-- examples: default -->`, they run beside the database of the
-default config. `<!-- not run: REASON -->` excludes the next block.
+The examples of a page run from top to bottom in a folder that contains only the programs (`*.py`) of the page's folder.
+With `<!-- examples: project -->`, they run in the project of `swflow init`, after its workflow. With
+`<!-- examples: default -->`, they run beside the database of the default config. `<!-- not run: REASON -->` excludes
+the next block.
 
 Languages: `console` (commands after `$` and their output), `sh` (commands), `python`, and `sql` with the output in the
 following `text` block. `yaml` blocks with parts of a config are checked against the schema. A block with a title, such
@@ -17,6 +18,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -99,6 +101,7 @@ PLACES = {"project": make_project, "default": make_default}
 def _make_runs(folder: Path, config: dict[str, Any], log: str, entry: dict[str, Any]) -> None:
     """Build the runs of study ``backfilling`` for a synthetic log, and load them into a database."""
     from swflow.scheduling.scheduler import Scheduler
+    from swflow.studies.plan import with_titles
 
     with contextlib.chdir(folder), contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
         options = {name: value for name, value in entry.items() if name not in ("generate", "users")}
@@ -119,7 +122,7 @@ def _make_runs(folder: Path, config: dict[str, Any], log: str, entry: dict[str, 
                     made.add(workload)
                 named = []
                 for name in group["schedulers"]:
-                    options = Scheduler.of(name, config["schedulers"][name]).to_dict()
+                    options = Scheduler.of(name, with_titles(config)["schedulers"][name]).to_dict()
                     named += ["--scheduler", f"{name}={json.dumps(options)}"]
                 _swflow(f"simulate results/workloads/{workload}.parquet -o results/runs/{workload}", *named)
         _swflow("load", *(f"results/runs/{workload}" for workload in sorted(made)))
@@ -137,6 +140,8 @@ def run_page(page: Path, folder: Path) -> list[tuple[Block, list[str]]]:
     results = []
     names: dict[str, Any] = {}
     found = blocks(page)
+    for program in page.parent.glob("*.py"):
+        shutil.copy(program, folder)
     with contextlib.chdir(folder), _columns(100):
         for block, following in zip(found, [*found[1:], None], strict=True):
             if block.reason:

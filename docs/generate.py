@@ -27,6 +27,7 @@ MOVED = {
     "how-to/add-a-log": "how-to/import-a-log",
     "how-to/describe-a-scheduler": "reference/schedulers",
     "how-to/explore": "how-to/twenty-questions",
+    "how-to/repeat-random-draws": "how-to/design-an-evaluation",
     "explanation/conventions": "reference/conventions",
     "explanation/formulas": "reference/formulas",
     "explanation/how-a-schedule-is-made": "developers/how-a-schedule-is-made",
