@@ -143,7 +143,7 @@ def run_page(page: Path, folder: Path) -> list[tuple[Block, list[str]]]:
     for program in page.parent.glob("*.py"):
         shutil.copy(program, folder)
     with contextlib.chdir(folder), _columns(100):
-        for block, following in zip(found, [*found[1:], None], strict=True):
+        for block, following in zip(found, [*found, None][1:], strict=True):
             if block.reason:
                 continue
             try:

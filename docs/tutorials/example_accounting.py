@@ -18,6 +18,7 @@ began = 1704067200  # 2024-01-01 in UTC
 
 
 def stamp(seconds: str) -> pl.Expr:
+    """Return a column of seconds as times in the format of sacct."""
     return pl.from_epoch(pl.col(seconds).cast(pl.Int64) + began).dt.strftime("%Y-%m-%dT%H:%M:%S")
 
 
@@ -28,6 +29,7 @@ jobs.join(pl.read_parquet("easy.parquet").drop("submit_time"), on="job_id").sele
     Partition=pl.lit("batch"),
     State=pl.lit("COMPLETED"),
     Submit=stamp("submit_time"),
+    Eligible=stamp("submit_time"),
     Start=stamp("start_time"),
     End=stamp("end_time"),
     TimelimitRaw=(pl.col("requested_time") / 60).ceil().cast(pl.Int64),
