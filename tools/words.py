@@ -79,8 +79,8 @@ def count(text: str) -> Count:
         plain = re.sub(r"<[^>]*>|!\[[^\]]*\]\([^)]*\)|\]\([^)]*\)|[*\[\]]", "", part).strip()
         found.prose += len(WORD.findall(plain))
         found.connectives += len(CONNECTIVE.findall(plain))
-        # A heading of a list or an item without a period is no sentence.
-        for sentence in re.split(r"(?<=[.!?])[)\"]?\s+(?=[A-Z0-9`*(])", plain):
+        # A heading of a list or an item without a period is no sentence, and an initial ends none.
+        for sentence in re.split(r"(?<=[.!?])(?<!\b[A-Z]\.)[)\"]?\s+(?=[A-Z0-9`*(])", plain):
             if sentence.rstrip(')"').endswith((".", "!", "?")):
                 found.sentences.append(len(WORD.findall(sentence)))
     return found
