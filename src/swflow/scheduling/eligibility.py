@@ -32,9 +32,9 @@ class Dependencies(NamedTuple):
     """
 
     previous: np.ndarray
-    think: np.ndarray  # of each job: the think time between that end and the submission, seconds
-    dependent: np.ndarray | None = None  # of each dependency: the row of the job that waits
-    earliest: np.ndarray | None = None  # of each job: the time before which it is not submitted, seconds
+    think: np.ndarray  # the think time between that end and the submission of each job, seconds
+    dependent: np.ndarray | None = None  # the row of the dependent job of each dependency
+    earliest: np.ndarray | None = None  # the time before which each job is not submitted, seconds
 
 
 def has_values(jobs: pl.DataFrame, column: str) -> bool:

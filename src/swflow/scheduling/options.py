@@ -61,7 +61,7 @@ class Options:
             "easy": "the first jobs that do not fit have reservations (`reservations`); a later job may start if it "
             "delays none of them",
             "conservative": "every job gets a reservation when it is submitted; these move forward when jobs end early",
-            "reservation-table": "as easy, but jobs get reservations, too, if these start before the head's (Alvio)",
+            "reservation-table": "like easy, but later jobs may have reservations until the head's, too (Alvio)",
         },
         default="none",
     )
@@ -191,7 +191,7 @@ class Options:
         "When the processors of moldable jobs are chosen.",
         {
             "requested": "never: every job has the processors that it requested",
-            "submit": "at the submission: the shape that would complete first by the plan (the planned ends of the "
+            "submit": "at the submission: the shape that would complete first as planned (by the planned ends of the "
             "running jobs, then the queue in its order, each job at its earliest start)",
             "start": "at the start: the fastest shape that can start; a reservation is for the shape that would "
             "complete first",
@@ -209,7 +209,7 @@ class Options:
     )
     efficiency: float = option(
         "number",
-        "With efficient: the minimum of the least processor-seconds of a job's shapes over a shape's.",
+        "With efficient: the lowest efficiency that a shape may have (smallest processor-seconds over its own).",
         above=0,
         most=1,
         default=0.5,

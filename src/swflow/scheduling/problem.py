@@ -75,7 +75,7 @@ class Machine:
     """
 
     processors: int
-    order: Order = ARRIVAL  # of the queue; with ``shapes: submit`` keys are those of shapes
+    order: Order = ARRIVAL  # the order of the queue; with ``shapes: submit`` the keys of shapes
     backfill_order: Order = ARRIVAL  # the order in which jobs are tried for backfilling
     windows: tuple[Window, ...] = ()  # when the processors with the highest numbers are unavailable
     limits: np.ndarray | None = None
@@ -100,7 +100,7 @@ class Problem:
     sharing: Resources | None = None  # if the policy considers the resources that the processes of a node share
     accounts: Owners | None = None  # if a limit or an order needs them
     dependencies: Dependencies | None = None
-    name: str = "jobs"  # of the workload, for errors
+    name: str = "jobs"  # the name of the workload, for errors
     table: pl.DataFrame = field(default_factory=pl.DataFrame)  # the jobs; empty if there are only arrays
     cancelled_after: np.ndarray | None = None  # seconds from the submission of each job; infinity: not cancelled
     slots: np.ndarray = field(default_factory=lambda: np.full(MOST_NAMED, -1))  # see `JobColumns`

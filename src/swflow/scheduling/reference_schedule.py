@@ -64,7 +64,7 @@ def conventions(workload: Workload, scheduler: Scheduler) -> list[str]:
     machine = workload.machine
     where = "they are only counted" if scheduler.allocation == "count" else CHOICES["allocation"][scheduler.allocation]
     lines = [
-        f"A known schedule: workload {workload.name}, simulated by swflow {__version__}",
+        f"A reference schedule: workload {workload.name}, simulated by swflow {__version__}",
         f"Machine: {machine.processors} processors; {where}",
     ]
     if scheduler.order == LOG:

@@ -32,7 +32,7 @@ class Arrivals(NamedTuple):
 
     first: np.ndarray  # empty: a job is the item of its number
     chosen: np.ndarray  # the item that arrived; also empty
-    cluster: np.ndarray  # of each job, known beforehand with dispatch by partition; empty if there is one machine
+    cluster: np.ndarray  # the cluster of each job, known in advance with dispatch by partition; empty without clusters
     ranks: np.ndarray
     backfill_ranks: np.ndarray
     due: np.ndarray  # scratch: the machines with events at this time

@@ -114,7 +114,7 @@ def _serve_heads(state: State, now: float) -> int:
 
 
 def _can_start(state: State, item: int, now: float) -> bool:
-    """Return whether a job can start now; if its shape is not chosen yet, choose the fastest, the first of equals."""
+    """Return whether a job can start now; if its shape is not chosen yet, choose the fastest; ties go to the first."""
     job = state.jobs[item]
     if not state.options[0].shapes:
         return can_start(state, item, job.processors, now + job.planned)
@@ -130,7 +130,7 @@ def _can_start(state: State, item: int, now: float) -> bool:
 
 
 def soonest_done(state: State, item: int, choices: np.ndarray, begin: int, end: int, now: float) -> int:
-    """Return which of a job's choices, by ascending processors, ends first by what is planned, the first of equals."""
+    """Return the shape with the earliest planned end, by ascending processors; ties go to the narrowest."""
     chosen = begin
     soonest = math.inf
     for k in range(begin, end):
@@ -301,4 +301,4 @@ def drop_plan(state: State) -> None:
         state.jobs[state.planned[k]].reserved = np.nan
     queue_plan.jobs = -1
     if state.queue.formula or state.options[0].shapes:
-        queue_plan.kept = 0  # another instant, another order
+        queue_plan.kept = 0  # the order changes with time

@@ -40,12 +40,12 @@ def solve(problem: Problem) -> Schedule:
     With ``shapes: submit`` a job's shape is chosen when it arrives, by the availability profile: the planned ends of
     the running jobs, and the queue planned ahead, one job after the other in its order, each at its earliest start;
     under conservative backfilling queued jobs have their reservations. For each shape, the earliest start after all of
-    these and the planned run time give a completion; the earliest wins, of equals the narrowest. From then on the job
+    these and the planned run time give a completion; the earliest wins, ties go to the narrowest. From then on the job
     is rigid (W. Cirne, F. Berman, "Adaptive selection of partition size for supercomputer requests", JSSPP 2000).
 
     With ``shapes: start`` a job that is considered, as the head or for backfilling, starts if any of its shapes can
-    start: in the one with the shortest planned run time, of equals the narrowest. A reservation is for the shape that
-    would complete first by the profile, of equals the narrowest; it is chosen anew in every pass (none, EASY), or
+    start: in the one with the shortest planned run time; ties go to the narrowest. A reservation is for the shape that
+    would complete first by the profile, ties go to the narrowest; it is chosen anew in every pass (none, EASY), or
     whenever reservations move forward (conservative). A queued job's rank in the queue is that of its request.
 
     Raises

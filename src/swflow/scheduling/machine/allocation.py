@@ -176,7 +176,7 @@ def run_around(bits: np.ndarray, run: np.ndarray, machine: int) -> int:
 
 def choose(bits: np.ndarray, width: int, allocation: int, pointer: int, machine: int, chosen: np.ndarray) -> bool:
     """
-    Choose processors by an allocation that depends on neither the past (longest-idle) nor the neighbours.
+    Choose processors by an allocation that depends on neither the past (longest-idle) nor the neighbors.
 
     Next-fit continues at ``pointer``. Return whether there are enough processors, for contiguous allocations in a row.
     """

@@ -89,7 +89,7 @@ def _add_to_table(state: State, head: int, now: float, anew: bool) -> None:
     free = state.options[0].processors - counts.busy
     # The time at which enough processors for the head are free, wherever they are, and the number of extra ones.
     shadow, extra = now, free
-    place = 0  # of jobs that end at once the first to start count first, as Guim et al. count them
+    place = 0  # jobs that end at the same time count in the order of their starts, as in Guim et al.
     while extra < width:
         end = model.plan.changes[place]
         if end.size > 0 and not np.isnan(state.jobs[end.job].start):
@@ -168,7 +168,7 @@ def _set_ignored(sharing: Sharing, processor: int, records: np.ndarray) -> None:
     """Set whether the job of a processor, which stays, is ignored after other jobs of its node have ended."""
     stays = sharing.extra.processor[processor]
     node = processor // sharing.per_node
-    is_any, all_inside, last = False, True, -1  # of the jobs that end and that it met; the last one to start
+    is_any, all_inside, last = False, True, -1  # over the ended jobs that it met; the last one to start
     for other in range(node * sharing.per_node, (node + 1) * sharing.per_node):
         job, goes = sharing.processor[other].job, sharing.extra.processor[other]
         if job < 0 or not _goes(sharing, job) or goes.unseen != stays.unseen:

@@ -29,7 +29,7 @@ class Counted(NamedTuple):
     moving: Moving  # the plan of the processors
     ahead: Plan
     bounds: Bounds
-    starts: np.ndarray  # of every job; empty without such a plan
+    starts: np.ndarray  # the planned start of every job; empty if there is no such plan
     used: np.ndarray
 
 
@@ -177,7 +177,7 @@ def _protect(state: State, item: int) -> None:
     """Note what is free when a reservation starts: without windows, processors become fewer only at these times."""
     job, agenda, steps = state.jobs[item], state.agenda[0], state.steps
     own = 0 if is_entered(state, agenda.steps) else job.processors  # every reservation is a step
-    if job.reserved <= steps[0].time:  # with a pass per event: by the plan a job has ended, but its completion is later
+    if job.reserved <= steps[0].time:  # a pass per event: a job has ended as planned, but its completion is later
         _keep_now(state, item)
     place = agenda.steps
     while place > 1 and steps[place - 1].time >= job.reserved:

@@ -172,7 +172,7 @@ def choose_least_shared(
     for number in range(machine // per_node):
         node_of[number].room = 0
         node_of[number].taken = 0
-    size = 0  # of the heap of the nodes with room, the cheapest on top
+    size = 0  # size of the heap of the nodes with room, the cheapest on top
     processor = next_in(eligible, 0, machine)
     while processor < machine:
         number = processor // per_node

@@ -76,7 +76,7 @@ class Numbered(NamedTuple):
     eligible: np.ndarray  # scratch: the set from which processors are chosen
     chosen: np.ndarray  # scratch: the chosen set
     idle_since: np.ndarray  # the time of each processor's last release
-    idle: np.ndarray  # scratch: the same by the plan
+    idle: np.ndarray  # scratch: the same as planned
     by_idle_time: np.ndarray  # scratch: a heap of processors
     moved: np.ndarray
     sharing: Sharing
@@ -189,7 +189,7 @@ def _release(state: State, item: int, now: float) -> None:
 
 
 def _settle(state: State, now: float, come: bool) -> None:
-    """Update the shadows of the nodes of jobs that started or ended, and the ends of their neighbours."""
+    """Update the shadows of the nodes of jobs that started or ended, and the ends of their neighbors."""
     model = state.machine
     sharing, counters = model.sharing, model.counters[0]
     if model.moved.size == 0 or (counters.moved == 0 and not (come and sharing.round[0].touched > 0)):
@@ -389,7 +389,7 @@ def _find_beside_others(state: State, item: int, width: int, length: float, time
         time = next_time(plan, passed, time)
         time = earliest_set(plan, time, width, length, False, machine, model.eligible)
     if model.counters[0].allocation == THRESHOLD:
-        whole_nodes(sharing, model.found, machine)  # new neighbours would slow the job down
+        whole_nodes(sharing, model.found, machine)  # new neighbors would slow the job down
     return time
 
 

@@ -29,8 +29,8 @@ class NumberedPlan(NamedTuple):
     """
 
     free: np.ndarray  # the processors that no job occupies
-    changes: np.ndarray  # by time; of equal times the sets that become free, in order of entry, before the others
-    sets: np.ndarray  # of running jobs and of those with a reservation
+    changes: np.ndarray  # sorted by time; at equal times, sets that become free, in order of entry, before the others
+    sets: np.ndarray  # the sets of running jobs and of jobs with a reservation
     spare_rows: np.ndarray  # the rows of the sets that are not in use
     windows: np.ndarray  # from, until, processors
     numbers: np.ndarray
@@ -147,7 +147,7 @@ def earliest_set(
     free, spare = plan.scratch[0], plan.scratch[1]
     assign(free, plan.free)
     level = size_of(free)
-    longest = machine  # of the runs of free processors; an upper bound
+    longest = machine  # upper bound of the runs of free processors
     start, place, applied = since, 0, 0
     horizon = count if plan.numbers[0].reservations > 0 else 0  # only reservations occupy processors later
     while start < np.inf:

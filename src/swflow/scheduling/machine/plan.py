@@ -28,12 +28,12 @@ class Plan(NamedTuple):
     blocks: np.ndarray
     changes: np.ndarray
     spare_rows: np.ndarray
-    sums: np.ndarray  # of the changes before each block, as far as known
+    sums: np.ndarray  # sums of the changes before each block, as far as known
 
 
 def new_plan(units: int, changes: int) -> Plan:
     """Return the plan of an idle machine, with room for a number of changes."""
-    # Two neighbours have more than SIZE / 2 changes together, or they would have been merged.
+    # Two neighbors have more than SIZE / 2 changes together, or they would have been merged.
     rows = 4 * changes // SIZE + 4
     head = np.zeros(1, HEAD)
     head["now"], head["level"], head["spare"] = -np.inf, units, rows

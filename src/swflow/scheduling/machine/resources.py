@@ -30,7 +30,7 @@ class Resources:
     penalty: str | Callback = "linear"
     slows: bool = True  # whether penalties prolong jobs; otherwise they only guide the allocation
     allowed: np.ndarray | None = None  # the run time at which each job is killed, seconds
-    limit: float = np.inf  # with the allocation ``threshold``, the penalty of a node beyond which a job waits
+    limit: float = np.inf  # allocation ``threshold``: the penalty of a node beyond which a job waits
 
     def of(self, items: np.ndarray | slice) -> "Resources":
         """Return the same for a selection of the jobs, maybe with repetitions."""

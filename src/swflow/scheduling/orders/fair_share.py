@@ -105,7 +105,7 @@ class _Accounts:
     ) -> None:
         self.names, self.jobs, self.arrays = names, jobs, arrays
         self.widths = jobs["processors"].to_numpy()
-        self.numbers: dict[str, np.ndarray] = {}  # of each account, in order
+        self.numbers: dict[str, np.ndarray] = {}  # the numbers of each account, in order
         rows = {kind: self._numbered(kind) for kind in LIMITED}
         partition = _column(jobs, "partition").cast(pl.Float64()).fill_null(float("nan")).to_numpy()
         shares = [self._shares(kind, rows[kind], getattr(scheduler, f"{kind}_shares")) for kind in ("user", "group")]
@@ -194,7 +194,7 @@ class Ownership:
     """The options of all queues that name users, groups or partitions, for the jobs of a workload."""
 
     orders: tuple[tuple[Any, Any], ...]  # order and backfill order of each queue, with the weights as a formula
-    limits: tuple[np.ndarray | None, ...]  # of each queue, (accounts, 2): jobs and processors
+    limits: tuple[np.ndarray | None, ...]  # the limits of each queue, (accounts, 2): jobs and processors
     owners: Owners | None = None  # if an order, a limit or the dispatch needs it
     clusters: np.ndarray | None = None  # the cluster of each job's partition, from 0, if jobs are dispatched by it
 

@@ -24,7 +24,7 @@ _COLOURS = re.compile(r"\x1b\[\d*m")
 
 class PluginOrder:
     """
-    A user-defined function of a job's attributes, such as ``mine:favour``, in the form that the kernels call.
+    A user-defined function of a job's attributes, such as ``mine:favor``, in the form that the kernels call.
 
     Its parameters are ``names`` of `swflow.scheduling.orders.vocabulary.VARIABLES`; ``function`` has the ``address`` of
     a function of all `swflow.scheduling.orders.vocabulary.PARAMETERS`. After the first ``error`` inside it, its value
@@ -54,7 +54,7 @@ class PluginOrder:
             inner = numba.njit(error_model="numpy")(self._plain)
             try:
                 return Callback(with_all_parameters(inner, self.names, "float"), len(PARAMETERS))
-            except Exception as error:  # of numba, or of Python functions that numba calls
+            except Exception as error:  # raised by numba, or by Python functions that it calls
                 for signature in inner.nopython_signatures:  # compiled, but its result is not a number
                     kind = str(numba.types.unliteral(signature.return_type))
                     self._refuse({"unicode_type": "a string", "none": "None"}.get(kind, kind))

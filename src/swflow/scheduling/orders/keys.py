@@ -22,7 +22,7 @@ from swflow.scheduling.state.search import key_of
 class Order:
     """An order of the queue. Without keys and formula it is the order of arrival."""
 
-    keys: np.ndarray | None = None  # of each item; the smallest is served first, ties by index
+    keys: np.ndarray | None = None  # the key of each item; the smallest is served first, ties by index
     formula: Callback | None = None  # the key as a function of `PARAMETERS`, if it changes while a job waits
     plugin: PluginOrder | None = None  # the user's function behind it; its errors are raised after the simulation
     is_plain: bool = False  # whether the formula mentions only `PLAIN` variables

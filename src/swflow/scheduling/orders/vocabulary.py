@@ -47,7 +47,7 @@ ORDERS: dict[str, NamedOrder] = {
     "f2": NamedOrder("sqrt(estimate) * processors + 25600 * log10(submit_time)", "the same"),
     "f3": NamedOrder("estimate * processors + 6860000 * log10(submit_time)", "the same"),
     "f4": NamedOrder("estimate * sqrt(processors) + 530000 * log10(submit_time)", "the same"),
-    "fair-share": NamedOrder("user_usage / user_share", "the user who has used least of their share first"),
+    "fair-share": NamedOrder("user_usage / user_share", "users with the least usage of their share first"),
     "slurm-multifactor": NamedOrder(
         "-(1000 * min(1, wait / 604800) + 10000 * 2 ** (-user_usage / user_share) + 1000 * processors / "
         "machine_processors)",

@@ -94,7 +94,7 @@ class Policy(Protocol):
         running : sequence of Job
             Running jobs by planned end.
         machine : MachineView
-            Free processors now and by the plan.
+            Free processors now and later, as planned.
         """
         ...
 
@@ -204,7 +204,7 @@ class MachineView:
         Returns
         -------
         shadow_time : float
-            The earliest time, seconds, at which enough processors are free by the plan.
+            The earliest time, seconds, at which enough processors are planned to be free.
         extra : int
             Processors that are free then, minus those of the job.
         """

@@ -20,7 +20,7 @@ def is_own(text: Any) -> bool:
 
     Examples
     --------
-    >>> is_own("mypolicy:MyPolicy"), is_own("policies/mine.py:favour"), is_own("estimate * processors")
+    >>> is_own("mypolicy:MyPolicy"), is_own("policies/mine.py:favor"), is_own("estimate * processors")
     (True, True, False)
     """
     if not isinstance(text, str):

@@ -39,9 +39,9 @@ class Usage(NamedTuple):
     """The accounts of all machines together, the owners of each job, and the limits of a machine."""
 
     accounts: np.ndarray
-    rows: np.ndarray  # of the accounts of each job's user, group, partition and array; -1 where unknown
-    variables: np.ndarray  # as those of `Owners`; one row of NaN without owners
-    limits: np.ndarray  # empty without limits
+    rows: np.ndarray  # rows of each job's user, group, partition and array; -1 where unknown
+    variables: np.ndarray  # the variables of `Owners`; one row of NaN if there are none
+    limits: np.ndarray  # the limits; empty if there are none
 
 
 def new_usage(owners: Owners | None, items: np.ndarray | None, since: float) -> Usage:

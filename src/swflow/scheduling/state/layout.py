@@ -77,8 +77,8 @@ class State(NamedTuple):
     predicted: np.ndarray
     users: np.ndarray
     machine: Any  # the processors, and their plan, of the machine model
-    queue: Tree  # by order; with conservative backfilling its lengths are the starts of reservations
-    backfill_queue: Tree  # by backfill order
+    queue: Tree  # sorted by order; with conservative backfilling its lengths are the starts of reservations
+    backfill_queue: Tree  # sorted by backfill order
     window_starts: np.ndarray
     window_ends: np.ndarray
     steps: np.ndarray

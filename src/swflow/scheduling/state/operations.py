@@ -31,7 +31,7 @@ def release(state: Any, item: int, now: float) -> None:
 
 
 def settle(state: Any, now: float, come: bool) -> None:
-    """Update the ends of jobs whose neighbours started (``come``) or ended now."""
+    """Update the ends of jobs whose neighbors started (``come``) or ended now."""
 
 
 def end_of(state: Any, item: int) -> float:
@@ -86,7 +86,7 @@ def protect(state: Any, item: int) -> None:
 
 
 def find(state: Any, item: int, width: int, length: float, now: float) -> float:
-    """Return the earliest start of a job in a shape by the plan; `reserve` uses the result of the last call."""
+    """Return the earliest planned start of a job in a shape; `reserve` uses the result of the last call."""
     raise NotImplementedError
 
 

@@ -56,7 +56,7 @@ def put(tree: Tree, rank: int, width: int, length: float) -> None:
     nodes[rank].width = width
     nodes[rank].length = length
     here = rank
-    if lower:  # no need to look at the neighbours
+    if lower:  # no need to look at the neighbors
         for level in range(1, levels.size - 1):
             here >>= _BITS
             node = nodes[levels[level] + here]

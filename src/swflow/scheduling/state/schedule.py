@@ -19,7 +19,7 @@ class Schedule:
     submit: np.ndarray
     end: np.ndarray
     run: np.ndarray  # on the chosen processors
-    processors: np.ndarray  # as chosen
+    processors: np.ndarray  # processors of the chosen shape
     promise: np.ndarray  # the start of the first reservation under conservative backfilling; else NaN
     cluster: np.ndarray  # the index of the job's machine
     penalty: np.ndarray  # how long shared resources prolonged the job
