@@ -68,7 +68,7 @@ def write_report(
     page to open first.
     """
     folder = Path(folder)
-    # One thread: the order of floating-point sums is then fixed, so that the same database gives the same bytes.
+    # One thread: the order of floating-point sums is then fixed, so that the report is reproducible.
     with connect(database, threads=1) as connection:
         for view in _OF_ALL_RUNS:
             connection.execute(f'CREATE TEMP TABLE "{view}" AS SELECT * FROM main."{view}"')

@@ -22,8 +22,8 @@ WORKLOAD = "workload"
 #: The verdict on a pair of runs that is not in table ``comparisons``.
 NOT_TESTED = "not tested"
 
-_MOST_PAIRS = 3  # with a separate sentence
-_MOST_BLOCKS = 1000  # of weeks or replicates that would decide a comparison
+_MOST_PAIRS = 3  # pairs with a separate sentence
+_MOST_BLOCKS = 1000  # weeks or replicates that would decide a comparison
 
 
 class Verdict(NamedTuple):

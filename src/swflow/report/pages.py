@@ -216,7 +216,7 @@ class Book:
         about, count = self._about(paper), self.papers[paper]
         cite = f"{about['citation']}. " if about["citation"] else ""
         note = (
-            f"{about['note']} Each cell has the published value above ours; its colour and sign are the verdict, and "
+            f"{about['note']} Each cell has the published value above ours; its color and sign are the verdict, and "
             "pointing at it shows the reason. The CSV has all reasons."
         ).strip()
         tables = table_blocks(self.connection, paper, about.get("beside"))
@@ -605,7 +605,7 @@ class Book:
                 TOO_FEW_WEEKS: "untested",
                 EQUAL: "chance",
                 NOT_DISTINGUISHABLE: "chance",
-            }  # of cells without a verdict
+            }  # styles of cells without a verdict
             reason = [marks[verdict], verdict] if verdict in marks else []
             opposite = None if score is None else -score
             part = cells.setdefault(measure, {})
@@ -617,7 +617,7 @@ class Book:
             "title": "Which is better at equal load",
             "note": "Blue: the run of the row is better at equal load than the run of the column; orange: worse. "
             "The score is the probability that a job of the one has the better value than a job of the other, minus "
-            "the probability of the opposite. In brackets and without a colour: equal, or not distinguishable "
+            "the probability of the opposite. In brackets and without a color: equal, or not distinguishable "
             "by intervals over the log's weeks, corrected for the number of comparisons (Holm). In italics with a "
             "question mark: not tested, because there are too few weeks."
             + (f" {more} further runs are left out." if more else ""),

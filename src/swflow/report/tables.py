@@ -229,7 +229,7 @@ ORDER BY recipe, scheduler, measure""",
     "fidelity": Table(
         "Similarity of simulations to the record",
         "For logs with a recorded schedule: the distance of the distributions of the waits, the mean difference of "
-        "waits of equal rank, jobs that start within 60 s of the record, queue neighbours that start in "
+        "waits of equal rank, jobs that start within 60 s of the record, queue neighbors that start in "
         "the recorded order, the mean difference of the utilization by hours, and the distance of the heatmaps in "
         "decades of the wait.",
         """SELECT workload, scheduler, jobs, wait_distance, wait_difference AS wait_difference_time, started_alike,

@@ -691,7 +691,7 @@ def _limits_in_words(limits: Mapping[str, Mapping[str, Any]] | None) -> list[str
 
 
 def _units_in_words(resources: Mapping[str, Any] | None) -> str:
-    """Return units of resources as text, such as ``64 gpus and 20 licences``."""
+    """Return units of resources as text, such as ``64 gpus and 20 nodes``."""
     return " and ".join(f"{units:,} {name}" for name, units in (resources or {}).items() if units is not None)
 
 

@@ -247,7 +247,7 @@
     fade();
   }
 
-  // Figures: panels side by side wrap to the width, colours follow the scheme.
+  // Figures: panels side by side wrap to the width, colors follow the scheme.
   const AXES = 56, LEGEND = 50, KEY = 150;
   const panelWidth = node => node.width || Math.max(0, ...(node.layer || []).map(panelWidth));
   const beside = legend => legend !== null && (!legend || !["top", "bottom", "bottom-right"].includes(legend.orient));
@@ -349,7 +349,7 @@
     }
   }
 
-  // A saved figure is the whole drawing in light colours, as the command draws it, whatever the width of the page.
+  // A saved figure is the whole drawing in light colors, as the command draws it, whatever the width of the page.
   async function picture(block, format) {
     const spec = dataOf(block), place = document.createElement("div");
     const result = await vegaEmbed(place, {...spec, background: "white"}, {mode: "vega-lite", ast: true, actions: false, renderer: "none"});
