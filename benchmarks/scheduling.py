@@ -89,7 +89,7 @@ def measure(workload: Workload, scheduler: Scheduler) -> tuple[float, float, flo
 
 
 def with_resources(workload: Workload) -> Workload:
-    """Return a workload whose jobs need GPUs, memory and licences; each is about as scarce as the processors."""
+    """Return a workload whose jobs need GPUs, memory and licenses; each is about as scarce as the processors."""
     rng, machine, processors = generator(1, "resources"), workload.machine.processors, workload.jobs["processors"]
     count = workload.jobs.height
     units = {"gpus": max(machine // 4, 4), "licences": 16, "memory": 5 * machine // 2}

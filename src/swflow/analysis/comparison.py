@@ -135,7 +135,7 @@ def earth_movers_distance(first: np.ndarray, second: np.ndarray, load_step: floa
     first, second : array of shape (loads, values)
         The number of jobs per cell.
     load_step, value_step : float
-        The distance of neighbouring cells along the two axes.
+        The distance of neighboring cells along the two axes.
 
     Returns
     -------

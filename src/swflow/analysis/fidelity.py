@@ -15,7 +15,7 @@ BIN = 3600.0
 #: Largest difference between a simulated and a recorded start that counts as equal (s).
 NEAR = 60.0
 
-#: Difference of two mean waits that whole seconds of the record do not show (s).
+#: Difference of two mean waits that whole seconds of the log do not show (s).
 RESOLUTION = 1.0
 
 
@@ -70,7 +70,7 @@ def fidelity(recorded: pl.DataFrame, simulated: pl.DataFrame, machine: int) -> d
     - ``started_alike``: share of jobs that start within `NEAR` of the recorded start
     - ``start_order``: of the pairs of jobs that waited together and started consecutively in the log, the share that
       start in the same order in the simulation. Pairs that start at the same time in the simulation do not agree with
-      the record; such pairs of the record are left out.
+      the log; such pairs of the log are excluded.
     - ``utilization_difference``: mean absolute difference of the hourly utilization, 0 to 1, from the first start
       of either schedule to the last recorded end. Later simulated use does not count.
     - ``heatmap_distance``: `swflow.analysis.comparison.earth_movers_distance` of the heatmaps of wait time and load

@@ -253,8 +253,8 @@ class _Classed(NamedTuple):
     place: np.ndarray  # the class of each job
     jobs: np.ndarray  # the number of jobs per class
     some: np.ndarray  # the nonempty classes
-    mean_load: np.ndarray  # of each nonempty class
-    median_load: np.ndarray  # of each nonempty class
+    mean_load: np.ndarray  # the mean load of each nonempty class
+    median_load: np.ndarray  # its median load
 
 
 def _classed(load: np.ndarray, classes: int) -> _Classed:

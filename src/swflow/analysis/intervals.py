@@ -15,7 +15,7 @@ FEWEST_WEEKS = 4
 CONFIDENCE = 0.95
 
 _OVERLAP = 1.5  # a variance from overlapping blocks of two weeks varies more than one from single weeks by this factor
-_UNEVEN = 0.35, 1.5  # of the skewness of the samples: at least the first, and the second over the root of the weeks
+_UNEVEN = 0.35, 1.5  # skewness of the samples: at least the first, and the second over the root of the weeks
 _ROUNDING = 1e-12  # differences below this share of the values are rounding errors
 
 
@@ -340,7 +340,7 @@ def difference_over_replicates(pairs: Sequence[tuple[float | None, float | None]
         return Estimate(math.nan, None, 0, 1)
     mean, base = known.mean(axis=0).tolist()
     equal = bool((known[:, 0] == known[:, 1]).all()) and blocks > 1
-    rest = known.sum(axis=0) - known  # of all replicates but one
+    rest = known.sum(axis=0) - known  # sums of all replicates but one
     is_ratio = bool((rest > 0).all()) and mean > 0 and base > 0
     found = Estimate(mean - base, None, blocks, max(blocks - 1, 1), equal, 0.0, base, is_ratio)
     if equal or blocks < 2:

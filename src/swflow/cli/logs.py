@@ -147,7 +147,7 @@ def generate_lublin(
     Generate a log with the model of Lublin and Feitelson (2003).
 
     The model draws sizes, hyper-gamma run times and arrivals with a daily cycle. Estimates follow the modal model of
-    Tsafrir, Etsion and Feitelson (2005). Times are in seconds. The same seed and name give the same bytes.
+    Tsafrir, Etsion and Feitelson (2005). Times are in seconds. The same seed and name give the same file.
 
     Example: `swflow generate lublin -o jobs.swf.gz --jobs 5000 --processors 128 --load 0.7 --seed 1`
     """

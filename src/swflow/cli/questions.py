@@ -136,8 +136,9 @@ def whatif(
 
     Every combination is simulated and compared with the base: the first scheduler on the recorded machine and jobs.
     Without --scheduler, the base is the site with the partitions of the log. The answer describes what each variant
-    changes, with 95 % confidence intervals over the log's weeks, how well the base reproduces the record, and what is
-    not simulated. An answer written as .parquet can be loaded into a database with runs (table whatifs).
+    changes, with 95 % confidence intervals over the log's weeks, how well the base reproduces the recorded
+    schedule, and what is not simulated. An answer written as .parquet can be loaded into a database with runs (table
+    whatifs).
 
     Examples: `swflow whatif sacct.txt`, `swflow whatif sacct.txt --nodes gpu=+2 -o whatif.html`,
     `swflow whatif sacct.txt --limit user:processors=512 --order fair-share`

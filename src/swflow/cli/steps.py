@@ -213,7 +213,7 @@ def moldable(
     Give each job a list of shapes (processors and run time) with the model of Cirne and Berman (2001).
 
     The sizes follow the survey among users in the paper, the run times (s) follow Downey's speedup. The column `shapes`
-    holds them for `swflow simulate --shapes`. The same seed, names and input give the same bytes.
+    holds them for `swflow simulate --shapes`. The same seed, names and input give the same file.
 
     Example: `swflow moldable kth.parquet -o kth+moldable.parquet --pb 0.734 --seed 1`
     """
@@ -274,7 +274,7 @@ def model(
 
     The fitted model is a readable file, with which others can generate workloads without the log. With
     --arrivals daily-cycle it contains no submit times. The file of resample contains the jobs of the log, without their
-    order and users. Run times are whole seconds. The same seed, source and output name give the same bytes.
+    order and users. Run times are whole seconds. The same seed, source and output name give the same file.
 
     Examples: `swflow model kth.parquet -o kth+like.parquet --model minh-wolters`,
     `swflow model kth.parquet --save-fit kth.json --arrivals daily-cycle`,
@@ -339,7 +339,7 @@ def scale(
     Scale a workload to a machine of another size (Ernemann, Song and Yahyapour 2003).
 
     A share d of the jobs is copied, the others are widened, by the factor. Run times and submit times are unchanged.
-    The column `source_job_id` contains the job from which a copy was made. The same seed and names give the same bytes.
+    The column `source_job_id` contains the job from which a copy was made. The same seed and names give the same file.
 
     Example: `swflow scale kth.parquet -o kth+scaled.parquet --processors 1024 --d 50 --variant precise`
     """

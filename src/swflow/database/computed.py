@@ -45,11 +45,11 @@ class Run(NamedTuple):
 class Computed(NamedTuple):
     """The results, which are ready in this order."""
 
-    examined: Iterator[Examined]  # of each new workload
-    summaries: Iterator[dict[str, pl.DataFrame]]  # of each new run: rows of the tables of heatmaps and bubbles
-    fairness: Iterator[pl.DataFrame]  # of the new runs of each workload
-    fidelity: Iterator[list[dict[str, Any]]]  # of runs of each workload with a recorded schedule
-    compared: Iterator[list[dict[str, Any]]]  # of runs of each log and replicate
+    examined: Iterator[Examined]  # one item per new workload
+    summaries: Iterator[dict[str, pl.DataFrame]]  # rows of the tables of heatmaps and bubbles, per new run
+    fairness: Iterator[pl.DataFrame]  # tables of the new runs, per workload
+    fidelity: Iterator[list[dict[str, Any]]]  # rows per workload with a recorded schedule
+    compared: Iterator[list[dict[str, Any]]]  # rows per log and replicate
     unchanged: list[str]  # the runs whose fidelity is that of the old database
 
 
@@ -78,7 +78,7 @@ def _examine(name: str, file: Path) -> Examined:
     # A file is inserted unchanged, so read only the columns needed here.
     workload = open_workload(file, columns=LOOKED_AT if is_workload else None)
     history = workload.history
-    fits = [entry for entry in history if "fit" in entry][-1:]  # of the last model that generated it
+    fits = [entry for entry in history if "fit" in entry][-1:]  # the fit of the last model that generated it
     rows: dict[str, list[dict[str, Any]]] = {
         "workloads": [_workload_row(name, workload)],
         "removals": [

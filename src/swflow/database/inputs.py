@@ -48,7 +48,7 @@ class Update:
 
     old: Contents | None
     workloads: list[str]
-    runs: dict[Path, dict[str, Any]]  # by name
+    runs: dict[Path, dict[str, Any]]  # sorted by name
 
     @property
     def changed(self) -> set[str]:
@@ -182,7 +182,7 @@ def _old_contents(database: str | os.PathLike[str], contents: Contents) -> Conte
         with duckdb.connect(Path(database), read_only=True) as connection:
             rows = connection.execute("SELECT kind, name, digest FROM contents").fetchall()
     except duckdb.Error:
-        return None  # of another version, or not a database: build a new one and replace it
+        return None  # another version, or not a database: build a new one and replace it
     old = {(kind, name): digest for kind, name, digest in rows}
     same = sum(old.get(part) == digest for part, digest in contents.items())
     # A table keeps its columns: another set of them, or another order, needs a new table.

@@ -150,7 +150,7 @@ _VIEWS = (
 
 def _limit_threads() -> None:
     """Compute linear algebra in one thread: several would compete with the inserts, and round differently."""
-    threadpool_limits(1, user_api="blas")  # of the libraries that this module has loaded
+    threadpool_limits(1, user_api="blas")  # affects only libraries that are loaded by now
 
 
 @contextmanager

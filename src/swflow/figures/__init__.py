@@ -66,7 +66,7 @@ class Figure:
     most: int | None = None
 
 
-#: The largest number of lines with distinct colours, and of columns.
+#: The largest number of lines with distinct colors, and of columns.
 MOST_LINES, MOST_COLUMNS = 8, 12
 
 

@@ -1,4 +1,4 @@
-"""The figure of published values compared with ours."""
+"""The figure of published values compared with those of swflow."""
 
 from dataclasses import replace
 from typing import Any, cast
@@ -12,7 +12,7 @@ from swflow.names import recipe_of
 
 
 def draw_published(request: Request) -> dict[str, Any]:
-    """Draw the ratio of ours to the published value for every cell that the runs and their sweeps reproduce."""
+    """Draw the ratio of swflow's value to the published one for every cell that the runs and their sweeps reproduce."""
     spec = published_figure(request)
     if spec is None:
         raise SwflowError("figure: published: no paper has a value for these runs")
@@ -26,7 +26,7 @@ def published_figure(request: Request, *, sweeps: bool = True) -> dict[str, Any]
     drawn = [row for row in rows if row["ratio"] is not None and row["ratio"] > 0]
     if not drawn:
         return None
-    spec = published_chart(drawn, f"{request.title}: ours compared with the published values")
+    spec = published_chart(drawn, f"{request.title}: simulated and published values")
     spec["usermeta"] |= {"kind": "published", "sql": recorded.sql, "command": figure_command("published", request)}
     return spec
 

@@ -197,7 +197,7 @@ def drop_broken(path: str | os.PathLike[str]) -> bool:
 
 def unmade(options: Mapping[str, Mapping[str, Any]], code: str, folder: Path) -> list[str]:
     """
-    Return which runs of a workload would be made, if its file were the one that they were made of: sorted schedulers.
+    Return the schedulers whose runs are missing or outdated, assuming that the workload file is unchanged, sorted.
 
     ``options`` maps schedulers to their options, all filled in; ``code`` is the fingerprint of the code that simulates;
     ``folder`` has the runs of the workload.

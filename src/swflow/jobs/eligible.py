@@ -1,11 +1,11 @@
-"""When jobs became eligible to start in the record, and how long they waited from then on."""
+"""When recorded jobs became eligible to start, and how long they waited from then on."""
 
 import polars as pl
 
 
 def eligible_after(jobs: pl.DataFrame) -> pl.Series:
     """
-    Return how long after its submission each job became eligible to start in the record, seconds.
+    Return how long after its submission each recorded job became eligible to start, seconds.
 
     The column ``eligible_after`` states it: the time of ``sbatch --begin``, the end of a hold, or the end of the last
     job on which the job depends. For jobs without this value, predecessors in ``depends_on`` that are in the table

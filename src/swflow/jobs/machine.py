@@ -64,7 +64,7 @@ class Machine:
         Capacity of each *node* for each shared resource, in the unit of the demands (``memory_bandwidth`` and
         ``network_bandwidth`` in MB/s, ``memory`` in MB).
     resources : mapping
-        How many units of each resource the *machine* has besides processors, such as ``gpus`` or ``licences``. A job
+        How many units of each resource the *machine* has besides processors, such as ``gpus``. A job
         occupies as many as its column of the same name states, and starts only if every resource suffices.
 
     Raises

@@ -391,7 +391,7 @@ def height_of(path: str | os.PathLike[str]) -> int:
 
 
 def write_workload(workload: Workload, path: str | os.PathLike[str]) -> None:
-    """Write a workload to a Parquet file, atomically; the same workload gives the same bytes."""
+    """Write a workload to a Parquet file, atomically; equal workloads give identical files."""
     write_table(workload.jobs, path, about_workload(workload.machine, workload.header, workload.history))
 
 

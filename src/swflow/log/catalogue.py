@@ -49,12 +49,12 @@ class Log:
     processors: int | None = None
     nodes: int | None = None
     jobs: int | None = None  # job lines of the file, or jobs to generate
-    sha256: str | None = None  # of the decompressed text
+    sha256: str | None = None  # checksum of the decompressed text
     acknowledgement: str | None = None  # which the log requires
     citation: str | None = None
     since: date | None = None  # first day or moment of a period: `from` in the catalogue
     until: date | None = None  # first day or moment after a period
-    parameters: dict[str, Any] = field(default_factory=dict)  # of the model of a synthetic log
+    parameters: dict[str, Any] = field(default_factory=dict)  # parameters of the model of a synthetic log
     clean: dict[str, Any] = field(default_factory=dict)  # settings for cleaning
 
 
@@ -66,7 +66,7 @@ class FetchReport:
     output: Path
     source: str
     jobs: int
-    sha256: str  # of the decompressed text
+    sha256: str  # checksum of the decompressed text
     tried: tuple[str, ...] = ()  # addresses without the file, each with the reason
 
 

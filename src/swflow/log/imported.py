@@ -56,7 +56,7 @@ def write_log(
     header: Mapping[str, list[str]],
     history: Iterable[Mapping[str, Any]],
 ) -> None:
-    """Write an imported log to a Parquet file, atomically; the same log gives the same bytes."""
+    """Write an imported log to a Parquet file, atomically; equal logs give identical files."""
     write_table(fields, path, {"kind": "log", "header": dict(header), "history": list(history)})
 
 

@@ -30,7 +30,7 @@ _CLOCKS = 0.05
 #: The columns of imported logs with the demands of jobs for resources besides processors; memory is in MB.
 RESOURCES = ("gpus", "licences", "memory")
 
-#: Those of them that belong to nodes, so that more nodes have more of them.
+#: Resources that belong to nodes, so that more nodes have more of them.
 PER_NODE = ("gpus", "memory")
 
 

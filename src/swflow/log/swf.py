@@ -344,9 +344,9 @@ class _Lines(NamedTuple):
     """The text of a log, and the output arrays of its kernel."""
 
     data: np.ndarray  # bytes
-    is_whole: np.ndarray  # of each field: whether it is a whole number
-    target: np.ndarray  # of each field: its row in `whole` or `real`
-    powers: np.ndarray  # of ten: a mantissa below 2**53 divided by one of them is the correctly rounded quotient
+    is_whole: np.ndarray  # whether each field is a whole number
+    target: np.ndarray  # the row of each field in `whole` or `real`
+    powers: np.ndarray  # powers of ten; a mantissa below 2**53 divided by one is the correctly rounded quotient
     whole: np.ndarray  # results of shape (fields, lines), int64
     real: np.ndarray  # results of shape (fields, lines), float64
     bad: np.ndarray  # malformed lines: line, reason, number of fields or index of the field, start and end of its text
@@ -658,7 +658,7 @@ def write_swf(path: str | os.PathLike[str], jobs: pl.DataFrame, header: Mapping[
     The table has some columns of `swflow.jobs.table.JOB_COLUMNS`. Null and missing values are written as -1, except
     that ``processors`` replaces missing allocated processors. A value of the header with line breaks is written with
     continuation lines. It is an error if a number is not finite, or a fraction in a field of whole numbers. The same
-    jobs give the same bytes.
+    jobs give identical files.
 
     Examples
     --------
@@ -682,7 +682,7 @@ def write_swf(path: str | os.PathLike[str], jobs: pl.DataFrame, header: Mapping[
 
 
 def compress(text: bytes) -> bytes:
-    """Return gzipped text without time and file name, so that the same text gives the same bytes."""
+    """Return gzipped text without time and file name, so that equal texts give identical files."""
     packed = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=packed, mtime=0) as file:
         file.write(text)

@@ -76,7 +76,7 @@ def read_papers() -> dict[str, dict[str, Any]]:
     Return ``authors``, ``citation``, ``note``, ``figures`` and ``beside`` of each paper, by its name in the tables.
 
     A figure has its number in the paper, and ``kind``, ``log``, ``runs`` and ``window`` as for `swflow.figures.draw`.
-    ``beside`` is the reading that is shown beside our value.
+    ``beside`` is the reading that the report shows next to swflow's value.
 
     Examples
     --------

@@ -39,7 +39,7 @@ def _within(row: str) -> str:
     return f"CASE {percents} END"
 
 
-#: Published values with ours. Rows without our value stay, with the reason.
+#: Published values with those of swflow. Rows without swflow's value stay, with the reason.
 CELLS = f"""
     CREATE VIEW cells AS
     WITH measured AS (SELECT DISTINCT workload, scheduler FROM medians)
@@ -61,7 +61,7 @@ CELLS = f"""
     ORDER BY paper, "table", row, "column", p.workload
 """
 
-#: Published values with ours under another reading of the paper: another scheduler, step or figure.
+#: Published values with those of swflow under another reading of the paper: another scheduler, step or figure.
 READINGS = f"""
     CREATE VIEW readings AS
     WITH read AS (
@@ -89,7 +89,7 @@ READINGS = f"""
 """
 
 #: Every published value of a simulation under each convention that papers leave open, one convention at a time. The
-#: choice ``ours`` is our value without a change.
+#: choice ``ours`` is swflow's value without a change.
 CONVENTION_VALUES = """
     CREATE VIEW convention_values AS
     WITH read AS (
@@ -202,7 +202,7 @@ def _shown(value: str) -> str:
 
 
 def _off(row: str) -> str:
-    """Return SQL for the difference of ours from the published value, as text, on the scale of the figure."""
+    """Return SQL for the difference of swflow's value from the published one, as text, on the scale of the figure."""
     return (
         f"CASE WHEN {row}.scale = 'relative' AND {row}.published <> 0 "
         f"THEN printf('%+.2f %%', 100 * {row}.difference / abs({row}.published)) "
@@ -267,7 +267,7 @@ REPRODUCTION = f"""
     ORDER BY paper, "table", row, "column", workload
 """
 
-#: Of every table of a paper, how many cells were published, are compared, and are met; ``within_5`` includes
+#: For every table of a paper: how many cells were published, are compared, and match; ``within_5`` includes
 #: ``within_1``. Missing cells are not legible, or were not run. A cell that is compared with more than one log, named
 #: in its row as "(here LOG)", counts once, with the first verdict of all.
 COVERAGE = f"""

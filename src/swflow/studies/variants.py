@@ -144,7 +144,7 @@ class Variant:
 
     @property
     def name(self) -> str:
-        """The scheduler and the changes relative to the record, as text."""
+        """The scheduler and the changes relative to the recorded schedule, as text."""
         parts = [self.scheduler]
         parts += [f"{what} {change}" for what, change in self.changes.items()]
         parts += [f"estimates {self.estimates_in_words}"] if self.estimates is not None else []
@@ -167,7 +167,7 @@ class Variant:
 
     @property
     def is_record(self) -> bool:
-        """Whether machine, estimates, arrivals and run times are those of the record."""
+        """Whether machine, estimates, arrivals and run times are the recorded ones."""
         return replace(self, scheduler="", options={}) == Variant("", {})
 
 

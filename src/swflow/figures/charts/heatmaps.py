@@ -42,7 +42,7 @@ HEATMAP_CAPTION = (
     "0, are drawn at 1. Loads above 1, which occur if a log records impossible schedules, are drawn at 1; "
     "they are not comparable with simulated loads. The lines enclose the densest cells that hold "
     f"{CONTOUR_SHARES[0]:.0%} (solid) and {CONTOUR_SHARES[1]:.0%} (dashed) of the jobs, after smoothing. A disk "
-    "represents the jobs of a tenth of the load range: its centre is their mean load and value, its area their number. "
+    "represents the jobs of a tenth of the load range: its center is their mean load and value, its area their number. "
     "The cross is the mean over all jobs."
 )
 INTERACTIVE_CAPTION = (
@@ -51,7 +51,7 @@ INTERACTIVE_CAPTION = (
     "click clears the selection."
 )
 BUBBLE_CAPTION = (
-    "A disk represents the jobs with a load in one tenth of the range: its centre is at their mean load and mean "
+    "A disk represents the jobs with a load in one tenth of the range: its center is at their mean load and mean "
     "slowdown, its area is their number. The upper row leaves out jobs with a run time below 1 min or a slowdown above "
     "1,000; the middle row includes all jobs. The bottom row shows medians instead of means, which are robust against "
     "a few very large slowdowns, and omits the cross, which is the mean of all jobs."

@@ -23,7 +23,7 @@ OFFERED_LOAD_CAPTION = (
     "jobs run. Above 1, demand exceeds the machine; the dashed line is the mean of the whole log."
 )
 
-#: Jobs are counted in the first colour, processor-seconds in the second.
+#: Jobs are counted in the first color, processor-seconds in the second.
 _KINDS = ("jobs", "processor-seconds")
 
 

@@ -74,7 +74,7 @@ def repetitions_chart(workloads: Mapping[str, tuple[np.ndarray, np.ndarray]], ti
 
 
 def _panel(chart: Any, x: Any, y: Any, names: Sequence[str], title: str) -> Any:
-    """Add axes, tooltips, and one colour per workload; the line of the first workload is wide."""
+    """Add axes, tooltips, and one color per workload; the line of the first workload is wide."""
     colours = [RUN_COLOURS[place % len(RUN_COLOURS)] for place in range(len(names))]
     key = alt.Legend(title=None, orient="right", labelLimit=320)
     return chart.encode(

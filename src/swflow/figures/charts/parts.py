@@ -1,4 +1,4 @@
-"""Shared parts of charts: colours, ticks and labels of axes, and the frame of a finished figure."""
+"""Shared parts of charts: colors, ticks and labels of axes, and the frame of a finished figure."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The chart of published values: the ratio of ours to each, one dot per value."""
+"""The chart of published values: the ratio of swflow's value to each, one dot per value."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,8 +9,8 @@ from swflow.figures.charts.parts import FigureData, finished_figure, tip
 from swflow.figures.charts.styles import BLUE, GREEN, ORANGE, VERMILION
 
 PUBLISHED_CAPTION = (
-    "Each dot is a published value: ours divided by the published one. On the line, both are equal; the band is 10 % "
-    "on either side. The axis is logarithmic; ratios beyond its ends are drawn at the ends."
+    "Each dot is a published value: that of swflow divided by the published one. On the line, both are equal; the band is "
+    "10 % on either side. The axis is logarithmic; ratios beyond its ends are drawn at the ends."
 )
 
 #: The ends of the axis; ratios beyond them are drawn at the ends.

@@ -42,7 +42,7 @@ LOAD_CURVE_CAPTION = (
     "machine; the heatmap of the unchanged workload separates them. Values are on a logarithmic axis."
 )
 
-#: The colours of an idle and of a busy machine.
+#: The colors of an idle and of a busy machine.
 STRIP = ("#eef2f6", "#9cc3e2", "#0b4f8a")
 
 #: Width and height of a panel, pixels.

@@ -1,4 +1,4 @@
-"""Colours and dashes of lines: a scheduler has the same colour in every figure, regardless of the other lines."""
+"""Colors and dashes of lines: a scheduler has the same color in every figure, regardless of the other lines."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from zlib import crc32
 
 import altair as alt
 
-#: Colours that stay apart for colour-blind readers: M. Okabe, K. Ito, "Color universal design", 2008 (without yellow,
+#: Colors that stay apart for color-blind readers: M. Okabe, K. Ito, "Color universal design", 2008 (without yellow,
 #: whose contrast with white is too low), and wine and olive of P. Tol, "Colour schemes", 2021.
 BLACK, BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, WINE, OLIVE = RUN_COLOURS = (
     "#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255", "#999933",
 )  # fmt: skip
 
-#: The colours of well-known schedulers, and of schedulers with one of these names followed by a hyphen.
+#: The colors of well-known schedulers, and of schedulers with one of these names followed by a hyphen.
 SCHEDULER_COLOURS = {
     "log": BLACK, "easy": BLUE, "fcfs": VERMILION, "conservative": GREEN, "sjbf": PURPLE, "wfp3": ORANGE, "sjf": SKY,
     "easy-submit": PURPLE, "easy-start": SKY, "scattered": ORANGE, "contiguous": WINE, "least-shared": GREEN,
@@ -22,13 +22,13 @@ SCHEDULER_COLOURS = {
     "unicef": GREEN, "saf": VERMILION, "site": OLIVE,
 }  # fmt: skip
 
-#: Lines of one colour differ by their dashes: solid, dashed, dotted, both, long.
+#: Lines of one color differ by their dashes: solid, dashed, dotted, both, long.
 DASHES: tuple[tuple[int, ...], ...] = ((1, 0), (6, 3), (2, 2), (7, 2, 2, 2), (12, 3))
 
 
 @dataclass(frozen=True)
 class Style:
-    """The colour of a line, and the lengths of its dashes and gaps in pixels."""
+    """The color of a line, and the lengths of its dashes and gaps in pixels."""
 
     colour: str
     dash: tuple[int, ...] = DASHES[0]
@@ -38,7 +38,7 @@ def scheduler_style(name: str) -> Style:
     """
     Return the style of a scheduler by its name alone.
 
-    A scheduler that is not in `SCHEDULER_COLOURS` gets a colour by a checksum of its name, so that the style does not
+    A scheduler that is not in `SCHEDULER_COLOURS` gets a color by a checksum of its name, so that the style does not
     depend on the other schedulers of a figure or of a database.
 
     Examples
@@ -62,8 +62,8 @@ def run_styles(runs: Sequence[Mapping[str, str]]) -> list[Style]:
     """
     Return the style of each run of a figure.
 
-    The colour is that of the scheduler. A run whose style is taken gets other dashes, such as the same scheduler on
-    another workload. If all runs have one scheduler, the colours distinguish the workloads.
+    The color is that of the scheduler. A run whose style is taken gets other dashes, such as the same scheduler on
+    another workload. If all runs have one scheduler, the colors distinguish the workloads.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def line_encodings(
     field: str, styles: Mapping[str, Style], legend: alt.Legend | None, *, dashes: bool = True
 ) -> dict[str, Any]:
     """
-    Return the encodings of colour and dash, which share one legend (None in all panels but one).
+    Return the encodings of color and dash, which share one legend (None in all panels but one).
 
     ``field`` is the column with the names of the lines; points have no dashes.
     """

@@ -34,7 +34,7 @@ SWEEP_TITLES = {
 #: Endings of the names of columns in seconds.
 _SECONDS = ("_time", "awrt", "awwt", "makespan")
 
-#: The lines of a sweep, with the same colour in all figures.
+#: The lines of a sweep, with the same color in all figures.
 SWEEP_LINES = {"integer": BLUE, "precise-size": GREEN, "precise": VERMILION}
 
 #: With more points than this along the axis, a band is drawn instead of bars.

@@ -113,7 +113,7 @@ def _raw(values: Mapping[str, str]) -> dict[str, str | int | None]:
         "exit": _whole(values.get("Exit_status")),
         "gpus": _whole(values.get("Resource_List.ngpus"))
         or _in_chunks(values.get("Resource_List.select", ""), "ngpus", missing=0)
-        or _in_chunks(values.get("Resource_List.nodes", ""), "gpus", missing=0)  # of Torque
+        or _in_chunks(values.get("Resource_List.nodes", ""), "gpus", missing=0)  # the form of Torque
         or None,
         "depend": values.get("depend"),
         "user": values.get("user"),

@@ -43,7 +43,7 @@ RECORD_COLUMNS: dict[str, pl.DataType] = {
 }  # fmt: skip
 
 #: Columns of an imported log in addition to the standard's fields, if the source has them: the site's job id, its
-#: Unix group (``group_id`` is the account), GPUs, suspended time in seconds, licences of all products, memory of the
+#: Unix group (``group_id`` is the account), GPUs, suspended time in seconds, licenses of all products, memory of the
 #: whole job in MB, nodes, and those of `swflow.jobs.table.ELIGIBILITY_COLUMNS`.
 EXTRA_COLUMNS: dict[str, pl.DataType] = {
     "site_job_id": pl.String(),
@@ -60,7 +60,7 @@ EXTRA_COLUMNS: dict[str, pl.DataType] = {
 }
 
 #: Notes on jobs that need more than processors and time.
-GPUS, LICENCES, RESERVATIONS = "jobs with GPUs", "jobs with licences", "jobs in advance reservations"
+GPUS, LICENCES, RESERVATIONS = "jobs with GPUs", "jobs with licenses", "jobs in advance reservations"
 
 #: Notes on the times from which jobs may start.
 LATER_ELIGIBLE = "jobs that became eligible after their submission (--begin, holds, dependencies)"

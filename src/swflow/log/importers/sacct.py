@@ -345,7 +345,7 @@ def _timed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
     twofold = pl.any_horizontal(pl.col(f"{name}_0") != pl.col(f"{name}_1") for name in ("submit", "start", "end"))
     tally.note(table, "times of an hour that the clock showed twice", twofold)
     span = pl.col("elapsed").fill_null(0) + pl.col("suspended_time").fill_null(0)
-    # Of equal ones, prefer a start (of a job that never started, an end) after the submission.
+    # If several fit equally, prefer a start (an end, if the job never started) after the submission.
     misfits = {
         (a, b): (pl.col(f"end_{b}") - pl.coalesce(f"start_{a}", f"end_{a}") - span).abs().fill_null(0)
         + pl.when(pl.coalesce(f"start_{a}", f"end_{a}") < pl.col("submit_0")).then(1).otherwise(0)
@@ -514,7 +514,7 @@ def _tres(entries: Any) -> dict[str, int]:
 
 
 def _count_licences(text: Any) -> int | None:
-    """Return the number of licences in a list such as ``matlab:2,ansys``."""
+    """Return the number of licenses in a list such as ``matlab:2,ansys``."""
     if not isinstance(text, str) or not text.strip():
         return None
     return int(pl.select(licences(pl.lit(text))).item())

@@ -122,9 +122,9 @@ def gpus(text: pl.Expr) -> pl.Expr:
 
 def licences(text: pl.Expr) -> pl.Expr:
     """
-    Return the number of licences in a list of trackable resources, or in the column Licenses of sacct.
+    Return the number of licenses in a list of trackable resources, or in the column Licenses of sacct.
 
-    Licences of all products are added. Null if the text has none.
+    Licenses of all products are added. Null if the text has none.
 
     Examples
     --------

@@ -57,7 +57,7 @@ class LublinParameters:
     low_probability: float
     run_time_shape_1: float
     run_time_scale_1: float
-    run_time_shape_2: float  # of the longer jobs
+    run_time_shape_2: float  # shape of the longer jobs
     run_time_scale_2: float
     mixture_slope: float  # the first gamma's probability is slope * size + intercept, clipped to [0, 1]
     mixture_intercept: float
@@ -235,7 +235,7 @@ def lublin_header(
     if not combined:
         header["MaxQueues"] = ["2"]
         header["Queues"] = ["the class of a job in the model"]
-        header["Queue"] = ["0 interactive jobs", "1 batch jobs"]  # by the convention of the Standard Workload Format
+        header["Queue"] = ["0 interactive jobs", "1 batch jobs"]  # convention of the Standard Workload Format
     header["Note"] = [
         'Model: U. Lublin, D. G. Feitelson, "The workload on parallel supercomputers: modeling the '
         'characteristics of rigid jobs", J. Parallel Distrib. Comput. 63(11), 2003',

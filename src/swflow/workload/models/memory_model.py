@@ -19,7 +19,7 @@ from swflow.workload.models.fit_measures import correlation, kolmogorov_smirnov
 #: Columns with recorded memory, in KB per processor, by the value of the option.
 RECORDS = {"used": "used_memory", "requested": "requested_memory"}
 
-#: Smallest share of the jobs in a class of sizes; neighbouring sizes are merged until they reach it.
+#: Smallest share of the jobs in a class of sizes; neighboring sizes are merged until they reach it.
 LEAST_SHARE = 0.05
 
 #: Largest number of classes of run times, of equal shares, in a class of sizes.
@@ -46,10 +46,10 @@ class MemoryModel:
 
     source: str  # name of the workload to which the model was fitted
     record: str  # "used" or "requested"
-    jobs: int  # of the source, with known memory
+    jobs: int  # jobs of the source with known memory
     unknown: int  # jobs of the source with unknown memory
     up_to: np.ndarray  # share of the source's jobs in a class of sizes or a lower one; the last is 1
-    cells: tuple[tuple[Cell, ...], ...]  # of each class of sizes: its classes of run times, of equal shares, ascending
+    cells: tuple[tuple[Cell, ...], ...]  # per class of sizes: classes of run times with equal shares, ascending
     #: The measures of `goodness_of` for one draw, with the source's values.
     goodness: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
 
@@ -154,7 +154,7 @@ def describe_goodness(fitted: MemoryModel) -> str:
 
 
 def write_memory_model(fitted: MemoryModel, path: str | os.PathLike[str]) -> None:
-    """Write a fitted model to a JSON file, atomically; the same model gives the same bytes."""
+    """Write a fitted model to a JSON file, atomically; equal models give identical files."""
     head = {
         **FORMAT,
         "record": fitted.record,

@@ -19,11 +19,11 @@ REPEATS = ("fitted", "at-least-two", "printed")
 class LocalityModel:
     """The parameters fitted to a log."""
 
-    mixture: Mixture  # of Gaussians of the run times; a component is a run-time label
+    mixture: Mixture  # Gaussians of the run times; a component is a run-time label
     label_repetitions: Zipf  # Z_L of the paper: lengths of the repetitions of labels
     value_repetitions: Zipf  # Z_D of the paper: lengths of the repetitions of run times
     repetition_probability: float  # p: the share of the repetitions of labels in which a run time is repeated
-    classes: np.ndarray  # of the job sizes, ascending
+    classes: np.ndarray  # classes of the job sizes, ascending
     transition: np.ndarray  # Pr(class | label), shape (labels, classes)
     sizes: Pools  # sizes of the log's jobs of each pair "label,class"
 

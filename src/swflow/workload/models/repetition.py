@@ -1,4 +1,4 @@
-"""Repetitions (runs of equal neighbours in a series): lengths, histograms, and the distance of two series."""
+"""Repetitions (runs of equal neighbors in a series): lengths, histograms, and the distance of two series."""
 
 import numpy as np
 
