@@ -89,7 +89,7 @@ class Site:
     rng: random.Random
     processors: int
     per_node: int
-    unit: float  # of all times, seconds
+    unit: float  # unit of all times, seconds
     begin: float
     labels: dict[str, str]
 

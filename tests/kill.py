@@ -1,5 +1,5 @@
 """
-Kill the whole workflow at random moments, and check that its final files have the same bytes as an undisturbed run.
+Kill the whole workflow at random moments, and check that its final files equal those of an undisturbed run.
 
 Run it manually (minutes to 1 hour): python tests/kill.py --mirror FOLDER [--log KTH-SP2] [--times 20] [--seeds 2]
 """

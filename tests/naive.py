@@ -68,7 +68,7 @@ class FairShare:
     """Use of all accounts on all machines, and their shares, which sum to 1."""
 
     half_life: float = math.inf
-    shares: dict[str, dict[int, float]] = field(default_factory=dict)  # of users and groups
+    shares: dict[str, dict[int, float]] = field(default_factory=dict)  # shares of users and groups
     accounts: dict[tuple[str, int], Account] = field(default_factory=dict)
 
     def account(self, kind: str, number: int = 0) -> Account:
@@ -360,7 +360,7 @@ class Machine:
             places = self.choose(job, moment, reservations)
             if places is not None:
                 if self.policy.allocation == "threshold":
-                    # new neighbours would delay the job
+                    # new neighbors would delay the job
                     per_node = self.policy.resources.per_node if self.policy.resources else 1
                     nodes = {place // per_node for place in places}
                     places = [place for place in range(self.processors) if place // per_node in nodes]
@@ -695,7 +695,7 @@ class Machine:
         free = extra = self.processors - sum(job.processors for job, _ in self.running.values())
         shadow = now
         for job, occupation in sorted(self.running.values(), key=lambda one: one[1].end):
-            if extra < head.processors:  # of jobs that end at once, the first to start counts first
+            if extra < head.processors:  # jobs that end at the same time count in the order of their starts
                 shadow, extra = max(occupation.end, now), extra + job.processors
         return free, shadow, extra - head.processors
 

@@ -17,15 +17,37 @@ def wording(path, text):
     return [line for line, _ in prose.wording(path, prose.phrases())]
 
 
-def test_python_prose_is_checked_and_code_is_not(tmp_path):
+def test_texts_in_python_are_checked_and_code_is_not(tmp_path):
     text = '''"""The scheduler is told the time."""
 selective = "the scheduler is told"  # for want of a better name
 def f(x):
     """Return who of the queue starts."""
     raise ValueError(f"{x}: nobody waits")
 option(help="Jobs that come so many times as fast.")
+note = "a file in the making"
+query = "SELECT nobody FROM users WHERE so many"
 '''
-    assert wording(tmp_path / "module.py", text) == [1, 2, 4, 5, 6]
+    assert wording(tmp_path / "module.py", text) == [1, 2, 2, 4, 5, 6, 7]
+
+
+def test_comments_begin_with_a_noun(tmp_path):
+    text = """width = 1  # of each job
+# The width
+# of each job.
+height = 2
+    # of each node
+"""
+    assert wording(tmp_path / "module.py", "if True:\n    " + text.replace("\n", "\n    ")) == [2, 6]
+
+
+def test_texts_of_pages_and_scripts_are_checked_and_their_code_is_not(tmp_path):
+    page = """<style>/* for want of a name */ .nobody {color: red}</style>
+<p>{{ "nobody waits" }} The scheduler
+is told the time.</p>
+"""
+    assert wording(tmp_path / "page.html", page) == [1, 3]
+    script = "// nobody waits\nconst nobody = waits\nsay(`the job ${nobody} is told`)\n"
+    assert wording(tmp_path / "page.js", script) == [1, 3]
 
 
 def test_a_line_can_be_silenced(tmp_path):

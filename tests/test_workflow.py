@@ -187,7 +187,7 @@ def test_an_edited_plugin_reruns_its_runs_only(edited):
     policy.write_text(OWN_POLICY.replace("    pass", "    def on_end(self, now, job):\n        pass"))
     assert remade() == ["simulate toy-a+first: decides", "simulate toy-a: decides"]
     order.write_text(order.read_text().replace("* processors", "+ processors"))
-    assert remade() == ["simulate toy-a+first: decides, favours", "simulate toy-a: decides, favours"]
+    assert remade() == ["simulate toy-a+first: decides, favours", "simulate toy-a: decides, favours"]  # prose: ignore
     runs = {name: edited.folder / f"results/runs/toy-a/{name}.parquet" for name in ("decides", "favours", "easy")}
     policy.write_text(OWN_POLICY)
     before = {name: path.stat().st_mtime_ns for name, path in runs.items()}
@@ -307,7 +307,7 @@ def test_figures_of_former_configs_are_removed_and_runs_on_request(edited):
 def test_a_missing_workload_is_rebuilt_before_a_load(edited):
     (edited.folder / "results/workloads/toy-b.parquet").unlink()
     (edited.folder / "results/workloads/toy-b+shapes@1.parquet").unlink()
-    edited.config["schedulers"]["mine"]["estimates"] = "kill"  # of runs of another log
+    edited.config["schedulers"]["mine"]["estimates"] = "kill"  # affects runs of another log
     edited.write()
     edited.run()
     assert edited.sql("SELECT estimates FROM schedulers WHERE scheduler = 'mine'") == [("kill",)]

@@ -1,8 +1,8 @@
 """
 Check wording, spelling and line width of the project's prose.
 
-`python tools/prose.py [PATH …]` checks documentation, docstrings, comments, help texts and errors of the paths
-(default: the whole repository) and exits with 1 if it finds a problem. `--count` prints the number per file.
+`python tools/prose.py [PATH …]` checks documentation, docstrings, comments and texts in strings, HTML and JavaScript of
+the paths (default: the whole repository) and exits with 1 if it finds a problem. `--count` prints the number per file.
 The phrases are in tools/prose.txt. "prose: ignore" on a line skips it.
 """
 
@@ -20,13 +20,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PHRASES = Path(__file__).with_name("prose.txt")
 IGNORE = "prose: ignore"
-SUFFIXES = (".md", ".rst", ".py", ".smk", ".yaml", ".yml")
+SUFFIXES = (".md", ".rst", ".py", ".smk", ".yaml", ".yml", ".html", ".js", ".css")
 #: Files whose text is data: phrases and quotations.
-EXEMPT = ("tools/prose.txt", "tools/prose.py", "CHANGELOG.md")
+EXEMPT = ("tools/prose.txt", "tools/prose.py", "tests/test_prose.py", "CHANGELOG.md")
 #: Widest line of Markdown prose; a line with a single sentence may be wider, up to `SENTENCE`. README.md has its own.
 WIDTH, SENTENCE, README = 100, 180, 120
 #: Words of the field, and names, that codespell does not know.
 WORDS = "ake,ans,eazy,fo,hist,laf,mis,nd,notin,numer,ot,requestor,ser,te"
+
+#: A string is a text if it has two words in a row and is no SQL and no option of a command.
+TEXT = re.compile(r"[A-Za-z][a-z']* [a-z]")
+CODE = re.compile(r"\b(SELECT|FROM|CREATE|INSERT|JOIN|WHERE|ORDER BY|CASE|UNION)\b|^\s*-|^[\w.]+ -")
 
 Problem = tuple[int, str]
 
@@ -48,6 +52,8 @@ def prose(path: Path) -> Iterator[tuple[int, str]]:
         yield from _python(text)
     elif path.suffix in (".md", ".rst"):
         yield from _markdown(text)
+    elif path.suffix in (".html", ".js", ".css"):
+        yield from _web(text, path.suffix)
     elif path.suffix == ".smk" or path.name == "Snakefile":
         yield from ((n, line.partition("#")[2]) for n, line in enumerate(text.splitlines(), 1) if "#" in line)
     else:  # YAML: without keys and single words of lists, which are names
@@ -68,11 +74,19 @@ def _markdown(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _python(text: str) -> Iterator[tuple[int, str]]:
-    """Yield comments, docstrings, help texts and messages of errors."""
+    """Yield comments, docstrings and texts in other strings."""
+    above = 0
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
-            yield token.start[0], token.string
-    for node in ast.walk(ast.parse(text)):
+            number = token.start[0]
+            # A line that continues a comment has no "#", which marks the beginning of a sentence.
+            yield number, token.string.lstrip("#: ") if token.line.lstrip().startswith("#") and above else token.string
+            above = number if token.line.lstrip().startswith("#") else 0
+        elif token.type not in (tokenize.NL, tokenize.INDENT, tokenize.DEDENT):
+            above = 0
+    docstrings = set()
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0] if node.body else None
             if (
@@ -80,19 +94,32 @@ def _python(text: str) -> Iterator[tuple[int, str]]:
                 and isinstance(first.value, ast.Constant)
                 and isinstance(first.value.value, str)
             ):
+                docstrings.add(first.value)
                 lines = text.splitlines()[first.lineno - 1 : first.end_lineno]
                 yield from enumerate(lines, first.lineno)
-        elif isinstance(node, ast.Raise) and node.exc is not None:
-            yield from _strings(node.exc)
-        elif isinstance(node, ast.keyword) and node.arg == "help":
-            yield from _strings(node.value)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in docstrings:
+            yield from _texts(node.lineno, node.value)
 
 
-def _strings(node: ast.AST) -> Iterator[tuple[int, str]]:
-    """Yield the literal texts inside of an expression."""
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
-            yield inner.lineno, inner.value
+def _texts(first: int, value: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a string if it is a text, without inline code."""
+    if TEXT.search(value) and not CODE.search(value):
+        yield from ((first + place, re.sub(r"`[^`]*`", " ", line)) for place, line in enumerate(value.splitlines()))
+
+
+def _web(text: str, suffix: str) -> Iterator[tuple[int, str]]:
+    """Yield comments and texts of HTML, JavaScript or CSS, without tags and code."""
+    kinds = [r"/\*.*?\*/"]
+    if suffix == ".js":
+        kinds += [r"(?<!:)//[^\n]*", r"`[^`\n]*`", r'"[^"\n]*"', r"'[^'\n]*'"]
+    if suffix == ".html":
+        text = re.sub(r"\{[{%].*?[%}]\}", lambda code: re.sub(r"[^\n]", " ", code[0]), text, flags=re.DOTALL)
+        kinds += [r"<!--.*?-->", r">[^<>{}]+<"]
+    for match in re.finditer("|".join(kinds), text, re.DOTALL):
+        plain = re.sub(r"<[^>]*>|\$\{[^}]*\}", " ", match[0])
+        if TEXT.search(plain):
+            yield from enumerate(plain.splitlines(), text.count("\n", 0, match.start()) + 1)
 
 
 def wording(path: Path, wanted: list[tuple[re.Pattern[str], str]]) -> list[Problem]:

@@ -77,4 +77,4 @@ def test_simultaneous_starts_in_the_simulation_do_not_agree_with_the_recorded_or
 
 def test_the_utilization_is_compared_to_the_last_recorded_end():
     recorded = schedule(0.0, 0.0)
-    assert fidelity(recorded, schedule(0.0, 36000.0), 4)["utilization_difference"] == 0.5  # of the first hour alone
+    assert fidelity(recorded, schedule(0.0, 36000.0), 4)["utilization_difference"] == 0.5  # the first hour

@@ -68,10 +68,10 @@ def test_check_compares_the_record_with_the_units():
     found = {finding.check: finding for finding in check_workload(site(gpus=4))}
     assert found["gpus-use-beyond-machine"].severity == "error"
     assert "5 of 4 gpus were in use on 0 s; beyond the machine for 33.3 %" in found["gpus-use-beyond-machine"].message
-    assert "2 jobs demand licences, up to 2 at once" in found["unknown-licences"].message
+    assert "2 jobs demand licences, up to 2 at once" in found["unknown-licences"].message  # prose: ignore
     few = {finding.check: finding for finding in check_workload(site(gpus=2, licences=9))}
     assert few["more-gpus-than-machine"].jobs == 1
-    assert "never more than 2 of 9 licences" in few["licences-never-full"].message
+    assert "never more than 2 of 9 licences" in few["licences-never-full"].message  # prose: ignore
     synthetic = replace(site(gpus=4), history=({"stage": "model"},))
     assert not any("gpus" in finding.check for finding in check_workload(synthetic))
 

@@ -1,4 +1,4 @@
-"""The workflow through a real Slurm: the same bytes as on one machine, and a job that dies is tried again."""
+"""The workflow through a real Slurm: the same files as on one machine, and a job that dies is tried again."""
 
 import os
 import subprocess

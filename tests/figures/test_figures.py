@@ -229,7 +229,7 @@ def test_a_figure_has_no_query_and_no_command(kind, database, tmp_path):
 
 
 def lines(spec):
-    """Return the colour and the dashes of each line of a figure."""
+    """Return the color and the dashes of each line of a figure."""
     found = {}
     if isinstance(spec, dict):
         for channel in ("color", "strokeDash"):

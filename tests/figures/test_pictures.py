@@ -1,4 +1,4 @@
-"""Pictures of figures: the same bytes whatever fonts the machine has."""
+"""Pictures of figures: identical files, whatever fonts the machine has."""
 
 import os
 import struct

@@ -7,7 +7,7 @@ from swflow.papers.views import COVERAGE
 CONFIG = {
     "seed": 1,
     "studies": {
-        "waits": {"title": "Who waits <less>?", "logs": ["A", "B"],
+        "waits": {"title": "Who waits <less>?", "logs": ["A", "B"],  # prose: ignore
                   "runs": [{"workloads": ["{log}"], "schedulers": ["fcfs", "easy"]}]},
         "one": {"logs": ["A"], "figures": ["bubbles"], "runs": [{"workloads": ["{log}"], "schedulers": ["easy"]}]},
     },

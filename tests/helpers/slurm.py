@@ -158,7 +158,7 @@ class Slurm:
         self._start_munge()
         if self._wants_accounting and all(shutil.which(name, path=_PATH) for name in ACCOUNTING_PROGRAMS):
             self._start_accounting()
-        accounting = f"AccountingStoragePass={self.folder}/munge.socket\n"  # of slurmdbd's munge, for all that ask it
+        accounting = f"AccountingStoragePass={self.folder}/munge.socket\n"  # socket for all clients
         accounting += "AccountingStorageHost=localhost\nAccountingStoragePort=36819\nJobAcctGatherFrequency=0"
         self._write(
             conf,

@@ -156,7 +156,7 @@ def test_partitions_have_their_peak_use_or_the_stated_size(read):
 def test_licences_and_reservations_are_counted(read):
     header = f"{COLUMNS}|Licenses|Reservation"
     log, _ = read(f"{line('1')}|matlab:2|", f"{line('2')}||maint", f"{line('3')}||", header=header)
-    assert counted(log)[1] == {"jobs with licences": 1, "jobs in advance reservations": 1}
+    assert counted(log)[1] == {"jobs with licenses": 1, "jobs in advance reservations": 1}
 
 
 @pytest.mark.parametrize(

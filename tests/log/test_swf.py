@@ -265,7 +265,7 @@ def test_header_keys_values_and_continuations():
             "user=50 and (job>=24439 and job<=64542) (33452 jobs removed)\nQueue: is no key here",
             "second",
         ],
-        "SiteKey": ["of one's own\nremark: not a key"],
+        "SiteKey": ["of one's own\nremark: not a key"],  # prose: ignore
         "Queue": ["0 interactive", "1  batch"],
         "Empty": [""],
     }

@@ -64,7 +64,7 @@ def test_three_jobs_on_two_nodes_as_on_paper() -> None:
     assert found.end == pytest.approx([100 + 200 * 17 / 12, 400, 800], abs=1e-6)
     assert found.penalty == pytest.approx([200 * 5 / 12, 100, 100], abs=1e-6)
     assert not found.killed.any()
-    # Killed 350 s after it started, job 2 leaves at 450 unharmed; killed after 250, at 350, its neighbours gain.
+    # Killed 350 s after it started, job 2 leaves at 450 unharmed; killed after 250, at 350, its neighbors gain.
     strict = Resources(5, demands, np.array([6000.0]), allowed=np.array([1e9, 250.0, 1e9]))
     found = simulate_places(submit, run, run * 2, processors, 10, backfill="lookahead", resources=strict)
     done_by_350 = 100 + 250 / (17 / 12)
@@ -103,7 +103,7 @@ def test_of_a_shadow_in_which_a_job_comes_and_goes_the_rest_may_be_forgotten() -
     assert found["linear"].end[2] == found["forgets-shadows"].end[2] == 45
     assert found["linear"].end[3] == 60 + 20 * 2
     assert found["forgets-shadows"].end[3] == 60 + 20
-    done = 30 / (4 / 3) + 10  # of jobs 0 and 1 when job 2 goes
+    done = 30 / (4 / 3) + 10  # progress of jobs 0 and 1 when job 2 goes
     lost = found["forgets-shadows"].penalty
     assert found["forgets-shadows"].end[0] == pytest.approx(45 + 90 - done, abs=1e-6)
     assert lost == pytest.approx([45 - done, 45 - done + 10, 5, 0, 10], abs=1e-6)

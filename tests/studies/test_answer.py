@@ -390,7 +390,7 @@ def test_jobs_that_need_too_many_gpus_are_not_called_wide(tmp_path, capfd):
     assert call("whatif", str(log), "--resource", "gpus=3") == 0
     answer = said(capfd)
     assert re.search(r"\d+ of 400 jobs do not fit into the smallest machine, cluster or limit\.", answer)
-    assert "its minutes can be trusted" in answer  # of the base with all jobs
+    assert "its minutes can be trusted" in answer  # stated for the base with all jobs
     assert "wider" not in answer
     assert call("whatif", str(log), "--resource", "gpus=0") == 1
     assert "wider than 64 processors or needs more of another resource" in capfd.readouterr().err
@@ -460,7 +460,7 @@ def test_an_answer_as_json_has_everything(accounting, capfd):
     assert (answer["base"], answer["trust"]) == ("site", "minutes")
     now, then = answer["variants"]
     assert then["variant"] == "site, nodes gpu=+2"
-    assert then["processors"] - now["processors"] == 2 * 128  # of the widest job on a node
+    assert then["processors"] - now["processors"] == 2 * 128  # 128: the widest job on a node
     assert then["resources"]["gpus"] - now["resources"]["gpus"] == 2 * 8
     assert then["measures"]["mean_wait_time"]["verdict"] in ("variant is better", "not distinguishable")
     assert then["sentence"].startswith("With 2 more nodes in partition gpu, the mean wait is ")

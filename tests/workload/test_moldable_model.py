@@ -101,7 +101,7 @@ def test_the_average_parallelism_has_the_stated_distribution_given_the_minimum(d
     assert distance(drawn.average_parallelism[alone], at, given_one) < 0.005
     of_eight = drawn.average_parallelism[drawn.minimum == 8]
     given_eight = np.clip((0.009548 * np.log2(at) - 0.01877) / 0.06920, 0, 1) * (at >= 8)
-    assert distance(of_eight, at, given_eight) < 0.01  # of 12,500 draws
+    assert distance(of_eight, at, given_eight) < 0.01  # 12,500 samples
     assert (drawn.average_parallelism >= drawn.minimum).all()
 
 
@@ -157,7 +157,7 @@ def test_sizes_go_to_the_nearest_power_of_two_with_probability_pb():
     other = np.array([row[0] for row in rows])
     # One size of 60 is drawn; 8, 16, 32 and 64 are already powers of two.
     assert power_of_two_share(other) == pytest.approx(4 / 60 + 56 / 60 * 0.6, abs=0.01)
-    assert np.mean(other == 8) == pytest.approx((1 + 7 * 0.6) / 60, abs=0.005)  # of 5, 6, 7 and 9 to 12
+    assert np.mean(other == 8) == pytest.approx((1 + 7 * 0.6) / 60, abs=0.005)  # 8, and 5, 6, 7 and 9 to 12 moved to it
 
 
 # -- the step
