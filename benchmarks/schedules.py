@@ -63,6 +63,7 @@ def schedulers() -> Iterable[tuple[str, str, Scheduler]]:
     for config in ("config", "archive"):
         content = yaml.safe_load((ROOT / f"config/{config}.yaml").read_text())
         for name, options in content["schedulers"].items():
+            options.pop("title", None)
             yield config, name, Scheduler.of(name, options)
     for name, options in MORE.items():
         yield "more", name, Scheduler.of(name, options)
