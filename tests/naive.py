@@ -175,7 +175,7 @@ class Policy:
     lookahead: int = 1
     backfill_order: "str | Callable[[Job, float, Machine], float]" = "fcfs"
     event_order: str = "batch"  # batch, per-event
-    # count, first-fit, longest-idle, first-contiguous, best-contiguous, next-fit, least-shared, threshold
+    # count, first-fit, longest-idle, first-contiguous, least-shared, threshold
     allocation: str = "count"
     predict: bool = False  # planned run times from the user's last two jobs, instead of the estimates
     unavailable: list[tuple[float, float, int]] = field(default_factory=list)  # from, until, processors
@@ -218,7 +218,6 @@ class Machine:
             away = sum(count for begin, end, count in policy.unavailable if begin <= start < end)
             self.windows.append(Occupation(start, until, list(range(processors))[max(processors - away, 0) :]))
         self.released = [-math.inf] * processors
-        self.pointer = 0
         self.starts: dict[int, float] = {}
         self.places: dict[int, list[int]] = {}
         self.history: dict[int, list[float]] = {}
@@ -298,8 +297,6 @@ class Machine:
             return self.select_least_shared(job, eligible, start)
         if allocation == "first-fit":
             return eligible[:count]
-        if allocation == "next-fit":
-            return sorted(sorted(eligible, key=lambda place: (place < self.pointer, place))[:count])
         if allocation == "longest-idle":
 
             def idle_since(place: int) -> float:
@@ -313,12 +310,7 @@ class Machine:
                 runs[-1].append(place)
             else:
                 runs.append([place])
-        fitting = [run for run in runs if len(run) >= count]
-        if not fitting:
-            return None
-        if allocation == "best-contiguous":
-            return min(fitting, key=len)[:count]
-        return fitting[0][:count]
+        return next((run[:count] for run in runs if len(run) >= count), None)
 
     def select_least_shared(self, job: Job, eligible: list[int], start: float) -> list[int] | None:
         """Assign each process to the node with the lowest resulting penalty, then load, then number."""
@@ -606,7 +598,6 @@ class Machine:
         self.places[job.number] = places
         self.progress[job.number] = Fraction(0)
         self.added[job.number] = dict.fromkeys(self.nodes_of(job), Fraction(0))
-        self.pointer = (places[-1] + 1) % self.processors
         self.fresh.append(job.number)
 
     def serve(self, now: float) -> None:

@@ -158,7 +158,7 @@ def test_ranges_of_places():
 
 PLACED = {
     "fit": {"backfill": "easy", "allocation": "first-fit", "places": True},
-    "next": {"backfill": "easy", "allocation": "next-fit", "places": True},
+    "next": {"backfill": "easy", "allocation": "longest-idle", "places": True},
     "easy": {"backfill": "easy"},
 }
 

@@ -93,7 +93,7 @@ def workloads(draw: st.DrawFn) -> tuple[list[tuple[float, ...]], int]:
     st.integers(1, 3),
     st.booleans(),
     st.booleans(),
-    st.sampled_from(["count", "first-fit", "longest-idle", "best-contiguous"]),
+    st.sampled_from(["count", "first-fit", "longest-idle", "first-contiguous"]),
 )
 def test_any_workload_has_the_schedule_of_the_slow_simulator(
     monkeypatch, workload, order, backfill, lookahead, predict, per_event, allocation

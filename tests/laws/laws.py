@@ -216,7 +216,7 @@ def _with_feature(
             log = with_jobs(log, memory=pl.Series([rng.choice([0.0, 1.0, 3.0]) for _ in range(jobs)]))
             return replace(log, machine=machine), options | {"runtime": "shared", "allocation": "first-fit"}
         case _:
-            return log, options | {"places": True, "allocation": rng.choice(["first-fit", "best-contiguous"])}
+            return log, options | {"places": True, "allocation": rng.choice(["first-fit", "first-contiguous"])}
 
 
 def run(workload: Workload, options: Mapping[str, Any]) -> pl.DataFrame:

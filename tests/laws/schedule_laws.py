@@ -201,7 +201,7 @@ def killed_jobs_are_short_jobs(rng: random.Random) -> None:
 def numbered_processors(rng: random.Random) -> None:
     """S(numbered processors) = S(counted processors) without backfilling: any free processors serve a job."""
     log, options = draw_log(rng), draw_options(rng, backfill="none")
-    places = {"allocation": rng.choice(["first-fit", "next-fit", "longest-idle"]), "places": True}
+    places = {"allocation": rng.choice(["first-fit", "first-contiguous", "longest-idle"]), "places": True}
     assert starts(log, options | places) == starts(log, options)
 
 

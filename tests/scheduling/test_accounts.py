@@ -163,7 +163,7 @@ def test_seeded_workloads_have_the_schedule_of_the_slow_simulator(backfill: str,
         assert ours == slow, (case, jobs, machine, options)
 
 
-NUMBERED = ["first-fit", "next-fit", "longest-idle", "first-contiguous", "best-contiguous"]
+NUMBERED = ["first-fit", "longest-idle", "first-contiguous"]
 
 
 @pytest.mark.parametrize("backfill", ["none", "lookahead", "conservative", "reservation-table"])

@@ -160,7 +160,7 @@ def test_windows_without_an_end_and_beyond_the_machine(allocation: str, backfill
         simulate(tiny(), Scheduler(allocation=allocation, backfill=backfill, **window(0, 100000, 9999)))
 
 
-@pytest.mark.parametrize("allocation", ["count", "first-fit", "longest-idle", "best-contiguous"])
+@pytest.mark.parametrize("allocation", ["count", "first-fit", "longest-idle", "first-contiguous"])
 @pytest.mark.parametrize("backfill", ["none", "easy", "conservative"])
 def test_overlapping_windows_add_up(allocation: str, backfill: str) -> None:
     """Of 8 processors, 6 are unavailable until 10, and 2 until 20: jobs of 3 and 4 wait for each other."""

@@ -86,7 +86,7 @@ def test_a_file_is_read_with_the_columns_of_its_resources(tmp_path):
         ),
         (
             site(),
-            {"clusters": ({"processors": 4, "resources": {"gpus": 1}},), "allocation": "next-fit"},
+            {"clusters": ({"processors": 4, "resources": {"gpus": 1}},), "allocation": "first-fit"},
             "allocation: machines with resources have counted processors",
         ),
     ],

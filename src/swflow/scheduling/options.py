@@ -97,8 +97,6 @@ class Options:
             "first-fit": "the free processors with the lowest numbers",
             "longest-idle": "the free processors that were idle longest, then the lowest numbers (First Fit in Alvio)",
             "first-contiguous": "the first run of consecutive free processors that is long enough",
-            "best-contiguous": "the shortest run of consecutive free processors that is long enough",
-            "next-fit": "the free processors with the next numbers after the last allocation",
             "least-shared": "process by process, the node whose shared resources it would overload least",
             "threshold": "the same, but a job waits while it would raise a node's penalty above `sharing_limit`",
         },

@@ -8,10 +8,9 @@ from swflow.compiled.kernel import compiled_as
 from swflow.scheduling.state.choices import Allocation
 
 #: The allocations as kernels compare them.
-FIRST_FIT, NEXT_FIT = Allocation.FIRST_FIT.value, Allocation.NEXT_FIT.value
-LONGEST_IDLE, LEAST_SHARED = Allocation.LONGEST_IDLE.value, Allocation.LEAST_SHARED.value
-FIRST_CONTIGUOUS, BEST_CONTIGUOUS = Allocation.FIRST_CONTIGUOUS.value, Allocation.BEST_CONTIGUOUS.value
-THRESHOLD = Allocation.THRESHOLD.value
+FIRST_FIT, LONGEST_IDLE = Allocation.FIRST_FIT.value, Allocation.LONGEST_IDLE.value
+FIRST_CONTIGUOUS = Allocation.FIRST_CONTIGUOUS.value
+LEAST_SHARED, THRESHOLD = Allocation.LEAST_SHARED.value, Allocation.THRESHOLD.value
 
 # A set of processors is an array of uint64 words: processor p is bit p & 63 of word p >> 6, and the bits
 # beyond the last processor are 0.
@@ -139,17 +138,16 @@ def last_out(bits: np.ndarray, processor: int) -> int:
     return (index << 6) + 63 - _leading(word)
 
 
-def _take_next(bits: np.ndarray, count: int, pointer: int, chosen: np.ndarray) -> None:
-    """Add ``count`` processors of a set, which has as many, to ``chosen``: from ``pointer`` on, then from 0."""
-    index = pointer >> 6
-    word = bits[index] & (_ALL << np.uint64(pointer & 63))
+def _take_first(bits: np.ndarray, count: int, chosen: np.ndarray) -> None:
+    """Add the first ``count`` processors of a set, which has as many, to ``chosen``."""
+    index = 0
     while count > 0:
+        word = bits[index]
         ones = _ones(word)
         if ones <= count:
             chosen[index] |= word
             count -= ones
-            index = index + 1 if index + 1 < bits.size else 0
-            word = bits[index] & ~chosen[index]
+            index += 1
             continue
         while count > 0:
             chosen[index] |= _ONE << np.uint64(_lowest(word))
@@ -174,29 +172,23 @@ def run_around(bits: np.ndarray, run: np.ndarray, machine: int) -> int:
     return next_out(bits, first, machine) - last_out(bits, first) - 1
 
 
-def choose(bits: np.ndarray, width: int, allocation: int, pointer: int, machine: int, chosen: np.ndarray) -> bool:
+def choose(bits: np.ndarray, width: int, allocation: int, machine: int, chosen: np.ndarray) -> bool:
     """
     Choose processors by an allocation that depends on neither the past (longest-idle) nor the neighbors.
 
-    Next-fit continues at ``pointer``. Return whether there are enough processors, for contiguous allocations in a row.
+    Return whether there are enough processors, for first-contiguous in a row.
     """
     chosen[:] = EMPTY
     if size_of(bits) < width:
         return False
-    if allocation in (FIRST_FIT, NEXT_FIT):
-        _take_next(bits, width, pointer if allocation == NEXT_FIT else 0, chosen)
+    if allocation == FIRST_FIT:
+        _take_first(bits, width, chosen)
         return True
-    best, best_length = machine, machine + 1
     first = next_in(bits, 0, machine)
     while first < machine:
         after = next_out(bits, first, machine)
-        length = after - first
-        if length >= width and length < best_length:
-            best, best_length = first, length
-            if allocation == FIRST_CONTIGUOUS or length == width:
-                break
+        if after - first >= width:
+            fill(chosen, first, first + width - 1)
+            return True
         first = next_in(bits, after, machine)
-    if best == machine:
-        return False
-    fill(chosen, best, best + width - 1)
-    return True
+    return False

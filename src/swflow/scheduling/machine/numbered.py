@@ -7,7 +7,6 @@ import numpy as np
 
 from swflow.compiled.kernel import record
 from swflow.scheduling.machine.allocation import (
-    BEST_CONTIGUOUS,
     EMPTY,
     FIRST_CONTIGUOUS,
     FIRST_FIT,
@@ -49,10 +48,9 @@ from swflow.scheduling.state import operations
 from swflow.scheduling.state.heap import ELEMENT, change, pop, push
 from swflow.scheduling.state.layout import State
 
-#: The allocation, which is constant; the processor at which next-fit continues; the number of ranges in the pool; jobs
-#: that started or ended since the shared resources were last updated; jobs that started in this pass; and the last head
-#: with a reservation in a table.
-COUNTERS = record("", "allocation pointer ranges moved started head")
+#: The allocation, which is constant; the number of ranges in the pool; jobs that started or ended since the shared
+#: resources were last updated; jobs that started in this pass; and the last head with a reservation in a table.
+COUNTERS = record("", "allocation ranges moved started head")
 
 #: The processors of a job: its first range and the number of ranges; while it runs or has a reservation, the row of the
 #: plan that has the set, else -1.
@@ -166,7 +164,6 @@ def _occupy(state: State, item: int, now: float) -> None:
     placement.first = counters.ranges
     placement.ranges = end - counters.ranges
     counters.ranges = end
-    counters.pointer = (model.pool[end - 1, 1] + 1) % machine
     if model.moved.size > 0:
         model.moved[counters.moved] = item
         counters.moved += 1
@@ -225,7 +222,7 @@ def _extend(state: State, item: int, now: float) -> None:
 
 def _is_contiguous(model: Numbered) -> bool:
     """Return whether the processors of a job must be in a row."""
-    return model.counters[0].allocation in (FIRST_CONTIGUOUS, BEST_CONTIGUOUS)
+    return model.counters[0].allocation == FIRST_CONTIGUOUS
 
 
 def _widest(model: Numbered, bits: np.ndarray, machine: int) -> int:
@@ -245,7 +242,7 @@ def _choose(state: State, item: int, width: int, time: float, usage: np.ndarray)
         if found:
             _choose_idle(model, eligible, width, time, machine, chosen)
     else:
-        found = choose(eligible, width, counters.allocation, counters.pointer, machine, chosen)
+        found = choose(eligible, width, counters.allocation, machine, chosen)
     if found:
         assign(model.found, chosen)
     return found

@@ -35,10 +35,8 @@ class Allocation(Choice):
     FIRST_FIT = 1
     LONGEST_IDLE = 2
     FIRST_CONTIGUOUS = 3
-    BEST_CONTIGUOUS = 4
-    NEXT_FIT = 5
-    LEAST_SHARED = 6
-    THRESHOLD = 7
+    LEAST_SHARED = 4
+    THRESHOLD = 5
 
 
 class Dispatch(Choice):
