@@ -89,23 +89,6 @@ def remove_unused(folder: Path) -> None:
                 path.unlink()
 
 
-def before_numba() -> None:
-    """
-    Keep numba from importing SciPy, which takes 0.25 s, for matrix products that no kernel contains.
-
-    This applies to the commands only: a program that imports the package may compile functions of its own.
-    """
-    if "swflow.cli" not in sys.modules or "numba" in sys.modules:
-        return
-    name = "scipy.linalg.cython_blas"
-    if name not in sys.modules:
-        sys.modules[name] = None  # type: ignore[assignment]  # an import of it fails
-        try:
-            import numba.np.arraymath  # noqa: F401
-        finally:
-            del sys.modules[name]
-
-
 _use_cache()
 
 

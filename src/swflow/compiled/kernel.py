@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from swflow.compiled.cache import before_numba, kernel_folder, object_key, remove_unused
+from swflow.compiled.cache import kernel_folder, object_key, remove_unused
 from swflow.compiled.source import (
     Handle,
     Linker,
@@ -111,7 +111,6 @@ class Kernel:
         path = None if folder is None else folder / f"{self.function.__name__}-{key}.o"
         found = None if path is None else _read_object(path)
         if found is None:
-            before_numba()
             try:
                 from swflow.compiled.numba_internals import machine_code
 
@@ -157,7 +156,6 @@ class Callback:
             self._function: Any = function
             self.address = register_formula(function)
             return
-        before_numba()
         with _lost_time():
             from numba import cfunc, types
 
