@@ -3,7 +3,7 @@
 import difflib
 import errno
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 
 class SwflowError(Exception):
@@ -28,6 +28,27 @@ def suggest(word: str, known: Iterable[str]) -> str:
     if guess:
         return f"; did you mean {spelt[guess[0]]!r}?"
     return f"; known are {', '.join(spelt.values())}" if spelt else "; none is known"
+
+
+def require_known(keys: Iterable[object], known: Collection[str], where: str) -> None:
+    """
+    Raise an error for the first unknown key; ``where`` names the mapping.
+
+    Examples
+    --------
+    >>> require_known(["order", "bakfill"], ["order", "backfill"], "schedulers: mine")
+    Traceback (most recent call last):
+    swflow.errors.SwflowError: schedulers: mine: unknown key 'bakfill'; did you mean 'backfill'?
+    """
+    for key in keys:
+        if key not in known:
+            raise SwflowError(f"{where}: unknown key {shown(key)}{suggest(str(key), known)}")
+
+
+def shown(value: object) -> str:
+    """Return a value for an error: on one line, shortened."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 #: Messages for errors of the operating system, with a hint.

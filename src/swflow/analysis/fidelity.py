@@ -8,6 +8,7 @@ import polars as pl
 
 from swflow.analysis.comparison import compare
 from swflow.analysis.heatmap import heatmap
+from swflow.workload.models.fit_measures import kolmogorov_smirnov
 
 #: Length of the bins of the utilization (s).
 BIN = 3600.0
@@ -101,7 +102,7 @@ def fidelity(recorded: pl.DataFrame, simulated: pl.DataFrame, machine: int) -> d
         "jobs": both.height,
         "recorded_mean_wait_time": float(waits.mean()),
         "simulated_mean_wait_time": float(other.mean()),
-        "wait_distance": _kolmogorov_smirnov(waits, other),
+        "wait_distance": kolmogorov_smirnov(waits, other),
         "wait_difference": float(np.abs(np.sort(waits) - np.sort(other)).mean()),
         "started_alike": float((np.abs(start - start_s) <= NEAR).mean()),
         "start_order": float((start_s[1:] > start_s[:-1])[waited].mean()) if waited.any() else None,
@@ -115,12 +116,6 @@ MEASURES = (
     "recorded_mean_wait_time", "simulated_mean_wait_time", "wait_distance", "wait_difference", "started_alike",
     "start_order", "utilization_difference", "heatmap_distance",
 )  # fmt: skip
-
-
-def _kolmogorov_smirnov(first: np.ndarray, second: np.ndarray) -> float:
-    values = np.concatenate([first, second])
-    below = [np.searchsorted(np.sort(part), values, side="right") / part.size for part in (first, second)]
-    return float(np.abs(below[0] - below[1]).max())
 
 
 def _span(both: pl.DataFrame) -> np.ndarray:

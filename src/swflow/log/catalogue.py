@@ -21,7 +21,7 @@ from typing import Any
 
 import yaml
 
-from swflow.errors import SwflowError, suggest
+from swflow.errors import SwflowError, require_known, suggest
 from swflow.files.atomic import atomic_path
 from swflow.log.settings import check_clean, check_generator
 from swflow.log.swf import BOM, LARGEST_FILE, compress, header_number, parse_moment, parse_swf, plain_text, read_content
@@ -178,9 +178,8 @@ def _checked(name: Any, entry: Any, where: str) -> Log:
     entry = {key: value for key, value in entry.items() if value is not None}
     given = [key for key in _SOURCES if key in entry]
     unknown = {key: value for key, value in entry.items() if key not in _KEYS}
-    if unknown and given != ["generate"]:
-        key = next(iter(unknown))
-        raise SwflowError(f"{where}: unknown key {key!r}{suggest(str(key), _KEYS)}")
+    if given != ["generate"]:
+        require_known(unknown, _KEYS, where)
     if len(given) != 1:
         what = f"has {' and '.join(given)}" if given else "no source"
         raise SwflowError(f"{where}: {what}; give exactly one of {', '.join(_SOURCES)}")

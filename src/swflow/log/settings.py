@@ -1,10 +1,10 @@
 """Check the settings of a config or catalogue for cleaning and generating logs."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from swflow.errors import SwflowError, suggest
+from swflow.errors import SwflowError, require_known, suggest
 from swflow.jobs.conditions import check_condition
 from swflow.jobs.table import JOB_COLUMNS
 
@@ -37,7 +37,7 @@ def check_clean(settings: Any, where: str) -> dict[str, Any]:
     """
     if not isinstance(settings, Mapping):
         raise SwflowError(f"{where}: {settings!r}; expected a mapping such as {{flurries: [...]}}")
-    _require_known(settings, ("drop", "without_status", "flurries", "lenient"), where)
+    require_known(settings, ("drop", "without_status", "flurries", "lenient"), where)
     for rule in _list(settings, "drop", str, "text", where):
         if rule not in RULES:
             raise SwflowError(f"{where}: drop: unknown rule {rule!r}{suggest(rule, RULES)}")
@@ -58,7 +58,7 @@ def check_generator(model: str, parameters: Mapping[str, Any], where: str) -> No
     if model not in GENERATORS:
         raise SwflowError(f"{where}: generate: unknown model {model!r}{suggest(model, GENERATORS)}")
     known = GENERATORS[model]
-    _require_known(parameters, known, where)
+    require_known(parameters, known, where)
     for name, value in parameters.items():
         kind = known[name]
         if isinstance(kind, tuple):
@@ -70,12 +70,6 @@ def check_generator(model: str, parameters: Mapping[str, Any], where: str) -> No
             isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf
         ):
             raise SwflowError(f"{where}: {name}: {value!r}; expected a positive number")
-
-
-def _require_known(content: Mapping[str, Any], known: Iterable[str], where: str) -> None:
-    for key in content:
-        if key not in known:
-            raise SwflowError(f"{where}: unknown key {key!r}{suggest(str(key), known)}")
 
 
 def _list(settings: Mapping[str, Any], key: str, kind: type, what: str, where: str) -> list[Any]:

@@ -9,7 +9,7 @@ from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
-from swflow.errors import SwflowError, suggest
+from swflow.errors import SwflowError, require_known, shown, suggest
 from swflow.jobs.machine import checked_resources
 from swflow.scheduling.orders.vocabulary import LOG, MULTIFACTOR, OF_ACCOUNTS, ORDERS
 from swflow.scheduling.plugins.source import is_own, load_own
@@ -366,7 +366,7 @@ def _checked(option: Option, value: Any, where: str) -> Any:
         case "choice":
             if value not in list(option.choices):  # a list, since the value may have no hash
                 yaml = " (YAML reads off, no, on and yes as false and true; quote the word)" * isinstance(value, bool)
-                raise SwflowError(f"{where}: unknown value {_shown(value)}{yaml}{suggest(value, option.choices)}")
+                raise SwflowError(f"{where}: unknown value {shown(value)}{yaml}{suggest(value, option.choices)}")
             return value
         case "order":
             return _order(value, where)
@@ -378,12 +378,12 @@ def _checked(option: Option, value: Any, where: str) -> Any:
             return tuple(_cluster(item, where) for item in _listed(value, where, "clusters"))
         case "plugin":
             if not is_own(value):
-                raise SwflowError(f"{where}: {_shown(value)}; expected module:Name or file.py:Name")
+                raise SwflowError(f"{where}: {shown(value)}; expected module:Name or file.py:Name")
             load_own(value, where)
             return value
         case "mapping":
             if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-                raise SwflowError(f"{where}: {_shown(value)}; expected names with their values")
+                raise SwflowError(f"{where}: {shown(value)}; expected names with their values")
             return dict(value)
         case "weights":
             number = replace(option, kind="number")
@@ -396,14 +396,14 @@ def _checked(option: Option, value: Any, where: str) -> Any:
             return _resources(value, where)
     kind, expected = _SIMPLE[option.kind]
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise SwflowError(f"{where}: {_shown(value)}; expected {expected}")
+        raise SwflowError(f"{where}: {shown(value)}; expected {expected}")
     if kind is Integral or kind is Real:
         if option.above is not None and not value > option.above:
-            raise SwflowError(f"{where}: {_shown(value)}; expected above {option.above:g}, at most {option.most:g}")
+            raise SwflowError(f"{where}: {shown(value)}; expected above {option.above:g}, at most {option.most:g}")
         if not option.least <= value:
-            raise SwflowError(f"{where}: {_shown(value)}; expected at least {option.least:g}")
+            raise SwflowError(f"{where}: {shown(value)}; expected at least {option.least:g}")
         if not value <= option.most or not math.isfinite(value):
-            raise SwflowError(f"{where}: {_shown(value)}; expected at most {option.most:g}")
+            raise SwflowError(f"{where}: {shown(value)}; expected at most {option.most:g}")
         return int(value) if kind is Integral or isinstance(value, int) else float(value)
     return value
 
@@ -419,7 +419,7 @@ def _order(value: Any, where: str) -> Any:
     if callable(value):
         return value
     if not isinstance(value, str):
-        raise SwflowError(f"{where}: {_shown(value)}; expected the name of an order or a formula")
+        raise SwflowError(f"{where}: {shown(value)}; expected the name of an order or a formula")
     if not (where == "order" and value == LOG):
         check_order(value, where)
     return value
@@ -456,7 +456,7 @@ def _moment(value: Any, where: str) -> tuple[float | str, Any]:
         day = parse_moment(value, where)
         return value, day if isinstance(day, datetime) else datetime(day.year, day.month, day.day)
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise SwflowError(f"{where}: {_shown(value)}; expected seconds from the log's start or a day")
+        raise SwflowError(f"{where}: {shown(value)}; expected seconds from the log's start or a day")
     seconds = value if isinstance(value, int) else float(value)
     if not abs(seconds) <= LATEST:
         raise SwflowError(f"{where}: {seconds:g} is not a time between {-LATEST:g} and {LATEST:g} seconds")
@@ -481,14 +481,14 @@ def _cluster(cluster: Any, where: str) -> dict[str, Any]:
 def _name(value: Any, where: str) -> str:
     """Return a name or number of a user, group, queue or partition as text."""
     if isinstance(value, bool) or not isinstance(value, str | Integral) or not str(value).strip():
-        raise SwflowError(f"{where}: {_shown(value)}; expected a name or a number")
+        raise SwflowError(f"{where}: {shown(value)}; expected a name or a number")
     return str(value).strip()
 
 
 def _named(value: Any, where: str) -> dict[str, Any]:
     """Return a mapping whose keys are names or numbers."""
     if not isinstance(value, Mapping):
-        raise SwflowError(f"{where}: {_shown(value)}; expected names with their values")
+        raise SwflowError(f"{where}: {shown(value)}; expected names with their values")
     return {_name(key, where): content for key, content in value.items()}
 
 
@@ -516,7 +516,7 @@ def _limits(value: Any, where: str) -> dict[str, dict[str, Any]]:
     for kind, of_kind in found.items():
         if not isinstance(value[kind], Mapping):
             raise SwflowError(
-                f"{where}: {kind}: {_shown(value[kind])}; expected limits such as {{jobs: 10, processors: 64}}"
+                f"{where}: {kind}: {shown(value[kind])}; expected limits such as {{jobs: 10, processors: 64}}"
             )
         for name, limit in _named(value[kind], f"{where}: {kind}").items():
             here = f"{where}: {kind}: {name}"
@@ -527,7 +527,7 @@ def _limits(value: Any, where: str) -> dict[str, dict[str, Any]]:
                 of_kind[name] = _whole(limit, here)
             else:
                 raise SwflowError(
-                    f"{here}: {_shown(limit)}; expected limits such as {{jobs: 10, processors: 64}}"
+                    f"{here}: {shown(limit)}; expected limits such as {{jobs: 10, processors: 64}}"
                     f"{suggest(name, LIMITS)}"
                 )
     return found
@@ -542,25 +542,17 @@ def _resources(value: Any, where: str) -> dict[str, int | None]:
 
 def _listed(value: Any, where: str, what: str) -> Iterable[Any]:
     if not isinstance(value, list | tuple):
-        raise SwflowError(f"{where}: {_shown(value)}; expected a list of {what}")
+        raise SwflowError(f"{where}: {shown(value)}; expected a list of {what}")
     return value
 
 
 def _require_keys(where: str, content: Any, known: Collection[str], needed: Iterable[str]) -> None:
     if not isinstance(content, Mapping):
-        raise SwflowError(f"{where}: each must have the keys {', '.join(needed)}, not be {_shown(content)}")
-    for key in content:
-        if key not in known:
-            raise SwflowError(f"{where}: unknown key {_shown(key)}{suggest(key, known)}")
+        raise SwflowError(f"{where}: each must have the keys {', '.join(needed)}, not be {shown(content)}")
+    require_known(content, known, where)
     for key in needed:
         if key not in content:
-            raise SwflowError(f"{where}: {_shown(dict(content))} lacks {key!r}")
-
-
-def _shown(value: Any) -> str:
-    """Return a value for an error: on one line, shortened."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 80 else f"{text[:77]}..."
+            raise SwflowError(f"{where}: {shown(dict(content))} lacks {key!r}")
 
 
 # -- checks: what goes together

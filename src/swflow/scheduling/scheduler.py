@@ -7,7 +7,7 @@ from datetime import date
 from functools import cached_property
 from typing import Any
 
-from swflow.errors import SwflowError, UnsupportedError, suggest
+from swflow.errors import SwflowError, UnsupportedError, require_known
 from swflow.scheduling.options import CHOICES, OPTIONS, SHARED_ALLOCATIONS, Options, checked, refusals
 from swflow.scheduling.orders.formula import check_penalty
 from swflow.scheduling.orders.vocabulary import LOG
@@ -94,9 +94,7 @@ class Scheduler(Options):
         if not isinstance(options, Mapping):
             raise SwflowError(f"schedulers: {name}: {options!r}; expected options with their values")
         options = {option: value for option, value in options.items() if option != OWN_CODE}
-        for option in options:
-            if option not in OPTIONS:
-                raise SwflowError(f"schedulers: {name}: unknown key {option!r}{suggest(str(option), OPTIONS)}")
+        require_known(options, OPTIONS, f"schedulers: {name}")
         values = {option: _plain(value) for option, value in options.items() if value is not None}
         try:
             return cls(**values)

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import yaml
 
-from swflow.errors import SwflowError, suggest
+from swflow.errors import SwflowError, require_known, suggest
 from swflow.log.importers.lines import read_text
 from swflow.log.importers.records import RECORD_COLUMNS, ImportedLog, Site, Tally, make_log, unix_seconds
 from swflow.log.importers.slurm import seconds
@@ -92,10 +92,7 @@ def _read_mapping(mapping: str) -> Mapping[str, Any]:
         raise SwflowError(f"{mapping}: invalid YAML ({str(error).splitlines()[0]})") from None
     if not isinstance(content, Mapping) or not isinstance(content.get("columns"), Mapping):
         raise SwflowError(f"{mapping}: must have 'columns', such as columns: {{submit_time: submitted, run_time: …}}")
-    known = ("columns", "status", "delimiter", "source")
-    for key in content:
-        if key not in known:
-            raise SwflowError(f"{mapping}: unknown key {key!r}{suggest(str(key), known)}")
+    require_known(content, ("columns", "status", "delimiter", "source"), mapping)
     for name in content["columns"]:
         if name not in TARGETS:
             raise SwflowError(f"{mapping}: columns: unknown {name!r}{suggest(str(name), TARGETS)}")
@@ -119,9 +116,8 @@ def _explained(name: str, entry: Any, where: str) -> dict[str, Any]:
         return {"column": entry}
     if not isinstance(entry, Mapping) or not isinstance(entry.get("column"), str):
         raise SwflowError(f"{where}: columns: {name}: give a column's name, or {{column: NAME, unit: min}}")
+    require_known(entry, _KEYS, f"{where}: columns: {name}")
     for key in entry:
-        if key not in _KEYS:
-            raise SwflowError(f"{where}: columns: {name}: unknown key {key!r}{suggest(str(key), _KEYS)}")
         if key != "column" and key not in _KEYS_OF.get(name, ()):
             applicable = ", ".join(_KEYS_OF.get(name, ())) or "none of them"
             raise SwflowError(f"{where}: columns: {name}: {key} does not apply to it; expected {applicable}")
