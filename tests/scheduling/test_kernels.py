@@ -558,11 +558,11 @@ def test_the_list_and_the_tree_give_the_same_easy_schedule(monkeypatch, per_even
     by_list = [by_kernel(jobs, machine, **options) for machine, jobs in cases]
     given_up = []
 
-    def gives_up(*arguments: Any) -> tuple[np.ndarray, bool]:
+    def gives_up(*arguments: Any, **_: Any) -> tuple[np.ndarray, bool]:
         given_up.append(arguments[0].submit.size)
         return np.full(arguments[0].submit.size, np.nan), False
 
-    monkeypatch.setattr(kernels, "easy", gives_up)
+    monkeypatch.setattr(kernels, "serve_by_arrival", gives_up)
     assert [by_kernel(jobs, machine, **options) for machine, jobs in cases] == by_list
     assert len(given_up) == len(cases)
 
@@ -574,6 +574,7 @@ def test_the_list_gives_up_on_long_queues():
     table = np.array([job[:4] for job in jobs])
     submit, run, planned, processors = (np.ascontiguousarray(table[:, field]) for field in range(4))
     none = np.empty(0, np.int64)
-    _, finished = kernels.easy(Items(submit, run, planned, processors.astype(np.int64), none, none), 8)
+    items = Items(submit, run, planned, processors.astype(np.int64), none, none)
+    _, finished = kernels.serve_by_arrival(items, 8, backfill=True)
     assert not finished
     assert np.isfinite(by_kernel(jobs, 8, backfill="lookahead")).all()

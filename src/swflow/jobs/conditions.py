@@ -9,11 +9,13 @@ a division by zero. A row with an unknown result does not fulfil the condition.
 """
 
 import ast
+import functools
 import math
 import operator
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -173,58 +175,52 @@ def _check_membership(tree: ast.AST, where: str) -> set[int]:
     return listed
 
 
-#: Values of an expression, and a mask of known rows. Both can have length 1 and are then broadcast.
-_Values = tuple[Any, Any]
-
-
-def _evaluate(tree: ast.expr, columns: Mapping[str, _Values]) -> _Values:
-    """Evaluate a parsed condition, or a part of it."""
+def _evaluate(tree: ast.expr, columns: Mapping[str, pl.Series]) -> pl.Series:
+    """Evaluate a parsed condition, or a part of it; unknown values are null, and constants have one row."""
     match tree:
-        case ast.Constant(value=value):
-            number: Any = value
-            return np.array([number], dtype=None if abs(number) < 2**63 else float), np.array([True])
+        case ast.Constant(value=number):
+            return _constant(number)
         case ast.Name(id=name):
             return columns[name]
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            value, known = _evaluate(operand, columns)
-            return ~value, known
         case ast.UnaryOp(op=op, operand=operand):
-            value, known = _evaluate(operand, columns)
-            return (-value.astype(float) if isinstance(op, ast.USub) else value), known
+            value = _evaluate(operand, columns)
+            return ~value if isinstance(op, ast.Not) else -value.cast(pl.Float64) if isinstance(op, ast.USub) else value
         case ast.BinOp(left=left, op=op, right=right):
             return _arithmetic(op, _evaluate(left, columns), _evaluate(right, columns))
         case ast.BoolOp(op=op, values=values):
-            return _joined([_evaluate(value, columns) for value in values], isinstance(op, ast.And))
+            join = operator.and_ if isinstance(op, ast.And) else operator.or_
+            return functools.reduce(join, (_evaluate(value, columns) for value in values))
         case ast.Compare(ops=[ast.Is() | ast.IsNot() as op], left=left):
-            known = _evaluate(left, columns)[1]
-            return (known if isinstance(op, ast.IsNot) else ~known), np.ones_like(known)
+            value = _evaluate(left, columns)
+            return value.is_null() if isinstance(op, ast.Is) else value.is_not_null()
         case ast.Compare(ops=[ast.In() | ast.NotIn() as op], left=left, comparators=[right]):
             items = right.elts if isinstance(right, _LISTS) else [right]
-            value, known = _evaluate(left, columns)
-            found = np.zeros(value.shape, bool)
-            for number in [ast.literal_eval(item) for item in items]:
-                found |= value == number
-            return (found if isinstance(op, ast.In) else ~found), known
+            value = _evaluate(left, columns)
+            equal = (value == _constant(ast.literal_eval(item)) for item in items)
+            found = functools.reduce(operator.or_, equal, value != value)
+            return found if isinstance(op, ast.In) else ~found
         case ast.Compare(left=left, ops=ops, comparators=comparators):
             terms = [_evaluate(term, columns) for term in (left, *comparators)]
-            links = [
-                (_COMPARISONS[type(op)](a[0], b[0]), a[1] & b[1])
-                for op, a, b in zip(ops, terms, terms[1:], strict=False)
-            ]
-            return _joined(links, True)
+            links = (_COMPARISONS[type(op)](*pair) for op, pair in zip(ops, pairwise(terms), strict=True))
+            return functools.reduce(operator.and_, links)
     raise AssertionError(f"unparsed node {tree!r}")
 
 
-def _arithmetic(op: ast.operator, left: _Values, right: _Values) -> _Values:
-    """Compute with floats; results that are not finite are unknown."""
-    a, b = np.broadcast_arrays(left[0].astype(float), right[0].astype(float))
-    known = np.broadcast_to(left[1] & right[1], a.shape)
+def _constant(number: Any) -> pl.Series:
+    """Return a column of one row: a whole number if 64 bits hold it."""
+    whole = isinstance(number, int) and abs(number) < 2**63
+    return pl.Series([number if whole else float(number)], dtype=pl.Int64 if whole else pl.Float64)
+
+
+def _arithmetic(op: ast.operator, left: pl.Series, right: pl.Series) -> pl.Series:
+    """Compute with floats as Python does; results that are not finite are unknown."""
+    a, b = np.broadcast_arrays(left.cast(pl.Float64).to_numpy(), right.cast(pl.Float64).to_numpy())
     if isinstance(op, ast.Pow):
         value = np.fromiter(map(_power, a.tolist(), b.tolist()), np.float64, a.size)
     else:
         with np.errstate(all="ignore"):
             value = _BINARY[type(op)](a, b)
-    return value, known & np.isfinite(value)
+    return _finite(pl.Series(value))
 
 
 def _power(base: float, exponent: float) -> float:
@@ -235,14 +231,9 @@ def _power(base: float, exponent: float) -> float:
         return math.nan
 
 
-def _joined(parts: list[_Values], every: bool) -> _Values:
-    """Join conditions by ``and`` (or ``or``); a deciding condition determines the result despite unknown others."""
-    value, known = parts[0]
-    for other, other_known in parts[1:]:
-        decided = (known & (value != every)) | (other_known & (other != every))
-        value, known = (value & other) if every else (value | other), decided | (known & other_known)
-        value = np.where(decided, not every, value)
-    return value, known
+def _finite(values: pl.Series) -> pl.Series:
+    """Replace infinity and NaN by null."""
+    return values.set(~values.is_finite(), None) if values.dtype.is_float() else values
 
 
 def _require_kinds(tree: ast.expr, flags: set[str], where: str) -> None:
@@ -328,19 +319,11 @@ def condition(text: str, names: Iterable[str] | Mapping[str, Any], where: str) -
     tree = check_condition(text, where, names)
     used = sorted(names_in(tree))
     if not used:
-        value, known = _evaluate(tree, {})
-        return pl.lit(bool(value[0] and known[0]))
+        return pl.lit(_evaluate(tree, {}).fill_null(False).item())
     return pl.struct(used).map_batches(lambda rows: fulfilled(tree, rows.struct.unnest()), return_dtype=pl.Boolean())
 
 
 def fulfilled(tree: ast.expr, table: pl.DataFrame) -> pl.Series:
     """Return which rows of a table fulfil a condition that `check_condition` parsed."""
-    value, known = _evaluate(tree, {name: _column(table[name]) for name in names_in(tree)})
-    return pl.Series(np.broadcast_to(value & known, (table.height,)))
-
-
-def _column(values: pl.Series) -> _Values:
-    """Return a column's values and the mask of known values; NaN is unknown."""
-    known = values.is_not_null().to_numpy()
-    filled = values.fill_null(False if values.dtype == pl.Boolean else 0).to_numpy()
-    return filled, known & np.isfinite(filled) if filled.dtype.kind == "f" else known
+    found = _evaluate(tree, {name: _finite(table[name]) for name in names_in(tree)}).fill_null(False)
+    return found if len(found) == table.height else found.new_from_index(0, table.height)

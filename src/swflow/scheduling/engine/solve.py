@@ -8,7 +8,7 @@ import numpy as np
 
 from swflow.compiled.kernel import Handle, Kernel
 from swflow.errors import SwflowError
-from swflow.scheduling.engine.fast_easy import easy, fcfs
+from swflow.scheduling.engine.fast_easy import serve_by_arrival
 from swflow.scheduling.engine.loop import run_events
 from swflow.scheduling.engine.setup import new_arrivals, new_states
 from swflow.scheduling.machine.alvio import ALVIO, RELEASED_ALVIO, with_shadows
@@ -75,10 +75,10 @@ def _solve_short_queues(problem: Problem) -> Schedule | None:
     if not plain or special or not machine.order.is_arrival:
         return None
     if queue.backfill == "none" and not machine.resources:  # the order of events at one instant changes nothing
-        return Schedule.of_start(jobs, fcfs(jobs, machine.processors))
+        return Schedule.of_start(jobs, serve_by_arrival(jobs, machine.processors, backfill=False)[0])
     if queue.backfill == "easy" and queue.reservations == 1 and machine.backfill_order.is_arrival:
         units, per_event = list(machine.resources.values()), policy.event_order == "per-event"
-        start, finished = easy(jobs, machine.processors, units, per_event)
+        start, finished = serve_by_arrival(jobs, machine.processors, units, backfill=True, per_event=per_event)
         return Schedule.of_start(jobs, start) if finished else None
     return None
 
