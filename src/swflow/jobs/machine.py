@@ -138,7 +138,7 @@ class Machine:
         counted = "".join(f", {name} {capacity:,}" for name, capacity in self.resources.items())
         return f"{self.processors:,} processors in {self.nodes:,} nodes" + (f" of {shared}" if shared else "") + counted
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the machine as JSON-compatible data, for Parquet metadata; without ``resources`` if it has none."""
         return {name: value for name, value in asdict(self).items() if name != "resources" or value}
 

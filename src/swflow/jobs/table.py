@@ -74,6 +74,11 @@ ROW_GROUP = 2**17
 METADATA_KEY = "swflow"
 
 
+#: An entry of a workload's history: the ``stage``, the jobs ``read`` and ``kept``, those ``removed`` by reason, and what
+#: the stage notes besides.
+Entry = dict[str, Any]
+
+
 @dataclass(frozen=True)
 class Workload:
     """
@@ -108,7 +113,7 @@ class Workload:
     machine: Machine
     name: str
     header: Mapping[str, list[str]] = field(default_factory=dict)
-    history: tuple[dict[str, Any], ...] = ()
+    history: tuple[Entry, ...] = ()
 
     @property
     def log(self) -> str:
@@ -120,7 +125,7 @@ class Workload:
         """Return the names of the applied steps, in order."""
         return steps_of(self.name)
 
-    def with_jobs(self, jobs: pl.DataFrame, entry: dict[str, Any], **changes: Any) -> "Workload":
+    def with_jobs(self, jobs: pl.DataFrame, entry: Entry, **changes: Any) -> "Workload":
         """Return the workload with other jobs, a further history entry (with a ``stage``), and other changed fields."""
         return replace(self, jobs=jobs, history=(*self.history, entry), **changes)
 
@@ -395,15 +400,13 @@ def write_workload(workload: Workload, path: str | os.PathLike[str]) -> None:
     write_table(workload.jobs, path, about_workload(workload.machine, workload.header, workload.history))
 
 
-def about_workload(
-    machine: Machine, header: Mapping[str, list[str]], history: Iterable[Mapping[str, Any]]
-) -> dict[str, Any]:
+def about_workload(machine: Machine, header: Mapping[str, list[str]], history: Iterable[Entry]) -> dict[str, object]:
     """Return the metadata of a workload's file."""
     return {"kind": "workload", "machine": machine.to_dict(), "header": dict(header), "history": list(history)}
 
 
 def write_table(
-    table: pl.DataFrame | pl.LazyFrame, path: str | os.PathLike[str], about: Mapping[str, Any], rows: int = 0
+    table: pl.DataFrame | pl.LazyFrame, path: str | os.PathLike[str], about: Mapping[str, object], rows: int = 0
 ) -> None:
     """
     Write a table to Parquet atomically, with ``about`` as JSON in its metadata.

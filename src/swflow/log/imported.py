@@ -4,12 +4,11 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.jobs.table import Workload, read_metadata, write_table
+from swflow.jobs.table import Entry, Workload, read_metadata, write_table
 from swflow.log.swf import SwfLog, read_swf
 
 #: Columns with numbers instead of names, and the header key with values ``NUMBER NAME`` for each. Queue and Partition
@@ -30,7 +29,7 @@ def is_log_table(path: str | os.PathLike[str]) -> bool:
     return Path(path).suffix == ".parquet" and read_metadata(path).get("kind") == "log"
 
 
-def read_log(path: str | os.PathLike[str], *, lenient: bool = False) -> tuple[SwfLog, tuple[dict[str, Any], ...]]:
+def read_log(path: str | os.PathLike[str], *, lenient: bool = False) -> tuple[SwfLog, tuple[Entry, ...]]:
     """
     Read an imported log (Parquet), or a file in the Standard Workload Format; return it with the import's history.
 
@@ -42,7 +41,7 @@ def read_log(path: str | os.PathLike[str], *, lenient: bool = False) -> tuple[Sw
     return SwfLog(pl.read_parquet(Path(path), glob=False), header, []), history
 
 
-def log_metadata(path: str | os.PathLike[str]) -> tuple[dict[str, list[str]], tuple[dict[str, Any], ...]]:
+def log_metadata(path: str | os.PathLike[str]) -> tuple[dict[str, list[str]], tuple[Entry, ...]]:
     """Return the header of an imported log and the import's history."""
     about = read_metadata(path)
     if about.get("kind") != "log":
@@ -54,7 +53,7 @@ def write_log(
     path: str | os.PathLike[str],
     fields: pl.DataFrame,
     header: Mapping[str, list[str]],
-    history: Iterable[Mapping[str, Any]],
+    history: Iterable[Entry],
 ) -> None:
     """Write an imported log to a Parquet file, atomically; equal logs give identical files."""
     write_table(fields, path, {"kind": "log", "header": dict(header), "history": list(history)})

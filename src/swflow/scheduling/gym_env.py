@@ -82,7 +82,7 @@ class SchedulingEnv(gymnasium.Env[np.ndarray, np.int64]):
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[np.ndarray, dict[str, Any]]:
+    ) -> tuple[np.ndarray, dict[str, object]]:
         """
         Begin an episode.
 
@@ -105,7 +105,7 @@ class SchedulingEnv(gymnasium.Env[np.ndarray, np.int64]):
         self._replay.advance()
         return self._observe(), self._info()
 
-    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, object]]:
         """
         Start a visible job, or reserve processors for it, and advance until the next choice.
 
@@ -178,7 +178,7 @@ class SchedulingEnv(gymnasium.Env[np.ndarray, np.int64]):
             )
         return seen
 
-    def _info(self) -> dict[str, Any]:
+    def _info(self) -> dict[str, object]:
         mask = self.action_masks().astype(np.int8)
         return {"now": self._replay.now, "waiting": len(self._replay.queue), "action_mask": mask}
 

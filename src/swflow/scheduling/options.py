@@ -288,7 +288,7 @@ def help_of(name: str) -> str:
     return OPTIONS[name].help
 
 
-def schema_of(name: str) -> dict[str, Any]:
+def schema_of(name: str) -> dict[str, object]:
     """
     Return the JSON schema of an option, without its description.
 
@@ -312,7 +312,7 @@ def schema_of(name: str) -> dict[str, Any]:
         case "integer" | "number":
             bounds = {"minimum": option.least, "maximum": option.most, "exclusiveMinimum": option.above}
             known = {key: bound for key, bound in bounds.items() if bound is not None and math.isfinite(bound)}
-            return {"type": [option.kind, "null"] if option.optional else option.kind} | known
+            return {"type": [option.kind, "null"] if option.optional else option.kind, **known}
         case "windows":
             # Seconds or a day; YAML's days are of no type that JSON knows.
             return _list_of({"from": {}, "until": {}, "processors": _PROCESSORS}, WINDOW_OPTIONS)
@@ -330,7 +330,7 @@ def schema_of(name: str) -> dict[str, Any]:
 _PROCESSORS = {"type": "integer", "minimum": 1}
 
 
-def _list_of(properties: Mapping[str, Any], required: Iterable[str]) -> dict[str, Any]:
+def _list_of(properties: Mapping[str, object], required: Iterable[str]) -> dict[str, object]:
     fields = {"type": "object", "required": list(required), "additionalProperties": False}
     return {"type": "array", "items": fields | {"properties": dict(properties)}}
 

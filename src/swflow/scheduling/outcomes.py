@@ -1,6 +1,6 @@
 """Outcomes: the table that describes each job of a schedule."""
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
@@ -36,6 +36,9 @@ OUTCOME_COLUMNS: dict[str, pl.DataType] = {
 #: The columns that follow from others; see `with_derived`.
 DERIVED_OUTCOMES = ("end_time", "wait_time", "response_time", "slowdown", "bounded_slowdown")
 
+#: Columns of outcomes by name; None is null.
+Columns = dict[str, pl.Series | pl.Expr | None]
+
 #: The lower bound of run times in the bounded slowdown, seconds.
 SLOWDOWN_BOUND = 10.0
 
@@ -47,7 +50,7 @@ def outcomes(table: pl.DataFrame, scheduler: Scheduler, schedule: Schedule) -> p
     ``table`` has the jobs that took part. Jobs that were cancelled in the queue (``cancelled_after``) did not run: they
     have no outcome. The submit time is the time at which a job became eligible.
     """
-    columns: dict[str, Any] = {"start_time": pl.Series(schedule.start), "run_time": table["run_time"]}
+    columns: Columns = {"start_time": pl.Series(schedule.start), "run_time": table["run_time"]}
     if scheduler.estimates == "kill":
         columns["run_time"], columns["killed"] = pl.Series(schedule.run), table["run_time"] > table["estimate"]
     if scheduler.shapes != "requested":
@@ -93,9 +96,9 @@ def recorded_outcomes(jobs: pl.DataFrame) -> pl.DataFrame:
     return _narrow(jobs, {"start_time": start, "run_time": jobs["run_time"]})
 
 
-def _narrow(jobs: pl.DataFrame, columns: dict[str, Any]) -> pl.DataFrame:
+def _narrow(jobs: pl.DataFrame, columns: Columns) -> pl.DataFrame:
     """Return the columns of outcomes that do not follow from others; missing ones are 0, false or null."""
-    missing: dict[str, Any] = {"penalty_time": pl.lit(0.0), "killed": pl.lit(False)}
+    missing: Columns = {"penalty_time": pl.lit(0.0), "killed": pl.lit(False)}
     missing |= dict.fromkeys(("load", "backlog_load", "places", "centre"))
     table = jobs.select("job_id", "submit_time", "processors").with_columns(**(missing | columns))
     return table.select(

@@ -9,7 +9,6 @@ writes it into the schema, where it is the block below ``schedulers``.
 import re
 import sys
 from pathlib import Path
-from typing import Any
 
 from swflow.scheduling.options import OPTIONS, schema_of
 
@@ -17,7 +16,7 @@ from swflow.scheduling.options import OPTIONS, schema_of
 _BLOCK = re.compile(r"(?<=\n        # options: generated\n).*?(?=        # end of options\n)", re.DOTALL)
 
 
-def properties() -> dict[str, Any]:
+def properties() -> dict[str, object]:
     """Return the JSON schema of each option."""
     return {name: {"description": option.meaning} | schema_of(name) for name, option in OPTIONS.items()}
 

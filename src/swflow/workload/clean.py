@@ -14,7 +14,7 @@ from swflow.errors import SwflowError
 from swflow.jobs.busy import use_of
 from swflow.jobs.conditions import condition
 from swflow.jobs.machine import MOST_PROCESSORS, Machine
-from swflow.jobs.table import JOB_COLUMNS, LONGEST_TIME, SWF_FIELDS, Workload, read_workload, sort_jobs
+from swflow.jobs.table import JOB_COLUMNS, LONGEST_TIME, SWF_FIELDS, Entry, Workload, read_workload, sort_jobs
 from swflow.log.settings import RULES
 
 
@@ -58,7 +58,7 @@ def clean(
     require_complete(jobs["submit_time"].null_count(), "submit_time", name)
     if jobs.is_empty():
         raise no_job_left(name, fields.height, removed)
-    entry: dict[str, Any] = {"stage": "clean", "read": fields.height, "kept": jobs.height, "removed": removed}
+    entry: Entry = {"stage": "clean", "read": fields.height, "kept": jobs.height, "removed": removed}
     jobs, lost = with_known_predecessors(jobs)
     if lost:
         entry["notes"] = {LOST_DEPENDENCIES: lost}
@@ -366,7 +366,7 @@ def clean_log(
     return replace(workload, history=(*imported, with_recorded_use(entry, workload.jobs, machine)))
 
 
-def with_recorded_use(entry: dict[str, Any], jobs: pl.DataFrame, machine: Machine) -> dict[str, Any]:
+def with_recorded_use(entry: Entry, jobs: pl.DataFrame, machine: Machine) -> Entry:
     """Add the processor use of the recorded schedule and warnings about the machine to a history entry."""
     peak, beyond = recorded_use(jobs, machine.processors)
     entry["recorded_peak"] = peak
@@ -531,6 +531,6 @@ def guess_of(workload: Workload) -> str | None:
     'guessed: peak use'
     """
     guesses = (entry for entry in reversed(workload.history) if entry.get("machine_from") in GUESSED)
-    found: dict[str, Any] = next(guesses, {})
+    found: Entry = next(guesses, {})
     is_same = found.get("guessed_processors") == workload.machine.processors
     return GUESSED[found["machine_from"]] if is_same else None

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import polars as pl
 from swflow.errors import SwflowError
 from swflow.files.atomic import folder_beside
 from swflow.jobs import table as tables
-from swflow.jobs.table import Workload, about_workload, read_workload, write_table
+from swflow.jobs.table import Entry, Workload, about_workload, read_workload, write_table
 from swflow.log.imported import log_metadata
 from swflow.log.swf import LogParts, is_large, seconds_since_start, text_parts
 from swflow.workload import clean as whole
@@ -127,7 +127,7 @@ class _Parts:
 
     def __init__(self, path: str | os.PathLike[str], lenient: bool, name: str) -> None:
         self.path, self.lenient, self.name = Path(path), lenient, name
-        self.history: tuple[Mapping[str, Any], ...] = ()
+        self.history: tuple[Entry, ...] = ()
         self.jobs = self.beyond = self.unnumbered = 0
         self.ids: list[np.ndarray] = []
         if self.path.suffix == ".parquet":

@@ -9,14 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
 from swflow.files.atomic import atomic_path
-from swflow.jobs.table import SWF_FIELDS, conformed
+from swflow.jobs.table import SWF_FIELDS, Entry, conformed
 from swflow.log.imported import NAME_KEYS
 from swflow.log.site import Partition, busiest, partitions_of, with_sizes
 from swflow.log.swf import GUESSED_MACHINE
@@ -150,7 +149,7 @@ class ImportedLog:
 
     fields: pl.DataFrame
     header: dict[str, list[str]]
-    history: tuple[dict[str, Any], ...]
+    history: tuple[Entry, ...]
     tally: Tally
     partitions: list[Partition]
 

@@ -409,7 +409,7 @@ def _json_jobs(text: bytes, path: str, tally: Tally) -> pl.DataFrame:
     return table
 
 
-_JSON_COLUMNS: dict[str, Any] = {
+_JSON_COLUMNS: dict[str, type[pl.DataType]] = {
     "line": pl.Int64, "jobid": pl.String, "task": pl.String, "component": pl.Int64, "cluster": pl.String,
     "user_name": pl.String, "unix_group": pl.String, "account": pl.String, "queue": pl.String, "partition": pl.String,
     "executable": pl.String, "state": pl.String, "submit": pl.Float64, "eligible": pl.Float64,
@@ -422,7 +422,7 @@ _JSON_COLUMNS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _json_job(job: Mapping[str, Any], place: int) -> dict[str, Any]:
+def _json_job(job: Mapping[str, Any], place: int) -> dict[str, object]:
     """Return one job of the JSON as a row."""
     number, array, het = job["job_id"], job.get("array") or {}, job.get("het") or {}
     leader, component = _number(het.get("job_id")), _number(het.get("job_offset"))

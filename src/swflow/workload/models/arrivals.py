@@ -44,7 +44,7 @@ class LogArrivals:
         again = SECONDS_A_WEEK * np.floor(span / SECONDS_A_WEEK + 1)
         return self.submit_times[number % len(self.submit_times)] + number // len(self.submit_times) * again
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the arrivals as plain data: the first one, and the gaps between them."""
         gaps = np.diff(self.submit_times)
         whole = not (gaps % 1).any()
@@ -82,7 +82,7 @@ class DailyCycle:
         start = points_at(week, np.array([self.first + self.clock]))
         return np.floor(seconds_at(week, start + points) - self.clock)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the process as plain data."""
         return {"kind": self.kind, **as_plain(self)}
 

@@ -27,7 +27,7 @@ class LocalityModel:
     transition: np.ndarray  # Pr(class | label), shape (labels, classes)
     sizes: Pools  # sizes of the log's jobs of each pair "label,class"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the model as JSON-compatible data."""
         return {
             "run_times": self.mixture.to_dict(),

@@ -75,7 +75,7 @@ class Mixture:
             todo = todo[(run_times[todo] < self.shortest) | (run_times[todo] > self.longest)]
         return run_times
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the mixture as JSON-compatible data."""
         return as_plain(self) | {"bic": {str(components): value for components, value in self.bic.items()}}
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 
-def as_plain(model: Any) -> dict[str, Any]:
+def as_plain(model: Any) -> dict[str, object]:
     """Return the fields of a dataclass as JSON-compatible data, with lists instead of arrays."""
     return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(model).items()}
 
@@ -55,7 +55,7 @@ class Pools:
                 drawn[known] = _draw(values, counts, (chance[known] - share) / (1 - share), floor)
         return drawn
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return JSON-compatible data: class to [value, jobs] pairs and to the number of unknown values."""
         return {
             name: {"values": _plain(values), "jobs": counts.tolist(), "unknown": self.unknown.get(name, 0)}

@@ -20,7 +20,7 @@ class MarkovModel:
     shortest: float  # the range of the log's run times, seconds
     longest: float
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the model as JSON-compatible data, with the transitions that occur."""
         return {
             "first": list(self.first),

@@ -5,14 +5,13 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
 from swflow.jobs.randomness import uniform_per_job
-from swflow.jobs.table import JOB_COLUMNS, Workload
+from swflow.jobs.table import JOB_COLUMNS, Entry, Workload
 from swflow.workload.models.memory_model import RECORDS, MemoryModel, draw_memory, shares, spearman
 
 #: Demands of one process, in MB/s of memory bandwidth. Source: F. Guim, J. Corbalan, J. Labarta, "Modeling the impact
@@ -204,7 +203,7 @@ def read_demands(file: str | os.PathLike[str], column: int = 2) -> dict[int, flo
     return demands
 
 
-def describe_demands(entry: Mapping[str, Any]) -> str:
+def describe_demands(entry: Entry) -> str:
     """Format a history entry of `memory`."""
     if "from_log" in entry:
         return f"{entry['resource']}: {entry['from_log']} memory of the log; unknown of {entry['unknown']:,} jobs"

@@ -14,7 +14,7 @@ from swflow.errors import SwflowError, suggest
 from swflow.files.atomic import atomic_path
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator
-from swflow.jobs.table import Workload, log_fields, require_known
+from swflow.jobs.table import Entry, Workload, log_fields, require_known
 from swflow.workload.clean import clean, without_removed
 from swflow.workload.models.arrivals import DailyCycle, LogArrivals, arrivals_from_dict, fit_daily_cycle
 from swflow.workload.models.fit_measures import fit_measures
@@ -49,7 +49,7 @@ class LublinModel:
 
     processors: int
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the model as JSON-compatible data."""
         return asdict(self)
 
@@ -68,7 +68,7 @@ class ResampleModel:
     estimates: np.ndarray
     jobs: np.ndarray
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the model as JSON-compatible data; an unknown estimate is null."""
         return as_plain(self) | {
             "processors": self.processors.astype(np.int64).tolist(),
@@ -94,11 +94,11 @@ class FittedModel:
 
     model: str  # one of `MODELS`
     source: str  # name of the workload to which the model was fitted
-    jobs: int  # jobs of the source
+    jobs: int  # of the source
     machine: Machine
-    options: Mapping[str, Any]  # options of the model: `window` and `repeats`
+    options: Mapping[str, Any]  # of the model: `window` and `repeats`
     header: Mapping[str, list[str]]  # start of the source's clock
-    history: tuple[dict[str, Any], ...]  # history of the source
+    history: tuple[Entry, ...]  # of the source
     goodness: Mapping[str, list[float | None]] = field(default_factory=dict)
     attributes: _Attributes  # model of run times and sizes
     arrivals: LogArrivals | DailyCycle
@@ -202,7 +202,7 @@ def generate(fitted: FittedModel, rng: np.random.Generator, *, jobs: int | None 
         **fitted.header,
     }
     synthetic = clean(log_fields(known), fitted.machine, name=fitted.source, drop=(), header=header)
-    entry = {
+    entry: Entry = {
         "stage": "model",
         "model": fitted.model,
         "source": fitted.source,
@@ -262,7 +262,7 @@ def attributes_of(workload: Workload) -> tuple[np.ndarray, np.ndarray]:
 
 
 def write_model(fitted: FittedModel, path: str | os.PathLike[str]) -> None:
-    """Write a fitted model to a JSON file, atomically; equal models give identical files."""
+    """Write a fitted model to a JSON file, atomically; the same model gives the same bytes."""
     plain = {name: value.to_dict() if hasattr(value, "to_dict") else value for name, value in vars(fitted).items()}
     with atomic_path(path) as temporary:
         content = {**_FORMAT, **plain, "history": list(fitted.history)}
