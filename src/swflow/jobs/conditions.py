@@ -220,7 +220,7 @@ def _arithmetic(op: ast.operator, left: pl.Series, right: pl.Series) -> pl.Serie
     else:
         with np.errstate(all="ignore"):
             value = _BINARY[type(op)](a, b)
-    return _finite(pl.Series(value))
+    return _finite(pl.Series(np.where(np.isnan(a) | np.isnan(b), np.nan, value)))  # pow(nan, 0) is 1
 
 
 def _power(base: float, exponent: float) -> float:

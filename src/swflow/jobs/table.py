@@ -74,8 +74,8 @@ ROW_GROUP = 2**17
 METADATA_KEY = "swflow"
 
 
-#: An entry of a workload's history: the ``stage``, the jobs ``read`` and ``kept``, those ``removed`` by reason, and what
-#: the stage notes besides.
+#: An entry of a workload's history: the ``stage``, the jobs ``read`` and ``kept``, those ``removed`` by reason, and
+#: what the stage notes besides.
 Entry = dict[str, Any]
 
 
