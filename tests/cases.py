@@ -26,8 +26,9 @@ import own_policies
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.scheduling.eligibility import dependencies_of, eligible_jobs
-from swflow.scheduling.options import CHOICES, CLUSTER_OPTIONS, LIMITED, OPTIONS, PRIORITY, refusals
+from swflow.scheduling.options import CHOICES, CLUSTER_OPTIONS, LIMITED, OPTIONS, PRIORITY
 from swflow.scheduling.orders.vocabulary import ORDERS
+from swflow.scheduling.refusals import refusals
 from swflow.scheduling.scheduler import Scheduler
 
 #: An order of `tests/naive.py`: a name, or a function of a job, the time and its machine.
@@ -293,7 +294,7 @@ def completed(site: Site, wanted: Mapping[str, str], names: Iterable[str] = ALL)
         present = [name.removeprefix("column ") for name in COLUMNS if values[name]]
         if values["resources"] and site.labels["resources"] == "some":
             present.append("resources")
-        refusal, _ = next(refusals(_unchecked(values), present), (None, ""))
+        refusal = next(refusals(_unchecked(values), present), None)
         if refusal is None:
             return values
         involved = {*refusal.options, *(f"column {name}" for name in refusal.columns if name in present)}

@@ -11,8 +11,8 @@ import polars as pl
 from swflow.errors import SwflowError, UnsupportedError
 from swflow.jobs.machine import MOST_UNITS
 from swflow.jobs.table import sort_jobs
-from swflow.scheduling.options import refusals
 from swflow.scheduling.orders.vocabulary import FUNCTIONS, PARAMETERS, VARIABLES
+from swflow.scheduling.refusals import refusals
 from swflow.scheduling.scheduler import Scheduler
 
 #: A user who submits nothing for longer than this has begun another session, seconds (``feedback: sessions``).
@@ -58,8 +58,8 @@ def _is_not_negative(column: str) -> pl.Expr:
 
 def require_supported(jobs: pl.DataFrame, scheduler: Scheduler, name: str) -> None:
     """Raise an error if a scheduler does not support a column of the jobs."""
-    for _, reason in refusals(scheduler, [column for column in jobs.columns if has_values(jobs, column)]):
-        raise UnsupportedError(f"{name}: {reason}")
+    for refusal in refusals(scheduler, [column for column in jobs.columns if has_values(jobs, column)]):
+        raise UnsupportedError(f"{name}: {refusal.error}")
 
 
 # -- dependencies

@@ -23,12 +23,13 @@ from swflow.scheduling.eligibility import (
     require_supported,
 )
 from swflow.scheduling.machine.resources import Resources, longest_stretch
-from swflow.scheduling.options import LATEST, OPTIONS, refusals, require_window
+from swflow.scheduling.options import LATEST, OPTIONS, require_window
 from swflow.scheduling.orders.fair_share import SELECT, Ownership, ownership_of
 from swflow.scheduling.orders.formula import compile_penalty
 from swflow.scheduling.orders.keys import ARRIVAL, JobColumns, Order, mentioned, resolved_order
 from swflow.scheduling.orders.vocabulary import MOST_NAMED, PLAIN
 from swflow.scheduling.plugins.source import is_own
+from swflow.scheduling.refusals import refusals
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.scheduling.state.accounts import Owners
 from swflow.scheduling.state.items import Items
@@ -217,8 +218,8 @@ def _check_partitions(problem: Problem) -> None:
 
 def _check_demands(problem: Problem) -> None:
     """Raise an error unless every job finds all the resources that it needs on one machine."""
-    for _, reason in refusals(problem.policy, ["resources"]):
-        raise UnsupportedError(reason)
+    for refusal in refusals(problem.policy, ["resources"]):
+        raise UnsupportedError(refusal.error)
     jobs, machines, name = problem.jobs, problem.machines, problem.name
     names = list(machines[0].resources)
     demands, shape = jobs.demands, (jobs.submit.size, len(names))

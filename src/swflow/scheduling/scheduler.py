@@ -8,10 +8,11 @@ from functools import cached_property
 from typing import Any
 
 from swflow.errors import SwflowError, UnsupportedError, require_known
-from swflow.scheduling.options import CHOICES, OPTIONS, SHARED_ALLOCATIONS, Options, checked, refusals
+from swflow.scheduling.options import CHOICES, OPTIONS, SHARED_ALLOCATIONS, Options, checked
 from swflow.scheduling.orders.formula import check_penalty
 from swflow.scheduling.orders.vocabulary import LOG
 from swflow.scheduling.plugins.source import is_own, own_digest
+from swflow.scheduling.refusals import refusals
 
 __all__ = ["CHOICES", "LOG", "Scheduler"]
 
@@ -57,8 +58,8 @@ class Scheduler(Options):
         for name in OPTIONS:
             object.__setattr__(self, name, checked(name, getattr(self, name)))
         check_penalty(self.penalty)
-        for _, reason in refusals(self):
-            raise UnsupportedError(reason)
+        for refusal in refusals(self):
+            raise UnsupportedError(refusal.error)
 
     @property
     def shares(self) -> bool:

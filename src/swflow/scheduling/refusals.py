@@ -1,0 +1,244 @@
+"""What a scheduler refuses: options that do not go together or have no effect, and columns that it does not support."""
+
+from collections.abc import Callable, Collection, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from swflow.scheduling.options import OPTIONS, SHARED_ALLOCATIONS
+from swflow.scheduling.orders.vocabulary import LOG, MULTIFACTOR, OF_ACCOUNTS
+
+if TYPE_CHECKING:
+    from swflow.scheduling.scheduler import Queue, Scheduler
+
+#: The options that go with a policy plugin, and with the recorded schedule.
+_WITH_POLICY = ("policy", "policy_options", "estimates", "prediction", "without_status")
+_WITH_LOG = ("order", "without_status")
+
+#: The options that every cluster can have of its own.
+_OF_CLUSTER = ("order", "backfill", "reservations", "backfill_order", "allocation", "limits")
+
+#: The columns of jobs that leave the queue, or are submitted, because of an event.
+_EVENTS = ("depends_on", "cancelled_after", "array_limit")
+
+
+class Refusal(NamedTuple):
+    """
+    A reason to refuse a scheduler.
+
+    The ``error`` begins with the first of the ``options``, or with the column that the scheduler does not support. A
+    change of any of the options, or a workload without the ``columns``, can make the scheduler valid.
+    """
+
+    options: tuple[str, ...]
+    error: str
+    columns: tuple[str, ...] = ()
+
+
+#: Options, separated by blanks, and what is wrong with them.
+_Conflicts = Iterator[tuple[str, str]]
+
+
+def refusals(one: "Scheduler", columns: Collection[str] = ()) -> Iterator[Refusal]:
+    """
+    Yield the refusals of a scheduler, for workloads with these ``columns``, in the order in which they are checked.
+
+    The name "resources" stands for counted resources besides processors.
+    """
+    for check in (_beside_policy, _beside_log, _unsupported, _without_effect):
+        for options, reason in check(one):
+            first, *_ = named = options.split()
+            yield Refusal(tuple(named), f"{first}: {reason}")
+    present = {*columns, "resources"} if _gives(one, "resources") else columns
+    for refused, options, reason in _of_columns(one):
+        found = [column for column in refused if column in present]
+        if found:
+            first, *_ = named = options.split()
+            said = first if found[0] == "resources" else f"column {found[0]}"
+            yield Refusal(tuple(named), f"{said}: {reason}", refused)
+
+
+def _beside_policy(one: "Scheduler") -> _Conflicts:
+    if one.policy is None:
+        if one.policy_options is not None:
+            yield "policy_options policy", "there is no policy; leave them out"
+        return
+    for name in OPTIONS:
+        if name not in _WITH_POLICY and _is_changed(one, name):
+            yield f"{name} policy", f"not used by the policy {one.policy}; leave {name} out"
+    if one.prediction == "system":
+        yield "prediction policy", f"not available to the policy {one.policy}; choose another prediction"
+
+
+def _beside_log(one: "Scheduler") -> _Conflicts:
+    for name in OPTIONS:
+        if one.order == LOG and name not in _WITH_LOG and _is_changed(one, name):
+            yield f"{name} order", f"the recorded schedule (order log) is not planned; leave {name} out"
+
+
+def _unsupported(one: "Scheduler") -> _Conflicts:
+    """Yield the options that a machine model lacks."""
+    counts, sharing = "count" in one.allocations, not one.allocations.isdisjoint(SHARED_ALLOCATIONS)
+    backfills, moldable = {queue.backfill for queue in one.queues}, one.shapes != "requested"
+    plans_little = backfills <= {"none", "easy"}
+    if counts and len(one.allocations) > 1:
+        yield "clusters allocation", "processors are counted at all clusters or at none; give each an allocation"
+    if counts and one.places:
+        yield "places allocation", "processors are not numbered with allocation count; choose another allocation"
+    if counts and one.runtime == "shared":
+        yield "runtime allocation", "shared needs to know which jobs are on which node; choose another allocation"
+    if counts and "reservation-table" in backfills:
+        yield "backfill allocation clusters", "a reservation-table has numbered processors; choose another allocation"
+    if one.shares and one.event_order != "batch":
+        yield "event_order runtime allocation", "shared resources need batch, since their shadows last for some time"
+    reserves_more = any(queue.backfill == "easy" and queue.reservations > 1 for queue in one.queues)
+    if sharing and (reserves_more or not plans_little or one.unavailable):
+        yield (
+            "allocation backfill reservations unavailable clusters",
+            "least-shared and threshold need backfill none or easy with one reservation, and no unavailable windows",
+        )
+    if sharing and (one.shapes == "submit" or one.dispatch == "earliest-start"):
+        yield (
+            "allocation shapes dispatch",
+            "least-shared and threshold cannot plan the whole queue; choose shapes at the start, or another dispatch",
+        )
+    if one.clusters and one.unavailable:
+        yield "clusters unavailable", "clusters cannot have unavailable windows"
+    by_partition = one.dispatch == "partition"
+    if by_partition and not (one.clusters and all("partition" in cluster for cluster in one.clusters)):
+        yield "dispatch clusters", "partition needs clusters, each with the partition that it serves"
+    if by_partition and moldable:
+        yield "dispatch shapes", "moldable jobs do not stay in a partition; leave one of them out"
+    if not by_partition and _gives(one, "partition"):
+        yield "clusters dispatch", "a cluster's partition is for dispatch: partition"
+    if any(queue.limits for queue in one.queues) and (one.shares or moldable or not plans_little):
+        yield (
+            "limits backfill runtime allocation shapes clusters",
+            "skipped jobs can have no reservation at their submission; use backfill none or easy, nodes whose jobs "
+            "share nothing, and shapes requested",
+        )
+    if one.shares and not _variables(one).isdisjoint(OF_ACCOUNTS):
+        yield (
+            "order backfill_order runtime allocation clusters",
+            "usage, shares, partition_id and machine_processors are known only where jobs share nothing on their nodes",
+        )
+    if one.clusters and any(units is not None for units in (one.resources or {}).values()):
+        yield (
+            "resources clusters",
+            "these are units of one machine; give each cluster its own, such as {processors: 64, resources: "
+            "{gpus: 16}}",
+        )
+    if one.feedback != "none" and (one.clusters or one.allocations != {"count"}):
+        yield "feedback clusters allocation", "user feedback needs allocation count and one machine"
+    if one.feedback != "none" and moldable:
+        yield "feedback shapes", "user feedback needs the requested shapes; leave shapes out"
+    if one.shapes == "start" and "reservation-table" in backfills:
+        yield (
+            "shapes backfill clusters",
+            "a reservation-table has jobs of one shape; choose shapes when jobs are submitted",
+        )
+    if moldable and one.runtime == "shared" and (one.shapes == "start" or one.estimates == "kill"):
+        yield (
+            "shapes runtime estimates",
+            "with shared run times choose shapes when jobs are submitted, and raise estimates",
+        )
+    if moldable and one.prediction == "system":
+        yield "shapes prediction", "the run times of other shapes cannot be predicted; choose another prediction"
+
+
+def _without_effect(one: "Scheduler") -> _Conflicts:
+    for name in _OF_CLUSTER:
+        if one.clusters and _is_changed(one, name) and all(name in cluster for cluster in one.clusters):
+            yield f"{name} clusters", f"every cluster has its own; leave {name} out"
+    if _is_useless(one, "reservations", lambda queue: queue.backfill == "easy"):
+        yield "reservations backfill clusters", "only backfill easy uses it; choose that, or leave it out"
+    if _is_useless(one, "backfill_order", lambda queue: queue.backfill in ("easy", "reservation-table")):
+        yield (
+            "backfill_order backfill clusters",
+            "only backfill easy and reservation-table use it; choose one of them, or leave it out",
+        )
+    if _is_changed(one, "penalty") and not one.shares:
+        yield (
+            "penalty runtime allocation",
+            "jobs share nothing on their nodes; choose runtime shared, or leave it out",
+        )
+    if _is_changed(one, "sharing_limit") and "threshold" not in one.allocations:
+        yield "sharing_limit allocation clusters", "only allocation threshold uses it; choose that, or leave it out"
+    if _is_changed(one, "dispatch") and not one.clusters:
+        yield "dispatch clusters", "there are no clusters; give some, or leave it out"
+    if one.half_life is not None and _variables(one).isdisjoint(("user_usage", "group_usage")):
+        yield (
+            "half_life order backfill_order priority",
+            "no order uses user_usage or group_usage; choose fair-share, or leave it out",
+        )
+    for kind in ("user", "group"):
+        if _is_changed(one, f"{kind}_shares") and f"{kind}_share" not in _variables(one):
+            yield (
+                f"{kind}_shares order backfill_order priority",
+                f"no order uses {kind}_share; choose one that does, or leave it out",
+            )
+    if one.priority is not None and MULTIFACTOR not in one.orders:
+        yield (
+            "priority order backfill_order clusters",
+            f"its weights are for order {MULTIFACTOR}, which is not used; leave it out",
+        )
+    if _is_changed(one, "shape_choice") and one.shapes == "requested":
+        yield (
+            "shape_choice shapes",
+            "jobs have their requested shapes; choose shapes submit or start, or leave it out",
+        )
+    if _is_changed(one, "efficiency") and one.shape_choice != "efficient":
+        yield "efficiency shape_choice", "only shape_choice efficient uses it; choose that, or leave it out"
+
+
+def _of_columns(one: "Scheduler") -> Iterator[tuple[tuple[str, ...], str, str]]:
+    """Yield the columns that a scheduler does not support, each with options and the reason."""
+    if one.allocations != {"count"}:
+        machine = (
+            "machines with resources have counted processors; use allocation count, or a machine without resources"
+        )
+        yield ("resources",), "allocation clusters", machine
+        yield _EVENTS, "allocation clusters", "needs allocation count"
+    if one.policy is not None:
+        alone = (
+            "a policy plugin decides by processors alone; use an order and a backfill, or a machine without resources"
+        )
+        yield ("resources",), "policy", alone
+        yield _EVENTS, "policy", "is not available to a policy plugin"
+    if one.shapes != "requested":
+        yield _EVENTS, "shapes", "needs shapes requested"
+    if one.feedback != "none":
+        yield ("depends_on",), "feedback", "does not go with feedback; leave one of them out"
+    if any(queue.backfill not in ("none", "easy") for queue in one.queues):
+        yield ("array_limit",), "backfill clusters", "needs backfill none or easy"
+    if len(one.queues) > 1 and one.dispatch != "partition":
+        yield ("array_limit",), "dispatch clusters", "needs one machine or dispatch partition"
+
+
+# -- helpers
+
+
+def _is_changed(one: "Scheduler", name: str) -> bool:
+    return bool(getattr(one, name) != OPTIONS[name].default)
+
+
+def _gives(one: "Scheduler", name: str) -> bool:
+    """Return whether a cluster has an option of its own."""
+    return any(name in cluster for cluster in one.clusters)
+
+
+def _is_useless(one: "Scheduler", name: str, uses: "Callable[[Queue], bool]") -> bool:
+    """Return whether an option of a queue is given for a queue that does not use it, or for none that does."""
+    own = [queue for queue, cluster in zip(one.queues, one.clusters, strict=False) if name in cluster]
+    return (_is_changed(one, name) and not any(map(uses, one.queues))) or not all(map(uses, own))
+
+
+def _variables(one: "Scheduler") -> set[str]:
+    """Return the variables that the orders of a scheduler mention."""
+    from swflow.scheduling.orders.keys import mentioned  # which imports NumPy
+
+    orders = set(one.orders)
+    found: set[str] = set()
+    if one.priority is not None and MULTIFACTOR in orders:
+        orders.remove(MULTIFACTOR)
+        of = one.priority.get("fair_share_of", "user")
+        found = {f"{of}_usage", f"{of}_share"} if one.priority.get("fair_share") else set()
+    return found.union(*map(mentioned, orders))
