@@ -219,21 +219,33 @@ def quantile_of(outcomes: pl.DataFrame | Weeks, measure: str, quantile: float) -
         return Resampled(math.nan, np.full(SAMPLES, math.nan), present)
     order = np.argsort(values)
     values, week = values[order], week[order]
-    times, _ = _weights_of(tuple(weeks.tolist()))
-    size = max(math.isqrt(values.size), 1)  # find the block of jobs with the quantile, then the job in the block
-    blocks = -(-values.size // size)
-    inside = np.bincount(np.arange(values.size) // size * weeks.size + week, minlength=blocks * weeks.size)
-    reached = np.cumsum(times @ inside.reshape(blocks, -1).T.astype(float), axis=1)
-    target = quantile * reached[:, -1]
-    which = np.minimum((reached < target[:, None]).sum(axis=1), blocks - 1)
-    before = np.where(which > 0, reached[np.arange(which.size), which - 1], 0.0)
-    found = np.empty(which.size)
-    for one in np.unique(which):
-        part, samples = slice(one * size, (one + 1) * size), which == one
-        up_to = before[samples, None] + np.cumsum(times[samples][:, week[part]], axis=1)
-        place = np.minimum((up_to < target[samples, None]).sum(axis=1), values[part].size - 1)  # sums may round up
-        found[samples] = values[part][place]
+    sampled, _ = _weights_of(tuple(weeks.tolist()))
+    found = values[_places_of_quantile(sampled, week, quantile)]
     return Resampled(float(np.quantile(values, quantile)), found, present)
+
+
+def _places_of_quantile(sampled: np.ndarray, week: np.ndarray, quantile: float) -> np.ndarray:
+    """
+    Return for each sample the first of sorted jobs at which the weights of the jobs up to it reach a quantile.
+
+    The weights of all jobs in all samples do not fit into memory. Therefore blocks of jobs are summed by their weeks to
+    find the block with the quantile, and then only the jobs of this block.
+    """
+    weeks = sampled.shape[1]
+    size = max(math.isqrt(week.size), 1)
+    blocks = -(-week.size // size)
+    inside = np.bincount(np.arange(week.size) // size * weeks + week, minlength=blocks * weeks)
+    reached = np.cumsum(sampled @ inside.reshape(blocks, weeks).T.astype(float), axis=1)
+    target = quantile * reached[:, -1]
+    block = np.minimum((reached < target[:, None]).sum(axis=1), blocks - 1)
+    before = np.where(block > 0, reached[np.arange(block.size), block - 1], 0.0)
+    places = np.empty(block.size, np.int64)
+    for one in np.unique(block):
+        samples, of_block = block == one, week[one * size : (one + 1) * size]
+        up_to = before[samples, None] + np.cumsum(sampled[samples][:, of_block], axis=1)
+        short = (up_to < target[samples, None]).sum(axis=1)
+        places[samples] = one * size + np.minimum(short, of_block.size - 1)  # sums may round up
+    return places
 
 
 def distribution_of(outcomes: pl.DataFrame | Weeks, measure: str) -> Distribution:
