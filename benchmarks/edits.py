@@ -777,7 +777,7 @@ def run_case(number: int, options: argparse.Namespace, server: Server, home: Pat
     for turn in range(options.edits + 1):
         made, former = [], (json.dumps(case.config), dict(case.numbers))
         if turn:
-            for _ in range(chance.choice([1, 1, 2])):
+            for _ in range(chance.randint(1, options.together)):
                 made.append(case.edit())
                 edits += 1
         case.write(edited.path, server)
@@ -845,6 +845,7 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=10)
     parser.add_argument("--first", type=int, default=1, help="the number of the first case")
     parser.add_argument("--edits", type=int, default=5, help="calls after edits per case")
+    parser.add_argument("--together", type=int, default=2, help="the most edits between two calls")
     parser.add_argument("--keep", type=Path, help="use this folder, and keep it")
     parser.add_argument("--stop", action="store_true", help="end a case at the first difference, and print its config")
     options = parser.parse_args()
