@@ -431,7 +431,7 @@ def test_waits_of_jobs_that_become_eligible_later_are_compared_alike(tmp_path, m
 
 def test_simulate_names_what_it_ignores_of_a_site_and_asks_to_import_accounting(accounting, capfd):
     """Without partitions and GPUs, the mean wait is 11 min instead of 508 min."""
-    assert call("simulate", "sacct.txt") == 1
+    assert call("simulate", "sacct.txt") == 1 == call("clean", "sacct.txt", "-o", "cleaned.parquet")
     assert "sacct.txt: Slurm accounting, not a log; import it first: swflow import sacct" in capfd.readouterr().err
     assert call("import", "sacct", "sacct.txt", "-o", "site.parquet") == 0
     capfd.readouterr()
@@ -443,9 +443,10 @@ def test_simulate_names_what_it_ignores_of_a_site_and_asks_to_import_accounting(
         )
 
 
-def test_accounting_without_a_header_is_not_read_as_a_log(accounting, capfd):
+@pytest.mark.parametrize("words", ["whatif", "simulate", "check", "clean -o bare.parquet"])
+def test_accounting_without_a_header_is_not_read_as_a_log(accounting, capfd, words):
     Path("bare.txt").write_text(SITE_LOG.text.partition("\n")[2])
-    assert call("whatif", "bare.txt") == 1
+    assert call(*words.split(), "bare.txt") == 1
     assert "bare.txt:1: columns between '|' without a header; run sacct -P without -n" in capfd.readouterr().err
 
 

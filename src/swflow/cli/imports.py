@@ -118,14 +118,9 @@ def _site(
 @contextlib.contextmanager
 def as_log(path: Path, processors: int | None = None, sizes: Mapping[str, int] | None = None) -> Iterator[Path]:
     """Yield the path of a log; Slurm accounting data is first imported into a temporary folder."""
-    from swflow.log.importers.sacct import import_sacct, is_accounting, is_headless
+    from swflow.log.importers.sacct import import_sacct, is_accounting
 
     if path.suffix == ".parquet" or not is_accounting(path):
-        if is_headless(path):
-            raise SwflowError(
-                f"{path}:1: columns between '|' without a header; run sacct -P without -n, or name the columns: "
-                f"swflow import sacct {path} --format JobID,User,… -o {path.name.partition('.')[0]}.parquet"
-            )
         yield path
         return
     from swflow.log.imported import write_log

@@ -212,14 +212,30 @@ class LogParts:
             if faults and not self.lenient:
                 line, reason = self.skipped[0]
                 advice = "correct the line, or skip such lines and count them with --lenient"
-                raise SwflowError(f"{self.where}:{line}: {reason}; {advice}")
+                raise SwflowError(_accounting(self.where) or f"{self.where}:{line}: {reason}; {advice}")
             lines += text.count(b"\n")
             jobs += fields.height
             if fields.height:
                 yield fields
         if not jobs:
             hint = "; the first malformed line is {}: {}".format(*self.skipped[0]) if self.skipped else ""
-            raise SwflowError(f"{self.where}: no job lines{hint}; a job is a line of 18 numbers")
+            reason = f"{self.where}: no job lines{hint}; a job is a line of 18 numbers"
+            raise SwflowError(_accounting(self.where) or reason)
+
+
+def _accounting(path: str) -> str | None:
+    """Return what to do with a file that is accounting of Slurm instead of a log."""
+    from swflow.log.importers.sacct import is_accounting, is_headless
+
+    command = f"swflow import sacct {path} -o {Path(path).name.partition('.')[0]}.parquet"
+    if is_accounting(path):
+        return f"{path}: Slurm accounting, not a log; import it first: {command}"
+    if is_headless(path):
+        return (
+            f"{path}:1: columns between '|' without a header; run sacct -P without -n, or name the columns: "
+            f"{command} --format JobID,User,…"
+        )
+    return None
 
 
 def text_parts(path: str) -> Iterator[bytes]:

@@ -459,17 +459,7 @@ def open_workload(
         return replace(workload, machine=workload.machine.with_processors(processors))
     # A job wider than the requested machine is reported as an error, not dropped.
     rules = [rule for rule in RULES if processors is None or rule != "wider-than-machine"]
-    try:
-        return clean_log(path, processors=processors, drop=rules)
-    except SwflowError as error:
-        from swflow.log.importers.sacct import is_accounting
-
-        if not is_accounting(path):
-            raise
-        name = Path(path).name.partition(".")[0]
-        raise SwflowError(
-            f"{path}: Slurm accounting, not a log; import it first: swflow import sacct {path} -o {name}.parquet"
-        ) from error
+    return clean_log(path, processors=processors, drop=rules)
 
 
 def log_name(path: str | os.PathLike[str]) -> str:
