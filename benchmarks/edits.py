@@ -828,6 +828,9 @@ def _needless(before: dict[str, Any], after: dict[str, Any], changed: set[str], 
         old = before.get(output)
         if old is None or old["ended"] == job["ended"] or output in changed or changed & job["inputs"].keys():
             continue
+        stem = output.removesuffix(".json")
+        if any(name.startswith((f"{stem}/", f"{stem}@")) for name in changed):  # the runs that a summary lists
+            continue
         if all(old[key] == job[key] for key in ("shell", "params", "inputs")):
             yield f"ran needlessly: {job['rule']} {output}"
 
