@@ -188,8 +188,8 @@ def answer(
     >>> answer(study, waits, ["fcfs"]).text
     'easy and fcfs are not tested on A (−50 %), from 2 h to 1 h.'
     >>> sure = Verdict(-3600.0, -5400.0, -1800.0, BETTER, BETTER, "weeks", 50)
-    >>> answer(study, waits, ["fcfs"], lookup=lambda variant, base: sure, titles={"easy": "EASY backfilling"}).text
-    'EASY backfilling shortens the mean wait on A by 50 % (95 % interval 25 to 75 %) compared with fcfs, from 2 h to 1 h.'
+    >>> answer(study, waits, ["fcfs"], lookup=lambda variant, base: sure, titles={"easy": "EASY"}).text
+    'EASY shortens the mean wait on A by 50 % (95 % interval 25 to 75 %) compared with fcfs, from 2 h to 1 h.'
     """
     chosen = {(recipe_of(run["workload"]), run["scheduler"]) for run in study.runs}
     means: dict[str, dict[str, float]] = {}

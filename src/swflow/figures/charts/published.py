@@ -9,7 +9,7 @@ from swflow.figures.charts.parts import FigureData, finished_figure, tip
 from swflow.figures.charts.styles import BLUE, GREEN, ORANGE, VERMILION
 
 PUBLISHED_CAPTION = (
-    "Each dot is a published value: that of swflow divided by the published one. On the line, both are equal; the band is "
+    "Each dot is a published value: swflow's value divided by it. On the line, both are equal; the band is "
     "10 % on either side. The axis is logarithmic; ratios beyond its ends are drawn at the ends."
 )
 

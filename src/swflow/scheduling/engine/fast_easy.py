@@ -28,7 +28,7 @@ class _Work(NamedTuple):
     planned_ends: np.ndarray  # a list sorted by the planned end
     planned_jobs: np.ndarray
     following: np.ndarray  # a linked list in order of arrival; the last element is both of its ends
-    copies: np.ndarray  # of the first job of each element: the consecutive identical jobs in it
+    copies: np.ndarray  # the consecutive identical jobs in each element, stored at its first job
     left: np.ndarray  # units of each resource that are free now
     extra: np.ndarray  # and that the reservation leaves
 

@@ -94,11 +94,11 @@ class FittedModel:
 
     model: str  # one of `MODELS`
     source: str  # name of the workload to which the model was fitted
-    jobs: int  # of the source
+    jobs: int  # jobs of the source
     machine: Machine
-    options: Mapping[str, Any]  # of the model: `window` and `repeats`
+    options: Mapping[str, Any]  # options of the model: `window` and `repeats`
     header: Mapping[str, list[str]]  # start of the source's clock
-    history: tuple[Entry, ...]  # of the source
+    history: tuple[Entry, ...]  # history of the source
     goodness: Mapping[str, list[float | None]] = field(default_factory=dict)
     attributes: _Attributes  # model of run times and sizes
     arrivals: LogArrivals | DailyCycle
@@ -262,7 +262,7 @@ def attributes_of(workload: Workload) -> tuple[np.ndarray, np.ndarray]:
 
 
 def write_model(fitted: FittedModel, path: str | os.PathLike[str]) -> None:
-    """Write a fitted model to a JSON file, atomically; the same model gives the same bytes."""
+    """Write a fitted model to a JSON file, atomically; equal models give identical files."""
     plain = {name: value.to_dict() if hasattr(value, "to_dict") else value for name, value in vars(fitted).items()}
     with atomic_path(path) as temporary:
         content = {**_FORMAT, **plain, "history": list(fitted.history)}
