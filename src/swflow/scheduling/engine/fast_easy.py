@@ -95,7 +95,7 @@ def _serve(items: Items, work: _Work, machine: int, backfill: bool, per_event: b
             previous = jobs
             shadow = np.inf
 
-        # With a pass per event, a reservation can be for now: by the plan a job has ended, but its completion is later.
+        # With a pass per event, a reservation can be for now: a job has ended as planned, but its completion is later.
         while following[previous] != jobs and free > 0 and shadow > now:
             job = following[previous]
             width = processors[job]
