@@ -104,7 +104,7 @@ def say_removed(workload: Any) -> None:
     say(
         f"{workload.name}: {entry['kept']:,} of {entry['read']:,} jobs kept; removed: {describe(entry['removed'])}; "
         f"machine: {workload.machine.describe()}"
-        + (f" ({GUESSED[source]})" if source in GUESSED else f", by {source}" if source != "given" else "")
+        + (f" ({GUESSED[source]})" if source in GUESSED else f", from the {source}" if source != "given" else "")
     )
     for warning in entry.get("warnings", ()):
         say(f"{workload.name}: warning: {warning}")
