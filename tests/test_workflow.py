@@ -408,7 +408,7 @@ def test_real_logs_from_fetch_to_report(tmp_path, traces):
     )
     assert scaled == [(pytest.approx(0, abs=0.03), 6)]
     page = (tmp_path / "archive/results/report/studies/conventions.html").read_text()
-    assert "Largest effect on ours: estimates below run times for" in page
+    assert "Largest effect: estimates below run times for" in page
 
 
 def test_local_logs_in_the_config(tmp_path):

@@ -529,22 +529,22 @@ def conventions(decisive: Mapping[str, int], inside: int, count: int) -> str:
     Return which open convention matters most, and how many published values the conventions explain.
 
     ``decisive`` maps conventions to the number of values on which they have the largest effect. Of ``count`` published
-    values, ``inside`` are within the range of ours under all conventions.
+    values, ``inside`` are within the range of swflow's values under all conventions.
 
     Examples
     --------
     >>> conventions({"ties": 1, "flurries": 5}, 2, 9)
-    'Largest effect on ours: flurries for 5 of 9 published values, ties for 1. 2 of the 9 lie within the range of ours.'
+    'Largest effect: flurries for 5 of 9 published values, ties for 1. 2 of the 9 lie within the simulated range.'
     >>> conventions({}, 0, 9)
-    'No convention changes ours for any of 9 published values. 0 of the 9 lie within the range of ours.'
+    'No convention has an effect on any of 9 published values. 0 of the 9 lie within the simulated range.'
     """
     order = sorted(decisive, key=lambda name: (-decisive[name], name))
     of_all = f" of {count:,} published values"
     parts = [f"{name} for {decisive[name]:,}{'' if place else of_all}" for place, name in enumerate(order)]
-    found = f"Largest effect on ours: {', '.join(parts)}."
+    found = f"Largest effect: {', '.join(parts)}."
     if not parts:
-        found = f"No convention changes ours for any{of_all}."
-    return f"{found} {inside:,} of the {count:,} lie within the range of ours." if count else ""
+        found = f"No convention has an effect on any{of_all}."
+    return f"{found} {inside:,} of the {count:,} lie within the simulated range." if count else ""
 
 
 def reproduced(percents: Sequence[int]) -> str:

@@ -175,8 +175,8 @@ ORDER BY paper, "table", row, "column", workload, scheduler""",
     ),
     "coverage": Table(
         "Published values by verdict",
-        "Of each table of a paper: within_1, within_5 and within_10 include the nearer ones. further_off sums "
-        "of inside_draws, other_version, other_reading and open.",
+        "One row per published table. Each of the limits within_1, within_5 and within_10 includes the tighter ones. "
+        "further_off is the sum of inside_draws, other_version, other_reading and open.",
         'SELECT * FROM coverage ORDER BY paper, "table"',
     ),
     "claims": Table(
