@@ -36,7 +36,7 @@ def use_of(start: np.ndarray, end: np.ndarray, processors: np.ndarray, machine: 
     return Use(peak, *found.tolist())
 
 
-def sealed(values: np.ndarray, dtype: type) -> np.ndarray:
+def sealed(values: np.ndarray, dtype: type | None = None) -> np.ndarray:
     """Return a read-only view. Kernels then compile once, for writable and read-only arrays alike."""
     view: np.ndarray = np.ascontiguousarray(values, dtype).view()
     view.flags.writeable = False

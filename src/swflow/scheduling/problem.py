@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError, UnsupportedError, suggest
+from swflow.jobs.busy import sealed
 from swflow.jobs.machine import MOST_PROCESSORS, free_memory
 from swflow.jobs.table import Workload, check_arrays, check_workload, without_status
 from swflow.scheduling.eligibility import (
@@ -127,7 +128,7 @@ class Problem:
         items = _items(self.jobs, self.shapes if self.policy.shapes == "submit" else None)
         if items.planned.min(initial=1.0) < 1.0:
             items = items._replace(planned=np.maximum(items.planned, 1.0))
-        return Items(*map(_read_only, items))
+        return Items(*map(sealed, items))
 
 
 def _items(jobs: Jobs, shapes: Shapes | None) -> Items:
@@ -138,13 +139,6 @@ def _items(jobs: Jobs, shapes: Shapes | None) -> Items:
         job = np.repeat(np.arange(jobs.submit.size), np.diff(shapes.first))
         items = Items(jobs.submit[job], shapes.run, shapes.planned, shapes.processors, shapes.first, job)
     return items if jobs.demands is None else items._replace(demands=items.of_jobs(jobs.demands))
-
-
-def _read_only(values: np.ndarray) -> np.ndarray:
-    """Return a view that is not writeable: kernels are compiled once, whether or not the caller's array is."""
-    view = np.ascontiguousarray(values).view()
-    view.flags.writeable = False
-    return view
 
 
 # -- validation of a problem

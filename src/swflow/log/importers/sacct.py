@@ -333,12 +333,7 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
 def _timed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
     """Convert local times to Unix seconds; in an hour that the clock repeats, choose the times that fit Elapsed."""
     for name in ("submit", "start", "end"):
-        text = table.select(_filled(name)).to_series()
-        clock = text.str.to_datetime("%Y-%m-%dT%H:%M:%S", strict=False, time_unit="ms")
-        if clock.null_count() > text.null_count():
-            clock = clock.fill_null(text.str.to_datetime("%Y-%m-%dT%H:%M", strict=False, time_unit="ms"))
-        plain = text.cast(pl.Float64, strict=False)
-        first, second = (times.fill_null(plain) for times in unix_seconds(clock, site.time_zone))
+        text, first, second = _moments(table, name, site)
         table = table.with_columns(first.alias(f"{name}_0"), second.alias(f"{name}_1"))
         odd = pl.lit(text.is_not_null() & first.is_null())
         table = tally.drop(table, f"{name} that does not exist in {site.time_zone}", odd)
@@ -365,12 +360,20 @@ def _timed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
     return _eligible(table.with_columns(submit=submit), site)
 
 
-def _eligible(table: pl.DataFrame, site: Site) -> pl.DataFrame:
-    """Add the time at which each job became eligible; of two times that a clock shows alike, the first that fits."""
-    text = table.select(_filled("eligible")).to_series()
+def _moments(table: pl.DataFrame, name: str, site: Site) -> tuple[pl.Series, pl.Series, pl.Series]:
+    """Return a column of times as text, and as Unix seconds: the first and the last that the clock can mean."""
+    text = table.select(_filled(name)).to_series()
     clock = text.str.to_datetime("%Y-%m-%dT%H:%M:%S", strict=False, time_unit="ms")
+    if clock.null_count() > text.null_count():
+        clock = clock.fill_null(text.str.to_datetime("%Y-%m-%dT%H:%M", strict=False, time_unit="ms"))
     plain = text.cast(pl.Float64, strict=False)
     first, second = (times.fill_null(plain) for times in unix_seconds(clock, site.time_zone))
+    return text, first, second
+
+
+def _eligible(table: pl.DataFrame, site: Site) -> pl.DataFrame:
+    """Add the time at which each job became eligible; of two times that a clock shows alike, the first that fits."""
+    _, first, second = _moments(table, "eligible", site)
     return table.with_columns(eligible=pl.when(first >= pl.col("submit")).then(first).otherwise(second))
 
 

@@ -28,7 +28,7 @@ class _Work(NamedTuple):
     planned_ends: np.ndarray  # a list sorted by the planned end
     planned_jobs: np.ndarray
     following: np.ndarray  # a linked list in order of arrival; the last element is both of its ends
-    copies: np.ndarray  # the consecutive identical jobs in each element, stored at its first job
+    copies: np.ndarray  # the number of consecutive identical jobs in each element, at its first job
     left: np.ndarray  # units of each resource that are free now
     extra: np.ndarray  # and that the reservation leaves
 
@@ -95,7 +95,7 @@ def _serve(items: Items, work: _Work, machine: int, backfill: bool, per_event: b
             previous = jobs
             shadow = np.inf
 
-        # With a pass per event, a reservation can be for now: a job has ended as planned, but its completion is later.
+        # With a pass per event, a reservation can be for now: a job should have ended, but its completion is later.
         while following[previous] != jobs and free > 0 and shadow > now:
             job = following[previous]
             width = processors[job]

@@ -262,7 +262,7 @@ def attributes_of(workload: Workload) -> tuple[np.ndarray, np.ndarray]:
 
 
 def write_model(fitted: FittedModel, path: str | os.PathLike[str]) -> None:
-    """Write a fitted model to a JSON file, atomically; equal models give identical files."""
+    """Write a fitted model to a JSON file, atomically; the same model gives an identical file."""
     plain = {name: value.to_dict() if hasattr(value, "to_dict") else value for name, value in vars(fitted).items()}
     with atomic_path(path) as temporary:
         content = {**_FORMAT, **plain, "history": list(fitted.history)}
