@@ -46,6 +46,8 @@ def test_the_versions_are_those_of_the_installed_compiler():
         ("scheduling/engine/passes.py", "def ", "SEEN = 1\n\n\ndef ", True),
         ("compiled/numba_internals.py", '"_nrt": False', '"_nrt": True', True),
         ("scheduling/engine/passes.py", '"""', '"""Other words. ', False),
+        ("scheduling/options.py", "def ", "SEEN = 1\n\n\ndef ", False),  # tables and options are above the engine
+        ("jobs/table.py", "def ", "SEEN = 1\n\n\ndef ", False),
         ("report/pages.py", "def ", "SEEN = 1\n\n\ndef ", False),
     ],
 )

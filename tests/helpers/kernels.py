@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 
 from swflow.compiled.kernel import Callback
-from swflow.scheduling.eligibility import Dependencies
 from swflow.scheduling.engine.solve import solve
 from swflow.scheduling.machine.resources import Resources
 from swflow.scheduling.orders.keys import JobColumns, Order, resolved_order
@@ -16,7 +15,7 @@ from swflow.scheduling.outcomes import OUTCOME_COLUMNS, with_derived
 from swflow.scheduling.problem import Jobs, Machine, Problem, Shapes
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.state.accounts import Owners
-from swflow.scheduling.state.items import Items
+from swflow.scheduling.state.items import Dependencies, Items
 from swflow.scheduling.state.schedule import Schedule
 
 #: The backfills by the names of `tests/naive.py`, in which `lookahead` is EASY with several reservations.

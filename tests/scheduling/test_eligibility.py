@@ -16,11 +16,11 @@ from helpers.workloads import arrays
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload, read_workload, write_workload
-from swflow.scheduling.eligibility import Dependencies
 from swflow.scheduling.orders.vocabulary import ORDERS as NAMED
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
 from swflow.scheduling.state.accounts import UNLIMITED, Owners
+from swflow.scheduling.state.items import Dependencies
 
 ORDERS = [name for name in naive.ORDERS if name in NAMED]
 

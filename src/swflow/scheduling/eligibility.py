@@ -3,7 +3,6 @@
 import graphlib
 import warnings
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -14,6 +13,7 @@ from swflow.jobs.table import sort_jobs
 from swflow.scheduling.orders.vocabulary import FUNCTIONS, PARAMETERS, VARIABLES
 from swflow.scheduling.refusals import refusals
 from swflow.scheduling.scheduler import Scheduler
+from swflow.scheduling.state.items import Dependencies
 
 #: A user who submits nothing for longer than this has begun another session, seconds (``feedback: sessions``).
 SESSION_GAP = 3600.0
@@ -21,20 +21,6 @@ SESSION_GAP = 3600.0
 #: A user who submits nothing for longer than this after the last job ended has begun another session, seconds
 #: (`feedback: think-times`).
 LONGEST_THINK_TIME = 1200.0
-
-
-class Dependencies(NamedTuple):
-    """
-    The jobs after which others are submitted.
-
-    ``previous`` has the row of the earlier job after whose end each job is submitted; -1: it is submitted at the
-    recorded time. With ``dependent``, a job can wait for several: both have a row for each dependency.
-    """
-
-    previous: np.ndarray
-    think: np.ndarray  # the think time between that end and the submission of each job, seconds
-    dependent: np.ndarray | None = None  # the row of the dependent job of each dependency
-    earliest: np.ndarray | None = None  # the time before which each job is not submitted, seconds
 
 
 def has_values(jobs: pl.DataFrame, column: str) -> bool:

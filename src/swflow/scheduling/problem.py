@@ -14,7 +14,6 @@ from swflow.jobs.busy import sealed
 from swflow.jobs.machine import MOST_PROCESSORS, free_memory
 from swflow.jobs.table import Workload, check_arrays, check_workload, without_status
 from swflow.scheduling.eligibility import (
-    Dependencies,
     array_limits,
     cancellations_of,
     demands_of,
@@ -33,7 +32,7 @@ from swflow.scheduling.plugins.source import is_own
 from swflow.scheduling.refusals import refusals
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.scheduling.state.accounts import Owners
-from swflow.scheduling.state.items import Items
+from swflow.scheduling.state.items import Dependencies, Items
 
 #: A window without processors: from, until (infinity: for ever), processors. Times in seconds.
 Window = tuple[float, float, int]

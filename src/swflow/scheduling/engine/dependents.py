@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swflow.scheduling.eligibility import Dependencies
+from swflow.scheduling.state.items import Dependencies
 from swflow.scheduling.state.layout import State
 
 
