@@ -5,7 +5,7 @@ Edit random configs, disturb their results, run Snakemake again, and compare wit
     python benchmarks/edits.py --seed 1 --case 7 --keep /tmp/case   # repeat one case, and keep its two folders
 
 A case draws a small config and runs it. Then it repeats: edit the config or an input, possibly disturb the results
-(delete, touch, damage, kill, an older database, two calls at once), call Snakemake, and compare the results with those
+(delete, touch, kill, an older database, two calls at once), call Snakemake, and compare the results with those
 of the same config in an empty folder: all tables of the database, and the bytes of all figures, pages, CSV and Parquet
 files. A further call must have nothing to do, and no job may run whose command, inputs and outputs are unchanged.
 
@@ -625,7 +625,7 @@ def differences(found: Folder, fresh: Folder, deleted: set[str]) -> list[str]:
     differs = []
     ours, theirs = found.files(), fresh.files()
     for name in sorted(ours.keys() | theirs.keys()):
-        if name.startswith(VOLATILE) or name.endswith("manifest.json") or "/." in name:
+        if name.startswith(VOLATILE) or name.endswith("/runs.json") or "/." in name:
             continue
         if name not in ours:
             if not (name.startswith(REUSED) and f"results/{name}" in deleted):  # Snakemake does not need it
@@ -678,7 +678,7 @@ class Disturber:
     def disturb(self) -> str | None:
         """Apply a random accident, or none."""
         kinds: list[Callable[[], str | None]] = [
-            self.deleted, self.deleted, self.touched, self.damaged, self.emptied, self.older_database, self.forgotten,
+            self.deleted, self.deleted, self.touched, self.emptied, self.older_database, self.forgotten,
         ]  # fmt: skip
         about = self.chance.choice(kinds)()
         self.all_changed |= self.changed
@@ -694,9 +694,15 @@ class Disturber:
         return path
 
     def deleted(self) -> str:
-        """Delete a result."""
+        """Delete a result; of the runs of a workload, which are one output, the folder."""
         path = self._file()
-        path.unlink()
+        if path.parent.parent == self.folder.results / "runs":
+            path = path.parent
+            self.changed.add(path.relative_to(self.folder.path).as_posix())
+            self.changed |= {file.relative_to(self.folder.path).as_posix() for file in path.iterdir()}
+            shutil.rmtree(path)
+        else:
+            path.unlink()
         return f"deleted {path.relative_to(self.folder.path)}"
 
     def touched(self) -> str:
@@ -704,16 +710,6 @@ class Disturber:
         path = self._file()
         path.touch()
         return f"touched {path.relative_to(self.folder.path)}"
-
-    def damaged(self) -> str | None:
-        """Cut a run: files that Snakemake lists are watched by their times only."""
-        files = sorted(self.folder.results.glob("runs/*/*.parquet"))
-        if not files:
-            return None
-        path = self.chance.choice(files)
-        path.write_bytes(path.read_bytes()[:-20])
-        self.changed.add(path.relative_to(self.folder.path).as_posix())
-        return f"damaged {path.relative_to(self.folder.path)}"
 
     def emptied(self) -> str:
         """Remove a folder of results."""

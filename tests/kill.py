@@ -17,13 +17,13 @@ from pathlib import Path
 
 import yaml
 
-from swflow.files.manifest import file_digest
+from swflow.files.atomic import file_digest
 from swflow.files.query import query
 
 ROOT = Path(__file__).parents[1]
 
 #: Permitted differences: clock times, and Snakemake's own files.
-IGNORED = ("results/log/", "results/benchmark/", "results/swflow.json", "results/swflow.duckdb", "manifest.json")
+IGNORED = ("results/log/", "results/benchmark/", "results/swflow.json", "results/swflow.duckdb", "runs.json", ".snakemake_timestamp")
 
 
 def small(config: dict, seeds: int) -> dict:

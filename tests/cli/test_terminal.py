@@ -292,7 +292,7 @@ CSV = {
     "simulate toy.parquet": None,
     "simulate toy.parquet --scheduler a={}": "folder",
     "intensify toy.parquet --factor 2": "use .parquet, .swf or .swf.gz",
-    "replicate memory --manifest m.json": "use .parquet",
+    "replicate memory": "use .parquet",
     "reach KTH-SP2": "use .json",
     "whatif toy.parquet --scheduler easy": None,
     "bound toy.parquet": None,

@@ -31,7 +31,7 @@ COMMANDS = {
     "model": "model A.parquet -o A+l.parquet --components 1",
     "scale": "scale A.parquet -o A+w.parquet --processors 32",
     "intensify": "intensify A.parquet -o A+i.parquet --factor 2",
-    "replicate": "replicate moldable -o A+f@1-2.parquet --manifest A+f.json",
+    "replicate": "replicate moldable -o A+f@1-2.parquet",
     "simulate": ["simulate", "A.parquet", "-o", "runs/A", EASY, "--scheduler=log={}",
                  '--scheduler=fcfs={"backfill": "none"}'],
     "sweep": ["sweep", "A.parquet", "-o", "A+d.parquet", "--processors=32", "--d=50", "--seeds=1", EASY],

@@ -37,23 +37,6 @@ def runs(tmp_path):
     return folders
 
 
-def test_only_changed_runs_are_simulated(tmp_path):
-    (source,) = write_workloads(tmp_path)
-    told = []
-    options = {"code": "1", "report": lambda name, kept: told.append((name, kept))}
-    simulate_all(source, SCHEDULERS, tmp_path / "A", **options)
-    first = {path.name: path.read_bytes() for path in (tmp_path / "A").glob("*.parquet")}
-    simulate_all(source, SCHEDULERS | {"easy": {"backfill": "easy", "estimates": "kill"}}, tmp_path / "A", **options)
-    simulate_all(source, SCHEDULERS, tmp_path / "A", **options)
-    assert told == [
-        ("A/fcfs", False), ("A/easy", False), ("A/fcfs", True), ("A/easy", False), ("A/fcfs", True), ("A/easy", False),
-    ]  # fmt: skip
-    assert {path.name: path.read_bytes() for path in (tmp_path / "A").glob("*.parquet")} == first
-    told.clear()
-    simulate_all(source, SCHEDULERS, tmp_path / "A", **options | {"code": "2"})
-    assert [kept for _, kept in told] == [False, False]
-
-
 def test_database_holds_every_run_once_and_joins(tmp_path, runs):
     database = tmp_path / "d.duckdb"
     counts = load(runs, database)
@@ -126,7 +109,7 @@ def test_processes_and_reading_runs_one_by_one_change_no_comparison(tmp_path, mo
 def test_a_folder_denotes_the_runs_in_it(tmp_path, runs):
     database = tmp_path / "d.duckdb"
     assert load([tmp_path / "runs"], database)["runs"] == 4
-    (runs[0] / "manifest.json").unlink()
+    (runs[0] / "runs.json").unlink()
     assert load([tmp_path / "runs"], database)["runs"] == 4
     (tmp_path / "empty").mkdir()
     with pytest.raises(SwflowError, match="no runs; create one with"):
@@ -171,7 +154,7 @@ def test_load_refuses_inconsistent_files(tmp_path, runs):
         with pytest.raises(SwflowError, match=words):
             call()
     (runs[0] / "easy.parquet").unlink()
-    with pytest.raises(SwflowError, match=r"easy\.parquet: missing, but .*manifest\.json lists it"):
+    with pytest.raises(SwflowError, match=r"easy\.parquet: missing, but runs\.json lists it"):
         load(runs, database)
     write_workloads(tmp_path, 2, jobs=299)
     with pytest.raises(SwflowError, match="changed since 'B' was simulated; simulate it again"):
@@ -445,7 +428,7 @@ def test_error_messages_count_all_jobs_of_the_run(tmp_path):
 def test_metrics_without_warm_up_and_cool_down_equal_those_of_a_plain_filter(tmp_path, warm_up, cool_down):
     (source,) = write_workloads(tmp_path)
     database = tmp_path / "d.duckdb"
-    whole = simulate_all(source, SCHEDULERS, tmp_path / "A")
+    simulate_all(source, SCHEDULERS, tmp_path / "A")
     outcomes = {name: pl.read_parquet(tmp_path / "A" / f"{name}.parquet") for name in SCHEDULERS}
     simulate_all(source, SCHEDULERS, tmp_path / "A", middle=Middle(warm_up, cool_down))
     load([tmp_path / "A"], database)
@@ -468,11 +451,6 @@ def test_metrics_without_warm_up_and_cool_down_equal_those_of_a_plain_filter(tmp
         names = ("jobs", "mean_wait_time", "p95_bounded_slowdown", "utilization", "awrt")
         _, (row,) = query(database, f"SELECT {', '.join(names)} FROM metrics WHERE run = 'A/{name}'")
         assert row == pytest.approx(tuple(wanted[key] for key in names))
-    kept_again = []
-    options = {"middle": Middle(warm_up, cool_down), "report": lambda _, kept: kept_again.append(kept)}
-    entries = simulate_all(source, SCHEDULERS, tmp_path / "A", **options)
-    assert kept_again == [True, True]
-    assert {entry["key"] for entry in entries.values()}.isdisjoint(entry["key"] for entry in whole.values())
 
 
 def test_a_wrong_warm_up_is_an_error(tmp_path):

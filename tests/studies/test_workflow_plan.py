@@ -12,12 +12,15 @@ import yaml
 
 from swflow.errors import SwflowError
 from swflow.files.fingerprint import fingerprint
+from swflow.names import PARENT
 from swflow.scheduling.scheduler import Scheduler
 from swflow.studies.runs import read_simulations
 from swflow.studies.workflow import Workflow, read_config, start_only_when_jobs_end
-from swflow.workload.replicates import make_replicates
 
 ROOT = Path(__file__).parents[2]
+#: A job without wildcards.
+NONE = SimpleNamespace()
+
 SCHEMA = ROOT / "workflow/schemas/config.schema.yaml"
 
 
@@ -55,26 +58,18 @@ def test_a_wrong_config_names_the_key(config):
         read_config(wrong, SCHEMA)
 
 
-def test_a_workload_and_its_replicates_are_simulated_by_one_job(config):
-    """Both use the same file for the list of runs."""
+def test_the_replicates_of_a_recipe_are_simulated_by_one_job(config):
     plan = Workflow(config)
-    job = SimpleNamespace(recipe="A+draw")
-    assert plan.runs_file("A+draw") == plan.runs_file("A+draw@2") == "results/runs/A+draw.json"
-    assert plan.simulate_inputs(job) == ["results/workloads/A+draw.json", "results/workloads/A+draw.parquet"]
-    assert plan.simulate_sources(job).split() == [
-        "results/workloads/A+draw.parquet", "results/workloads/A+draw@1-3.parquet"
-    ]  # fmt: skip
-    assert plan.simulate_sources(SimpleNamespace(recipe="A")) == "results/workloads/A.parquet"
-    schedulers = json.loads(plan.simulate_schedulers(job))
+    replicates = plan.replicates["A+draw"]
+    assert replicates.simulated == ["A+draw@1", "A+draw@2", "A+draw@3"]
+    schedulers = json.loads(plan.simulated(NONE, [f"results/runs/{name}" for name in replicates.simulated]))
     names = {name: sorted(chosen) for name, chosen in schedulers.items()}
-    assert names == {
-        "A+draw": ["easy"], "A+draw@1": ["easy"], "A+draw@2": ["easy", "fcfs"], "A+draw@3": ["easy"]
-    }  # fmt: skip
-    assert schedulers["A+draw"] == {"easy": {"backfill": "easy"}}
+    assert names == {"A+draw@1": ["easy"], "A+draw@2": ["easy", "fcfs"], "A+draw@3": ["easy"]}
+    assert json.loads(plan.simulated(NONE, ["results/runs/A+draw"])) == {"A+draw": {"easy": {"backfill": "easy"}}}
     plan.write_plans()
     planned = read_simulations("results/simulations.json", names)
     assert {name: sorted(chosen) for name, chosen in planned.items()} == names
-    assert planned["A+draw"]["easy"] == Scheduler(backfill="easy").to_dict()
+    assert planned["A+draw@1"]["easy"] == Scheduler(backfill="easy").to_dict()
     assert sorted(read_simulations("results/simulations.json", ["other"])["other"]) == ["easy", "fcfs", "log"]
 
 
@@ -82,43 +77,44 @@ def test_the_code_of_a_policy_is_a_parameter_of_its_simulations(config):
     Path("mine.py").write_text("from swflow.policies import Easy\n\n\nclass Mine(Easy):\n    pass\n")
     study = {"logs": ["A"], "runs": [{"workloads": ["A"], "schedulers": ["mine"]}]}
     plan = Workflow(config | {"schedulers": {"mine": {"policy": "mine.py:Mine"}}, "studies": {"one": study}})
-    planned = json.loads(plan.simulate_schedulers(SimpleNamespace(recipe="A")))
+    planned = json.loads(plan.simulated(NONE, ["results/runs/A"]))
     assert planned["A"]["mine"].keys() == {"policy", "own_code"}
 
 
-def test_a_step_and_its_replicates_share_options_and_code(config):
-    plan = Workflow(config)
-    one, many = SimpleNamespace(workload="A", step="draw"), SimpleNamespace(recipe="A+draw")
-    assert plan.step_options(one) == plan.step_options(many) == "--seed 1"
-    assert plan.step_sources(one) == plan.step_sources(many) == ["results/workloads/A.parquet"]
-    assert plan.step_kind(one) == plan.step_kind(many) == "moldable"
-    assert plan.replicate_outputs(many) == "-o results/workloads/A+draw@1-3.parquet"
-    assert plan.step_code(many) == fingerprint("replicate", "moldable") != plan.step_code(one)
+def test_a_step_and_its_replicates_share_options_and_inputs(config):
+    plan, step = Workflow(config), SimpleNamespace(workload="A", step="draw")
+    one, many = ["results/workloads/A+draw.parquet"], plan.replicates["A+draw"]
+    assert plan.options(step, one) == plan.options(NONE, many.outputs) == "--seed 1"
+    assert many.inputs == ["results/workloads/A.parquet"] and plan.inputs(step) == []
+    assert plan.command(step, one) == many.kind == "moldable"
+    assert many.outputs == [f"results/workloads/A+draw@{number}.parquet" for number in (1, 2, 3)]
+    assert plan.code(step, one) == fingerprint("moldable")
 
 
-def test_replicates_of_a_model_draw_from_the_fit_of_their_own_parent(config, tmp_path):
+def test_replicates_of_a_model_draw_from_the_fit_of_their_own_parent(config):
     """Parents with other numbers than the replicate, and numbers with gaps, are no exception."""
     names = ["A+draw@1+like@1", "A+draw@2+like@2", "A+draw@7+like@7", "A+draw@2+like@3", "A+like@1"]
     run = {"workloads": names, "schedulers": ["easy"]}
     steps = config["steps"] | {"like": {"kind": "model", "model": "song"}}
     plan = Workflow(config | {"steps": steps, "studies": {"one": config["studies"]["one"] | {"runs": [run]}}})
-    folder = tmp_path / "results/workloads"
-    folder.mkdir(parents=True)
-    for name in names:
-        (folder / f"{name.rpartition('+')[0]}.parquet").touch()
-
-    def make(arguments: list[str]) -> None:
-        fitted[arguments[2]] = arguments[arguments.index("--fitted") + 1]
-        Path(arguments[2]).touch()
-
     for recipe in ("A+draw+like", "A+like"):
-        fitted: dict[str, str] = {}
-        job = SimpleNamespace(recipe=recipe)
-        outputs = [f"results/workloads/{name}.parquet" for name in plan.made_together(job)]
-        options = plan.step_options(job).split()
-        make_replicates("model", outputs, options, f"results/workloads/{recipe}.json", make)
-        assert fitted == {output: plan.fit_file(Path(output).stem) for output in outputs}
-        assert set(fitted.values()) == set(plan.step_fits(job))
+        replicates = plan.replicates[recipe]
+        parents = [Path(output).stem.rpartition("+")[0] for output in replicates.outputs]
+        workloads = [f"results/workloads/{parent}.parquet" for parent in parents]
+        fits = [f"results/models/{parent}/song.json" for parent in parents]
+        assert set(replicates.inputs) == {*workloads, *fits}
+        assert plan.options(NONE, replicates.outputs) == f"--fitted results/models/{PARENT}/song.json --seed 1"
+
+
+def test_figures_are_made_from_the_runs_that_they_show(config):
+    """Verdicts on differences are corrected for all comparisons of a log."""
+    study = config["studies"]["one"] | {"figures": ["bubbles"]}
+    other = {"logs": ["A"], "figures": ["difference"],
+             "runs": [{"workloads": ["A"], "schedulers": ["easy", "fcfs"]}]}  # fmt: skip
+    plan = Workflow(config | {"studies": {"one": study, "two": other}})
+    shown = {figures.study: figures.shown(NONE) for figures in plan.figures}
+    assert shown["one"] == [f"results/runs/{name}" for name in ("A+draw", "A+draw@1", "A")]
+    assert sorted(shown["two"]) == sorted(f"results/runs/{name}" for name in plan.runs)
 
 
 def test_a_key_of_a_catalogue_given_twice_is_still_refused(config):
@@ -144,21 +140,6 @@ def test_every_config_of_the_project_is_read():
     for name in ("config", "minimal"):
         content = yaml.safe_load((ROOT / f"config/{name}.yaml").read_text())
         assert read_config(content, SCHEMA)["studies"]
-
-
-def test_schedulers_are_parsed_once(config, monkeypatch):
-    """Snakemake calls these functions in every pass of its scheduler, for every job that is ready."""
-    plan, parsed = Workflow(config), []
-
-    def counted(name, options):
-        parsed.append(name)
-        return Scheduler(**options)
-
-    monkeypatch.setattr(Scheduler, "of", counted)
-    job = SimpleNamespace(recipe="A+draw")
-    first = plan.simulate_options(job), plan.simulated(job)
-    assert (plan.simulate_options(job), plan.simulated(job)) == first
-    assert sorted(parsed) == ["easy", "fcfs"]
 
 
 @pytest.mark.parametrize(
@@ -189,9 +170,9 @@ def test_snakemake_passes_over_ready_jobs_only_when_a_job_ends(tmp_path):
 
 
 def test_the_warm_up_of_the_config_reaches_the_simulation(config):
-    job = SimpleNamespace(recipe="A")
-    assert "--warm-up" not in Workflow(config).simulate_options(job)
-    options = Workflow(config | {"warm_up": "30 days", "cool_down": "10 jobs"}).simulate_options(job)
+    output = ["results/runs/A"]
+    assert Workflow(config).options(NONE, output) == ""
+    options = Workflow(config | {"warm_up": "30 days", "cool_down": "10 jobs"}).options(NONE, output)
     assert options == "--cool-down '10 jobs' --warm-up '30 days'"
     del config["titles"]  # not a key of a config
     with pytest.raises(SwflowError, match="warm_up"):
@@ -208,7 +189,7 @@ def test_a_local_log_is_known_by_its_content(config):
             path.write_text(text)
             os.utime(path, (1, 1))
         plan = Workflow(config | {"logs": logs, "studies": {"one": study}})
-        contents.append((plan.origin_of(SimpleNamespace(log="MINE")), plan.log_content(SimpleNamespace(log="SITE"))))
+        contents.append([plan.origin(SimpleNamespace(log=log)) for log in ("MINE", "SITE")])
     assert contents[0][0] != contents[1][0] and contents[0][1] != contents[1][1]
 
 
@@ -216,7 +197,7 @@ def test_results_of_another_config_without_records_are_made_again(config, capsys
     """Snakemake compares only the times of files in a copy of the results, so it would not notice an edit."""
     plan = Workflow(config)
     plan.write_plans()
-    names = ["logs/A.swf.gz", "workloads/A.parquet", "runs/A/fcfs.parquet", "runs/A.json"]
+    names = ["logs/A.swf.gz", "workloads/A.parquet", "runs/A/fcfs.parquet"]
     files = [Path("results", name) for name in names]
     for file in files:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -228,6 +209,8 @@ def test_results_of_another_config_without_records_are_made_again(config, capsys
     edited.drop_unrecorded()
     assert all(file.is_file() for file in files) and not capsys.readouterr().err
     Path(".snakemake/metadata/x").unlink()
+    assert all(file.startswith("results/") for file in edited.planned_files())
     edited.drop_unrecorded()
-    assert [file.is_file() for file in files] == [False, False, True, False]
+    assert Path("logs.yaml").is_file()
+    assert [file.is_file() for file in files] == [False, False, False]
     assert "results: of another config" in capsys.readouterr().err

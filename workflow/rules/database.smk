@@ -1,13 +1,12 @@
 # From runs to the database. The declared output is a summary: Snakemake deletes an output before its job, but readers
-# of the database need the old file until the new one replaces it.
+# of the database, and a load that updates it, need the old file until the new one replaces it.
 rule load:
     input:
-        runs=plan.loaded_files,
-        workloads=plan.loaded_workloads,
+        plan.loaded,
     output:
         "results/swflow.json",
     params:
-        left_out=plan.left_out_options,
+        plan=digest(plan.plans["load"]),
         code=fingerprint("load"),
     log:
         "results/log/load.log",
@@ -15,10 +14,10 @@ rule load:
         "results/benchmark/load.tsv"
     threads: 4
     resources:
-        mem_mb=plan.memory(2400, 4, runs_mb),
-        runtime=plan.minutes(5, 0.01, runs_mb),
+        mem_mb=plan.memory(2400, 4),
+        runtime=plan.minutes(5, 0.01),
     message:
         "load results/swflow.duckdb"
     shell:
-        "swflow load {input.runs} --database results/swflow.duckdb --summary {output} {params.left_out} "
+        "swflow load --plan results/load.json --database results/swflow.duckdb --summary {output} "
         "--processes {threads} 2>&1 | tee {log}"

@@ -1,12 +1,15 @@
 # From the catalogue to results/logs: recorded logs are downloaded, synthetic logs are generated. Rule `reach` tries
 # logs whose download may fail first; runs of a missing log are left out, unless the config contains `strict: true`.
+MIRROR = command_options({"mirror": config["mirror"]}) # not a parameter, since the mirror does not affect the log
+
+
 checkpoint reach:
     output:
         "results/logs/reached.json",
     params:
-        logs=" ".join(plan.unsure),
-        entries=plan.origins(),
-        catalogue=plan.catalogue_options(),
+        logs=plan.unsure,
+        options=plan.options,
+        entries=plan.origin,
         code=fingerprint("reach"),
     log:
         "results/log/reach.log",
@@ -14,23 +17,21 @@ checkpoint reach:
         network=1,
         mem_mb=2000,
         runtime=60,
-        mirror=plan.mirror_option(),
+        mirror=MIRROR,
     message:
         "reach {params.logs}"
     shell:
-        "swflow reach {params.logs} -o {output} {resources.mirror} {params.catalogue} 2>&1 | tee {log}"
+        "swflow reach {params.logs} -o {output} {resources.mirror} {params.options} 2>&1 | tee {log}"
 
 
 rule fetch:
-    input:
-        plan.local_file,
     output:
         "results/logs/{log}.swf.gz",
     wildcard_constraints:
         log=one_of(plan.recorded),
     params:
-        catalogue=plan.catalogue_options,
-        entry=plan.origin_of,
+        options=plan.options,
+        entry=plan.origin,
         code=fingerprint("fetch"),
     log:
         "results/log/fetch/{log}.log",
@@ -41,11 +42,11 @@ rule fetch:
         network=1,
         mem_mb=2000,
         runtime=30,
-        mirror=plan.mirror_option(), # not a parameter, since the mirror does not affect the log
+        mirror=MIRROR,
     message:
         "fetch {wildcards.log}"
     shell:
-        "swflow fetch {wildcards.log:q} -o {output:q} {resources.mirror} {params.catalogue} 2>&1 | tee {log}"
+        "swflow fetch {wildcards.log:q} -o {output:q} {resources.mirror} {params.options} 2>&1 | tee {log}"
 
 
 rule generate:
@@ -54,9 +55,9 @@ rule generate:
     wildcard_constraints:
         log=one_of(plan.synthetic),
     params:
-        model=plan.model_of_log,
-        options=plan.generate_options,
-        code=plan.code_of_model,
+        model=plan.command,
+        options=plan.options,
+        code=plan.code,
     log:
         "results/log/generate/{log}.log",
     benchmark:

@@ -2,19 +2,19 @@
 rule report:
     input:
         rules.load.output,
-        figures=plan.figure_files("json"),
+        figures=plan.drawings,
     output:
         "results/report/index.html",
     params:
-        settings=plan.settings_digest,
+        settings=digest(plan.plans["settings"]),
         code=fingerprint("report"),
     log:
         "results/log/report.log",
     benchmark:
         "results/benchmark/report.tsv"
     resources:
-        mem_mb=plan.memory(700, 0.4, database_mb),
-        runtime=plan.minutes(5, 0.01, database_mb),
+        mem_mb=plan.memory(700, 0.4),
+        runtime=plan.minutes(5, 0.01),
     message:
         "report {output}"
     shell:
@@ -42,8 +42,8 @@ rule tables:
     benchmark:
         "results/benchmark/tables.tsv"
     resources:
-        mem_mb=plan.memory(500, 0.1, database_mb),
-        runtime=plan.minutes(2, 0.005, database_mb),
+        mem_mb=plan.memory(500, 0.1),
+        runtime=plan.minutes(2, 0.005),
     message:
         "tables of Snakemake's report"
     shell:

@@ -1,57 +1,72 @@
-# From workloads to runs. One job simulates all schedulers of a workload, and keeps runs that are up to date. One job
-# scales a workload with all settings of a sweep and keeps the metrics. One job answers what-if questions. One job
+# From workloads to runs. One job simulates all schedulers of a workload, into a folder with a file per scheduler. One
+# job scales a workload with all settings of a sweep and keeps the metrics. One job answers what-if questions. One job
 # computes the lower bounds of a workload.
 rule simulate:
     input:
-        plan.simulate_inputs,
+        "results/workloads/{workload}.parquet",
     output:
-        "results/runs/{recipe}.json",
+        directory("results/runs/{workload}"),
+    wildcard_constraints:
+        workload="[^@]+",
     params:
-        sources=plan.simulate_sources,
-        schedulers=plan.simulate_schedulers,
-        options=plan.simulate_options,
+        schedulers=plan.simulated,
+        options=plan.options,
         code=fingerprint("simulate"),
     log:
-        "results/log/simulate/{recipe}.log",
+        "results/log/simulate/{workload}.log",
     benchmark:
-        "results/benchmark/simulate/{recipe}.tsv"
-    priority: plan.simulate_priority
+        "results/benchmark/simulate/{workload}.tsv"
     resources:
         mem_mb=plan.memory(COMPILING, 100),
         runtime=plan.minutes(5, 2),
-        runs=plan.simulated,
     message:
-        "simulate {resources.runs}"
+        "simulate {wildcards.workload}"
     shell:
-        "swflow simulate {params.sources} -o {output} --plan results/simulations.json --code {params.code} "
-        "{params.options} 2>&1 | tee {log}"
+        "swflow simulate {input} -o results/runs --plan results/simulations.json {params.options} 2>&1 | tee {log}"
 
 
-# Simulate all replicates of a recipe in one job.
-use rule simulate as simulate_replicates with:
-    wildcard_constraints:
-        recipe=one_of(plan.replicates),
-    resources:
-        mem_mb=plan.memory(COMPILING, 0),
-        runtime=plan.minutes(30, 0),
-        runs=plan.simulated,
+# One job simulates all replicates of a recipe.
+for recipe, replicates in plan.replicates.items():
+    if replicates.simulated:
 
-
-ruleorder: simulate_replicates > simulate
+        rule:
+            name:
+                f"simulate_{recipe}"
+            input:
+                [f"results/workloads/{name}.parquet" for name in replicates.simulated],
+            output:
+                [directory(f"results/runs/{name}") for name in replicates.simulated],
+            params:
+                schedulers=plan.simulated,
+                options=plan.options,
+                code=fingerprint("simulate"),
+            log:
+                f"results/log/simulate/{recipe}@.log",
+            benchmark:
+                f"results/benchmark/simulate/{recipe}@.tsv"
+            group:
+                "replicates"
+            resources:
+                mem_mb=plan.memory(COMPILING, 100),
+                runtime=plan.minutes(30, 2),
+            message:
+                f"simulate replicates of {recipe}"
+            shell:
+                "swflow simulate {input} -o results/runs --plan results/simulations.json {params.options} "
+                "2>&1 | tee {log}"
 
 
 rule sweep:
     input:
-        plan.source_file,
+        "results/workloads/{workload}.parquet",
     output:
         "results/sweeps/{workload}+{sweep}.parquet",
     wildcard_constraints:
         sweep=one_of(config["sweeps"]),
     params:
-        source="results/workloads/{workload}.parquet",
-        command=plan.sweep_command,
-        options=plan.sweep_options,
-        code=plan.sweep_code,
+        command=plan.command, # sweep; or adjust, which searches for a factor
+        options=plan.options,
+        code=plan.code,
     log:
         "results/log/sweep/{workload}+{sweep}.log",
     benchmark:
@@ -64,12 +79,12 @@ rule sweep:
         "{params.command} {wildcards.workload}+{wildcards.sweep}"
     # Two threads use little more than one core, since half of the work holds Python's global lock.
     shell:
-        "swflow {params.command} {params.source} -o {output} --threads 2 {params.options} 2>&1 | tee {log}"
+        "swflow {params.command} {input} -o {output} --threads 2 {params.options} 2>&1 | tee {log}"
 
 
 rule whatif:
     input:
-        plan.source_file,
+        "results/workloads/{workload}.parquet",
     output:
         page=report(
             "results/whatif/{study}/{workload}.html",
@@ -82,8 +97,7 @@ rule whatif:
     wildcard_constraints:
         study=one_of(config["studies"]),
     params:
-        source="results/workloads/{workload}.parquet",
-        options=plan.whatif_options,
+        options=plan.options,
         code=fingerprint("whatif"),
     log:
         "results/log/whatif/{study}/{workload}.log",
@@ -95,19 +109,16 @@ rule whatif:
     message:
         "whatif {wildcards.workload}, {wildcards.study}"
     shell:
-        "swflow whatif {params.source} {params.options} --study {wildcards.study:q} "
+        "swflow whatif {input} {params.options} --study {wildcards.study:q} "
         "-o {output.page} -o {output.table} -o {output.data} 2>&1 | tee {log}"
 
 
 rule bound:
     input:
-        plan.source_file,
+        "results/workloads/{workload}.parquet",
     output:
         "results/bounds/{workload}.parquet",
-    wildcard_constraints:
-        workload=one_of(plan.bounds),
     params:
-        source="results/workloads/{workload}.parquet",
         code=fingerprint("bound"),
     log:
         "results/log/bound/{workload}.log",
@@ -119,4 +130,4 @@ rule bound:
     message:
         "bound {wildcards.workload}"
     shell:
-        "swflow bound {params.source} -o {output} 2>&1 | tee {log}"
+        "swflow bound {input} -o {output} 2>&1 | tee {log}"

@@ -1,14 +1,12 @@
 # From logs to workloads: cleaning, then one step per suffix of the name.
 rule clean:
     input:
-        plan.raw_log_file,
+        plan.inputs,
     output:
         "results/workloads/{log}.parquet",
-    wildcard_constraints:
-        log=one_of(plan.catalogue),
     params:
-        options=plan.clean_options,
-        content=plan.log_content,
+        options=plan.options,
+        entry=plan.origin,
         code=fingerprint("clean"),
     log:
         "results/log/clean/{log}.log",
@@ -24,68 +22,43 @@ rule clean:
         "swflow clean {input} -o {output} {params.options} 2>&1 | tee {log}"
 
 
+# Steps that differ only in how jobs are drawn share a fitted model.
 rule fit:
     input:
-        plan.source_file,
+        "results/workloads/{workload}.parquet",
     output:
         "results/models/{workload}/{fit}.json",
-    wildcard_constraints:
-        fit=one_of(plan.fits),
     params:
-        source="results/workloads/{workload}.parquet",
-        options=plan.fit_options,
-        code=fingerprint("model"),
+        kind=plan.command,
+        options=plan.options,
+        code=plan.code,
     log:
         "results/log/fit/{workload}/{fit}.log",
     benchmark:
         "results/benchmark/fit/{workload}/{fit}.tsv"
     resources:
-        mem_mb=plan.memory(400, 60),
+        mem_mb=plan.memory(500, 100),
         runtime=plan.minutes(2, 0.5),
     message:
         "fit {wildcards.fit} to {wildcards.workload}"
     shell:
-        "swflow model {params.source} --save-fit {output} {params.options} 2>&1 | tee {log}"
+        "swflow {params.kind} {input} --save-fit {output} {params.options} 2>&1 | tee {log}"
 
 
-rule fit_memory:
-    input:
-        plan.source_file,
-    output:
-        "results/models/{workload}/memory-{record}.json",
-    wildcard_constraints:
-        record="used|requested",
-    params:
-        source="results/workloads/{workload}.parquet",
-        code=fingerprint("memory"),
-    log:
-        "results/log/fit/{workload}/memory-{record}.log",
-    benchmark:
-        "results/benchmark/fit/{workload}/memory-{record}.tsv"
-    resources:
-        mem_mb=plan.memory(500, 100),
-        runtime=plan.minutes(2, 0.5),
-    message:
-        "fit {wildcards.record} memory of {wildcards.workload}"
-    shell:
-        "swflow memory {params.source} --save-fit {output} --from-log {wildcards.record} 2>&1 | tee {log}"
-
-
+# `config: steps` defines the steps; their kind is the command that applies them.
 rule step:
     input:
-        plan.step_sources,
-        fit=plan.step_fits,
-        files=plan.step_files,
+        plan.inputs,
+        workload="results/workloads/{workload}.parquet",
     output:
         "results/workloads/{workload}+{step}.parquet",
     wildcard_constraints:
-        step=f"({one_of(config['steps'])})(@[1-9][0-9]*)?",
+        workload="[^@]+",
+        step=one_of(config["steps"]),
     params:
-        kind=plan.step_kind,
-        source="results/workloads/{workload}.parquet",
-        options=plan.step_options,
-        content=plan.step_content,
-        code=plan.step_code,
+        kind=plan.command,
+        options=plan.options,
+        code=plan.code,
     log:
         "results/log/step/{workload}+{step}.log",
     benchmark:
@@ -97,35 +70,34 @@ rule step:
     message:
         "{params.kind} {wildcards.workload}+{wildcards.step}"
     shell:
-        "swflow {params.kind} {params.source} -o {output} {params.options} 2>&1 | tee {log}"
+        "swflow {params.kind} {input.workload} -o {output} {params.options} 2>&1 | tee {log}"
 
 
-# One job generates all replicates of a recipe; `results/workloads/{recipe}.json` lists them.
-rule replicates:
-    input:
-        plan.step_sources,
-        fit=plan.step_fits,
-        files=plan.step_files,
-    output:
-        "results/workloads/{recipe}.json",
-    wildcard_constraints:
-        recipe=one_of(plan.replicates),
-    params:
-        kind=plan.step_kind,
-        names=plan.replicate_names,
-        outputs=plan.replicate_outputs,
-        options=plan.step_options,
-        content=plan.step_content,
-        code=plan.step_code,
-    log:
-        "results/log/step/{recipe}.log",
-    benchmark:
-        "results/benchmark/step/{recipe}.tsv"
-    resources:
-        mem_mb=plan.memory(500, 100),
-        runtime=plan.minutes(5, 5),
-    message:
-        "{params.kind} {params.names}"
-    shell:
-        "swflow replicate {params.kind} {params.outputs} --manifest {output} --code {params.code} {params.options} "
-        "2>&1 | tee {log}"
+# One job draws all replicates of a recipe, LOG+STEP@1, LOG+STEP@2 and so on.
+for recipe, replicates in plan.replicates.items():
+
+    rule:
+        name:
+            f"replicates_{recipe}"
+        input:
+            replicates.inputs,
+        output:
+            replicates.outputs,
+        params:
+            kind=replicates.kind,
+            outputs=[f"-o {file}" for file in replicates.outputs],
+            options=plan.options,
+            code=fingerprint("replicate", replicates.kind),
+        log:
+            f"results/log/step/{recipe}.log",
+        benchmark:
+            f"results/benchmark/step/{recipe}.tsv"
+        group:
+            "replicates"
+        resources:
+            mem_mb=plan.memory(500, 100),
+            runtime=plan.minutes(5, 5),
+        message:
+            f"{replicates.kind} replicates of {recipe}"
+        shell:
+            "swflow replicate {params.kind} {params.outputs} {params.options} 2>&1 | tee {log}"

@@ -4,12 +4,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer import Argument, Option
+from typer import Argument
 
 from swflow.cli.app import app
 from swflow.cli.options import Catalogues, Mirror, output_option
 from swflow.cli.terminal import check_ending, progress_bar, say
 from swflow.errors import SwflowError
+from swflow.names import PARENT, expand, parent_of
 
 #: The commands that implement steps.
 STEPS = ("select", "machine", "memory", "moldable", "model", "scale", "intensify")
@@ -23,39 +24,34 @@ def replicate(
         list[Path],
         output_option(help="Write these workloads; a range of replicates is kth+memory@1-20.parquet; repeatable."),
     ],
-    manifest: Annotated[Path, Option(help="List the workloads in this JSON file; they are written to its folder.")],
-    code: Annotated[
-        str, Option(help="Rebuild workloads that were built with a different code fingerprint (default: keep them).")
-    ] = "",
 ) -> None:
     """
     Build many replicates of a step in one process.
 
-    Replicates whose options and input are unchanged are kept. The input of a replicate is the workload whose name lacks
-    the last suffix. All other options are passed to the step, with {parent} replaced by the name of that workload, for
-    example in the file of a fitted model.
+    The input of a replicate is the workload whose name lacks the last suffix. All other options are passed to the step,
+    with {parent} replaced by the name of that workload, for example in the file of a fitted model.
 
-    Example: `swflow replicate memory -o kth+memory@1-20.parquet --manifest kth+memory.json --high 0.8 --low 0.2`
+    Example: `swflow replicate memory -o kth+memory@1-20.parquet --high 0.8 --low 0.2`
     """
-    from swflow.workload.replicates import make_replicates
-
     steps: Any = typer.main.get_command(app)
     if kind not in STEPS:
         raise SwflowError(f"replicate: {kind!r} is not a step; expected {', '.join(STEPS)}")
-    for workload in output:
+    workloads = [Path(path) for given in output for path in expand(str(given))]
+    for workload in workloads:
         check_ending(workload, ".parquet")
-
-    def make(arguments: list[str]) -> None:
-        steps.commands[kind].main(args=arguments, prog_name=f"swflow {kind}", standalone_mode=False)
-
-    def report(workload: str, kept: bool) -> None:
-        advance()
-        if kept:
-            say(f"{workload}: kept")
-
-    with progress_bar(kind, len(output)) as advance:
-        made = make_replicates(kind, output, context.args, manifest, make, code=code, report=report)
-    say(f"{manifest}: {made:,} workloads")
+    with progress_bar(kind, len(workloads)) as advance:
+        for workload in workloads:
+            parent = parent_of(workload.stem)
+            source = workload.with_name(f"{parent}.parquet")
+            if not parent or not source.is_file():
+                raise SwflowError(
+                    f"replicate: {source}: no such file; {workload.name} is created from it; name it as "
+                    "LOG+STEP.parquet in the folder of LOG.parquet"
+                )
+            options = [option.replace(PARENT, parent) for option in context.args]
+            words = [str(source), "-o", str(workload), *options]
+            steps.commands[kind].main(args=words, prog_name=f"swflow {kind}", standalone_mode=False)
+            advance()
 
 
 @app.command()
@@ -77,7 +73,7 @@ def reach(
 
     Example: `swflow reach KTH-SP2 CTC-SP2 -o results/logs/reached.json`
     """
-    from swflow.files.manifest import write_json
+    from swflow.files.atomic import write_json
     from swflow.log.catalogue import default_catalogue, find_log, load_catalogue
     from swflow.log.catalogue import reach as try_logs
 

@@ -39,8 +39,7 @@ def bound(
 
     from swflow.analysis.bounds import bounds, gaps
     from swflow.analysis.metrics import metrics
-    from swflow.files.atomic import atomic_path
-    from swflow.files.manifest import file_digest
+    from swflow.files.atomic import atomic_path, file_digest
     from swflow.jobs.table import write_table
     from swflow.workload.clean import open_workload
 

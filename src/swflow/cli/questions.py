@@ -143,7 +143,7 @@ def whatif(
     Examples: `swflow whatif sacct.txt`, `swflow whatif sacct.txt --nodes gpu=+2 -o whatif.html`,
     `swflow whatif sacct.txt --limit user:processors=512 --order fair-share`
     """
-    from swflow.files.manifest import file_digest
+    from swflow.files.atomic import file_digest
     from swflow.log.site import SITE, read_sizes
     from swflow.studies import answer as answers
     from swflow.studies.site_scheduler import SiteModel, with_policies

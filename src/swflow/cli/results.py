@@ -17,20 +17,16 @@ from swflow.errors import SwflowError
 @app.command()
 def load(
     runs: Annotated[
-        list[Path],
-        Argument(
-            help="Folders of runs (with a manifest.json), manifests, or files of runs, sweeps, "
-            "fitted models and what-ifs."
-        ),
-    ],
+        list[Path] | None, Argument(help="Folders of runs, or files of runs, sweeps, fitted models and what-ifs.")
+    ] = None,
     database: Annotated[Path, Option(help="Write this DuckDB file.")] = Path("results/swflow.duckdb"),
-    left_out: Annotated[
-        list[str] | None,
+    plan: Annotated[
+        Path | None,
         Option(
-            help="Record runs that are left out because a log is missing: LOG:WORKLOAD=SCHEDULER,SCHEDULER; repeatable."
+            help="Load the files of this JSON file, too: `files` maps each file to the `logs` that it needs; files of "
+            "logs that swflow reach could not fetch are recorded as left out."
         ),
     ] = None,
-    reached: Annotated[Path | None, Option(help="Read from this file of swflow reach why logs are missing.")] = None,
     summary: Annotated[Path | None, Option(help="Also write the contents of the database to this JSON file.")] = None,
     processes: Annotated[
         int,
@@ -48,12 +44,13 @@ def load(
 
     Example: `swflow load results/runs/KTH-SP2 my-run.parquet --database mine.duckdb`
     """
-    from swflow.database.inputs import read_left_out
+    from swflow.database.inputs import read_plan
     from swflow.database.load import load as load_runs
     from swflow.database.load import write_summary
 
-    lost = read_left_out(left_out or (), reached)
-    counts = load_runs(runs, database, left_out=lost, progress=partial(tracked, "load"), processes=processes)
+    planned, left_out = read_plan(plan) if plan else ([], [])
+    files = [*(runs or ()), *planned]
+    counts = load_runs(files, database, left_out=left_out, progress=partial(tracked, "load"), processes=processes)
     if summary:
         write_summary(counts, database, summary)
     held = ", ".join(f"{count:,} {table}" for table, count in counts.items())
@@ -144,6 +141,7 @@ def figures(
     plan: Annotated[
         Path, Argument(help="A JSON file: the name of each figure, STUDY/NAME, to its kind, log and options.")
     ],
+    study: Annotated[str | None, Option(help="Draw only the figures of this study.")] = None,
     log: Annotated[str | None, Option(help="Draw only the figures of this log.")] = None,
     database: Database = Path("results/swflow.duckdb"),
     output: Annotated[Path, Option("--output", "-o", help="Write the figures to this folder.")] = Path(
@@ -151,18 +149,17 @@ def figures(
     ),
 ) -> None:
     """
-    Draw the figures of studies as PNG, SVG and JSON, in one process; figures that are up to date are kept.
+    Draw the figures of studies as PNG, SVG and JSON, in one process.
 
     The workflow writes the plan of its config to results/figures.json.
 
     Example: `swflow figures results/figures.json --log KTH-SP2`
     """
-    from swflow.figures.planned import draw_plan, read_plan
+    from swflow.figures import draw_files, read_plan
 
-    found = dict(draw_plan(read_plan(plan, log), database, output))
-    for name in (name for name, is_drawn in found.items() if is_drawn):
+    for name, options in read_plan(plan, study, log).items():
+        draw_files(options, database, [output / f"{name}.{ending}" for ending in ("png", "svg", "json")])
         say(f"{output / name}: drawn")
-    say(f"{sum(found.values()):,} of {len(found):,} figures drawn; the others are up to date")
 
 
 @app.command()

@@ -1,7 +1,6 @@
 """Commands that simulate: simulate, adjust, sweep."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -173,7 +172,7 @@ def simulate(
         Path | None,
         output_option(
             help="Write the outcomes to this file: .parquet, .csv, .swf or .swf.gz; with --scheduler to this folder; "
-            "for several workloads to folders beside this .json file, which lists the runs."
+            "with --plan, or for several workloads, to a folder per workload in this folder."
         ),
     ] = None,
     processors: Annotated[
@@ -190,7 +189,7 @@ def simulate(
         Path | None,
         Option(
             help="Simulate the runs of this JSON file instead: `schedulers` maps names to options, `runs` maps "
-            "workloads to names (default: all schedulers); with a .json file as output."
+            "workloads to names (default: all schedulers)."
         ),
     ] = None,
     known_schedule: Annotated[
@@ -201,9 +200,6 @@ def simulate(
     ] = "",
     cool_down: Annotated[
         str, Option(help="Exclude the jobs submitted last from the metrics: '30 days' or '1000 jobs' (default: none).")
-    ] = "",
-    code: Annotated[
-        str, Option(help="With --scheduler: simulate runs again that were built with a different code fingerprint.")
     ] = "",
     **values: Any,
 ) -> None:
@@ -223,18 +219,16 @@ def simulate(
     options = scheduler_options(values)
     middle = Middle(warm_up, cool_down)
     workloads = [Path(name) for path in workload for name in expand(str(path))]
-    if plan is not None:
-        if output is None or output.suffix != ".json":
-            raise SwflowError("simulate: --plan; expected a .json file for the list of the runs: -o runs.json")
-        _simulate_plan(workloads, plan, output, code, middle)
-    elif scheduler and output is None:
+    if (plan or scheduler) and output is not None:
+        _simulate_all(workloads, scheduler or (), plan, output, middle)
+    elif plan is not None:
+        raise SwflowError("simulate: --plan; expected a folder for the runs: -o results/runs")
+    elif scheduler:
         if known_schedule:
             raise SwflowError("simulate: --known-schedule: several schedulers; expected scheduler options")
         if len(workloads) > 1:
-            raise SwflowError("simulate: several workloads; expected a .json file as output: -o runs.json")
+            raise SwflowError("simulate: several workloads; expected a folder for the runs: -o results/runs")
         _print_each(workloads[0], scheduler, processors, middle)
-    elif scheduler and output is not None:
-        _simulate_all(workloads, scheduler, output, code, middle)
     elif len(workloads) > 1:
         raise SwflowError("simulate: several workloads; expected named schedulers: --scheduler NAME={JSON options}")
     else:
@@ -242,49 +236,25 @@ def simulate(
 
 
 def _simulate_all(
-    workloads: Sequence[Path], schedulers: Sequence[str], output: Path, code: str, middle: "Middle"
+    workloads: Sequence[Path], schedulers: Sequence[str], plan: Path | None, output: Path, middle: "Middle"
 ) -> None:
-    """Simulate named schedulers, and keep the runs that are up to date."""
-    from swflow.studies.runs import simulate_all, simulate_replicates
+    """Simulate named schedulers, or those of a plan, and write the runs to a folder, or to one per workload."""
+    from swflow.jobs.table import read_metadata
+    from swflow.studies.runs import read_simulations, simulate_all
 
     if output.suffix in (".parquet", ".csv", ".swf", ".gz"):
         raise SwflowError("simulate: --scheduler; expected a folder for the runs: -o results/runs/WORKLOAD")
-    several = output.suffix == ".json"
-    if len(workloads) > 1 and not several:
-        raise SwflowError(f"simulate: {output}: several workloads; expected a .json file for the list of their runs")
-    options = named_schedulers(schedulers)
-    with _reported(len(workloads) * len(options)) as report:
-        if several:
-            chosen = {path.stem: options for path in workloads}
-            simulate_replicates(workloads, chosen, output, code=code, middle=middle, report=report)
-        else:
-            simulate_all(workloads[0], options, output, code=code, middle=middle, report=report)
-    if not several and not code:
-        from swflow.jobs.table import read_metadata
-
-        found = {name: read_metadata(output / f"{name}.parquet")["metrics"] for name in options}
-        _print_metrics(found)
-
-
-def _simulate_plan(workloads: Sequence[Path], plan: Path, output: Path, code: str, middle: "Middle") -> None:
-    """Simulate the runs that a plan names for the workloads, and keep the runs that are up to date."""
-    from swflow.studies.runs import read_simulations, simulate_replicates
-
-    planned = read_simulations(plan, [path.stem for path in workloads])
-    with _reported(sum(map(len, planned.values()))) as report:
-        simulate_replicates(workloads, planned, output, code=code, middle=middle, report=report)
-
-
-@contextmanager
-def _reported(runs: int) -> Iterator[Callable[[str, bool], None]]:
-    """Show the progress of runs, and yield a function that prints whether a run was kept."""
-    with progress_bar("simulate", runs) as advance:
-
-        def report(run: str, kept: bool) -> None:
-            advance()
-            say(f"{run}: {'kept' if kept else 'simulated'}")
-
-        yield report
+    names = [path.stem for path in workloads]
+    chosen = read_simulations(plan, names) if plan else dict.fromkeys(names, named_schedulers(schedulers))
+    is_one = plan is None and len(workloads) == 1
+    with progress_bar("simulate", sum(map(len, chosen.values()))) as advance:
+        for path in workloads:
+            folder = output if is_one else output / path.stem
+            simulate_all(path, chosen[path.stem], folder, middle=middle, report=lambda run: advance())
+    if is_one:
+        _print_metrics({name: read_metadata(output / f"{name}.parquet")["metrics"] for name in chosen[names[0]]})
+    else:
+        say(f"{output}: {sum(map(len, chosen.values())):,} runs of {len(workloads):,} workloads")
 
 
 def _print_each(workload: Path, schedulers: Sequence[str], processors: int | None, middle: "Middle") -> None:

@@ -1,6 +1,5 @@
 """The files of a load: runs with their workloads, sweeps, what-ifs, bounds and fitted models, checked together."""
 
-import itertools
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -12,10 +11,9 @@ import duckdb
 import polars as pl
 
 from swflow.errors import SwflowError
+from swflow.files.atomic import file_digest
 from swflow.files.fingerprint import fingerprint
-from swflow.files.manifest import file_digest
 from swflow.jobs.table import JOB_COLUMNS, read_metadata
-from swflow.names import expand
 from swflow.studies import runs
 
 #: Kinds of files other than runs: the tables for their rows, and the columns that are in the metadata of the files.
@@ -36,7 +34,7 @@ class Inputs:
     runs: dict[Path, dict[str, Any]]  # the metadata of each run; ``run`` is its name
     others: dict[Path, dict[str, Any]]  # the metadata of sweeps, what-ifs and bounds
     fits: list[Path]  # fitted models
-    entries: dict[Path, dict[str, Any]]  # what the manifest of a file's folder says of it; empty without a manifest
+    entries: dict[Path, dict[str, Any]]  # what the list of a folder says of its files; empty without a list
     sources: dict[str, tuple[Path, str]]  # the file and digest of each workload
     schedulers: dict[str, dict[str, Any]]  # the options of each scheduler
     contents: Contents
@@ -59,7 +57,7 @@ class Update:
 def read_inputs(paths: Iterable[str | os.PathLike[str]]) -> Inputs:
     """Read the metadata of files, and check that they fit together."""
     given = [Path(path) for path in paths]
-    fits = [path for path in given if path.suffix == ".json" and path.is_file() and _is_fit(path)]
+    fits = [path for path in given if path.suffix == ".json"]
     entries = _files(path for path in given if path not in fits)
     if not entries:
         raise SwflowError("load: no run given; name folders such as results/runs/KTH-SP2")
@@ -85,25 +83,12 @@ def planned_update(inputs: Inputs, database: str | os.PathLike[str]) -> Update:
 
 
 def _files(paths: Iterable[str | os.PathLike[str]]) -> dict[Path, dict[str, Any]]:
-    """Return the files of runs and sweeps, each once, with their manifest entries; raise an error for a wrong size."""
+    """Return the files of runs and sweeps, each once, with their entries in the lists of their folders."""
     found: dict[Path, tuple[Path, dict[str, Any]]] = {}
     for path in paths:
         for file, entry in runs.runs_in(path).items():
-            if file.resolve() not in found:
-                if entry and file.stat().st_size != entry["size"]:
-                    runs.check_whole(file, entry)
-                found[file.resolve()] = (file, entry)
+            found.setdefault(file.resolve(), (file, entry))
     return dict(found.values())
-
-
-def _is_fit(path: Path) -> bool:
-    """
-    Return whether a file is a fitted model and not a manifest.
-
-    Invalid files count as manifests and are rejected when they are read.
-    """
-    with path.open("rb") as file:
-        return b'"fitted workload model"' in file.read(200)
 
 
 def _run_notes(file: Path, notes: dict[str, Any]) -> dict[str, Any]:
@@ -192,38 +177,52 @@ def _old_contents(database: str | os.PathLike[str], contents: Contents) -> Conte
     return old
 
 
-def read_left_out(texts: Iterable[str], reached: str | os.PathLike[str] | None) -> list[dict[str, Any]]:
+def read_plan(path: str | os.PathLike[str]) -> tuple[list[str], list[dict[str, Any]]]:
     """
-    Return the runs that are omitted because a log is missing.
+    Read a plan of a load, a JSON file, and return the files to load, and the runs that are omitted.
 
-    Parameters
-    ----------
-    texts : iterable of str
-        ``LOG:WORKLOAD=SCHEDULER,SCHEDULER``: the missing log, a workload of it or a range of replicates, and its
-        schedulers; no scheduler for a sweep.
-    reached : path-like, optional
-        The output of ``swflow reach``, with the reasons.
+    ``files`` of the plan maps each file to the ``logs`` that it needs, and to its ``workload`` and ``schedulers`` if it
+    has runs or a sweep. A file is omitted if the file ``reached``, an output of ``swflow reach``, names one of its logs
+    as missing.
 
     Returns
     -------
-    list of dict
-        Rows of the table ``left_out``.
+    (list of str, list of dict)
+        The files, and rows of the table ``left_out``.
 
-    Examples
-    --------
-    >>> [row["run"] for row in read_left_out(["A:A+moldable@1-2=easy"], None)]
-    ['A+moldable@1/easy', 'A+moldable@2/easy']
+    Raises
+    ------
+    SwflowError
+        If the plan, or the output of ``swflow reach``, cannot be read.
     """
+    plan = _read_json(path, "a plan of a load")
+    reached = plan.get("reached")
+    missing = _read_json(reached, "a file of swflow reach; delete it, and run snakemake again") if reached else {}
+    files, rows = [], []
     try:
-        reasons = json.loads(Path(reached).read_text(encoding="utf-8"))["missing"] if reached else {}
-    except (OSError, ValueError, KeyError, TypeError):
-        raise SwflowError(f"{reached}: not a file of swflow reach; delete it, and run snakemake again") from None
-    rows = []
-    for text in texts:
-        log, _, rest = text.partition(":")
-        names, _, schedulers = rest.partition("=")
-        for name, scheduler in itertools.product(expand(names), schedulers.split(",")):
-            run = f"{name}/{scheduler}" if scheduler else name
-            about = {"run": run, "workload": name, "scheduler": scheduler or None}
-            rows.append(about | {"log": log, "reason": reasons.get(log)})
-    return rows
+        reasons = missing.get("missing", {})
+        for file, about in plan["files"].items():
+            log = next((log for log in about["logs"] if log in reasons), None)
+            if log is None:
+                files.append(file)
+                continue
+            for scheduler in about.get("schedulers") or ([None] if "workload" in about else []):
+                run = about["workload"] + (f"/{scheduler}" if scheduler else "")
+                names = {"run": run, "workload": about["workload"], "scheduler": scheduler}
+                rows.append(names | {"log": log, "reason": reasons[log]})
+    except (KeyError, TypeError, AttributeError):
+        raise SwflowError(f"{path}: not a plan of a load; expected JSON: files, each with its logs") from None
+    return files, rows
+
+
+def _read_json(path: str | os.PathLike[str], what: str) -> dict[str, Any]:
+    """Return the object in a JSON file."""
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SwflowError(f"{path}: {error.strerror or error}") from None
+    except ValueError:
+        content = None
+    if not isinstance(content, dict):
+        raise SwflowError(f"{path}: not {what}")
+    return content

@@ -71,12 +71,11 @@ def load(
     Parameters
     ----------
     paths : iterable of path-like
-        Runs: manifests, folders with a manifest, or single files; also files of sweeps, fitted models, what-ifs and
-        bounds.
+        Runs: folders or single files; also files of sweeps, fitted models, what-ifs and bounds.
     database : path-like
         The database file.
     left_out : sequence of dict
-        Result of `read_left_out`: rows of the table ``left_out``.
+        Rows of the table ``left_out``, of `swflow.database.inputs.read_plan`.
     progress : callable
         Function that wraps the sequence of runs to show progress.
     processes : int
@@ -270,10 +269,9 @@ def _fill_runs(connection: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
     for file, note in sorted(inputs.runs.items(), key=lambda item: str(item[1]["run"])):
         names = {name: note[name] for name in ("run", "workload", "scheduler")}
         about = {
-            "seconds": runs.run_seconds(file),
+            "seconds": inputs.entries[file].get("seconds"),
             "processors": note["machine"]["processors"],
             "peak_processors": note.get("peak_processors"),  # an earlier version did not record it
-            "key": note["key"],
         }
         tables["runs"].append(names | about)
         tables["metrics"].append(names | {name: note["metrics"].get(name) for name in METRICS})

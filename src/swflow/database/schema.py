@@ -21,7 +21,7 @@ TABLES: dict[str, str] = {
         backfill_order VARCHAR, estimates VARCHAR, prediction VARCHAR, allocation VARCHAR, runtime VARCHAR,
         event_order VARCHAR, dispatch VARCHAR, without_status BIGINT[], shapes VARCHAR, options JSON""",
     "runs": """run VARCHAR PRIMARY KEY, workload VARCHAR, scheduler VARCHAR, seconds DOUBLE, processors BIGINT,
-        peak_processors BIGINT, key VARCHAR""",
+        peak_processors BIGINT""",
     "metrics": f"run VARCHAR PRIMARY KEY, workload VARCHAR, scheduler VARCHAR, {_METRICS}",
     "further_metrics": "run VARCHAR, workload VARCHAR, scheduler VARCHAR, metric VARCHAR, value DOUBLE",
     "trends": """paper VARCHAR, trend VARCHAR, figure VARCHAR, lower_step VARCHAR, lower_scheduler VARCHAR,

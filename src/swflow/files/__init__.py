@@ -1,1 +1,1 @@
-"""Files: atomic writes, manifests, code fingerprints and queries."""
+"""Files: atomic writes, code fingerprints and queries."""

@@ -1,5 +1,7 @@
-"""Write files atomically: readers see the old file or the new one, never a part."""
+"""Write files atomically: readers see the old file or the new one, never a part. Also hash files."""
 
+import hashlib
+import json
 import os
 import re
 import shutil
@@ -8,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from swflow.errors import SwflowError, reason_of_writing
 
@@ -101,6 +104,18 @@ def remove_left_over(target: Path) -> None:
             ours = found["name"] in (target.name, f"{target.name}.wal")
         if ours:
             _remove(Path(entry.path))
+
+
+def write_json(path: str | os.PathLike[str], content: Any) -> None:
+    """Write a small JSON file atomically, with sorted keys."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def file_digest(path: str | os.PathLike[str]) -> str:
+    """Return a hash of a file's bytes."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 
 
 def is_in_the_making(path: Path) -> bool:

@@ -19,7 +19,6 @@ from swflow.files.atomic import atomic_path
 from swflow.files.fingerprint import cache_home, fingerprint
 from swflow.files.query import connect
 from swflow.report.answers import COLUMNS
-from swflow.report.kept import KEPT, KeptFigures
 from swflow.report.pages import Book, Page
 from swflow.report.plan import read_plan
 
@@ -63,9 +62,8 @@ def write_report(
     The folder also contains ``headlines.csv``: the answers to the studies' titles, with the verdict behind each claim.
     Obsolete pages of a previous report are removed. Each of the ``figures``, interactive Vega-Lite specifications from
     `swflow.figures.draw`, appears on the page of its study; with ``draw``, the figures of each study that has none are
-    drawn. Figures that the report draws itself are kept in the folder, and drawn again only if their data, options or
-    code changed. ``studies`` is the config that assigns runs to studies; default: all runs are one study. Returns the
-    page to open first.
+    drawn. ``studies`` is the config that assigns runs to studies; default: all runs are one study. Returns the page to
+    open first.
     """
     folder = Path(folder)
     # One thread: the order of floating-point sums is then fixed, so that the report is reproducible.
@@ -73,10 +71,8 @@ def write_report(
         for view in _OF_ALL_RUNS:
             connection.execute(f'CREATE TEMP TABLE "{view}" AS SELECT * FROM main."{view}"')
         plan = read_plan(studies, all_runs(connection))
-        kept = KeptFigures(connection, None if single_file else folder / KEPT)
-        book = Book(connection, plan, figures, draw, kept.draw)
+        book = Book(connection, plan, figures, draw)
         pages = list(book.pages())
-        kept.write()
     site = Site(pages, plan.digest, single_file)
     if single_file:
         files = {"index.html": site.render(pages)}

@@ -3,7 +3,7 @@
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -95,7 +95,7 @@ class Book:
     The pages of a report on a database.
 
     ``figures`` are existing specifications; ``usermeta`` may name the ``study``. With ``draw``, the figures of each
-    study that has no existing figure are drawn, by ``draw_request``.
+    study that has no existing figure are drawn.
     """
 
     def __init__(
@@ -104,10 +104,8 @@ class Book:
         plan: Plan,
         figures: Sequence[Mapping[str, Any]] = (),
         draw: bool = True,
-        draw_request: Callable[[str, Request], dict[str, Any]] = draw_request,
     ) -> None:
         self.connection, self.plan, self.figures, self.draw = connection, plan, figures, draw
-        self.draw_request = draw_request
         self.metrics = self._metrics()
         self.logs = self._column("SELECT DISTINCT log FROM workloads ORDER BY log")
         self.idle = self._column("SELECT scheduler FROM schedulers WHERE backfill = 'none' AND scheduler <> 'log'")
@@ -471,7 +469,7 @@ class Book:
         blocks = []
         for kind in kinds:
             try:
-                blocks.append(_figure(self.draw_request(kind, request)))
+                blocks.append(_figure(draw_request(kind, request)))
             except SwflowError as error:
                 logging.getLogger(__name__).warning("%s", error)
         return blocks

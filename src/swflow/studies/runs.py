@@ -1,4 +1,4 @@
-"""Runs: simulate workloads under schedulers, many per process, and keep each result under a content key."""
+"""Runs: simulate workloads under schedulers, many per process."""
 
 import json
 import os
@@ -16,8 +16,7 @@ from swflow.analysis.job_load import loads_of
 from swflow.analysis.metrics import Middle, correlations, metrics, resource_metrics
 from swflow.compiled.kernel import seconds_lost
 from swflow.errors import SwflowError
-from swflow.files.atomic import is_in_the_making
-from swflow.files.manifest import MANIFEST, Manifest, file_digest, is_whole, listed_files, run_key, write_list
+from swflow.files.atomic import file_digest, is_in_the_making, write_json
 from swflow.jobs.table import Workload, write_table
 from swflow.scheduling.outcomes import with_derived
 from swflow.scheduling.problem import columns_needed
@@ -25,7 +24,11 @@ from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate_counted
 from swflow.workload.clean import open_workload
 
-_REPAIR = "delete {path} and run snakemake again"
+#: The list of the runs in a folder: scheduler to the digest of the file and the seconds that the simulation took. The
+#: seconds are not in the file, whose bytes must not vary.
+RUNS = "runs.json"
+
+_REPAIR = "delete {folder} and run snakemake again"
 
 
 @dataclass(frozen=True)
@@ -100,29 +103,18 @@ def write_run(result: Run, path: str | os.PathLike[str], about: Mapping[str, Any
 
 
 def describe_run(
-    source: str | os.PathLike[str],
-    workload: Workload,
-    name: str,
-    scheduler: Scheduler,
-    code: str = "",
-    middle: Middle = WHOLE,
+    source: str | os.PathLike[str], workload: Workload, name: str, scheduler: Scheduler, middle: Middle = WHOLE
 ) -> dict[str, Any]:
-    """
-    Return the inputs of a run of the workload in the file ``source``, and the key that changes with any of them.
-
-    ``code`` is the fingerprint of the simulation code, ``input`` a hash of the file.
-    """
-    about: dict[str, Any] = {
+    """Return the inputs of a run of the workload in the file ``source``; ``input`` is a hash of the file."""
+    about = {
         "workload": workload.name,
         "scheduler": name,
         "options": scheduler.to_dict(),
         "machine": workload.machine.to_dict(),
         "input": file_digest(source),
-        "code": code,
+        "source": os.fspath(source),
     }
-    key = run_key(workload.name, name, about["options"], code + str(middle), about["input"])
-    about |= {"measured": str(middle)} if str(middle) else {}
-    return about | {"key": key, "source": os.fspath(source)}
+    return about | ({"measured": str(middle)} if str(middle) else {})
 
 
 def simulate_all(
@@ -130,62 +122,25 @@ def simulate_all(
     schedulers: Mapping[str, Mapping[str, Any]],
     folder: str | os.PathLike[str],
     *,
-    code: str = "",
     middle: Middle = WHOLE,
-    report: Callable[[str, bool], None] = lambda run, kept: None,
-) -> dict[str, Any]:
+    report: Callable[[str], None] = lambda run: None,
+) -> None:
     """
-    Simulate a workload under several schedulers; skip runs with an unchanged key and an undamaged file.
+    Simulate a workload under several schedulers, and write the runs to ``{scheduler}.parquet`` in a folder.
 
-    ``schedulers`` maps names to options, as in the config. Runs are written to ``{scheduler}.parquet`` in the folder;
-    those built with a different fingerprint of the simulation code (``code``) are simulated again. ``report`` is called
-    after every run with its name, ``workload/scheduler``, and whether the existing file was kept. Returns the manifest:
-    scheduler to file, key, checksum and seconds.
+    ``schedulers`` maps names to options, as in the config. ``report`` is called after every run with its name,
+    ``workload/scheduler``. The list of the runs is written last.
     """
     folder = Path(folder)
     parsed = {name: Scheduler.of(name, options) for name, options in schedulers.items()}
     workload = open_workload(source, columns=columns_of_run(parsed.values()))
-    manifest = Manifest(folder / MANIFEST)
+    listed = {}
     for name, scheduler in parsed.items():
-        path = folder / f"{name}.parquet"
-        about = describe_run(source, workload, name, scheduler, code, middle)
-        kept = manifest.is_fresh(name, path, key=about["key"])
-        if not kept:
-            result = run(workload, scheduler, middle)
-            write_run(result, path, about)
-            # The duration is not part of the run's file, whose bytes must not vary.
-            manifest.note(name, path, key=about["key"], seconds=result.seconds)
-        report(f"{workload.name}/{name}", kept)
-    manifest.select(list(schedulers))
-    return manifest.entries
-
-
-def simulate_replicates(
-    sources: Iterable[str | os.PathLike[str]],
-    schedulers: Mapping[str, Mapping[str, Mapping[str, Any]]],
-    manifest: str | os.PathLike[str],
-    *,
-    code: str = "",
-    middle: Middle = WHOLE,
-    report: Callable[[str, bool], None] = lambda run, kept: None,
-) -> dict[str, Any]:
-    """
-    Simulate several workloads, such as the replicates of a recipe, in one process, each as `simulate_all` does.
-
-    ``schedulers`` maps each workload to its schedulers. The runs are written to ``{workload}/{scheduler}.parquet`` in
-    the folder of ``manifest``, the JSON list of all runs, whose contents are returned.
-    """
-    path = Path(manifest)
-    for chosen in schedulers.values():
-        for name, options in chosen.items():
-            Scheduler.of(name, options)  # reject a wrong one before any simulation
-    parts = {}
-    for source in sources:
-        workload = Path(source).stem
-        chosen = schedulers[workload]
-        simulate_all(source, chosen, path.parent / workload, code=code, middle=middle, report=report)
-        parts[f"{workload}/{MANIFEST}"] = list(chosen)
-    return write_list(path, parts)
+        result, path = run(workload, scheduler, middle), folder / f"{name}.parquet"
+        write_run(result, path, describe_run(source, workload, name, scheduler, middle))
+        listed[name] = {"digest": file_digest(path), "seconds": result.seconds}
+        report(f"{workload.name}/{name}")
+    write_json(folder / RUNS, listed)
 
 
 def read_simulations(path: str | os.PathLike[str], workloads: Iterable[str]) -> dict[str, dict[str, dict[str, Any]]]:
@@ -214,39 +169,46 @@ def read_simulations(path: str | os.PathLike[str], workloads: Iterable[str]) -> 
 
 def runs_in(path: str | os.PathLike[str]) -> dict[Path, dict[str, Any]]:
     """
-    Return the run files that a path denotes, each with its manifest entry (empty for a file without a manifest).
+    Return the run files that a path denotes, each with its entry in the list of its folder, which may be empty.
 
-    A path is the file of a run, a list of runs, a folder of runs, or a folder of such folders.
+    A path is the file of a run, a folder of runs, or a folder of such folders. If a folder has a list of its runs,
+    other files in it are ignored.
+
+    Raises
+    ------
+    SwflowError
+        If there is no run, or a run of the list is missing.
     """
     path = Path(path)
-    if path.is_dir() and not (path / MANIFEST).is_file():
-        inside = [*sorted(path.glob("*.parquet")), *sorted(part for part in path.iterdir() if part.is_dir())]
-        whole = [part for part in inside if not is_in_the_making(part)]
-        files = {file: entry for part in whole for file, entry in runs_in(part).items()}
-        if not files:
-            raise SwflowError(f"{path}: no runs; create one with: swflow simulate WORKLOAD -o {path}/RUN.parquet")
-        return files
-    if path.is_dir():
-        path = path / MANIFEST
-    if not path.is_file():
-        raise SwflowError(f"{path}: no such file; create it with: swflow simulate WORKLOAD -o {path}")
-    if path.suffix != ".json":
+    if path.is_file():
         return {path: {}}
-    files = listed_files(path)
+    if not path.is_dir():
+        raise SwflowError(f"{path}: no such file; create it with: swflow simulate WORKLOAD -o {path}")
+    if (path / RUNS).is_file():
+        return _listed(path)
+    inside = [*sorted(path.glob("*.parquet")), *sorted(part for part in path.iterdir() if part.is_dir())]
+    whole = [part for part in inside if not is_in_the_making(part)]
+    files = {file: entry for part in whole for file, entry in runs_in(part).items()}
+    if not files:
+        raise SwflowError(f"{path}: no runs; create one with: swflow simulate WORKLOAD -o {path}/RUN.parquet")
+    return files
+
+
+def _listed(folder: Path) -> dict[Path, dict[str, Any]]:
+    """Return the runs that the list of a folder names."""
+    try:
+        listed = json.loads((folder / RUNS).read_text(encoding="utf-8"))
+        files = {folder / f"{name}.parquet": {"digest": one["digest"], "seconds": one["seconds"]}
+                 for name, one in listed.items()}  # fmt: skip
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise SwflowError(f"{folder / RUNS}: not a list of runs; {_REPAIR.format(folder=folder)}") from None
     for file in files:
         if not file.is_file():
-            raise SwflowError(f"{file}: missing, but {path} lists it; {_REPAIR.format(path=path)}")
+            raise SwflowError(f"{file}: missing, but {RUNS} lists it; {_REPAIR.format(folder=folder)}")
     return files
 
 
 def check_whole(file: Path, entry: Mapping[str, Any]) -> None:
-    """Raise an error if the file of a run differs from the one that its manifest lists."""
-    if entry and not is_whole(file, entry):
-        raise SwflowError(
-            f"{file}: damaged, or not the run listed in {entry['manifest']}; {_REPAIR.format(path=entry['manifest'])}"
-        )
-
-
-def run_seconds(path: Path) -> float | None:
-    """Return the duration of a simulation (s), or None if it is unknown."""
-    return Manifest(path.parent / MANIFEST).entries.get(path.stem, {}).get("seconds")
+    """Raise an error if the file of a run differs from the one that the list of its folder names."""
+    if entry and file_digest(file) != entry["digest"]:
+        raise SwflowError(f"{file}: damaged, or not the run that {RUNS} lists; {_REPAIR.format(folder=file.parent)}")

@@ -1,21 +1,21 @@
-"""The plan of the Snakemake workflow: input files and command options of the rules, by wildcards."""
+"""What the rules of the Snakemake workflow need of a config: names, options, input files and resources of jobs."""
 
 import hashlib
 import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from swflow.errors import SwflowError
-from swflow.files.atomic import atomic_path
+from swflow.files.atomic import atomic_path, file_digest
 from swflow.files.fingerprint import fingerprint
-from swflow.files.manifest import MANIFEST, drop_broken, file_digest, unmade
 from swflow.log.catalogue import Log, is_at_hand, load_catalogue, source_of
-from swflow.names import PARENT, compact, log_of, parent_of, recipe_of, replicate_of, split_step, steps_of
+from swflow.names import PARENT, log_of, parent_of, replicate_of, split_step, steps_of
 from swflow.scheduling.options import LOG
 from swflow.scheduling.scheduler import Scheduler
 from swflow.studies.plan import (
@@ -42,15 +42,10 @@ from swflow.studies.plan import (
 DATABASE = Path("results/swflow.duckdb")
 SUMMARY = Path("results/swflow.json")
 SETTINGS = Path("results/settings.json")
-SIMULATIONS = Path("results/simulations.json")
-FIGURES = Path("results/figures.json")
 REACHED = Path("results/logs/reached.json")
 
 #: The folders of results that a later config may need again: `snakemake prune` removes what the present one does not.
 FORMER = ("logs", "workloads", "models", "runs", "sweeps", "bounds")
-
-#: Keys of the config that exclude jobs from the metrics.
-MIDDLE = ("warm_up", "cool_down")
 
 #: Memory (MB) of the Snakemake processes that start a batch job, and that start a job of a group within it.
 SNAKEMAKE = 500
@@ -108,9 +103,33 @@ def one_of(names: Iterable[str]) -> str:
     return "|".join(name.replace(".", r"\.").replace("+", r"\+") for name in names) or "(?!)"
 
 
-def canonical(content: Any) -> str:
-    """Return settings as JSON that does not depend on the order of keys in the config."""
+def digest(content: Any) -> str:
+    """Return a digest of settings that does not depend on the order of keys in the config."""
+    return hashlib.sha256(_canonical(content).encode()).hexdigest()[:16]
+
+
+def _canonical(content: Any) -> str:
     return json.dumps(content, sort_keys=True)
+
+
+class Replicates(NamedTuple):
+    """The replicates of a recipe: the step that draws them, what they are made from, and their simulated ones."""
+
+    kind: str
+    inputs: list[str]
+    outputs: list[str]
+    simulated: list[str]
+
+
+class Figures(NamedTuple):
+    """The figures of a study that show a log: their files by ending, their options, and the files that they show."""
+
+    study: str
+    log: str
+    png: list[str]
+    others: list[str]
+    digest: str
+    shown: Callable[[Any], list[str]]
 
 
 @dataclass
@@ -118,21 +137,17 @@ class Workflow:
     """
     The plan for the studies of a config that `read_config` returned.
 
-    Methods with a parameter ``wildcards`` serve rules: Snakemake calls them with the wildcards of a job. ``is_grouped``
-    returns whether jobs are submitted in groups, which require numeric resources; ``reach`` waits for the rule of this
-    name.
+    Methods with a parameter ``wildcards`` serve rules: Snakemake calls them with the wildcards and the files of a job.
+    ``reach`` waits for the rule of this name.
     """
 
     config: dict[str, Any]
     is_dry_run: Callable[[], bool] = lambda: False
-    is_grouped: Callable[[], bool] = lambda: False
     reach: Callable[[], Any] = lambda: None
     is_done: bool = field(default=False, init=False)
     # Snakemake calls the functions of all ready jobs in every pass of its scheduler, so slow results are kept.
-    _options: dict[str, dict[str, Any]] = field(default_factory=dict, init=False)
-    _simulated: dict[str, str] = field(default_factory=dict, init=False)
-    _digests: dict[str, str] = field(default_factory=dict, init=False)
     _reached: tuple[int, dict[str, str]] = field(default=(-1, {}), init=False)
+    _digests: dict[str, str] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         own = self.config["logs"] if isinstance(self.config["logs"], dict) else {}
@@ -144,15 +159,18 @@ class Workflow:
         self.sweeps = planned_sweeps(self.config, self.catalogue)
         self.whatifs = planned_whatifs(self.config, self.catalogue)
         self.bounds = planned_bounds(self.config, self.catalogue)
-        self.figures = planned_figures(self.config, self.catalogue)
-        workloads = self._requested()
-        self.replicates = planned_replicates(workloads)
-        models = (step for step in self.config["steps"].values() if step["kind"] == "model")
-        self.fits = {fit_name(step): fit_options(step) for step in models}
-        #: Recipe to the workloads simulated together: the workload of the same name, and its replicates by number.
-        self.groups: dict[str, list[str]] = {}
-        for name in sorted(self.runs, key=lambda name: replicate_of(name) or 0):
-            self.groups.setdefault(recipe_of(name), []).append(name)
+        self.drawn = planned_figures(self.config, self.catalogue)
+        workloads = [*self.runs, *(name for _, name in self.whatifs), *(name for name, _ in self.sweeps)]
+        #: All workloads that the studies need, those that others are made from included.
+        self.workloads: set[str] = set()
+        waiting = [source for name in workloads for source in sources_behind(name, self.config["steps"])]
+        while waiting:
+            name = waiting.pop()
+            self.workloads.add(name)
+            waiting += [parent] if (parent := parent_of(name)) else []
+        schedulers = {**self.config["schedulers"], LOG: {"order": LOG}}
+        self.schedulers = {name: Scheduler.of(name, options).to_dict() for name, options in schedulers.items()}
+        self.replicates = {recipe: self._replicates(names) for recipe, names in planned_replicates(workloads).items()}
         self._check_files(workloads)
         #: The planned logs whose download may fail.
         self.unsure: list[str] = []
@@ -163,6 +181,13 @@ class Workflow:
             mirror = self.config["mirror"]
             self.unsure = sorted(log for log in recorded if not is_at_hand(self.catalogue[log], mirror))
 
+    @classmethod
+    def start(cls, *arguments: Any, **options: Any) -> "Workflow":
+        """Return the plan of a call of Snakemake, after removing results that it would take for its own."""
+        plan = cls(*arguments, **options)
+        plan.drop_unrecorded()
+        return plan
+
     def _check_files(self, workloads: Iterable[str]) -> None:
         """Raise an error if a file named by the config or a catalogue is missing."""
         for workload in workloads:
@@ -171,38 +196,9 @@ class Workflow:
             if path is not None and not Path(path).is_file():
                 raise SwflowError(f"catalogue: {log}: path: {path}: no such file")
             for step in steps_of(workload):
-                file = self.content_of(step).get("file")
+                file = self._content_of(step).get("file")
                 if file is not None and not Path(file).is_file():
                     raise SwflowError(f"steps: {split_step(step)[0]}: file: {file}: no such file")
-
-    def drop_broken(self) -> None:
-        """Remove damaged lists of files, and a summary without a database, so that the next call rebuilds them."""
-        if SUMMARY.exists() and not DATABASE.exists():
-            SUMMARY.unlink()
-        self.drop_unrecorded()
-        for workload in self.runs:
-            drop_broken(self.runs_file(workload))
-        for recipe in self.replicates:
-            drop_broken(f"results/workloads/{recipe}.json")
-
-    def drop_unrecorded(self) -> None:
-        """
-        Remove results of another config for which Snakemake has no records, because it compares only their times.
-
-        A copy of the results lacks the records, which are in ``.snakemake``. Downloaded logs and simulated runs stay:
-        their entries in the catalogue rarely change, and runs have a key.
-        """
-        is_recorded = any(Path(".snakemake/metadata").glob("*"))
-        if is_recorded or not SETTINGS.is_file() or SETTINGS.read_text(encoding="utf-8").strip() == self.settings():
-            return
-        print("results: of another config, and without the records of .snakemake: made again", file=sys.stderr)
-        if self.is_dry_run():
-            return
-        downloaded = {f"results/logs/{log}.swf.gz" for log in self.recorded if self.catalogue[log].path is None}
-        for file in self.planned_files() - downloaded:
-            if not (file.startswith("results/runs/") and file.endswith(".parquet")):
-                Path(file).unlink(missing_ok=True)
-        SUMMARY.unlink(missing_ok=True)
 
     # -- logs
 
@@ -237,106 +233,93 @@ class Workflow:
             self._reached = (changed, {log: missing[log] for log in self.unsure if log in missing})
         return self._reached[1]
 
-    def is_reached(self, workload: str) -> bool:
-        """Return whether the logs of a workload are available, or were never tried."""
-        return not self.unsure or not self.missing_logs().keys() & set(self.logs_behind(workload))
-
-    def left_out(self) -> list[tuple[str, str, list[str]]]:
-        """Return the omitted runs: the missing log, a workload or sweep of it, and the workload's schedulers."""
-        planned = [(workload, workload, schedulers) for workload, schedulers in self.runs.items()]
-        planned += [(workload, f"{workload}+{sweep}", []) for workload, sweep in self.sweeps]
-        missing = self.missing_logs()
-        return [
-            (next(log for log in self.logs_behind(workload) if log in missing), name, schedulers)
-            for workload, name, schedulers in planned
-            if not self.is_reached(workload)
-        ]
+    def is_reached(self, logs: Iterable[str]) -> bool:
+        """Return whether logs are available, or were never tried."""
+        return not self.unsure or not self.missing_logs().keys() & set(logs)
 
     def report_left_out(self) -> None:
         """Print the omitted runs at the end of a call."""
         if not self.unsure or not REACHED.is_file():
             return
         self.is_done = True
-        rows, missing = self.left_out(), self.missing_logs()
-        for log in dict.fromkeys(log for log, _, _ in rows):
-            runs = sum(len(schedulers) or 1 for name, _, schedulers in rows if name == log)
+        missing = self.missing_logs()
+        left_out = dict.fromkeys(missing, 0)
+        for about in self.loaded_files().values():
+            log = next((log for log in about["logs"] if log in missing), None)
+            if log and "workload" in about:
+                left_out[log] += len(about["schedulers"]) or 1
+        for log, runs in left_out.items():
             print(f"left out: {runs} runs and sweeps of {missing[log]}", file=sys.stderr)
-        if rows:
+        if missing:
             print("left out: to try again: snakemake --forcerun reach; to fail instead: strict: true", file=sys.stderr)
 
-    def origin(self, log: str) -> dict[str, Any]:
-        """Return the catalogue's description of a log's file; another description means another log."""
-        entry = self.catalogue[log]
-        described = {key: getattr(entry, key) for key in ("file", "url", "path", "jobs", "sha256")}
-        return described | {"content": self.content_of_log(log)}
+    def origin(self, wildcards: Any) -> str:
+        """Return the catalogue's description of the file of a log; another description means another log."""
+        logs = [wildcards.log] if hasattr(wildcards, "log") else self.unsure
+        return _canonical({log: self._origin(self.source(log)) for log in logs})
 
-    def content_of_log(self, log: str) -> str:
-        """Return the digest of the local file of a log, which may be replaced by one of equal size and time."""
-        path = self.source(log).path
-        if path is None:
-            return ""
-        if path not in self._digests:
-            self._digests[path] = file_digest(path)
-        return self._digests[path]
+    def _origin(self, log: Log) -> dict[str, Any]:
+        described = {key: getattr(log, key) for key in ("file", "url", "path", "jobs", "sha256")}
+        # A local file may be replaced by one of equal size and time.
+        if log.path and log.path not in self._digests:
+            self._digests[log.path] = file_digest(log.path)
+        return described | {"content": self._digests.get(log.path or "", "")}
 
-    def log_content(self, wildcards: Any) -> str:
-        """Return the digest of the local file of a log that is cleaned without being fetched."""
-        return self.content_of_log(wildcards.log) if _is_imported(self.source(wildcards.log)) else ""
+    # -- jobs
 
-    def origins(self) -> str:
-        """Return the descriptions of all logs whose download may fail."""
-        return canonical({log: self.origin(log) for log in self.unsure})
+    def command(self, wildcards: Any, output: Any) -> str:
+        """Return the command that makes a file, if this depends on the config."""
+        match Path(output[0]).parts[1]:
+            case "logs":
+                return str(self.catalogue[wildcards.log].generate)
+            case "models":
+                return "memory" if wildcards.fit.startswith("memory-") else "model"
+            case "sweeps":
+                return sweep_options(wildcards.sweep, self.config)[0]
+        return str(self._content_of(wildcards.step)["kind"])
 
-    def origin_of(self, wildcards: Any) -> str:
-        """Return the description of the log of a job."""
-        return canonical(self.origin(wildcards.log))
+    def code(self, wildcards: Any, output: Any) -> str:
+        """Return the fingerprint of the command that makes a file."""
+        command = self.command(wildcards, output)
+        return fingerprint(f"generate_{command}" if output[0].startswith("results/logs/") else command)
 
-    def local_file(self, wildcards: Any) -> Any:
-        """Return the local file of a log, if it has one."""
-        return self.catalogue[wildcards.log].path or []
+    def options(self, wildcards: Any, output: Any) -> str:
+        """Return the options of the command that makes a file."""
+        match Path(output[0]).parts[1]:
+            case "logs":
+                return self._options_of_log(wildcards.log if hasattr(wildcards, "log") else None)
+            case "models":
+                return command_options(self._fits[wildcards.fit])
+            case "sweeps":
+                planned = self.sweeps[wildcards.workload, wildcards.sweep]
+                return f"{sweep_options(wildcards.sweep, self.config)[1]} {self._named(planned['schedulers'], '=')}"
+            case "whatif":
+                whatif = dict(self.whatifs[wildcards.study, wildcards.workload])
+                named = self._named(whatif.pop("schedulers"), ": ")
+                return f"{command_options(whatif)} {named}"
+            case "runs":
+                return command_options({name: self.config[name] or None for name in ("warm_up", "cool_down")})
+        parent, _, step = Path(output[0]).stem.rpartition("+")
+        if not parent:
+            return self._options_of_clean(wildcards.log)
+        # One command draws all replicates, each from a fit of its own parent.
+        fitted = _fit_file(self._content_of(step), parent if replicate_of(f"{parent}+{step}") is None else PARENT)
+        options = step_options(step, self.config)
+        return f"--fitted {fitted} {options}" if fitted else options
 
-    def mirror_option(self) -> str:
-        """Return the mirror option of the commands that download logs."""
-        return command_options({"mirror": self.config["mirror"]})
+    def _options_of_log(self, log: str | None) -> str:
+        """Return the options that generate a log, or describe it: its entry in the config, or the catalogues."""
+        if log in self.synthetic:
+            entry = self.catalogue[log]
+            machine = {"processors": entry.processors, "jobs": entry.jobs, "seed": self.config["seed"]}
+            return command_options(entry.parameters | machine)
+        if log in self.own_logs:
+            return command_options({"entry": _canonical(self.own_logs[log])})
+        return command_options({"catalogue": self.config["catalogue"]})
 
-    def catalogue_options(self, wildcards: Any = None) -> str:
-        """Return the options that describe a log: its entry in the config, or the catalogues."""
-        own = self.own_logs.get(wildcards.log) if wildcards else None
-        return command_options({"catalogue": self.config["catalogue"]} if own is None else {"entry": canonical(own)})
-
-    def model_of_log(self, wildcards: Any) -> Any:
-        """Return the model that generates a log."""
-        return self.catalogue[wildcards.log].generate
-
-    def code_of_model(self, wildcards: Any) -> str:
-        """Return the fingerprint of the model that generates a log."""
-        return fingerprint(f"generate_{self.model_of_log(wildcards)}")
-
-    def generate_options(self, wildcards: Any) -> str:
-        """Return the options that generate a log."""
-        entry = self.catalogue[wildcards.log]
-        machine = {"processors": entry.processors, "jobs": entry.jobs, "seed": self.config["seed"]}
-        return command_options(entry.parameters | machine)
-
-    # -- workloads
-
-    def workload_file(self, workload: str) -> str:
-        """Return the file that represents a workload: its own, or the list of all replicates of its recipe."""
-        grouped = workload in self.replicates.get(recipe_of(workload), ())
-        return f"results/workloads/{recipe_of(workload)}.json" if grouped else f"results/workloads/{workload}.parquet"
-
-    def source_file(self, wildcards: Any) -> str:
-        """Return the file that represents the workload of a job."""
-        return self.workload_file(wildcards.workload)
-
-    def raw_log_file(self, wildcards: Any) -> str:
-        """Return the file to clean."""
-        log = self.source(wildcards.log)
-        return str(log.path) if _is_imported(log) else f"results/logs/{log.name}.swf.gz"
-
-    def clean_options(self, wildcards: Any) -> str:
+    def _options_of_clean(self, log: str) -> str:
         """Return the options of ``clean``: machine and period from the catalogue, rules from the config."""
-        entry, source = self.catalogue[wildcards.log], self.source(wildcards.log)
+        entry, source = self.catalogue[log], self.source(log)
         settings = self.config["clean"] | source.clean | entry.clean
         machine = {
             "machine_processors": entry.processors or source.processors,
@@ -346,321 +329,250 @@ class Workflow:
         }
         return command_options(settings | {"drop": settings["drop"] or ["none"]} | machine)
 
-    def content_of(self, step: str) -> Mapping[str, Any]:
-        """Return the definition of a step in the config."""
-        return self.config["steps"][split_step(step)[0]]
+    def _named(self, names: Iterable[str], separator: str) -> str:
+        """Return the options that name schedulers."""
+        named = [f"{name}{separator}{_canonical(self.schedulers[name])}" for name in names]
+        return command_options({"scheduler": named})
 
-    def fit_file(self, workload: str) -> str:
+    @property
+    def _fits(self) -> dict[str, dict[str, Any]]:
+        """The models to fit, with the options of their command."""
+        return {fit_name(step): fit_options(step) for step in self.config["steps"].values() if is_fitted(step)}
+
+    def inputs(self, wildcards: Any) -> list[str]:
+        """Return the file of a log to clean, or what a step reads beside its workload: a fit, a file of demands."""
+        if hasattr(wildcards, "step"):
+            return self._step_files(wildcards.step, wildcards.workload)
+        log = self.source(wildcards.log)
+        return [str(log.path) if _is_imported(log) else f"results/logs/{log.name}.swf.gz"]
+
+    def _step_files(self, step: str, parent: str) -> list[str]:
+        content = self._content_of(step)
+        return [str(file) for file in (_fit_file(content, parent), content.get("file")) if file]
+
+    def _fit_of(self, workload: str) -> str:
         """Return the fitted model that the last step of a workload draws from; empty if there is none."""
-        return _fit_file(self.content_of(workload.rpartition("+")[2]), parent_of(workload))
+        parent, _, step = workload.rpartition("+")
+        return _fit_file(self._content_of(step), parent) if parent else ""
 
-    def fit_options(self, wildcards: Any) -> str:
-        """Return the options that fit a model."""
-        return command_options(self.fits[wildcards.fit])
+    def _content_of(self, step: str) -> Mapping[str, Any]:
+        """Return the definition of a step in the config."""
+        content: Mapping[str, Any] = self.config["steps"][split_step(step)[0]]
+        return content
 
-    def made_together(self, wildcards: Any) -> list[str]:
-        """Return the workloads that one job generates: a single workload, or the replicates of a recipe."""
-        if hasattr(wildcards, "recipe"):
-            return self.replicates[wildcards.recipe]
-        return [f"{wildcards.workload}+{wildcards.step}"]
+    def _replicates(self, names: list[str]) -> Replicates:
+        made_from = [(parent_of(name), name.rpartition("+")[2]) for name in names]
+        inputs = [f"results/workloads/{parent}.parquet" for parent, _ in made_from]
+        inputs += [file for parent, step in made_from for file in self._step_files(step, parent)]
+        step = made_from[0][1]
+        return Replicates(
+            str(self._content_of(step)["kind"]),
+            list(dict.fromkeys(inputs)),
+            [f"results/workloads/{name}.parquet" for name in names],
+            [name for name in names if name in self.runs],
+        )
 
-    def step_of(self, wildcards: Any) -> str:
-        """Return the step that a job applies."""
-        return self.made_together(wildcards)[0].rpartition("+")[2]
-
-    def step_sources(self, wildcards: Any) -> list[str]:
-        """Return the files that represent the input workloads of a step."""
-        return sorted({self.workload_file(parent_of(name)) for name in self.made_together(wildcards)})
-
-    def step_fits(self, wildcards: Any) -> list[str]:
-        """Return the fitted models that a step draws from."""
-        return sorted({file for file in map(self.fit_file, self.made_together(wildcards)) if file})
-
-    def step_files(self, wildcards: Any) -> list[str]:
-        """Return the files that a job's step reads in addition to its workload."""
-        file = self.content_of(self.step_of(wildcards)).get("file")
-        return [] if file is None else [file]
-
-    def step_kind(self, wildcards: Any) -> str:
-        """Return the kind of a job's step, which is the command that applies it."""
-        return str(self.content_of(self.step_of(wildcards))["kind"])
-
-    def step_options(self, wildcards: Any) -> str:
-        """Return the options of the command of a step."""
-        step = self.step_of(wildcards)
-        parent = PARENT if hasattr(wildcards, "recipe") else wildcards.workload
-        fitted, options = _fit_file(self.content_of(step), parent), step_options(step, self.config)
-        return f"--fitted {fitted} {options}" if fitted else options
-
-    def step_content(self, wildcards: Any) -> list[str]:
-        """Return the digests of the files that a step reads in addition to its workload."""
-        return [file_digest(file) for file in self.step_files(wildcards)]
-
-    def step_code(self, wildcards: Any) -> str:
-        """Return the fingerprint of a step, combined with that of ``replicate`` if a job generates several."""
-        kind = self.step_kind(wildcards)
-        return fingerprint("replicate", kind) if hasattr(wildcards, "recipe") else fingerprint(kind)
-
-    def replicate_names(self, wildcards: Any) -> str:
-        """Return the names of the replicates that a job generates, as ranges."""
-        return ", ".join(compact(self.replicates[wildcards.recipe]))
-
-    def replicate_outputs(self, wildcards: Any) -> str:
-        """Return the options that name the files of the replicates that a job generates."""
-        return " ".join(f"-o results/workloads/{name}.parquet" for name in compact(self.replicates[wildcards.recipe]))
-
-    # -- runs
-
-    def options_of(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Return schedulers by name, with all options filled in."""
-        schedulers = {**self.config["schedulers"], LOG: {"order": LOG}}
-        for name in names:
-            if name not in self._options:
-                self._options[name] = Scheduler.of(name, schedulers[name]).to_dict()
-        return {name: self._options[name] for name in names}
-
-    def schedulers_of(self, workload: str) -> dict[str, dict[str, Any]]:
-        """Return the schedulers of a workload's runs, with all options filled in."""
-        return self.options_of(self.runs.get(workload, [*self.config["schedulers"], LOG]))
-
-    def runs_file(self, workload: str) -> str:
-        """Return the list of the runs of a workload and of all replicates of its recipe."""
-        return f"results/runs/{recipe_of(workload)}.json"
-
-    def simulated_together(self, wildcards: Any) -> list[str]:
-        """Return the workloads that a job simulates."""
-        return self.groups.get(wildcards.recipe, [wildcards.recipe])
-
-    def simulate_inputs(self, wildcards: Any) -> list[str]:
-        """Return the files that represent the workloads that a job simulates."""
-        return sorted({self.workload_file(name) for name in self.simulated_together(wildcards)})
-
-    def simulate_sources(self, wildcards: Any) -> str:
-        """Return the arguments that name the workloads that a job simulates."""
-        return " ".join(f"results/workloads/{name}.parquet" for name in compact(self.simulated_together(wildcards)))
-
-    def simulate_options(self, wildcards: Any) -> str:
-        """Return the options of a simulation that are equal for all runs."""
-        return command_options({name: self.config[name] for name in MIDDLE if self.config[name]})
-
-    def simulate_schedulers(self, wildcards: Any) -> str:
-        """Return the workloads that a job simulates, with the options of their schedulers that are not the default."""
+    def schedulers_of(self, workloads: Iterable[str]) -> str:
+        """Return workloads with the options of their schedulers that are not the default."""
         default = Scheduler().to_dict()
-        return canonical({
+        every = [*self.config["schedulers"], LOG]
+        return _canonical({
             workload: {
-                name: {key: value for key, value in options.items() if key not in default or value != default[key]}
-                for name, options in self.schedulers_of(workload).items()
+                name: {key: value for key, value in self.schedulers[name].items() if value != default.get(key, ...)}
+                for name in self.runs.get(workload, every)
             }
-            for workload in self.simulated_together(wildcards)
+            for workload in workloads
         })  # fmt: skip
 
-    def simulate_priority(self, wildcards: Any) -> int:
-        """Return 1 for simulations with numbered processors, which take longest and should start first."""
-        schedulers = (self.schedulers_of(name) for name in self.simulated_together(wildcards))
-        return int(any(options["allocation"] != "count" for named in schedulers for options in named.values()))
-
-    def simulated(self, wildcards: Any) -> Any:
-        """Return the runs that a job will simulate, for display only."""
-        names = self.simulated_together(wildcards)
-        if self.is_grouped():
-            return len(names)
-        if wildcards.recipe not in self._simulated:
-            self._simulated[wildcards.recipe] = self._missing_runs(names)
-        return self._simulated[wildcards.recipe]
-
-    def _missing_runs(self, names: Sequence[str]) -> str:
-        from swflow.analysis.metrics import Middle
-
-        wanted: dict[str, list[str]] = {}
-        code = fingerprint("simulate") + str(Middle(*(self.config[name] for name in MIDDLE)))
-        for name in names:
-            found = unmade(self.schedulers_of(name), code, Path("results/runs") / name)
-            wanted.setdefault(", ".join(found), []).append(name)
-        parts = [f"{', '.join(compact(group))}: {runs}" for runs, group in wanted.items() if runs]
-        return "; ".join(parts) or f"{', '.join(compact(names))}: none unless the workload changed"
-
-    def sweep_command(self, wildcards: Any) -> str:
-        """Return the command of a sweep."""
-        return sweep_options(wildcards.sweep, self.config)[0]
-
-    def sweep_code(self, wildcards: Any) -> str:
-        """Return the fingerprint of a sweep."""
-        return fingerprint(self.sweep_command(wildcards))
-
-    def sweep_options(self, wildcards: Any) -> str:
-        """Return the options of a sweep, with its schedulers."""
-        schedulers = self.options_of(self.sweeps[wildcards.workload, wildcards.sweep]["schedulers"])
-        return f"{sweep_options(wildcards.sweep, self.config)[1]} {_named(schedulers)}"
-
-    def whatif_options(self, wildcards: Any) -> str:
-        """Return the options of a what-if table, with its schedulers."""
-        planned = dict(self.whatifs[wildcards.study, wildcards.workload])
-        schedulers = self.options_of(planned.pop("schedulers"))
-        named = [f"{name}: {canonical(spec)}" for name, spec in schedulers.items()]
-        return command_options(planned | {"scheduler": named})
-
-    def whatif_files(self, wildcards: Any) -> list[str]:
-        """Return the pages of all what-if tables whose logs are available."""
-        return [f"results/whatif/{study}/{name}.html" for study, name in self.whatifs if self.is_reached(name)]
+    def simulated(self, wildcards: Any, output: Any) -> str:
+        """Return the workloads that a job simulates, with the options of their schedulers that are not the default."""
+        return self.schedulers_of(Path(folder).name for folder in output)
 
     # -- database, figures, report
 
-    def loaded_files(self, wildcards: Any) -> list[str]:
-        """Return the lists of runs, the sweeps, fits, what-ifs and bounds whose logs are available."""
-        workloads = [workload for workload in self.runs if self.is_reached(workload)]
-        fits = {self.fit_file(workload) for workload in workloads if "+" in workload} - {""}
-        return [
-            *sorted({self.runs_file(workload) for workload in workloads}),
-            *(f"results/sweeps/{name}+{sweep}.parquet" for name, sweep in self.sweeps if self.is_reached(name)),
-            *sorted(fits),
-            *(f"results/whatif/{study}/{name}.parquet" for study, name in self.whatifs if self.is_reached(name)),
-            *(f"results/bounds/{name}.parquet" for name in self.bounds if self.is_reached(name)),
-        ]
+    def loaded_files(self) -> dict[str, dict[str, Any]]:
+        """Return the files to load, each with the logs that it needs; runs and sweeps with workload and schedulers."""
+        files: dict[str, dict[str, Any]] = {}
 
-    def loaded_workloads(self, wildcards: Any) -> list[str]:
-        """Return the files that represent the workloads of runs, which a load reads, too."""
-        return sorted({self.workload_file(workload) for workload in self.runs if self.is_reached(workload)})
+        def add(file: str, source: str, **about: Any) -> None:
+            files.setdefault(file, {"logs": self.logs_behind(source), **about})
 
-    def left_out_options(self, wildcards: Any) -> str:
-        """Return the options that name the omitted runs."""
-        by_schedulers: dict[tuple[str, str], list[str]] = {}
-        for log, workload, schedulers in self.left_out():
-            by_schedulers.setdefault((log, ",".join(schedulers)), []).append(workload)
-        texts = [
-            f"{log}:{name}={schedulers}"
-            for (log, schedulers), workloads in by_schedulers.items()
-            for name in compact(workloads)
-        ]
-        return command_options({"left_out": texts, "reached": str(REACHED) if self.unsure else None})
+        for name, schedulers in self.runs.items():
+            add(f"results/runs/{name}", name, workload=name, schedulers=schedulers)
+        for name, sweep in self.sweeps:
+            add(f"results/sweeps/{name}+{sweep}.parquet", name, workload=f"{name}+{sweep}", schedulers=[])
+        for name in self.runs:
+            if fit := self._fit_of(name):
+                add(fit, name)
+        for study, name in self.whatifs:
+            add(f"results/whatif/{study}/{name}.parquet", name)
+        for name in self.bounds:
+            add(f"results/bounds/{name}.parquet", name)
+        return files
 
-    def figure_files(self, *endings: str) -> Callable[[Any], list[str]]:
-        """Return a function that returns the files of all figures whose logs are available."""
-        return lambda wildcards: [
-            file for log in self.logs_with_figures if self.is_reached(log) for file in self.figures_of(log, *endings)
-        ]
+    def loaded(self, wildcards: Any) -> list[str]:
+        """Return the files to load whose logs are available, and the workloads of the runs."""
+        files = [file for file, about in self.loaded_files().items() if self.is_reached(about["logs"])]
+        workloads = [name for name in self.runs if self.is_reached(self.logs_behind(name))]
+        return [*files, *(f"results/workloads/{name}.parquet" for name in workloads)]
 
     @property
-    def logs_with_figures(self) -> list[str]:
-        """The logs whose runs or sweeps have figures."""
-        return sorted({log_of(options["log"]) for options in self.figures.values()})
+    def figures(self) -> list[Figures]:
+        """The figures by study and log."""
+        groups: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+        for name, options in self.drawn.items():
+            groups.setdefault((name.partition("/")[0], log_of(options["log"])), {})[name] = options
+        return [
+            Figures(study, log, *_figure_files(some), digest(some), partial(self._shown, list(some.values())))
+            for (study, log), some in groups.items()
+        ]
 
-    def figures_of(self, log: str, *endings: str) -> list[str]:
-        """Return the files of all figures of a log."""
-        names = [name for name, options in self.figures.items() if log_of(options["log"]) == log]
-        return [f"results/figures/{name}.{ending}" for name in names for ending in endings]
+    def _shown(self, figures: Iterable[Mapping[str, Any]], wildcards: Any) -> list[str]:
+        """Return the runs and sweeps that figures show, if their logs are available."""
+        shown: dict[str, str] = {}
+        for options in figures:
+            log, kind = log_of(options["log"]), options["kind"]
+            of_log = [name for name in self.runs if log_of(name) == log]
+            # Verdicts of comparisons are corrected for all comparisons of a log, and papers publish values of all runs.
+            named = (
+                of_log
+                if kind in ("difference", "published")
+                else [run.rpartition("/")[0] for run in options.get("runs", ())]
+            )
+            shown |= {f"results/runs/{name}": name for name in named}
+            if kind in ("sweep", "published"):
+                swept = [(name, sweep) for name, sweep in self.sweeps if log_of(name) == log]
+                shown |= {f"results/sweeps/{name}+{sweep}.parquet": name for name, sweep in swept}
+        return [file for file, name in shown.items() if self.is_reached(self.logs_behind(name))]
 
-    def figure_labels(self, file: str) -> dict[str, Any]:
-        """Return the category and the labels of a figure in Snakemake's own report."""
-        study, _, name = file.removeprefix("results/figures/").removesuffix(".png").partition("/")
-        options = self.figures[f"{study}/{name}"]
-        kind = options.get("sweep", options["kind"])
-        return {"category": study, "labels": {"log": options["log"], "figure": kind}}
+    def targets(self, wildcards: Any) -> list[str]:
+        """Return the pictures and what-if tables of the studies whose logs are available."""
+        whatifs = [
+            f"results/whatif/{study}/{name}.html"
+            for study, name in self.whatifs
+            if self.is_reached(self.logs_behind(name))
+        ]
+        return [file for file in self.pictures() if not file.endswith(".json")] + whatifs
 
-    def figures_digest(self, log: str) -> str:
-        """Return a digest of the figures of a log: which files, with which options."""
-        shown = {name: options for name, options in self.figures.items() if log_of(options["log"]) == log}
-        return hashlib.sha256(canonical(shown).encode()).hexdigest()
+    def drawings(self, wildcards: Any) -> list[str]:
+        """Return the interactive figures of the studies whose logs are available."""
+        return [file for file in self.pictures() if file.endswith(".json")]
 
-    def settings(self) -> str:
-        """Return the config for the report, without the mirror, which does not affect results."""
-        return canonical({key: value for key, value in self.config.items() if key != "mirror"})
+    def pictures(self) -> list[str]:
+        """Return all files of figures whose logs are available."""
+        shown = {name: options for name, options in self.drawn.items() if self.is_reached([log_of(options["log"])])}
+        png, others = _figure_files(shown)
+        return png + others
 
-    def settings_digest(self, wildcards: Any = None) -> str:
-        """Return a digest of the config: Snakemake prints parameters that changed, and the config may be long."""
-        return hashlib.sha256(self.settings().encode()).hexdigest()
+    @property
+    def plans(self) -> dict[str, Any]:
+        """The contents of the JSON files in results that commands read."""
+        return {
+            # The mirror does not affect results.
+            "settings": {key: value for key, value in self.config.items() if key != "mirror"},
+            "simulations": {"schedulers": self.schedulers, "runs": self.runs},
+            "load": {"files": self.loaded_files(), "reached": str(REACHED) if self.unsure else None},
+            "figures": self.drawn,
+        }
 
     def write_plans(self) -> None:
-        """Write the config for the report, and the plans of runs and figures; remove figures of former configs."""
+        """Write the JSON files that commands read, and remove figures of former configs."""
         self.remove_former("figures", "whatif")
-        schedulers = self.options_of([*self.config["schedulers"], LOG])
-        plans = {
-            SETTINGS: self.settings(),
-            SIMULATIONS: canonical({"schedulers": schedulers, "runs": self.runs}),
-            FIGURES: canonical(self.figures),
-        }
-        for path, content in plans.items():
-            with atomic_path(path) as file:
-                file.write_text(content + "\n", encoding="utf-8")
+        for name, content in self.plans.items():
+            with atomic_path(f"results/{name}.json") as file:
+                file.write_text(_canonical(content) + "\n", encoding="utf-8")
 
     # -- results of former configs
 
     def planned_files(self) -> set[str]:
-        """Return the files that the config's jobs make in the folders of `FORMER`, also those of missing logs."""
-        workloads = {name for name in self._requested() for name in sources_behind(name, self.config["steps"])}
-        for name in list(workloads):
-            while name := parent_of(name):
-                workloads.add(name)
-        fits = {self.fit_file(name) for name in workloads if "+" in name} - {""}
-        figures = {f"results/figures/{name}.{ending}" for name in self.figures for ending in ("png", "svg", "json")}
-        whatifs = {f"results/whatif/{study}/{name}" for study, name in self.whatifs}
+        """Return the files and folders that the config's jobs make in results, also those of missing logs."""
+        png, others = _figure_files(self.drawn)
         return {
-            *(f"results/logs/{self.source(log_of(name)).name}.swf.gz" for name in workloads),
-            *(f"results/workloads/{name}.parquet" for name in workloads),
-            *(f"results/workloads/{recipe}.json" for recipe in self.replicates),
-            *(self.runs_file(workload) for workload in self.runs),
-            *(
-                f"results/runs/{name}/{scheduler}.parquet"
-                for name, of_name in self.runs.items()
-                for scheduler in of_name
-            ),
-            *(f"results/sweeps/{name}+{sweep}.parquet" for name, sweep in self.sweeps),
-            *(f"results/bounds/{name}.parquet" for name in self.bounds),
-            *(f"{file}.{ending}" for file in whatifs for ending in ("html", "csv", "parquet")),
-            *(str(REACHED), *fits, *figures),
+            *(f"results/logs/{self.source(log_of(name)).name}.swf.gz" for name in self.workloads),
+            *(f"results/workloads/{name}.parquet" for name in self.workloads),
+            *(file for name in self.workloads if (file := self._fit_of(name))),
+            *self.loaded_files(),
+            *(f"results/whatif/{study}/{name}.{end}" for study, name in self.whatifs for end in ("html", "csv")),
+            *(str(REACHED), *png, *others),
         }
+
+    def drop_unrecorded(self) -> None:
+        """
+        Remove results of another config for which Snakemake has no records, because it compares only their times.
+
+        A copy of the results lacks the records, which are in ``.snakemake``. Downloaded logs stay, since their entries
+        in the catalogue rarely change. Also remove the summary of a missing database.
+        """
+        if SUMMARY.exists() and not DATABASE.exists():
+            SUMMARY.unlink()
+        is_recorded = any(Path(".snakemake/metadata").glob("*"))
+        if is_recorded or not SETTINGS.is_file():
+            return
+        if SETTINGS.read_text(encoding="utf-8").strip() == _canonical(self.plans["settings"]):
+            return
+        print("results: of another config, and without the records of .snakemake: made again", file=sys.stderr)
+        if self.is_dry_run():
+            return
+        downloaded = {f"results/logs/{log}.swf.gz" for log in self.recorded if self.catalogue[log].path is None}
+        for path in map(Path, {*self.planned_files(), str(SUMMARY)} - downloaded):
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
     def remove_former(self, *folders: str) -> None:
         """Remove the files that no study of the config names, from folders of results, and print their names."""
         planned = self.planned_files()
         for folder in folders:
-            for file in sorted(Path("results", folder).rglob("*")):
-                # A manifest belongs to the files of its folder.
-                if file.is_file() and str(file) not in planned and not file.name.endswith(MANIFEST):
-                    file.unlink()
-                    print(f"removed: {file}, which no study of the config names", file=sys.stderr)
-            for path in sorted(Path("results", folder).rglob("*/"), reverse=True):
-                if all(file.name == MANIFEST for file in path.iterdir()):
-                    shutil.rmtree(path)
-
-    def _requested(self) -> list[str]:
-        """Return the workloads of the studies."""
-        return [*self.runs, *(name for _, name in self.whatifs), *(name for name, _ in self.sweeps)]
+            for path in sorted(Path("results", folder).rglob("*"), reverse=True):
+                if path.is_dir():
+                    if not any(path.iterdir()):
+                        path.rmdir()
+                elif not planned & {str(path), str(path.parent)}:
+                    path.unlink()
+                    if not path.name.startswith("."):
+                        print(f"removed: {path}, which no study of the config names", file=sys.stderr)
 
     # -- resources
 
-    def size_mb(self, wildcards: Any, input: Collection[str]) -> float:
+    def size_mb(self, wildcards: Any, input: Iterable[str]) -> float:
         """
         Return the size (MB) of a job's input, estimated by the jobs of the log for files that do not exist yet.
 
         A group of jobs is submitted before most of its files exist, and Snakemake omits resources that it cannot
-        evaluate from the memory and the time of the group.
+        evaluate from the memory and the time of the group. The size of the database counts with its summary.
         """
-        named = (getattr(wildcards, key, None) for key in ("workload", "recipe", "log"))
-        name = next((one for one in named if one), None)
+        name = getattr(wildcards, "workload", None) or getattr(wildcards, "log", None)
         log = self.catalogue.get(log_of(name)) if name else None
         jobs = (log and (log.jobs or source_of(log, self.catalogue).jobs)) or MANY_JOBS
-        files = [Path(file) for file in input]
-        return sum(file.stat().st_size / 1e6 if file.is_file() else jobs * MB_PER_JOB for file in files)
+        size = 0.0
+        for path in map(Path, input):
+            files = [*path.iterdir()] if path.is_dir() else [DATABASE if path == SUMMARY else path]
+            size += sum(file.stat().st_size / 1e6 if file.is_file() else jobs * MB_PER_JOB for file in files)
+        return size
 
-    def memory(self, base: float, per_mb: float, size: Any = None) -> Callable[[Any, Any, int], int]:
+    def memory(self, base: float, per_mb: float) -> Callable[[Any, Any, int], int]:
         """Return the memory (MB) of a job as a function: base plus a part per MB of input, times 1.5 per retry."""
-        own, size = SNAKEMAKE + base, size or self.size_mb
-        return lambda wildcards, input, attempt: int((own + per_mb * size(wildcards, input)) * 1.5 ** (attempt - 1))
+        own = SNAKEMAKE + base
+        return lambda wildcards, input, attempt: int(
+            (own + per_mb * self.size_mb(wildcards, input)) * 1.5 ** (attempt - 1)
+        )
 
-    def minutes(self, base: float, per_mb: float, size: Any = None) -> Callable[[Any, Any, int], int]:
+    def minutes(self, base: float, per_mb: float) -> Callable[[Any, Any, int], int]:
         """Return the run time (minutes) of a job as a function: base plus a part per MB of input, doubled per retry."""
-        size = size or self.size_mb
-        return lambda wildcards, input, attempt: int((base + per_mb * size(wildcards, input)) * 2 ** (attempt - 1) + 1)
+        return lambda wildcards, input, attempt: int(
+            (base + per_mb * self.size_mb(wildcards, input)) * 2 ** (attempt - 1) + 1
+        )
 
 
-def runs_mb(wildcards: Any, input: Any) -> float:
-    """Return the size (MB) of all runs, which a load reads; the sizes of their lists do not matter."""
-    return sum(file.stat().st_size for file in Path("results/runs").glob("*/*.parquet")) / 1e6
+def figure_labels(file: str) -> dict[str, Any]:
+    """
+    Return the category and the labels of a figure in Snakemake's own report.
 
-
-def database_mb(wildcards: Any, input: Any) -> float:
-    """Return the size (MB) of the database, whose summary figures, tables and the report read."""
-    return DATABASE.stat().st_size / 1e6 if DATABASE.is_file() else 0
+    Examples
+    --------
+    >>> figure_labels("results/figures/heatmaps/KTH-SP2-difference.png")
+    {'category': 'heatmaps', 'labels': {'figure': 'KTH-SP2-difference'}}
+    """
+    path = Path(file)
+    return {"category": path.parent.name, "labels": {"figure": path.stem}}
 
 
 def start_only_when_jobs_end(workflow: Any) -> None:
@@ -678,6 +590,12 @@ def start_only_when_jobs_end(workflow: Any) -> None:
         scheduler.job_rate_limiter = None
 
 
+def _figure_files(names: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return the files of figures: PNG, and the others."""
+    files = [f"results/figures/{name}" for name in names]
+    return [f"{file}.png" for file in files], [f"{file}.{ending}" for file in files for ending in ("svg", "json")]
+
+
 def _fit_file(content: Mapping[str, Any], parent: str) -> str:
     """Return the fitted model that a step of the workload ``parent`` draws from; empty if there is none."""
     if not is_fitted(content):
@@ -688,8 +606,3 @@ def _fit_file(content: Mapping[str, Any], parent: str) -> str:
 def _is_imported(log: Log) -> bool:
     """Return whether the file of a log is an output of ``swflow import``, which needs no download and conversion."""
     return log.path is not None and log.path.endswith(".parquet")
-
-
-def _named(schedulers: Mapping[str, Any]) -> str:
-    """Return the options that name schedulers."""
-    return command_options({"scheduler": [f"{name}={canonical(spec)}" for name, spec in schedulers.items()]})
