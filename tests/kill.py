@@ -23,7 +23,14 @@ from swflow.files.query import query
 ROOT = Path(__file__).parents[1]
 
 #: Permitted differences: clock times, and Snakemake's own files.
-IGNORED = ("results/log/", "results/benchmark/", "results/swflow.json", "results/swflow.duckdb", "runs.json", ".snakemake_timestamp")
+IGNORED = (
+    "results/log/",
+    "results/benchmark/",
+    "results/swflow.json",
+    "results/swflow.duckdb",
+    "runs.json",
+    ".snakemake_timestamp",
+)
 
 
 def small(config: dict, seeds: int) -> dict:

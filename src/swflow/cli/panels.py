@@ -34,7 +34,7 @@ OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "Users and groups": ("half_life", "user_shares", "group_shares", "priority", "limits", "feedback"),
         "Policies in Python": ("policy", "policy_options"),
         "Jobs in the metrics": ("without_status", "warm_up", "cool_down"),
-        "Called by the workflow": ("plan"),
+        "Called by the workflow": ("plan",),
     },
     "clean": {
         "Machine": ("machine_processors", "machine_nodes"),
