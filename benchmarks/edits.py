@@ -38,7 +38,7 @@ import yaml
 
 from swflow.errors import SwflowError
 from swflow.names import log_of, split_step, steps_of
-from swflow.studies.plan import planned_figures, planned_replicates, planned_runs, planned_sweeps
+from swflow.studies.plan import plan_studies, planned_replicates
 
 ROOT = Path(__file__).parents[1]
 
@@ -317,9 +317,7 @@ class Case:
         config = json.loads(json.dumps(self.config))
         names, config["logs"] = config["logs"], None
         try:
-            runs = planned_runs(config, names)
-            planned_figures(config, names)
-            planned_sweeps(config, names)
+            runs = plan_studies(config, names).runs
             planned_replicates(runs)
         except SwflowError:
             return False

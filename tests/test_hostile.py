@@ -21,9 +21,7 @@ from swflow.studies.plan import (
     check_conditions,
     check_schedulers,
     explain,
-    planned_figures,
-    planned_runs,
-    planned_sweeps,
+    plan_studies,
 )
 from swflow.workload.models.lublin import CLASSES, ESTIMATES
 
@@ -428,8 +426,7 @@ def check(changes: dict[str, Any]) -> None:
     config = {"seed": 1, "steps": {}, "sweeps": {}, "logs": None} | config
     check_schedulers(config)
     check_conditions(config)
-    for plan in (planned_runs, planned_sweeps, planned_figures):
-        plan(config, ["A", "B"])
+    plan_studies(config, ["A", "B"])
 
 
 CONFIGS: list[dict[str, Any]] = [

@@ -18,7 +18,7 @@ from swflow.figures.charts import reservations
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator
 from swflow.jobs.table import write_workload
-from swflow.studies.plan import planned_figures
+from swflow.studies.plan import plan_studies
 from swflow.studies.runs import simulate_all
 from swflow.workload.clean import clean
 from swflow.workload.models.lublin import generate_lublin
@@ -269,10 +269,10 @@ def test_a_study_chooses_the_window():
             "runs": [{"workloads": ["{log}"], "schedulers": ["fit"]}],
         }},
     }  # fmt: skip
-    planned = planned_figures(config, ["A"])
+    planned = plan_studies(config, ["A"]).figures
     assert planned["one/A-reservation-table"] == {
         "kind": "reservation-table", "log": "A", "title": "A", "runs": ["A/fit"], "split": [], "window": [0, 86400],
     }  # fmt: skip
     assert "window" not in planned["one/A-heatmap"]
     del config["studies"]["one"]["window"]
-    assert planned_figures(config, ["A"])["one/A-reservation-table"]["window"] == [None, None]
+    assert plan_studies(config, ["A"]).figures["one/A-reservation-table"]["window"] == [None, None]

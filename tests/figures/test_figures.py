@@ -22,7 +22,7 @@ from swflow.figures.charts.sweeps import sweep_chart
 from swflow.figures.performance import MOST_PAIRS
 from swflow.files.query import query
 from swflow.jobs.table import read_workload, write_workload
-from swflow.studies.plan import planned_figures
+from swflow.studies.plan import plan_studies
 from swflow.studies.runs import simulate_all
 from swflow.workload.steps.intensify import intensify
 
@@ -194,14 +194,14 @@ def test_studies_plan_a_figure_per_kind_and_log():
             ],
         }},
     }  # fmt: skip
-    planned = planned_figures(config, ["A", "B"])
+    planned = plan_studies(config, ["A", "B"]).figures
     assert set(planned) == {"one/A-heatmap", "one/A-difference"}
     assert planned["one/A-heatmap"] == {
         "kind": "heatmap", "log": "A", "title": "A", "runs": ["A/log", "A+ran/easy"], "split": ["queue_id"],
     }  # fmt: skip
     config["studies"]["one"]["runs"] = config["studies"]["one"]["runs"][:1]
     with pytest.raises(SwflowError, match="studies: one: figures: difference: A has no two runs"):
-        planned_figures(config, ["A", "B"])
+        plan_studies(config, ["A", "B"])
 
 
 def test_the_schema_has_all_kinds_of_figures():

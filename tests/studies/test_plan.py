@@ -15,12 +15,8 @@ from swflow.studies.plan import (
     check_schedulers,
     command_options,
     explain,
-    planned_bounds,
-    planned_figures,
+    plan_studies,
     planned_replicates,
-    planned_runs,
-    planned_sweeps,
-    planned_whatifs,
     step_options,
     sweep_options,
     with_kept,
@@ -44,17 +40,17 @@ def changed(**changes):
 
 
 def test_studies_share_runs_and_logs_limit_them():
-    assert planned_runs(CONFIG, ["A", "B"]) == {"A+ran": ["easy", "log"], "B+ran": ["easy", "log"]}
-    assert planned_runs(CONFIG | {"logs": ["B"]}, ["A", "B"]) == {"B+ran": ["easy", "log"]}
+    assert plan_studies(CONFIG, ["A", "B"]).runs == {"A+ran": ["easy", "log"], "B+ran": ["easy", "log"]}
+    assert plan_studies(CONFIG | {"logs": ["B"]}, ["A", "B"]).runs == {"B+ran": ["easy", "log"]}
     more = changed(runs=[*CONFIG["studies"]["one"]["runs"], {"workloads": ["A+ran"], "schedulers": ["fcfs"]}])
-    assert planned_runs(more, ["A", "B"])["A+ran"] == ["easy", "fcfs", "log"]
+    assert plan_studies(more, ["A", "B"]).runs["A+ran"] == ["easy", "fcfs", "log"]
 
 
 def test_all_stands_for_every_scheduler_of_the_config():
     every = changed(runs=[{"workloads": ["{log}"], "schedulers": "all"}], bounds=True) | {"logs": ["B"]}
-    assert planned_runs(every, ["A", "B"]) == {"B": ["easy", "fcfs"]}
-    assert planned_bounds(every, ["A", "B"]) == ["B"]
-    assert planned_bounds(CONFIG, ["A", "B"]) == []
+    assert plan_studies(every, ["A", "B"]).runs == {"B": ["easy", "fcfs"]}
+    assert plan_studies(every, ["A", "B"]).bounds == ["B"]
+    assert plan_studies(CONFIG, ["A", "B"]).bounds == []
 
 
 def test_the_leaderboard_has_every_order_of_the_policies_under_easy_and_conservative_backfilling():
@@ -62,7 +58,7 @@ def test_the_leaderboard_has_every_order_of_the_policies_under_easy_and_conserva
     policies, ranked = (yaml.safe_load(path.read_text()) for path in paths)
     schedulers = policies["schedulers"] | ranked["schedulers"]
     catalogue = load_catalogue([ROOT / "config/logs.yaml"])
-    runs = planned_runs({"logs": None, "steps": {}, **ranked, "schedulers": schedulers}, catalogue)
+    runs = plan_studies({"logs": None, "steps": {}, **ranked, "schedulers": schedulers}, catalogue).runs
     assert all(names == sorted(schedulers) for names in runs.values())
     for name in policies["schedulers"]:
         assert schedulers[name]["backfill"] == "easy"
@@ -81,24 +77,24 @@ def test_the_leaderboard_has_every_order_of_the_policies_under_easy_and_conserva
 )  # fmt: skip
 def test_errors_locate_unknown_names(config, words):
     with pytest.raises(SwflowError, match=words):
-        planned_runs(config, ["A", "B"])
+        plan_studies(config, ["A", "B"])
 
 
 def test_what_if_tables_are_of_a_study_and_a_workload():
     entry = {"workloads": ["{log}+ran"], "schedulers": ["easy", "fcfs"], "processors": ["+20%"]}
     config = changed(whatif=[entry])
     wanted = {"schedulers": ["easy", "fcfs"], "processors": ["+20%"]}
-    assert planned_whatifs(config, ["A", "B"]) == {("one", "A+ran"): wanted, ("one", "B+ran"): wanted}
-    assert list(planned_whatifs(config | {"logs": ["B"]}, ["A", "B"])) == [("one", "B+ran")]
+    assert plan_studies(config, ["A", "B"]).whatifs == {("one", "A+ran"): wanted, ("one", "B+ran"): wanted}
+    assert list(plan_studies(config | {"logs": ["B"]}, ["A", "B"]).whatifs) == [("one", "B+ran")]
     for wrong, words in (
         (entry | {"schedulers": ["eesy"]}, r"studies: one: whatif\[0\]: schedulers: unknown scheduler 'eesy'"),
         (entry | {"workloads": ["{log}+rann"]}, r"whatif\[0\]: workloads: unknown step 'rann'"),
     ):
         with pytest.raises(SwflowError, match=words):
-            planned_whatifs(changed(whatif=[wrong]), ["A", "B"])
+            plan_studies(changed(whatif=[wrong]), ["A", "B"])
     with pytest.raises(SwflowError, match=r"whatif\[1\]: workloads: A\+ran: two tables in one study"):
-        planned_whatifs(changed(whatif=[entry, entry]), ["A", "B"])
-    assert planned_runs(changed(whatif=[entry], runs=[]), ["A", "B"]) == {}
+        plan_studies(changed(whatif=[entry, entry]), ["A", "B"])
+    assert plan_studies(changed(whatif=[entry], runs=[]), ["A", "B"]).runs == {}
 
 
 @pytest.mark.parametrize(
@@ -125,7 +121,7 @@ def seeded(workload, **more):
 
 
 def test_each_replicate_is_a_workload():
-    runs = planned_runs(seeded("{log}+ran+high@{seed}", seeds=2), ["A", "B"])
+    runs = plan_studies(seeded("{log}+ran+high@{seed}", seeds=2), ["A", "B"]).runs
     assert list(runs) == ["A+ran+high@1", "A+ran+high@2", "B+ran+high@1", "B+ran+high@2"]
     assert step_options("high@2", SEEDED) == "--high 0.8 --seed 7"
     assert step_options("ran", SEEDED) == ""
@@ -141,12 +137,12 @@ def test_each_replicate_is_a_workload():
 )
 def test_replicates_of_deterministic_steps_are_refused(workload, more, words):
     with pytest.raises(SwflowError, match=words):
-        planned_runs(seeded(workload, **more), ["A", "B"])
+        plan_studies(seeded(workload, **more), ["A", "B"])
 
 
 def test_figures_show_one_replicate():
     config = seeded("{log}+high@{seed}", seeds=3, figures=["heatmap"])
-    assert planned_figures(config, ["A", "B"])["one/A-heatmap"]["runs"] == ["A+high@1/easy"]
+    assert plan_studies(config, ["A", "B"]).figures["one/A-heatmap"]["runs"] == ["A+high@1/easy"]
 
 
 def swept(**entry):
@@ -157,9 +153,7 @@ def swept(**entry):
 
 def test_sweeps_are_planned_with_their_schedulers_and_studies():
     config = swept()
-    assert planned_sweeps(config | {"logs": ["B"]}, ["A", "B"]) == {
-        ("B+ran", "d"): {"schedulers": ["easy"], "studies": ["one"]}
-    }
+    assert plan_studies(config | {"logs": ["B"]}, ["A", "B"]).sweeps == {("B+ran", "d"): ["easy"]}
     assert sweep_options("d", config) == ("sweep", "--d 0:100:5 --processors 64 --seed 7")
     for entry, words in (
         ({"sweeps": ["e"]}, r"studies: one: sweeps\[0\]: sweeps: unknown sweep 'e'"),
@@ -167,7 +161,7 @@ def test_sweeps_are_planned_with_their_schedulers_and_studies():
         ({"workloads": ["{log}+rann"]}, "unknown step 'rann'"),
     ):
         with pytest.raises(SwflowError, match=words):
-            planned_sweeps(swept(**entry), ["A", "B"])
+            plan_studies(swept(**entry), ["A", "B"])
 
 
 def test_kept_draws_of_a_sweep_become_runs_of_steps():
@@ -184,7 +178,7 @@ def test_kept_draws_of_a_sweep_become_runs_of_steps():
     assert wide["steps"]["precise-64-d50"] == {**scaled, "d": 50, "variant": "precise"}
     for name in names:
         jsonschema.validate(wide["steps"][name], SCHEMA["$defs"]["scale"] | {"$defs": SCHEMA["$defs"]})
-    assert "B+ran+precise-64-d50@1" in planned_runs(wide, ["A", "B"])
+    assert "B+ran+precise-64-d50@1" in plan_studies(wide, ["A", "B"]).runs
     assert sweep_options("d", wide) == sweep_options("d", config | {"sweeps": {"d": kept | {"keep": {"d": 0}}}})
     factors = {"processors": 64, "factor": "2:2.5:0.25", "seeds": 4, "keep": {"factor": [2.25], "seeds": 2}}
     few = with_kept(config | {"sweeps": {"d": factors}})["studies"]["one"]["runs"][-1]["workloads"]
@@ -250,7 +244,7 @@ def test_configs_fit_the_schema_and_the_catalogue(file):
     config = with_titles({"schedulers": {}} | config)
     check_schedulers(config)
     catalogue = load_catalogue(ROOT / "config/logs.yaml")
-    assert planned_runs(with_kept({"logs": None, "steps": {}, "schedulers": {}} | config), catalogue)
+    assert plan_studies(with_kept({"logs": None, "steps": {}, "schedulers": {}} | config), catalogue).runs
 
 
 def test_schema_and_code_have_the_same_options():
@@ -304,4 +298,4 @@ def test_the_first_planned_replicate_is_drawn_whatever_its_number():
         "schedulers": {"easy": {}},
         "studies": {"s": study},
     }
-    assert planned_figures(config, ["A"])["s/A-heatmap"]["runs"] == ["A/easy", "A+draw@2/easy"]
+    assert plan_studies(config, ["A"]).figures["s/A-heatmap"]["runs"] == ["A/easy", "A+draw@2/easy"]

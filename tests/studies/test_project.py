@@ -18,7 +18,7 @@ from swflow.analysis.resampling import WEEK
 from swflow.errors import SwflowError
 from swflow.log.catalogue import load_catalogue
 from swflow.studies import project
-from swflow.studies.plan import planned_runs
+from swflow.studies.plan import plan_studies
 from swflow.studies.project import init, workflow_folder
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +29,7 @@ def test_a_project_has_a_valid_config(tmp_path):
     assert all(path.is_file() for path in project.files)
     config = yaml.safe_load((tmp_path / "demo/config/config.yaml").read_text())
     catalogue = load_catalogue([tmp_path / "demo" / path for path in config["catalogue"]])
-    assert planned_runs(config, catalogue) == {
+    assert plan_studies(config, catalogue).runs == {
         "example": ["conservative", "easy", "fcfs", "mine", "sjbf"],
         "example+short": ["easy"],
     }
@@ -43,7 +43,7 @@ def test_a_project_with_a_log_compares_with_the_recorded_schedule(tmp_path):
     config = yaml.safe_load((tmp_path / "demo/config/config.yaml").read_text())
     catalogue = load_catalogue([tmp_path / "demo" / path for path in config["catalogue"]])
     assert catalogue["site"].path == str(log) and catalogue["site"].processors == 16
-    assert "log" in planned_runs(config, catalogue)["site"]
+    assert "log" in plan_studies(config, catalogue).runs["site"]
     assert config["steps"]["short"]["where"] == "run_time <= 3600"  # the condition does not depend on estimates
 
 

@@ -3,8 +3,9 @@
 import json
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 from swflow.errors import SwflowError, suggest
 from swflow.jobs.conditions import check_condition
@@ -34,9 +35,55 @@ SEEDED_KINDS = ("memory", "model", "moldable", "scale")
 DRAW_OPTIONS = ("jobs", "window", "repeats")
 
 
-def planned_runs(config: Mapping[str, Any], logs: Collection[str]) -> dict[str, list[str]]:
+class Entry(NamedTuple):
+    """An entry of a study with one of its workloads: the study, the place in the config, and all settings."""
+
+    study: str
+    where: str
+    workload: str
+    schedulers: list[str]
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Plan:
     """
-    Return the runs of all studies: workload to its schedulers, both sorted.
+    What the studies of a config need.
+
+    Parameters
+    ----------
+    runs : dict
+        Workload to its schedulers, both sorted.
+    sweeps : dict
+        Workload and sweep to the schedulers, sorted.
+    whatifs : dict
+        Study and workload to the options of ``swflow whatif``.
+    bounds : list of str
+        The workloads of runs whose lower bounds a study requests with ``bounds: true``.
+    figures : dict
+        File name in ``results/figures``, without its ending, to kind and options. These are those of
+        `swflow.figures.draw`: ``runs`` (one per column, in the study's order; the first replicate represents its
+        recipe), ``title``, ``split`` and, for a reservation table, ``window``; or those of `swflow.figures.draw_sweep`
+        for each sweep of a study.
+    """
+
+    runs: dict[str, list[str]]
+    sweeps: dict[tuple[str, str], list[str]]
+    whatifs: dict[tuple[str, str], dict[str, Any]]
+    bounds: list[str]
+    figures: dict[str, dict[str, Any]]
+
+    @property
+    def workloads(self) -> list[str]:
+        """The workloads of runs, what-ifs and sweeps."""
+        return list(
+            dict.fromkeys([*self.runs, *(name for _, name in self.whatifs), *(name for name, _ in self.sweeps)])
+        )
+
+
+def plan_studies(config: Mapping[str, Any], logs: Collection[str]) -> Plan:
+    """
+    Expand the studies of a config.
 
     ``logs`` are the names of the catalogue. ``logs`` of the config limits every study to the named logs (null: no
     limit). All names are checked, and at least one run or what-if must be left.
@@ -44,15 +91,24 @@ def planned_runs(config: Mapping[str, Any], logs: Collection[str]) -> dict[str, 
     Examples
     --------
     >>> config = {
-    ...     "logs": ["KTH-SP2"], "steps": {"ran": {}}, "schedulers": {"easy": {}},
+    ...     "logs": ["KTH-SP2"], "steps": {"ran": {}}, "schedulers": {"easy": {}}, "sweeps": {"d": {}},
     ...     "studies": {"heatmaps": {
-    ...         "logs": ["KTH-SP2", "HPC2N"],
+    ...         "logs": ["KTH-SP2", "HPC2N"], "figures": ["heatmap"], "split": {"wide": "processors > 32"},
     ...         "runs": [{"workloads": ["{log}"], "schedulers": ["log"]},
-    ...                  {"workloads": ["{log}+ran"], "schedulers": ["easy"]}],
+    ...                  {"workloads": ["{log}+ran"], "schedulers": "all"}],
+    ...         "sweeps": [{"workloads": ["{log}"], "sweeps": ["d"], "schedulers": ["easy"]}],
+    ...         "whatif": [{"workloads": ["{log}"], "schedulers": ["easy"], "processors": ["+20%"]}],
     ...     }},
     ... }
-    >>> planned_runs(config, ["KTH-SP2", "HPC2N"])
-    {'KTH-SP2': ['log'], 'KTH-SP2+ran': ['easy']}
+    >>> plan = plan_studies(config, ["KTH-SP2", "HPC2N"])
+    >>> plan.runs, plan.sweeps
+    ({'KTH-SP2': ['log'], 'KTH-SP2+ran': ['easy']}, {('KTH-SP2', 'd'): ['easy']})
+    >>> plan.whatifs
+    {('heatmaps', 'KTH-SP2'): {'schedulers': ['easy'], 'processors': ['+20%']}}
+    >>> for name, options in plan.figures.items():
+    ...     print(name, options["kind"], options.get("runs"), options.get("split"))
+    heatmaps/KTH-SP2-heatmap heatmap ['KTH-SP2/log', 'KTH-SP2+ran/easy'] ['wide=processors > 32']
+    heatmaps/KTH-SP2+d sweep None None
     """
     limit = config.get("logs")
     for log in limit or ():
@@ -60,50 +116,79 @@ def planned_runs(config: Mapping[str, Any], logs: Collection[str]) -> dict[str, 
     for study, content in config["studies"].items():
         for log in content["logs"]:
             _require(log, logs, f"studies: {study}: logs", "log")
+    planned_runs, planned_sweeps, planned_whatifs = (
+        list(entries(config, part, logs)) for part in ("runs", "sweeps", "whatif")
+    )
     runs: dict[str, set[str]] = {}
-    for _, _, _, workload, schedulers in _entries(config, logs, "runs"):
-        runs.setdefault(workload, set()).update(schedulers)
-    if not runs and not planned_whatifs(config, logs):
+    for entry in planned_runs:
+        runs.setdefault(entry.workload, set()).update(entry.schedulers)
+    sweeps: dict[tuple[str, str], set[str]] = {}
+    for entry in planned_sweeps:
+        for sweep in entry.settings["sweeps"]:
+            sweeps.setdefault((entry.workload, sweep), set()).update(entry.schedulers)
+    whatifs: dict[tuple[str, str], dict[str, Any]] = {}
+    for entry in planned_whatifs:
+        key = entry.study, entry.workload
+        if key in whatifs:
+            raise SwflowError(f"{entry.where}: workloads: {entry.workload}: two tables in one study; merge the entries")
+        whatifs[key] = {name: value for name, value in entry.settings.items() if name != "workloads"}
+    if not runs and not whatifs:
         raise SwflowError("studies: no runs" + (f" of logs={limit}" if limit is not None else ""))
-    return {workload: sorted(runs[workload]) for workload in sorted(runs)}
+    bounds = {entry.workload for entry in planned_runs if config["studies"][entry.study].get("bounds")}
+    figures = _figures(config, planned_runs)
+    for entry in sorted(planned_sweeps, key=lambda entry: entry.workload):
+        for sweep in entry.settings["sweeps"]:
+            about = {"kind": "sweep", "log": entry.workload, "sweep": sweep}
+            figures[f"{entry.study}/{entry.workload}+{sweep}"] = about
+    return Plan(_sorted(runs), _sorted(sweeps), whatifs, sorted(bounds), figures)
 
 
-def _entries(
-    config: Mapping[str, Any], logs: Collection[str], part: str
-) -> Iterator[tuple[str, str, Mapping[str, Any], str, list[str]]]:
+def _sorted(names: Mapping[Any, Iterable[str]]) -> dict[Any, list[str]]:
+    return {key: sorted(names[key]) for key in sorted(names)}
+
+
+def entries(config: Mapping[str, Any], part: str, logs: Collection[str] | None = None) -> Iterator[Entry]:
     """
-    Yield study, place in the config, entry, workload and schedulers of a part of all studies.
+    Yield the entries of a part of all studies, ``runs``, ``sweeps`` or ``whatif``, with each workload of the config.
 
-    All names are checked, also those of workloads that ``logs`` of the config excludes.
+    With ``logs``, the names of the catalogue, all names are checked, also those of workloads that ``logs`` of the
+    config excludes.
     """
     for study, content in config["studies"].items():
         for number, group in enumerate(content.get(part) or ()):
             where = f"studies: {study}: {part}[{number}]"
-            schedulers = _schedulers_of(group, config)
-            for scheduler in schedulers:
-                _require(scheduler, {LOG, *config["schedulers"]}, f"{where}: schedulers", "scheduler")
-            for sweep in group.get("sweeps", ()):
-                _require(sweep, config.get("sweeps", {}), f"{where}: sweeps", "sweep")
-            if "sweeps" in group and LOG in schedulers:
-                raise SwflowError(f"{where}: schedulers: a scaled workload has no recorded schedule; remove log")
-            for template in group["workloads"]:
-                if "{seed}" in template and not content.get("seeds"):
-                    raise SwflowError(
-                        f"studies: {study}: seeds: missing, but {template!r} has {{seed}}; expected a number"
-                    )
+            schedulers = list(config["schedulers"] if group["schedulers"] == ALL else group["schedulers"])
+            if logs is not None:
+                _check_entry(config, study, group, schedulers, where)
             for workload in _expanded(content, group):
-                _require(log_of(workload), logs, f"{where}: workloads", "log")
-                for step in steps_of(workload):
-                    _require_step(step, config["steps"], f"{where}: workloads")
-                    _require_like(split_step(step)[0], config["steps"], logs)
-                check_length(workload, f"{where}: workloads")
-                if _is_included(workload, config):
-                    yield study, where, group, workload, schedulers
+                if logs is not None:
+                    _check_workload(workload, config, logs, where)
+                if not isinstance(config.get("logs"), list) or log_of(workload) in config["logs"]:
+                    yield Entry(study, where, workload, schedulers, group)
 
 
-def _is_included(workload: str, config: Mapping[str, Any]) -> bool:
-    """Return whether the config includes the log of a workload."""
-    return not isinstance(config.get("logs"), list) or log_of(workload) in config["logs"]
+def _check_entry(
+    config: Mapping[str, Any], study: str, group: Mapping[str, Any], schedulers: list[str], where: str
+) -> None:
+    """Raise an error for an unknown scheduler or sweep, for a sweep of the recorded schedule, and for missing seeds."""
+    for scheduler in schedulers:
+        _require(scheduler, {LOG, *config["schedulers"]}, f"{where}: schedulers", "scheduler")
+    for sweep in group.get("sweeps", ()):
+        _require(sweep, config.get("sweeps", {}), f"{where}: sweeps", "sweep")
+    if "sweeps" in group and LOG in schedulers:
+        raise SwflowError(f"{where}: schedulers: a scaled workload has no recorded schedule; remove log")
+    for template in group["workloads"]:
+        if "{seed}" in template and not config["studies"][study].get("seeds"):
+            raise SwflowError(f"studies: {study}: seeds: missing, but {template!r} has {{seed}}; expected a number")
+
+
+def _check_workload(workload: str, config: Mapping[str, Any], logs: Collection[str], where: str) -> None:
+    """Raise an error for a workload of an unknown log or step, and for one with a long name."""
+    _require(log_of(workload), logs, f"{where}: workloads", "log")
+    for step in steps_of(workload):
+        _require_step(step, config["steps"], f"{where}: workloads")
+        _require_like(split_step(step)[0], config["steps"], logs)
+    check_length(workload, f"{where}: workloads")
 
 
 def _expanded(content: Mapping[str, Any], group: Mapping[str, Any]) -> Iterable[str]:
@@ -111,11 +196,6 @@ def _expanded(content: Mapping[str, Any], group: Mapping[str, Any]) -> Iterable[
     for template in group["workloads"]:
         for log in content["logs"] if "{log}" in template else [""]:
             yield from replicates(template.replace("{log}", log), content.get("seeds"))
-
-
-def _schedulers_of(group: Mapping[str, Any], config: Mapping[str, Any]) -> list[str]:
-    """Return the schedulers of an entry of a study; ``all`` means all schedulers of the config."""
-    return list(config["schedulers"] if group["schedulers"] == ALL else group["schedulers"])
 
 
 def _require_step(step: str, steps: Mapping[str, Any], where: str) -> None:
@@ -245,76 +325,6 @@ def _drawn_steps(workload: str) -> list[bool]:
     return [split_step(step)[1] is not None for step in steps_of(workload)]
 
 
-def planned_sweeps(config: Mapping[str, Any], logs: Collection[str]) -> dict[tuple[str, str], dict[str, Any]]:
-    """
-    Return the sweeps of all studies: (workload, sweep) to ``schedulers`` and ``studies``, sorted.
-
-    A study may have ``sweeps``: which sweeps of which workloads under which schedulers; ``sweeps`` of the config
-    defines them.
-
-    Examples
-    --------
-    >>> entry = {"workloads": ["{log}"], "sweeps": ["d-1024"], "schedulers": ["easy"]}
-    >>> config = {
-    ...     "logs": None, "steps": {}, "schedulers": {"easy": {}}, "sweeps": {"d-1024": {"processors": 1024}},
-    ...     "studies": {"scaling": {"logs": ["KTH-SP2"], "runs": [], "sweeps": [entry]}},
-    ... }
-    >>> planned_sweeps(config, ["KTH-SP2"])
-    {('KTH-SP2', 'd-1024'): {'schedulers': ['easy'], 'studies': ['scaling']}}
-    """
-    planned: dict[tuple[str, str], dict[str, Any]] = {}
-    for study, _, group, workload, schedulers in _entries(config, logs, "sweeps"):
-        for sweep in group["sweeps"]:
-            found = planned.setdefault((workload, sweep), {"schedulers": set(), "studies": set()})
-            found["schedulers"].update(schedulers)
-            found["studies"].add(study)
-    return {key: {name: sorted(part) for name, part in planned[key].items()} for key in sorted(planned)}
-
-
-def planned_whatifs(config: Mapping[str, Any], logs: Collection[str]) -> dict[tuple[str, str], dict[str, Any]]:
-    """
-    Return the what-if tables of all studies: (study, workload) to the options of ``swflow whatif``.
-
-    A study may have ``whatif``: workloads, schedulers, and lists of other ``processors``, ``estimates``, ``arrivals``,
-    ``run_times`` and units of a ``resource``.
-
-    Examples
-    --------
-    >>> entry = {"workloads": ["{log}"], "schedulers": ["easy"], "processors": ["+20%"]}
-    >>> config = {
-    ...     "logs": None, "steps": {}, "schedulers": {"easy": {}},
-    ...     "studies": {"nodes": {"logs": ["KTH-SP2"], "runs": [], "whatif": [entry]}},
-    ... }
-    >>> planned_whatifs(config, ["KTH-SP2"])
-    {('nodes', 'KTH-SP2'): {'schedulers': ['easy'], 'processors': ['+20%']}}
-    """
-    planned: dict[tuple[str, str], dict[str, Any]] = {}
-    for study, where, group, workload, _ in _entries(config, logs, "whatif"):
-        if (study, workload) in planned:
-            raise SwflowError(f"{where}: workloads: {workload}: two tables in one study; merge the entries")
-        planned[study, workload] = {name: value for name, value in group.items() if name != "workloads"}
-    return planned
-
-
-def planned_bounds(config: Mapping[str, Any], logs: Collection[str]) -> list[str]:
-    """
-    Return the workloads whose lower bounds the studies request with ``bounds: true``: those of all their runs, sorted.
-
-    Examples
-    --------
-    >>> config = {
-    ...     "logs": None, "steps": {}, "schedulers": {"easy": {}},
-    ...     "studies": {"ranked": {
-    ...         "logs": ["KTH-SP2"], "bounds": True, "runs": [{"workloads": ["{log}"], "schedulers": "all"}],
-    ...     }},
-    ... }
-    >>> planned_bounds(config, ["KTH-SP2"]), planned_runs(config, ["KTH-SP2"])
-    (['KTH-SP2'], {'KTH-SP2': ['easy']})
-    """
-    entries = _entries(config, logs, "runs")
-    return sorted({workload for study, _, _, workload, _ in entries if config["studies"][study].get("bounds")})
-
-
 def study_runs(config: Mapping[str, Any], study: str) -> list[tuple[str, str]]:
     """
     Return workload and scheduler of each run of one study, in the study's order, without duplicates.
@@ -325,32 +335,14 @@ def study_runs(config: Mapping[str, Any], study: str) -> list[tuple[str, str]]:
     >>> study_runs({"studies": {"mine": {"logs": ["A", "B"], "runs": [group]}}, "logs": ["A"]}, "mine")
     [('A', 'fcfs'), ('A', 'easy')]
     """
-    return list(
-        dict.fromkeys(
-            (workload, scheduler)
-            for group, workload in _named(config, config["studies"][study], "runs")
-            for scheduler in _schedulers_of(group, config)
-        )
-    )
+    found = (entry for entry in entries(config, "runs") if entry.study == study)
+    return list(dict.fromkeys((entry.workload, scheduler) for entry in found for scheduler in entry.schedulers))
 
 
 def study_sweeps(config: Mapping[str, Any], study: str) -> list[tuple[str, str]]:
     """Return workload and sweep of each sweep of one study, in the study's order, without duplicates."""
-    return list(
-        dict.fromkeys(
-            (workload, sweep)
-            for group, workload in _named(config, config["studies"][study], "sweeps")
-            for sweep in group["sweeps"]
-        )
-    )
-
-
-def _named(config: Mapping[str, Any], content: Mapping[str, Any], part: str) -> Iterable[tuple[Mapping[str, Any], str]]:
-    """Yield the entries of a study with each workload of the config's logs; names are not checked."""
-    for group in content.get(part) or ():
-        for workload in _expanded(content, group):
-            if _is_included(workload, config):
-                yield group, workload
+    found = (entry for entry in entries(config, "sweeps") if entry.study == study)
+    return list(dict.fromkeys((entry.workload, sweep) for entry in found for sweep in entry.settings["sweeps"]))
 
 
 def with_titles(config: dict[str, Any]) -> dict[str, Any]:
@@ -462,52 +454,25 @@ def sweep_options(sweep: str, config: Mapping[str, Any]) -> tuple[str, str]:
     return command, command_options(content)
 
 
-def planned_figures(config: Mapping[str, Any], logs: Collection[str]) -> dict[str, dict[str, Any]]:
-    """
-    Return the figures of all studies: file name in ``results/figures``, without its ending, to kind and options.
-
-    A study may have ``figures`` (kinds, drawn once per log) and ``split`` (a column, or a mapping of names to
-    conditions). The options are those of `swflow.figures.draw`: ``runs`` (one per column, in the study's order; the
-    first replicate represents its recipe), ``title`` and ``split``; for a reservation table also ``window``. Every
-    sweep of a study has a figure, with the options of `swflow.figures.draw_sweep`.
-
-    Examples
-    --------
-    >>> config = {
-    ...     "logs": None, "steps": {}, "schedulers": {"easy": {}},
-    ...     "studies": {"mine": {
-    ...         "logs": ["KTH-SP2"], "figures": ["heatmap"], "split": {"wide": "processors > 32"},
-    ...         "runs": [{"workloads": ["{log}"], "schedulers": ["log", "easy"]}],
-    ...     }},
-    ... }
-    >>> for name, options in planned_figures(config, ["KTH-SP2"]).items():
-    ...     print(name, options["kind"], options["runs"], options["split"])
-    mine/KTH-SP2-heatmap heatmap ['KTH-SP2/log', 'KTH-SP2/easy'] ['wide=processors > 32']
-    """
+def _figures(config: Mapping[str, Any], entries: Iterable[Entry]) -> dict[str, dict[str, Any]]:
+    """Return the figures of studies: each kind of ``figures`` of a study once per log."""
     columns: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for study, _, _, workload, schedulers in _entries(config, logs, "runs"):
-        runs = columns.setdefault((study, log_of(workload)), [])
-        runs.extend((workload, scheduler) for scheduler in schedulers)
+    for entry in entries:
+        runs = columns.setdefault((entry.study, log_of(entry.workload)), [])
+        runs.extend((entry.workload, scheduler) for scheduler in entry.schedulers)
     figures: dict[str, dict[str, Any]] = {}
     for (study, log), planned in columns.items():
         content, shown = config["studies"][study], first_replicates(workload for workload, _ in planned)
-        runs = [(workload, scheduler) for workload, scheduler in planned if workload in shown]
+        runs = list(dict.fromkeys((workload, scheduler) for workload, scheduler in planned if workload in shown))
         for kind in content.get("figures", ()):
             if kind == "difference" and not _comparable(runs):
                 raise SwflowError(f"studies: {study}: figures: difference: {log} has no two runs to compare")
-            options = figures[f"{study}/{log}-{kind}"] = {
-                "kind": kind,
-                "log": log,
-                "title": log,
-                "runs": list(dict.fromkeys("/".join(run) for run in runs)),
-                "split": subsets(content),
-            }
+            names = ["/".join(run) for run in runs]
+            options = {"kind": kind, "log": log, "title": log, "runs": names, "split": subsets(content)}
             if kind == "reservation-table":
                 window = content.get("window") or {}
                 options["window"] = [window.get("from"), window.get("until")]
-    for (workload, sweep), plan in planned_sweeps(config, logs).items():
-        for study in plan["studies"]:
-            figures[f"{study}/{workload}+{sweep}"] = {"kind": "sweep", "log": workload, "sweep": sweep}
+            figures[f"{study}/{log}-{kind}"] = options
     return figures
 
 
@@ -527,7 +492,7 @@ def subsets(content: Mapping[str, Any]) -> list[str]:
 
 
 def _comparable(runs: Iterable[tuple[str, str]]) -> bool:
-    named = [{"workload": workload, "scheduler": scheduler} for workload, scheduler in dict.fromkeys(runs)]
+    named = [{"workload": workload, "scheduler": scheduler} for workload, scheduler in runs]
     return any(worth_comparing(first, second) for first, second in combinations(named, 2))
 
 

@@ -26,12 +26,8 @@ from swflow.studies.plan import (
     fit_name,
     fit_options,
     is_fitted,
-    planned_bounds,
-    planned_figures,
+    plan_studies,
     planned_replicates,
-    planned_runs,
-    planned_sweeps,
-    planned_whatifs,
     sources_behind,
     step_options,
     sweep_options,
@@ -155,12 +151,9 @@ class Workflow:
             self.config["logs"] = None  # `logs` as a mapping defines logs and limits nothing
         self.own_logs: dict[str, Any] = own
         self.catalogue: dict[str, Log] = load_catalogue([*self.config["catalogue"], own])
-        self.runs = planned_runs(self.config, self.catalogue)
-        self.sweeps = planned_sweeps(self.config, self.catalogue)
-        self.whatifs = planned_whatifs(self.config, self.catalogue)
-        self.bounds = planned_bounds(self.config, self.catalogue)
-        self.drawn = planned_figures(self.config, self.catalogue)
-        workloads = [*self.runs, *(name for _, name in self.whatifs), *(name for name, _ in self.sweeps)]
+        studies = plan_studies(self.config, self.catalogue)
+        self.runs, self.sweeps, self.whatifs = studies.runs, studies.sweeps, studies.whatifs
+        self.bounds, self.drawn, workloads = studies.bounds, studies.figures, studies.workloads
         #: All workloads that the studies need, those that others are made from included.
         self.workloads: set[str] = set()
         waiting = [source for name in workloads for source in sources_behind(name, self.config["steps"])]
@@ -292,7 +285,7 @@ class Workflow:
                 return command_options(self._fits[wildcards.fit])
             case "sweeps":
                 planned = self.sweeps[wildcards.workload, wildcards.sweep]
-                return f"{sweep_options(wildcards.sweep, self.config)[1]} {self._named(planned['schedulers'], '=')}"
+                return f"{sweep_options(wildcards.sweep, self.config)[1]} {self._named(planned, '=')}"
             case "whatif":
                 whatif = dict(self.whatifs[wildcards.study, wildcards.workload])
                 named = self._named(whatif.pop("schedulers"), ": ")
