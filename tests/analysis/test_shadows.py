@@ -13,8 +13,7 @@ from helpers.figures import errors_of, marks
 from swflow.analysis.shadows import penalty_times, ranges, shadows
 from swflow.database.load import load
 from swflow.errors import SwflowError
-from swflow.figures import draw, write
-from swflow.figures.charts import reservations
+from swflow.figures import draw, reservations, write
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator
 from swflow.jobs.table import write_workload

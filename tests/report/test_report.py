@@ -3,7 +3,6 @@
 import json
 import re
 import time
-from dataclasses import replace
 from html import unescape
 
 import duckdb
@@ -19,8 +18,7 @@ from swflow.errors import SwflowError
 from swflow.figures import FIGURES, draw, write
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload, write_workload
-from swflow.report import kept, read_figures, write_report
-from swflow.report.pages import LOG_FIGURES, STUDY_FIGURES
+from swflow.report import read_figures, write_report
 from swflow.report.tables import TABLES
 from swflow.report.units import number
 from swflow.scheduling.scheduler import Scheduler
@@ -113,42 +111,7 @@ def test_the_same_database_gives_the_same_bytes(folder, tmp_path):
     assert first == second
 
 
-@pytest.mark.slow
-def test_only_figures_with_other_data_are_drawn_again(tmp_path, monkeypatch):
-    drawn = []
-    draw_request = kept.draw_request
-
-    def noted(kind, request):
-        drawn.append((kind, request.title))
-        return draw_request(kind, request)
-
-    def written(**schedulers):
-        drawn.clear()
-        for path in workloads:
-            simulate_all(path, SCHEDULERS | schedulers, tmp_path / "runs" / path.stem)
-        load([tmp_path / "runs/A", tmp_path / "runs/B"], tmp_path / "d.duckdb")
-        write_report(tmp_path / "d.duckdb", tmp_path / "site", studies=tmp_path / "c.yaml")
-        return {path: path.read_bytes() for path in (tmp_path / "site").rglob("*") if path.is_file()}
-
-    monkeypatch.setattr(kept, "draw_request", noted)
-    workloads = write_workloads(tmp_path, 2)
-    (tmp_path / "c.yaml").write_text(yaml.safe_dump(CONFIG))
-    first = written()
-    assert {kind for kind, _ in drawn} == {*STUDY_FIGURES, *LOG_FIGURES, "bubbles"}
-    assert written() == first and not drawn
-    other = written(fcfs={"backfill": "none", "estimates": "kill"})  # study "one" shows only EASY
-    assert sorted(drawn) == sorted((kind, log) for kind in STUDY_FIGURES for log in "AB")
-    (tmp_path / "site" / kept.KEPT).write_text("[1, 2")
-    assert written(fcfs={"backfill": "none", "estimates": "kill"}) == other and len(drawn) > 6
-    workloads[0] = workloads[0].rename(tmp_path / "old.parquet")
-    workload = open_workload(workloads[0])
-    write_workload(replace(workload, jobs=workload.jobs.head(40)), tmp_path / "A.parquet")
-    workloads[0] = tmp_path / "A.parquet"
-    written(fcfs={"backfill": "none", "estimates": "kill"})
-    assert {title for _, title in drawn} == {"A"} and {kind for kind, _ in drawn} >= {*LOG_FIGURES}
-
-
-def test_a_kept_figure_names_a_run_of_the_database(tmp_path):
+def test_the_command_of_a_figure_names_a_run_of_the_database(tmp_path):
     """The figures of a log need its workload only, but their command names a run of it."""
     (source,) = write_workloads(tmp_path)
     for schedulers in (["easy", "fcfs"], ["fcfs"]):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from swflow.errors import SwflowError
-from swflow.figures.charts.parts import unchecked
+from swflow.figures.charts.parts import Spec, unchecked
 from swflow.figures.performance import draw_bubbles, draw_difference, draw_heatmap
 from swflow.figures.pictures import to_png, to_svg
 from swflow.figures.provenance import RecordedConnection, figure_command
@@ -61,7 +61,7 @@ class Figure:
         The largest number of runs; further runs are left out and counted in the caption.
     """
 
-    draw: Callable[[Request], dict[str, Any]]
+    draw: Callable[[Request], Spec]
     about: str
     options: tuple[str, ...] = ()
     most: int | None = None
@@ -121,7 +121,7 @@ def draw(
     window: tuple[float | None, float | None] = (None, None),
     title: str | None = None,
     interactive: bool = False,
-) -> dict[str, Any]:
+) -> Spec:
     """
     Draw a figure of some runs of one log.
 
@@ -167,7 +167,7 @@ def draw(
         return draw_request(kind, Request(connection, chosen, title, split, scale, window, interactive))
 
 
-def draw_request(kind: str, request: Request) -> dict[str, Any]:
+def draw_request(kind: str, request: Request) -> Spec:
     """
     Draw a figure from an open database.
 
@@ -250,7 +250,7 @@ def draw_files(
         If the figure cannot be drawn, or an extension is unknown.
     """
     arguments = {name: value for name, value in options.items() if name != "kind"}
-    specs: dict[bool, dict[str, Any]] = {}
+    specs: dict[bool, Spec] = {}
     for path in map(Path, paths):
         interactive = path.suffix == ".json"
         if interactive not in specs:
@@ -262,7 +262,7 @@ def draw_files(
         write(specs[interactive], path)
 
 
-def write(spec: dict[str, Any], path: str | os.PathLike[str]) -> None:
+def write(spec: Spec, path: str | os.PathLike[str]) -> None:
     """
     Write a figure in the format of the file's extension: .png (two dots per pixel), .svg, or .json (Vega-Lite).
 

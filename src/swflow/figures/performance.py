@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -12,6 +11,7 @@ from swflow.analysis.comparison import Comparison, compare
 from swflow.analysis.heatmap import ABOVE_1, HEATMAP_MEASURES, Heatmap, bubbles, heatmap, read_bubbles, read_heatmaps
 from swflow.errors import SwflowError, suggest
 from swflow.figures.charts.heatmaps import Block, Panel, bubble_chart, difference_chart, heatmap_chart
+from swflow.figures.charts.parts import Spec
 from swflow.figures.charts.styles import Style, run_styles
 from swflow.figures.request import Request, describe, frame
 from swflow.figures.runs import short_names
@@ -30,7 +30,7 @@ _COLUMNS = ("load", "run_time", *HEATMAP_MEASURES)
 _TYPES = {"BIGINT": pl.Int64(), "DOUBLE": pl.Float64(), "BOOLEAN": pl.Boolean()}
 
 
-def draw_heatmap(request: Request) -> dict[str, Any]:
+def draw_heatmap(request: Request) -> Spec:
     """Draw jobs per load and performance, one column per run."""
     if not request.split and request.scale == "log":  # the database contains their counts
         blocks = [_block_of_load(request)]
@@ -41,7 +41,7 @@ def draw_heatmap(request: Request) -> dict[str, Any]:
     return heatmap_chart(blocks, f"{request.title}: performance against load", interactive=request.interactive)
 
 
-def draw_bubbles(request: Request) -> dict[str, Any]:
+def draw_bubbles(request: Request) -> Spec:
     """Draw the mean and the median slowdown per tenth of the load."""
     kept, every = (
         [read_bubbles(request.connection, run["run"], "slowdown", filtered) for run in request.runs]
@@ -57,7 +57,7 @@ def draw_bubbles(request: Request) -> dict[str, Any]:
     return bubble_chart(rows, f"{request.title}: slowdown by load", request.scale)
 
 
-def draw_difference(request: Request) -> dict[str, Any]:
+def draw_difference(request: Request) -> Spec:
     """Draw the difference between the job distributions of two runs."""
     named = list(zip(short_names(request.runs), request.runs, strict=True))
     pairs = [pair for pair in combinations(named, 2) if worth_comparing(pair[0][1], pair[1][1])]

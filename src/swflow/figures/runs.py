@@ -10,6 +10,7 @@ import polars as pl
 
 from swflow.analysis.timeline import interval_means, interval_means_of_sums
 from swflow.errors import SwflowError
+from swflow.figures.charts.parts import Spec
 from swflow.figures.charts.runs import distribution_chart, load_curve_chart, timeline_chart, waits_chart
 from swflow.figures.charts.styles import Style, run_styles
 from swflow.figures.request import Request, frame, is_large
@@ -39,7 +40,7 @@ RUN_TIME_BOUND = (
 QUANTILES = 20_000
 
 
-def draw_timeline(request: Request) -> dict[str, Any]:
+def draw_timeline(request: Request) -> Spec:
     """Draw utilization and queue length over time."""
     runs, names = _shown(request)
     sizes = dict(request.connection.execute("SELECT run, processors FROM runs").fetchall())
@@ -95,7 +96,7 @@ def _timelines_of_many(
     return timelines
 
 
-def draw_waits(request: Request) -> dict[str, Any]:
+def draw_waits(request: Request) -> Spec:
     """Draw mean waits by processors, by run time, and by user."""
     runs, names = _shown(request)
     columns = "o.processors, o.run_time, o.wait_time"
@@ -123,7 +124,7 @@ def draw_waits(request: Request) -> dict[str, Any]:
     return waits_chart(drawn, names, f"{request.title}: mean waits by class of job")
 
 
-def draw_distributions(request: Request) -> dict[str, Any]:
+def draw_distributions(request: Request) -> Spec:
     """Draw distribution functions of waits and bounded slowdowns."""
     runs, names = _shown(request)
     columns: dict[str, dict[str, np.ndarray]] = {}
@@ -141,7 +142,7 @@ def _known_values(request: Request, run: str, measure: str) -> np.ndarray:
     return values if values.size <= jobs.MOST_AT_ONCE else np.quantile(values, np.linspace(0, 1, QUANTILES + 1))
 
 
-def draw_load_curve(request: Request) -> dict[str, Any]:
+def draw_load_curve(request: Request) -> Spec:
     """Draw mean wait and slowdown against the offered load, one line per scheduler and method of changing the load."""
     rows = request.connection.execute(
         """SELECT m.workload, scheduler, mean_wait_time, mean_bounded_slowdown, mean_slowdown,

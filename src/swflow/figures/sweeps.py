@@ -3,16 +3,29 @@
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
+import altair as alt
 import duckdb
 import polars as pl
 
+from swflow.analysis.heatmap import LOAD_BINS
 from swflow.analysis.intervals import student
 from swflow.errors import SwflowError, suggest
-from swflow.figures.charts.parts import unchecked
-from swflow.figures.charts.sweeps import sweep_chart
+from swflow.figures.charts.parts import (
+    OVER_CELLS,
+    TIME_LABEL,
+    FigureData,
+    Spec,
+    beside,
+    finished_figure,
+    human_time,
+    time_axis,
+    tip,
+    unchecked,
+)
+from swflow.figures.charts.styles import BLUE, GREEN, VERMILION
 from swflow.figures.provenance import RecordedConnection, command
 from swflow.files.query import connect
 
@@ -20,7 +33,7 @@ from swflow.files.query import connect
 _SCALED = re.compile(r"(integer|precise-size|precise)-(\d+)-d([\d.]+)(?:-f([\d.]+))?(?:-c\d+)?")
 
 
-def draw_sweep(database: str | os.PathLike[str], sweep: str, **options: Any) -> dict[str, Any]:
+def draw_sweep(database: str | os.PathLike[str], sweep: str, **options: Any) -> Spec:
     """Draw a sweep of a database that `swflow.database.load` wrote, with the options of `draw_sweep_on`."""
     with connect(database) as connection:
         return draw_sweep_on(connection, sweep, **options)
@@ -35,7 +48,7 @@ def draw_sweep_on(
     scale: str = "linear",
     title: str | None = None,
     interactive: bool = False,
-) -> dict[str, Any]:
+) -> Spec:
     """
     Draw metrics of a sweep, or of a search for the factor, against the varied parameter, from an open database.
 
@@ -149,3 +162,139 @@ def _published(
     names = ("scheduler", "measure", "kind", "line", "x", "mean", "low", "high", "draws")
     types = (*[pl.String()] * 4, *[pl.Float64()] * 4, pl.Int64())
     return pl.DataFrame(rows, schema=dict(zip(names, types, strict=True)), orient="row")
+
+
+# -- the chart
+
+SWEEP_CAPTION = (
+    "Each line is the mean over independent draws of a scaled workload, simulated on the new machine; bars, or the "
+    "band, are its 95 % confidence interval (Student's t). Dashed: the source on its own machine under the same "
+    "scheduler. Diamonds: published values, of one draw each."
+)
+
+#: Titles of the axes of a sweep; other axes are named after their column.
+SWEEP_TITLES = {
+    "d": "d: share of copied jobs, %", "factor": "factor", "awrt": "AWRT", "awwt": "AWWT",
+    "squashed_area": "squashed area, processor-seconds",
+}  # fmt: skip
+
+#: Endings of the names of columns in seconds.
+_SECONDS = ("_time", "awrt", "awwt", "makespan")
+
+#: The lines of a sweep, with the same color in all figures.
+SWEEP_LINES = {"integer": BLUE, "precise-size": GREEN, "precise": VERMILION}
+
+#: With more points than this along the axis, a band is drawn instead of bars.
+_MOST_BARS = 40
+
+#: Width and height of a panel, pixels.
+_SIZE = (3 * LOAD_BINS, 220)
+
+
+def sweep_chart(
+    rows: pl.DataFrame, x: str, measures: Sequence[str], title: str, *, scale: str = "linear", interactive: bool = False
+) -> Spec:
+    """
+    Draw metrics against a parameter (``x``: d or factor), one column per scheduler, one row per metric.
+
+    ``rows`` has ``scheduler``, ``measure``, ``line`` (of `SWEEP_LINES`), ``kind`` ('swept', 'source' or 'published'),
+    ``x`` (null for the source), ``mean``, ``low`` and ``high`` (the confidence interval), and ``draws``.
+
+    References
+    ----------
+    C. Ernemann, B. Song, R. Yahyapour, "Scaling of workload traces", JSSPP 2003, section III.
+    """
+    data = FigureData()
+    schedulers = rows["scheduler"].unique(maintain_order=True).to_list()
+    drawn = set(rows.filter(kind="swept")["line"])
+    lines = [name for name in SWEEP_LINES if name in drawn]
+    colours = [SWEEP_LINES[name] for name in lines]
+    key = alt.Legend(title=None, orient="right", symbolOpacity=1) if len(lines) > 1 else None
+    charts = []
+    for measure in measures:
+        axes = _sweep_axes(x, measure, scale, _range(rows.filter(measure=measure)))
+        tips = _tips(measure, SWEEP_TITLES[x])
+        panels = []
+        for scheduler in schedulers:
+            first, last = measure == measures[0], scheduler == schedulers[-1]
+            colour = alt.Color(
+                "line:N", scale=alt.Scale(domain=lines, range=colours), legend=key if first and last else None
+            )
+            part = rows.filter(scheduler=scheduler, measure=measure)
+            panel = alt.layer(*_sweep_layers(data, part, axes, colour, tips if interactive else ()))
+            heading = {"title": scheduler} if first else {}
+            panels.append(panel.properties(width=_SIZE[0], height=_SIZE[1], **heading))
+        charts.append(beside(*panels, spacing=14, color="independent"))
+    marks = "Dashed: the source." + (" Diamonds: published." if "published" in rows["kind"] else "")
+    return finished_figure(data, charts, title, SWEEP_CAPTION, subtitle=marks)
+
+
+def _range(rows: pl.DataFrame) -> tuple[float, float]:
+    """Return the range of a metric over all schedulers, so that the panels of a row share one axis."""
+    values = pl.concat([rows[name] for name in ("mean", "low", "high")]).drop_nulls()
+    low, high = float(values.min() or 0.0), float(values.max() or 0.0)  # type: ignore[arg-type]
+    margin = 0.04 * (high - low) or 0.04 * abs(high) or 1.0
+    return max(low - margin, min(low, 0.0)), high + margin
+
+
+def _sweep_axes(x: str, measure: str, scale: str, ends: tuple[float, float]) -> tuple[alt.X, Callable[[str], alt.Y]]:
+    """Return the axis of the parameter, and a function that returns the axis of a metric from a column."""
+    seconds = measure.endswith(_SECONDS)
+    label = {"utilization": "format(datum.value, '.3~f')", "squashed_area": "format(datum.value, '.4~s')"}
+    ticks: dict[str, Any] = {"labelExpr": label.get(measure, "format(datum.value, ',.6~r')"), "tickCount": 6}
+    if seconds:
+        ticks = time_axis(*ends) if scale == "linear" else {"labelExpr": TIME_LABEL, "tickCount": 6}
+    title = SWEEP_TITLES.get(measure, measure.replace("_", " "))
+    axis = alt.Axis(title=title, **ticks, **(OVER_CELLS | {"minExtent": 50}))
+    along = alt.X("x:Q", scale=alt.Scale(zero=False, nice=False, padding=6), title=SWEEP_TITLES[x])
+    if scale == "log":
+        values = alt.Scale(type="log", domain=[max(ends[0], ends[1] / 1e6), ends[1]], nice=False)
+    else:
+        values = alt.Scale(domain=list(ends), nice=False, zero=False)
+    return along, lambda column: alt.Y(f"{column}:Q", scale=values, axis=axis)
+
+
+def _sweep_layers(
+    data: FigureData,
+    rows: pl.DataFrame,
+    axes: tuple[alt.X, Callable[[str], alt.Y]],
+    colour: alt.Color,
+    tips: Sequence[alt.Tooltip],
+) -> list[alt.Chart]:
+    """Draw a panel: intervals, means, the source and published values."""
+    along, upright = axes
+    swept = rows.filter(kind="swept")
+    chart = alt.Chart(data.add(swept.select("x", "line", "mean", "low", "high", "draws").to_dicts()))
+    if swept["x"].n_unique() > _MOST_BARS:
+        layers = [chart.mark_area(opacity=0.25).encode(x=along, y=upright("low"), y2=alt.Y2("high"), color=colour)]
+    else:
+        layers = [
+            chart.mark_rule(strokeWidth=1.2).encode(x=along, y=upright("low"), y2=alt.Y2("high"), color=colour),
+            chart.mark_circle(size=26, opacity=1).encode(x=along, y=upright("mean"), color=colour),
+        ]
+    layers.append(chart.mark_line(strokeWidth=1.6).encode(x=along, y=upright("mean"), color=colour))
+    source = data.add(rows.filter(kind="source").select("mean").to_dicts())
+    layers.append(
+        alt.Chart(source).mark_rule(strokeDash=[5, 3], color="black", strokeWidth=1.2).encode(y=upright("mean"))
+    )
+    published = rows.filter(kind="published").select("x", "line", "mean").to_dicts()
+    if published:  # without data a layer has no extent, which Vega warns of
+        diamonds = alt.Chart(data.add(published)).mark_point(
+            shape="diamond", filled=True, size=60, stroke="black", strokeWidth=1, opacity=1
+        )
+        layers.append(diamonds.encode(x=along, y=upright("mean"), color=colour))
+    if tips:
+        told = {f"{name}_text": human_time(f"datum.{name}") for name in ("mean", "low", "high")}
+        points = chart.transform_calculate(**told).mark_circle(size=60, opacity=0)
+        layers.append(points.encode(x=along, y=upright("mean"), tooltip=list(tips)))
+    return layers
+
+
+def _tips(measure: str, along: str) -> list[alt.Tooltip]:
+    """Return the tooltips of a point: times in their largest unit, other metrics as numbers."""
+    values = ("mean", "low", "high")
+    if measure.endswith(_SECONDS):
+        shown = [tip(f"{name}_text:N", name) for name in values]
+    else:
+        shown = [tip(f"{name}:Q", number=",.4~r") for name in values]
+    return [tip("line:N"), tip("x:Q", along), *shown, tip("draws:Q")]

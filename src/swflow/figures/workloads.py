@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -13,11 +12,12 @@ from swflow.errors import SwflowError
 from swflow.figures.charts.curves import curve_chart
 from swflow.figures.charts.logs import arrivals_chart, composition_chart, offered_load_chart
 from swflow.figures.charts.models import marginals_chart, repetitions_chart
+from swflow.figures.charts.parts import Spec
 from swflow.figures.request import Request, frame, in_jobs, is_large
 from swflow.figures.runs import INTERVALS, RUN_TIME_BOUND, with_run_time_class, with_size_class, with_user
 
 
-def draw_moldable(request: Request) -> dict[str, Any]:
+def draw_moldable(request: Request) -> Spec:
     """Draw the output of the model of moldable jobs, compared with its stated distributions."""
     found = pl.DataFrame()
     if in_jobs(request.connection, CHECKED[0]):
@@ -29,17 +29,17 @@ def draw_moldable(request: Request) -> dict[str, Any]:
     return curve_chart(model_checks(found), f"{request.title}: the model of moldable jobs")
 
 
-def draw_marginals(request: Request) -> dict[str, Any]:
+def draw_marginals(request: Request) -> Spec:
     """Draw the distribution functions of run times and processors."""
     return marginals_chart(_attributes(request), f"{request.title}: run times and processors")
 
 
-def draw_repetitions(request: Request) -> dict[str, Any]:
+def draw_repetitions(request: Request) -> Spec:
     """Draw how often run times repeat."""
     return repetitions_chart(_attributes(request), f"{request.title}: repetitions of run times")
 
 
-def draw_arrivals(request: Request) -> dict[str, Any]:
+def draw_arrivals(request: Request) -> Spec:
     """Draw arrivals of the first workload by hour of the day and day of the week."""
     workload = request.workloads[0]
     ((unix, zone),) = request.connection.execute(
@@ -54,7 +54,7 @@ def draw_arrivals(request: Request) -> dict[str, Any]:
     return arrivals_chart(hours.tolist(), weekdays.tolist(), f"{request.title}: arrivals of jobs", clock)
 
 
-def draw_composition(request: Request) -> dict[str, Any]:
+def draw_composition(request: Request) -> Spec:
     """Draw the shares of jobs and processor-seconds of the first workload by size, run time and user."""
     jobs = _classed_jobs(request.connection, request.workloads[0])
     by_user = with_user(jobs, pl.col("area").sum())
@@ -70,7 +70,7 @@ def draw_composition(request: Request) -> dict[str, Any]:
     return composition_chart(shares, f"{request.title}: composition of the jobs")
 
 
-def draw_offered_load(request: Request) -> dict[str, Any]:
+def draw_offered_load(request: Request) -> Spec:
     """Draw the offered load of the first workload over time."""
     workload = request.workloads[0]
     jobs = _jobs(request.connection, workload, "submit_time", _AREA)

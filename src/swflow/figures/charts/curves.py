@@ -8,7 +8,7 @@ import numpy as np
 
 from swflow.analysis.heatmap import LOAD_BINS
 from swflow.analysis.moldable import Curves
-from swflow.figures.charts.parts import FigureData, beside, finished_figure
+from swflow.figures.charts.parts import FigureData, Spec, beside, finished_figure
 from swflow.figures.charts.styles import RUN_COLOURS
 
 MOLDABLE_CAPTION = (
@@ -21,7 +21,7 @@ MOLDABLE_CAPTION = (
 _SIZE = (2 * LOAD_BINS + 80, 170)
 
 
-def curve_chart(panels: Sequence[Curves], title: str) -> dict[str, Any]:
+def curve_chart(panels: Sequence[Curves], title: str) -> Spec:
     """Draw functions, published ones as lines and measured ones as points, two panels per row."""
     data = FigureData()
     charts = [_curve_panel(data, panel) for panel in panels]

@@ -15,6 +15,7 @@ from swflow.figures.charts.parts import (
     OVER_CELLS,
     TIME_LABEL,
     FigureData,
+    Spec,
     beside,
     finished_figure,
     log_axis,
@@ -83,7 +84,7 @@ class Block:
     panels: Mapping[str, Sequence[Panel]]
 
 
-def heatmap_chart(blocks: Sequence[Block], title: str, *, interactive: bool = False) -> dict[str, Any]:
+def heatmap_chart(blocks: Sequence[Block], title: str, *, interactive: bool = False) -> Spec:
     """
     Draw heatmaps in the arrangement of the paper: one column per run, one row per measure, blocks stacked.
 
@@ -325,7 +326,7 @@ def _distribution(columns: Mapping[str, Style], step: float, y: alt.Y, brush: An
 
 def bubble_chart(
     rows: Sequence[tuple[str, Sequence[str], Sequence[pl.DataFrame], str]], title: str, scale: str = "log"
-) -> dict[str, Any]:
+) -> Spec:
     """
     Draw bubble plots of the slowdown, one column per run.
 
@@ -362,7 +363,7 @@ def difference_chart(
     title: str,
     *,
     interactive: bool = False,
-) -> dict[str, Any]:
+) -> Spec:
     """Draw heatmaps of differences: one column per pair of runs, one row per measure."""
     rows = []
     data = FigureData()

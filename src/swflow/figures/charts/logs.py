@@ -7,7 +7,7 @@ import altair as alt
 import numpy as np
 import polars as pl
 
-from swflow.figures.charts.parts import FigureData, beside, finished_figure, tip
+from swflow.figures.charts.parts import FigureData, Spec, beside, finished_figure, tip
 from swflow.figures.charts.styles import BLUE, ORANGE, VERMILION
 
 ARRIVALS_CAPTION = (
@@ -27,7 +27,7 @@ OFFERED_LOAD_CAPTION = (
 _KINDS = ("jobs", "processor-seconds")
 
 
-def arrivals_chart(hours: Sequence[float], weekdays: Sequence[float], title: str, clock: str) -> dict[str, Any]:
+def arrivals_chart(hours: Sequence[float], weekdays: Sequence[float], title: str, clock: str) -> Spec:
     """Draw arrivals in jobs per day of the log, by hour and by weekday from Monday; ``clock`` explains the hours."""
     data = FigureData()
     panels: list[Any] = []
@@ -51,7 +51,7 @@ def arrivals_chart(hours: Sequence[float], weekdays: Sequence[float], title: str
     return finished_figure(data, [row], title, ARRIVALS_CAPTION.format(clock=clock))
 
 
-def composition_chart(classes: Mapping[str, pl.DataFrame], title: str) -> dict[str, Any]:
+def composition_chart(classes: Mapping[str, pl.DataFrame], title: str) -> Spec:
     """Draw the shares of jobs and of processor-seconds by class, one panel per classification."""
     data = FigureData()
     panels: list[Any] = []
@@ -79,7 +79,7 @@ def composition_chart(classes: Mapping[str, pl.DataFrame], title: str) -> dict[s
     return finished_figure(data, [beside(*panels, spacing=18, color="independent")], title, COMPOSITION_CAPTION)
 
 
-def offered_load_chart(days: np.ndarray, load: np.ndarray, mean: float, title: str) -> dict[str, Any]:
+def offered_load_chart(days: np.ndarray, load: np.ndarray, mean: float, title: str) -> Spec:
     """Draw the offered load of intervals, by their middle in days after the log's start, and of the whole log."""
     data = FigureData()
     rows = [

@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from swflow.figures.charts.parts import TIME_TICKS, FigureData, beside, finished_figure, log_axis, tip
+from swflow.figures.charts.parts import TIME_TICKS, FigureData, Spec, beside, finished_figure, log_axis, tip
 from swflow.figures.charts.styles import RUN_COLOURS
 from swflow.workload.models.repetition import repetition_histogram
 
@@ -26,7 +26,7 @@ _POINTS = 240
 _PANEL = (330, 240)
 
 
-def marginals_chart(workloads: Mapping[str, tuple[np.ndarray, np.ndarray]], title: str) -> dict[str, Any]:
+def marginals_chart(workloads: Mapping[str, tuple[np.ndarray, np.ndarray]], title: str) -> Spec:
     """
     Draw the distribution functions of the run times (s) and sizes of several workloads.
 
@@ -52,7 +52,7 @@ def marginals_chart(workloads: Mapping[str, tuple[np.ndarray, np.ndarray]], titl
     return finished_figure(data, [beside(*panels, spacing=24)], title, MARGINALS_CAPTION)
 
 
-def repetitions_chart(workloads: Mapping[str, tuple[np.ndarray, np.ndarray]], title: str) -> dict[str, Any]:
+def repetitions_chart(workloads: Mapping[str, tuple[np.ndarray, np.ndarray]], title: str) -> Spec:
     """
     Draw histograms of the lengths of repetitions of run times, from run times in the order of arrival.
 

@@ -8,6 +8,9 @@ from typing import Any
 import altair as alt
 from altair.utils.schemapi import debug_mode
 
+#: A specification in Vega-Lite, or a part of one.
+Spec = dict[str, Any]
+
 #: The font of the figures: the shipped one, then fonts with equal metrics for viewers of an SVG without it.
 FONT = "Swflow Sans, Liberation Sans, Arial, Helvetica, sans-serif"
 
@@ -48,7 +51,7 @@ NUMBER_LABEL = "datum.value >= 10000 ? format(datum.value, '.3~s') : format(datu
 OVER_CELLS: dict[str, Any] = {"minExtent": 38, "zindex": 1}
 
 
-def time_axis(low: float, high: float, most: int = 6) -> dict[str, Any]:
+def time_axis(low: float, high: float, most: int = 6) -> Spec:
     """
     Return ticks (at most ``most``) and labels of a linear axis of seconds: multiples of one unit.
 
@@ -68,7 +71,7 @@ def time_axis(low: float, high: float, most: int = 6) -> dict[str, Any]:
     }
 
 
-def log_axis(title: str, top: float, *, seconds: bool, **more: Any) -> dict[str, Any]:
+def log_axis(title: str, top: float, *, seconds: bool, **more: Any) -> Spec:
     """Return scale and axis of a logarithmic channel from 1 to ``top``: times, or numbers."""
     ticks = TIME_TICKS if seconds else POWERS_OF_TEN
     axis = {
@@ -109,14 +112,14 @@ def unchecked() -> AbstractContextManager[None]:
     return debug_mode(False)
 
 
-def beside(*charts: Any, spacing: int, data: alt.NamedData | None = None, **scales: str) -> dict[str, Any]:
+def beside(*charts: Any, spacing: int, data: alt.NamedData | None = None, **scales: str) -> Spec:
     """
     Put charts side by side, as a row for `finished_figure`; ``data`` is that of all charts that have none.
 
     Altair copies a chart whenever it becomes part of another one, so that figures with many panels would take 60 s. The
     rows are therefore joined as dictionaries. ``scales`` are the resolutions of scales, such as ``color``.
     """
-    row: dict[str, Any] = {"hconcat": [_part(chart, data) for chart in charts], "spacing": spacing}
+    row: Spec = {"hconcat": [_part(chart, data) for chart in charts], "spacing": spacing}
     if data is not None:
         row["data"] = data.to_dict()
     if scales:
@@ -124,19 +127,19 @@ def beside(*charts: Any, spacing: int, data: alt.NamedData | None = None, **scal
     return row
 
 
-def _part(chart: Any, data: alt.NamedData | None = None) -> dict[str, Any]:
+def _part(chart: Any, data: alt.NamedData | None = None) -> Spec:
     """Return a chart as a part of a figure, with optional data, and with ``datasets`` if it has its own data."""
     if isinstance(chart, dict):
         return chart
     datasets: dict[str, Any] = {}
     context = {"top_level": False, "datasets": datasets} | ({"data": data} if data is not None else {})
-    spec: dict[str, Any] = chart.to_dict(validate=False, context=context)
+    spec: Spec = chart.to_dict(validate=False, context=context)
     return spec | ({"datasets": datasets} if datasets else {})
 
 
 def finished_figure(
     data: FigureData, rows: Sequence[Any], title: str, caption: str, more: str = "", subtitle: str = ""
-) -> dict[str, Any]:
+) -> Spec:
     """Stack the rows, and store title and caption in the specification."""
     frame = (
         alt.vconcat(spacing=16)
@@ -155,10 +158,10 @@ def finished_figure(
         .configure_title(fontSize=12, subtitleFontSize=10, subtitleColor="#444444", anchor="start", frame="group")
         .configure_legend(titleFontSize=10, labelFontSize=10, titleFontWeight="normal")
     )  # fmt: skip
-    spec: dict[str, Any] = frame.to_dict(validate=False)
+    spec: Spec = frame.to_dict(validate=False)
     spec["vconcat"] = [_part(row) for row in rows]
     spec["datasets"] = dict(data)
-    params: dict[str, dict[str, Any]] = {}
+    params: dict[str, Spec] = {}
     for panel in [panel for row in spec["vconcat"] for panel in row.get("hconcat", [row])]:
         spec["datasets"] |= panel.pop("datasets", {})
         for param in panel.pop("params", ()):  # one shared selection for several panels

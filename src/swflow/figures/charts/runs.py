@@ -14,6 +14,7 @@ from swflow.figures.charts.parts import (
     TIME_LABEL,
     TIME_TICKS,
     FigureData,
+    Spec,
     beside,
     finished_figure,
     human_time,
@@ -49,9 +50,7 @@ STRIP = ("#eef2f6", "#9cc3e2", "#0b4f8a")
 _WIDE, _PANEL = (760, 150), (330, 210)
 
 
-def timeline_chart(
-    timelines: Mapping[str, Mapping[str, np.ndarray]], styles: Mapping[str, Style], title: str
-) -> dict[str, Any]:
+def timeline_chart(timelines: Mapping[str, Mapping[str, np.ndarray]], styles: Mapping[str, Style], title: str) -> Spec:
     """Draw utilization and queue length over time, one line per run, from equally long arrays per run."""
     data = FigureData()
     rows = [
@@ -98,7 +97,7 @@ def timeline_chart(
     return finished_figure(data, [strips, lines], title, TIMELINE_CAPTION)
 
 
-def waits_chart(classes: Mapping[str, pl.DataFrame], styles: Mapping[str, Style], title: str) -> dict[str, Any]:
+def waits_chart(classes: Mapping[str, pl.DataFrame], styles: Mapping[str, Style], title: str) -> Spec:
     """Draw mean waits (s) by class of job, one panel per classification, one line per run."""
     data = FigureData()
     means = [float(value) for rows in classes.values() for value in rows["mean"].to_list()]
@@ -135,7 +134,7 @@ def waits_chart(classes: Mapping[str, pl.DataFrame], styles: Mapping[str, Style]
 
 def distribution_chart(
     columns: Mapping[str, Mapping[str, np.ndarray]], styles: Mapping[str, Style], title: str
-) -> dict[str, Any]:
+) -> Spec:
     """Draw distribution functions of waits (s) and bounded slowdowns, one line per run."""
     data = FigureData()
     shares = np.concatenate([np.linspace(0, 0.95, 77), np.linspace(0.955, 1, 10)])
@@ -170,9 +169,7 @@ def distribution_chart(
     return finished_figure(data, [_side_by_side(panels)], title, DISTRIBUTION_CAPTION)
 
 
-def load_curve_chart(
-    lines: Mapping[str, Sequence[tuple[Any, ...]]], styles: Mapping[str, Style], title: str
-) -> dict[str, Any]:
+def load_curve_chart(lines: Mapping[str, Sequence[tuple[Any, ...]]], styles: Mapping[str, Style], title: str) -> Spec:
     """
     Draw mean wait and mean bounded slowdown against the offered load.
 
