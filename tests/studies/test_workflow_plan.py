@@ -62,10 +62,12 @@ def test_the_replicates_of_a_recipe_are_simulated_by_one_job(config):
     plan = Workflow(config)
     replicates = plan.replicates["A+draw"]
     assert replicates.simulated == ["A+draw@1", "A+draw@2", "A+draw@3"]
-    schedulers = json.loads(plan.simulated(NONE, [f"results/runs/{name}" for name in replicates.simulated]))
+    schedulers = json.loads(plan.simulated(replicates.simulated)(NONE))
     names = {name: sorted(chosen) for name, chosen in schedulers.items()}
     assert names == {"A+draw@1": ["easy"], "A+draw@2": ["easy", "fcfs"], "A+draw@3": ["easy"]}
-    assert json.loads(plan.simulated(NONE, ["results/runs/A+draw"])) == {"A+draw": {"easy": {"backfill": "easy"}}}
+    assert json.loads(plan.simulated()(SimpleNamespace(workload="A+draw"))) == {
+        "A+draw": {"easy": {"backfill": "easy"}}
+    }
     plan.write_plans()
     planned = read_simulations("results/simulations.json", names)
     assert {name: sorted(chosen) for name, chosen in planned.items()} == names
@@ -77,18 +79,18 @@ def test_the_code_of_a_policy_is_a_parameter_of_its_simulations(config):
     Path("mine.py").write_text("from swflow.policies import Easy\n\n\nclass Mine(Easy):\n    pass\n")
     study = {"logs": ["A"], "runs": [{"workloads": ["A"], "schedulers": ["mine"]}]}
     plan = Workflow(config | {"schedulers": {"mine": {"policy": "mine.py:Mine"}}, "studies": {"one": study}})
-    planned = json.loads(plan.simulated(NONE, ["results/runs/A"]))
+    planned = json.loads(plan.simulated()(SimpleNamespace(workload="A")))
     assert planned["A"]["mine"].keys() == {"policy", "own_code"}
 
 
 def test_a_step_and_its_replicates_share_options_and_inputs(config):
     plan, step = Workflow(config), SimpleNamespace(workload="A", step="draw")
-    one, many = ["results/workloads/A+draw.parquet"], plan.replicates["A+draw"]
-    assert plan.options(step, one) == plan.options(NONE, many.outputs) == "--seed 1"
+    many = plan.replicates["A+draw"]
+    assert plan.options("step")(step) == plan.options("replicates", "A+draw")(NONE) == "--seed 1"
     assert many.inputs == ["results/workloads/A.parquet"] and plan.inputs(step) == []
-    assert plan.command(step, one) == many.kind == "moldable"
+    assert plan.command("step")(step) == many.kind == "moldable"
     assert many.outputs == [f"results/workloads/A+draw@{number}.parquet" for number in (1, 2, 3)]
-    assert plan.code(step, one) == fingerprint("moldable")
+    assert plan.code("step")(step) == fingerprint("moldable")
 
 
 def test_replicates_of_a_model_draw_from_the_fit_of_their_own_parent(config):
@@ -103,7 +105,7 @@ def test_replicates_of_a_model_draw_from_the_fit_of_their_own_parent(config):
         workloads = [f"results/workloads/{parent}.parquet" for parent in parents]
         fits = [f"results/models/{parent}/song.json" for parent in parents]
         assert set(replicates.inputs) == {*workloads, *fits}
-        assert plan.options(NONE, replicates.outputs) == f"--fitted results/models/{PARENT}/song.json --seed 1"
+        assert plan.options("replicates", recipe)(NONE) == f"--fitted results/models/{PARENT}/song.json --seed 1"
 
 
 def test_figures_are_made_from_the_runs_that_they_show(config):
@@ -170,9 +172,8 @@ def test_snakemake_passes_over_ready_jobs_only_when_a_job_ends(tmp_path):
 
 
 def test_the_warm_up_of_the_config_reaches_the_simulation(config):
-    output = ["results/runs/A"]
-    assert Workflow(config).options(NONE, output) == ""
-    options = Workflow(config | {"warm_up": "30 days", "cool_down": "10 jobs"}).options(NONE, output)
+    assert Workflow(config).options("simulate")(NONE) == ""
+    options = Workflow(config | {"warm_up": "30 days", "cool_down": "10 jobs"}).options("simulate")(NONE)
     assert options == "--cool-down '10 jobs' --warm-up '30 days'"
     del config["titles"]  # not a key of a config
     with pytest.raises(SwflowError, match="warm_up"):

@@ -8,7 +8,7 @@ checkpoint reach:
         "results/logs/reached.json",
     params:
         logs=plan.unsure,
-        options=plan.options,
+        options=plan.options("reach"),
         entries=plan.origin,
         code=fingerprint("reach"),
     log:
@@ -30,7 +30,7 @@ rule fetch:
     wildcard_constraints:
         log=one_of(plan.recorded),
     params:
-        options=plan.options,
+        options=plan.options("fetch"),
         entry=plan.origin,
         code=fingerprint("fetch"),
     log:
@@ -55,9 +55,9 @@ rule generate:
     wildcard_constraints:
         log=one_of(plan.synthetic),
     params:
-        model=plan.command,
-        options=plan.options,
-        code=plan.code,
+        model=plan.command("generate"),
+        options=plan.options("generate"),
+        code=plan.code("generate"),
     log:
         "results/log/generate/{log}.log",
     benchmark:

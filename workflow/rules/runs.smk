@@ -9,8 +9,8 @@ rule simulate:
     wildcard_constraints:
         workload="[^@]+",
     params:
-        schedulers=plan.simulated,
-        options=plan.options,
+        schedulers=plan.simulated(),
+        options=plan.options("simulate"),
         code=fingerprint("simulate"),
     log:
         "results/log/simulate/{workload}.log",
@@ -37,8 +37,8 @@ for recipe, replicates in plan.replicates.items():
             output:
                 [directory(f"results/runs/{name}") for name in replicates.simulated],
             params:
-                schedulers=plan.simulated,
-                options=plan.options,
+                schedulers=plan.simulated(replicates.simulated),
+                options=plan.options("simulate"),
                 code=fingerprint("simulate"),
             log:
                 f"results/log/simulate/{recipe}@.log",
@@ -64,9 +64,9 @@ rule sweep:
     wildcard_constraints:
         sweep=one_of(config["sweeps"]),
     params:
-        command=plan.command, # sweep; or adjust, which searches for a factor
-        options=plan.options,
-        code=plan.code,
+        command=plan.command("sweep"), # sweep; or adjust, which searches for a factor
+        options=plan.options("sweep"),
+        code=plan.code("sweep"),
     log:
         "results/log/sweep/{workload}+{sweep}.log",
     benchmark:
@@ -97,7 +97,7 @@ rule whatif:
     wildcard_constraints:
         study=one_of(config["studies"]),
     params:
-        options=plan.options,
+        options=plan.options("whatif"),
         code=fingerprint("whatif"),
     log:
         "results/log/whatif/{study}/{workload}.log",

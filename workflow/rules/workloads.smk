@@ -5,7 +5,7 @@ rule clean:
     output:
         "results/workloads/{log}.parquet",
     params:
-        options=plan.options,
+        options=plan.options("clean"),
         entry=plan.origin,
         code=fingerprint("clean"),
     log:
@@ -29,9 +29,9 @@ rule fit:
     output:
         "results/models/{workload}/{fit}.json",
     params:
-        kind=plan.command,
-        options=plan.options,
-        code=plan.code,
+        kind=plan.command("fit"),
+        options=plan.options("fit"),
+        code=plan.code("fit"),
     log:
         "results/log/fit/{workload}/{fit}.log",
     benchmark:
@@ -56,9 +56,9 @@ rule step:
         workload="[^@]+",
         step=one_of(config["steps"]),
     params:
-        kind=plan.command,
-        options=plan.options,
-        code=plan.code,
+        kind=plan.command("step"),
+        options=plan.options("step"),
+        code=plan.code("step"),
     log:
         "results/log/step/{workload}+{step}.log",
     benchmark:
@@ -86,7 +86,7 @@ for recipe, replicates in plan.replicates.items():
         params:
             kind=replicates.kind,
             outputs=[f"-o {file}" for file in replicates.outputs],
-            options=plan.options,
+            options=plan.options("replicates", recipe),
             code=fingerprint("replicate", replicates.kind),
         log:
             f"results/log/step/{recipe}.log",

@@ -15,7 +15,7 @@ from swflow.errors import SwflowError
 from swflow.files.atomic import atomic_path, file_digest
 from swflow.files.fingerprint import fingerprint
 from swflow.log.catalogue import Log, is_at_hand, load_catalogue, source_of
-from swflow.names import PARENT, log_of, parent_of, replicate_of, split_step, steps_of
+from swflow.names import PARENT, log_of, parent_of, split_step, steps_of
 from swflow.scheduling.options import LOG
 from swflow.scheduling.scheduler import Scheduler
 from swflow.studies.plan import (
@@ -260,47 +260,58 @@ class Workflow:
 
     # -- jobs
 
-    def command(self, wildcards: Any, output: Any) -> str:
-        """Return the command that makes a file, if this depends on the config."""
-        match Path(output[0]).parts[1]:
-            case "logs":
-                return str(self.catalogue[wildcards.log].generate)
-            case "models":
-                return "memory" if wildcards.fit.startswith("memory-") else "model"
-            case "sweeps":
-                return sweep_options(wildcards.sweep, self.config)[0]
-        return str(self._content_of(wildcards.step)["kind"])
+    # Snakemake runs a job again if its params change, but it does not record params that depend on its files. These
+    # methods therefore return functions of the wildcards.
 
-    def code(self, wildcards: Any, output: Any) -> str:
-        """Return the fingerprint of the command that makes a file."""
-        command = self.command(wildcards, output)
-        return fingerprint(f"generate_{command}" if output[0].startswith("results/logs/") else command)
+    def command(self, rule: str) -> Callable[[Any], str]:
+        """Return a function that returns the command of a job of a rule, if this depends on the config."""
 
-    def options(self, wildcards: Any, output: Any) -> str:
-        """Return the options of the command that makes a file."""
-        match Path(output[0]).parts[1]:
-            case "logs":
-                return self._options_of_log(wildcards.log if hasattr(wildcards, "log") else None)
-            case "models":
-                return command_options(self._fits[wildcards.fit])
-            case "sweeps":
-                planned = self.sweeps[wildcards.workload, wildcards.sweep]
-                return f"{sweep_options(wildcards.sweep, self.config)[1]} {self._named(planned, '=')}"
-            case "whatif":
-                whatif = dict(self.whatifs[wildcards.study, wildcards.workload])
-                named = self._named(whatif.pop("schedulers"), ": ")
-                return f"{command_options(whatif)} {named}"
-            case "runs":
-                return command_options({name: self.config[name] or None for name in ("warm_up", "cool_down")})
-        parent, _, step = Path(output[0]).stem.rpartition("+")
-        if not parent:
-            return self._options_of_clean(wildcards.log)
-        # One command draws all replicates, each from a fit of its own parent.
-        fitted = _fit_file(self._content_of(step), parent if replicate_of(f"{parent}+{step}") is None else PARENT)
-        options = step_options(step, self.config)
-        return f"--fitted {fitted} {options}" if fitted else options
+        def command(wildcards: Any) -> str:
+            match rule:
+                case "generate":
+                    return str(self.catalogue[wildcards.log].generate)
+                case "fit":
+                    return "memory" if wildcards.fit.startswith("memory-") else "model"
+                case "sweep":
+                    return sweep_options(wildcards.sweep, self.config)[0]
+            return str(self._content_of(wildcards.step)["kind"])
 
-    def _options_of_log(self, log: str | None) -> str:
+        return command
+
+    def code(self, rule: str) -> Callable[[Any], str]:
+        """Return a function that returns the fingerprint of the command of a job."""
+        command, prefix = self.command(rule), "generate_" * (rule == "generate")
+        return lambda wildcards: fingerprint(prefix + command(wildcards))
+
+    def options(self, rule: str, recipe: str = "") -> Callable[[Any], str]:
+        """Return a function that returns the options of a job of a rule; ``recipe`` is that of its replicates."""
+
+        def options(wildcards: Any) -> str:
+            match rule:
+                case "fetch" | "generate":
+                    return self._options_of_log(wildcards.log)
+                case "clean":
+                    return self._options_of_clean(wildcards.log)
+                case "fit":
+                    return command_options(self._fits[wildcards.fit])
+                case "step":
+                    return self._options_of_step(wildcards.step, wildcards.workload)
+                case "replicates":  # each is drawn from a fit of its own parent
+                    return self._options_of_step(recipe.rpartition("+")[2], PARENT)
+                case "simulate":
+                    return command_options({name: self.config[name] or None for name in ("warm_up", "cool_down")})
+                case "sweep":
+                    schedulers = self.sweeps[wildcards.workload, wildcards.sweep]
+                    return f"{sweep_options(wildcards.sweep, self.config)[1]} {self._named(schedulers, '=')}"
+                case "whatif":
+                    whatif = dict(self.whatifs[wildcards.study, wildcards.workload])
+                    named = self._named(whatif.pop("schedulers"), ": ")
+                    return f"{command_options(whatif)} {named}"
+            return command_options({"catalogue": self.config["catalogue"]})
+
+        return options
+
+    def _options_of_log(self, log: str) -> str:
         """Return the options that generate a log, or describe it: its entry in the config, or the catalogues."""
         if log in self.synthetic:
             entry = self.catalogue[log]
@@ -321,6 +332,11 @@ class Workflow:
             "until": entry.until,
         }
         return command_options(settings | {"drop": settings["drop"] or ["none"]} | machine)
+
+    def _options_of_step(self, step: str, parent: str) -> str:
+        """Return the options of the command of a step, with the fitted model that it draws from."""
+        fitted, options = _fit_file(self._content_of(step), parent), step_options(step, self.config)
+        return f"--fitted {fitted} {options}" if fitted else options
 
     def _named(self, names: Iterable[str], separator: str) -> str:
         """Return the options that name schedulers."""
@@ -365,21 +381,25 @@ class Workflow:
             [name for name in names if name in self.runs],
         )
 
-    def schedulers_of(self, workloads: Iterable[str]) -> str:
-        """Return workloads with the options of their schedulers that are not the default."""
+    def simulated(self, workloads: Iterable[str] = ()) -> Callable[[Any], str]:
+        """
+        Return a function that returns the workloads of a job with the options of their schedulers.
+
+        Without ``workloads``, it is the one of the job. Options with their default are left out.
+        """
         default = Scheduler().to_dict()
         every = [*self.config["schedulers"], LOG]
-        return _canonical({
-            workload: {
-                name: {key: value for key, value in self.schedulers[name].items() if value != default.get(key, ...)}
-                for name in self.runs.get(workload, every)
-            }
-            for workload in workloads
-        })  # fmt: skip
 
-    def simulated(self, wildcards: Any, output: Any) -> str:
-        """Return the workloads that a job simulates, with the options of their schedulers that are not the default."""
-        return self.schedulers_of(Path(folder).name for folder in output)
+        def schedulers(wildcards: Any) -> str:
+            return _canonical({
+                workload: {
+                    name: {key: value for key, value in self.schedulers[name].items() if value != default.get(key, ...)}
+                    for name in self.runs.get(workload, every)
+                }
+                for workload in workloads or [wildcards.workload]
+            })  # fmt: skip
+
+        return schedulers
 
     # -- database, figures, report
 
