@@ -7,7 +7,8 @@ for figures in plan.figures:
             f"figures_{figures.study}_{figures.log}"
         input:
             figures.shown,
-            database=ancient(rules.load.output),
+            # Not rules.load.output, which would be ancient in the other rules, too.
+            database=ancient("results/swflow.json"),
         output:
             [report(file, caption="../report/figure.rst", **figure_labels(file)) for file in figures.png],
             figures.others,

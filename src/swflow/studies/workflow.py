@@ -43,6 +43,10 @@ REACHED = Path("results/logs/reached.json")
 #: The folders of results that a later config may need again: `snakemake prune` removes what the present one does not.
 FORMER = ("logs", "workloads", "models", "runs", "sweeps", "bounds")
 
+#: The kinds of figures that show workloads, and those that depend on all runs of a log; the others show runs.
+OF_WORKLOADS = ("arrivals", "composition", "marginals", "moldable", "offered-load", "repetitions")
+OF_LOGS = ("difference", "published")
+
 #: Memory (MB) of the Snakemake processes that start a batch job, and that start a job of a group within it.
 SNAKEMAKE = 500
 
@@ -441,18 +445,17 @@ class Workflow:
         ]
 
     def _shown(self, figures: Iterable[Mapping[str, Any]], wildcards: Any) -> list[str]:
-        """Return the runs and sweeps that figures show, if their logs are available."""
+        """Return the workloads, runs and sweeps that figures show, if their logs are available."""
         shown: dict[str, str] = {}
         for options in figures:
             log, kind = log_of(options["log"]), options["kind"]
             of_log = [name for name in self.runs if log_of(name) == log]
-            # Verdicts of comparisons are corrected for all comparisons of a log, and papers publish values of all runs.
-            named = (
-                of_log
-                if kind in ("difference", "published")
-                else [run.rpartition("/")[0] for run in options.get("runs", ())]
-            )
-            shown |= {f"results/runs/{name}": name for name in named}
+            named = [run.rpartition("/")[0] for run in options.get("runs", ())]
+            if kind in OF_WORKLOADS:
+                shown |= {f"results/workloads/{name}.parquet": name for name in named}
+                continue
+            # Verdicts of comparisons are corrected for all comparisons of a log; papers publish values of many runs.
+            shown |= {f"results/runs/{name}": name for name in (of_log if kind in OF_LOGS else named)}
             if kind in ("sweep", "published"):
                 swept = [(name, sweep) for name, sweep in self.sweeps if log_of(name) == log]
                 shown |= {f"results/sweeps/{name}+{sweep}.parquet": name for name, sweep in swept}
