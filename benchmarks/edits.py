@@ -604,8 +604,9 @@ class Folder:
 
 
 def _digest(path: Path) -> str | None:
+    """Return a digest of a file, or of the runs in a folder."""
     if path.is_dir():
-        return ""
+        return " ".join(f"{file.name}:{_digest(file)}" for file in sorted(path.glob("*.parquet")))
     return hashlib.blake2b(path.read_bytes()).hexdigest() if path.is_file() else None
 
 
