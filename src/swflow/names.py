@@ -118,35 +118,9 @@ def parent_of(workload: str) -> str:
     return workload.rpartition("+")[0]
 
 
-def compact(names: Iterable[str]) -> list[str]:
-    """
-    Return the names of workloads with replicates as ranges, which `expand` parses.
-
-    Examples
-    --------
-    >>> compact(["KTH-SP2+moldable@1", "KTH-SP2+moldable@2", "KTH-SP2+moldable@3", "KTH-SP2+moldable@7", "KTH-SP2"])
-    ['KTH-SP2+moldable@1-3', 'KTH-SP2+moldable@7', 'KTH-SP2']
-    """
-    numbers: dict[str, set[int]] = {}
-    for name in names:
-        found = set(_REPLICATE.findall(name))
-        template = _REPLICATE.sub("@{}", name) if len(found) == 1 else name
-        numbers.setdefault(template, set()).update(map(int, found) if len(found) == 1 else ())
-    compacted = []
-    for template, which in numbers.items():
-        if not which:
-            compacted.append(template)
-        for first in sorted(number for number in which if number - 1 not in which):
-            last = first
-            while last + 1 in which:
-                last += 1
-            compacted.append(template.replace("{}", str(first) if first == last else f"{first}-{last}"))
-    return compacted
-
-
 def expand(text: str) -> list[str]:
     """
-    Return the names or paths of all replicates in a range.
+    Return the names or paths of all replicates in a range, such as ``@2-3``.
 
     Examples
     --------

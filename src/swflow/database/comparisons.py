@@ -15,6 +15,8 @@ from swflow.analysis.heatmap import HEATMAP_MEASURES, Heatmap, heatmap
 from swflow.analysis.intervals import difference_of, difference_over_replicates, over_replicates, score_of
 from swflow.analysis.multiple_testing import columns_of, correct, family_of
 from swflow.analysis.resampling import Distribution, Resampled, Weeks, by_weeks, distribution_of, mean_of
+from swflow.database.inputs import Notes
+from swflow.database.schema import Rows
 from swflow.jobs import table as tables
 from swflow.jobs.table import read_columns
 from swflow.names import log_of, recipe_of, replicate_of, worth_comparing
@@ -29,9 +31,9 @@ class Run(NamedTuple):
     jobs: int
 
 
-def pairs_to_compare(notes: Mapping[Path, Mapping[str, Any]], changed: Collection[str]) -> list[list[tuple[Run, Run]]]:
+def pairs_to_compare(notes: Mapping[Path, Notes], changed: Collection[str]) -> list[list[tuple[Run, Run]]]:
     """Return the pairs of runs to compare, of which one has changed: a list for each log and replicate."""
-    by_log: dict[str, list[tuple[Path, Mapping[str, Any]]]] = {}
+    by_log: dict[str, list[tuple[Path, Notes]]] = {}
     for file, note in sorted(notes.items(), key=lambda item: str(item[1]["run"])):
         by_log.setdefault(log_of(note["workload"]), []).append((file, note))
     groups: dict[tuple[str, int | None], list[tuple[Run, Run]]] = {}
@@ -55,7 +57,7 @@ class _Measured(NamedTuple):
     distribution: Distribution
 
 
-def compare_runs(pairs: Sequence[tuple[Run, Run]]) -> list[dict[str, Any]]:
+def compare_runs(pairs: Sequence[tuple[Run, Run]]) -> Rows:
     """
     Return the rows of pairs of runs, resampled together: their distance, and which one is better how certainly.
 
@@ -120,7 +122,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return float(np.mean(known)) if known else None
 
 
-def with_verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def with_verdicts(rows: Rows) -> Rows:
     """Return the rows of runs, and further rows of recipes with several replicates, with corrected verdicts."""
     varying, constant = _compared_by_replicates(rows)
     rows = rows + varying
@@ -132,13 +134,13 @@ def with_verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _compared_by_replicates(
     rows: Sequence[dict[str, Any]],
-) -> tuple[list[dict[str, Any]], list[tuple[dict[str, Any], dict[str, Any]]]]:
+) -> tuple[Rows, list[tuple[dict[str, Any], dict[str, Any]]]]:
     """
     Return a row for each pair of recipes with several replicates, based on these.
 
     Of a pair with identical replicates, return the row of the first replicate, and the columns that name the recipes.
     """
-    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    groups: dict[tuple[str, ...], Rows] = {}
     for row in rows:
         runs_of = [row[name].rpartition("/") for name in ("variant", "base")]
         if any(replicate_of(workload) is not None for workload, _, _ in runs_of):

@@ -15,7 +15,8 @@ from swflow.analysis.fidelity import fidelity
 from swflow.analysis.heatmap import summarize
 from swflow.analysis.plausibility import LOOKED_AT, check_workload
 from swflow.database.comparisons import compare_runs, pairs_to_compare
-from swflow.database.inputs import Inputs, Update
+from swflow.database.inputs import Inputs, Notes, Update
+from swflow.database.schema import Rows
 from swflow.errors import SwflowError
 from swflow.jobs.table import Workload, check_columns, read_columns, read_metadata
 from swflow.log.imported import is_log_table, names_in, names_of_jobs
@@ -28,7 +29,7 @@ from swflow.workload.clean import open_workload
 class Examined(NamedTuple):
     """The rows that describe a workload by table, the names in it, its columns, and its jobs or their file."""
 
-    rows: dict[str, list[dict[str, Any]]]
+    rows: dict[str, Rows]
     names: pl.DataFrame
     schema: pl.Schema
     jobs: pl.DataFrame | Path
@@ -48,8 +49,8 @@ class Computed(NamedTuple):
     examined: Iterator[Examined]  # one item per new workload
     summaries: Iterator[dict[str, pl.DataFrame]]  # rows of the tables of heatmaps and bubbles, per new run
     fairness: Iterator[pl.DataFrame]  # tables of the new runs, per workload
-    fidelity: Iterator[list[dict[str, Any]]]  # rows per workload with a recorded schedule
-    compared: Iterator[list[dict[str, Any]]]  # rows per log and replicate
+    fidelity: Iterator[Rows]  # rows per workload with a recorded schedule
+    compared: Iterator[Rows]  # rows per log and replicate
     unchanged: list[str]  # the runs whose fidelity is that of the old database
 
 
@@ -68,7 +69,7 @@ def compute(inputs: Inputs, update: Update, in_turn: Callable[..., Iterator[Any]
     )
 
 
-def _run(file: Path, note: Mapping[str, Any]) -> Run:
+def _run(file: Path, note: Notes) -> Run:
     return Run({name: note[name] for name in ("run", "workload", "scheduler")}, file, note["machine"]["processors"])
 
 
@@ -79,7 +80,7 @@ def _examine(name: str, file: Path) -> Examined:
     workload = open_workload(file, columns=LOOKED_AT if is_workload else None)
     history = workload.history
     fits = [entry for entry in history if "fit" in entry][-1:]  # the fit of the last model that generated it
-    rows: dict[str, list[dict[str, Any]]] = {
+    rows: dict[str, Rows] = {
         "workloads": [_workload_row(name, workload)],
         "removals": [
             {"position": position, "stage": entry["stage"], "reason": reason, "jobs": jobs}
@@ -167,9 +168,7 @@ def _owners(file: Path) -> tuple[pl.DataFrame, Mapping[str, list[str]]]:
     return workload.jobs, workload.header
 
 
-def _with_records(
-    notes: Mapping[Path, Mapping[str, Any]], changed: Collection[str]
-) -> tuple[dict[Path, list[Run]], list[str]]:
+def _with_records(notes: Mapping[Path, Notes], changed: Collection[str]) -> tuple[dict[Path, list[Run]], list[str]]:
     """
     Return the runs to compare with each recorded schedule among the runs, by its file, if it or they changed.
 
@@ -189,7 +188,7 @@ def _with_records(
     return compared, unchanged
 
 
-def _fidelity(record: Path, runs_of: Iterable[Run]) -> list[dict[str, Any]]:
+def _fidelity(record: Path, runs_of: Iterable[Run]) -> Rows:
     """Return the fidelity of runs of a workload to its recorded schedule."""
     columns = ["job_id", "submit_time", "start_time", "run_time", "processors", "wait_time", "load"]
     recorded = pl.read_parquet(record, glob=False, columns=columns)

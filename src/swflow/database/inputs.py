@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 import polars as pl
 
+from swflow.database.schema import Rows
 from swflow.errors import SwflowError
 from swflow.files.atomic import file_digest
 from swflow.files.fingerprint import fingerprint
@@ -23,6 +24,9 @@ KINDS = {
     "bounds": ("bounds", ("workload",)),
 }
 
+#: The metadata of a file, or the entry of a run in the list of its folder.
+Notes = dict[str, Any]
+
 #: The parts of a database, workloads and runs: (kind, name) to a digest. Unchanged parts are not read again.
 Contents = dict[tuple[str, str], str]
 
@@ -31,10 +35,10 @@ Contents = dict[tuple[str, str], str]
 class Inputs:
     """The files of a load."""
 
-    runs: dict[Path, dict[str, Any]]  # the metadata of each run; ``run`` is its name
-    others: dict[Path, dict[str, Any]]  # the metadata of sweeps, what-ifs and bounds
+    runs: dict[Path, Notes]  # the metadata of each run; ``run`` is its name
+    others: dict[Path, Notes]  # the metadata of sweeps, what-ifs and bounds
     fits: list[Path]  # fitted models
-    entries: dict[Path, dict[str, Any]]  # what the list of a folder says of its files; empty without a list
+    entries: dict[Path, Notes]  # what the list of a folder says of its files; empty without a list
     sources: dict[str, tuple[Path, str]]  # the file and digest of each workload
     schedulers: dict[str, dict[str, Any]]  # the options of each scheduler
     contents: Contents
@@ -46,7 +50,7 @@ class Update:
 
     old: Contents | None
     workloads: list[str]
-    runs: dict[Path, dict[str, Any]]  # sorted by name
+    runs: dict[Path, Notes]  # sorted by name
 
     @property
     def changed(self) -> set[str]:
@@ -82,22 +86,22 @@ def planned_update(inputs: Inputs, database: str | os.PathLike[str]) -> Update:
     return Update(old, [name for name in inputs.sources if ("workload", name) in new], dict(newly))
 
 
-def _files(paths: Iterable[str | os.PathLike[str]]) -> dict[Path, dict[str, Any]]:
+def _files(paths: Iterable[str | os.PathLike[str]]) -> dict[Path, Notes]:
     """Return the files of runs and sweeps, each once, with their entries in the lists of their folders."""
-    found: dict[Path, tuple[Path, dict[str, Any]]] = {}
+    found: dict[Path, tuple[Path, Notes]] = {}
     for path in paths:
         for file, entry in runs.runs_in(path).items():
             found.setdefault(file.resolve(), (file, entry))
     return dict(found.values())
 
 
-def _run_notes(file: Path, notes: dict[str, Any]) -> dict[str, Any]:
+def _run_notes(file: Path, notes: Notes) -> Notes:
     if notes.get("kind") != "run":
         raise SwflowError(f"{file}: not a run of swflow; create one with: swflow simulate WORKLOAD -o {file}")
     return notes | {"run": f"{notes['workload']}/{notes['scheduler']}"}
 
 
-def _sources(notes: Mapping[Path, Mapping[str, Any]]) -> dict[str, tuple[Path, str]]:
+def _sources(notes: Mapping[Path, Notes]) -> dict[str, tuple[Path, str]]:
     """Return the file of every workload and its digest; raise an error if it is not the simulated version."""
     inputs: dict[str, tuple[str, str]] = {}
     seen: set[str] = set()
@@ -130,7 +134,7 @@ def _extra_columns(files: Iterable[Path]) -> str:
     return ", ".join(f"{name} {dtype}" for name, dtype in found.items() if name not in JOB_COLUMNS)
 
 
-def _check_bounds(others: Mapping[Path, Mapping[str, Any]], sources: Mapping[str, tuple[Path, str]]) -> None:
+def _check_bounds(others: Mapping[Path, Notes], sources: Mapping[str, tuple[Path, str]]) -> None:
     """Raise an error if bounds were computed of another version of a workload than the runs, or twice."""
     seen: set[str] = set()
     bounds = {file: about["workload"] for file, about in others.items() if about["kind"] == "bounds"}
@@ -145,9 +149,7 @@ def _check_bounds(others: Mapping[Path, Mapping[str, Any]], sources: Mapping[str
             )
 
 
-def _schedulers(
-    notes: Mapping[Path, Mapping[str, Any]], others: Mapping[Path, Mapping[str, Any]]
-) -> dict[str, dict[str, Any]]:
+def _schedulers(notes: Mapping[Path, Notes], others: Mapping[Path, Notes]) -> dict[str, dict[str, Any]]:
     """Return the options of the schedulers of runs and sweeps; raise an error if a name has different options."""
     named = [(file, note["scheduler"], note["options"]) for file, note in notes.items()]
     sweeps = {file: about["schedulers"] for file, about in others.items() if about["kind"] == "sweep"}
@@ -177,7 +179,7 @@ def _old_contents(database: str | os.PathLike[str], contents: Contents) -> Conte
     return old
 
 
-def read_plan(path: str | os.PathLike[str]) -> tuple[list[str], list[dict[str, Any]]]:
+def read_plan(path: str | os.PathLike[str]) -> tuple[list[str], Rows]:
     """
     Read a plan of a load, a JSON file, and return the files to load, and the runs that are omitted.
 

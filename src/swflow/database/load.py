@@ -23,7 +23,7 @@ from swflow.database.comparisons import with_verdicts
 from swflow.database.computed import Computed, Examined, compute
 from swflow.database.inputs import KINDS, Contents, Inputs, Update, planned_update, read_inputs
 from swflow.database.leaderboard import DIFFERENCES, GAPS, LEADERBOARD
-from swflow.database.schema import FIGURES, KEPT, MEDIANS, TABLES
+from swflow.database.schema import FIGURES, KEPT, MEDIANS, TABLES, Rows
 from swflow.errors import SwflowError, reason_of
 from swflow.files.atomic import atomic_path
 from swflow.files.query import memory_limit
@@ -214,7 +214,7 @@ def _forget(connection: duckdb.DuckDBPyConnection, old: Contents, contents: Cont
 
 def _fill_workloads(connection: duckdb.DuckDBPyConnection, examined: Iterable[Examined]) -> None:
     """Insert workloads, their jobs, and their histories."""
-    rows: dict[str, list[dict[str, Any]]] = {}
+    rows: dict[str, Rows] = {}
     called = []
     tables_of_jobs = _Inserted(connection, "jobs", ["workload"])
     for found in examined:
@@ -265,7 +265,7 @@ def _fill_outcomes(
 
 def _fill_runs(connection: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
     """Insert the runs, with the notes stored when they were simulated, and their schedulers."""
-    tables: dict[str, list[dict[str, Any]]] = {"runs": [], "metrics": [], "further_metrics": [], "correlations": []}
+    tables: dict[str, Rows] = {"runs": [], "metrics": [], "further_metrics": [], "correlations": []}
     for file, note in sorted(inputs.runs.items(), key=lambda item: str(item[1]["run"])):
         names = {name: note[name] for name in ("run", "workload", "scheduler")}
         about = {
@@ -321,7 +321,7 @@ def _fill_others(connection: duckdb.DuckDBPyConnection, inputs: Inputs, left_out
     _insert(connection, "left_out", left_out)
 
 
-def _fit_rows(path: Path) -> list[dict[str, Any]]:
+def _fit_rows(path: Path) -> Rows:
     """Return the goodness of fit of a fitted model."""
     from swflow.workload.models.memory_model import is_memory_model, read_memory_model
     from swflow.workload.steps.model import read_model
@@ -345,7 +345,7 @@ def _fill_published(connection: duckdb.DuckDBPyConnection) -> None:
     _insert(connection, "conventions", published_conventions())
 
 
-def _fill_comparisons(connection: duckdb.DuckDBPyConnection, compared: list[dict[str, Any]]) -> None:
+def _fill_comparisons(connection: duckdb.DuckDBPyConnection, compared: Rows) -> None:
     """Insert the comparisons of changed runs with others of their logs; previous comparisons are kept."""
     # Comparisons of recipes are derived from those of runs. Their names may be those of runs without replicates.
     connection.execute("DELETE FROM comparisons WHERE basis = 'replicates' OR family IS NULL")

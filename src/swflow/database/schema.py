@@ -1,7 +1,12 @@
 """The schema of the database: its tables, and the views of all figures of workloads and runs."""
 
+from typing import Any
+
 from swflow.analysis.fidelity import MEASURES as FIDELITY
 from swflow.analysis.metrics import COUNTS, METRICS
+
+#: Rows of a table: column to value.
+Rows = list[dict[str, Any]]
 
 _METRICS = ", ".join(f"{name} {'BIGINT' if name in COUNTS else 'DOUBLE'}" for name in METRICS)
 _BUBBLES = """run VARCHAR, measure VARCHAR, filtered BOOLEAN, decile BIGINT, mean_load DOUBLE, mean_value DOUBLE,

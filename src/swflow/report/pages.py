@@ -36,7 +36,7 @@ from swflow.report.answers import (
 )
 from swflow.report.papers import claims_block, count_papers, legend, overview_item, table_blocks
 from swflow.report.plan import Plan, Study
-from swflow.report.tables import OF_ALL_LOGS, Scope, read_table
+from swflow.report.tables import OF_ALL_LOGS, Block, Scope, read_table
 from swflow.report.units import duration, number, percent, shortened
 
 #: Measures of a matrix: column of ``metrics``, title, kind, and whether the lowest or the highest value is best.
@@ -72,7 +72,7 @@ class Section:
 
     title: str
     note: str = ""
-    blocks: list[dict[str, Any]] = field(default_factory=list)
+    blocks: list[Block] = field(default_factory=list)
     folded: str = ""
 
 
@@ -171,7 +171,7 @@ class Book:
         ]
         return Page("index", "Overview", lead=", ".join(counts) + ".", sections=sections)
 
-    def _items(self, studies: Iterable[Study], otherwise: str = "", authors: str = "") -> list[dict[str, Any]]:
+    def _items(self, studies: Iterable[Study], otherwise: str = "", authors: str = "") -> list[Block]:
         """Return a block with the titles and answers of studies, at most two sentences each; none without studies."""
         items = []
         for study in studies:
@@ -197,7 +197,7 @@ class Book:
     def _published(self, studies: Mapping[str, Sequence[Study]]) -> Section:
         """Return the section with the verdicts and claims of each paper, and below each paper its studies."""
         note = "The verdicts on the values of each paper's tables, its claims, and its studies."
-        blocks: list[dict[str, Any]] = []
+        blocks: list[Block] = []
         listed_studies: set[str] = set()
         for paper, count in self.papers.items():
             authors = self._about(paper)["authors"]
@@ -231,7 +231,7 @@ class Book:
         ]
         return Page(_paper_page(paper), about["authors"], "Paper", count.sentence(), sections)
 
-    def _about(self, paper: str) -> dict[str, Any]:
+    def _about(self, paper: str) -> Block:
         return {"authors": paper, "citation": "", "note": "", **self.about_papers.get(paper, {})}
 
     def _studies_of(self, paper: str, authors: str) -> list[Study]:
@@ -244,7 +244,7 @@ class Book:
             if study.runs and self._rows(sql.format(**self._scope(study).conditions()), paper) != [(0,)]
         ]
 
-    def _paper_figures(self, about: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def _paper_figures(self, about: Mapping[str, Any]) -> list[Block]:
         """Return the figures of a paper whose first run is here."""
         known = {run["run"]: run for run in all_runs(self.connection)}
         blocks = []
@@ -299,7 +299,7 @@ class Book:
         ]
         return Page(f"studies/{study.name}", study.title, f"Study {study.name}", lead, sections)
 
-    def _asked_figures(self, study: Study) -> list[dict[str, Any]]:
+    def _asked_figures(self, study: Study) -> list[Block]:
         """Return the figures defined by the study: existing ones, or new ones."""
         asked = [_figure(spec) for spec in self.figures if spec["usermeta"].get("study") == study.name]
         if asked or not self.draw:
@@ -407,7 +407,7 @@ class Book:
             "busy processors than the machine has. Its recorded loads, heatmap and correlations are meaningless."
         )
 
-    def _facts(self, log: str) -> dict[str, Any]:
+    def _facts(self, log: str) -> Block:
         """Return the properties of a log, from its workload with the fewest steps."""
         ((workload, computer, installation, processors, nodes, jobs, acknowledge, span, area, users),) = self._rows(
             """WITH own AS (SELECT * FROM workloads WHERE log = $a ORDER BY len(steps), workload LIMIT 1)
@@ -453,7 +453,7 @@ class Book:
     def _column(self, sql: str, *values: Any) -> list[Any]:
         return [value for (value,) in self._rows(sql, *values)]
 
-    def _tables(self, names: Iterable[str], scope: Scope) -> list[dict[str, Any]]:
+    def _tables(self, names: Iterable[str], scope: Scope) -> list[Block]:
         """Return the tables that have rows."""
         return [table for name in names if (table := read_table(self.connection, name, scope))]
 
@@ -464,7 +464,7 @@ class Book:
     def _request(self, runs: Sequence[dict[str, str]], title: str) -> Request:
         return Request(self.connection, runs, title, interactive=True)
 
-    def _drawn(self, request: Request, kinds: Iterable[str]) -> list[dict[str, Any]]:
+    def _drawn(self, request: Request, kinds: Iterable[str]) -> list[Block]:
         """Draw figures; skip a figure that cannot be drawn for these runs, with a message on the terminal."""
         blocks = []
         for kind in kinds:
@@ -474,7 +474,7 @@ class Book:
                 logging.getLogger(__name__).warning("%s", error)
         return blocks
 
-    def _metrics(self) -> dict[tuple[str, str], dict[str, Any]]:
+    def _metrics(self) -> dict[tuple[str, str], Block]:
         """Return (recipe, scheduler) to measure to mean, interval and number of replicates, and to the mean waits."""
         names = [name for name, *_ in MATRIX_MEASURES]
         lists = ", ".join(f"list({name} ORDER BY workload)" for name in names)
@@ -561,9 +561,7 @@ class Book:
                 return Verdict(*values)
         return None
 
-    def _matrix(
-        self, metrics: Mapping[tuple[str, str], Mapping[str, Any]], order: Sequence[str] = ()
-    ) -> list[dict[str, Any]]:
+    def _matrix(self, metrics: Mapping[tuple[str, str], Mapping[str, Any]], order: Sequence[str] = ()) -> list[Block]:
         """Return the matrix of runs, if any: a row per recipe, a column per scheduler, one value per measure."""
         rows, columns = ([*dict.fromkeys(key[place] for key in metrics)] for place in (0, 1))
         if not rows:
@@ -585,7 +583,7 @@ class Book:
         }
         return [matrix | {"order": [*dict.fromkeys([*order, *columns])]} if order else matrix]
 
-    def _compared(self, runs: Sequence[dict[str, str]]) -> list[dict[str, Any]]:
+    def _compared(self, runs: Sequence[dict[str, str]]) -> list[Block]:
         """Return the matrix of comparisons of runs of a log, if any."""
         shown = list(runs[:MOST_COMPARED])
         names = [run["run"] for run in shown]
@@ -596,7 +594,7 @@ class Book:
         )
         if not rows:
             return []
-        cells: dict[str, dict[str, Any]] = {}
+        cells: dict[str, Block] = {}
         for variant, base, measure, score, wins, losses, verdict in rows:
             a, b = names.index(variant), names.index(base)
             marks = {
@@ -632,7 +630,7 @@ def _mean_and_interval(values: Sequence[float | None]) -> list[Any] | None:
     return [shortened(found.value), shortened(half), found.blocks] if found.blocks else None
 
 
-def _figure(spec: Mapping[str, Any]) -> dict[str, Any]:
+def _figure(spec: Mapping[str, Any]) -> Block:
     """Return title, caption and specification of a figure, without the address of the schema, which is not fetched."""
     about = spec["usermeta"]
     kept = {name: value for name, value in spec.items() if name not in ("$schema", "usermeta", "title")}

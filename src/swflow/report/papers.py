@@ -10,7 +10,7 @@ import duckdb
 from swflow.files.query import fetched
 from swflow.papers.claims import FAILS, HOLDS, UNCHECKED, UNDECIDED
 from swflow.papers.views import VERDICTS
-from swflow.report.tables import quoted
+from swflow.report.tables import Block, quoted
 from swflow.report.units import shortened
 
 #: The style and the sign of each verdict, in the order of `swflow.papers.views.VERDICTS`. The sign repeats the colour.
@@ -77,7 +77,7 @@ def count_papers(connection: duckdb.DuckDBPyConnection) -> dict[str, Count]:
     return {paper: count for paper, count in counts.items() if count.compared or count.checked}
 
 
-def overview_item(paper: str, count: Count, page: str, title: str) -> dict[str, Any]:
+def overview_item(paper: str, count: Count, page: str, title: str) -> Block:
     """Return the row of a paper in the overview: its link, the bar of its verdicts, and the number of its claims."""
     return {
         "page": page,
@@ -93,7 +93,7 @@ def legend() -> list[tuple[str, str, str]]:
     return [(*TONES[verdict], verdict) for verdict in VERDICTS]
 
 
-def claims_block(connection: duckdb.DuckDBPyConnection, paper: str) -> dict[str, Any]:
+def claims_block(connection: duckdb.DuckDBPyConnection, paper: str) -> Block:
     """Return the claims of a paper with their verdicts, as a block of a page."""
     sql = _CLAIMS.format(paper=quoted(paper))
     names, rows = fetched(connection.execute(sql))
@@ -113,7 +113,7 @@ def claims_block(connection: duckdb.DuckDBPyConnection, paper: str) -> dict[str,
     }
 
 
-def table_blocks(connection: duckdb.DuckDBPyConnection, paper: str, beside: str | None) -> list[dict[str, Any]]:
+def table_blocks(connection: duckdb.DuckDBPyConnection, paper: str, beside: str | None) -> list[Block]:
     """
     Return the tables of a paper as printed, one block per table with a compared cell.
 
@@ -122,7 +122,7 @@ def table_blocks(connection: duckdb.DuckDBPyConnection, paper: str, beside: str 
     """
     sql = _CELLS.format(paper=quoted(paper), beside=quoted(beside or ""))
     names, values = fetched(connection.execute(sql))
-    tables: dict[str, list[dict[str, Any]]] = {}
+    tables: dict[str, list[Block]] = {}
     for row in values:
         cell = dict(zip(names, row, strict=True))
         tables.setdefault(cell["table"], []).append(cell)
@@ -137,15 +137,15 @@ def table_blocks(connection: duckdb.DuckDBPyConnection, paper: str, beside: str 
 def _table_block(
     paper: str,
     table: str,
-    cells: Sequence[dict[str, Any]],
+    cells: Sequence[Block],
     decimals: Mapping[tuple[str, str, str], int],
     beside: str | None,
     sql: str,
-) -> dict[str, Any]:
+) -> Block:
     rows, columns = [*dict.fromkeys(cell["row"] for cell in cells)], _columns(cells)
     there = {(cell["row"], cell["column"]): cell for cell in cells}
 
-    def shown(row: str, column: str) -> dict[str, Any] | None:
+    def shown(row: str, column: str) -> Block | None:
         cell = there.get((row, column))
         if cell is None:
             return None
@@ -225,7 +225,7 @@ def _printed(value: float, decimals: int) -> str:
     return f"{value:,.{decimals}f}".replace("-", "−")
 
 
-def _data(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
+def _data(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Block:
     """Return columns and rows of the CSV file."""
     return {
         "columns": [{"name": name} for name in names],

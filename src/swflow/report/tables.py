@@ -10,6 +10,9 @@ from swflow.analysis.verdicts import EQUAL
 from swflow.files.query import fetched
 from swflow.report.units import kind_of, shortened
 
+#: A part of a page, such as a table or a figure, as the page's script reads it.
+Block = dict[str, Any]
+
 #: The condition on rows of table ``checks`` for a warning that holds in the same words for every log.
 OF_ALL_LOGS = """("check", message) IN (
     SELECT ("check", message) FROM checks JOIN workloads USING (workload) GROUP BY "check", message
@@ -347,7 +350,7 @@ def quoted(*texts: str) -> str:
     return ", ".join("'" + text.replace("'", "''") + "'" for text in texts)
 
 
-def read_table(connection: duckdb.DuckDBPyConnection, name: str, scope: Scope) -> dict[str, Any] | None:
+def read_table(connection: duckdb.DuckDBPyConnection, name: str, scope: Scope) -> Block | None:
     """
     Return the contents of one of `TABLES` for a scope; None if there are no rows, or only columns of names.
 
@@ -373,7 +376,7 @@ def read_table(connection: duckdb.DuckDBPyConnection, name: str, scope: Scope) -
     }
 
 
-def _column(name: str, values: Sequence[Any]) -> dict[str, Any]:
+def _column(name: str, values: Sequence[Any]) -> Block:
     """Return name and kind of a column; columns of sentences are ``long`` and wrap."""
     column: dict[str, Any] = {"name": name, "kind": kind_of(name, values)}
     if any(isinstance(value, str) and len(value) > LONG_TEXT and " " in value for value in values):

@@ -22,7 +22,7 @@ from swflow.log.site import GUESSED, SITE, node_of
 from swflow.scheduling.scheduler import LOG
 from swflow.studies.hardware import partitions_named, resources_of
 from swflow.studies.site_scheduler import SITE_QOS, SiteModel, is_pool
-from swflow.studies.variants import Change, Variant
+from swflow.studies.variants import Change, Options, Variant
 from swflow.studies.whatif import BASE, RECORDED, Answer, supported
 from swflow.studies.wording import Percent, listed, share_of, unit_of, unit_of_measure
 from swflow.workload.clean import guess_of
@@ -103,7 +103,7 @@ class Question:
         return sorted(self.variants[1:], key=lambda one: self.row(one)["value"])
 
     @property
-    def schedulers(self) -> dict[str, Mapping[str, Any]]:
+    def schedulers(self) -> dict[str, Options]:
         """The options of each scheduler, by its name."""
         return {variant.scheduler: variant.options for variant in self.variants}
 
@@ -498,7 +498,7 @@ def _notes(workload: Workload) -> tuple[dict[str, int], int]:
     return notes, counted
 
 
-def _weighs_queues(options: Mapping[str, Any]) -> bool:
+def _weighs_queues(options: Options) -> bool:
     """Return whether a scheduler gives priorities to queues or QOS, or replays the record."""
     return "qos" in (options.get("priority") or {}) or options.get("order") == LOG
 
@@ -638,7 +638,7 @@ def schedulers_in_words(question: Question) -> list[str]:
     return [f"{name}: {options_in_words(options)}" for name, options in question.schedulers.items()]
 
 
-def options_in_words(options: Mapping[str, Any]) -> str:
+def options_in_words(options: Options) -> str:
     """
     Return a scheduler's options as text; order and backfilling are always named.
 
@@ -678,7 +678,7 @@ def _value_in_words(value: Any) -> str:
     return str(value)
 
 
-def _limits_in_words(limits: Mapping[str, Mapping[str, Any]] | None) -> list[str]:
+def _limits_in_words(limits: Mapping[str, Options] | None) -> list[str]:
     """Return limits as texts."""
     found = []
     for kind, of_kind in (limits or {}).items():

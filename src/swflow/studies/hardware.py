@@ -10,7 +10,7 @@ from swflow.jobs.machine import MOST_PROCESSORS, Machine
 from swflow.jobs.table import Workload
 from swflow.log.site import PER_NODE, SITE, node_of, peaks_of
 from swflow.scheduling.orders.fair_share import Names
-from swflow.studies.variants import Change, Variant
+from swflow.studies.variants import Change, Options, Variant
 
 
 def hardware_of(variant: Variant, workload: Workload) -> tuple[dict[str, Any], Machine]:
@@ -41,7 +41,7 @@ def hardware_of(variant: Variant, workload: Workload) -> tuple[dict[str, Any], M
 
 
 def _in_clusters(
-    options: Mapping[str, Any], machine: Machine, what: str, change: Change, workload: Workload, where: str
+    options: Options, machine: Machine, what: str, change: Change, workload: Workload, where: str
 ) -> tuple[dict[str, Any], Machine]:
     """Return the options and the machine after a change of some clusters."""
     clusters = [dict(cluster) for cluster in options["clusters"]]
@@ -71,7 +71,7 @@ def _in_clusters(
 
 
 def _in_pool(
-    options: Mapping[str, Any], machine: Machine, what: str, change: Change, workload: Workload, where: str
+    options: Options, machine: Machine, what: str, change: Change, workload: Workload, where: str
 ) -> tuple[dict[str, Any], Machine]:
     """Return the options and the machine after a change of the machine that partitions share, or of a limit."""
     resources = {**machine.resources, **(options.get("resources") or {})}
@@ -180,13 +180,13 @@ def _at_least(size: int, least: int, where: str, what: str) -> int:
     return size
 
 
-def partitions_named(cluster: Mapping[str, Any]) -> list[str]:
+def partitions_named(cluster: Options) -> list[str]:
     """Return the names of the partitions that a cluster of a scheduler serves."""
     names = cluster.get("partition")
     return [str(one) for one in (names if isinstance(names, list | tuple) else [names]) if one is not None]
 
 
-def resources_of(options: Mapping[str, Any], machine: Machine) -> dict[str, int]:
+def resources_of(options: Options, machine: Machine) -> dict[str, int]:
     """Return the units of each resource that a scheduler considers, of all clusters together."""
     stated = [one.get("resources") or {} for one in options.get("clusters") or ()]
     if not stated:
@@ -217,14 +217,14 @@ def _not_scheduled(where: str, change: Change, known: Iterable[str]) -> SwflowEr
 # -- jobs that fit
 
 
-def fitting(workload: Workload, options: Mapping[str, Any], machine: Machine) -> Iterator[pl.Expr]:
+def fitting(workload: Workload, options: Options, machine: Machine) -> Iterator[pl.Expr]:
     """Yield which jobs are no wider than their machine, cluster or limit, and which find each resource."""
     yield _fits_in(workload, options, machine)
     yield from _within_limits(workload, options)
     yield from _finds_resources(workload, options, machine)
 
 
-def _within_limits(workload: Workload, options: Mapping[str, Any]) -> Iterator[pl.Expr]:
+def _within_limits(workload: Workload, options: Options) -> Iterator[pl.Expr]:
     """Yield which jobs are no wider than the limit of processors of their user or group."""
     parts = [options, *(options.get("clusters") or ())]
     for kind, column in (("user", "user_id"), ("group", "group_id")):
@@ -242,7 +242,7 @@ def _within_limits(workload: Workload, options: Mapping[str, Any]) -> Iterator[p
             yield pl.col("processors") <= most
 
 
-def _finds_resources(workload: Workload, options: Mapping[str, Any], machine: Machine) -> Iterator[pl.Expr]:
+def _finds_resources(workload: Workload, options: Options, machine: Machine) -> Iterator[pl.Expr]:
     """Yield for each resource which jobs demand no more of it than the machine, or their cluster, has."""
     clusters = options.get("clusters") or ()
     stated = [cluster.get("resources") or {} for cluster in clusters]
@@ -267,7 +267,7 @@ def _of_partition(workload: Workload, sizes: Mapping[str, int], default: int) ->
     return pl.col("partition_id").replace_strict(numbers, default=default, return_dtype=pl.Int64)
 
 
-def _fits_in(workload: Workload, options: Mapping[str, Any], machine: Machine) -> pl.Expr:
+def _fits_in(workload: Workload, options: Options, machine: Machine) -> pl.Expr:
     """Return which jobs are no wider than the machine, or the cluster of their partition, or its limit."""
     room: dict[str, int] = {}
     for cluster in options.get("clusters") or ():

@@ -25,6 +25,9 @@ from swflow.names import (
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.studies.points import grid, values
 
+#: A config, or a part of one, as YAML gives it.
+Config = Mapping[str, Any]
+
 #: The value of ``schedulers`` of runs that selects all schedulers of the config.
 ALL = "all"
 
@@ -42,7 +45,7 @@ class Entry(NamedTuple):
     where: str
     workload: str
     schedulers: list[str]
-    settings: Mapping[str, Any]
+    settings: Config
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ class Plan:
         )
 
 
-def plan_studies(config: Mapping[str, Any], logs: Collection[str]) -> Plan:
+def plan_studies(config: Config, logs: Collection[str]) -> Plan:
     """
     Expand the studies of a config.
 
@@ -147,7 +150,7 @@ def _sorted(names: Mapping[Any, Iterable[str]]) -> dict[Any, list[str]]:
     return {key: sorted(names[key]) for key in sorted(names)}
 
 
-def entries(config: Mapping[str, Any], part: str, logs: Collection[str] | None = None) -> Iterator[Entry]:
+def entries(config: Config, part: str, logs: Collection[str] | None = None) -> Iterator[Entry]:
     """
     Yield the entries of a part of all studies, ``runs``, ``sweeps`` or ``whatif``, with each workload of the config.
 
@@ -167,9 +170,7 @@ def entries(config: Mapping[str, Any], part: str, logs: Collection[str] | None =
                     yield Entry(study, where, workload, schedulers, group)
 
 
-def _check_entry(
-    config: Mapping[str, Any], study: str, group: Mapping[str, Any], schedulers: list[str], where: str
-) -> None:
+def _check_entry(config: Config, study: str, group: Config, schedulers: list[str], where: str) -> None:
     """Raise an error for an unknown scheduler or sweep, for a sweep of the recorded schedule, and for missing seeds."""
     for scheduler in schedulers:
         _require(scheduler, {LOG, *config["schedulers"]}, f"{where}: schedulers", "scheduler")
@@ -182,7 +183,7 @@ def _check_entry(
             raise SwflowError(f"studies: {study}: seeds: missing, but {template!r} has {{seed}}; expected a number")
 
 
-def _check_workload(workload: str, config: Mapping[str, Any], logs: Collection[str], where: str) -> None:
+def _check_workload(workload: str, config: Config, logs: Collection[str], where: str) -> None:
     """Raise an error for a workload of an unknown log or step, and for one with a long name."""
     _require(log_of(workload), logs, f"{where}: workloads", "log")
     for step in steps_of(workload):
@@ -191,14 +192,14 @@ def _check_workload(workload: str, config: Mapping[str, Any], logs: Collection[s
     check_length(workload, f"{where}: workloads")
 
 
-def _expanded(content: Mapping[str, Any], group: Mapping[str, Any]) -> Iterable[str]:
+def _expanded(content: Config, group: Config) -> Iterable[str]:
     """Yield the workloads of an entry of a study: every template with each log and each replicate."""
     for template in group["workloads"]:
         for log in content["logs"] if "{log}" in template else [""]:
             yield from replicates(template.replace("{log}", log), content.get("seeds"))
 
 
-def _require_step(step: str, steps: Mapping[str, Any], where: str) -> None:
+def _require_step(step: str, steps: Config, where: str) -> None:
     """Raise an error if the config lacks the step, or if it is a replicate of a step that draws nothing."""
     name, replicate = split_step(step)
     _require(name, steps, where, "step")
@@ -207,7 +208,7 @@ def _require_step(step: str, steps: Mapping[str, Any], where: str) -> None:
         raise SwflowError(f"{where}: {step}: a step of kind {kind} draws no random numbers; remove @{replicate}")
 
 
-def _require_like(name: str, steps: Mapping[str, Any], logs: Collection[str]) -> None:
+def _require_like(name: str, steps: Config, logs: Collection[str]) -> None:
     """Raise an error if the workload named by ``like`` does not exist or records no demands."""
     like = steps[name].get("like")
     if like is None:
@@ -220,7 +221,7 @@ def _require_like(name: str, steps: Mapping[str, Any], logs: Collection[str]) ->
             raise SwflowError(f"{where}: {like}: its demands are drawn; expected a workload that records memory")
 
 
-def sources_behind(workload: str, steps: Mapping[str, Any]) -> list[str]:
+def sources_behind(workload: str, steps: Config) -> list[str]:
     """
     Return the workloads that a workload depends on: itself, and the workloads that models are fitted to.
 
@@ -233,7 +234,7 @@ def sources_behind(workload: str, steps: Mapping[str, Any]) -> list[str]:
     return [workload, *(like for like in likes if like)]
 
 
-def step_options(step: str, config: Mapping[str, Any]) -> str:
+def step_options(step: str, config: Config) -> str:
     """
     Return the options of the command of a step, which may be a replicate.
 
@@ -249,12 +250,12 @@ def step_options(step: str, config: Mapping[str, Any]) -> str:
     return command_options(left)
 
 
-def is_fitted(content: Mapping[str, Any]) -> bool:
+def is_fitted(content: Config) -> bool:
     """Return whether a step draws from a fit: kind ``model``, or memory demands that are ``like`` a log's."""
     return content.get("kind") == "model" or "like" in content
 
 
-def fit_options(content: Mapping[str, Any]) -> dict[str, Any]:
+def fit_options(content: Config) -> dict[str, Any]:
     """
     Return the options of a step that apply to fitting its model, not to drawing jobs or demands.
 
@@ -271,7 +272,7 @@ def fit_options(content: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fitted.items() if name not in ("kind", *DRAW_OPTIONS)}
 
 
-def fit_name(content: Mapping[str, Any]) -> str:
+def fit_name(content: Config) -> str:
     """
     Return the name of a fit; steps that differ only in how jobs are drawn share it.
 
@@ -325,7 +326,7 @@ def _drawn_steps(workload: str) -> list[bool]:
     return [split_step(step)[1] is not None for step in steps_of(workload)]
 
 
-def study_runs(config: Mapping[str, Any], study: str) -> list[tuple[str, str]]:
+def study_runs(config: Config, study: str) -> list[tuple[str, str]]:
     """
     Return workload and scheduler of each run of one study, in the study's order, without duplicates.
 
@@ -339,7 +340,7 @@ def study_runs(config: Mapping[str, Any], study: str) -> list[tuple[str, str]]:
     return list(dict.fromkeys((entry.workload, scheduler) for entry in found for scheduler in entry.schedulers))
 
 
-def study_sweeps(config: Mapping[str, Any], study: str) -> list[tuple[str, str]]:
+def study_sweeps(config: Config, study: str) -> list[tuple[str, str]]:
     """Return workload and sweep of each sweep of one study, in the study's order, without duplicates."""
     found = (entry for entry in entries(config, "sweeps") if entry.study == study)
     return list(dict.fromkeys((entry.workload, sweep) for entry in found for sweep in entry.settings["sweeps"]))
@@ -359,7 +360,7 @@ def with_titles(config: dict[str, Any]) -> dict[str, Any]:
     return config | {"schedulers": schedulers, "titles": titles}
 
 
-def with_kept(config: Mapping[str, Any]) -> dict[str, Any]:
+def with_kept(config: Config) -> dict[str, Any]:
     """
     Return the config with the steps and runs that ``keep`` of its sweeps represents.
 
@@ -403,7 +404,7 @@ def with_kept(config: Mapping[str, Any]) -> dict[str, Any]:
     return {**config, "steps": steps, "studies": studies}
 
 
-def _kept_of(sweep: str, content: Mapping[str, Any]) -> tuple[dict[str, dict[str, Any]], int]:
+def _kept_of(sweep: str, content: Config) -> tuple[dict[str, dict[str, Any]], int]:
     """Return the steps that draw the kept settings of a sweep, and the number of draws of each."""
     where = f"sweeps: {sweep}: keep"
     if content.get("search") or "excess" in content:
@@ -411,7 +412,7 @@ def _kept_of(sweep: str, content: Mapping[str, Any]) -> tuple[dict[str, dict[str
         raise SwflowError(f"{where}: {why}; keep factors of a separate sweep with fixed factors")
     chosen = {} if content["keep"] == "outcomes" else content["keep"]
 
-    def of(settings: Mapping[str, Any], key: str, default: Any) -> list[Any]:
+    def of(settings: Config, key: str, default: Any) -> list[Any]:
         given = settings.get(key, default)
         items = given if isinstance(given, list) else [given]
         return items if key == "variant" else [one for item in items for one in values(str(item), f"{where}: {key}")]
@@ -438,7 +439,7 @@ def _kept_of(sweep: str, content: Mapping[str, Any]) -> tuple[dict[str, dict[str
     return {point.step: point.as_step() for point in points}, seeds
 
 
-def sweep_options(sweep: str, config: Mapping[str, Any]) -> tuple[str, str]:
+def sweep_options(sweep: str, config: Config) -> tuple[str, str]:
     """
     Return the command of a sweep and its options.
 
@@ -454,7 +455,7 @@ def sweep_options(sweep: str, config: Mapping[str, Any]) -> tuple[str, str]:
     return command, command_options(content)
 
 
-def _figures(config: Mapping[str, Any], entries: Iterable[Entry]) -> dict[str, dict[str, Any]]:
+def _figures(config: Config, entries: Iterable[Entry]) -> dict[str, dict[str, Any]]:
     """Return the figures of studies: each kind of ``figures`` of a study once per log."""
     columns: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for entry in entries:
@@ -476,7 +477,7 @@ def _figures(config: Mapping[str, Any], entries: Iterable[Entry]) -> dict[str, d
     return figures
 
 
-def subsets(content: Mapping[str, Any]) -> list[str]:
+def subsets(content: Config) -> list[str]:
     """
     Return the subsets of jobs that a study distinguishes, as options of ``swflow figure``.
 
@@ -496,7 +497,7 @@ def _comparable(runs: Iterable[tuple[str, str]]) -> bool:
     return any(worth_comparing(first, second) for first, second in combinations(named, 2))
 
 
-def check_schedulers(config: Mapping[str, Any]) -> None:
+def check_schedulers(config: Config) -> None:
     """Raise an error that names the scheduler and the option if a scheduler of the config is invalid."""
     for name, options in config["schedulers"].items():
         if name == LOG:
@@ -504,7 +505,7 @@ def check_schedulers(config: Mapping[str, Any]) -> None:
         Scheduler.of(name, options)
 
 
-def check_conditions(config: Mapping[str, Any]) -> None:
+def check_conditions(config: Config) -> None:
     """
     Raise an error that names the key if a condition of the config is invalid.
 
@@ -528,7 +529,7 @@ def check_conditions(config: Mapping[str, Any]) -> None:
             check_condition(predicate, f"studies: {study}: split: {name}")
 
 
-def command_options(options: Mapping[str, Any]) -> str:
+def command_options(options: Config) -> str:
     """
     Return the options of a step or a log as command-line options, quoted for a shell.
 

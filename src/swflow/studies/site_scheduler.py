@@ -23,6 +23,7 @@ from swflow.log.site import (
 from swflow.scheduling.named import KNOWN, read_scheduler
 from swflow.scheduling.options import LIMITED, LIMITS
 from swflow.scheduling.orders.vocabulary import LOG, MULTIFACTOR, OF_ACCOUNTS
+from swflow.studies.variants import Options
 from swflow.workload.clean import guess_of, is_as_recorded
 
 #: Name of the scheduler that serves queues or QOS in the order of their recorded waits.
@@ -43,7 +44,7 @@ class SiteModel:
 
     workload: Workload
     partitions: Sequence[Partition] = ()
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Options = field(default_factory=dict)
     guessed_resources: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
@@ -121,7 +122,7 @@ class SiteModel:
         name, options = read_scheduler(text)
         return (name, _merged(self.options, options)) if name.startswith(f"{SITE}-") else (name, options)
 
-    def dropped_by(self, options: Mapping[str, Any]) -> list[str]:
+    def dropped_by(self, options: Options) -> list[str]:
         """
         Return what a scheduler does not simulate although the site's scheduler does.
 
@@ -157,13 +158,13 @@ class SiteModel:
         return list(dict.fromkeys(name for part in parts for name in part))
 
 
-def is_pool(options: Mapping[str, Any]) -> bool:
+def is_pool(options: Options) -> bool:
     """Return whether a scheduler simulates all partitions as one machine without limits for them."""
     limited = "partition" in (options.get("limits") or {})
     return options.get("order") != LOG and options.get("dispatch") != "partition" and not limited
 
 
-def _merged(options: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def _merged(options: Options, changes: Options) -> dict[str, Any]:
     """Return options with changes; limits of kinds that the changes do not name stay."""
     merged = {**options, **changes}
     if isinstance(options.get("limits"), Mapping) and isinstance(changes.get("limits"), Mapping):
@@ -172,7 +173,7 @@ def _merged(options: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str,
 
 
 def with_policies(
-    schedulers: Mapping[str, Mapping[str, Any]],
+    schedulers: Mapping[str, Options],
     *,
     order: Iterable[str] = (),
     backfill: Iterable[str] = (),

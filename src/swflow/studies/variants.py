@@ -4,10 +4,13 @@ import itertools
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from swflow.errors import SwflowError
+
+#: Options of a scheduler, or of one of its clusters or limits.
+Options = Mapping[str, Any]
 
 #: The change of a size in a text: an amount, or ``PARTITION=AMOUNT``.
 _AMOUNT = re.compile(r"([+-]?)(\d{1,12}(?:\.\d+)?)\s*(%?)")
@@ -134,7 +137,7 @@ class Variant:
     """
 
     scheduler: str
-    options: Mapping[str, Any]
+    options: Options
     processors: Change | None = None
     nodes: Change | None = None
     resource: Change | None = None
@@ -165,14 +168,9 @@ class Variant:
             return "users'"
         return "perfect" if self.estimates == 1 else f"{self.estimates:g}"
 
-    @property
-    def is_record(self) -> bool:
-        """Whether machine, estimates, arrivals and run times are the recorded ones."""
-        return replace(self, scheduler="", options={}) == Variant("", {})
-
 
 def variants(
-    schedulers: Mapping[str, Mapping[str, Any]],
+    schedulers: Mapping[str, Options],
     *,
     processors: Iterable[str] = (),
     nodes: Iterable[str] = (),

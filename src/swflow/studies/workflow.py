@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from swflow.names import PARENT, log_of, parent_of, split_step, steps_of
 from swflow.scheduling.options import LOG
 from swflow.scheduling.scheduler import Scheduler
 from swflow.studies.plan import (
+    Config,
     check_conditions,
     check_schedulers,
     command_options,
@@ -368,9 +369,9 @@ class Workflow:
         parent, _, step = workload.rpartition("+")
         return _fit_file(self._content_of(step), parent) if parent else ""
 
-    def _content_of(self, step: str) -> Mapping[str, Any]:
+    def _content_of(self, step: str) -> Config:
         """Return the definition of a step in the config."""
-        content: Mapping[str, Any] = self.config["steps"][split_step(step)[0]]
+        content: Config = self.config["steps"][split_step(step)[0]]
         return content
 
     def _replicates(self, names: list[str]) -> Replicates:
@@ -444,7 +445,7 @@ class Workflow:
             for (study, log), some in groups.items()
         ]
 
-    def _shown(self, figures: Iterable[Mapping[str, Any]], wildcards: Any) -> list[str]:
+    def _shown(self, figures: Iterable[Config], wildcards: Any) -> list[str]:
         """Return the workloads, runs and sweeps that figures show, if their logs are available."""
         shown: dict[str, str] = {}
         for options in figures:
@@ -612,7 +613,7 @@ def _figure_files(names: Iterable[str]) -> tuple[list[str], list[str]]:
     return [f"{file}.png" for file in files], [f"{file}.{ending}" for file in files for ending in ("svg", "json")]
 
 
-def _fit_file(content: Mapping[str, Any], parent: str) -> str:
+def _fit_file(content: Config, parent: str) -> str:
     """Return the fitted model that a step of the workload ``parent`` draws from; empty if there is none."""
     if not is_fitted(content):
         return ""
