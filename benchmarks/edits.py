@@ -819,12 +819,12 @@ def run_case(number: int, options: argparse.Namespace, server: Server, home: Pat
 
 def _needless(before: dict[str, Any], after: dict[str, Any], changed: set[str], said: str) -> Iterator[str]:
     """Yield the jobs that ran although their command, inputs and outputs had not changed since the last time."""
+    remade = {job["shell"] for output, job in after.items() if output in changed}
     for output, job in after.items():
         old = before.get(output)
         if old is None or old["ended"] == job["ended"] or output in changed or changed & job["inputs"].keys():
             continue
-        stem = output.removesuffix(".json")
-        if any(name.startswith((f"{stem}/", f"{stem}@")) for name in changed):  # the runs that a summary lists
+        if job["shell"] in remade:  # another output of the same job was changed
             continue
         if all(old[key] == job[key] for key in ("shell", "params", "inputs")):
             yield f"ran needlessly: {job['rule']} {output}"
