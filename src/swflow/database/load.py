@@ -3,6 +3,7 @@
 import glob
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
@@ -47,9 +48,6 @@ from swflow.studies import runs
 
 #: From this number of new runs on, several processes are worth the second in which they start.
 MANY_RUNS = 100
-
-#: Linux ioctl request to share the blocks of two files (FICLONE).
-_CLONE = 0x40049409
 
 _TYPES = {pl.Int64(): "BIGINT", pl.Float64(): "DOUBLE", pl.Boolean(): "BOOLEAN", pl.String(): "VARCHAR"}
 
@@ -105,7 +103,7 @@ def load(
         try:
             computed = compute(inputs, update, in_turn)
             if update.old:
-                _copy(Path(database), temporary)
+                shutil.copyfile(database, temporary)
             with duckdb.connect(temporary) as connection:
                 connection.execute("SET enable_progress_bar = false; SET preserve_insertion_order = true")
                 connection.execute(f"SET memory_limit = '{memory_limit()}B'")
@@ -171,18 +169,6 @@ def _beside(workers: int) -> Iterator[Callable[..., Iterator[Any]]]:
         raise SwflowError("load: a process that compares runs ended; it probably needs more memory") from None
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def _copy(source: Path, target: Path) -> None:
-    """Copy a file, without copying its blocks if the file system supports it."""
-    import fcntl
-    import shutil
-
-    try:
-        with source.open("rb") as old, target.open("wb") as new:
-            fcntl.ioctl(new, _CLONE, old.fileno())
-    except OSError:
-        shutil.copyfile(source, target)
 
 
 def _create(connection: duckdb.DuckDBPyConnection) -> None:
