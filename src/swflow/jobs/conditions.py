@@ -267,7 +267,7 @@ def _require_kinds(tree: ast.expr, flags: set[str], where: str) -> None:
     check(tree, True)
 
 
-def check_condition(text: str, where: str, names: Iterable[str] | Mapping[str, Any] | None = None) -> ast.expr:
+def check_condition(text: str, where: str, names: Iterable[str] | Mapping[str, pl.DataType] | None = None) -> ast.expr:
     """
     Parse a condition without a table; see `condition`.
 
@@ -303,7 +303,7 @@ def names_in(tree: ast.expr) -> set[str]:
     return found - {"null"}
 
 
-def condition(text: str, names: Iterable[str] | Mapping[str, Any], where: str) -> pl.Expr:
+def condition(text: str, names: Iterable[str] | Mapping[str, pl.DataType], where: str) -> pl.Expr:
     """
     Convert a condition on columns to a boolean expression; rows in which it is unknown (null) do not fulfil it.
 

@@ -12,7 +12,7 @@ from swflow.jobs.table import JOB_COLUMNS
 RULES = ("unknown-submit-time", "no-processors", "wider-than-machine", "unknown-run-time", "zero-run-time")
 
 #: The models of synthetic logs with their parameters: permitted values or type.
-GENERATORS: dict[str, dict[str, Any]] = {
+GENERATORS: dict[str, dict[str, type | tuple[str, ...]]] = {
     "lublin": {
         "load": float,
         "classes": ("batch-and-interactive", "combined"),
@@ -49,7 +49,7 @@ def check_clean(settings: Any, where: str) -> dict[str, Any]:
     return dict(settings)
 
 
-def check_generator(model: str, parameters: Mapping[str, Any], where: str) -> None:
+def check_generator(model: str, parameters: Mapping[str, object], where: str) -> None:
     """
     Check the model of a synthetic log, a name of `GENERATORS`, and its parameters other than processors, jobs and seed.
 
@@ -72,7 +72,7 @@ def check_generator(model: str, parameters: Mapping[str, Any], where: str) -> No
             raise SwflowError(f"{where}: {name}: {value!r}; expected a positive number")
 
 
-def _list(settings: Mapping[str, Any], key: str, kind: type, what: str, where: str) -> list[Any]:
+def _list(settings: Mapping[str, object], key: str, kind: type, what: str, where: str) -> list[Any]:
     """Return a list of the settings; raise an error if an item has another type."""
     values = settings.get(key, [])
     if not isinstance(values, list) or not all(

@@ -216,7 +216,7 @@ def _require_limits(fields: pl.DataFrame, name: str) -> None:
         raise beyond_limits(name, wrong.row(0, named=True), wrong.height)
 
 
-def beyond_limits(name: str, row: Mapping[str, Any], count: int) -> SwflowError:
+def beyond_limits(name: str, row: Mapping[str, float], count: int) -> SwflowError:
     """Return the error for a job with a time or a number of processors beyond the limits."""
     column = next(
         column for column, limit in _LIMITS.items() if row[column] is not None and not abs(row[column]) <= limit

@@ -139,7 +139,7 @@ class _Parts:
             self.header, self._source, self.parts_skipped = text.header, text, text.skipped
 
     def __iter__(self) -> Iterator[pl.DataFrame]:
-        first: dict[str, Any] = {}
+        first: dict[str, float] = {}
         for fields in self._source:
             self.jobs += fields.height
             within = fields.filter(whole.within_limits())

@@ -205,7 +205,7 @@ def is_memory_model(content: Any) -> bool:
     return isinstance(content, dict) and {name: content.get(name) for name in FORMAT} == FORMAT
 
 
-def _cell_of(content: Mapping[str, Any]) -> Cell:
+def _cell_of(content: Mapping[str, list[float]]) -> Cell:
     cell = Cell(np.array(content["memory"], dtype=float), np.array(content["jobs"], dtype=np.int64))
     if cell.memory.shape != cell.jobs.shape or not len(cell.jobs) or cell.jobs.min() < 1:
         raise ValueError("a class has no jobs")
