@@ -1,15 +1,24 @@
-"""Tests of the style check in tools/prose.py."""
+"""Tests of the checks of style and length in tools/prose.py and tools/words.py."""
 
 import importlib.util
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
-spec = importlib.util.spec_from_file_location("prose", ROOT / "tools/prose.py")
-prose = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(prose)
+
+
+def tool(name):
+    """Return a module of tools, which are no package."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"tools/{name}.py")
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+prose, words = tool("prose"), tool("words")
 
 
 def wording(path, text):
@@ -88,3 +97,13 @@ def test_spelling_is_checked(tmp_path):
 @pytest.mark.skipif(shutil.which("git") is None or not (ROOT / ".git").exists(), reason="not a clone")
 def test_readme_has_no_problems():
     assert prose.check([ROOT / "README.md"]) == {}
+
+
+def test_pages_with_short_sentences_are_found():
+    short = words.count("It runs. It ends.\n")
+    connected = words.count("A job waits because its processors are busy, and therefore it starts later.\n")
+    found = words.problems({"tutorials/a.md": short, "b.md": connected})
+    assert any("docs/tutorials/a.md: 100% of the sentences" in problem for problem in found)
+    assert not any("docs/b.md" in problem for problem in found)
+    assert connected.connectives == 2
+    assert words.count("A model (T. N. Minh, L. Wolters, 2009) repeats labels.\n").sentences == [10]

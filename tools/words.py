@@ -15,6 +15,8 @@ ROOT = Path(__file__).resolve().parents[1]
 TOTAL, TUTORIALS = 27_000, 3_500
 #: Fewest connectives per 1,000 words of prose, and largest share of short sentences.
 CONNECTIVES, SHORT = 6.0, 0.18
+#: Largest share of short sentences in one page.
+PAGE_SHORT = 0.25
 #: Most words of a short sentence.
 FEW = 7
 CONNECTIVE = re.compile(r"\b(because|therefore|however|instead|for example)\b", re.IGNORECASE)
@@ -105,6 +107,11 @@ def problems(counts: dict[str, Count]) -> list[str]:
         found.append(f"docs: {every.rate:.1f} connectives per 1,000 words of prose; at least {CONNECTIVES:g}")
     if every.short > SHORT:
         found.append(f"docs: {every.short:.0%} of the sentences have at most {FEW} words; at most {SHORT:.0%}")
+    for name, value in counts.items():
+        if value.short > PAGE_SHORT:
+            found.append(
+                f"docs/{name}: {value.short:.0%} of the sentences have at most {FEW} words; at most {PAGE_SHORT:.0%}"
+            )
     return found
 
 
