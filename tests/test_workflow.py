@@ -49,9 +49,8 @@ class Project:
 
     def planned(self) -> list[str]:
         """Return the jobs that a dry run lists."""
-        return [
-            line.split(": ", 1)[1] for line in self.run("-n").splitlines() if line.startswith("Job ") and ": " in line
-        ]
+        lines = [line.strip() for line in self.run("-n").splitlines()]  # those of a group are indented
+        return [line.split(": ", 1)[1] for line in lines if line.startswith("Job ") and ": " in line]
 
     def sql(self, text: str) -> list[tuple]:
         """Query the database."""

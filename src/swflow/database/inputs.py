@@ -65,7 +65,7 @@ def read_inputs(paths: Iterable[str | os.PathLike[str]]) -> Inputs:
     entries = _files(path for path in given if path not in fits)
     if not entries:
         raise SwflowError("load: no run given; name folders such as results/runs/KTH-SP2")
-    metadata = {file: read_metadata(file) for file in entries}
+    metadata = {file: _metadata(file, entry) for file, entry in entries.items()}
     others = {file: about for file, about in metadata.items() if about.get("kind") in KINDS}
     notes = {file: _run_notes(file, metadata[file]) for file in sorted(entries) if file not in others}
     sources = _sources(notes)
@@ -93,6 +93,15 @@ def _files(paths: Iterable[str | os.PathLike[str]]) -> dict[Path, Notes]:
         for file, entry in runs.runs_in(path).items():
             found.setdefault(file.resolve(), (file, entry))
     return dict(found.values())
+
+
+def _metadata(file: Path, entry: Notes) -> Notes:
+    """Return the metadata of a file; the error for a damaged run says how to repair it."""
+    try:
+        return read_metadata(file)
+    except SwflowError:
+        runs.check_whole(file, entry)
+        raise
 
 
 def _run_notes(file: Path, notes: Notes) -> Notes:
