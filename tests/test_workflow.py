@@ -49,7 +49,7 @@ class Project:
 
     def planned(self) -> list[str]:
         """Return the jobs that a dry run lists."""
-        lines = [line.strip() for line in self.run("-n").splitlines()]  # those of a group are indented
+        lines = [line.strip() for line in self.run("-n").splitlines()]  # lines of grouped jobs are indented
         return [line.split(": ", 1)[1] for line in lines if line.startswith("Job ") and ": " in line]
 
     def sql(self, text: str) -> list[tuple]:

@@ -96,7 +96,7 @@ def _files(paths: Iterable[str | os.PathLike[str]]) -> dict[Path, Notes]:
 
 
 def _metadata(file: Path, entry: Notes) -> Notes:
-    """Return the metadata of a file; the error for a damaged run says how to repair it."""
+    """Return the metadata of a file; the error for a damaged run states how to repair it."""
     try:
         return read_metadata(file)
     except SwflowError:

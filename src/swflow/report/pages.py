@@ -222,7 +222,7 @@ class Book:
         sections = [
             Section(
                 "Claims",
-                f"{cite}A claim holds if it holds on every log of the paper that is here.",
+                f"{cite}A claim holds if it is true for every simulated log of the paper.",
                 [claims_block(self.connection, paper)],
             ),
             Section("Tables", note, [{"kind": "legend", "items": legend()}, *tables] if tables else []),
