@@ -7,7 +7,6 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,10 +42,6 @@ REACHED = Path("results/logs/reached.json")
 
 #: The folders of results that a later config may need again: `snakemake prune` removes what the present one does not.
 FORMER = ("logs", "workloads", "models", "runs", "sweeps", "bounds")
-
-#: The kinds of figures that show workloads, and those that depend on all runs of a log; the others show runs.
-OF_WORKLOADS = ("arrivals", "composition", "marginals", "moldable", "offered-load", "repetitions")
-OF_LOGS = ("difference", "published")
 
 #: Memory (MB) of the Snakemake processes that start a batch job, and that start a job of a group within it.
 SNAKEMAKE = 500
@@ -123,14 +118,12 @@ class Replicates(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """The figures of a study that show a log: their files by ending, their options, and the files that they show."""
+    """The figures that show a log: their files by ending, and a digest of their options."""
 
-    study: str
     log: str
     png: list[str]
     others: list[str]
     digest: str
-    shown: Callable[[Any], list[str]]
 
 
 @dataclass
@@ -436,31 +429,11 @@ class Workflow:
 
     @property
     def figures(self) -> list[Figures]:
-        """The figures by study and log."""
-        groups: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+        """The figures by log."""
+        groups: dict[str, dict[str, dict[str, Any]]] = {}
         for name, options in self.drawn.items():
-            groups.setdefault((name.partition("/")[0], log_of(options["log"])), {})[name] = options
-        return [
-            Figures(study, log, *_figure_files(some), digest(some), partial(self._shown, list(some.values())))
-            for (study, log), some in groups.items()
-        ]
-
-    def _shown(self, figures: Iterable[Config], wildcards: Any) -> list[str]:
-        """Return the workloads, runs and sweeps that figures show, if their logs are available."""
-        shown: dict[str, str] = {}
-        for options in figures:
-            log, kind = log_of(options["log"]), options["kind"]
-            of_log = [name for name in self.runs if log_of(name) == log]
-            named = [run.rpartition("/")[0] for run in options.get("runs", ())]
-            if kind in OF_WORKLOADS:
-                shown |= {f"results/workloads/{name}.parquet": name for name in named}
-                continue
-            # Verdicts of comparisons are corrected for all comparisons of a log; papers publish values of many runs.
-            shown |= {f"results/runs/{name}": name for name in (of_log if kind in OF_LOGS else named)}
-            if kind in ("sweep", "published"):
-                swept = [(name, sweep) for name, sweep in self.sweeps if log_of(name) == log]
-                shown |= {f"results/sweeps/{name}+{sweep}.parquet": name for name, sweep in swept}
-        return [file for file, name in shown.items() if self.is_reached(self.logs_behind(name))]
+            groups.setdefault(log_of(options["log"]), {})[name] = options
+        return [Figures(log, *_figure_files(some), digest(some)) for log, some in groups.items()]
 
     def targets(self, wildcards: Any) -> list[str]:
         """Return the pictures and what-if tables of the studies whose logs are available."""
