@@ -1,13 +1,14 @@
 """
 Compare swflow with a real Slurm: run short traces of sleeping jobs on one, and simulate the same jobs.
 
-    python benchmarks/slurm_oracle.py --runs 5 --keep FOLDER [--traces backfill,qos]
+    python benchmarks/slurm_oracle.py --runs 5 --keep FOLDER [--traces backfill,qos] [--parallel 8]
     python benchmarks/slurm_oracle.py --only-compare --keep FOLDER
 
 Each trace exercises one mechanism on eight nodes of four CPUs, which are daemons on this machine (Debian's slurm-wlm,
 slurmdbd, munge and mariadb-server; needs root). A real Slurm does not repeat itself, so each trace runs several times.
 The folder keeps slurm.conf and what `sacct` and `sacctmgr` print. swflow imports the accounting records, reads the
-configuration with `swflow import site`, and simulates the jobs with its scheduler. Times are not compressed.
+configuration with `swflow import site`, and simulates the jobs with its scheduler. Times are not compressed: a run
+takes about 10 min. Jobs only sleep, so that several runs at the same time do not disturb each other.
 """
 
 import argparse
@@ -17,8 +18,10 @@ import random
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 
 import numpy as np
 import polars as pl
@@ -39,12 +42,27 @@ NODES, CPUS = 8, 4
 
 #: Users of the system, with whom the jobs of different users are submitted.
 USERS = ("games", "news", "mail", "backup")
+BY_USER = [[f"--uid={name}"] for name in (*USERS, USERS[0], USERS[0])]
+QOS = ("--qos=normal", "--qos=normal", "--qos=high", "--qos=low")
+PHYSICISTS = [f"add user {name} Account=physics" for name in USERS]
+
+#: An account with two below it, and one beside it, each with a user or two; root's is physics.
+TREE = (
+    "add account science Description=x Organization=x Fairshare=3",
+    "add account bio Parent=science Description=x Organization=x Fairshare=1",
+    "add account chem Parent=science Description=x Organization=x Fairshare=3",
+    "add account art Description=x Organization=x Fairshare=2",
+    "add user games Account=bio", "add user news Account=chem", "add user mail Account=chem Fairshare=2",
+    "add user backup Account=art",
+)  # fmt: skip
 
 #: The columns of associations that `swflow import site` reads.
 ASSOCIATIONS = "Account,ParentName,User,Share,MaxJobs,GrpJobs,GrpTRES"
 
 ALL = "PartitionName=main Nodes=ALL Default=YES MaxTime=60 State=UP"
 BACKFILL = "SchedulerType=sched/backfill\nSchedulerParameters=bf_interval=5,bf_resolution=1,sched_interval=2"
+LIMITS = "AccountingStorageEnforce=limits,qos"
+CYCLES = "SchedulerType=sched/backfill\nSchedulerParameters=sched_interval=2,"
 MULTIFACTOR = "PriorityType=priority/multifactor\nPriorityCalcPeriod=1"
 
 
@@ -69,17 +87,18 @@ class Trace:
     setup: Sequence[str] = ()
     seed: int = 1
     jobs: int = 60
+    widths: Sequence[int] = (1, 2, 4, 4, 8, 8, 12, 16, 24, 32)
 
     def draw(self) -> list[Job]:
         """Return the jobs: a submission every few seconds, for which the machine is too small by a tenth."""
         rng = random.Random(self.seed)
         found, now = [], 0
         for _ in range(self.jobs):
-            cpus = rng.choice([1, 2, 4, 4, 8, 8, 12, 16, 24, 32])
+            cpus = rng.choice(list(self.widths))
             run = rng.randint(5, 50)
             limit = rng.choice([1, 1, 2, 3])
             found.append(Job(now, cpus, limit, run, tuple(rng.choice(list(self.options)))))
-            now += max(1, round(rng.expovariate(1.1 * NODES * CPUS / (11.1 * 27.5))))
+            now += max(1, round(rng.expovariate(1.1 * NODES * CPUS / (np.mean(self.widths) * 27.5))))
         return found
 
 
@@ -117,14 +136,14 @@ TRACES = {
         "fair share of four users",
         f"{BACKFILL}\n{MULTIFACTOR}\nPriorityWeightFairshare=10000\nPriorityFlags=NO_FAIR_TREE\n"
         f"PriorityDecayHalfLife=00:05:00\n{ALL}",
-        options=[[f"--uid={name}"] for name in (*USERS, USERS[0], USERS[0])],
-        setup=[f"add user {name} Account=physics" for name in USERS],
+        options=BY_USER,
+        setup=PHYSICISTS,
         seed=8,
     ),
     "fair-tree": Trace(
         "the fair-share tree",
         f"{BACKFILL}\n{MULTIFACTOR}\nPriorityWeightFairshare=10000\nPriorityDecayHalfLife=00:05:00\n{ALL}",
-        options=[[f"--uid={name}"] for name in (*USERS, USERS[0], USERS[0])],
+        options=BY_USER,
         setup=(
             "add account art Description=art Organization=test Fairshare=3",
             *(f"add user {name} Account=physics" for name in USERS[:2]),
@@ -132,13 +151,91 @@ TRACES = {
         ),
         seed=8,
     ),
+    "fair-tree-deep": Trace(
+        "the fair-share tree of accounts below accounts",
+        f"{BACKFILL}\n{MULTIFACTOR}\nPriorityWeightFairshare=10000\nPriorityDecayHalfLife=00:05:00\n{ALL}",
+        options=BY_USER,
+        setup=TREE,
+        seed=9,
+    ),
+    "backfill-minute": Trace(
+        "cycles and slots of a minute", f"{CYCLES}bf_interval=60,bf_resolution=60\n{ALL}", seed=10
+    ),
+    "backfill-window": Trace(
+        "plans of a minute", f"{CYCLES}bf_interval=10,bf_resolution=1,bf_window=1\n{ALL}", seed=11
+    ),
+    "backfill-test": Trace(
+        "cycles that test two jobs", f"{CYCLES}bf_interval=10,bf_resolution=1,bf_max_job_test=2\n{ALL}", seed=12
+    ),
+    "backfill-user": Trace(
+        "cycles that test a job of each user",
+        f"{CYCLES}bf_interval=10,bf_resolution=1,bf_max_job_user=1\n{ALL}",
+        options=BY_USER,
+        setup=PHYSICISTS,
+        seed=13,
+    ),
+    "overlapping": Trace(
+        "partitions that share nodes",
+        f"{CYCLES}bf_interval=20,bf_resolution=1\nPartitionName=main Nodes=ALL Default=YES State=UP\n"
+        "PartitionName=small Nodes=n[5-8] State=UP",
+        options=(["-p", "main"], ["-p", "main"], ["-p", "small"]),
+        widths=(1, 2, 4, 4, 8, 8, 12, 16),
+        seed=14,
+    ),
+    "user-limits": Trace(
+        "running jobs and CPUs of users",
+        f"{BACKFILL}\n{LIMITS}\n{ALL}",
+        options=BY_USER,
+        setup=(*PHYSICISTS, "modify user games set MaxJobs=2", "modify user news set GrpTRES=cpu=8"),
+        widths=(1, 2, 4, 4, 8, 8),
+        seed=15,
+    ),
+    "account-limits": Trace(
+        "running jobs and CPUs of accounts and of those above",
+        f"{BACKFILL}\n{LIMITS}\n{ALL}",
+        options=BY_USER,
+        setup=(*TREE, "modify account science set GrpTRES=cpu=16", "modify account chem set GrpJobs=2"),
+        widths=(1, 2, 4, 4, 8, 8),
+        seed=16,
+    ),
+    "qos-limits": Trace(
+        "running jobs and CPUs of QOS and of users in each",
+        f"{BACKFILL}\n{LIMITS}\n{ALL}",
+        options=[[*user, qos] for user in BY_USER for qos in QOS[1:]],
+        setup=(
+            *PHYSICISTS,
+            "modify qos normal set MaxJobsPerUser=2",
+            "add qos high MaxTRESPerUser=cpu=8",
+            "add qos low GrpTRES=cpu=8 GrpJobs=2",
+            "modify account physics set qos=normal,high,low",
+        ),
+        widths=(1, 2, 4, 4, 8, 8),
+        seed=17,
+    ),
+    "everything": Trace(
+        "cycles, fair-share tree, limits and QOS together",
+        f"{CYCLES}bf_interval=15,bf_resolution=15,bf_max_job_user=3\n{MULTIFACTOR}\nPriorityWeightFairshare=10000\n"
+        "PriorityWeightAge=1000\nPriorityMaxAge=10\nPriorityWeightQOS=3000\nPriorityWeightJobSize=1000\n"
+        f"PriorityDecayHalfLife=00:05:00\n{LIMITS}\n{ALL}",
+        options=[[*user, qos] for user in BY_USER for qos in QOS],
+        setup=(
+            *TREE,
+            "add qos high Priority=100 MaxJobsPerUser=2",
+            "add qos low GrpTRES=cpu=16",
+            "modify account chem set GrpJobs=3",
+            *(f"modify account {name} set qos=normal,high,low" for name in ("science", "bio", "chem", "art")),
+        ),
+        widths=(1, 2, 4, 4, 8, 8, 12, 16),
+        seed=18,
+        jobs=150,
+    ),
 }  # fmt: skip
 
 
-def run(trace: Trace, folder: Path) -> None:
+def run(trace: Trace, folder: Path, instance: int) -> None:
     """Run a trace on a new Slurm, and keep its configuration and what it recorded."""
     folder.mkdir(parents=True, exist_ok=True)
-    with Slurm(nodes=NODES, cpus=CPUS, site=trace.site) as slurm:
+    with Slurm(nodes=NODES, cpus=CPUS, site=trace.site, instance=instance) as slurm:
         if not slurm.has_accounting:
             raise SystemExit("no accounting: install slurmdbd and mariadb-server")
         for command in trace.setup:
@@ -156,6 +253,7 @@ def run(trace: Trace, folder: Path) -> None:
             "sacct.txt": ["sacct", "-a", "-P", "-D", "-X", "-S", "now-2hours", f"--format={RECOMMENDED}"],
             "qos.txt": ["sacctmgr", "show", "qos", "-P"],
             "assoc.txt": ["sacctmgr", "show", "assoc", "-P", f"format={ASSOCIATIONS}"],
+            "sshare.txt": ["sshare", "-a", "-l", "-P"],
             "sdiag.txt": ["sdiag"],
         }  # fmt: skip
         for name, command in columns.items():
@@ -220,16 +318,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--traces", default=",".join(TRACES))
+    parser.add_argument("--parallel", type=int, default=1, help="Slurms that run at the same time (default: 1)")
     parser.add_argument("--keep", type=Path, required=True)
     parser.add_argument("--only-compare", action="store_true")
     options = parser.parse_args()
     names = options.traces.split(",")
     if not options.only_compare:
-        for number, name in itertools.product(range(1, options.runs + 1), names):
-            folder = options.keep / name / str(number)
-            if not (folder / "sacct.txt").is_file():
-                run(TRACES[name], folder)
-                print(json.dumps(summary(name, TRACES[name], [folder])), flush=True)
+        instances: SimpleQueue[int] = SimpleQueue()
+        for instance in range(1, options.parallel + 1):
+            instances.put(instance)
+
+        def run_once(task: tuple[int, str]) -> None:
+            name, folder = task[1], options.keep / task[1] / str(task[0])
+            if (folder / "sacct.txt").is_file():
+                return
+            instance = instances.get()
+            try:
+                run(TRACES[name], folder, instance)
+            finally:
+                instances.put(instance)
+            print(json.dumps(summary(name, TRACES[name], [folder])), flush=True)
+
+        with ThreadPoolExecutor(options.parallel) as pool:
+            list(pool.map(run_once, itertools.product(range(1, options.runs + 1), names)))
     rows = []
     for name in names:
         folders = sorted(file.parent for file in options.keep.glob(f"{name}/*/sacct.txt"))

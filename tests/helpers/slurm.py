@@ -28,7 +28,7 @@ SlurmUser=root
 AuthType=auth/munge
 AuthInfo=socket={folder}/munge.socket
 CryptoType=crypto/munge
-SlurmctldPort=36817
+SlurmctldPort={port}
 SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd-%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
@@ -59,20 +59,20 @@ SchedulerParameters=bf_interval=2,sched_interval=2
 PartitionName=main Nodes=ALL Default=YES MaxTime=240 State=UP OverSubscribe=NO
 PartitionName=quick Nodes=ALL MaxTime=5 State=UP OverSubscribe=NO"""
 
-#: Ports of the first slurmd and of slurmctld.
-NODE_PORT = 36900
+#: Ports of the first instance: slurmctld, slurmdbd, MariaDB, and the nodes. Others are below the ephemeral ports.
+PORT, NODES_FROM = 36817, 83
 
 SLURMDBD_CONF = """{mark}
 AuthType=auth/munge
 AuthInfo=socket={folder}/munge.socket
 DbdHost=localhost
-DbdPort=36819
+DbdPort={dbd}
 SlurmUser=root
 LogFile={folder}/slurmdbd.log
 PidFile={folder}/slurmdbd.pid
 StorageType=accounting_storage/mysql
 StorageHost=127.0.0.1
-StoragePort=36820
+StoragePort={database}
 StorageUser=slurm
 StoragePass=slurm
 StorageLoc=slurm_acct_db
@@ -99,6 +99,9 @@ class Slurm:
         The number of nodes; each is a slurmd of its own.
     site : str
         The lines of slurm.conf that describe scheduling and partitions.
+    instance : int
+        0 uses /etc/slurm, where other programs find it. Others have ports and a configuration of their own, so that
+        several run at the same time.
 
     Attributes
     ----------
@@ -117,6 +120,7 @@ class Slurm:
         memory: int = 2000,
         nodes: int = 1,
         site: str = SITE,
+        instance: int = 0,
     ) -> None:
         self._own = tempfile.mkdtemp(prefix="slurm-", dir="/tmp") if folder is None else None
         self.folder = Path(folder or self._own or "")
@@ -124,6 +128,8 @@ class Slurm:
         self.nodes = ["localhost"] if nodes == 1 else [f"n{number}" for number in range(1, nodes + 1)]
         self.has_accounting = False
         self._wants_accounting = accounting
+        self._port = PORT if instance == 0 else 20000 + 200 * instance
+        self._config = CONFIG if instance == 0 else self.folder / "etc"
         self._processes: list[subprocess.Popen[bytes]] = []
         self._written: list[Path] = []
         self._lock: TextIO | None = None
@@ -147,11 +153,12 @@ class Slurm:
             raise Unavailable(f"{', '.join(missing)} not installed (Debian: slurm-wlm, munge)")
         if os.geteuid() != 0:
             raise Unavailable("slurmd runs jobs of other users and the configuration is in /etc/slurm: needs root")
-        conf = CONFIG / "slurm.conf"
+        conf = self._config / "slurm.conf"
         if conf.exists() and MARK not in conf.read_text():
             raise Unavailable(f"{conf} is somebody's; it is left alone")
-        self._lock = LOCK.open("w")
-        fcntl.flock(self._lock, fcntl.LOCK_EX)  # there is one configuration: another test's Slurm has to stop first
+        if self._config == CONFIG:
+            self._lock = LOCK.open("w")
+            fcntl.flock(self._lock, fcntl.LOCK_EX)  # one configuration: another test's Slurm has to stop first
         for name in ("state", *(f"spool-{node}" for node in self.nodes)):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         self.folder.chmod(0o755)
@@ -159,7 +166,10 @@ class Slurm:
         if self._wants_accounting and all(shutil.which(name, path=_PATH) for name in ACCOUNTING_PROGRAMS):
             self._start_accounting()
         accounting = f"AccountingStoragePass={self.folder}/munge.socket\n"  # socket for all clients
-        accounting += "AccountingStorageHost=localhost\nAccountingStoragePort=36819\nJobAcctGatherFrequency=0"
+        accounting += (
+            f"AccountingStorageHost=localhost\nAccountingStoragePort={self._port + 2}\nJobAcctGatherFrequency=0"
+        )
+        first = self._port + NODES_FROM
         self._write(
             conf,
             SLURM_CONF.format(
@@ -167,7 +177,8 @@ class Slurm:
                 folder=self.folder,
                 host=os.uname().nodename.split(".")[0],
                 nodes=self.nodes[0] if len(self.nodes) == 1 else f"n[1-{len(self.nodes)}]",
-                ports=NODE_PORT if len(self.nodes) == 1 else f"[{NODE_PORT}-{NODE_PORT + len(self.nodes) - 1}]",
+                port=self._port,
+                ports=first if len(self.nodes) == 1 else f"[{first}-{first + len(self.nodes) - 1}]",
                 cpus=self.cpus,
                 memory=self.memory,
                 site=self.site,
@@ -206,25 +217,28 @@ class Slurm:
         self._run_quietly("mariadb-install-db", *base, "--auth-root-authentication-method=normal", "--skip-test-db")
         socket = f"--socket={self.folder}/mariadb.socket"
         self._daemon(
-            "mariadbd", *base, socket, "--bind-address=127.0.0.1", "--port=36820", "--innodb-buffer-pool-size=64M",
-            "--innodb-lock-wait-timeout=900", f"--pid-file={self.folder}/mariadb.pid",
+            "mariadbd", *base, socket, "--bind-address=127.0.0.1", f"--port={self._port + 3}",
+            "--innodb-buffer-pool-size=64M", "--innodb-lock-wait-timeout=900", f"--pid-file={self.folder}/mariadb.pid",
         )  # fmt: skip
         client = ["mariadb", "--no-defaults", socket, "-u", "root", "-e"]
-        ready = lambda: subprocess.run([*client, "SELECT 1"], capture_output=True, env=_environment()).returncode == 0  # noqa: E731
+        environment = self._environment()
+        ready = lambda: subprocess.run([*client, "SELECT 1"], capture_output=True, env=environment).returncode == 0  # noqa: E731
         self.wait_for("MariaDB", ready, 60)
         grant = "CREATE USER slurm@'%' IDENTIFIED BY 'slurm'; CREATE USER slurm@localhost IDENTIFIED BY 'slurm'; "
         grant += "GRANT ALL ON *.* TO slurm@'%'; GRANT ALL ON *.* TO slurm@localhost"
-        subprocess.run([*client, grant], check=True, capture_output=True, env=_environment())
-        conf = CONFIG / "slurmdbd.conf"
+        subprocess.run([*client, grant], check=True, capture_output=True, env=environment)
+        conf = self._config / "slurmdbd.conf"
         if conf.exists() and MARK not in conf.read_text():
             raise Unavailable(f"{conf} is somebody's; it is left alone")
-        self._write(conf, SLURMDBD_CONF.format(mark=MARK, folder=self.folder))
+        self._write(
+            conf, SLURMDBD_CONF.format(mark=MARK, folder=self.folder, dbd=self._port + 2, database=self._port + 3)
+        )
         # sacctmgr needs a slurm.conf that says where slurmdbd is.
         self._write(
-            CONFIG / "slurm.conf",
+            self._config / "slurm.conf",
             f"{MARK}\nClusterName=swflowtest\nSlurmctldHost=localhost\nAuthInfo=socket={self.folder}/munge.socket\n"
             "AccountingStorageType=accounting_storage/slurmdbd\nAccountingStorageHost=localhost\n"
-            f"AccountingStoragePort=36819\nAccountingStoragePass={self.folder}/munge.socket\n"
+            f"AccountingStoragePort={self._port + 2}\nAccountingStoragePass={self.folder}/munge.socket\n"
             "SlurmUser=root\nNodeName=localhost CPUs=1\n",
         )
         self._daemon("slurmdbd", "-D")
@@ -255,7 +269,7 @@ class Slurm:
     def run(self, *command: str, check: bool | None = True) -> str:
         """Run a command of Slurm; return what it printed. With ``check=None`` None stands for a failure."""
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=_environment())
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=self._environment())
         except subprocess.TimeoutExpired:
             if check:
                 raise
@@ -280,12 +294,14 @@ class Slurm:
         assert path is not None
         log = (self.folder / f"{program}{'-'.join(options[-1:] if '-N' in options else ())}.out").open("wb")
         self._processes.append(
-            subprocess.Popen([path, *options], stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=_environment())
+            subprocess.Popen(
+                [path, *options], stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=self._environment()
+            )
         )
         log.close()
 
     def _run_quietly(self, *command: str) -> None:
-        done = subprocess.run(command, capture_output=True, text=True, env=_environment())
+        done = subprocess.run(command, capture_output=True, text=True, env=self._environment())
         if done.returncode:
             raise Unavailable(f"{command[0]}: {done.stderr.strip().splitlines()[-1:]}")
 
@@ -299,6 +315,9 @@ class Slurm:
                 reason = f"{names} ended" if names else f"not there after {seconds:.0f} s"
                 raise Unavailable(f"{what}: {reason}{self._ends_of_logs()}")
             time.sleep(0.25)
+
+    def _environment(self) -> dict[str, str]:
+        return os.environ | {"PATH": _PATH, "TZ": "UTC", "SLURM_CONF": str(self._config / "slurm.conf")}
 
     def _ends_of_logs(self) -> str:
         files = [*self.folder.glob("*.log"), *self.folder.glob("*.out")]
@@ -314,10 +333,6 @@ class Slurm:
 
 
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin:/usr/local/sbin"
-
-
-def _environment() -> dict[str, str]:
-    return os.environ | {"PATH": _PATH, "TZ": "UTC"}
 
 
 def main() -> None:
