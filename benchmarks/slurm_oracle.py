@@ -29,7 +29,8 @@ from scipy.stats import t as student
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from helpers.slurm import Slurm
+from helpers.slurm import Slurm, Unavailable
+from swflow.errors import SwflowError
 from swflow.log.imported import write_log
 from swflow.log.importers.records import Site
 from swflow.log.importers.sacct import RECOMMENDED, import_sacct
@@ -46,7 +47,7 @@ BY_USER = [[f"--uid={name}"] for name in (*USERS, USERS[0], USERS[0])]
 QOS = ("--qos=normal", "--qos=normal", "--qos=high", "--qos=low")
 PHYSICISTS = [f"add user {name} Account=physics" for name in USERS]
 
-#: An account with two below it, and one beside it, each with a user or two; root's is physics.
+#: An account with two below it, and a third next to it, each with a user or two; root's is physics.
 TREE = (
     "add account science Description=x Organization=x Fairshare=3",
     "add account bio Parent=science Description=x Organization=x Fairshare=1",
@@ -335,9 +336,11 @@ def main() -> None:
             instance = instances.get()
             try:
                 run(TRACES[name], folder, instance)
+                print(json.dumps(summary(name, TRACES[name], [folder])), flush=True)
+            except (Unavailable, RuntimeError, SwflowError) as error:  # the other runs go on
+                print(f"{name} {task[0]}: {error}", flush=True)
             finally:
                 instances.put(instance)
-            print(json.dumps(summary(name, TRACES[name], [folder])), flush=True)
 
         with ThreadPoolExecutor(options.parallel) as pool:
             list(pool.map(run_once, itertools.product(range(1, options.runs + 1), names)))

@@ -26,7 +26,7 @@ import own_policies
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.scheduling.eligibility import dependencies_of, eligible_jobs
-from swflow.scheduling.options import CHOICES, CLUSTER_OPTIONS, LIMITED, OPTIONS, PRIORITY
+from swflow.scheduling.options import CHOICES, CLUSTER_OPTIONS, LIMITED, OPTIONS, PRIORITY, SCHEDULER_PARAMETERS
 from swflow.scheduling.orders.vocabulary import ORDERS
 from swflow.scheduling.refusals import refusals
 from swflow.scheduling.scheduler import Scheduler
@@ -196,6 +196,14 @@ def _priority(*names: str) -> Draw:
     return draw
 
 
+def _parameters(*names: str) -> Draw:
+    values = {
+        "bf_interval": (1, 3, 20), "bf_window": (1, 2), "bf_resolution": (1, 5, 60), "bf_max_job_test": (1, 2, 5),
+        "bf_max_job_user": (1, 2), "default_queue_depth": (1, 2),
+    }  # fmt: skip
+    return lambda site: {name: site.rng.choice(values[name]) for name in names}
+
+
 def _resources(site: Site) -> dict[str, Any]:
     return {name: site.rng.choice([1, 3, 6]) for name in RESOURCES}
 
@@ -207,6 +215,13 @@ VALUES: dict[str, dict[str, Draw]] = {
     **{name: each(choices) for name, choices in CHOICES.items()},
     "order": _ORDERS | {"log": always("log")},
     "reservations": each([1, 2, 3, 30, 10**6]),
+    "scheduler_parameters": {
+        "none": always(None), "bf_interval": _parameters("bf_interval"), "bf_window": _parameters("bf_window"),
+        "bf_resolution": _parameters("bf_interval", "bf_resolution"),
+        "bf_max_job_test": _parameters("bf_interval", "bf_resolution", "bf_max_job_test"),
+        "bf_max_job_user": _parameters("bf_interval", "bf_resolution", "bf_max_job_user"),
+        "default_queue_depth": _parameters("default_queue_depth"), "all": _parameters(*SCHEDULER_PARAMETERS),
+    },
     "backfill_order": {"none": always(None)} | _ORDERS,
     "places": each([False, True]),
     "penalty": each(PENALTIES),
@@ -615,10 +630,19 @@ def slow_policy(case: Case, cluster: Mapping[str, Any]) -> naive.Policy:
         name: {int(number): factor for number, factor in weights.get(name, {}).items()}
         for name in ("partition_factors", "qos_factors")
     }
+    cycles = {name: one.default for name, one in SCHEDULER_PARAMETERS.items()} | (options["scheduler_parameters"] or {})
     return naive.Policy(
         order=order,
         backfill="lookahead" if options["backfill"] == "easy" else options["backfill"],
         lookahead=options["reservations"],
+        cycles=naive.Cycles(
+            cycles["bf_interval"],
+            60 * cycles["bf_window"],
+            cycles["bf_resolution"],
+            cycles["bf_max_job_test"],
+            cycles["bf_max_job_user"] or math.inf,
+            cycles["default_queue_depth"],
+        ),
         backfill_order=order if second is None else key_of(second),
         event_order=options["event_order"],
         allocation=options["allocation"],

@@ -162,6 +162,23 @@ class Resources:
         return [sum(self.demands[job][k] for job in processes) for k in range(len(self.capacities))]
 
 
+def rounded_down(time: float, unit: int) -> float:
+    """Return the last multiple of a unit until a time."""
+    return math.floor(time / unit) * unit
+
+
+@dataclass
+class Cycles:
+    """Slurm's backfill cycles: seconds, and numbers of jobs; at events ``depth`` jobs are tested."""
+
+    interval: int = 30
+    window: int = 86400
+    resolution: int = 60
+    jobs: int = 500
+    jobs_of_user: float = math.inf
+    depth: int = 100
+
+
 @dataclass
 class Policy:
     """
@@ -171,8 +188,9 @@ class Policy:
     """
 
     order: "str | Callable[[Job, float, Machine], float]" = "fcfs"
-    backfill: str = "none"  # none, lookahead, conservative, reservation-table
+    backfill: str = "none"  # none, lookahead, slurm, conservative, reservation-table
     lookahead: int = 1
+    cycles: "Cycles" = field(default_factory=lambda: Cycles())  # for backfill slurm
     backfill_order: "str | Callable[[Job, float, Machine], float]" = "fcfs"
     event_order: str = "batch"  # batch, per-event
     # count, first-fit, longest-idle, first-contiguous, least-shared, threshold
@@ -226,6 +244,7 @@ class Machine:
         self.replan = False
         self.head: Job | None = None
         self.newcomers: list[Job] = []
+        self.cycled = False  # whether no event came after the last cycle
         self.turns: dict[int, int] = {}
         # With shared resources: the completed part of each job's run, and the penalty time that each of its nodes
         # added.
@@ -607,8 +626,52 @@ class Machine:
             self.serve_conservatively(now)
         elif self.policy.backfill == "reservation-table":
             self.serve_in_table(now)
+        elif self.policy.backfill == "slurm":
+            self.serve_heads(now)
+            if self.queue:
+                self.cycled = self.last_cycle(now) == now
+            if self.cycled:
+                self.serve_cycle(now)
         else:
             self.serve_ahead(now, self.policy.lookahead if self.policy.backfill == "lookahead" else 0)
+
+    def serve_heads(self, now: float) -> None:
+        """Start jobs in order until one does not fit, as Slurm's main scheduler does."""
+        for job in self.ordered(self.policy.order, now)[: self.policy.cycles.depth]:
+            places = self.choose_now(job, now, [])
+            if not self.is_limited(job):
+                if places is None:
+                    return
+                self.begin(job, now, places)
+
+    def last_cycle(self, now: float) -> float:
+        """Return the time of the last cycle of Slurm's backfill scheduler until now."""
+        return rounded_down(now, self.policy.cycles.interval)
+
+    def next_cycle(self, now: float) -> float:
+        """Return the time of the next cycle; infinity if it would find what the last one found."""
+        changes = self.running or any(now < until < math.inf for _, until, _ in self.policy.unavailable)
+        if self.policy.backfill != "slurm" or not self.queue or (self.cycled and not changes):
+            return math.inf
+        return self.last_cycle(now) + self.policy.cycles.interval
+
+    def serve_cycle(self, now: float) -> None:
+        """Plan the queue anew, in its order: start jobs that can start now, and reserve for others in the window."""
+        cycles, reservations = self.policy.cycles, []
+        tested: list[Job] = []
+        for job in self.ordered(self.policy.order, now):
+            of_user = [other for other in tested if other.user == job.user]
+            if self.is_limited(job) or len(of_user) >= cycles.jobs_of_user:
+                continue
+            if len(tested) == cycles.jobs:
+                return
+            tested.append(job)
+            place = self.earliest(job, now, reservations)
+            if place.start <= now:
+                self.begin(job, now, place.places)
+            elif place.start <= now + cycles.window:
+                begin, end = (rounded_down(time, cycles.resolution) for time in (place.start, place.end))
+                reservations.append(Occupation(begin, end, place.places, place.demands))
 
     def serve_ahead(self, now: float, lookahead: int) -> None:
         """Start the head while it fits; reserve for the first waiting jobs; start others that delay none of these."""
@@ -760,6 +823,7 @@ def simulate_centres(jobs: list[Job], machines: list[Machine], rule: str) -> lis
             moments += [machine.end_of(job) for job, _ in machine.running.values()]
             moments += [one.start for one in machine.reserved.values()]
             moments += [job.submit + job.leaves for job in machine.queue]
+            moments.append(machine.next_cycle(now))
         now = max(now, min(moments))
         arrivals = [job for job in coming if job.submit <= now]
         done = sorted(
@@ -781,6 +845,8 @@ def simulate_centres(jobs: list[Job], machines: list[Machine], rule: str) -> lis
             ended = [] if arrivals or done else ended[:1]
             cancelled = [] if arrivals or done or ended else cancelled[:1]
         touched = {i for i, machine in enumerate(machines) if any(r.start <= now for r in machine.reserved.values())}
+        slurm = [i for i, machine in enumerate(machines) if machine.policy.backfill == "slurm" and machine.queue]
+        touched |= {i for i in slurm if machines[i].last_cycle(now) == now}
         for machine in machines:
             machine.pass_time(now)
         for index in ended:

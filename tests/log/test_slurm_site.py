@@ -96,7 +96,8 @@ def test_partitions_that_share_nodes_are_one_cluster_with_limits(folder):
 
 def test_the_multifactor_priority_becomes_the_order(folder):
     options = read_site(folder / "slurm.conf", qos=folder / "qos.txt", associations=folder / "assoc.txt").options
-    assert (options["order"], options["backfill"], options["reservations"]) == ("slurm-multifactor", "easy", 40)
+    assert (options["order"], options["backfill"]) == ("slurm-multifactor", "slurm")
+    assert options["scheduler_parameters"] == {"bf_interval": 60, "bf_max_job_test": 40}
     assert options["half_life"] == 14 * 86400
     assert options["priority"] == {
         "age": 1000,
@@ -110,6 +111,15 @@ def test_the_multifactor_priority_becomes_the_order(folder):
     # alice has a third of physics (3 of 4 shares) and all of art (1 of 4); bob has two thirds of physics
     assert options["user_shares"] == {"alice": 0.5, "bob": 0.5}
     assert options["limits"] == {"group": {"physics": {"processors": 64}}, "user": {"alice": {"jobs": 5}}}
+
+
+def test_the_interval_turns_cycles_off_or_is_a_number(folder):
+    text = "NodeName=a CPUs=2\nPartitionName=p Nodes=a\nSchedulerParameters=bf_interval="
+    (folder / "slurm.conf").write_text(f"{text}-1\n")
+    assert read_site(folder / "slurm.conf").options["backfill"] == "none"
+    (folder / "slurm.conf").write_text(f"{text}soon\n")
+    with pytest.raises(SwflowError, match=r"slurm.conf:3: bf_interval=soon; expected a whole number"):
+        read_site(folder / "slurm.conf")
 
 
 def test_a_reservation_of_one_machine_is_an_unavailable_window(folder):

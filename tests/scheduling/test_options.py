@@ -261,7 +261,7 @@ def test_the_numbers_of_choices_in_kernels_do_not_depend_on_the_order_of_the_tab
     for name, kind in (("backfill", Backfill), ("allocation", Allocation), ("dispatch", Dispatch)):
         assert {choice: kind.number_of(choice) for choice in reversed(CHOICES[name])}.keys() == set(CHOICES[name])
         assert len(kind) == len(CHOICES[name])
-    assert (Backfill.number_of("reservation-table"), Dispatch.number_of("partition")) == (3, 3)
+    assert (Backfill.number_of("reservation-table"), Dispatch.number_of("partition")) == (4, 3)
 
 
 def test_the_documentation_has_every_choice_and_every_order() -> None:

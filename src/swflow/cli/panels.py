@@ -25,7 +25,14 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 #: The panels of a command's options; the others are listed under "Options".
 OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "simulate": {
-        "Queue and backfilling": ("order", "backfill", "reservations", "backfill_order", "event_order"),
+        "Queue and backfilling": (
+            "order",
+            "backfill",
+            "reservations",
+            "scheduler_parameters",
+            "backfill_order",
+            "event_order",
+        ),
         "Estimates": ("estimates", "prediction"),
         "Machine": ("processors", "resources", "allocation", "places", "unavailable"),
         "Jobs that share nodes": ("runtime", "penalty", "sharing_limit"),

@@ -59,12 +59,20 @@ class Options:
             "none": "the head of the queue starts as soon as it fits; no job overtakes it",
             "easy": "the first jobs that do not fit have reservations (`reservations`); a later job may start if it "
             "delays none of them",
+            "slurm": "Slurm's two schedulers: at every event, jobs start in order until one does not fit; in cycles, "
+            "the queue is planned anew, and jobs that can start now do (`scheduler_parameters`)",
             "conservative": "every job gets a reservation when it is submitted; these move forward when jobs end early",
             "reservation-table": "like easy, but later jobs may have reservations until the head's, too (Alvio)",
         },
         default="none",
     )
     reservations: int = option("integer", "How many jobs have a reservation with backfill easy.", least=1, default=1)
+    scheduler_parameters: Mapping[str, int] | None = option(
+        "parameters",
+        "The parameters of backfill slurm, by their names and units in slurm.conf: bf_interval, bf_resolution "
+        "(seconds), bf_window (minutes), bf_max_job_test, bf_max_job_user, default_queue_depth (jobs).",
+        optional=True,
+    )
     backfill_order: str | Callable[..., float] | None = option(
         "order", "The order in which jobs are tried for backfilling; by default that of the queue.", optional=True
     )
@@ -265,6 +273,16 @@ PRIORITY: dict[str, Option] = {
     "qos_factors": Option("weights", "", least=0, most=1e9),
 }
 
+#: The keys of `scheduler_parameters`, with Slurm's defaults; 0 jobs of a user are all.
+SCHEDULER_PARAMETERS: dict[str, Option] = {
+    "bf_interval": Option("integer", "", least=1, most=10_800, default=30),
+    "bf_window": Option("integer", "", least=1, most=43_200, default=1440),
+    "bf_resolution": Option("integer", "", least=1, most=3600, default=60),
+    "bf_max_job_test": Option("integer", "", least=1, most=1_000_000, default=500),
+    "bf_max_job_user": Option("integer", "", least=0, most=1_000_000, default=0),
+    "default_queue_depth": Option("integer", "", least=1, most=1_000_000, default=100),
+}
+
 #: The parameters of `priority`, to the weight that uses each.
 _OF_WEIGHT = {"max_age": "age", "fair_share_of": "fair_share", "dampening": "fair_share", "favor_small": "size"}
 
@@ -303,7 +321,7 @@ def schema_of(name: str) -> dict[str, object]:
     match option.kind:
         case "choice":
             return {"enum": list(option.choices)}
-        case "mapping" | "weights" | "priority" | "limits" | "resources":
+        case "mapping" | "weights" | "priority" | "parameters" | "limits" | "resources":
             return {"type": ["object", "null"]}
         case "order" | "text" | "plugin":
             return {"type": ["string", "null"] if option.optional else "string"}
@@ -392,6 +410,13 @@ def _checked(option: Option, value: Any, where: str) -> Any:
             return {name: _checked(number, one, f"{where}: {name}") for name, one in _named(value, where).items()}
         case "priority":
             return _priority(value, where)
+        case "parameters":
+            _require_keys(where, value, SCHEDULER_PARAMETERS, ())
+            return {
+                name: _checked(one, value[name], f"{where}: {name}")
+                for name, one in SCHEDULER_PARAMETERS.items()
+                if value.get(name) is not None
+            }
         case "limits":
             return _limits(value, where)
         case "resources":

@@ -16,6 +16,9 @@ _WITH_LOG = ("order", "without_status")
 #: The options that every cluster can have of its own.
 _OF_CLUSTER = ("order", "backfill", "reservations", "backfill_order", "allocation", "limits")
 
+#: The backfills in which jobs beyond a limit are skipped.
+_SKIPPING = frozenset({"none", "easy", "slurm"})
+
 #: The columns of jobs that leave the queue, or are submitted, because of an event.
 _EVENTS = ("depends_on", "cancelled_after", "array_limit")
 
@@ -87,6 +90,11 @@ def _unsupported(one: "Scheduler") -> _Conflicts:
         yield "runtime allocation", "shared needs to know which jobs are on which node; choose another allocation"
     if counts and "reservation-table" in backfills:
         yield "backfill allocation clusters", "a reservation-table has numbered processors; choose another allocation"
+    if "slurm" in backfills and (one.allocations != {"count"} or moldable or one.event_order != "batch"):
+        yield (
+            "backfill allocation shapes event_order clusters",
+            "slurm needs allocation count, shapes requested and event_order batch",
+        )
     if one.shares and one.event_order != "batch":
         yield "event_order runtime allocation", "shared resources need batch, since their shadows last for some time"
     reserves_more = any(queue.backfill == "easy" and queue.reservations > 1 for queue in one.queues)
@@ -109,11 +117,11 @@ def _unsupported(one: "Scheduler") -> _Conflicts:
         yield "dispatch shapes", "moldable jobs do not stay in a partition; leave one of them out"
     if not by_partition and _gives(one, "partition"):
         yield "clusters dispatch", "a cluster's partition is for dispatch: partition"
-    if any(queue.limits for queue in one.queues) and (one.shares or moldable or not plans_little):
+    if any(queue.limits for queue in one.queues) and (one.shares or moldable or not backfills <= _SKIPPING):
         yield (
             "limits backfill runtime allocation shapes clusters",
-            "skipped jobs can have no reservation at their submission; use backfill none or easy, nodes whose jobs "
-            "share nothing, and shapes requested",
+            "skipped jobs can have no reservation at their submission; use backfill none, easy or slurm, nodes whose "
+            "jobs share nothing, and shapes requested",
         )
     if one.shares and not _variables(one).isdisjoint(OF_ACCOUNTS):
         yield (
@@ -150,6 +158,11 @@ def _without_effect(one: "Scheduler") -> _Conflicts:
             yield f"{name} clusters", f"every cluster has its own; leave {name} out"
     if _is_useless(one, "reservations", lambda queue: queue.backfill == "easy"):
         yield "reservations backfill clusters", "only backfill easy uses it; choose that, or leave it out"
+    if one.scheduler_parameters is not None and all(queue.backfill != "slurm" for queue in one.queues):
+        yield (
+            "scheduler_parameters backfill clusters",
+            "only backfill slurm uses them; choose that, or leave them out",
+        )
     if _is_useless(one, "backfill_order", lambda queue: queue.backfill in ("easy", "reservation-table")):
         yield (
             "backfill_order backfill clusters",
@@ -207,8 +220,8 @@ def _of_columns(one: "Scheduler") -> Iterator[tuple[tuple[str, ...], str, str]]:
         yield _EVENTS, "shapes", "needs shapes requested"
     if one.feedback != "none":
         yield ("depends_on",), "feedback", "does not go with feedback; leave one of them out"
-    if any(queue.backfill not in ("none", "easy") for queue in one.queues):
-        yield ("array_limit",), "backfill clusters", "needs backfill none or easy"
+    if any(queue.backfill not in _SKIPPING for queue in one.queues):
+        yield ("array_limit",), "backfill clusters", "needs backfill none, easy or slurm"
     if len(one.queues) > 1 and one.dispatch != "partition":
         yield ("array_limit",), "dispatch clusters", "needs one machine or dispatch partition"
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from swflow.errors import SwflowError, UnsupportedError, require_known
-from swflow.scheduling.options import CHOICES, OPTIONS, SHARED_ALLOCATIONS, Options, checked
+from swflow.scheduling.options import CHOICES, OPTIONS, SCHEDULER_PARAMETERS, SHARED_ALLOCATIONS, Options, checked
 from swflow.scheduling.orders.formula import check_penalty
 from swflow.scheduling.orders.vocabulary import LOG
 from swflow.scheduling.plugins.source import is_own, own_digest
@@ -76,6 +76,11 @@ class Scheduler(Options):
         """The orders and backfill orders of all machines."""
         both = (order for queue in self.queues for order in (queue.order, queue.backfill_order))
         return [order for order in both if order is not None]
+
+    @property
+    def cycles(self) -> dict[str, int]:
+        """The parameters of backfill slurm, with Slurm's defaults."""
+        return {name: one.default for name, one in SCHEDULER_PARAMETERS.items()} | dict(self.scheduler_parameters or {})
 
     @cached_property
     def queues(self) -> tuple[Queue, ...]:

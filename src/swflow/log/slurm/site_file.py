@@ -18,8 +18,8 @@ from swflow.log.slurm.tables import Row, SlurmReservation, read_reservations, re
 #: How options are simulated, by name.
 _OPTIONS = Path(__file__).with_name("options.yaml")
 
-#: Most jobs with a reservation: more change few schedules, and each costs time in every pass.
-_RESERVATIONS = 100
+#: The parameters of Slurm's schedulers that are simulated.
+_CYCLES = ("bf_interval", "bf_window", "bf_resolution", "bf_max_job_test", "bf_max_job_user", "default_queue_depth")
 
 Simulated = Literal["yes", "partly", "no"]
 
@@ -225,13 +225,16 @@ def _user_shares(members: Sequence[Row]) -> dict[str, float]:
 
 def _backfill(slurm: SlurmConf) -> dict[str, Any]:
     """Return how jobs may overtake."""
-    if slurm.text("SchedulerType", "sched/backfill").lower().endswith("builtin"):
+    given = slurm.parameters()
+    is_builtin = slurm.text("SchedulerType", "sched/backfill").lower().endswith("builtin")
+    if is_builtin or given.get("bf_interval") == "-1":  # which turns cycles off
         return {"backfill": "none"}
-    tested = slurm.parameters().get("bf_max_job_test", "")
-    return {
-        "backfill": "easy",
-        "reservations": min(int(tested) if tested.isdecimal() and int(tested) else 500, _RESERVATIONS),
-    }
+    for name in _CYCLES:
+        if not given.get(name, "0").isdecimal():
+            place = slurm.options["schedulerparameters"].place
+            raise SwflowError(f"{place}: {name}={given[name]}; expected a whole number")
+    found = {name: int(given[name]) for name in _CYCLES if name in given}
+    return {"backfill": "slurm"} | ({"scheduler_parameters": found} if found else {})
 
 
 def _cluster(group: _Group, slurm: SlurmConf, levels: Sequence[Row]) -> dict[str, Any]:

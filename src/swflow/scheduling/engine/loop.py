@@ -8,11 +8,20 @@ import numpy as np
 from swflow.compiled.kernel import part_of
 from swflow.scheduling.engine.cancellations import Cancellations, next_cancellation, note_arrival, withdraw
 from swflow.scheduling.engine.dependents import Dependents, release_dependents, take_turn
-from swflow.scheduling.engine.passes import drop_plan, plan_next, plan_queue, serve, soonest_done, soonest_shape
+from swflow.scheduling.engine.passes import (
+    drop_plan,
+    is_time_of_cycle,
+    next_cycle,
+    plan_next,
+    plan_queue,
+    serve,
+    soonest_done,
+    soonest_shape,
+)
 from swflow.scheduling.state.changes import advance, arrive, complete, predicted_length
 from swflow.scheduling.state.choices import Dispatch
 from swflow.scheduling.state.heap import pop
-from swflow.scheduling.state.layout import CONSERVATIVE, State
+from swflow.scheduling.state.layout import CONSERVATIVE, SLURM, State
 from swflow.scheduling.state.operations import find, room, settle
 from swflow.scheduling.state.queue import root_of
 
@@ -79,8 +88,8 @@ def _would_start(state: State, begin: int, end: int, now: float) -> float:
     return find(state, item, width, length, now)
 
 
-def _next_event(state: State) -> float:
-    """Return the time of the next event at a machine other than an arrival."""
+def _next_event(state: State, last: float) -> float:
+    """Return the time of the next event at a machine other than an arrival; ``last`` is the time of the last event."""
     counts, windows = state.counts[0], state.windows[0]
     now = math.inf
     if counts.running > 0:
@@ -89,6 +98,8 @@ def _next_event(state: State) -> float:
         now = min(now, state.window_ends[windows.handled].time)
     if state.options[0].backfill >= CONSERVATIVE:
         now = min(now, root_of(state.queue).length)
+    elif state.options[0].backfill == SLURM:
+        now = min(now, next_cycle(state, last))
     return now
 
 
@@ -191,7 +202,7 @@ def _time_of_next(states: State, arrivals: Arrivals) -> float:
     for cluster in range(arrivals.due.size):
         state = part_of(states, cluster)
         is_busy = is_busy or state.counts[0].running > 0 or state.counts[0].queued > 0
-        now = min(now, _next_event(state))
+        now = min(now, _next_event(state, arrivals.clock[0]))
     if arrivals.cancellations.after.size > 0:
         now = min(now, next_cancellation(arrivals.cancellations, jobs))
     # Rounding may put the end of a penalized job before an arrival.
@@ -210,8 +221,10 @@ def _have_room(states: State, arrivals: Arrivals, now: float) -> bool:
 
 
 def _open(state: State, now: float) -> bool:
-    """Advance a machine's clock to an event; return whether a pass is due because a reservation starts."""
+    """Advance a machine's clock to an event; return whether a pass is due: for a reservation, or a cycle."""
     advance(state, now)
+    if state.counts[0].queued > 0 and is_time_of_cycle(state, now):
+        return True
     return state.options[0].backfill >= CONSERVATIVE and root_of(state.queue).length <= now
 
 

@@ -1,11 +1,12 @@
-"""Scheduling passes: decide which queued jobs start now (no backfilling, EASY with k reservations, conservative)."""
+"""Scheduling passes: decide which queued jobs start now (none, EASY with k reservations, Slurm's, conservative)."""
 
 import math
 
 import numpy as np
 
+from swflow.scheduling.state.accounts import forget_tests, may_test
 from swflow.scheduling.state.changes import begin, correct, is_entered, is_limited, take
-from swflow.scheduling.state.layout import CONSERVATIVE, EASY, OTHER, State
+from swflow.scheduling.state.layout import CONSERVATIVE, EASY, OTHER, SLURM, State
 from swflow.scheduling.state.operations import (
     can_begin,
     can_start,
@@ -40,6 +41,10 @@ def serve(state: State, now: float) -> None:
             serve_otherwise(state, now)
         else:
             _serve_ahead(state, now)
+            if options.backfill == SLURM:
+                agenda.cycled = is_time_of_cycle(state, now)
+                if agenda.cycled:
+                    _serve_cycle(state, now)
     agenda.newcomers = 0
     agenda.corrected = 0
     agenda.ended_early = 0
@@ -84,13 +89,17 @@ def _serve_heads(state: State, now: float) -> int:
     """Serve the queue in its order until all reservations are made; return their number."""
     options, agenda, search, queue = state.options[0], state.agenda[0], state.search[0], state.queue
     may_have = options.reservations if options.backfill == EASY else 0
-    held = 0
+    held = tested = 0
     agenda.full = 0
     agenda.reserved_rank = state.jobs.size
     start_search(state, 0)
     while True:
         item = next_job(state, queue, now, NO_JOB - 1, 0, 0.0, 0.0)
         if item < 0:
+            break
+        tested += 1
+        if tested > options.depth:
+            agenda.full = 1  # the next pass tests others
             break
         if is_limited(state, item):
             continue
@@ -177,6 +186,66 @@ def _backfill(state: State, now: float, begin_rank: int, end_rank: int) -> None:
             break
         if np.isnan(state.jobs[item].reserved) and not is_limited(state, item) and _can_start(state, item, now):
             _begin_within(state, item, now)
+
+
+# -- the cycles of Slurm's backfill scheduler
+
+
+def is_time_of_cycle(state: State, now: float) -> bool:
+    """Return whether a cycle is due: at multiples of its interval."""
+    return state.options[0].backfill == SLURM and now == _rounded_down(now, state.options[0].interval)
+
+
+def next_cycle(state: State, now: float) -> float:
+    """Return the time of the next cycle; infinity if no job is queued, or nothing can change until another event."""
+    counts, windows = state.counts[0], state.windows[0]
+    closed = windows.handled < state.window_ends.size and state.window_ends[windows.handled].time < np.inf
+    if counts.queued == 0 or (state.agenda[0].cycled and counts.running == 0 and not closed):
+        return np.inf
+    interval = state.options[0].interval
+    return _rounded_down(now, interval) + interval
+
+
+def _rounded_down(time: float, unit: float) -> float:
+    """Return the last multiple of a unit until a time."""
+    return math.floor(time / unit) * unit
+
+
+def _serve_cycle(state: State, now: float) -> None:
+    """
+    Plan the queue anew in its order: start the jobs that can start now, and reserve for others within the window.
+
+    As in Slurm, reservations start and end at multiples of the resolution, both rounded down.
+    """
+    options, queue, steps = state.options[0], state.queue, state.steps
+    tested = held = 0
+    forget_tests(state.usage)
+    start_search(state, 0)
+    while tested < options.reservations and root_of(queue).width <= free_now(state):
+        item = next_job(state, queue, now, NO_JOB - 1, 0, 0.0, 0.0)
+        if item < 0:
+            break
+        if is_limited(state, item) or (options.of_user and not may_test(state.usage, item, options.of_user)):
+            continue
+        tested += 1
+        job = state.jobs[item]
+        time = find(state, item, job.processors, job.planned, now)
+        if time <= now:
+            begin(state, item, now)
+            state.agenda[0].full = 1
+        elif time <= now + options.window:
+            state.held[held] = item
+            steps[held].time = job.planned  # until the end of the cycle it is the length of the reservation
+            held += 1
+            end = _rounded_down(time + job.planned, options.resolution)
+            job.reserved = _rounded_down(time, options.resolution)
+            job.planned = end - job.reserved
+            reserve(state, item)
+    for k in range(held):
+        job = state.jobs[state.held[k]]
+        cancel(state, state.held[k])
+        job.reserved = np.nan
+        job.planned = steps[k].time
 
 
 # -- conservative

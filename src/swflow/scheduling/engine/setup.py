@@ -18,8 +18,8 @@ from swflow.scheduling.state.accounts import limits_of, new_usage
 from swflow.scheduling.state.choices import Allocation, Backfill
 from swflow.scheduling.state.heap import ELEMENT
 from swflow.scheduling.state.items import Items
-from swflow.scheduling.state.layout import CONSERVATIVE, EASY, NONE, OTHER, State
-from swflow.scheduling.state.queue import new_tree
+from swflow.scheduling.state.layout import CONSERVATIVE, EASY, NONE, OTHER, SLURM, State
+from swflow.scheduling.state.queue import NO_JOB, new_tree
 
 #: Records of jobs that fit into the processor's cache.
 _BLOCK = 2048
@@ -86,14 +86,16 @@ def _new_state(
     taken = windows if queue.allocation == "count" else summed(windows, size)
     order, second = machine.order, machine.backfill_order
     backfill = Backfill.number_of(queue.backfill)
-    if backfill in (NONE, CONSERVATIVE):
+    if backfill in (NONE, SLURM, CONSERVATIVE):
         second = order
     tree, rank = new_tree(order.keys, count)
     one_tree = second is order or (order.keys is None and second.keys is None)
     if backfill == OTHER:
         one_tree = False  # one tree has the starts of reservations, the other the lengths of jobs
     backfill_tree, backfill_rank = (tree, rank) if one_tree else new_tree(second.keys, count)
-    reserved = min(queue.reservations, max(count, 1)) if backfill == EASY else 0
+    cycles = policy.cycles
+    most = {EASY: queue.reservations, SLURM: cycles["bf_max_job_test"]}.get(backfill, 0)
+    reserved = min(most, max(count, 1))
     predict, per_event = policy.prediction == "system", policy.event_order == "per-event"
 
     options = np.zeros(1, layout.RULES)
@@ -113,6 +115,11 @@ def _new_state(
         "accounts": problem.accounts is not None,
         "limits": machine.limits is not None,
         "half_life": policy.half_life or np.inf,
+        "interval": cycles["bf_interval"],
+        "window": 60 * cycles["bf_window"],
+        "resolution": cycles["bf_resolution"],
+        "of_user": cycles["bf_max_job_user"],
+        "depth": cycles["default_queue_depth"] if backfill == SLURM else NO_JOB,
     }
     for name, value in values.items():
         options[name] = value

@@ -104,6 +104,7 @@ class _Accounts:
         self, jobs: pl.DataFrame, scheduler: Any, names: Names, arrays: tuple[np.ndarray, np.ndarray] | None
     ) -> None:
         self.names, self.jobs, self.arrays = names, jobs, arrays
+        self.cycles_count_users = bool(scheduler.cycles["bf_max_job_user"])
         self.widths = jobs["processors"].to_numpy()
         self.numbers: dict[str, np.ndarray] = {}  # the numbers of each account, in order
         rows = {kind: self._numbered(kind) for kind in LIMITED}
@@ -141,7 +142,7 @@ class _Accounts:
         Raise an error if one of the jobs ``there`` is wider than its limits allow.
         """
         limits = limits or {}
-        if not limits and self.arrays is None:
+        if not limits and self.arrays is None and not self.cycles_count_users:
             return None
         self.require(limits, "limits")
         tables = [np.full((1, 2), UNLIMITED)]
@@ -220,7 +221,8 @@ def ownership_of(
     orders = tuple((order, order if second is None else second) for order, second in formulas)
     used = {name for pair in orders for order in pair for name in mentioned(order)}.intersection(OF_ACCOUNTS)
     given = [queue.limits for queue in scheduler.queues]
-    if not (used or any(given) or arrays is not None or scheduler.dispatch == "partition"):
+    counts = arrays is not None or scheduler.cycles["bf_max_job_user"]
+    if not (used or any(given) or counts or scheduler.dispatch == "partition"):
         return Ownership(orders, (None,) * len(orders))
     accounts = _Accounts(jobs, scheduler, names, arrays)
     for name in sorted(used & _NEEDS.keys()):

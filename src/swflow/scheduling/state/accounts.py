@@ -11,8 +11,8 @@ from swflow.compiled.kernel import record
 #: running processors since then; its last computed share of the usage of all, and the time of that.
 ACCOUNT = record("seconds since share at", "processors")
 
-#: Running jobs and processors of an account at one machine, and their limits.
-LIMIT = record("", "jobs processors most_jobs most_processors")
+#: Running jobs and processors of an account at one machine, and their limits; the jobs ``tested`` in a cycle.
+LIMIT = record("", "jobs processors most_jobs most_processors tested")
 
 #: A limit that no job or machine reaches.
 UNLIMITED = 1 << 60
@@ -127,3 +127,18 @@ def at_limit(usage: Usage, item: int, processors: int) -> bool:
             if one.jobs >= one.most_jobs or one.processors + processors > one.most_processors:
                 return True
     return False
+
+
+def forget_tests(usage: Usage) -> None:
+    """Start to count the jobs of each user that a cycle tests."""
+    for row in range(usage.limits.size):
+        usage.limits[row].tested = 0
+
+
+def may_test(usage: Usage, item: int, most: int) -> bool:
+    """Count a test of a job for its user, unless the user had ``most`` of them in this cycle; return whether it is."""
+    row = usage.rows[item, OF_USER]
+    if row < 0:
+        return True
+    usage.limits[row].tested += 1
+    return usage.limits[row].tested <= most

@@ -24,8 +24,9 @@ class Backfill(Choice):
 
     NONE = 0
     EASY = 1
-    CONSERVATIVE = 2
-    RESERVATION_TABLE = 3
+    SLURM = 2
+    CONSERVATIVE = 3
+    RESERVATION_TABLE = 4
 
 
 class Allocation(Choice):

@@ -10,7 +10,7 @@ from swflow.scheduling.state.choices import Backfill
 from swflow.scheduling.state.queue import Tree
 
 #: The backfills as kernels compare them; the machine model implements the last one.
-NONE, EASY = Backfill.NONE.value, Backfill.EASY.value
+NONE, EASY, SLURM = Backfill.NONE.value, Backfill.EASY.value, Backfill.SLURM.value
 CONSERVATIVE, OTHER = Backfill.CONSERVATIVE.value, Backfill.RESERVATION_TABLE.value
 
 #: A job: its data, its ranks in the two orders, and its schedule. ``planned_end`` is for running jobs, ``reserved`` for
@@ -34,11 +34,13 @@ STEP = record("time", "free")
 #: The options, constant during a run. ``by_arrival`` states whether ranks are in order of arrival, in the queue and for
 #: backfilling. Jobs may exceed their plan (``corrects``); other than reservations, only ends of jobs change the
 #: profile, so a pass needs not enter its last reservation (``simple``); a job's shape is chosen when it starts
-#: (``shapes``); usage and running jobs of ``accounts`` are counted.
+#: (``shapes``); usage and running jobs of ``accounts`` are counted. The cycles of backfill slurm have an ``interval``,
+#: a ``window`` and a ``resolution`` in seconds; they test as many jobs as there may be ``reservations``, and at most
+#: ``of_user`` jobs of a user (0: all). At events ``depth`` jobs are tested.
 RULES = record(
-    "half_life",
+    "half_life interval window resolution",
     "processors backfill reservations one_tree by_arrival backfill_by_arrival per_event predict corrects windows "
-    "simple shapes accounts limits",
+    "simple shapes accounts limits depth of_user",
 )
 
 #: Numbers of running jobs, queued jobs, and predictions that may be corrected; processors of running jobs; processors
@@ -51,8 +53,8 @@ WINDOWS = record("", "begun ended handled closed")
 
 #: What the next scheduling pass must consider: all queued jobs (``full``), or the arrivals since the last pass. An
 #: arrival before ``reserved_rank`` changes reservations. Jobs may have ended early, or their predictions been
-#: corrected. In a pass, the number of its ``steps``.
-AGENDA = record("", "full newcomers newcomer first_newcomer reserved_rank ended_early corrected steps")
+#: corrected. In a pass, the number of its ``steps``. No event came after the last cycle of backfill slurm (``cycled``).
+AGENDA = record("", "full newcomers newcomer first_newcomer reserved_rank ended_early corrected steps cycled")
 
 #: A plan of the whole queue: how many of its jobs leave it after this event (-1: there is no plan), the last rank in
 #: it, the first planned start (or an earlier time), and whether it is ``kept`` for the next event.

@@ -1,0 +1,97 @@
+"""Slurm's two schedulers: by hand, and against the slow simulator."""
+
+import random
+
+import polars as pl
+import pytest
+
+import cases
+from swflow.errors import SwflowError
+from swflow.jobs.machine import Machine
+from swflow.jobs.table import Workload
+from swflow.scheduling.options import SCHEDULER_PARAMETERS
+from swflow.scheduling.scheduler import Scheduler
+from swflow.scheduling.simulate import simulate
+
+
+def starts(jobs: list[tuple[float, float, float, int, int]], processors: int, **parameters: int) -> list[float]:
+    """Return the start times of jobs, each given by submit time, run time, estimate, processors and user."""
+    names = ("submit_time", "run_time", "estimate", "processors", "user_id")
+    table = pl.DataFrame(
+        jobs, schema=dict.fromkeys(names[:3], pl.Float64) | dict.fromkeys(names[3:], pl.Int64), orient="row"
+    )
+    log = Workload(table.with_row_index("job_id", 1).cast({"job_id": pl.Int64}), Machine.of(processors), "drawn")
+    options = Scheduler(backfill="slurm", scheduler_parameters={"bf_resolution": 1} | parameters)
+    return simulate(log, options).sort("job_id")["start_time"].to_list()
+
+
+def test_jobs_overtake_in_cycles_only():
+    # The second job waits for the first until 100; the third would not delay it, and starts in the cycle at 30.
+    jobs = [(1, 100, 100, 3, 0), (2, 10, 10, 2, 0), (3, 20, 20, 1, 0), (31, 20, 20, 1, 0)]
+    assert starts(jobs, 4) == [1, 101, 30, 60]
+    assert starts(jobs, 4, bf_interval=10) == [1, 101, 10, 40]
+
+
+def test_reservations_are_rounded_down_to_the_resolution():
+    # The second job is planned at 101, rounded to 60, so that in the cycle at 30 the third would delay it.
+    jobs = [(1, 100, 100, 3, 0), (2, 10, 200, 4, 0), (3, 40, 40, 1, 0)]
+    assert starts(jobs, 4) == [1, 101, 30]
+    assert starts(jobs, 4, bf_resolution=60) == [1, 101, 111]
+
+
+def test_jobs_that_start_beyond_the_window_have_no_reservation():
+    # The second job is planned at 101, beyond the minute of the window, so that the third may delay it.
+    jobs = [(1, 100, 100, 3, 0), (2, 10, 10, 4, 0), (3, 200, 200, 1, 0)]
+    assert starts(jobs, 4) == [1, 101, 111]
+    assert starts(jobs, 4, bf_window=1) == [1, 230, 30]
+
+
+def test_a_cycle_tests_as_many_jobs_as_it_may():
+    jobs = [(1, 100, 100, 3, 0), (2, 10, 10, 4, 0), (3, 20, 20, 1, 0), (4, 20, 20, 1, 1)]
+    assert starts(jobs, 4) == [1, 101, 30, 60]
+    assert starts(jobs, 4, bf_max_job_test=1) == [1, 101, 111, 111]
+    assert starts(jobs, 4, bf_max_job_user=1) == [1, 101, 111, 30]
+
+
+def test_the_main_scheduler_tests_as_many_jobs_as_it_may():
+    jobs = [(1, 10, 10, 4, 0), (2, 10, 10, 1, 0), (3, 10, 10, 1, 0), (4, 10, 10, 1, 0)]
+    assert starts(jobs, 4) == [1, 11, 11, 11]
+    assert starts(jobs, 4, default_queue_depth=2) == [1, 11, 11, 21]
+
+
+@pytest.mark.parametrize("parameters", list(cases.VALUES["scheduler_parameters"]))
+def test_random_cases_have_the_schedule_of_the_slow_simulator(parameters: str):
+    rng = random.Random(f"slurm {parameters}")
+    done = 0
+    while done < 15:
+        site = cases.new_site(rng)
+        others = [choice for choice in cases.CHOOSABLE if choice[0] not in ("backfill", "scheduler_parameters")]
+        wanted = dict(rng.sample(others, rng.randint(0, 2))) | {"backfill": "slurm", "scheduler_parameters": parameters}
+        values = cases.completed(site, wanted)
+        if values is not None:
+            case = cases._with_jobs(site, values)
+            assert not cases.differences(case, simulate(case.workload(), Scheduler(**case.options))), case
+            done += 1
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"scheduler_parameters": {"bf_window": 2}}, "scheduler_parameters: only backfill slurm uses them"),
+        ({"backfill": "slurm", "allocation": "first-fit"}, "backfill: slurm needs allocation count"),
+        ({"backfill": "slurm", "event_order": "per-event"}, "backfill: slurm needs allocation count"),
+        ({"backfill": "slurm", "scheduler_parameters": {"bf_interval": 0}}, "bf_interval: 0; expected at least 1"),
+        ({"backfill": "slurm", "scheduler_parameters": {"bf_intervals": 5}}, "did you mean 'bf_interval'"),
+        ({"backfill": "slurm", "scheduler_parameters": {"bf_window": 1.5}}, "bf_window: 1.5; expected a whole number"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(options: dict, error: str):
+    with pytest.raises(SwflowError, match=error):
+        Scheduler(**options)
+
+
+def test_the_defaults_are_those_of_the_manual():
+    assert {name: one.default for name, one in SCHEDULER_PARAMETERS.items()} == Scheduler(backfill="slurm").cycles == {
+        "bf_interval": 30, "bf_window": 1440, "bf_resolution": 60, "bf_max_job_test": 500, "bf_max_job_user": 0,
+        "default_queue_depth": 100,
+    }  # fmt: skip
