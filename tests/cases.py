@@ -26,7 +26,16 @@ import own_policies
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.scheduling.eligibility import dependencies_of, eligible_jobs
-from swflow.scheduling.options import CHOICES, CLUSTER_OPTIONS, LIMITED, OPTIONS, PRIORITY, SCHEDULER_PARAMETERS
+from swflow.scheduling.options import (
+    CHOICES,
+    CLUSTER_OPTIONS,
+    LIMITED,
+    OPTIONS,
+    PRIORITY,
+    SCHEDULER_PARAMETERS,
+    USER_LIMITS,
+    WITH_USER_LIMITS,
+)
 from swflow.scheduling.orders.vocabulary import ORDERS
 from swflow.scheduling.refusals import refusals
 from swflow.scheduling.scheduler import Scheduler
@@ -139,7 +148,7 @@ def _limits(*kinds: str, named: bool = False) -> Draw:
         found: dict[str, Any] = {}
         for kind in kinds:
             account, what = kind.split()
-            most = {"jobs": site.rng.randint(1, 3), "processors": site.rng.randint(1, site.processors)}[what]
+            most = site.rng.randint(1, 3 if what.endswith("jobs") else site.processors)
             found.setdefault(account, {})[what] = most
             if named:
                 found[account][str(site.rng.randint(0, 2))] = {what: most + site.rng.randint(0, 2)}
@@ -245,8 +254,15 @@ VALUES: dict[str, dict[str, Draw]] = {
     "limits": {
         "none": always(None),
         **{f"{kind} {what}": _limits(f"{kind} {what}") for kind in LIMITED for what in ("jobs", "processors")},
+        **{f"{kind} {what}": _limits(f"{kind} {what}") for kind in WITH_USER_LIMITS for what in USER_LIMITS},
+        "named groups": _limits("group processors", "group jobs", named=True),
+        "named qos": _limits("qos user_jobs", "partition user_processors", "qos jobs", named=True),
         "named": _limits("user jobs", "partition processors", named=True),
         "all": _limits(*(f"{kind} {what}" for kind in LIMITED for what in ("jobs", "processors"))),
+    },
+    "accounts": {
+        "none": always(None), "flat": always({"0": {}}), "below each other": always({"1": {"parent": 0}}),
+        "above the log's": always({"0": {"parent": "2"}, "1": {"parent": "0"}, "2": {"parent": "all"}, "all": {}}),
     },
     "resources": {"none": always(None), "some": _resources, "left out": always({"gpus": None})},
     "without_status": {"none": always(()), "some": always((0, 5))},
@@ -498,7 +514,7 @@ def _most_processors(values: Mapping[str, Any], processors: int) -> Iterator[int
     for limits in [values["limits"], *(cluster.get("limits") for cluster in values["clusters"])]:
         for of_kind in (limits or {}).values():
             for limit in [of_kind, *(one for one in of_kind.values() if isinstance(one, dict))]:
-                yield limit.get("processors", processors)
+                yield from (limit.get(what, processors) for what in ("processors", "user_processors"))
 
 
 def _add_events(rng: random.Random, table: dict[str, list[Any]], present: set[str], unit: float) -> None:
@@ -620,10 +636,15 @@ def slow_policy(case: Case, cluster: Mapping[str, Any]) -> naive.Policy:
     second = options["backfill_order"] if "order" not in cluster else cluster.get("backfill_order")
     order = key_of(options["order"])
     limits: dict[tuple[str, int], tuple[float, float]] = {}
+    user_limits: dict[tuple[str, int], tuple[float, float]] = {}
     for kind, of_kind in (options["limits"] or {}).items():
-        for number in {one for one in case.table[f"{kind}_id"] if one is not None}:
+        column = "queue_id" if kind == "qos" else f"{kind}_id"
+        for number in {one for one in case.table[column] if one is not None}:
             most = of_kind.get(str(number), of_kind)
             limits[kind, number] = (most.get("jobs", math.inf), most.get("processors", math.inf))
+            user_limits[kind, number] = (most.get("user_jobs", math.inf), most.get("user_processors", math.inf))
+    own = {name: one for name, one in (options["limits"] or {}).get("group", {}).items() if isinstance(one, dict)}
+    accounts = options["accounts"] or {}
     given = options["priority"]
     weights = given if given is not None else {"age": 1000, "fair_share": 10000, "size": 1000}
     factors = {
@@ -655,6 +676,13 @@ def slow_policy(case: Case, cluster: Mapping[str, Any]) -> naive.Policy:
         shapes=options["shapes"],
         multifactor=naive.Multifactor(**{**weights, **factors}),
         limits=limits,
+        user_limits=user_limits,
+        tree_limits={
+            int(name): (one.get("jobs", math.inf), one.get("processors", math.inf)) for name, one in own.items()
+        }
+        if options["accounts"]
+        else {},
+        parents={int(name): int(one["parent"]) for name, one in accounts.items() if one.get("parent", "all") != "all"},
     )
 
 

@@ -200,8 +200,12 @@ class Policy:
     resources: Resources | None = None
     shapes: str = "requested"  # requested, submit, start: time at which the shape of a moldable job is chosen
     multifactor: Multifactor = field(default_factory=Multifactor)  # for order slurm-multifactor
-    # Limits of running jobs and processors of a user, group or partition: ("user", 3) to both.
+    # Limits of running jobs and processors of a user, group, partition or qos: ("user", 3) to both.
     limits: dict[tuple[str, int], tuple[float, float]] = field(default_factory=dict)
+    # The same of each user in a partition or qos; of a group with all groups below it; and the group above each.
+    user_limits: dict[tuple[str, int], tuple[float, float]] = field(default_factory=dict)
+    tree_limits: dict[int, tuple[float, float]] = field(default_factory=dict)
+    parents: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -284,10 +288,12 @@ class Machine:
         return not {place for one in running for place in one.places} & set(reservation.places)
 
     def suffices(self, taken: list[Occupation]) -> bool:
-        """Return whether the machine has the processors and resources of all these occupations at once."""
+        """Return whether the machine has the processors and resources that the last of these needs."""
+        needs = taken[-1].demands or (0,) * len(self.resources)
         return sum(len(one.places) for one in taken) <= self.processors and all(
             sum(one.demands[number] for one in taken if one.demands) <= units
             for number, units in enumerate(self.resources)
+            if needs[number]  # reservations that were rounded may occupy more than there is
         )
 
     def choose(self, job: Job, start: float, reservations: list[Occupation]) -> list[int] | None:
@@ -598,14 +604,27 @@ class Machine:
         tasks = [other for other, _ in self.running.values() if other.array == job.array]
         if job.array and len(tasks) >= job.array_limit:
             return True
-        for (kind, number), (most_jobs, most_processors) in self.policy.limits.items():
-            running = [other for other, _ in self.running.values() if getattr(other, kind) == number]
-            processors = sum(other.processors for other in running)
-            if getattr(job, kind) == number and (
-                len(running) >= most_jobs or processors + job.processors > most_processors
-            ):
-                return True
-        return False
+        alike: list[tuple[tuple[float, float], list[Job]]] = []  # limits that apply to the job, and what they count
+        others = [other for other, _ in self.running.values()]
+        for (kind, number), most in self.policy.limits.items():
+            if getattr(job, kind) == number:
+                alike.append((most, [other for other in others if getattr(other, kind) == number]))
+        for (kind, number), most in self.policy.user_limits.items():
+            if getattr(job, kind) == number and job.user >= 0:
+                there = [other for other in others if getattr(other, kind) == number]
+                alike.append((most, [other for other in there if other.user == job.user]))
+        for group, most in self.policy.tree_limits.items():
+            if group in self.above(job.group):
+                alike.append((most, [other for other in others if group in self.above(other.group)]))
+        return any(
+            len(running) >= most_jobs or sum(other.processors for other in running) + job.processors > most_processors
+            for (most_jobs, most_processors), running in alike
+        )
+
+    def above(self, group: int) -> list[int]:
+        """Return a group and those above it."""
+        parent = self.policy.parents.get(group)
+        return [group] if parent is None else [group, *self.above(parent)]
 
     def begin(self, job: Job, now: float, places: list[int]) -> None:
         self.queue = [queued for queued in self.queue if queued.number != job.number]

@@ -18,6 +18,7 @@ SchedulerParameters=bf_interval=60,bf_continue,bf_max_job_test=40
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
 PriorityType=priority/multifactor
+AccountingStorageEnforce=limits,qos
 priorityweightage=1000
 PriorityMaxAge=1-12
 PriorityWeightFairshare=5000
@@ -53,6 +54,9 @@ root|||1|||
   art||alice|1|||
 """
 
+#: The limits of the QOS long.
+LONG = {"processors": 48, "jobs": 10, "user_jobs": 2}
+
 RESERVATIONS = """\
 ReservationName=maint StartTime=2026-01-05T08:00:00 EndTime=2026-01-05T20:00:00 Duration=12:00:00
    Nodes=n[01-02] NodeCnt=2 CoreCnt=64 Features=(null) PartitionName=(null) Flags=MAINT,IGNORE_JOBS
@@ -77,7 +81,7 @@ def test_nodes_and_partitions_with_defaults_includes_and_continued_lines(folder)
     assert conf.nodes["n03"].memory == 64000
     assert "spare1" not in conf.nodes
     assert conf.partitions[0].text("maxtime") == "2-00:00:00"
-    assert str(conf.partitions[1].place).endswith("slurm.conf:17")
+    assert str(conf.partitions[1].place).endswith("slurm.conf:18")
 
 
 def test_partitions_that_share_nodes_are_one_cluster_with_limits(folder):
@@ -88,7 +92,7 @@ def test_partitions_that_share_nodes_are_one_cluster_with_limits(folder):
             "partition": ["cpu", "long"],
             "processors": 128,
             "resources": {"memory": 256000},
-            "limits": {"partition": {"long": {"processors": 48, "jobs": 10}}},
+            "limits": {"qos": {"long": LONG}, "partition": {"long": LONG}},
         },
         {"partition": "gpu", "processors": 64, "resources": {"gpus": 8, "memory": 128000}},
     ]
@@ -110,7 +114,24 @@ def test_the_multifactor_priority_becomes_the_order(folder):
     }
     # alice has a third of physics (3 of 4 shares) and all of art (1 of 4); bob has two thirds of physics
     assert options["user_shares"] == {"alice": 0.5, "bob": 0.5}
-    assert options["limits"] == {"group": {"physics": {"processors": 64}}, "user": {"alice": {"jobs": 5}}}
+    assert options["limits"] == {
+        "group": {"physics": {"processors": 64}}, "user": {"alice": {"jobs": 5}}, "qos": {"long": LONG}
+    }  # fmt: skip
+    assert options["accounts"] == {"physics": {}, "art": {}}
+
+
+def test_limits_hold_only_if_slurm_enforces_them(folder):
+    (folder / "slurm.conf").write_text(CONF.replace("AccountingStorageEnforce=limits,qos\n", ""))
+    options = read_site(folder / "slurm.conf", qos=folder / "qos.txt", associations=folder / "assoc.txt").options
+    assert "limits" not in options
+    assert options["clusters"][0]["limits"] == {"partition": {"long": {"processors": 64}}}
+
+
+def test_accounts_have_parents_by_either_name_of_the_column(folder):
+    deeper = ASSOC.replace(" art|root", " art|physics").replace("Par Name", "ParentName")
+    (folder / "assoc.txt").write_text(deeper)
+    options = read_site(folder / "slurm.conf", associations=folder / "assoc.txt").options
+    assert options["accounts"] == {"physics": {}, "art": {"parent": "physics"}}
 
 
 def test_the_interval_turns_cycles_off_or_is_a_number(folder):
@@ -135,7 +156,7 @@ def test_every_option_is_listed_with_its_place_and_effect(folder):
     notes = {note.name: note for note in site.notes}
     assert notes["MyNewOption"].treatment.simulated == "no"
     assert notes["SchedulerParameters.bf_interval"].text == "60"
-    assert notes["QOS.maxjobspu"].treatment.simulated == "no"
+    assert notes["QOS.MaxJobsPU"].treatment.simulated == "yes"
     assert notes["ClusterName"].treatment is None
     for line in CONF.splitlines():
         name = line.split("=")[0].strip()
@@ -148,7 +169,7 @@ def test_the_written_scheduler_is_valid_and_names_what_is_left_out(folder):
     text = site_yaml(site, [folder / "slurm.conf"])
     Scheduler.of("site", yaml.safe_load(text)["schedulers"]["site"])
     assert "# no     MyNewOption=7" in text
-    assert "slurm.conf:19" in text
+    assert "slurm.conf:20" in text
 
 
 @pytest.mark.parametrize(

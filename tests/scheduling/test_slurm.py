@@ -1,6 +1,7 @@
 """Slurm's two schedulers: by hand, and against the slow simulator."""
 
 import random
+from typing import Any
 
 import polars as pl
 import pytest
@@ -59,6 +60,45 @@ def test_the_main_scheduler_tests_as_many_jobs_as_it_may():
     assert starts(jobs, 4, default_queue_depth=2) == [1, 11, 11, 21]
 
 
+def test_limits_of_qos_of_users_in_them_and_of_groups_above():
+    # Submit time, run time, estimate, processors, user, group, QOS: all jobs would fit at once.
+    rows = [(0, 10, 10, 1, user, group, qos) for user, group, qos in ((1, 1, 1), (1, 1, 2), (1, 2, 1), (2, 2, 1))]
+    names = ("submit_time", "run_time", "estimate", "processors", "user_id", "group_id", "queue_id")
+    types = dict.fromkeys(names[:3], pl.Float64) | dict.fromkeys(names[3:], pl.Int64)
+    table = pl.DataFrame(rows, schema=types, orient="row").with_columns(job_id=pl.int_range(1, 5))
+    log = Workload(table, Machine.of(9), "drawn")
+
+    def starts_with(**options: Any) -> list[float]:
+        return simulate(log, Scheduler(**options)).sort("job_id")["start_time"].to_list()
+
+    assert starts_with(limits={"qos": {"1": {"jobs": 2}}}) == [0, 0, 0, 10]
+    assert starts_with(limits={"qos": {"user_jobs": 1}}) == [0, 0, 10, 0]
+    assert starts_with(limits={"qos": {"1": {"user_processors": 1}}}) == [0, 0, 10, 0]
+    assert starts_with(limits={"group": {"1": {"jobs": 1}}}) == [0, 10, 0, 0]
+    top = {"limits": {"group": {"3": {"processors": 2}}}}
+    assert starts_with(**top, accounts={"1": {"parent": 3}, "2": {"parent": 3}}) == [0, 0, 10, 10]
+    assert starts_with(**top, accounts={"1": {"parent": "lab"}, "lab": {"parent": 3}}) == [0, 0, 0, 0]
+    of_lab = {"limits": {"group": {"lab": {"processors": 1}}}, "accounts": {"1": {"parent": "lab"}, "lab": {}}}
+    assert starts_with(**of_lab) == [0, 10, 0, 0]
+    with pytest.raises(SwflowError, match="limits: group: drawn has no group 'lab'"):
+        starts_with(limits=of_lab["limits"])
+
+
+@pytest.mark.parametrize(
+    ("option", "values"),
+    [("accounts", ("flat", "below each other", "above the log's")), ("limits", ("named groups", "named qos", "all"))],
+)
+def test_random_limits_give_the_schedule_of_the_slow_simulator(option: str, values: tuple[str, ...]):
+    rng = random.Random(option)
+    for number in range(40):
+        site = cases.new_site(rng)
+        wanted = {option: values[number % 3], "backfill": rng.choice(["none", "easy", "slurm"])}
+        found = cases.completed(site, wanted)
+        assert found is not None
+        case = cases._with_jobs(site, found)
+        assert not cases.differences(case, simulate(case.workload(), Scheduler(**case.options))), case
+
+
 @pytest.mark.parametrize("parameters", list(cases.VALUES["scheduler_parameters"]))
 def test_random_cases_have_the_schedule_of_the_slow_simulator(parameters: str):
     rng = random.Random(f"slurm {parameters}")
@@ -77,6 +117,10 @@ def test_random_cases_have_the_schedule_of_the_slow_simulator(parameters: str):
 @pytest.mark.parametrize(
     ("options", "error"),
     [
+        ({"accounts": {"a": {}}}, "accounts: no group has limits"),
+        ({"limits": {"group": {"jobs": 1}}, "accounts": {"a": {"parent": "a"}}}, "accounts: a: it is above itself"),
+        ({"limits": {"group": {"jobs": 1}}, "accounts": {"a": {"parents": "b"}}}, "did you mean 'parent'"),
+        ({"limits": {"user": {"user_jobs": 1}}}, "limits: user: user_jobs: 1; expected limits such as"),
         ({"scheduler_parameters": {"bf_window": 2}}, "scheduler_parameters: only backfill slurm uses them"),
         ({"backfill": "slurm", "allocation": "first-fit"}, "backfill: slurm needs allocation count"),
         ({"backfill": "slurm", "event_order": "per-event"}, "backfill: slurm needs allocation count"),

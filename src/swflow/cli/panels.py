@@ -38,7 +38,7 @@ OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "Jobs that share nodes": ("runtime", "penalty", "sharing_limit"),
         "Moldable jobs": ("shapes", "shape_choice", "efficiency"),
         "Clusters and partitions": ("clusters", "dispatch"),
-        "Users and groups": ("half_life", "user_shares", "group_shares", "priority", "limits", "feedback"),
+        "Users and groups": ("half_life", "user_shares", "group_shares", "priority", "limits", "accounts", "feedback"),
         "Policies in Python": ("policy", "policy_options"),
         "Jobs in the metrics": ("without_status", "warm_up", "cool_down"),
         "Called by the workflow": ("plan",),

@@ -80,7 +80,7 @@ def _value(name: str, value: Any) -> Any:
         return read_resources(value, flag.removesuffix("s")) if value else None
     if kind == "mapping":
         return read_object(value, flag) if value else None
-    is_mapping = kind in ("weights", "priority", "parameters", "limits") and value is not None
+    is_mapping = kind in ("weights", "priority", "parameters", "limits", "accounts") and value is not None
     return read_mapping(value, flag) if is_mapping else value
 
 

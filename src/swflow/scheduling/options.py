@@ -177,8 +177,15 @@ class Options:
     )
     limits: Mapping[str, Any] | None = option(
         "limits",
-        "The maximum of running jobs and processors of a user, group and partition, such as {user: {jobs: 10}, "
-        "partition: {debug: {processors: 64}}}; jobs beyond it are skipped.",
+        "The maximum of running jobs and processors of a user, group, partition and QOS, such as {user: {jobs: 10}, "
+        "partition: {debug: {processors: 64}}}, and of each user in a partition or QOS (user_jobs, user_processors); "
+        "jobs beyond it are skipped.",
+        optional=True,
+    )
+    accounts: Mapping[str, Any] | None = option(
+        "accounts",
+        "The groups of a site as a tree, such as {physics: {parent: science}}: jobs of a group count towards the "
+        "limits of the groups above it.",
         optional=True,
     )
     resources: Mapping[str, int | None] | None = option(
@@ -289,8 +296,9 @@ _OF_WEIGHT = {"max_age": "age", "fair_share_of": "fair_share", "dampening": "fai
 #: The allocations by the resources that the processes of a node share.
 SHARED_ALLOCATIONS = frozenset({"least-shared", "threshold"})
 
-#: The kinds of accounts that limits apply to, and the limited quantities.
-LIMITED, LIMITS = ("user", "group", "partition"), ("jobs", "processors")
+#: The kinds of accounts that limits apply to, the limited quantities, and those of each user in a partition or QOS.
+LIMITED, LIMITS = ("user", "group", "partition", "qos"), ("jobs", "processors")
+USER_LIMITS, WITH_USER_LIMITS = ("user_jobs", "user_processors"), ("partition", "qos")
 
 #: The keys of a window.
 WINDOW_OPTIONS = ("from", "until", "processors")
@@ -321,7 +329,7 @@ def schema_of(name: str) -> dict[str, object]:
     match option.kind:
         case "choice":
             return {"enum": list(option.choices)}
-        case "mapping" | "weights" | "priority" | "parameters" | "limits" | "resources":
+        case "mapping" | "weights" | "priority" | "parameters" | "limits" | "accounts" | "resources":
             return {"type": ["object", "null"]}
         case "order" | "text" | "plugin":
             return {"type": ["string", "null"] if option.optional else "string"}
@@ -419,6 +427,8 @@ def _checked(option: Option, value: Any, where: str) -> Any:
             }
         case "limits":
             return _limits(value, where)
+        case "accounts":
+            return _accounts(value, where)
         case "resources":
             return _resources(value, where)
     kind, expected = _SIMPLE[option.kind]
@@ -541,6 +551,7 @@ def _limits(value: Any, where: str) -> dict[str, dict[str, Any]]:
     _require_keys(where, value, LIMITED, ())
     found: dict[str, dict[str, Any]] = {kind: {} for kind in LIMITED if value.get(kind) is not None}
     for kind, of_kind in found.items():
+        known = LIMITS + USER_LIMITS if kind in WITH_USER_LIMITS else LIMITS
         if not isinstance(value[kind], Mapping):
             raise SwflowError(
                 f"{where}: {kind}: {shown(value[kind])}; expected limits such as {{jobs: 10, processors: 64}}"
@@ -548,15 +559,45 @@ def _limits(value: Any, where: str) -> dict[str, dict[str, Any]]:
         for name, limit in _named(value[kind], f"{where}: {kind}").items():
             here = f"{where}: {kind}: {name}"
             if isinstance(limit, Mapping):
-                _require_keys(here, limit, LIMITS, ())
+                _require_keys(here, limit, known, ())
                 of_kind[name] = {what: _whole(most, f"{here}: {what}") for what, most in limit.items()}
-            elif name in LIMITS:
+            elif name in known:
                 of_kind[name] = _whole(limit, here)
             else:
                 raise SwflowError(
                     f"{here}: {shown(limit)}; expected limits such as {{jobs: 10, processors: 64}}"
-                    f"{suggest(name, LIMITS)}"
+                    f"{suggest(name, known)}"
                 )
+    return found
+
+
+def _accounts(value: Any, where: str) -> dict[str, dict[str, Any]]:
+    """Return the keys of each account; parents that have no entry are at the top."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, account in _named(value, where).items():
+        _require_keys(f"{where}: {name}", account, ("parent",), ())
+        parent = account.get("parent")
+        found[name] = {} if parent is None else {"parent": _name(parent, f"{where}: {name}: parent")}
+    for name in found:
+        if name in accounts_above(found, name)[1:]:
+            raise SwflowError(f"{where}: {name}: it is above itself; correct a parent")
+    return found
+
+
+def accounts_above(accounts: Mapping[str, Mapping[str, Any]], name: str) -> list[str]:
+    """
+    Return the name of an account and of those above it, from below; a circle ends where it closes.
+
+    Examples
+    --------
+    >>> accounts_above({"bio": {"parent": "science"}}, "bio")
+    ['bio', 'science']
+    """
+    found = [name]
+    while (above := accounts.get(found[-1], {}).get("parent")) is not None:
+        found.append(above)
+        if above in found[:-1]:
+            break
     return found
 
 

@@ -72,7 +72,8 @@ class Machine:
     A machine of a problem. Its other options are those of the policy's queue with the same index.
 
     ``limits`` are int64 of shape (accounts, 2), the maximum of running jobs and processors: of all jobs together
-    (unused), then of every user, group and partition. A job beyond a limit is skipped as if it were not queued.
+    (unused), then of the accounts in the order of `swflow.scheduling.state.accounts.Owners`. A job beyond a limit is
+    skipped as if it were not queued.
     """
 
     processors: int

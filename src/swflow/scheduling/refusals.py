@@ -193,6 +193,8 @@ def _without_effect(one: "Scheduler") -> _Conflicts:
             "priority order backfill_order clusters",
             f"its weights are for order {MULTIFACTOR}, which is not used; leave it out",
         )
+    if one.accounts is not None and all("group" not in (queue.limits or {}) for queue in one.queues):
+        yield "accounts limits clusters", "no group has limits; give some, or leave it out"
     if _is_changed(one, "shape_choice") and one.shapes == "requested":
         yield (
             "shape_choice shapes",

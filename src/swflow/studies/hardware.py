@@ -236,7 +236,7 @@ def _within_limits(workload: Workload, options: Options) -> Iterator[pl.Expr]:
             }
             most = pl.lit(limits.get("processors", MOST_PROCESSORS))
             if named and column in workload.jobs.columns:
-                names = Names(workload)
+                names = Names(workload, options.get("accounts"))
                 numbers = {names.number_of(kind, name, "--limit"): size for name, size in named.items()}
                 most = pl.col(column).replace_strict(numbers, default=most, return_dtype=pl.Int64)
             yield pl.col("processors") <= most

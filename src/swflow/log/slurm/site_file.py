@@ -88,17 +88,21 @@ def read_site(
     groups = _groups(slurm.partitions)
     used = [slurm.nodes[name] for group in groups for name in group.nodes]
     options: dict[str, Any] = _order(slurm, levels, members) | _backfill(slurm)
-    limits = _association_limits(members)
+    enforced = _enforces_limits(slurm)
+    limits = _limits(levels, members) if enforced else {}
     if len(groups) > 1:
-        options |= {"dispatch": "partition", CLUSTERS: [_cluster(group, slurm, levels) for group in groups]}
+        clusters = [_cluster(group, slurm, levels if enforced else [], limits) for group in groups]
+        options |= {"dispatch": "partition", CLUSTERS: clusters}
     else:
         (group,) = groups
-        own = _partition_limits(group, slurm, levels)
+        own = _partition_limits(group, slurm, levels if enforced else [])
         limits |= {"partition": own} if own else {}
         resources = _resources(group.nodes, slurm)
         options |= {"resources": resources} if resources else {}
         options |= {"unavailable": [_window(window) for window in windows]} if windows else {}
     options |= {"limits": limits} if limits else {}
+    accounts = _accounts_above(members) if "group" in limits else {}
+    options |= {"accounts": accounts} if accounts else {}
     notes = [*_conf_notes(slurm), *_row_notes("QOS", levels), *_row_notes("Assoc", members), *_window_notes(windows)]
     return SlurmSite(sum(node.cpus for node in used), len(used), options, notes)
 
@@ -237,14 +241,14 @@ def _backfill(slurm: SlurmConf) -> dict[str, Any]:
     return {"backfill": "slurm"} | ({"scheduler_parameters": found} if found else {})
 
 
-def _cluster(group: _Group, slurm: SlurmConf, levels: Sequence[Row]) -> dict[str, Any]:
+def _cluster(group: _Group, slurm: SlurmConf, levels: Sequence[Row], common: Mapping[str, Any]) -> dict[str, Any]:
     """Return the cluster of partitions that share nodes."""
     names = [one.name for one in group.partitions]
     limits, resources = _partition_limits(group, slurm, levels), _resources(group.nodes, slurm)
     return (
         {"partition": names[0] if len(names) == 1 else names, "processors": _processors(group.nodes, slurm.nodes)}
         | ({"resources": resources} if resources else {})
-        | ({"limits": {"partition": limits}} if limits else {})
+        | ({"limits": {**common, "partition": limits}} if limits else {})
     )
 
 
@@ -270,11 +274,43 @@ def _partition_limits(group: _Group, slurm: SlurmConf, levels: Sequence[Row]) ->
             own["processors"] = _processors(one.nodes, slurm.nodes)
         row = qos.get(one.text("QOS"))
         if row is not None:
-            cpus, jobs = row.tres("grptres").get("cpu"), row.whole("grpjobs")
-            own |= {"processors": min(cpus, own.get("processors", cpus))} if cpus else {}
-            own |= {"jobs": jobs} if jobs else {}
+            of_qos = _qos_limits(row)
+            if "processors" in of_qos:
+                of_qos["processors"] = min(of_qos["processors"], own.get("processors", of_qos["processors"]))
+            own |= of_qos
         limits |= {one.name: own} if own else {}
     return limits
+
+
+def _enforces_limits(slurm: SlurmConf) -> bool:
+    """Return whether Slurm enforces the limits of QOS and associations."""
+    enforced = {text.strip().lower() for text in slurm.text("AccountingStorageEnforce").split(",")}
+    return not enforced.isdisjoint({"limits", "safe", "all"})
+
+
+def _limits(levels: Sequence[Row], members: Sequence[Row]) -> dict[str, Any]:
+    """Return the limits of users, accounts and QOS."""
+    of_qos = {row.text("name"): found for row in levels if (found := _qos_limits(row))}
+    return _association_limits(members) | ({"qos": of_qos} if of_qos else {})
+
+
+def _qos_limits(row: Row) -> dict[str, int]:
+    """Return the limits of a QOS: its running jobs and CPUs, and those of each user."""
+    limits = {
+        "jobs": row.whole("grpjobs"), "processors": row.tres("grptres").get("cpu"),
+        "user_jobs": row.whole("maxjobspu"), "user_processors": row.tres("maxtrespu").get("cpu"),
+    }  # fmt: skip
+    return {name: limit for name, limit in limits.items() if limit}
+
+
+def _accounts_above(members: Sequence[Row]) -> dict[str, dict[str, str]]:
+    """Return the accounts, each with the one above it, except the root."""
+    found: dict[str, dict[str, str]] = {}
+    for row in members:
+        account, above = row.text("account").strip(), row.text("parname").strip()
+        if account != "root" and not row.text("user"):
+            found[account] = {"parent": above} if above not in ("", "root") else {}
+    return found
 
 
 def _association_limits(members: Sequence[Row]) -> dict[str, dict[str, dict[str, int]]]:

@@ -63,7 +63,8 @@ def read_table(path: str | Path, command: str, needed: Sequence[str]) -> list[Ro
             continue
         cells = line.split("|")
         if not header:
-            header = [cell.strip().lower().replace(" ", "") for cell in cells]
+            # ParentName is Par Name in the default format.
+            header = [cell.strip().lower().replace(" ", "").replace("parentname", "parname") for cell in cells]
             lacking = [name for name in needed if name not in header]
             if lacking:
                 raise SwflowError(f"{path}:{number}: no column {lacking[0]}; expected the output of `{command}`")

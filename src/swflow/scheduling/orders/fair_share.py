@@ -1,6 +1,6 @@
 """Job ownership: fair share, limits and partitions, from names in the options to numbers of a workload."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import polars as pl
 from swflow.errors import SwflowError, suggest
 from swflow.jobs.table import Workload
 from swflow.log.imported import names_of
-from swflow.scheduling.options import LIMITED, LIMITS
+from swflow.scheduling.options import LIMITS, USER_LIMITS, WITH_USER_LIMITS, accounts_above
 from swflow.scheduling.orders.keys import mentioned
 from swflow.scheduling.orders.vocabulary import MULTIFACTOR, OF_ACCOUNTS
 from swflow.scheduling.state.accounts import UNLIMITED, Owners
@@ -65,10 +65,14 @@ def multifactor(priority: Mapping[str, Any], number_of: Callable[[str, str], int
 
 
 class Names:
-    """The numbers of a workload's users, groups, partitions and QOS, by the names in its header."""
+    """
+    The numbers of a workload's users, groups, partitions and QOS, by the names in its header.
 
-    def __init__(self, workload: Workload) -> None:
-        self.workload = workload
+    Groups that only ``accounts`` names have the number -1: no job is theirs.
+    """
+
+    def __init__(self, workload: Workload, accounts: Collection[str] | None = None) -> None:
+        self.workload, self.accounts = workload, frozenset(accounts or ())
         self._known: dict[str, dict[str, int]] = {}
 
     def number_of(self, kind: str, name: str, where: str) -> int:
@@ -81,8 +85,14 @@ class Names:
             return known[name]
         if name.isdecimal():
             return int(name)
+        if kind == "group" and name in self.accounts:
+            return -1
         listed = suggest(name, known) if known else "; it has no names, give the number"
         raise SwflowError(f"{where}: {self.workload.name} has no {kind} {name!r}{listed}")
+
+    def group_of(self, number: int) -> str:
+        """Return the name of a group, or its number as text."""
+        return names_of(self.workload.header, "group_id").get(number, str(number))
 
     def shown(self, kind: str, number: int) -> str:
         """Return a number with its name, if it has one."""
@@ -107,11 +117,26 @@ class _Accounts:
         self.cycles_count_users = bool(scheduler.cycles["bf_max_job_user"])
         self.widths = jobs["processors"].to_numpy()
         self.numbers: dict[str, np.ndarray] = {}  # the numbers of each account, in order
-        rows = {kind: self._numbered(kind) for kind in LIMITED}
+        rows = {kind: self._numbered(kind) for kind in ("user", "group", "partition")}
         partition = _column(jobs, "partition").cast(pl.Float64()).fill_null(float("nan")).to_numpy()
         shares = [self._shares(kind, rows[kind], getattr(scheduler, f"{kind}_shares")) for kind in ("user", "group")]
         tasks = np.full(jobs.height, -1) if arrays is None else arrays[0]
-        self.owners = Owners(np.column_stack([*rows.values(), tasks]), np.column_stack([partition, *shares]))
+        limits = [queue.limits or {} for queue in scheduler.queues]
+        self.more: dict[str, np.ndarray] = {}  # the further accounts of each job
+        self.pairs: dict[str, np.ndarray] = {}  # the partition or QOS of each pair of it and a user
+        if any("qos" in one for one in limits):
+            rows["qos"] = self.more["qos"] = self._numbered("qos")
+        for kind in WITH_USER_LIMITS:
+            if any(_named_limits(one.get(kind, {}), USER_LIMITS) for one in limits):
+                self.more[f"user of {kind}"], self.pairs[kind] = _pairs(rows[kind], rows["user"])
+        self.rows = rows
+        self.named = sorted({name for one in limits for name in one.get("group", {}) if name not in LIMITS})
+        self.above = self._above(scheduler.accounts) if scheduler.accounts else None
+        self.owners = Owners(
+            np.column_stack([*(rows[kind] for kind in ("user", "group", "partition")), tasks, *self.more.values()]),
+            np.column_stack([partition, *shares]),
+            self.above,
+        )
 
     def _numbered(self, kind: str) -> np.ndarray:
         """Return the account of each job, from 0, -1 where unknown."""
@@ -120,6 +145,17 @@ class _Accounts:
         rows = np.full(len(column), -1)
         self.numbers[kind], rows[known] = np.unique(column.drop_nulls().to_numpy(), return_inverse=True)
         return rows
+
+    def _above(self, accounts: Mapping[str, Any]) -> np.ndarray:
+        """Return the accounts with limits at and above each job's group, by their numbers in ``named``."""
+        chains = [
+            [self.named.index(one) for one in accounts_above(accounts, name) if one in self.named]
+            for name in map(self.names.group_of, self.numbers["group"].tolist())
+        ]
+        above = np.full((len(chains) + 1, max(map(len, chains), default=0)), -1)  # the last one: an unknown group
+        for row, chain in enumerate(chains):
+            above[row, : len(chain)] = chain
+        return above[self.rows["group"]]
 
     def _shares(self, kind: str, rows: np.ndarray, given: Mapping[str, float] | None) -> np.ndarray:
         """Return the share of each job's owner, of 1; an unknown owner counts as one with share 1."""
@@ -146,27 +182,45 @@ class _Accounts:
             return None
         self.require(limits, "limits")
         tables = [np.full((1, 2), UNLIMITED)]
-        for kind in LIMITED:
-            of_kind = limits.get(kind, {})
-            of_all = {what: limit for what, limit in of_kind.items() if not isinstance(limit, Mapping)}
-            most = np.full((self.numbers[kind].size, 2), [of_all.get(what, UNLIMITED) for what in LIMITS])
-            for name, own in of_kind.items():
-                if isinstance(own, Mapping):
-                    row = self.numbers[kind] == self.names.number_of(kind, name, f"limits: {kind}")
-                    most[row] = [own.get(what, UNLIMITED) for what in LIMITS]
-            tables.append(most)
-            allowed = np.append(most[:, 1], UNLIMITED)[self.owners.numbers[:, LIMITED.index(kind)]]
-            wide = np.flatnonzero(there & (self.widths > allowed))
-            if wide.size:
-                job = int(wide[0])
-                raise SwflowError(
-                    f"limits: {kind}: {wide.size:,} jobs can never start, the first is job {self.jobs['job_id'][job]} "
-                    f"with {self.widths[job]:,} of {allowed[job]:,} processors; raise the limit, or leave them out "
-                    f"{SELECT}"
-                )
+        for kind in ("user", "group", "partition"):
+            tables.append(self._most(kind, limits.get(kind, {}), LIMITS))
+            self._require_room(kind, tables[-1], self.rows[kind], there)
         if self.arrays is not None:
             tables.append(np.column_stack([self.arrays[1], np.full_like(self.arrays[1], UNLIMITED)]))
+        for name, rows in self.more.items():
+            kind = name.removeprefix("user of ")
+            most = self._most(kind, limits.get(kind, {}), LIMITS if name == kind else USER_LIMITS)
+            tables.append(most if name == kind else most[self.pairs[kind]])
+            self._require_room(name, tables[-1], rows, there)
+        if self.above is not None:
+            own = limits.get("group", {})
+            most = np.array([[own.get(name, {}).get(what, UNLIMITED) for what in LIMITS] for name in self.named])
+            tables.append(most.reshape(-1, 2)[: self.above.max(initial=-1) + 1])
+            for rows in self.above.T:
+                self._require_room("group", tables[-1], rows, there)
         return np.concatenate(tables)
+
+    def _most(self, kind: str, of_kind: Mapping[str, Any], quantities: Sequence[str]) -> np.ndarray:
+        """Return two limits of each account of a kind, shape (accounts, 2): for all, and by name."""
+        of_all = {what: limit for what, limit in of_kind.items() if not isinstance(limit, Mapping)}
+        most = np.full((self.numbers[kind].size, 2), [of_all.get(what, UNLIMITED) for what in quantities])
+        for name, own in of_kind.items():
+            if isinstance(own, Mapping):
+                row = self.numbers[kind] == self.names.number_of(kind, name, f"limits: {kind}")
+                most[row] = [own.get(what, UNLIMITED) for what in quantities]
+        return most
+
+    def _require_room(self, kind: str, most: np.ndarray, rows: np.ndarray, there: np.ndarray) -> None:
+        """Raise an error if one of the jobs ``there`` is wider than the limit of its account allows."""
+        allowed = np.append(most[:, 1], UNLIMITED)[rows]
+        wide = np.flatnonzero(there & (self.widths > allowed))
+        if wide.size:
+            job = int(wide[0])
+            raise SwflowError(
+                f"limits: {kind}: {wide.size:,} jobs can never start, the first is job {self.jobs['job_id'][job]} "
+                f"with {self.widths[job]:,} of {allowed[job]:,} processors; raise the limit, or leave them out "
+                f"{SELECT}"
+            )
 
     def clusters(self, clusters: Sequence[Mapping[str, Any]]) -> np.ndarray:
         """Return the index of each job's cluster, by its partition."""
@@ -188,6 +242,20 @@ class _Accounts:
                 f"is job {self.jobs['job_id'][job]} with {what}; name it in clusters, or leave these jobs out {SELECT}"
             )
         return found.to_numpy()
+
+
+def _named_limits(of_kind: Mapping[str, Any], quantities: Sequence[str]) -> bool:
+    """Return whether the limits of a kind, for all or by name, mention one of these quantities."""
+    entries = [of_kind, *(one for one in of_kind.values() if isinstance(one, Mapping))]
+    return any(what in entry for entry in entries for what in quantities)
+
+
+def _pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the pair of each job, from 0, -1 where one of both is unknown; and the first account of each pair."""
+    known = (first >= 0) & (second >= 0)
+    rows = np.full(first.size, -1)
+    found, rows[known] = np.unique(np.column_stack([first, second])[known], axis=0, return_inverse=True)
+    return rows, found[:, 0]
 
 
 @dataclass(frozen=True)
@@ -213,7 +281,7 @@ def ownership_of(
     SwflowError
         If the log does not record an owner that is needed, or a job is wider than its cluster or its limit.
     """
-    names = Names(workload)
+    names = Names(workload, scheduler.accounts)
     formulas = [
         [formula_of(order, scheduler.priority, names) for order in (queue.order, queue.backfill_order)]
         for queue in scheduler.queues

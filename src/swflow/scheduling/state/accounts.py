@@ -1,4 +1,4 @@
-"""Accounts of users, groups, partitions and job arrays: usage for fair share, and limits."""
+"""Accounts of users, groups, partitions, QOS and job arrays: usage for fair share, and limits."""
 
 import math
 from typing import NamedTuple
@@ -28,18 +28,20 @@ class Owners(NamedTuple):
     ``numbers`` are int64 of shape (jobs, 4): the user, group, partition and job array of each job, each numbered from 0
     without gaps; -1 where unknown. Unknown owners have no usage and no limit. ``variables`` are float64 of shape
     (jobs, 3), for formulas: the partition as in the log, NaN where unknown; the shares of the user and of the group,
-    which add up to 1 over all users, and over all groups.
+    which add up to 1 over all users, and over all groups. ``numbers`` may have more columns, of other accounts with
+    limits. ``above`` has the accounts at and above each job's group, shape (jobs, levels), numbered from 0; -1: none.
     """
 
     numbers: np.ndarray
     variables: np.ndarray
+    above: np.ndarray | None = None
 
 
 class Usage(NamedTuple):
     """The accounts of all machines together, the owners of each job, and the limits of a machine."""
 
     accounts: np.ndarray
-    rows: np.ndarray  # rows of each job's user, group, partition and array; -1 where unknown
+    rows: np.ndarray  # rows of each job's user, group, partition, array and more; -1 where unknown
     variables: np.ndarray  # the variables of `Owners`; one row of NaN if there are none
     limits: np.ndarray  # the limits; empty if there are none
 
@@ -50,9 +52,13 @@ def new_usage(owners: Owners | None, items: np.ndarray | None, since: float) -> 
     if owners is None:
         return Usage(np.zeros(0, ACCOUNT), np.empty((0, 4), np.int64), np.full((1, 3), np.nan), none)
     sizes = owners.numbers.max(axis=0, initial=-1) + 1
-    accounts = np.zeros(1 + sizes.sum(), ACCOUNT)
-    accounts["since"], accounts["at"] = since, -np.inf
     rows = np.where(owners.numbers < 0, -1, owners.numbers + 1 + np.cumsum(sizes) - sizes)
+    count = 1 + sizes.sum()
+    if owners.above is not None:
+        rows = np.column_stack([rows, np.where(owners.above < 0, -1, owners.above + count)])
+        count += owners.above.max(initial=-1) + 1
+    accounts = np.zeros(count, ACCOUNT)
+    accounts["since"], accounts["at"] = since, -np.inf
     chosen = slice(None) if items is None else items
     return Usage(accounts, rows[chosen], owners.variables[chosen], none)
 
