@@ -270,7 +270,7 @@ def compare(folder: Path) -> pl.DataFrame:
     workload = open_workload(log)
     site = read_site(folder / "slurm.conf", qos=folder / "qos.txt", associations=folder / "assoc.txt")
     options, users = dict(site.options), names_of(workload.header, "user_id").values()
-    if "user_shares" in options:  # of users without jobs, such as root, swflow does not accept shares
+    if "user_shares" in options:  # swflow does not accept shares for users without jobs, such as root
         options["user_shares"] = {name: share for name, share in options["user_shares"].items() if name in users}
     recorded = simulate(workload, Scheduler(order="log")).sort("job_id")
     simulated = simulate(workload, Scheduler.of("site", options)).sort("job_id")
