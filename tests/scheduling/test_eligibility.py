@@ -156,7 +156,7 @@ def test_wrong_columns_are_refused_by_job(columns: dict[str, Any], message: str)
         (
             {"array_id": [1, 1], "array_limit": [1, 1]},
             {"backfill": "conservative"},
-            "column array_limit: needs backfill none or easy",
+            "column array_limit: needs backfill none, easy or slurm",
         ),
         (
             {"array_id": [1, 1], "array_limit": [1, 1]},

@@ -481,7 +481,7 @@ def test_one_array_with_a_limit_stops_neither_fidelity_nor_a_new_project(account
     assert call("fidelity", "array.txt") == 0
     out, err = capfd.readouterr()
     assert "site-fcfs" in out and " site " in out and "conservative" not in out
-    assert "site-conservative cannot be simulated: array: column array_limit: needs backfill none or easy" in err
+    assert "site-conservative cannot be simulated: array: column array_limit: needs backfill none, easy or slurm" in err
     assert call("whatif", "array.txt") == 0
     suggested = shlex.split(said(capfd).partition("Ask a question: ")[2])[1:]
     assert "site-sjf-easy" in suggested

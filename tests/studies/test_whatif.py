@@ -93,7 +93,7 @@ def test_a_scheduler_that_cannot_simulate_the_log_is_skipped_with_its_reason():
     answer = ask(log, chosen)
     assert answer.table["variant"].unique(maintain_order=True).to_list() == ["easy", "sjf"]
     lines = sentences(Question(SiteModel(log), chosen, answer))
-    assert lines[-1] == "conservative cannot be simulated: log: column array_limit: needs backfill none or easy."
+    assert lines[-1] == "conservative cannot be simulated: log: column array_limit: needs backfill none, easy or slurm."
     with pytest.raises(SwflowError, match=r"whatif: conservative: .*array_limit"):
         ask(log, chosen[:2])
     with pytest.raises(SwflowError, match="ordr"):
