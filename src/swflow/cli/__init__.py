@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from swflow.cli import batches, imports, judging, logs, project, questions, results, simulation, steps
+from swflow.cli import batches, forecast, imports, judging, logs, project, questions, results, simulation, steps
 from swflow.cli.app import app
 from swflow.cli.terminal import finish_progress, stage
 from swflow.errors import SwflowError, describe
@@ -13,6 +13,7 @@ from swflow.errors import SwflowError, describe
 __all__ = [
     "app",
     "batches",
+    "forecast",
     "imports",
     "judging",
     "logs",

@@ -14,7 +14,7 @@ from swflow.scheduling.options import ORDERS
 COMMANDS: dict[str, tuple[str, ...]] = {
     "Start a project": ("init",),
     "Get logs": ("fetch", "import", "generate", "clean"),
-    "Answer questions": ("check", "fidelity", "whatif", "power"),
+    "Answer questions": ("check", "fidelity", "whatif", "forecast", "power"),
     "Make workloads": ("select", "machine", "memory", "moldable", "model", "scale", "intensify"),
     "Simulate": ("simulate", "sweep", "adjust"),
     "Use results": ("load", "sql", "figure", "report", "export"),
@@ -62,6 +62,11 @@ OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "Runs and jobs": ("log", "run", "split"),
         "Sweeps": ("sweep", "measure"),
         "Reservation tables": ("since", "until"),
+    },
+    "forecast": {
+        "The job": ("processors", "time_limit", "partition", "user"),
+        "The moment": ("at", "queue", "machine"),
+        "Evaluation": ("evaluate", "weeks", "study"),
     },
     "sql": {"Output": ("output", "csv", "parquet", "limit")},
 }

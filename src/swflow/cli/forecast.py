@@ -1,0 +1,214 @@
+"""The command `forecast`: when jobs will start."""
+
+import math
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer import Argument, Option
+
+from swflow.cli.app import app
+from swflow.cli.imports import as_log
+from swflow.cli.options import output_option
+from swflow.cli.terminal import check_ending, finish_progress, print_table, say, tracked
+from swflow.errors import SwflowError
+
+
+@app.command()
+def forecast(
+    log: Annotated[
+        Path,
+        Argument(help="A log (.swf, .swf.gz, .parquet, the output of sacct -P), or a table of polls (.parquet)."),
+    ],
+    processors: Annotated[int | None, Option(help="Forecast a job of this number of processors.")] = None,
+    time_limit: Annotated[str | None, Option(help="Its time limit: 12h, 90min, 2d or 1-12:00:00.")] = None,
+    partition: Annotated[
+        str | None, Option(help="Its partition or queue (default: the one with the most jobs).")
+    ] = None,
+    user: Annotated[str | None, Option(help="Its user, by name or number (default: a new user).")] = None,
+    at: Annotated[
+        str | None,
+        Option(help="The moment: a time such as 2024-06-01T12:00, or seconds of the log (default: the log's end)."),
+    ] = None,
+    queue: Annotated[
+        Path | None,
+        Option(help="The jobs that wait and run now: squeue --json, or squeue -o '%i|%u|%a|%P|%C|%l|%V|%S|%T'."),
+    ] = None,
+    evaluate: Annotated[bool, Option("--evaluate", help="Evaluate forecasts of past weeks instead.")] = False,
+    weeks: Annotated[float, Option(help="The weeks that --evaluate forecasts.")] = 4,
+    machine: Annotated[
+        int | None, Option("--machine-processors", help="Processors of the machine (default: the log's).")
+    ] = None,
+    output: Annotated[
+        list[Path] | None, output_option(help="Also write .html, .json, .csv or .parquet; repeatable.")
+    ] = None,
+    as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+    study: Annotated[str | None, Option(help="The study that an evaluation belongs to in the database.")] = None,
+) -> None:
+    """
+    Forecast when jobs will start, with 90 % intervals whose coverage is checked on past weeks.
+
+    Without --processors, the jobs that wait at the moment are forecast. The models learn from the log up to the moment
+    and are cached, so that further forecasts take less than 2 s. --evaluate walks forward through the last weeks of the
+    log, and compares every forecast with the start that followed; its .parquet can be loaded (table forecasts).
+
+    Examples: `swflow forecast site.parquet --processors 64 --time-limit 12h`,
+    `swflow forecast site.parquet --queue squeue.json -o forecast.html`, `swflow forecast site.parquet --evaluate`
+    """
+    endings = (".json", ".csv", ".parquet") if evaluate else (".html", ".json", ".csv", ".parquet")
+    for path in output or ():
+        check_ending(path, *endings)
+    if evaluate:
+        given = {"--processors": processors, "--time-limit": time_limit, "--queue": queue, "--at": at}
+        named = next((name for name, value in given.items() if value is not None), None)
+        if named:
+            raise SwflowError(f"{named}: no effect with --evaluate; give one of them")
+        _evaluate(log, machine, weeks, output or [], as_json, study)
+        return
+    from swflow.forecast import forecaster as fitting
+    from swflow.forecast.words import coverage, parse_limit, sentences, table
+
+    if (processors is None) != (time_limit is None):
+        raise SwflowError("--processors and --time-limit describe a job together; expected both or neither")
+    limit = None if time_limit is None else parse_limit(time_limit)
+
+    def make() -> fitting.Forecaster:
+        with as_log(log, machine) as source:
+            moment = _moment(source, at)
+            cases, state = fitting.read_cases(source, machine, moment)
+            state["name"] = str(log)
+            return fitting.fit(cases, progress=partial(tracked, "fit"), **state)
+
+    found = fitting.cached(log, make, machine, at)
+    if queue is not None:
+        from swflow.forecast.squeue import read_squeue
+
+        found.set_queue(read_squeue(queue), str(queue))
+    if processors is not None and limit is not None:
+        request = found.describe(processors, limit, partition, user)
+        note = found.describe_user(user)
+        forecasts = found.of_requests([request], user or "")
+        lines = sentences(found, forecasts[0])
+        if note:
+            say(note)
+    else:
+        forecasts = found.of_waiting()
+        lines = [coverage(found)]
+    rows = table(forecasts)
+    finish_progress()
+    if as_json:
+        typer.echo(_json(rows, {"coverage": found.coverage, "jobs": found.jobs, "moment": found.now}))
+    else:
+        if processors is None:
+            _print_forecasts(rows)
+        for line in lines:
+            typer.echo(line)
+    for path in output or ():
+        if path.suffix == ".html":
+            from swflow.forecast.page import write_page
+
+            write_page(found, path)
+        else:
+            _write(rows, path)
+        say(f"{path}: written")
+
+
+def _print_forecasts(rows: Any) -> None:
+    from swflow.forecast.words import span
+
+    if not rows.height:
+        typer.echo("No job waits at this moment.")
+        return
+    columns = ["job", "processors", "limit", "partition", "user", "waited", "starts in", "90 % within"]
+    print_table(columns, [
+        (row["job_id"], f"{row['processors']:,}", span(row["time_limit"]), row["partition"], row["user"],
+         span(row["waited"]), span(row["median"]), f"{span(row['low'])} to {span(row['high'])}")
+        for row in rows.iter_rows(named=True)
+    ])  # fmt: skip
+
+
+def _moment(source: Path, at: str | None) -> float:
+    """Return the seconds of a moment in a log; infinity for its end."""
+    if at is None:
+        return math.inf
+    try:
+        return float(at)
+    except ValueError:
+        pass
+    from swflow.forecast.polls import is_polls
+    from swflow.log.swf import parse_moment, seconds_since_start
+
+    moment = parse_moment(at, "--at")
+    if is_polls(source):
+        return seconds_since_start({"UnixStartTime": ["0"]}, moment)
+    from swflow.workload.clean import open_workload
+
+    return seconds_since_start(open_workload(source).header, moment)
+
+
+def _evaluate(
+    log: Path, machine: int | None, weeks: float, output: list[Path], as_json: bool, study: str | None
+) -> None:
+    """Evaluate forecasts of the last weeks of a log, and print and write their scores."""
+    from swflow.forecast.evaluation import evaluate, summary
+    from swflow.forecast.forecaster import read_cases
+
+    if not 0 < weeks <= 1000:
+        raise SwflowError(f"--weeks: {weeks:g}; expected a number above 0")
+    with as_log(log, machine) as source:
+        cases, state = read_cases(source, machine)
+    name = state["name"]
+    found = evaluate(cases, weeks, name, partial(tracked, "evaluate"))
+    scores = summary(found)
+    finish_progress()
+    columns = ["method", "jobs", "coverage", "95 % interval", "width", "pinball", "score", "squared error"]
+    for dimension in ("all", "partition", "size", "waited"):
+        part = scores.filter(scores["dimension"] == dimension)
+        if part["group"].n_unique() < 2 and dimension != "all":
+            continue
+        if not as_json:
+            typer.echo(f"By {dimension}" if dimension != "all" else f"Forecasts of the last {weeks:g} weeks of {name}")
+            print_table([*([dimension] if dimension != "all" else []), *columns], [
+                (*([row["group"]] if dimension != "all" else []), row["method"], f"{row['jobs']:,}", *_shown(row))
+                for row in part.iter_rows(named=True)
+            ])  # fmt: skip
+    if as_json:
+        typer.echo(_json(scores, {"log": name, "weeks": weeks}))
+    for path in output:
+        _write(scores, path, {"study": study or "", "workload": name})
+        say(f"{path}: written")
+
+
+def _shown(row: Mapping[str, Any]) -> tuple[str, ...]:
+    low, high = row["coverage_low"], row["coverage_high"]
+    interval = "" if low is None else f"{100 * low:.1f} to {100 * high:.1f} %"
+    rest = (f"{row[name]:.3f}" for name in ("width", "pinball", "score", "squared_error"))
+    return f"{100 * row['coverage']:.1f} %", interval, *rest
+
+
+def _json(rows: Any, about: Mapping[str, Any]) -> str:
+    import json
+
+    def plain(value: Any) -> Any:
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    listed = [{name: plain(value) for name, value in row.items()} for row in rows.iter_rows(named=True)]
+    return json.dumps({**{name: plain(value) for name, value in about.items()}, "rows": listed}, indent=1)
+
+
+def _write(rows: Any, path: Path, about: Mapping[str, str] | None = None) -> None:
+    """Write a table as JSON, CSV or Parquet, the last with study and workload as first columns."""
+    import polars as pl
+
+    from swflow.files.atomic import atomic_path
+
+    rows = rows.select(*(pl.lit(value).alias(name) for name, value in (about or {}).items()), pl.all())
+    with atomic_path(path) as temporary:
+        if path.suffix == ".json":
+            Path(temporary).write_text(_json(rows, {}), "utf-8")
+        elif path.suffix == ".csv":
+            rows.write_csv(temporary)
+        else:
+            rows.write_parquet(temporary)

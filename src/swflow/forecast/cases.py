@@ -1,0 +1,127 @@
+"""Cases: moments at which the wait of a job is forecast, with what is known then and the wait that followed."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+#: Seconds of a day and of a week.
+DAY, WEEK = 86400.0, 604800.0
+
+
+@dataclass(frozen=True)
+class Cases:
+    """
+    Forecasts to make, one per row, sorted by the moment at which they are asked for.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The features.
+    values : float32 array of shape (cases, features)
+        What is known at the moment; NaN where it is not known.
+    asked : float64 array of shape (cases,)
+        The moment of the forecast, seconds.
+    wait : float64 array of shape (cases,)
+        The seconds from this moment until the job started; NaN if it did not start before the end of the data.
+    waited : float64 array of shape (cases,)
+        The seconds for which the job had waited before; 0 at its submission.
+    size : float64 array of shape (cases,)
+        The processors.
+    partition, user : object arrays of shape (cases,)
+        Labels, for groups.
+    job : int64 array of shape (cases,)
+        The job's number.
+    end : float
+        The end of the data, seconds: jobs without a wait had not started by then.
+    """
+
+    names: tuple[str, ...]
+    values: np.ndarray
+    asked: np.ndarray
+    wait: np.ndarray
+    waited: np.ndarray
+    size: np.ndarray
+    partition: np.ndarray
+    user: np.ndarray
+    job: np.ndarray
+    end: float
+
+    def take(self, rows: np.ndarray) -> "Cases":
+        """Return some of the cases, by a mask or by indices."""
+        columns = ("values", "asked", "wait", "waited", "size", "partition", "user", "job")
+        parts = {name: getattr(self, name)[rows] for name in columns}
+        return Cases(names=self.names, end=self.end, **parts)
+
+    def known(self, now: float) -> tuple[np.ndarray, np.ndarray]:
+        """
+        Return what is known of the waits at a moment: their decades, and whether the job has started.
+
+        Parameters
+        ----------
+        now : float
+            A moment, seconds; later starts are not used.
+
+        Returns
+        -------
+        decades : float64 array of shape (cases,)
+            The logarithm of the wait; of a job that has not started, of its wait up to ``now``, a lower bound.
+        started : bool array of shape (cases,)
+        """
+        with np.errstate(invalid="ignore"):
+            started = self.asked + self.wait <= now
+        return decades(np.where(started, self.wait, now - self.asked)), started
+
+
+def decades(wait: np.ndarray) -> np.ndarray:
+    """
+    Return the logarithm to base 10 of waits in seconds; waits below 1 s count as 1 s.
+
+    Examples
+    --------
+    >>> decades(np.array([0.0, 1.0, 1000.0])).tolist()
+    [0.0, 0.0, 3.0]
+    """
+    return np.log10(np.maximum(wait, 1.0))
+
+
+class Recent:
+    """
+    Recent values by key: an exponentially weighted mean over the latest values, the last one, and their number.
+
+    Parameters
+    ----------
+    weight : float
+        The weight of the latest value.
+    """
+
+    def __init__(self, weight: float) -> None:
+        self.weight = weight
+        self.known: dict[Hashable, tuple[float, float, int]] = {}
+
+    def add(self, key: Hashable, value: float) -> None:
+        """Add the latest value of a key."""
+        mean, _, count = self.known.get(key, (value, value, 0))
+        weight = max(self.weight, 1 / (count + 1))
+        self.known[key] = mean + weight * (value - mean), value, count + 1
+
+    def of(self, key: Hashable) -> tuple[float, float, int]:
+        """Return mean, last value and number of a key; NaN without values."""
+        return self.known.get(key, (np.nan, np.nan, 0))
+
+
+def thirds(size: np.ndarray) -> np.ndarray:
+    """
+    Return the two sizes that divide jobs into thirds: the largest of the narrow and of the medium ones.
+
+    Examples
+    --------
+    >>> thirds(np.array([1, 1, 1, 2, 2, 4, 8, 8, 16])).tolist()
+    [1.0, 4.0]
+    """
+    return np.quantile(size, [1 / 3, 2 / 3], method="lower")
+
+
+def third_of(size: np.ndarray, bounds: Sequence[float] | np.ndarray) -> np.ndarray:
+    """Return the third of each size: 0, 1 or 2."""
+    return np.searchsorted(np.asarray(bounds), size, side="left")

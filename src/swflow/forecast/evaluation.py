@@ -1,0 +1,239 @@
+"""Evaluate forecasts: walk forward in time, and compare each forecast with the wait that followed."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from swflow.errors import SwflowError
+from swflow.forecast.cases import WEEK, Cases, third_of, thirds
+from swflow.forecast.classes import by_class
+from swflow.forecast.model import LEVEL, QUANTILES, Calibrator, Quantiles
+
+#: The methods, as they are named in tables.
+PAST, SIMULATION, CLASSES = "past", "simulation", "classes"
+
+#: Weeks of forecasts before an evaluation whose residuals calibrate its first ones.
+WARM_UP = 3
+
+
+class Evaluated(NamedTuple):
+    """
+    Forecasts of one method, and what became of the jobs.
+
+    Parameters
+    ----------
+    cases : Cases
+        The evaluated cases.
+    forecasts : float64 array of shape (cases, 3)
+        Lower end, median and upper end, decades.
+    """
+
+    cases: Cases
+    forecasts: np.ndarray
+
+
+def raw_forecasts(
+    cases: Cases, begin: float, end: float, refit: float = WEEK, progress: Callable[[Any], Any] = lambda items: items
+) -> np.ndarray:
+    """
+    Forecast the cases from one moment to another before calibration, each by a model fitted before it was asked for.
+
+    Parameters
+    ----------
+    cases : Cases
+        All cases.
+    begin, end : float
+        Seconds.
+    refit : float
+        Seconds after which a model is fitted anew.
+    progress : callable
+        Function that wraps the sequence of fits.
+
+    Returns
+    -------
+    float64 array of shape (cases, 3)
+        NaN outside of the moments.
+    """
+    found = np.full((cases.asked.size, len(QUANTILES)), np.nan)
+    for origin in progress(np.arange(begin, end, refit).tolist()):
+        rows = np.flatnonzero((cases.asked >= origin) & (cases.asked < min(origin + refit, end)))
+        if rows.size:
+            found[rows] = Quantiles(cases, origin)(cases.values[rows])
+    return found
+
+
+def calibrate(cases: Cases, raw: np.ndarray, end: float) -> Calibrator:
+    """Return the calibrator of walking forecasts, after it has issued them day by day until a moment."""
+    rows = np.flatnonzero(np.isfinite(raw[:, 0]))
+    found = Calibrator(cases.take(rows), raw[rows])
+    if rows.size:
+        found.walk(float(cases.asked[rows[0]]), end)
+        found.follow(end)
+    return found
+
+
+def walk_forward(
+    cases: Cases, begin: float, end: float, refit: float = WEEK, progress: Callable[[Any], Any] = lambda items: items
+) -> dict[str, Evaluated]:
+    """
+    Forecast all cases from one moment to another from the past, and by class, with only what was known before.
+
+    Parameters
+    ----------
+    cases : Cases
+        All cases.
+    begin, end : float
+        Seconds; the models of the `WARM_UP` periods before calibrate the first forecasts.
+    refit : float
+        Seconds after which a model is fitted anew.
+    progress : callable
+        Function that wraps the sequence of fits.
+
+    Returns
+    -------
+    dict
+        Method to its forecasts; the same cases in all.
+    """
+    calibrator = calibrate(cases, raw_forecasts(cases, begin - WARM_UP * refit, end, refit, progress), end)
+    chosen = (calibrator.cases.asked >= begin) & np.isfinite(calibrator.issued[:, 0])
+    evaluated = calibrator.cases.take(chosen)
+    rows = (cases.asked >= begin) & (cases.asked < end)
+    classes = by_class(cases)[rows]
+    return {PAST: Evaluated(evaluated, calibrator.issued[chosen]), CLASSES: Evaluated(cases.take(rows), classes)}
+
+
+def evaluate(
+    cases: Cases, weeks: float, name: str, progress: Callable[[Any], Any] = lambda items: items
+) -> dict[str, Evaluated]:
+    """
+    Walk forward through the last weeks of the data; see `walk_forward`.
+
+    Raises
+    ------
+    SwflowError
+        If fewer than eight weeks, or fewer than the evaluated ones, precede them.
+    """
+    last = float(cases.asked[-1]) if cases.asked.size else 0.0
+    begin = last + 1 - weeks * WEEK
+    before = (begin - cases.asked[0]) / WEEK if cases.asked.size else 0.0
+    if before < WARM_UP + 1:
+        raise SwflowError(
+            f"{name}: {max(before, 0):.1f} weeks before the {weeks:g} that are evaluated; expected at least "
+            f"{WARM_UP + 1}; reduce --weeks"
+        )
+    return walk_forward(cases, begin, last + 1, WEEK, progress)
+
+
+def outcomes(found: Evaluated) -> pl.DataFrame:
+    """
+    Return one row per forecast whose outcome is known, with its errors.
+
+    A job that had not started at the end of the data counts as a miss if it had waited for longer than the upper end by
+    then, with its wait so far; otherwise its outcome is unknown (``hit`` is null), and only its number is stated.
+
+    Returns
+    -------
+    polars.DataFrame
+        ``submit_time`` (the moment of the forecast, s), ``wait`` (decades), ``low``, ``median``, ``high`` (decades),
+        ``hit``, ``width``, ``pinball``, ``score`` (interval score: width plus 20 times the miss), ``squared_error`` of
+        the median, ``processors``, ``partition``, ``user`` and ``waited`` (s).
+
+    References
+    ----------
+    T. Gneiting, A. E. Raftery, "Strictly proper scoring rules, prediction, and estimation", Journal of the American
+    Statistical Association 102, 2007, equation 43.
+    """
+    cases, forecasts = found
+    value, started = cases.known(cases.end)
+    low, median, high = forecasts.T
+    known = (started | (value > high)) & np.isfinite(low)
+    losses = [
+        np.maximum(q * (value - end), (q - 1) * (value - end)) for q, end in zip(QUANTILES, forecasts.T, strict=True)
+    ]
+    miss = np.maximum(low - value, 0) + np.maximum(value - high, 0)
+    table = pl.DataFrame({
+        "submit_time": cases.asked, "wait": value, "low": low, "median": median, "high": high,
+        "hit": (low <= value) & (value <= high), "width": high - low, "pinball": np.mean(losses, axis=0),
+        "score": high - low + 2 / (1 - LEVEL) * miss, "squared_error": (median - value) ** 2,
+        "processors": cases.size, "waited": cases.waited,
+        "partition": [str(name) for name in cases.partition], "user": [str(name) for name in cases.user],
+    })  # fmt: skip
+    return table.with_columns(hit=pl.when(pl.lit(known)).then("hit"))
+
+
+def summary(found: Mapping[str, Evaluated], few: int = 100) -> pl.DataFrame:
+    """
+    Return coverage, width and scores by method, in all and by groups of jobs.
+
+    Parameters
+    ----------
+    found : mapping
+        Method to its forecasts.
+    few : int
+        Groups of fewer forecasts are left out.
+
+    Returns
+    -------
+    polars.DataFrame
+        ``method``, ``dimension`` (``all``, ``partition``, ``size``, ``user``, ``waited`` or ``week``), ``group``,
+        ``jobs``, ``unknown`` (not started, within the interval so far), ``coverage`` with its 95 % confidence interval
+        ``coverage_low`` and ``coverage_high`` over the weeks (null with fewer than four), ``width`` (median, decades),
+        ``pinball``, ``score``, ``squared_error``, ``median_error`` (median factor by which the median is wrong).
+    """
+    rows = []
+    for method, evaluated in found.items():
+        table = outcomes(evaluated)
+        for dimension, group, some in _groups(table):
+            if some.height >= (1 if dimension == "all" else few):
+                rows.append({"method": method, "dimension": dimension, "group": group, **_scores(some)})
+    return pl.DataFrame(rows, SCORE_COLUMNS)
+
+
+#: The columns of a summary.
+SCORE_COLUMNS = {
+    "method": pl.String, "dimension": pl.String, "group": pl.String, "jobs": pl.Int64, "unknown": pl.Int64,
+    "coverage": pl.Float64, "coverage_low": pl.Float64, "coverage_high": pl.Float64, "width": pl.Float64,
+    "pinball": pl.Float64, "score": pl.Float64, "squared_error": pl.Float64, "median_error": pl.Float64,
+}  # fmt: skip
+
+
+def _groups(table: pl.DataFrame) -> Iterator[tuple[str, str, pl.DataFrame]]:
+    """Yield dimension, name and rows of the groups of jobs."""
+    yield "all", "all", table
+    size = table["processors"].to_numpy()
+    third = third_of(size, thirds(size)) if table.height else np.zeros(0, int)
+    hours = pl.col("waited") / 3600
+    waited = (
+        pl.when(hours <= 0).then(pl.lit("at submission")).when(hours <= 1).then(pl.lit("up to 1 h"))
+        .when(hours <= 12).then(pl.lit("up to 12 h")).otherwise(pl.lit("longer"))
+    )  # fmt: skip
+    named = table.with_columns(
+        size=pl.Series(["narrow", "medium", "wide"])[third], since=waited,
+        week=(pl.col("submit_time") // WEEK).cast(pl.Int64).cast(pl.String),
+    )  # fmt: skip
+    for dimension, column in {"partition": "partition", "size": "size", "user": "user", "waited": "since",
+                              "week": "week"}.items():  # fmt: skip
+        for (group,), some in named.group_by(column, maintain_order=True):
+            yield dimension, str(group), some
+
+
+def _scores(table: pl.DataFrame) -> dict[str, Any]:
+    from swflow.analysis.intervals import difference_of
+    from swflow.analysis.resampling import Resampled, mean_of
+
+    known = table.filter(pl.col("hit").is_not_null())
+    unknown = table.height - known.height
+    if not known.height:
+        return {"jobs": 0, "unknown": unknown}
+    hits = mean_of(known.select("submit_time", hit=pl.col("hit").cast(pl.Float64)), "hit")
+    nothing = Resampled(0.0, np.zeros_like(hits.sampled), hits.weeks)
+    low, high = difference_of(hits, nothing).interval
+    return {
+        "jobs": known.height, "unknown": unknown, "coverage": hits.value,
+        "coverage_low": low, "coverage_high": None if high is None else min(high, 1.0),
+        "width": known["width"].median(),
+        **{name: known[name].mean() for name in ("pinball", "score", "squared_error")},
+        "median_error": 10 ** float((known["median"] - known["wait"]).abs().median()),  # type: ignore[arg-type]
+    }  # fmt: skip

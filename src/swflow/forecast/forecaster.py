@@ -1,0 +1,360 @@
+"""A fitted forecaster: models, calibration and the state of the log at one moment, kept in a cache."""
+
+import math
+import pickle
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from swflow.errors import SwflowError, suggest
+from swflow.forecast.cases import WEEK, Cases, third_of
+from swflow.forecast.evaluation import calibrate, raw_forecasts
+from swflow.forecast.model import Quantiles, calibrated
+from swflow.forecast.polls import is_polls, read_polls
+from swflow.forecast.squeue import Queued
+from swflow.forecast.sweep import Request, Sweep, from_log, labels_of, polled, requests_of
+from swflow.jobs.table import Workload, check_recorded
+
+#: Forecasts need a log of at least this many weeks: the last six calibrate models that are fitted to those before.
+FEWEST_WEEKS = 8
+
+#: Weeks before the moment in which past forecasts calibrate the next ones, and those of which coverage is reported.
+CALIBRATED, REPORTED = 6, 4
+
+
+class Forecast(NamedTuple):
+    """
+    The forecast of one job: the seconds from the moment until its start.
+
+    Parameters
+    ----------
+    job : int or None
+        The job's number; None for a job described by options.
+    processors, limit : int, float
+        The request; the limit in seconds.
+    partition, user : str
+        Labels; empty if unknown.
+    waited : float
+        Seconds since the submission.
+    low, median, high : float
+        Seconds: both ends of the 90 % interval and the median.
+    """
+
+    job: int | str | None
+    processors: int
+    limit: float
+    partition: str
+    user: str
+    waited: float
+    low: float
+    median: float
+    high: float
+
+
+@dataclass
+class Forecaster:
+    """
+    A forecaster fitted to what was known at one moment.
+
+    Parameters
+    ----------
+    name : str
+        The log.
+    now : float
+        The moment, seconds.
+    quantiles : Quantiles
+        The models.
+    shifts : dict
+        Group to the decades to add to both ends; ``""`` for groups without past forecasts.
+    bounds : float64 array of shape (2,)
+        The sizes that divide jobs into thirds.
+    hits, jobs : int
+        Of the forecasts of the last four weeks whose outcome is known, those whose interval held, and all.
+    sweep : Sweep or None
+        The state of the log; None for a table of polls.
+    labels : dict
+        The number of a queue to its name.
+    users : dict
+        The name or number of a user to the number.
+    common : dict
+        The number of a queue to its jobs, processors and the groups of users.
+    waiting : Cases or None
+        The jobs of a table of polls that wait.
+    """
+
+    name: str
+    now: float
+    quantiles: Quantiles
+    shifts: dict[str, tuple[float, float]]
+    bounds: np.ndarray
+    hits: int
+    jobs: int
+    sweep: Sweep | None
+    labels: dict[int, str]
+    users: dict[str, int]
+    common: dict[Any, Any]
+    waiting: Cases | None = None
+
+    @property
+    def coverage(self) -> float | None:
+        """The share of the intervals of the last four weeks that held."""
+        return self.hits / self.jobs if self.jobs else None
+
+    def set_queue(self, jobs: Sequence[Queued], where: str) -> None:
+        """
+        Replace the jobs that wait and run, and the moment by that of the latest submission or start.
+
+        Parameters
+        ----------
+        jobs : sequence of Queued
+            Those of the site now.
+        where : str
+            The file, for errors.
+        """
+        sweep, header = self.sweep, self.common.get("header")
+        if sweep is None or header is None:
+            raise SwflowError(f"{where}: {self.name} is a table of polls; expected a log of the site (swf, sacct)")
+        if not jobs:
+            raise SwflowError(f"{where}: no job waits or runs; expected the queue of {self.name}")
+        queued = []
+        ids = {}
+        for number, job in enumerate(jobs):
+            start = None if job.start is None else _log_seconds(job.start, header)
+            if job.processors > sweep.processors:
+                raise SwflowError(
+                    f"{where}: job {job.job}: {job.processors:,} processors; expected at most the {sweep.processors:,} "
+                    "of the machine; a larger machine: --machine-processors"
+                )
+            user = self.users.get(job.user, -1)
+            names = [one for one, label in self.labels.items() if job.partition in label.split("/")]
+            queue = max(names or self.labels, key=lambda one: self.common["queues"].get(one, 0))
+            request = Request.of(job.processors, job.limit, user, queue, self.common["groups"].get(user, -1))
+            queued.append((-1 - number, request, _log_seconds(job.submit, header), start))
+            ids[-1 - number] = job.job
+        sweep.replace_queue(queued)
+        self.common["ids"] = ids
+        self.now = max(*(job[2] for job in queued), *(job[3] or -math.inf for job in queued), self.now)
+
+    def decades(self, values: np.ndarray, partition: Sequence[str], size: np.ndarray, waited: np.ndarray) -> np.ndarray:
+        """Return lower end, median and upper end for rows of features, decades."""
+        third = third_of(size, self.bounds)
+        rows = zip(partition, third.tolist(), (waited > 0).tolist(), strict=True)
+        names = [f"{part}/{number}/{int(waits)}" for part, number, waits in rows]
+        group = np.array([name if name in self.shifts else "" for name in names], object)
+        return calibrated(self.quantiles(values), group, self.shifts)
+
+    def describe(self, processors: int, limit: float, partition: str | None, user: str | None) -> Request:
+        """Return the request of a job that options describe; raise an error if it cannot run."""
+        if self.sweep is None:
+            raise SwflowError(
+                f"{self.name}: a table of polls cannot be replayed for a job described by options; expected a log "
+                "(swf, sacct); without options, the jobs that wait are forecast"
+            )
+        if processors > self.sweep.processors:
+            raise SwflowError(
+                f"--processors: {processors:,}; expected at most the {self.sweep.processors:,} of the machine of "
+                f"{self.name}; a larger machine: --machine-processors"
+            )
+        if limit <= 0 or processors < 1:
+            raise SwflowError(f"--processors: {processors}, --time-limit: {limit:g} s; expected values above 0")
+        queues = [
+            queue
+            for queue, label in self.labels.items()
+            if partition is None or partition in (label, *label.split("/"))
+        ]
+        if not queues:
+            known = sorted(set(self.labels.values()))
+            raise SwflowError(
+                f"--partition: {partition!r}; expected one of {', '.join(known[:8])}{' …' * (len(known) > 8)}"
+                f"{suggest(str(partition), known)}"
+            )
+        queue = max(queues, key=lambda one: self.common["queues"].get(one, 0))
+        number = -1 if user is None else self.users.get(user, -1)
+        return Request.of(processors, limit, number, queue, self.common["groups"].get(number, -1))
+
+    def describe_user(self, user: str | None) -> str:
+        """Return a note if a user has no jobs in the log; empty otherwise."""
+        if user is None or user in self.users:
+            return ""
+        return f"--user: {user}: no jobs in {self.name}; the forecast is that of a new user"
+
+    def of_requests(self, requests: Sequence[Request], user: str = "") -> list[Forecast]:
+        """Forecast jobs that would be submitted at the moment."""
+        assert self.sweep is not None
+        values = np.array([self.sweep.features(one, self.now) for one in requests], np.float32)
+        return self._forecasts([(None, one, 0.0, user) for one in requests], values)
+
+    def of_waiting(self) -> list[Forecast]:
+        """Forecast the jobs that wait at the moment."""
+        if self.waiting is not None:
+            cases = self.waiting
+            found = 10 ** self.decades(cases.values, cases.partition.tolist(), cases.size, cases.waited)
+            limit = cases.values[:, cases.names.index("time_limit")] if "time_limit" in cases.names else None
+            return [
+                Forecast(
+                    int(cases.job[row]), int(cases.size[row]), math.nan if limit is None else float(limit[row]),
+                    str(cases.partition[row]), str(cases.user[row]), float(cases.waited[row]), *found[row].tolist(),
+                )
+                for row in range(cases.job.size)
+            ]  # fmt: skip
+        assert self.sweep is not None
+        rows = list(polled(self.sweep, self.now))
+        values = np.array([row[1:] for row in rows], np.float32)
+        names = {number: name for name, number in self.users.items()}
+        jobs = [
+            (self.common["ids"].get(row[0], row[0]), self.sweep.requests[row[0]],
+             self.now - self.sweep.waiting[row[0]], names.get(self.sweep.requests[row[0]].user, ""))
+            for row in rows
+        ]  # fmt: skip
+        return self._forecasts(jobs, values)
+
+    def _forecasts(self, jobs: Sequence[tuple[Any, Request, float, str]], values: np.ndarray) -> list[Forecast]:
+        if not jobs:
+            return []
+        partition = [self.labels.get(request.queue, "") for _, request, _, _ in jobs]
+        size = np.array([request.processors for _, request, _, _ in jobs], float)
+        found = 10 ** self.decades(values, partition, size, np.array([waited for _, _, waited, _ in jobs]))
+        found[found <= 1.0] = 0.0
+        return [
+            Forecast(job, request.processors, request.limit, label, user, waited, *ends.tolist())
+            for (job, request, waited, user), label, ends in zip(jobs, partition, found, strict=True)
+        ]
+
+
+def fit(
+    cases: Cases, now: float, progress: Callable[[Any], Any] = lambda items: items, name: str = "cases", **state: Any
+) -> Forecaster:
+    """
+    Fit the models to what was known at a moment, and calibrate them by forecasts of the six weeks before.
+
+    Parameters
+    ----------
+    cases : Cases
+        The cases; those asked later are not used.
+    now : float
+        The moment, seconds.
+    progress : callable
+        Function that wraps the sequence of fits.
+    name : str
+        The log, for errors.
+    state : Any
+        The other fields of the forecaster.
+
+    Raises
+    ------
+    SwflowError
+        If there are fewer than eight weeks before the moment.
+    """
+    require_weeks(cases, now, name)
+    begin = now - CALIBRATED * WEEK
+    calibrator = calibrate(cases, raw_forecasts(cases, begin, now, WEEK, progress), now)
+    names = [str(group) for group in dict.fromkeys(calibrator.group)]
+    issued = calibrator.cases.take(np.flatnonzero(calibrator.cases.asked >= now - REPORTED * WEEK))
+    forecasts = calibrator.issued[calibrator.cases.asked >= now - REPORTED * WEEK]
+    value, started = issued.known(now)
+    above = value > forecasts[:, 2]
+    hits = int((started & ~above & (value >= forecasts[:, 0])).sum())
+    defaults: dict[str, Any] = {"sweep": None, "labels": {}, "users": {}, "common": {}}
+    return Forecaster(
+        name, now, Quantiles(cases, now), calibrator.shifts(now, ["", *names]), calibrator.bounds, hits,
+        int((started | above).sum()), **(defaults | state),
+    )  # fmt: skip
+
+
+def _log_seconds(moment: Any, header: Any) -> float:
+    """Return the seconds of a log of a local time, or of a number of seconds since 1970."""
+    from datetime import UTC, datetime
+
+    from swflow.log.swf import seconds_since_start
+
+    return seconds_since_start(header, moment if isinstance(moment, datetime) else datetime.fromtimestamp(moment, UTC))
+
+
+def require_weeks(cases: Cases, now: float, name: str) -> None:
+    """Raise an error if the log before a moment is too short to fit and to calibrate."""
+    before = cases.asked[cases.asked < now]
+    weeks = (now - before[0]) / WEEK if before.size else 0.0
+    if weeks < FEWEST_WEEKS:
+        raise SwflowError(
+            f"{name}: {weeks:.1f} weeks before the forecast; expected at least {FEWEST_WEEKS}: {CALIBRATED} calibrate "
+            "what is learned from those before; import a longer log"
+        )
+
+
+def read_cases(path: Path, processors: int | None = None, until: float = math.inf) -> tuple[Cases, dict[str, Any]]:
+    """
+    Return the cases of a log or of a table of polls, and the state for `fit`, with the moment ``now``.
+
+    Parameters
+    ----------
+    path : Path
+        An SWF file, an imported log, a workload, or a table of polls (see `swflow.forecast.polls`).
+    processors : int, optional
+        Those of the machine (default: the log's).
+    until : float
+        The moment, seconds; at most the end of the log, or the last poll.
+    """
+    if is_polls(path):
+        cases = read_polls(path)
+        polls = cases.asked[cases.asked <= until]
+        now = float(polls[-1]) if polls.size else until
+        return cases, {"name": path.name, "now": now, "waiting": cases.take(cases.asked == now)}
+    from swflow.workload.clean import open_workload
+
+    return cases_of(open_workload(path, processors), until)
+
+
+def cases_of(workload: Workload, until: float = math.inf) -> tuple[Cases, dict[str, Any]]:
+    """Return the cases of a recorded log, and the state for `fit`; see `read_cases`."""
+    from swflow.log.imported import names_of
+
+    cases, sweep = from_log(workload, until)
+    jobs = workload.jobs.filter(pl.col("submit_time") <= until)
+    requests = requests_of(jobs)
+    users = {str(one.user): one.user for one in requests if one.user >= 0}
+    users |= {name: number for number, name in names_of(workload.header, "user_id").items()}
+    ids = check_recorded(jobs, workload.name)["job_id"].to_list()
+    common = {
+        "header": {key: workload.header[key] for key in ("UnixStartTime", "TimeZone", "TimeZoneString")
+                   if key in workload.header},
+        "queues": Counter(one.queue for one in requests),
+        "groups": {one.user: one.group for one in requests},
+        "sizes": Counter(one.processors for one in requests),
+        "limits": Counter(one.limit for one in requests),
+        "ids": {job: ids[job] for job in sweep.waiting},
+    }  # fmt: skip
+    state = {"name": workload.name, "now": min(until, cases.end), "sweep": sweep, "labels": labels_of(workload)}
+    return cases, state | {"users": users, "common": common}
+
+
+def cached(path: Path, make: Callable[[], Forecaster], *key: Any) -> Forecaster:
+    """
+    Return the forecaster of a file, from the cache if it was fitted to the same content with the same code.
+
+    The cache is the folder ``forecasts`` of swflow's cache (``$SWFLOW_CACHE``), with the last 20 forecasters.
+    """
+    from swflow.files.atomic import atomic_path
+    from swflow.files.fingerprint import cache_home, fingerprint
+    from swflow.files.manifest import file_digest, key_of
+
+    folder = cache_home() / "forecasts"
+    file = folder / f"{key_of([file_digest(path), fingerprint('forecast'), *map(str, key)])}.pickle"
+    try:
+        with file.open("rb") as stream:
+            found = pickle.load(stream)
+        if isinstance(found, Forecaster):
+            return found
+    except Exception:  # a damaged or foreign file is made again
+        pass
+    found = make()
+    folder.mkdir(parents=True, exist_ok=True)
+    with atomic_path(file) as temporary:
+        Path(temporary).write_bytes(pickle.dumps(found, protocol=5))
+    for old in sorted(folder.glob("*.pickle"), key=lambda one: one.stat().st_mtime)[:-20]:
+        old.unlink(missing_ok=True)
+    return found

@@ -1,0 +1,264 @@
+"""Forecasts from the past: boosted quantiles of the wait, calibrated by conformal prediction that follows drift."""
+
+import math
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from swflow.forecast.cases import DAY, Cases, third_of, thirds
+
+#: The level of the intervals, and the quantiles that are fitted: both ends and the median.
+LEVEL = 0.9
+QUANTILES = ((1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2)
+
+#: At most this many of the latest cases are fitted.
+MOST_CASES = 120_000
+
+#: Days after which a residual counts half for the calibration.
+HALF_LIFE = 14.0
+
+#: A group of cases whose residuals weigh less than this many recent cases takes the rest from all other groups.
+GROUP_WEIGHT = 200.0
+
+#: The largest factor by which a long wait is weighted up because others like it are still unknown.
+_MOST_WEIGHT = 10.0
+
+#: The share of misses beyond each end; adaptive levels are at least `_LEAST_TAIL`.
+TAIL, _LEAST_TAIL = (1 - LEVEL) / 2, 0.005
+
+#: The change of the level of an end per day with misses only; a day with fewer cases than the second number changes it
+#: in proportion.
+_STEP, _FULL_STEP = 0.1, 50
+
+#: Days of residuals that are used, and the decades to add above where nothing is known.
+_WINDOW, _UNKNOWN = 70.0, 1.0
+
+#: Models per quantile; each is fitted without the days of one remainder of this number.
+MEMBERS = 3
+
+_ROUNDS = 120
+_BOOSTING = {
+    "objective": "quantile", "learning_rate": 0.08, "num_leaves": 15, "min_data_in_leaf": 80, "feature_fraction": 0.5,
+    "bagging_fraction": 0.6, "bagging_freq": 1, "max_bin": 127, "verbosity": -1, "deterministic": True,
+    "force_row_wise": True, "num_threads": 1, "seed": 1, "lambda_l2": 1.0,
+}  # fmt: skip
+_DATA = {name: _BOOSTING[name] for name in ("max_bin", "verbosity", "min_data_in_leaf")}
+
+
+class Quantiles:
+    """
+    Gradient boosting of quantiles (LightGBM) of the logarithm of the wait.
+
+    The jobs of one day share the state of the queue, so that a model can learn the days by heart. Each quantile is
+    therefore the mean of three models, each without every third day.
+
+    Parameters
+    ----------
+    cases : Cases
+        The cases; those asked before ``now`` are fitted.
+    now : float
+        The moment, seconds: waits that were not known then are not used.
+    """
+
+    def __init__(self, cases: Cases, now: float) -> None:
+        import lightgbm
+
+        recent = np.flatnonzero(cases.asked < now)[-MOST_CASES:]
+        value, started = (part[recent] for part in cases.known(now))
+        weight = censoring_weights(cases.asked[recent], value, started, now)
+        rows = recent[started]
+        member = (cases.asked[rows] // DAY).astype(np.int64) % MEMBERS
+        whole = lightgbm.Dataset(
+            cases.values[rows].astype(np.float64), value[started], weight=weight[started], params=_DATA
+        ).construct()
+
+        def trained(one: tuple[int, float]) -> Any:
+            left_out, quantile = one
+            data = whole.subset(np.flatnonzero(member != left_out).tolist()) if np.ptp(member) else whole
+            return lightgbm.train({**_BOOSTING, "alpha": quantile}, data, _ROUNDS)
+
+        with ThreadPoolExecutor(2) as pool:  # each model is trained in one thread, so that its bits do not vary
+            found = list(pool.map(trained, [(one, q) for q in QUANTILES for one in range(MEMBERS)]))
+        self.models = [found[first : first + MEMBERS] for first in range(0, len(found), MEMBERS)]
+
+    def __call__(self, values: np.ndarray) -> np.ndarray:
+        """Return the quantiles of the decades, one row per case, in increasing order."""
+        if not len(values):
+            return np.empty((0, len(QUANTILES)))
+        rows = values.astype(np.float64)
+        found = np.column_stack(
+            [np.mean([model.predict(rows, num_threads=1) for model in models], axis=0) for models in self.models]
+        )
+        return np.sort(np.maximum(found, 0.0), axis=1)
+
+
+def censoring_weights(asked: np.ndarray, value: np.ndarray, started: np.ndarray, now: float) -> np.ndarray:
+    """
+    Return weights that make the known waits represent the unknown ones, which are longer.
+
+    A wait of w seconds is known at a moment if the job was submitted at least w seconds before. The weight is the
+    inverse of the share of cases that were (inverse probability of censoring), at most 10.
+
+    Parameters
+    ----------
+    asked : float64 array of shape (cases,)
+        Moments, seconds, in increasing order.
+    value : float64 array of shape (cases,)
+        Decades of the waits.
+    started : bool array of shape (cases,)
+        Whether the wait is known at ``now``.
+    now : float
+        A moment, seconds.
+
+    Examples
+    --------
+    >>> asked = np.arange(10.0) * 100
+    >>> censoring_weights(asked, np.full(10, np.log10(500)), asked <= 400, 900.0).round(2).tolist()[:5]
+    [2.0, 2.0, 2.0, 2.0, 2.0]
+    """
+    observable = np.searchsorted(asked, now - 10.0**value, side="right") / max(asked.size, 1)
+    return np.where(started, 1 / np.maximum(observable, 1 / _MOST_WEIGHT), 0.0)
+
+
+def kaplan_meier(
+    value: np.ndarray, known: np.ndarray, weight: np.ndarray, levels: Sequence[float], top: float = 0.0
+) -> list[float]:
+    """
+    Return quantiles of values of which some are only lower bounds (Kaplan and Meier 1958).
+
+    Parameters
+    ----------
+    value : float64 array of shape (n,)
+        Values, or lower bounds.
+    known : bool array of shape (n,)
+        False for lower bounds.
+    weight : float64 array of shape (n,)
+        Weights.
+    levels : sequence of float
+        The quantiles.
+    top : float
+        The weight of a further value at infinity, for the next case (conformal prediction).
+
+    Returns
+    -------
+    list of float
+        Infinity where lower bounds alone are left above a level.
+
+    Examples
+    --------
+    >>> kaplan_meier(np.array([1.0, 2.0, 3.0, 4.0]), np.array([True, False, True, True]), np.ones(4), [0.5, 0.9])
+    [3.0, 4.0]
+    """
+    order = np.lexsort((~known, value))
+    value, known, weight = value[order], known[order], weight[order]
+    at_risk = np.cumsum(weight[::-1])[::-1] + top
+    with np.errstate(invalid="ignore", divide="ignore"):
+        survival = np.cumprod(np.where(known & (weight > 0), 1 - weight / at_risk, 1.0))
+    found = []
+    for level in levels:
+        place = int(np.searchsorted(-survival, -(1 - level) - 1e-12, side="left"))
+        found.append(float(value[place]) if place < value.size else math.inf)
+    return found
+
+
+class Calibrator:
+    """
+    Residuals of past forecasts, from which the ends of intervals are shifted so that these hold at their level.
+
+    The ends are shifted by quantiles of the residuals (conformalized quantile regression), weighted by recency. The
+    level of each end follows its misses (adaptive conformal inference): after a day with too many, it moves outwards.
+
+    Parameters
+    ----------
+    cases : Cases
+        The cases that were forecast.
+    raw : float64 array of shape (cases, 3)
+        Their forecasts before calibration, each made before the case was asked for.
+
+    References
+    ----------
+    Y. Romano, E. Patterson, E. Candès, "Conformalized quantile regression", NeurIPS 2019. I. Gibbs, E. Candès,
+    "Adaptive conformal inference under distribution shift", NeurIPS 2021.
+    """
+
+    def __init__(self, cases: Cases, raw: np.ndarray) -> None:
+        self.cases, self.raw, self.issued = cases, raw, np.full_like(raw, np.nan)
+        self.bounds = thirds(cases.size) if cases.size.size else np.zeros(2)
+        self.group = groups_of(cases, self.bounds)
+        self.tails: dict[str, list[float]] = {}  # the share of misses that each end aims at, by group
+        self._open = np.zeros(cases.asked.size, bool)  # issued forecasts of which hit or miss is not known yet
+
+    def walk(self, begin: float, end: float) -> None:
+        """Issue the forecasts of the cases of each day from one moment to another, and follow their misses."""
+        for day in np.arange(begin, end, DAY):
+            low, high = np.searchsorted(self.cases.asked, [day, min(day + DAY, end)])
+            if low == high:
+                continue
+            self.follow(day)
+            of_day = slice(low, high)
+            group = self.group[of_day]
+            self.issued[of_day] = calibrated(self.raw[of_day], group, self.shifts(day, dict.fromkeys(group)))
+            self._open[of_day] = True
+
+    def follow(self, now: float) -> None:
+        """Adapt the levels to the hits and misses that have become known."""
+        rows = np.flatnonzero(self._open)
+        value, started = self.cases.take(rows).known(now)
+        issued = self.issued[rows]
+        above = value > issued[:, 2]
+        known = started | above  # a job that waits for longer than the upper end is a miss already
+        below = value < issued[:, 0]
+        self._open[rows[known]] = False
+        group = self.group[rows]
+        for name in dict.fromkeys(group[known]):
+            of_group = known & (group == name)
+            step = _STEP * min(1.0, float(of_group.sum()) / _FULL_STEP)
+            tails = self.tails.setdefault(name, [TAIL, TAIL])
+            for place, missed in enumerate((below, above)):
+                tails[place] += step * (TAIL - float(missed[of_group].mean()))
+                tails[place] = min(max(tails[place], _LEAST_TAIL), 2 * TAIL)
+
+    def shifts(self, now: float, groups: Iterable[str]) -> dict[str, tuple[float, float]]:
+        """
+        Return by group the decades to add to the lower and to the upper end, from what was known at a moment.
+
+        A job that has not started is a lower bound of its residual. A group with few residuals takes those of all
+        other groups with a small weight, up to the weight of `GROUP_WEIGHT` cases in all.
+        """
+        window = slice(*np.searchsorted(self.cases.asked, [now - _WINDOW * DAY, now]))
+        cases = self.cases.take(np.arange(self.cases.asked.size)[window])
+        value, started = cases.known(now)
+        weight = 0.5 ** ((now - cases.asked) / (HALF_LIFE * DAY))
+        raw, group = self.raw[window], self.group[window]
+        found = {}
+        for name in groups:
+            own = group == name
+            missing, others = max(GROUP_WEIGHT - float(weight[own].sum()), 0.0), float(weight[~own].sum())
+            counted = np.where(own, weight, weight * min(missing / others, 1.0) if others else 0.0)
+            low, high = self.tails.get(name, (TAIL, TAIL))
+            (down,) = kaplan_meier(value - raw[:, 0], started, counted, [low], 1.0)
+            (up,) = kaplan_meier(value - raw[:, 2], started, counted, [1 - high], 1.0)
+            found[name] = down if math.isfinite(down) else 0.0, up if math.isfinite(up) else _UNKNOWN
+        return found
+
+
+def groups_of(cases: Cases, bounds: np.ndarray) -> np.ndarray:
+    """Return the group of each case for the calibration: partition, third of the size, waiting or not."""
+    third, waits = third_of(cases.size, bounds), cases.waited > 0
+    rows = zip(cases.partition.tolist(), third.tolist(), waits.tolist(), strict=True)
+    return np.array([f"{part}/{number}/{int(wait)}" for part, number, wait in rows], object)
+
+
+def calibrated(raw: np.ndarray, group: np.ndarray, shifts: dict[str, tuple[float, float]]) -> np.ndarray:
+    """Return forecasts with shifted ends, in increasing order and not below 0 decades."""
+    moved = raw.copy()
+    for name, (low, high) in shifts.items():
+        of_group = group == name
+        moved[of_group, 0] += low
+        moved[of_group, 2] += high
+    moved = np.maximum(moved, 0.0)
+    moved[:, 0] = np.minimum(moved[:, 0], moved[:, 1])
+    moved[:, 2] = np.maximum(moved[:, 2], moved[:, 1])
+    return moved

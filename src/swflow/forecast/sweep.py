@@ -1,0 +1,363 @@
+"""Replay a recorded log: what was known of queue, machine and users when each job was submitted or waited."""
+
+import math
+from bisect import bisect_left, insort
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from swflow.forecast.cases import DAY, WEEK, Cases, Recent
+from swflow.jobs.randomness import generator
+from swflow.jobs.table import Workload, check_recorded
+from swflow.log.swf import header_number
+
+#: Of the jobs that wait at a noon, at most this many become cases.
+MOST_WAITING = 40
+
+#: Numbers of queues per partition in the numbers of queues of requests.
+_QUEUES = 100_000
+
+_END, _SUBMIT, _POLL, _START = range(4)
+
+#: The features of a case of a recorded log.
+FEATURES = (
+    "processors", "limit", "area", "hour", "weekday", "queue", "group", "waited",
+    "waiting", "waiting_processors", "waiting_time", "waiting_age",
+    "narrower", "narrower_time", "shorter", "shorter_time", "alike", "alike_age", "queue_waiting", "queue_time",
+    "ahead", "ahead_time", "user_waiting", "user_time", "same_waiting", "same_age",
+    "running", "free", "remaining", "fits_after", "user_running", "queue_running",
+    "recent_wait", "recent_wait_long", "last_wait", "alike_wait", "alike_last", "queue_wait", "class_wait",
+    "user_wait", "user_last", "user_jobs", "same_wait", "same_last", "user_ratio", "since_start",
+)  # fmt: skip
+
+
+class Request(NamedTuple):
+    """What a job requests: processors, limit (s), user, queue, group, and classes of the size and of the limit."""
+
+    processors: int
+    limit: float
+    user: int
+    queue: int
+    group: int
+    size_class: int
+    limit_class: int
+
+    @classmethod
+    def of(cls, processors: int, limit: float, user: int, queue: int, group: int) -> "Request":
+        """Return a request with its classes: powers of two of the processors, of four of the limit."""
+        return cls(
+            processors, limit, user, queue, group, min((processors - 1).bit_length(), 31),
+            min(int(math.log2(max(limit, 60.0) / 60) / 2), 7),
+        )  # fmt: skip
+
+
+class Sweep:
+    """
+    The state of queue and machine, and the recent past of users and classes of jobs, at one moment of a log.
+
+    Parameters
+    ----------
+    processors : int
+        Those of the machine.
+    clock : float
+        The time of day and week at second 0 of the log, seconds after a Monday's midnight.
+    """
+
+    def __init__(self, processors: int, clock: float = 0.0) -> None:
+        self.processors, self.clock, self.now = processors, clock, 0.0
+        self.requests: dict[int, Request] = {}  # of the jobs that wait or run
+        self.waiting: dict[int, float] = {}  # job to submit time, in the order of submission
+        self.running: dict[int, tuple[float, float]] = {}  # job to start and end by the limit
+        self.ends: list[tuple[float, int, int]] = []  # end by the limit, processors, job; sorted
+        # jobs, processors, processor-seconds and sum of the submit times of the waiting jobs
+        self.classes = np.zeros((4, 32, 8))
+        self.of_queue: dict[int, list[float]] = defaultdict(_zeros)
+        self.of_user: dict[int, list[float]] = defaultdict(_zeros)
+        self.of_same: dict[tuple[int, int, float], list[float]] = defaultdict(_zeros)
+        self.busy, self.last_start = 0, math.nan
+        self.fast, self.slow, self.kind, self.own, self.ratio = (Recent(w) for w in (0.2, 0.02, 0.1, 0.2, 0.1))
+
+    def submit(self, job: int, request: Request, now: float) -> None:
+        """Add a job to the queue."""
+        self.requests[job], self.waiting[job] = request, now
+        self._count(request, now, 1)
+
+    def _count(self, request: Request, submitted: float, sign: int) -> None:
+        area = request.processors * request.limit
+        self.classes[:, request.size_class, request.limit_class] += (
+            sign, sign * request.processors, sign * area, sign * submitted,
+        )  # fmt: skip
+        for place in (self.of_queue[request.queue], self.of_user[request.user]):
+            place[0] += sign
+            place[1] += sign * area
+        same = self.of_same[request.user, request.processors, request.limit]
+        same[0] += sign
+        same[1] += sign * submitted
+
+    def start(self, job: int, now: float) -> None:
+        """Start a waiting job."""
+        request, submitted = self.requests[job], self.waiting.pop(job)
+        self._count(request, submitted, -1)
+        wait = math.log10(max(now - submitted, 1.0))
+        self.fast.add("all", wait)
+        self.slow.add("all", wait)
+        for key in _keys(request):
+            self.kind.add(key, wait)
+        self.own.add(request.user, wait)
+        self.own.add((request.user, request.processors, request.limit), wait)
+        self._occupy(job, request, now)
+        self.last_start = now
+
+    def _occupy(self, job: int, request: Request, now: float) -> None:
+        end = now + request.limit
+        self.running[job] = now, end
+        insort(self.ends, (end, request.processors, job))
+        self._run(request, 1)
+
+    def _run(self, request: Request, sign: int) -> None:
+        self.busy += sign * request.processors
+        self.of_queue[request.queue][2] += sign * request.processors
+        self.of_user[request.user][2] += sign * request.processors
+
+    def end(self, job: int, now: float) -> None:
+        """End a running job."""
+        request, (start, end) = self.requests.pop(job), self.running.pop(job)
+        del self.ends[bisect_left(self.ends, (end, request.processors, job))]
+        self._run(request, -1)
+        self.ratio.add(request.user, min((now - start) / max(request.limit, 1.0), 2.0))
+
+    def features(self, request: Request, now: float, waited: float = 0.0, ahead: tuple[float, float] | None = None,
+                 counted: bool = False) -> list[float]:  # fmt: skip
+        """
+        Return the features of a job at a moment, in the order of `FEATURES`.
+
+        Parameters
+        ----------
+        request : Request
+            The job.
+        now : float
+            The moment, seconds.
+        waited : float
+            The seconds for which it has waited.
+        ahead : (float, float), optional
+            Jobs and processor-seconds that were submitted before (default: all that wait).
+        counted : bool
+            Whether the job itself is among the waiting jobs.
+        """
+        size, limit, own = request.size_class, request.limit_class, float(counted)
+        area = request.processors * request.limit
+        by_size = self.classes.sum(axis=2)
+        jobs, processors, work, age = by_size.sum(axis=1).tolist()
+        narrower = by_size[:, : size + 1].sum(axis=1).tolist()
+        shorter = self.classes[:, :, : limit + 1].sum(axis=(1, 2)).tolist()
+        alike, _, _, alike_age = by_size[:, size].tolist()
+        queue, user = self.of_queue[request.queue], self.of_user[request.user]
+        same = self.of_same[request.user, request.processors, request.limit]
+        machine = self.processors
+        hour = (now + self.clock) % WEEK
+        recent, slow = self.fast.of("all"), self.slow.of("all")
+        by_class, of_queue, of_class = (self.kind.of(key) for key in _keys(request))
+        mine, twin = self.own.of(request.user), self.own.of((request.user, request.processors, request.limit))
+        before = (jobs - own, work - own * area) if ahead is None else ahead
+        return [
+            request.processors, request.limit, area, hour % DAY / 3600, hour // DAY, request.queue, request.group,
+            waited,
+            jobs - own, processors - own * request.processors, (work - own * area) / machine,
+            now - age / jobs if jobs else 0.0,
+            narrower[0] - own, (narrower[2] - own * area) / machine, shorter[0] - own,
+            (shorter[2] - own * area) / machine, alike - own, now - alike_age / alike if alike else 0.0,
+            queue[0] - own, (queue[1] - own * area) / machine,
+            before[0], before[1] / machine, user[0] - own, (user[1] - own * area) / machine, same[0] - own,
+            now - same[1] / same[0] if same[0] else 0.0,
+            len(self.running), machine - self.busy, self._remaining(now) / machine,
+            self.fits_after(request.processors, now), user[2], queue[2],
+            recent[0], slow[0], recent[1], by_class[0], by_class[1], of_queue[0], of_class[0],
+            mine[0], mine[1], mine[2], twin[0], twin[1], self.ratio.of(request.user)[0], now - self.last_start,
+        ]  # fmt: skip
+
+    def replace_queue(self, jobs: Iterable[tuple[int, Request, float, float | None]]) -> None:
+        """Replace the jobs that wait or run: job, request, submit time and start (None: waits), seconds."""
+        for job in [*self.waiting, *self.running]:
+            self.requests.pop(job, None)
+        self.waiting, self.running, self.ends, self.busy = {}, {}, [], 0
+        self.classes[:] = 0.0
+        for counts in (self.of_queue, self.of_user, self.of_same):
+            counts.clear()
+        for job, request, submitted, start in sorted(jobs, key=lambda one: one[2]):
+            self.requests[job] = request
+            if start is None:
+                self.submit(job, request, submitted)
+            else:
+                self._occupy(job, request, start)
+
+    def _remaining(self, now: float) -> float:
+        """Return the processor-seconds until the limits of the running jobs."""
+        return sum(processors * (end - now) for end, processors, _ in self.ends if end > now)
+
+    def fits_after(self, processors: int, now: float) -> float:
+        """Return the seconds until enough processors are free, if running jobs end at their limits and none starts."""
+        free = self.processors - self.busy
+        if free >= processors:
+            return 0.0
+        for end, width, _ in self.ends:
+            free += width
+            if free >= processors:
+                return max(end - now, 0.0)
+        return math.nan
+
+
+def _zeros() -> list[float]:
+    return [0.0, 0.0, 0.0]
+
+
+def _keys(request: Request) -> tuple[Any, ...]:
+    """Return the keys of the recent waits: size, queue and size, size and limit."""
+    return (
+        ("size", request.size_class), ("queue", request.queue, request.size_class),
+        ("class", request.size_class, request.limit_class),
+    )  # fmt: skip
+
+
+def labels_of(workload: Workload) -> dict[int, str]:
+    """Return the names of the queues of requests: partition, queue, both with a slash if a log has several of both."""
+    from swflow.log.imported import names_of
+
+    columns = ("partition_id", "queue_id")
+    pairs = workload.jobs.select(pl.col(name).fill_null(-1) for name in columns).unique().sort(columns).rows()
+    several = [len({pair[place] for pair in pairs}) > 1 for place in (0, 1)]
+    names = [names_of(workload.header, name) for name in columns]
+    return {
+        (one + 1) * _QUEUES + other + 1: "/".join(
+            names[place].get(number, "none" if number < 0 else str(number))
+            for place, number in enumerate((one, other)) if several[place]
+        ) or "all"
+        for one, other in pairs
+    }  # fmt: skip
+
+
+def requests_of(jobs: pl.DataFrame) -> list[Request]:
+    """Return the requests of a job table; an unknown queue, user or group is -1."""
+    wanted = pl.coalesce(
+        pl.when(pl.col(name) > 0).then(pl.col(name)) for name in ("requested_processors", "processors")
+    )
+    limit = pl.coalesce("requested_time", "estimate", pl.lit(0.0)).cast(pl.Float64)
+    queue = (pl.col("partition_id").fill_null(-1) + 1) * _QUEUES + pl.col("queue_id").fill_null(-1) + 1
+    table = jobs.select(
+        wanted, limit.alias("limit"), pl.col("user_id").fill_null(-1), queue.alias("queue"),
+        pl.col("group_id").fill_null(-1),
+    )  # fmt: skip
+    return [Request.of(*row) for row in table.iter_rows()]
+
+
+def clock_of(workload: Workload) -> float:
+    """Return the seconds after a Monday's midnight at second 0 of the log, in the log's time zone; 0 if unknown."""
+    from datetime import UTC, datetime
+
+    from swflow.log.swf import time_zone
+
+    start = header_number(workload.header, "UnixStartTime")
+    if not start:
+        return 0.0
+    moment = datetime.fromtimestamp(start, UTC).astimezone(time_zone(workload.header))
+    return moment.weekday() * DAY + moment.hour * 3600 + moment.minute * 60 + moment.second
+
+
+def from_log(workload: Workload, until: float = math.inf) -> tuple[Cases, Sweep]:
+    """
+    Return the cases of a recorded log, and its state at the end.
+
+    Every submission is a case. So are, at each noon of the log, some of the jobs that wait: a forecast for a job in the
+    queue depends on its wait so far. A feature is computed only from events before the moment of its case.
+
+    Parameters
+    ----------
+    workload : Workload
+        The jobs with their recorded waits.
+    until : float
+        Ignore events after this moment, seconds; jobs that had not started by then have no wait.
+
+    Returns
+    -------
+    cases : Cases
+    sweep : Sweep
+        The state after the last event until the moment.
+
+    Raises
+    ------
+    SwflowError
+        If the log has no recorded waits.
+    """
+    jobs = check_recorded(workload.jobs, workload.name)
+    submit = jobs["submit_time"].to_numpy()
+    jobs = jobs.filter(pl.lit(submit <= until))
+    submit = jobs["submit_time"].to_numpy()
+    wait, requests = np.maximum(jobs["wait_time"].to_numpy(), 0.0), requests_of(jobs)
+    start = submit + wait
+    end = start + jobs["run_time"].fill_null(0.0).to_numpy()
+    sweep = Sweep(workload.machine.processors, clock_of(workload))
+    last = float(until) if math.isfinite(until) else float(start.max()) if start.size else 0.0
+    found: list[tuple[int, float]] = []
+    rows: list[list[float]] = []
+    random = generator(0, "forecast", "polls")
+    for kind, now, job in _events(submit, start, end, last, random):
+        sweep.now = now
+        if kind == _SUBMIT:
+            found.append((job, now))
+            rows.append(sweep.features(requests[job], now))
+            sweep.submit(job, requests[job], now)
+        elif kind == _START:
+            sweep.start(job, now)
+        elif kind == _END:
+            sweep.end(job, now)
+        elif sweep.waiting:
+            for one, *row in polled(sweep, now, random):
+                found.append((one, now))
+                rows.append(row)
+    sweep.now = last
+    labels = labels_of(workload)
+    job = np.array([number for number, _ in found], int)
+    asked = np.array([moment for _, moment in found])
+    seconds = start[job] - asked
+    seconds[start[job] > last] = np.nan
+    ids = jobs["job_id"].to_numpy()
+    return Cases(
+        FEATURES, np.array(rows, np.float32).reshape(-1, len(FEATURES)), asked, seconds, asked - submit[job],
+        np.array([requests[number].processors for number in job], float),
+        np.array([labels[requests[number].queue] for number in job], object),
+        np.array([requests[number].user for number in job], object), ids[job], last,
+    ), sweep  # fmt: skip
+
+
+def polled(sweep: Sweep, now: float, random: np.random.Generator | None = None) -> Iterable[list[Any]]:
+    """Yield job and features of the waiting jobs, in the order of the queue; with a generator, of some of them."""
+    jobs = list(sweep.waiting)
+    chosen = set(jobs)
+    if random is not None and len(jobs) > MOST_WAITING:
+        chosen = {jobs[place] for place in random.choice(len(jobs), MOST_WAITING, replace=False)}
+    count = work = 0.0
+    for job in jobs:
+        request = sweep.requests[job]
+        if job in chosen:
+            yield [job, *sweep.features(request, now, now - sweep.waiting[job], (count, work), True)]
+        count += 1
+        work += request.processors * request.limit
+
+
+def _events(submit: np.ndarray, start: np.ndarray, end: np.ndarray, last: float, random: Any) -> Iterable[Any]:
+    """
+    Yield kind, time and job of the events up to a moment, in their order.
+
+    At equal times, a job is submitted before others start, so that no case depends on a start at its own moment.
+    """
+    polls = np.arange(math.ceil(submit[0] / DAY - 0.5) + 0.5, last / DAY) * DAY if submit.size else np.empty(0)
+    times = np.concatenate((end, submit, polls, start))
+    kinds = np.repeat([_END, _SUBMIT, _POLL, _START], (end.size, submit.size, polls.size, start.size))
+    jobs = np.concatenate((np.arange(end.size), np.arange(submit.size), np.zeros(polls.size, int), np.arange(end.size)))
+    # a job that runs for 0 s ends after its start
+    kinds_of = np.where((kinds == _END) & (end == start)[np.minimum(jobs, start.size - 1)], _START + 1, kinds)
+    order = np.lexsort((jobs, kinds_of, times))
+    order = order[times[order] <= last]
+    return zip(kinds[order].tolist(), times[order].tolist(), jobs[order].tolist(), strict=True)

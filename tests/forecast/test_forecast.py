@@ -1,0 +1,341 @@
+"""Test forecasts: features against a naive computation, calibration, censoring, and the use of the past only."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+import swflow
+from helpers.cli import call
+from swflow.forecast import model
+from swflow.forecast.cases import DAY, WEEK, Cases, decades
+from swflow.forecast.classes import by_class, order_statistics
+from swflow.forecast.evaluation import CLASSES, PAST, Evaluated, outcomes, summary, walk_forward
+from swflow.forecast.forecaster import cases_of, fit
+from swflow.forecast.model import Calibrator, calibrated, kaplan_meier
+from swflow.forecast.squeue import FORMAT, read_squeue
+from swflow.forecast.sweep import FEATURES, from_log, requests_of
+from swflow.log.swf import write_swf
+
+
+@pytest.fixture(scope="module")
+def site():
+    """Return a log of ten weeks with the waits of EASY; a job waits for hours in the mean."""
+    generated = swflow.generate(jobs=2500, processors=64, name="site", seed=3)
+    jobs = generated.jobs
+    factor = 10 * WEEK / (jobs["submit_time"].max() - jobs["submit_time"].min())
+    jobs = jobs.with_columns(
+        submit_time=((pl.col("submit_time") - pl.col("submit_time").min()) * factor).round(),
+        run_time=(pl.col("run_time") * factor * 0.5).ceil(), estimate=(pl.col("estimate") * factor * 0.5).ceil(),
+    ).with_columns(requested_time="estimate", user_id=pl.col("job_id") % 7, queue_id=pl.col("job_id") % 2)  # fmt: skip
+    workload = replace(generated, jobs=jobs, header={"UnixStartTime": ["1700000000"]})
+    waits = swflow.simulate(workload, swflow.Scheduler(backfill="easy"))["wait_time"]
+    return replace(workload, jobs=jobs.with_columns(wait_time=waits, group_id=pl.lit(1)))
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(model, "_ROUNDS", 8)
+
+
+def test_features_equal_a_naive_computation(site):
+    jobs = site.jobs.head(400)
+    cases, _ = from_log(replace(site, jobs=jobs))
+    submit, wait = jobs["submit_time"].to_numpy(), jobs["wait_time"].to_numpy()
+    start, requests = submit + wait, requests_of(jobs)
+    end = start + jobs["run_time"].to_numpy()
+    width, limit = (np.array([getattr(one, name) for one in requests], float) for name in ("processors", "limit"))
+    place = {number: index for index, number in enumerate(jobs["job_id"].to_list())}
+    columns = {name: cases.values[:, number] for number, name in enumerate(FEATURES)}
+    assert (cases.waited > 0).sum() > 20
+    for row, (number, now) in enumerate(zip(cases.job.tolist(), cases.asked.tolist(), strict=True)):
+        job = place[number]
+        before = (submit < now) | ((submit == now) & (np.arange(submit.size) < job))
+        waiting = before & (start >= now)
+        waiting[job] = False
+        running = (start < now) & (end > now)
+        started = np.flatnonzero(start < now)
+        mine = started[[requests[one].user == requests[job].user for one in started]] if started.size else started
+        expected = {
+            "waiting": waiting.sum(), "waiting_processors": width[waiting].sum(),
+            "waiting_time": (width * limit)[waiting].sum() / 64, "running": running.sum(),
+            "free": 64 - width[running].sum(),
+            "remaining": (width * np.maximum(start + limit - now, 0))[running].sum() / 64,
+            "narrower": (waiting & (np.ceil(np.log2(width)) <= np.ceil(np.log2(width[job])))).sum(),
+            "ahead": (waiting & (np.arange(submit.size) < job)).sum(), "user_jobs": mine.size,
+            "waited": now - submit[job],
+        }  # fmt: skip
+        if mine.size:
+            expected["user_last"] = decades(wait[mine[np.lexsort((mine, start[mine]))[-1]]])
+        free, after = 64 - width[running].sum(), 0.0
+        for one in sorted(np.flatnonzero(running), key=lambda one: start[one] + limit[one]):
+            if free >= width[job]:
+                break
+            free, after = free + width[one], max(start[one] + limit[one] - now, 0.0)
+        expected["fits_after"] = after
+        for name, value in expected.items():
+            assert columns[name][row] == pytest.approx(value, rel=1e-5, abs=0.51), (name, row)
+
+
+def test_the_future_of_a_log_does_not_change_a_bit_of_its_forecasts(site):
+    now = 9.0 * WEEK + 0.37 * DAY
+    jobs, random = site.jobs, np.random.default_rng(5)
+    submit, wait = jobs["submit_time"].to_numpy(), jobs["wait_time"].to_numpy()
+    start, run = submit + wait, jobs["run_time"].to_numpy()
+    longer = random.integers(1, 90_000, jobs.height).astype(float)
+    other = jobs.with_columns(
+        wait_time=pl.Series(np.where(start > now, np.maximum(now - submit, 0) + longer, wait)),
+        run_time=pl.Series(np.where(start + run > now, np.maximum(now - start, 0) + longer, run)),
+        requested_processors=pl.Series(np.where(submit > now, random.integers(1, 65, jobs.height),
+                                                jobs["requested_processors"].fill_null(1))),
+        user_id=pl.when(pl.col("submit_time") > now).then(3).otherwise("user_id"),
+    )  # fmt: skip
+    waits = (submit <= now) & (start > now)
+    assert waits.sum() > 3 and (start + run > now).sum() > 100
+    found = []
+    for table in (jobs.with_columns(requested_processors=pl.col("requested_processors").fill_null(1)), other):
+        cases, _ = from_log(replace(site, jobs=table))
+        walked = walk_forward(cases, 8.0 * WEEK, now)
+        early = cases.take(cases.asked <= now)
+        known, state = cases_of(replace(site, jobs=table), now)
+        fitted = fit(known, **state)
+        request = fitted.describe(8, 3600.0, None, "3")
+        found.append((
+            early.values.tobytes(), early.job.tobytes(), walked[PAST].forecasts.tobytes(),
+            walked[CLASSES].forecasts.tobytes(),
+            fitted.of_waiting(), fitted.of_requests([request]), sorted(fitted.shifts.items()), fitted.hits,
+        ))  # fmt: skip
+    assert len(found[0][4]) == waits.sum()
+    for number, (one, two) in enumerate(zip(*found, strict=True)):
+        assert one == two, number
+
+
+def test_forecasts_do_change_with_their_past(site):
+    cases, _ = from_log(site)
+    earlier = cases.asked + cases.wait < 7 * WEEK
+    changed = replace(cases, wait=np.where(earlier, cases.wait * 3 + 60, cases.wait))
+    one, two = (walk_forward(some, 8.0 * WEEK, 8.5 * WEEK)[PAST].forecasts for some in (cases, changed))
+    assert one.shape == two.shape and np.mean(one != two) > 0.5
+
+
+def test_kaplan_meier_equals_the_product_over_risk_sets():
+    random = np.random.default_rng(1)
+    for _ in range(50):
+        size = int(random.integers(1, 12))
+        value = random.integers(0, 6, size).astype(float)
+        known, weight = random.random(size) < 0.7, random.random(size) + 0.1
+        top = float(random.random())
+        survival, expected = 1.0, math.inf
+        for one in np.unique(value):
+            at_risk = weight[value >= one].sum() + top
+            # ties leave the risk set one after the other, known values first
+            for amount in weight[(value == one) & known]:
+                survival *= 1 - amount / at_risk
+                at_risk -= amount
+            if survival <= 0.4 + 1e-12 and math.isinf(expected):
+                expected = one
+        assert kaplan_meier(value, known, weight, [0.6], top) == [expected]
+
+
+def _cases(asked, wait, end, size=None, partition="all"):
+    count = asked.size
+    return Cases(
+        ("x",), np.zeros((count, 1), np.float32), asked, wait, np.zeros(count),
+        np.ones(count) if size is None else size, np.full(count, partition, object), np.full(count, "1", object),
+        np.arange(count), end,
+    )  # fmt: skip
+
+
+def test_calibrated_intervals_hold_in_each_group_although_the_raw_ones_do_not():
+    random = np.random.default_rng(2)
+    asked = np.sort(random.uniform(0, 60 * DAY, 8000))
+    size = np.arange(8000) % 3 + 1.0
+    value = random.normal(3, 0.2 * size)
+    cases = _cases(asked, 10**value, 61 * DAY, size)
+    raw = np.tile([2.9, 3.0, 3.1], (8000, 1))
+    found = Calibrator(cases, raw)
+    found.walk(0.0, 60 * DAY)
+    late = asked > 20 * DAY
+    hit = (found.issued[:, 0] <= value) & (value <= found.issued[:, 2])
+    assert np.mean((raw[:, 0] <= value) & (value <= raw[:, 2])) < 0.4
+    for one in (1, 2, 3):
+        assert 0.87 < hit[late & (size == one)].mean() < 0.93
+
+
+def test_calibration_follows_a_drift():
+    random = np.random.default_rng(3)
+    asked = np.sort(random.uniform(0, 80 * DAY, 8000))
+    value = random.normal(2.0, 0.3, 8000) + np.clip((asked - 40 * DAY) / (20 * DAY), 0, 1)
+    found = Calibrator(_cases(asked, 10**value, 81 * DAY), np.tile([1.5, 2.0, 2.5], (8000, 1)))
+    found.walk(0.0, 80 * DAY)
+    hit = (found.issued[:, 0] <= value) & (value <= found.issued[:, 2])
+    assert 0.85 < hit[asked > 45 * DAY].mean() < 0.95
+
+
+def test_waiting_jobs_widen_the_intervals_that_they_exceed():
+    asked = np.linspace(0, 30 * DAY, 3000)
+    wait = np.where(np.arange(3000) % 5 == 0, 25 * DAY, 1000.0)  # a fifth waits for weeks and is not known for long
+    wait = np.where(asked + wait > 30 * DAY, np.nan, wait)
+    cases = _cases(asked, wait, 30 * DAY)
+    raw = np.tile([2.5, 3.0, 3.5], (3000, 1))
+    started = cases.take(np.isfinite(wait))
+    all_of_them, without = (
+        Calibrator(some, raw[: some.asked.size]).shifts(30 * DAY, ["all/0/0"])["all/0/0"][1]
+        for some in (cases, started)
+    )
+    assert all_of_them > without + 1
+
+
+def test_weights_of_known_waits_make_up_for_unknown_ones():
+    random = np.random.default_rng(4)
+    asked = np.sort(random.uniform(0, 30 * DAY, 20000))
+    wait = random.choice([60.0, 10 * DAY], 20000)
+    started = asked + wait <= 30 * DAY
+    weight = model.censoring_weights(asked, decades(wait), started, 30 * DAY)
+    assert np.mean(wait[started] > 60) < 0.42
+    assert np.average(wait[started] > 60, weights=weight[started]) == pytest.approx(0.5, abs=0.02)
+
+
+def test_order_statistics_bound_the_quantiles_with_95_percent_confidence():
+    from scipy.stats import binom
+
+    for count in (59, 100, 333, 5000):
+        low, median, high = order_statistics(count)
+        assert low == count - 1 - high and median == count // 2
+        assert binom.cdf(high, count, 0.95) >= 0.95
+        assert high == count - 1 or binom.cdf(high - 1, count, 0.95) < 0.95
+
+
+def test_the_baseline_uses_only_known_waits():
+    asked = np.arange(200.0)
+    cases = _cases(asked, np.full(200, 50.5), 300.0)
+    found = by_class(cases)
+    assert np.isnan(found[: 51 + 58]).all() and np.isfinite(found[51 + 59 :]).all()
+
+
+def test_outcomes_count_waiting_jobs_as_misses_or_unknown():
+    cases = _cases(np.zeros(4), np.array([100.0, 1e6, np.nan, np.nan]), 5000.0)
+    cases = replace(cases, end=2e6)
+    forecasts = np.tile([1.0, 2.0, 3.0], (4, 1))
+    forecasts[3, 2] = 9.0
+    table = outcomes(Evaluated(cases, forecasts))
+    assert table["hit"].to_list() == [True, False, False, None]
+    assert table["score"][0] == 2 and table["score"][1] == pytest.approx(2 + 20 * 3)
+    scores = summary({"past": Evaluated(cases, forecasts)}, few=1).row(0, named=True)
+    assert (scores["jobs"], scores["unknown"], scores["coverage"]) == (3, 1, pytest.approx(1 / 3))
+
+
+def test_ends_keep_their_order():
+    raw = np.array([[1.0, 2.0, 3.0]])
+    moved = calibrated(raw, np.array(["a"], object), {"a": (5.0, -5.0)})
+    assert (np.diff(moved, axis=1) >= 0).all() and (moved >= 0).all()
+
+
+@pytest.fixture
+def log(site, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SWFLOW_CACHE", str(tmp_path / "cache"))
+    header = {"MaxProcs": ["64"], "UnixStartTime": ["1700000000"]}
+    write_swf("site.swf", site.jobs, header)
+    return "site.swf"
+
+
+def test_a_forecast_in_words_and_files(log, capfd, tmp_path):
+    job = ("--processors", 16, "--time-limit", "2h", "--partition", "1", "--user", "3")
+    assert call("forecast", log, *job, "-o", "f.csv", "-o", "f.parquet", "-o", "f.json", "-o", "f.html") == 0
+    out = capfd.readouterr().out
+    assert "A 16-processor job of 2 h submitted now starts within " in out
+    assert "In the last four weeks, " in out and " jobs started within the interval" in out
+    table = pl.read_parquet("f.parquet")
+    assert table.equals(pl.read_csv("f.csv", schema=table.schema))
+    assert json.loads((tmp_path / "f.json").read_text())["rows"][0]["median"] == table["median"][0]
+    assert table["low"][0] <= table["median"][0] <= table["high"][0]
+    page = (tmp_path / "f.html").read_text()
+    assert "@" not in page and "http" not in page
+    assert call("forecast", log, *job, "--json") == 0  # from the cache
+    assert json.loads(capfd.readouterr().out)["rows"][0]["median"] == table["median"][0]
+
+
+def test_waiting_jobs_of_the_log_and_of_squeue(log, capfd, tmp_path):
+    assert call("forecast", log, "--at", 9 * WEEK, "-o", "w.parquet") == 0
+    assert pl.read_parquet("w.parquet")["waited"].min() >= 0
+    header = "JOBID|USER|ACCOUNT|PARTITION|CPUS|TIME_LIMIT|SUBMIT_TIME|START_TIME|STATE\n"
+    rows = (
+        "7|3|x|1|64|1-00:00:00|2024-01-24T10:00:00|2024-01-24T10:00:00|RUNNING\n"
+        "8|3|x|1|32|2:00:00|2024-01-24T11:00:00|N/A|PENDING\n"
+        "9_[1-4]|ann|x|0|1|10:00|2024-01-24T12:00:00|N/A|PENDING\n"
+    )
+    (tmp_path / "q.txt").write_text(header + rows)
+    assert call("forecast", log, "--queue", "q.txt", "-o", "q.parquet") == 0
+    found = pl.read_parquet("q.parquet")
+    assert found["job_id"].to_list() == ["8", "9_[1-4]"]
+    assert found["time_limit"].to_list() == [7200.0, 600.0]
+    jobs = [
+        {"job_id": 8, "job_state": ["PENDING"], "user_name": "3", "partition": "1", "cpus": {"set": True, "number": 32},
+         "time_limit": {"set": True, "infinite": False, "number": 120}, "submit_time": {"set": True, "number": 5}},
+        {"job_id": 1, "job_state": ["COMPLETED"], "submit_time": 1, "cpus": 4},
+    ]  # fmt: skip
+    (tmp_path / "q.json").write_text(json.dumps({"jobs": jobs}))
+    (only,) = read_squeue(tmp_path / "q.json")
+    assert (only.job, only.processors, only.limit, only.start) == ("8", 32, 7200.0, None)
+
+
+def test_an_evaluation_can_be_written(log, capfd):
+    assert call("forecast", log, "--evaluate", "--weeks", 2, "-o", "e.parquet", "--study", "mine") == 0
+    assert "Forecasts of the last 2 weeks of site" in capfd.readouterr().out
+    table = pl.read_parquet("e.parquet")
+    assert set(table["method"]) == {"past", "classes"} and set(table["study"]) == {"mine"}
+    whole = table.filter(pl.col("dimension") == "all")
+    for dimension in ("size", "waited", "week"):
+        part = table.filter(pl.col("dimension") == dimension).group_by("method").agg(pl.col("jobs").sum())
+        assert (part.sort("method")["jobs"] <= whole.sort("method")["jobs"]).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--processors", 65, "--time-limit", "1h"), "--processors: 65; expected at most the 64 of the machine"),
+        (("--processors", 4, "--time-limit", "1h", "--partition", "gpu"), "--partition: 'gpu'; expected one of 0, 1"),
+        (("--processors", 4, "--time-limit", "soon"), "--time-limit: 'soon'; expected a duration such as 12h"),
+        (("--processors", 4), "--processors and --time-limit describe a job together"),
+        (("--at", 7 * WEEK), "7.0 weeks before the forecast; expected at least 8"),
+        (("--evaluate", "--weeks", 9), "expected at least 4; reduce --weeks"),
+        (("--queue", "site.swf"), "site.swf:1: "),
+        (("-o", "f.txt"), "f.txt: unknown ending"),
+    ],
+)
+def test_bad_input_is_one_line_and_no_forecast(log, capfd, options, message):
+    assert call("forecast", log, *options) != 0
+    captured = capfd.readouterr()
+    lines = [line for line in captured.err.splitlines() if line.startswith("swflow: ")]
+    assert len(lines) == 1 and message in lines[0] and not captured.out
+    assert FORMAT in lines[0] or "--queue" not in options
+
+
+def test_a_table_of_polls(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SWFLOW_CACHE", str(tmp_path / "cache"))
+    random, count = np.random.default_rng(6), 3000
+    day = np.sort(random.integers(0, 70, count))
+    queue = random.integers(0, 100, count)
+    wait = 100.0 * (1 + queue) * random.lognormal(0, 0.3, count)
+    table = pl.DataFrame({
+        "job_id": np.arange(count), "poll_time": day * DAY, "poll_wait_sec": np.where(day == 69, np.nan, wait),
+        "time_limit": np.full(count, 3600.0), "req_cpus": random.integers(1, 9, count), "q_jobs": queue,
+        "elapsed_time": wait, "state": ["done"] * count, "partition": (queue % 2).astype(float),
+    }).with_columns(pl.col("poll_wait_sec").fill_nan(None))  # fmt: skip
+    table.write_parquet("polls.parquet")
+    from swflow.forecast.polls import read_polls
+
+    cases = read_polls(tmp_path / "polls.parquet")
+    assert "q_jobs" in cases.names and "elapsed_time" not in cases.names and "state" not in cases.names
+    assert call("forecast", "polls.parquet", "-o", "p.parquet") == 0
+    found = pl.read_parquet("p.parquet")
+    assert found.height == (day == 69).sum()
+    inside = (found["low"].to_numpy() <= wait[day == 69]) & (wait[day == 69] <= found["high"].to_numpy())
+    assert inside.mean() > 0.75
+    assert call("forecast", "polls.parquet", "--processors", 4, "--time-limit", "1h") == 1
+    assert "a table of polls cannot be replayed" in capfd.readouterr().err
