@@ -2,7 +2,7 @@
 Evaluate forecasts on recorded logs and on a table of polls: coverage, scores, time and memory.
 
 Usage: ``python benchmarks/forecasts.py [--polls FILE --split 2021-06-06] [LOG …]``. The last third of each log is
-forecast with what was known before each moment, in all and by partition, size and wait so far. For a table of polls,
+forecast from the data before each moment, in all and by partition, size and wait so far. For a table of polls,
 the days before the split are the past. Each method is compared with the baseline like QBETS, with a 95 % interval of
 the difference of the interval score over the weeks.
 """
@@ -37,11 +37,9 @@ def _compare(found: dict[str, Evaluated]) -> None:
     )
     difference = difference_of(past, base)
     low, high = difference.interval
-    bounds = (
-        "" if low is None or high is None else f" ({100 * low / base.value:+.1f} to {100 * high / base.value:+.1f} %)"
-    )
-    change = 100 * difference.value / base.value
-    print(f"score of {PAST} against {CLASSES}: {change:+.1f} %{bounds}, {difference.verdict()}")
+    share = 100 / base.value
+    bounds = "" if low is None or high is None else f" ({share * low:+.1f} to {share * high:+.1f} %)"
+    print(f"score of {PAST} against {CLASSES}: {share * difference.value:+.1f} %{bounds}, {difference.verdict()}")
 
 
 def _evaluate(name: str, cases: Cases, begin: float, refit: float, few: int) -> None:

@@ -287,7 +287,16 @@ def test_an_evaluation_can_be_written(log, capfd):
     assert call("forecast", log, "--evaluate", "--weeks", 2, "-o", "e.parquet", "--study", "mine") == 0
     assert "Forecasts of the last 2 weeks of site" in capfd.readouterr().out
     table = pl.read_parquet("e.parquet")
-    assert set(table["method"]) == {"past", "classes"} and set(table["study"]) == {"mine"}
+    assert set(table["method"]) == {"past", "classes"}
+    assert call("simulate", log, "--backfill", "easy", "-o", "run.parquet") == 0
+    assert call("load", "run.parquet", "e.parquet", "--database", "d.duckdb") == 0
+    query = "SELECT study, workload, method, coverage FROM forecasts WHERE dimension = 'all' ORDER BY method"
+    capfd.readouterr()
+    assert call("sql", query, "--database", "d.duckdb", "--json") == 0
+    loaded = json.loads(capfd.readouterr().out)
+    assert [(row["study"], row["workload"], row["method"]) for row in loaded] == [
+        ("mine", "site", "classes"), ("mine", "site", "past"),
+    ]  # fmt: skip
     whole = table.filter(pl.col("dimension") == "all")
     for dimension in ("size", "waited", "week"):
         part = table.filter(pl.col("dimension") == dimension).group_by("method").agg(pl.col("jobs").sum())

@@ -113,6 +113,32 @@ rule whatif:
         "-o {output.page} -o {output.table} -o {output.data} 2>&1 | tee {log}"
 
 
+# Evaluate forecasts of the recorded waits.
+rule forecast:
+    input:
+        "results/workloads/{workload}.parquet",
+    output:
+        table="results/forecasts/{study}/{workload}.csv",
+        data="results/forecasts/{study}/{workload}.parquet",
+    wildcard_constraints:
+        study=one_of(config["studies"]),
+    params:
+        options=plan.options("forecast"),
+        code=fingerprint("forecast"),
+    log:
+        "results/log/forecast/{study}/{workload}.log",
+    benchmark:
+        "results/benchmark/forecast/{study}/{workload}.tsv"
+    resources:
+        mem_mb=plan.memory(COMPILING, 200),
+        runtime=plan.minutes(20, 10),
+    message:
+        "forecast {wildcards.workload}, {wildcards.study}"
+    shell:
+        "swflow forecast {input} --evaluate {params.options} --study {wildcards.study:q} "
+        "-o {output.table} -o {output.data} 2>&1 | tee {log}"
+
+
 rule bound:
     input:
         "results/workloads/{workload}.parquet",

@@ -154,6 +154,7 @@ def _evaluate(
     """Evaluate forecasts of the last weeks of a log, and print and write their scores."""
     from swflow.forecast.evaluation import evaluate, summary
     from swflow.forecast.forecaster import read_cases
+    from swflow.jobs.table import write_table
 
     if not 0 < weeks <= 1000:
         raise SwflowError(f"--weeks: {weeks:g}; expected a number above 0")
@@ -177,7 +178,10 @@ def _evaluate(
     if as_json:
         typer.echo(_json(scores, {"log": name, "weeks": weeks}))
     for path in output:
-        _write(scores, path, {"study": study or "", "workload": name})
+        if path.suffix == ".parquet":
+            write_table(scores, path, {"kind": "forecast", "study": study, "workload": name})
+        else:
+            _write(scores, path)
         say(f"{path}: written")
 
 
@@ -198,13 +202,10 @@ def _json(rows: Any, about: Mapping[str, Any]) -> str:
     return json.dumps({**{name: plain(value) for name, value in about.items()}, "rows": listed}, indent=1)
 
 
-def _write(rows: Any, path: Path, about: Mapping[str, str] | None = None) -> None:
-    """Write a table as JSON, CSV or Parquet, the last with study and workload as first columns."""
-    import polars as pl
-
+def _write(rows: Any, path: Path) -> None:
+    """Write a table as JSON, CSV or Parquet."""
     from swflow.files.atomic import atomic_path
 
-    rows = rows.select(*(pl.lit(value).alias(name) for name, value in (about or {}).items()), pl.all())
     with atomic_path(path) as temporary:
         if path.suffix == ".json":
             Path(temporary).write_text(_json(rows, {}), "utf-8")

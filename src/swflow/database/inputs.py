@@ -1,4 +1,4 @@
-"""The files of a load: runs with their workloads, sweeps, what-ifs, bounds and fitted models, checked together."""
+"""The files of a load: runs with their workloads, sweeps, what-ifs, forecasts, bounds and fits, checked together."""
 
 import json
 import os
@@ -21,6 +21,7 @@ from swflow.studies import runs
 KINDS = {
     "sweep": ("sweeps", ("sweep",)),
     "whatif": ("whatifs", ("study", "workload")),
+    "forecast": ("forecasts", ("study", "workload")),
     "bounds": ("bounds", ("workload",)),
 }
 

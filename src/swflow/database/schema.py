@@ -71,6 +71,9 @@ TABLES: dict[str, str] = {
         resources VARCHAR, estimates VARCHAR, arrivals DOUBLE, run_times DOUBLE, measure VARCHAR, jobs BIGINT,
         value DOUBLE, base DOUBLE, difference DOUBLE, low DOUBLE, high DOUBLE, weeks BIGINT, verdict VARCHAR,
         utilization DOUBLE, trust VARCHAR""",
+    "forecasts": """study VARCHAR, workload VARCHAR, method VARCHAR, dimension VARCHAR, "group" VARCHAR, jobs BIGINT,
+        unknown BIGINT, coverage DOUBLE, coverage_low DOUBLE, coverage_high DOUBLE, width DOUBLE, pinball DOUBLE,
+        score DOUBLE, squared_error DOUBLE, median_error DOUBLE""",
     "bounds": "workload VARCHAR, measure VARCHAR, value DOUBLE, theorem VARCHAR",
 }
 

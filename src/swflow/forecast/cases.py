@@ -1,4 +1,4 @@
-"""Cases: moments at which the wait of a job is forecast, with what is known then and the wait that followed."""
+"""Cases: moments at which the wait of a job is forecast, with the data known then and the wait that followed."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Cases:
     names : tuple of str
         The features.
     values : float32 array of shape (cases, features)
-        What is known at the moment; NaN where it is not known.
+        Values at the moment; NaN where they are unknown.
     asked : float64 array of shape (cases,)
         The moment of the forecast, seconds.
     wait : float64 array of shape (cases,)
@@ -55,7 +55,7 @@ class Cases:
 
     def known(self, now: float) -> tuple[np.ndarray, np.ndarray]:
         """
-        Return what is known of the waits at a moment: their decades, and whether the job has started.
+        Return the waits as far as they are known at a moment, and whether the jobs have started.
 
         Parameters
         ----------
@@ -116,8 +116,8 @@ def thirds(size: np.ndarray) -> np.ndarray:
 
     Examples
     --------
-    >>> thirds(np.array([1, 1, 1, 2, 2, 4, 8, 8, 16])).tolist()
-    [1.0, 4.0]
+    >>> thirds(np.array([1, 1, 1, 2, 2, 4, 4, 8, 8, 16])).tolist()
+    [2, 4]
     """
     return np.quantile(size, [1 / 3, 2 / 3], method="lower")
 

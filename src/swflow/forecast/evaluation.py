@@ -17,6 +17,9 @@ PAST, SIMULATION, CLASSES = "past", "simulation", "classes"
 #: Weeks of forecasts before an evaluation whose residuals calibrate its first ones.
 WARM_UP = 3
 
+#: Cases that a model needs.
+_FEWEST = 500
+
 
 class Evaluated(NamedTuple):
     """
@@ -59,7 +62,7 @@ def raw_forecasts(
     found = np.full((cases.asked.size, len(QUANTILES)), np.nan)
     for origin in progress(np.arange(begin, end, refit).tolist()):
         rows = np.flatnonzero((cases.asked >= origin) & (cases.asked < min(origin + refit, end)))
-        if rows.size:
+        if rows.size and rows[0] >= _FEWEST:
             found[rows] = Quantiles(cases, origin)(cases.values[rows])
     return found
 
@@ -78,7 +81,7 @@ def walk_forward(
     cases: Cases, begin: float, end: float, refit: float = WEEK, progress: Callable[[Any], Any] = lambda items: items
 ) -> dict[str, Evaluated]:
     """
-    Forecast all cases from one moment to another from the past, and by class, with only what was known before.
+    Forecast all cases from one moment to another from the past, and by class, from the data known before each moment.
 
     Parameters
     ----------

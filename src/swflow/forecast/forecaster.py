@@ -59,7 +59,7 @@ class Forecast(NamedTuple):
 @dataclass
 class Forecaster:
     """
-    A forecaster fitted to what was known at one moment.
+    A forecaster fitted to the data known at one moment.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ def fit(
     cases: Cases, now: float, progress: Callable[[Any], Any] = lambda items: items, name: str = "cases", **state: Any
 ) -> Forecaster:
     """
-    Fit the models to what was known at a moment, and calibrate them by forecasts of the six weeks before.
+    Fit the models to the data known at a moment, and calibrate them by forecasts of the six weeks before.
 
     Parameters
     ----------

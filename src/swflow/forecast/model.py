@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 
@@ -30,13 +29,10 @@ TAIL, _LEAST_TAIL = (1 - LEVEL) / 2, 0.005
 
 #: The change of the level of an end per day with misses only; a day with fewer cases than the second number changes it
 #: in proportion.
-_STEP, _FULL_STEP = 0.1, 50
+_STEP, _FULL_STEP = 0.05, 50
 
 #: Days of residuals that are used, and the decades to add above where nothing is known.
 _WINDOW, _UNKNOWN = 70.0, 1.0
-
-#: Models per quantile; each is fitted without the days of one remainder of this number.
-MEMBERS = 3
 
 _ROUNDS = 120
 _BOOSTING = {
@@ -50,9 +46,6 @@ _DATA = {name: _BOOSTING[name] for name in ("max_bin", "verbosity", "min_data_in
 class Quantiles:
     """
     Gradient boosting of quantiles (LightGBM) of the logarithm of the wait.
-
-    The jobs of one day share the state of the queue, so that a model can learn the days by heart. Each quantile is
-    therefore the mean of three models, each without every third day.
 
     Parameters
     ----------
@@ -69,28 +62,20 @@ class Quantiles:
         value, started = (part[recent] for part in cases.known(now))
         weight = censoring_weights(cases.asked[recent], value, started, now)
         rows = recent[started]
-        member = (cases.asked[rows] // DAY).astype(np.int64) % MEMBERS
-        whole = lightgbm.Dataset(
+        data = lightgbm.Dataset(
             cases.values[rows].astype(np.float64), value[started], weight=weight[started], params=_DATA
         ).construct()
-
-        def trained(one: tuple[int, float]) -> Any:
-            left_out, quantile = one
-            data = whole.subset(np.flatnonzero(member != left_out).tolist()) if np.ptp(member) else whole
-            return lightgbm.train({**_BOOSTING, "alpha": quantile}, data, _ROUNDS)
-
         with ThreadPoolExecutor(2) as pool:  # each model is trained in one thread, so that its bits do not vary
-            found = list(pool.map(trained, [(one, q) for q in QUANTILES for one in range(MEMBERS)]))
-        self.models = [found[first : first + MEMBERS] for first in range(0, len(found), MEMBERS)]
+            self.models = list(
+                pool.map(lambda quantile: lightgbm.train({**_BOOSTING, "alpha": quantile}, data, _ROUNDS), QUANTILES)
+            )
 
     def __call__(self, values: np.ndarray) -> np.ndarray:
         """Return the quantiles of the decades, one row per case, in increasing order."""
         if not len(values):
             return np.empty((0, len(QUANTILES)))
         rows = values.astype(np.float64)
-        found = np.column_stack(
-            [np.mean([model.predict(rows, num_threads=1) for model in models], axis=0) for models in self.models]
-        )
+        found = np.column_stack([model.predict(rows, num_threads=1) for model in self.models])
         return np.sort(np.maximum(found, 0.0), axis=1)
 
 
@@ -222,7 +207,7 @@ class Calibrator:
 
     def shifts(self, now: float, groups: Iterable[str]) -> dict[str, tuple[float, float]]:
         """
-        Return by group the decades to add to the lower and to the upper end, from what was known at a moment.
+        Return by group the decades to add to the lower and to the upper end, from the data known at a moment.
 
         A job that has not started is a lower bound of its residual. A group with few residuals takes those of all
         other groups with a small weight, up to the weight of `GROUP_WEIGHT` cases in all.

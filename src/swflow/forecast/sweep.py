@@ -1,4 +1,4 @@
-"""Replay a recorded log: what was known of queue, machine and users when each job was submitted or waited."""
+"""Replay a recorded log: the state of queue, machine and users when each job was submitted or waited."""
 
 import math
 from bisect import bisect_left, insort

@@ -1,4 +1,4 @@
-"""Forecasts in words and tables."""
+"""Forecasts as text and tables."""
 
 import re
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ def parse_limit(text: str, option: str = "--time-limit") -> float:
 
 def span(seconds: float) -> str:
     """
-    Return a duration in words, to two units.
+    Return a duration as text, to two units.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def span(seconds: float) -> str:
 
 
 def sentences(forecaster: Forecaster, forecast: Forecast) -> list[str]:
-    """Return the forecast of a job that options describe, and the coverage of the last weeks, in words."""
+    """Return the forecast of a job that options describe, and the coverage of the last weeks, as sentences."""
     low, median, high = (span(value) for value in forecast[-3:])
     return [
         f"A {forecast.processors:,}-processor job of {span(forecast.limit)} submitted now starts within {median} "
@@ -66,7 +66,7 @@ def sentences(forecaster: Forecaster, forecast: Forecast) -> list[str]:
 
 
 def coverage(forecaster: Forecaster) -> str:
-    """Return in words how often the intervals of the last weeks held."""
+    """Return a sentence on how often the intervals of the last weeks held."""
     weeks = {4: "four"}.get(REPORTED, str(REPORTED))
     if not forecaster.jobs:
         return f"In the last {weeks} weeks, no job of the log was forecast."

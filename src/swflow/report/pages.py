@@ -185,7 +185,7 @@ class Book:
     def _recorded(self, scope: Scope, faithful: str = "fidelity") -> Section:
         """Return the section that compares simulated schedules with the record, and what-ifs with their base."""
         note = "The similarity of each simulation to the recorded schedule, and the effects of variants."
-        names = (faithful, "whatifs") if scope.recipes != [] else ("whatifs",)
+        names = (faithful, "whatifs", "forecasts") if scope.recipes != [] else ("whatifs", "forecasts")
         return Section("Recorded and simulated schedules, and what-ifs", note, self._tables(names, scope))
 
     def _matrix_section(self) -> Section:
@@ -437,7 +437,8 @@ class Book:
     def tables(self) -> Page:
         """Return the page of all tables."""
         names = ("metrics", "further_metrics", "workloads", "cleaning", "schedulers", "correlations", "comparisons",
-                 "leaderboard", "bounds", "coverage", "claims", "reproduction", "missing", "whatifs", "left_out",
+                 "leaderboard", "bounds", "coverage", "claims", "reproduction", "missing", "whatifs", "forecasts",
+                 "left_out",
                  "readings", "sensitivity", "trends", "replicates", "fits", "recorded", "fidelity", "fairness",
                  "checks", "logs")  # fmt: skip
         of_papers = () if self.papers else ("coverage", "claims", "missing")

@@ -273,6 +273,17 @@ ORDER BY workload, wait_distance, scheduler""",
     max(weeks) AS weeks
 FROM whatifs WHERE {{whatifs}} GROUP BY study, workload, variant ORDER BY min(rowid)""",
     ),
+    "forecasts": Table(
+        "Forecasts of waits",
+        "Forecasts of the last weeks of each log, made with the data before each moment. coverage: the share of jobs "
+        "that started within their 90 % interval, with its 95 % confidence interval over the weeks. width (median), "
+        "score (interval score) and squared error (of the median) are in decades of the wait; lower is better. "
+        "classes: the baseline, binomial bounds by class of job.",
+        """SELECT study, workload, method, dimension, "group", jobs, coverage, coverage_low, coverage_high, width,
+    score, squared_error
+FROM forecasts WHERE {whatifs} AND dimension IN ('all', 'partition', 'size', 'waited')
+ORDER BY study, workload, dimension, "group", method DESC""",
+    ),
     "left_out": Table(
         "Runs left out",
         "Planned runs of logs that could not be downloaded.",

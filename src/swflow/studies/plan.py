@@ -61,6 +61,8 @@ class Plan:
         Workload and sweep to the schedulers, sorted.
     whatifs : dict
         Study and workload to the options of ``swflow whatif``.
+    forecasts : dict
+        Study and workload to the options of ``swflow forecast --evaluate``.
     bounds : list of str
         The workloads of runs whose lower bounds a study requests with ``bounds: true``.
     figures : dict
@@ -73,15 +75,15 @@ class Plan:
     runs: dict[str, list[str]]
     sweeps: dict[tuple[str, str], list[str]]
     whatifs: dict[tuple[str, str], dict[str, Any]]
+    forecasts: dict[tuple[str, str], dict[str, Any]]
     bounds: list[str]
     figures: dict[str, dict[str, Any]]
 
     @property
     def workloads(self) -> list[str]:
-        """The workloads of runs, what-ifs and sweeps."""
-        return list(
-            dict.fromkeys([*self.runs, *(name for _, name in self.whatifs), *(name for name, _ in self.sweeps)])
-        )
+        """The workloads of runs, what-ifs, forecasts and sweeps."""
+        of_studies = (name for _, name in (*self.whatifs, *self.forecasts))
+        return list(dict.fromkeys([*self.runs, *of_studies, *(name for name, _ in self.sweeps)]))
 
 
 def plan_studies(config: Config, logs: Collection[str]) -> Plan:
@@ -89,7 +91,7 @@ def plan_studies(config: Config, logs: Collection[str]) -> Plan:
     Expand the studies of a config.
 
     ``logs`` are the names of the catalogue. ``logs`` of the config limits every study to the named logs (null: no
-    limit). All names are checked, and at least one run or what-if must be left.
+    limit). All names are checked, and at least one run, what-if or forecast must be left.
 
     Examples
     --------
@@ -101,6 +103,7 @@ def plan_studies(config: Config, logs: Collection[str]) -> Plan:
     ...                  {"workloads": ["{log}+ran"], "schedulers": "all"}],
     ...         "sweeps": [{"workloads": ["{log}"], "sweeps": ["d"], "schedulers": ["easy"]}],
     ...         "whatif": [{"workloads": ["{log}"], "schedulers": ["easy"], "processors": ["+20%"]}],
+    ...         "forecast": [{"workloads": ["{log}"], "weeks": 8}],
     ...     }},
     ... }
     >>> plan = plan_studies(config, ["KTH-SP2", "HPC2N"])
@@ -108,6 +111,8 @@ def plan_studies(config: Config, logs: Collection[str]) -> Plan:
     ({'KTH-SP2': ['log'], 'KTH-SP2+ran': ['easy']}, {('KTH-SP2', 'd'): ['easy']})
     >>> plan.whatifs
     {('heatmaps', 'KTH-SP2'): {'schedulers': ['easy'], 'processors': ['+20%']}}
+    >>> plan.forecasts
+    {('heatmaps', 'KTH-SP2'): {'weeks': 8}}
     >>> for name, options in plan.figures.items():
     ...     print(name, options["kind"], options.get("runs"), options.get("split"))
     heatmaps/KTH-SP2-heatmap heatmap ['KTH-SP2/log', 'KTH-SP2+ran/easy'] ['wide=processors > 32']
@@ -119,9 +124,8 @@ def plan_studies(config: Config, logs: Collection[str]) -> Plan:
     for study, content in config["studies"].items():
         for log in content["logs"]:
             _require(log, logs, f"studies: {study}: logs", "log")
-    planned_runs, planned_sweeps, planned_whatifs = (
-        list(entries(config, part, logs)) for part in ("runs", "sweeps", "whatif")
-    )
+    planned_runs, planned_sweeps = (list(entries(config, part, logs)) for part in ("runs", "sweeps"))
+    whatifs, forecasts = (_once(entries(config, part, logs)) for part in ("whatif", "forecast"))
     runs: dict[str, set[str]] = {}
     for entry in planned_runs:
         runs.setdefault(entry.workload, set()).update(entry.schedulers)
@@ -129,13 +133,7 @@ def plan_studies(config: Config, logs: Collection[str]) -> Plan:
     for entry in planned_sweeps:
         for sweep in entry.settings["sweeps"]:
             sweeps.setdefault((entry.workload, sweep), set()).update(entry.schedulers)
-    whatifs: dict[tuple[str, str], dict[str, Any]] = {}
-    for entry in planned_whatifs:
-        key = entry.study, entry.workload
-        if key in whatifs:
-            raise SwflowError(f"{entry.where}: workloads: {entry.workload}: two tables in one study; merge the entries")
-        whatifs[key] = {name: value for name, value in entry.settings.items() if name != "workloads"}
-    if not runs and not whatifs:
+    if not runs and not whatifs and not forecasts:
         raise SwflowError("studies: no runs" + (f" of logs={limit}" if limit is not None else ""))
     bounds = {entry.workload for entry in planned_runs if config["studies"][entry.study].get("bounds")}
     figures = _figures(config, planned_runs)
@@ -143,7 +141,18 @@ def plan_studies(config: Config, logs: Collection[str]) -> Plan:
         for sweep in entry.settings["sweeps"]:
             about = {"kind": "sweep", "log": entry.workload, "sweep": sweep}
             figures[f"{entry.study}/{entry.workload}+{sweep}"] = about
-    return Plan(_sorted(runs), _sorted(sweeps), whatifs, sorted(bounds), figures)
+    return Plan(_sorted(runs), _sorted(sweeps), whatifs, forecasts, sorted(bounds), figures)
+
+
+def _once(planned: Iterable[Entry]) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return study and workload to the settings of entries; raise an error if a study names a workload twice."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for entry in planned:
+        key = entry.study, entry.workload
+        if key in found:
+            raise SwflowError(f"{entry.where}: workloads: {entry.workload}: two tables in one study; merge the entries")
+        found[key] = {name: value for name, value in entry.settings.items() if name != "workloads"}
+    return found
 
 
 def _sorted(names: Mapping[Any, Iterable[str]]) -> dict[Any, list[str]]:
@@ -152,7 +161,7 @@ def _sorted(names: Mapping[Any, Iterable[str]]) -> dict[Any, list[str]]:
 
 def entries(config: Config, part: str, logs: Collection[str] | None = None) -> Iterator[Entry]:
     """
-    Yield the entries of a part of all studies, ``runs``, ``sweeps`` or ``whatif``, with each workload of the config.
+    Yield the entries of a part of all studies, such as ``runs``, with each workload of the config.
 
     With ``logs``, the names of the catalogue, all names are checked, also those of workloads that ``logs`` of the
     config excludes.
@@ -160,7 +169,8 @@ def entries(config: Config, part: str, logs: Collection[str] | None = None) -> I
     for study, content in config["studies"].items():
         for number, group in enumerate(content.get(part) or ()):
             where = f"studies: {study}: {part}[{number}]"
-            schedulers = list(config["schedulers"] if group["schedulers"] == ALL else group["schedulers"])
+            named = group.get("schedulers", ())  # forecasts need none
+            schedulers = list(config["schedulers"] if named == ALL else named)
             if logs is not None:
                 _check_entry(config, study, group, schedulers, where)
             for workload in _expanded(content, group):

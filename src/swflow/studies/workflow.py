@@ -151,6 +151,7 @@ class Workflow:
         self.catalogue: dict[str, Log] = load_catalogue([*self.config["catalogue"], own])
         studies = plan_studies(self.config, self.catalogue)
         self.runs, self.sweeps, self.whatifs = studies.runs, studies.sweeps, studies.whatifs
+        self.forecasts = studies.forecasts
         self.bounds, self.drawn, workloads = studies.bounds, studies.figures, studies.workloads
         #: All workloads that the studies need, those that others are made from included.
         self.workloads: set[str] = set()
@@ -301,6 +302,8 @@ class Workflow:
                 case "sweep":
                     schedulers = self.sweeps[wildcards.workload, wildcards.sweep]
                     return f"{sweep_options(wildcards.sweep, self.config)[1]} {self._named(schedulers, '=')}"
+                case "forecast":
+                    return command_options(self.forecasts[wildcards.study, wildcards.workload])
                 case "whatif":
                     whatif = dict(self.whatifs[wildcards.study, wildcards.workload])
                     named = self._named(whatif.pop("schedulers"), ": ")
@@ -417,6 +420,8 @@ class Workflow:
                 add(fit, name)
         for study, name in self.whatifs:
             add(f"results/whatif/{study}/{name}.parquet", name)
+        for study, name in self.forecasts:
+            add(f"results/forecasts/{study}/{name}.parquet", name)
         for name in self.bounds:
             add(f"results/bounds/{name}.parquet", name)
         return files
@@ -467,7 +472,7 @@ class Workflow:
 
     def write_plans(self) -> None:
         """Write the JSON files that commands read, and remove figures of former configs."""
-        self.remove_former("figures", "whatif")
+        self.remove_former("figures", "whatif", "forecasts")
         for name, content in self.plans.items():
             with atomic_path(f"results/{name}.json") as file:
                 file.write_text(_canonical(content) + "\n", encoding="utf-8")
@@ -483,6 +488,7 @@ class Workflow:
             *(file for name in self.workloads if (file := self._fit_of(name))),
             *self.loaded_files(),
             *(f"results/whatif/{study}/{name}.{end}" for study, name in self.whatifs for end in ("html", "csv")),
+            *(f"results/forecasts/{study}/{name}.csv" for study, name in self.forecasts),
             *(str(REACHED), *png, *others),
         }
 
