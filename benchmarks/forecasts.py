@@ -42,19 +42,19 @@ def _compare(found: dict[str, Evaluated]) -> None:
     print(f"score of {PAST} against {CLASSES}: {share * difference.value:+.1f} %{bounds}, {difference.verdict()}")
 
 
-def _evaluate(name: str, cases: Cases, begin: float, refit: float, few: int) -> None:
+def _evaluate(name: str, cases: Cases, begin: float, refit: float, few: int, polls: bool = False) -> None:
     began = time.process_time()
     found = walk_forward(cases, begin, float(cases.asked[-1]) + 1, refit)
     at_submission = {}
     for method, (some, forecasts) in found.items():
-        rows = some.waited == 0
-        at_submission[method] = Evaluated(some.take(rows), forecasts[rows]) if rows.any() else found[method]
+        rows = (some.waited == 0) | polls
+        at_submission[method] = Evaluated(some.take(rows), forecasts[rows])
     print(f"\n{name}: {time.process_time() - began:.0f} s of CPU time for the evaluation")
     with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=200, tbl_hide_dataframe_shape=True,
                    tbl_hide_column_data_types=True, tbl_formatting="ASCII_MARKDOWN"):  # fmt: skip
-        print("Jobs at their submission" if at_submission[PAST] is not found[PAST] else "Jobs at the polls")
+        print("Jobs at the polls" if polls else "Jobs at their submission")
         print(_table(at_submission, few))
-        if at_submission[PAST] is not found[PAST]:
+        if not polls:
             print("Also jobs that wait at noon")
             print(_table(found, few).filter(pl.col("dimension").is_in(["all", "waited"])))
     _compare(at_submission)
@@ -71,7 +71,7 @@ def main() -> None:
     if options.polls:
         cases, _ = read_cases(options.polls)
         split = datetime.fromisoformat(options.split).replace(tzinfo=UTC).timestamp()
-        _evaluate(options.polls.name, cases, split, options.refit * DAY, 500)
+        _evaluate(options.polls.name, cases, split, options.refit * DAY, 500, True)
     for path in options.logs:
         began = time.process_time(), time.perf_counter()
         cases, state = read_cases(path)

@@ -36,7 +36,7 @@ _WINDOW, _UNKNOWN = 70.0, 1.0
 
 _ROUNDS = 120
 _BOOSTING = {
-    "objective": "quantile", "learning_rate": 0.08, "num_leaves": 15, "min_data_in_leaf": 80, "feature_fraction": 0.5,
+    "objective": "quantile", "learning_rate": 0.08, "num_leaves": 31, "min_data_in_leaf": 80, "feature_fraction": 0.5,
     "bagging_fraction": 0.6, "bagging_freq": 1, "max_bin": 127, "verbosity": -1, "deterministic": True,
     "force_row_wise": True, "num_threads": 1, "seed": 1, "lambda_l2": 1.0,
 }  # fmt: skip

@@ -8,6 +8,7 @@ from swflow.errors import SwflowError
 from swflow.files.atomic import atomic_path
 from swflow.forecast.forecaster import Forecaster
 from swflow.forecast.words import coverage, span
+from swflow.workload.clean import log_name
 
 #: The numbers of sizes, limits and partitions to choose from, which are the most frequent ones of the log.
 _SIZES, _LIMITS, _PARTITIONS = 14, 10, 12
@@ -40,7 +41,7 @@ def write_page(forecaster: Forecaster, path: Path) -> None:
     found = [[round(one.low), round(one.median), round(one.high)] for one in forecaster.of_requests(requests)]
     content = {"partitions": names, "sizes": sizes, "limits": [span(limit) for limit in limits], "found": found}
     text = (Path(__file__).parent / "page.html").read_text("utf-8")
-    text = text.replace("@title@", html.escape(f"When will my job start? {Path(forecaster.name).name}"))
+    text = text.replace("@title@", html.escape(f"When will my job start? {log_name(forecaster.name)}"))
     text = text.replace("@coverage@", html.escape(coverage(forecaster)))
     text = text.replace("@data@", json.dumps(content).replace("</", "<\\/"))
     with atomic_path(path) as temporary:
