@@ -216,8 +216,8 @@ def sql(
     Tables: workloads, removals, names, checks, schedulers, jobs, runs, outcomes, metrics, further_metrics, fairness,
     fidelity, correlations, heatmaps, bubbles, bubbles_11, comparisons, whatifs, forecasts, bounds, replicates,
     model_fit, fits, sweeps, published, coverage, claims, draws, trends, left_out, conventions, reading_parts, contents.
-    Views: figures, differences, medians, cells, gaps, leaderboard, reproduction, readings, convention_values, sensitivity,
-    trend_checks.
+    Views: figures, differences, medians, cells, gaps, leaderboard, reproduction, readings, convention_values,
+    sensitivity, trend_checks.
 
     Examples: `swflow sql "SELECT run, jobs, mean_wait_time FROM metrics ORDER BY run"`, `swflow sql metrics`,
     `swflow sql "SELECT * FROM outcomes" --parquet outcomes.parquet`

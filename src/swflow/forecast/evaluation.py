@@ -12,7 +12,7 @@ from swflow.forecast.classes import by_class
 from swflow.forecast.model import LEVEL, QUANTILES, Calibrator, Quantiles
 
 #: The methods, as they are named in tables.
-PAST, SIMULATION, CLASSES = "past", "simulation", "classes"
+PAST, CLASSES = "past", "classes"
 
 #: Weeks of forecasts before an evaluation whose residuals calibrate its first ones.
 WARM_UP = 3
@@ -235,7 +235,7 @@ def _scores(table: pl.DataFrame) -> dict[str, Any]:
     low, high = difference_of(hits, nothing).interval
     return {
         "jobs": known.height, "unknown": unknown, "coverage": hits.value,
-        "coverage_low": low, "coverage_high": None if high is None else min(high, 1.0),
+        "coverage_low": None if low is None else max(low, 0.0), "coverage_high": None if high is None else min(high, 1.0),
         "width": known["width"].median(),
         **{name: known[name].mean() for name in ("pinball", "score", "squared_error")},
         "median_error": 10 ** float((known["median"] - known["wait"]).abs().median()),  # type: ignore[arg-type]

@@ -1,5 +1,6 @@
 """A fitted forecaster: models, calibration and the state of the log at one moment, kept in a cache."""
 
+import hashlib
 import math
 import pickle
 from collections import Counter
@@ -338,12 +339,12 @@ def cached(path: Path, make: Callable[[], Forecaster], *key: Any) -> Forecaster:
 
     The cache is the folder ``forecasts`` of swflow's cache (``$SWFLOW_CACHE``), with the last 20 forecasters.
     """
-    from swflow.files.atomic import atomic_path
+    from swflow.files.atomic import atomic_path, file_digest
     from swflow.files.fingerprint import cache_home, fingerprint
-    from swflow.files.manifest import file_digest, key_of
 
     folder = cache_home() / "forecasts"
-    file = folder / f"{key_of([file_digest(path), fingerprint('forecast'), *map(str, key)])}.pickle"
+    parts = [file_digest(path), fingerprint("forecast"), *map(str, key)]
+    file = folder / f"{hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()}.pickle"
     try:
         with file.open("rb") as stream:
             found = pickle.load(stream)

@@ -68,7 +68,7 @@ class Sweep:
 
     def __init__(self, processors: int, clock: float = 0.0) -> None:
         self.processors, self.clock, self.now = processors, clock, 0.0
-        self.requests: dict[int, Request] = {}  # of the jobs that wait or run
+        self.requests: dict[int, Request] = {}  # the requests of waiting and running jobs
         self.waiting: dict[int, float] = {}  # job to submit time, in the order of submission
         self.running: dict[int, tuple[float, float]] = {}  # job to start and end by the limit
         self.ends: list[tuple[float, int, int]] = []  # end by the limit, processors, job; sorted
