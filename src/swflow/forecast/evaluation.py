@@ -235,7 +235,8 @@ def _scores(table: pl.DataFrame) -> dict[str, Any]:
     low, high = difference_of(hits, nothing).interval
     return {
         "jobs": known.height, "unknown": unknown, "coverage": hits.value,
-        "coverage_low": None if low is None else max(low, 0.0), "coverage_high": None if high is None else min(high, 1.0),
+        "coverage_low": None if low is None else max(low, 0.0),
+        "coverage_high": None if high is None else min(high, 1.0),
         "width": known["width"].median(),
         **{name: known[name].mean() for name in ("pinball", "score", "squared_error")},
         "median_error": 10 ** float((known["median"] - known["wait"]).abs().median()),  # type: ignore[arg-type]
