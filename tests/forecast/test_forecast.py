@@ -307,7 +307,10 @@ def test_an_evaluation_can_be_written(log, capfd):
     ("options", "message"),
     [
         (("--processors", 65, "--time-limit", "1h"), "--processors: 65; expected at most the 64 of the machine"),
-        (("--processors", 4, "--time-limit", "1h", "--partition", "gpu"), "--partition: 'gpu'; expected one of 0, 1"),
+        (
+            ("--processors", 4, "--time-limit", "1h", "--partition", "gpu"),
+            "--partition: 'gpu'; expected a partition or queue of site.swf; known are 0, 1",
+        ),
         (("--processors", 4, "--time-limit", "soon"), "--time-limit: 'soon'; expected a duration such as 12h"),
         (("--processors", 4), "--processors and --time-limit describe a job together"),
         (("--at", 7 * WEEK), "7.0 weeks before the forecast; expected at least 8"),

@@ -171,8 +171,7 @@ class Forecaster:
         if not queues:
             known = sorted(set(self.labels.values()))
             raise SwflowError(
-                f"--partition: {partition!r}; expected one of {', '.join(known[:8])}{' …' * (len(known) > 8)}"
-                f"{suggest(str(partition), known)}"
+                f"--partition: {partition!r}; expected a partition or queue of {self.name}{suggest(str(partition), known)}"
             )
         queue = max(queues, key=lambda one: self.common["queues"].get(one, 0))
         number = -1 if user is None else self.users.get(user, -1)
