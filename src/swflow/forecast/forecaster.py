@@ -170,9 +170,8 @@ class Forecaster:
         ]
         if not queues:
             known = sorted(set(self.labels.values()))
-            raise SwflowError(
-                f"--partition: {partition!r}; expected a partition or queue of {self.name}{suggest(str(partition), known)}"
-            )
+            advice = suggest(str(partition), known)
+            raise SwflowError(f"--partition: {partition!r}; expected a partition or queue of {self.name}{advice}")
         queue = max(queues, key=lambda one: self.common["queues"].get(one, 0))
         number = -1 if user is None else self.users.get(user, -1)
         return Request.of(processors, limit, number, queue, self.common["groups"].get(number, -1))
