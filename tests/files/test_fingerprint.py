@@ -9,6 +9,7 @@ import sys
 import textwrap
 from pathlib import Path
 
+import polars as pl
 import pytest
 import yaml
 
@@ -37,6 +38,7 @@ COMMANDS = {
     "sweep": ["sweep", "A.parquet", "-o", "A+d.parquet", "--processors=32", "--d=50", "--seeds=1", EASY],
     "adjust": ["adjust", "A.parquet", "-o", "A+e.parquet", "--processors=32", "--seeds=1", "--tolerance=1", EASY],
     "whatif": "whatif A.parquet --scheduler easy --processors +50% -o w.html -o w.csv -o w.parquet",
+    "forecast": "forecast polls.parquet --evaluate --weeks 2 -o e.parquet -o e.csv",
     "bound": "bound A.parquet -o b.parquet",
     "load": "load runs/A A+d.parquet w.parquet b.parquet --database d.duckdb",
     "figures": "figures plan.json --database d.duckdb -o figures",
@@ -74,6 +76,9 @@ def traces_of_commands(tmp_path_factory):
     """Run every command of the workflow on a tiny log."""
     folder = tmp_path_factory.mktemp("commands")
     (folder / "logs.yaml").write_text(f"A: {{url: 'file://{folder}/a.swf.gz', processors: 16}}\n")
+    polls = [(day * 86400.0, 60.0 + day % 7, 1 + day % 3) for day in range(70) for _ in range(20)]
+    table = pl.DataFrame(polls, ["poll_time", "poll_wait_sec", "req_cpus"], orient="row")
+    table.write_parquet(folder / "polls.parquet")
     plan = {"one/f": {"kind": "heatmap", "log": "A", "title": "A", "runs": ["A/easy"], "split": []}}
     (folder / "plan.json").write_text(json.dumps(plan))
     return {
