@@ -141,7 +141,7 @@ def test_the_report_names_the_best(folder):
     write_report(folder / "d.duckdb", folder / "site", studies=folder / "config.yaml")
     page = (folder / "site/studies/board.html").read_text()
     assert "On A, sjf has the shortest mean wait of 5 schedulers, " in page
-    assert ", and differs significantly from the other 4." in page
+    assert ", and is distinguishable from the other 4." in page
     assert "not distinguishable" in page and "Lower bounds" in page
     assert "microseconds_per_job" not in page  # differs from call to call
     headline = (folder / "site/headlines.csv").read_text()
