@@ -204,3 +204,18 @@ def test_results_of_another_config_without_records_are_made_again(config, capsys
     assert Path("logs.yaml").is_file()
     assert [file.is_file() for file in files] == [False, False, False]
     assert "results: of another config" in capsys.readouterr().err
+
+
+def test_a_replaced_database_is_loaded_again(config):
+    """The database of an earlier config stayed if the next edit changed no run; the summary is what Snakemake sees."""
+    database, summary = Path("results/swflow.duckdb"), Path("results/swflow.json")
+    for file, seconds in ((database, 100), (summary, 101)):
+        file.parent.mkdir(exist_ok=True)
+        file.touch()
+        os.utime(file, (seconds, seconds))
+    plan = Workflow(config)
+    plan.drop_unrecorded()
+    assert summary.exists()
+    os.utime(database, (102, 102))
+    plan.drop_unrecorded()
+    assert database.exists() and not summary.exists()

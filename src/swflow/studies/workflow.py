@@ -497,9 +497,10 @@ class Workflow:
         Remove results of another config for which Snakemake has no records, because it compares only their times.
 
         A copy of the results lacks the records, which are in ``.snakemake``. Downloaded logs stay, since their entries
-        in the catalogue rarely change. Also remove the summary of a missing database.
+        in the catalogue rarely change. Also remove the summary of a database that is missing, or that was replaced
+        after its load, which writes the summary last.
         """
-        if SUMMARY.exists() and not DATABASE.exists():
+        if SUMMARY.exists() and not (DATABASE.exists() and DATABASE.stat().st_mtime_ns <= SUMMARY.stat().st_mtime_ns):
             SUMMARY.unlink()
         is_recorded = any(Path(".snakemake/metadata").glob("*"))
         if is_recorded or not SETTINGS.is_file():
