@@ -820,9 +820,12 @@ def run_case(number: int, options: argparse.Namespace, server: Server, home: Pat
 def _needless(before: dict[str, Any], after: dict[str, Any], changed: set[str], said: str) -> Iterator[str]:
     """Yield the jobs that ran although their command, inputs and outputs had not changed since the last time."""
     remade = {job["shell"] for output, job in after.items() if output in changed}
+    ran = {output for output, job in after.items() if output not in before or before[output]["ended"] != job["ended"]}
     for output, job in after.items():
         old = before.get(output)
-        if old is None or old["ended"] == job["ended"] or output in changed or changed & job["inputs"].keys():
+        if old is None or output not in ran or output in changed or changed & job["inputs"].keys():
+            continue
+        if ran & job["inputs"].keys():  # Snakemake decides before the producer runs, whose content may stay
             continue
         if job["shell"] in remade:  # another output of the same job was changed
             continue
