@@ -219,3 +219,11 @@ def test_a_replaced_database_is_loaded_again(config):
     os.utime(database, (102, 102))
     plan.drop_unrecorded()
     assert database.exists() and not summary.exists()
+
+
+def test_the_page_and_the_table_of_a_what_if_are_targets(config):
+    """A deleted CSV file of a what-if was not made again."""
+    whatif = [{"workloads": ["A"], "schedulers": ["fcfs"], "processors": ["+50%"]}]
+    study = config["studies"]["one"] | {"whatif": whatif}
+    targets = Workflow(config | {"studies": {"one": study}}).targets(None)
+    assert {"results/whatif/one/A.html", "results/whatif/one/A.csv"} <= set(targets)

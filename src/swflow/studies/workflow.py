@@ -443,9 +443,10 @@ class Workflow:
     def targets(self, wildcards: Any) -> list[str]:
         """Return the pictures and what-if tables of the studies whose logs are available."""
         whatifs = [
-            f"results/whatif/{study}/{name}.html"
+            f"results/whatif/{study}/{name}.{end}"
             for study, name in self.whatifs
             if self.is_reached(self.logs_behind(name))
+            for end in ("html", "csv")
         ]
         return [file for file in self.pictures() if not file.endswith(".json")] + whatifs
 
