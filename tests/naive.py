@@ -288,12 +288,14 @@ class Machine:
         return not {place for one in running for place in one.places} & set(reservation.places)
 
     def suffices(self, taken: list[Occupation]) -> bool:
-        """Return whether the machine has the processors and resources that the last of these needs."""
-        needs = taken[-1].demands or (0,) * len(self.resources)
+        """Return whether the machine has the processors and resources of all these occupations at once."""
+        # Slurm's rounded reservations may occupy more than there is; only what the last occupation needs counts then.
+        needs = taken[-1].demands if self.policy.backfill == "slurm" else (1,) * len(self.resources)
+        needs = needs or (0,) * len(self.resources)
         return sum(len(one.places) for one in taken) <= self.processors and all(
             sum(one.demands[number] for one in taken if one.demands) <= units
             for number, units in enumerate(self.resources)
-            if needs[number]  # reservations that were rounded may occupy more than there is
+            if needs[number]
         )
 
     def choose(self, job: Job, start: float, reservations: list[Occupation]) -> list[int] | None:

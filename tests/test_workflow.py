@@ -240,9 +240,10 @@ def test_an_edited_step_rebuilds_its_workloads(edited):
 def test_an_added_seed_rebuilds_the_replicates_of_its_recipe_only(edited):
     edited.config["studies"]["three"]["seeds"] = 3
     edited.write()
-    assert sorted(edited.planned())[:3] == [
-        "load results/swflow.duckdb", "moldable replicates of toy-b+shapes", "report results/report/index.html",
-    ]  # fmt: skip
+    # A job of figures keeps those whose runs are unchanged.
+    assert {job for job in edited.planned() if not job.startswith(("figures", "load", "report", "tables"))} == {
+        "moldable replicates of toy-b+shapes", "simulate replicates of toy-b+shapes",
+    }  # fmt: skip
     edited.run()
     assert edited.sql("SELECT count(*) FROM outcomes WHERE run = 'toy-b+shapes@3/easy'") == [(400,)]
 
@@ -468,7 +469,7 @@ def test_a_policy_added_by_one_line_is_ranked(tmp_path):
     (project.folder / "config/mine.yaml").write_text("schedulers:\n  mine: {order: estimate, backfill: easy}\n")
     both = ("--configfile", "config/config.yaml", "config/mine.yaml")
     planned = project.run("-n", *both)
-    assert "simulate toy: mine" in planned and "bound toy" not in planned
+    assert "simulate toy\n" in planned and "bound toy" not in planned
     project.run(*both)
     assert set(project.sql(ranked)) == {("easy",), ("fcfs",), ("mine",)}
     page = (project.folder / "results/report/studies/leaderboard.html").read_text()

@@ -320,5 +320,6 @@ def test_every_command_with_output_is_tested_with_csv():
     writing = {name for name, one in commands.items() if any("-o" in option.opts for option in one.params)}
     asked = {name for name in commands for command in CSV if f"{command} ".startswith(f"{name} ")}
     asked |= {name for name in commands if name.startswith("import ")}  # one function writes the output of all of them
-    asked |= {"conformance", "figures"}  # one runs an external simulator, the other writes to a folder
+    # The first runs an external simulator, the second writes to a folder, the third needs a log of eight weeks.
+    asked |= {"conformance", "figures", "forecast"}
     assert writing <= asked
