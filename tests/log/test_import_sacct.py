@@ -11,6 +11,7 @@ from swflow.jobs.machine import Machine
 from swflow.log.imported import names_of, read_log
 from swflow.log.importers.records import LATER_ELIGIBLE, NOT_ELIGIBLE, Site
 from swflow.log.importers.sacct import import_sacct
+from swflow.log.queues import queues_of
 from swflow.log.site import partitions_of
 from swflow.workload.clean import machine_of
 
@@ -493,6 +494,14 @@ def test_from_accounting_to_a_schedule_with_names(tmp_path, monkeypatch, capfd):
     assert capfd.readouterr().out.split() == ["name,site_job_id,start_time", "ada,101,0.0", "bob,102,3600.0"]
     assert call("sql", 'SELECT "check", severity FROM checks', "--database", "d.duckdb", "--csv") == 0
     assert capfd.readouterr().out.split() == ["check,severity", "use-beyond-machine,error", "unknown-memory,note"]
+
+
+def test_the_mean_wait_of_a_queue_ignores_jobs_that_never_ran(read):
+    """A job that was cancelled in the queue after a day would raise the mean wait from 10 min to half a day."""
+    cancelled = {"State": "CANCELLED by 0", "Start": "None", "End": "2024-01-09T08:00:00", "Elapsed": "00:00:00"}
+    log, _ = read(line("101"), line("102", **cancelled), line("103", QOS="high", State="COMPLETED"))
+    waits = {one.name: one.mean_wait for one in queues_of(log.fields, log.header)}
+    assert waits == {"normal": 600.0, "high": 600.0}
 
 
 def test_the_same_file_gives_the_same_bytes_and_swf_keeps_the_names(tmp_path, monkeypatch):
