@@ -1,13 +1,14 @@
-"""Plans of figures: figures that are drawn, figures that are up to date, and errors."""
+"""Plans of figures: which figures are drawn, and errors."""
 
 import json
 
 import pytest
 
 from helpers.runs import SCHEDULERS, write_workloads
+from swflow.cli import main
 from swflow.database.load import load
 from swflow.errors import SwflowError
-from swflow.figures.planned import ENDINGS, draw_plan, read_plan
+from swflow.figures import read_plan
 from swflow.scheduling.scheduler import Scheduler
 from swflow.studies.runs import simulate_all
 from swflow.studies.sweeps import points, sweep, write_sweep
@@ -27,59 +28,27 @@ PLAN = {
 }
 
 
-@pytest.fixture(scope="module")
-def project(tmp_path_factory):
-    """Return a function that loads two workloads and a sweep, with other options of two schedulers."""
-    folder = tmp_path_factory.mktemp("plan")
-    workloads = write_workloads(folder, 2)
-
-    def build(seed=1, **schedulers):
-        for path in workloads:
-            simulate_all(path, SCHEDULERS | schedulers, folder / "runs" / path.stem)
-        source, easy = open_workload(workloads[1]), {"easy": Scheduler(backfill="easy")}
-        table = sweep(source, points(source, 64, d=(0, 50)), easy, replicates=2, seed=seed)
-        write_sweep(table, folder / "B+wider.parquet", "B", easy)
-        load([folder / "runs/A", folder / "runs/B", folder / "B+wider.parquet"], folder / "d.duckdb")
-        return folder
-
-    return build
+def test_the_figures_of_a_plan_are_drawn(tmp_path):
+    for path in write_workloads(tmp_path, 2):
+        simulate_all(path, SCHEDULERS, tmp_path / "runs" / path.stem)
+    source, easy = open_workload(path), {"easy": Scheduler(backfill="easy")}
+    table = sweep(source, points(source, 64, d=(0, 50)), easy, replicates=2, seed=1)
+    write_sweep(table, tmp_path / "B+wider.parquet", "B", easy)
+    load([tmp_path / "runs", tmp_path / "B+wider.parquet"], tmp_path / "d.duckdb")
+    (tmp_path / "plan.json").write_text(json.dumps(PLAN))
+    words = ["figures", str(tmp_path / "plan.json"), "--database", str(tmp_path / "d.duckdb"), "-o", str(tmp_path)]
+    with pytest.raises(SystemExit, match="0"):
+        main([*words, "--study", "two"])
+    files = {path.relative_to(tmp_path).as_posix() for path in tmp_path.glob("*/B*.*") if path.parent.name == "two"}
+    assert files == {f"two/{name}.{end}" for name in ("B-waits", "B+wider") for end in ("png", "svg", "json")}
+    assert not (tmp_path / "one").exists()
 
 
-def drawn(folder, plan=PLAN):
-    """Draw the figures of a plan, and return the names of those that were drawn."""
-    return [name for name, is_drawn in draw_plan(plan, folder / "d.duckdb", folder / "figures") if is_drawn]
-
-
-@pytest.mark.slow
-def test_only_figures_with_other_data_are_drawn_again(project):
-    folder = project()
-    assert drawn(folder) == list(PLAN)
-    files = [folder / f"figures/{name}.{ending}" for name in PLAN for ending in ENDINGS]
-    assert all(file.stat().st_size > 100 for file in files)
-    before = {file: (file.read_bytes(), file.stat().st_mtime_ns) for file in files}
-    assert drawn(folder) == []
-    assert all(file.read_bytes() == before[file][0] and file.stat().st_mtime_ns > before[file][1] for file in files)
-    project(fcfs={"backfill": "none", "estimates": "kill"})
-    assert drawn(folder) == ["one/A-difference", "two/B-waits"]
-    project(seed=2, fcfs={"backfill": "none", "estimates": "kill"})
-    assert drawn(folder) == ["two/B+wider"]
-
-
-def test_figures_with_other_options_and_missing_or_damaged_files_are_drawn_again(project):
-    folder = project()
-    drawn(folder)
-    (folder / "figures/one/A-bubbles.svg").unlink()
-    (folder / "figures/two/B-waits.json").write_text("{}")
-    assert drawn(folder) == ["one/A-bubbles", "two/B-waits"]
-    other = {**PLAN["one/A-bubbles"], "title": "Another title"}
-    assert drawn(folder, {**PLAN, "one/A-bubbles": other}) == ["one/A-bubbles"]
-    assert "Another title" in (folder / "figures/one/A-bubbles.svg").read_text()
-
-
-def test_a_plan_is_read_for_one_log_or_all(tmp_path):
+def test_a_plan_is_read_for_one_study_one_log_or_all(tmp_path):
     (tmp_path / "plan.json").write_text(json.dumps(PLAN))
     assert read_plan(tmp_path / "plan.json") == PLAN
-    assert list(read_plan(tmp_path / "plan.json", "B")) == ["two/B-waits", "two/B+wider"]
+    assert list(read_plan(tmp_path / "plan.json", log="B")) == ["two/B-waits", "two/B+wider"]
+    assert list(read_plan(tmp_path / "plan.json", "one", "B")) == []
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"a": 1}', '{"a": {"kind": "waits"}}', '{"a": {"log": "A"}}'])

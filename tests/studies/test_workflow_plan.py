@@ -108,6 +108,17 @@ def test_replicates_of_a_model_draw_from_the_fit_of_their_own_parent(config):
         assert plan.options("replicates", recipe)(NONE) == f"--fitted results/models/{PARENT}/song.json --seed 1"
 
 
+def test_figures_are_made_from_the_runs_that_they_show(config):
+    """Verdicts on differences are corrected for all comparisons of a log."""
+    study = config["studies"]["one"] | {"figures": ["bubbles"]}
+    other = {"logs": ["A"], "figures": ["difference"],
+             "runs": [{"workloads": ["A"], "schedulers": ["easy", "fcfs"]}]}  # fmt: skip
+    plan = Workflow(config | {"studies": {"one": study, "two": other}})
+    shown = {figures.study: figures.shown(NONE) for figures in plan.figures}
+    assert shown["one"] == [f"results/runs/{name}" for name in ("A", "A+draw", "A+draw@1")]
+    assert sorted(shown["two"]) == sorted(f"results/runs/{name}" for name in plan.runs)
+
+
 def test_a_key_of_a_catalogue_given_twice_is_still_refused(config):
     Path("logs.yaml").write_text("A: {path: a.swf}\nA: {path: b.swf}\n")
     with pytest.raises(SwflowError, match=r"logs\.yaml:2: .*A is given twice"):

@@ -1,6 +1,7 @@
 # From runs to the database. The declared output is a summary: Snakemake deletes an output before its job, but readers
-# of the database, and a load that updates it, need the old file until the new one replaces it.
-rule load:
+# of the database, and a load that updates it, need the old file until the new one replaces it. The rule is a checkpoint,
+# so that Snakemake decides after the load which figures to draw: those whose runs are newer, not all of them.
+checkpoint load:
     input:
         plan.loaded,
     output:

@@ -1,29 +1,32 @@
-# From the database to the figures of the studies: PNG, SVG, and JSON for the report. One job draws all figures of a log,
-# since a process starts in the time of a figure; it keeps those that are up to date, which Snakemake must not delete.
+# From the database to the figures of the studies: PNG, SVG, and JSON for the report. One job draws the figures of a study
+# that show a log. It runs again if the runs and sweeps that they show are newer, not after every load.
 for figures in plan.figures:
 
     rule:
         name:
-            f"figures_{figures.log}"
+            f"figures_{figures.study}_{figures.log}"
         input:
-            rules.load.output,
+            figures.shown,
+            # Not rules.load.output, which would be ancient in the other rules, too.
+            database=ancient("results/swflow.json"),
         output:
-            [report(update(file), caption="../report/figure.rst", **figure_labels(file)) for file in figures.png],
-            [update(file) for file in figures.others],
+            [report(file, caption="../report/figure.rst", **figure_labels(file)) for file in figures.png],
+            figures.others,
         params:
+            study=figures.study,
             log=figures.log,
             digest=figures.digest,
             code=fingerprint("load", "figures"),
         log:
-            f"results/log/figures/{figures.log}.log",
+            f"results/log/figures/{figures.study}_{figures.log}.log",
         benchmark:
-            f"results/benchmark/figures/{figures.log}.tsv"
+            f"results/benchmark/figures/{figures.study}_{figures.log}.tsv"
         priority: 1 # the report waits for the figures
         resources:
             mem_mb=plan.memory(700, 0.1),
             runtime=plan.minutes(5, 0.02),
         message:
-            "figures of {params.log}"
+            "figures of {params.study}, {params.log}"
         shell:
-            "swflow figures results/figures.json --log {params.log:q} --database results/swflow.duckdb "
-            "-o results/figures 2>&1 | tee {log}"
+            "swflow figures results/figures.json --study {params.study:q} --log {params.log:q} "
+            "--database results/swflow.duckdb -o results/figures 2>&1 | tee {log}"

@@ -141,6 +141,7 @@ def figures(
     plan: Annotated[
         Path, Argument(help="A JSON file: the name of each figure, STUDY/NAME, to its kind, log and options.")
     ],
+    study: Annotated[str | None, Option(help="Draw only the figures of this study.")] = None,
     log: Annotated[str | None, Option(help="Draw only the figures of this log.")] = None,
     database: Database = Path("results/swflow.duckdb"),
     output: Annotated[Path, Option("--output", "-o", help="Write the figures to this folder.")] = Path(
@@ -148,18 +149,17 @@ def figures(
     ),
 ) -> None:
     """
-    Draw the figures of studies as PNG, SVG and JSON, in one process; figures that are up to date are kept.
+    Draw the figures of studies as PNG, SVG and JSON, in one process.
 
     The workflow writes the plan of its config to results/figures.json.
 
     Example: `swflow figures results/figures.json --log KTH-SP2`
     """
-    from swflow.figures.planned import draw_plan, read_plan
+    from swflow.figures import draw_files, read_plan
 
-    found = dict(draw_plan(read_plan(plan, log), database, output))
-    for name in (name for name, is_drawn in found.items() if is_drawn):
+    for name, options in read_plan(plan, study, log).items():
+        draw_files(options, database, [output / f"{name}.{ending}" for ending in ("png", "svg", "json")])
         say(f"{output / name}: drawn")
-    say(f"{sum(found.values()):,} of {len(found):,} figures drawn; the others are up to date")
 
 
 @app.command()

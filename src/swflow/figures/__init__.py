@@ -39,6 +39,7 @@ __all__ = [
     "draw_request",
     "draw_sweep",
     "draw_sweep_on",
+    "read_plan",
     "write",
 ]
 
@@ -200,11 +201,36 @@ def draw_request(kind: str, request: Request) -> Spec:
     return spec
 
 
+def read_plan(
+    path: str | os.PathLike[str], study: str | None = None, log: str | None = None
+) -> dict[str, dict[str, Any]]:
+    """
+    Read a plan of figures: a JSON file that maps a figure's name, such as ``STUDY/KTH-SP2-waits``, to its options.
+
+    Options are ``kind``, ``log`` and those of `draw`, or of `draw_sweep` for the kind ``sweep``. With ``study`` or
+    ``log``, return only the figures of this study or log.
+
+    Raises
+    ------
+    SwflowError
+        If the file is not a plan.
+    """
+    try:
+        plan: dict[str, dict[str, Any]] = json.loads(Path(path).read_text(encoding="utf-8"))
+        about = {name: (name.partition("/")[0], log_of(options["log"])) for name, options in plan.items()}
+        if not all("kind" in options for options in plan.values()):
+            raise KeyError("kind")
+    except OSError as error:
+        raise SwflowError(f"{path}: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise SwflowError(f"{path}: not a plan of figures; expected JSON: name to kind, log and options") from None
+    return {name: plan[name] for name, (of, on) in about.items() if study in (None, of) and log in (None, on)}
+
+
 def draw_files(
     options: Mapping[str, Any],
     database: str | os.PathLike[str],
     paths: Iterable[str | os.PathLike[str]],
-    key: str | None = None,
 ) -> None:
     """
     Draw a figure and write it to files: interactive as .json, else as a picture.
@@ -217,8 +243,6 @@ def draw_files(
         A database that `swflow.database.load` wrote.
     paths : iterable of path-like
         The files to write.
-    key : str, optional
-        Recorded in the specification: a digest of what determines the figure.
 
     Raises
     ------
@@ -234,7 +258,6 @@ def draw_files(
                 spec = draw_sweep(database, interactive=interactive, **arguments)
             else:
                 spec = draw(options["kind"], database, interactive=interactive, **arguments)
-            spec["usermeta"] |= {"key": key} if key else {}
             specs[interactive] = spec
         write(specs[interactive], path)
 

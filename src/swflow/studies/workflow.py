@@ -5,8 +5,9 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,6 +43,10 @@ REACHED = Path("results/logs/reached.json")
 
 #: The folders of results that a later config may need again: `snakemake prune` removes what the present one does not.
 FORMER = ("logs", "workloads", "models", "runs", "sweeps", "bounds")
+
+#: The kinds of figures that depend on all runs of a log, and on its sweeps: verdicts on differences are corrected for all
+#: comparisons of a log, and papers publish values of many runs.
+OF_RUNS, OF_SWEEPS = ("difference", "published"), ("sweep", "published")
 
 #: Memory (MB) of the Snakemake processes that start a batch job, and that start a job of a group within it.
 SNAKEMAKE = 500
@@ -118,12 +123,14 @@ class Replicates(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """The figures that show a log: their files by ending, and a digest of their options."""
+    """The figures of a study that show a log: their files by ending, their options, and the files that they show."""
 
+    study: str
     log: str
     png: list[str]
     others: list[str]
     digest: str
+    shown: Callable[[Any], list[str]]
 
 
 @dataclass
@@ -132,12 +139,13 @@ class Workflow:
     The plan for the studies of a config that `read_config` returned.
 
     Methods with a parameter ``wildcards`` serve rules: Snakemake calls them with the wildcards and the files of a job.
-    ``reach`` waits for the rule of this name.
+    ``reach`` and ``load`` wait for the rule of this name.
     """
 
     config: dict[str, Any]
     is_dry_run: Callable[[], bool] = lambda: False
     reach: Callable[[], Any] = lambda: None
+    load: Callable[[], Any] = lambda: None
     is_done: bool = field(default=False, init=False)
     # Snakemake calls the functions of all ready jobs in every pass of its scheduler, so slow results are kept.
     _reached: tuple[int, dict[str, str]] = field(default=(-1, {}), init=False)
@@ -434,11 +442,26 @@ class Workflow:
 
     @property
     def figures(self) -> list[Figures]:
-        """The figures by log."""
-        groups: dict[str, dict[str, dict[str, Any]]] = {}
+        """The figures by study and log."""
+        groups: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
         for name, options in self.drawn.items():
-            groups.setdefault(log_of(options["log"]), {})[name] = options
-        return [Figures(log, *_figure_files(some), digest(some)) for log, some in groups.items()]
+            groups.setdefault((name.partition("/")[0], log_of(options["log"])), {})[name] = options
+        return [
+            Figures(study, log, *_figure_files(some), digest(some), partial(self._shown, log, some))
+            for (study, log), some in groups.items()
+        ]
+
+    def _shown(self, log: str, figures: Mapping[str, Config], wildcards: Any) -> list[str]:
+        """Return the runs and sweeps that figures of a log show, after the load; those of missing logs are left out."""
+        self.load()
+        kinds = {options["kind"] for options in figures.values()}
+        named = {run.rpartition("/")[0] for options in figures.values() for run in options.get("runs", ())}
+        every = {name for name in self.runs if log_of(name) == log}
+        shown = {f"results/runs/{name}": name for name in named | (every if kinds & {*OF_RUNS} else set())}
+        if kinds & {*OF_SWEEPS}:
+            swept = [(name, sweep) for name, sweep in self.sweeps if log_of(name) == log]
+            shown |= {f"results/sweeps/{name}+{sweep}.parquet": name for name, sweep in swept}
+        return sorted(file for file, name in shown.items() if self.is_reached(self.logs_behind(name)))
 
     def targets(self, wildcards: Any) -> list[str]:
         """Return the pictures and what-if tables of the studies whose logs are available."""
