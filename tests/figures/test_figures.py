@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 import yaml
 
+from helpers.cli import call
 from helpers.figures import errors_of, marks
 from helpers.runs import SCHEDULERS, write_workloads
 from swflow.database.load import load
@@ -226,6 +227,22 @@ def test_a_figure_has_no_query_and_no_command(kind, database, tmp_path):
     assert words[:3] == ["swflow", "figure", kind] and words[-2:] == ["-o", f"{kind}.svg"]
     runs = [words[place + 1] for place, word in enumerate(words) if word == "--run"]
     assert draw(kind, database, runs=runs, interactive=True) == spec
+
+
+@pytest.mark.parametrize("kind", ["waits", "heatmap"])
+def test_a_scheduler_with_a_title_is_drawn_with_it_by_the_figure_and_its_command(kind, database, tmp_path):
+    spec = draw(kind, database, log="A", titles={"easy": "EASY backfilling", "other": "x"}, interactive=True)
+    assert "EASY backfilling" in json.dumps({name: part for name, part in spec.items() if name != "usermeta"})
+    words = shlex.split(spec["usermeta"]["command"])
+    assert words.count("--label") == 1
+    assert call(*words[1:-1], tmp_path / "again.json", "--database", database) == 0
+    assert json.loads((tmp_path / "again.json").read_text()) == json.loads(json.dumps(spec))
+
+
+def test_a_label_without_a_title_is_refused(database, tmp_path, capsys):
+    options = ("-o", tmp_path / "a.svg", "--database", database)
+    assert call("figure", "waits", "--log", "A", "--label", "easy", *options) == 1
+    assert "--label: 'easy' is not SCHEDULER=TITLE" in capsys.readouterr().err
 
 
 def lines(spec):

@@ -108,6 +108,9 @@ def figure(
         ),
     ] = None,
     title: Annotated[str | None, Option(help="The title of the figure (default: the name of the log).")] = None,
+    label: Annotated[
+        list[str] | None, Option(help="Show a scheduler under another name: easy='EASY backfilling'; repeatable.")
+    ] = None,
     database: Database = Path("results/swflow.duckdb"),
 ) -> None:
     """
@@ -132,6 +135,9 @@ def figure(
         options |= {"sweep": sweep or "", "measures": measure or ("awrt", "awwt"), "scale": scale or "linear"}
     else:
         options |= {"runs": run or (), "split": split or (), "scale": scale or "log", "window": (since, until)}
+        if bad := [one for one in label or () if "=" not in one]:
+            raise SwflowError(f"--label: {bad[0]!r} is not SCHEDULER=TITLE, such as easy='EASY backfilling'")
+        options["titles"] = dict(one.split("=", 1) for one in label or ())
     draw_files(options, database, output)
     say(", ".join(map(str, output)))
 

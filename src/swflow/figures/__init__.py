@@ -120,6 +120,7 @@ def draw(
     scale: str = "log",
     window: tuple[float | None, float | None] = (None, None),
     title: str | None = None,
+    titles: Mapping[str, str] | None = None,
     interactive: bool = False,
 ) -> Spec:
     """
@@ -146,6 +147,8 @@ def draw(
         long. Default: the day of the first run with the largest penalty, or else its first day with jobs.
     title : str, optional
         The title; default: the log's name.
+    titles : mapping, optional
+        Names of schedulers in the figure; default: those of the runs.
     interactive : bool
         Add tooltips and a brush, for the report.
 
@@ -164,7 +167,7 @@ def draw(
     with connect(database) as connection:
         chosen = chosen_runs(connection, log, runs)
         title = title or ", ".join(sorted({log_of(run["workload"]) for run in chosen}))
-        return draw_request(kind, Request(connection, chosen, title, split, scale, window, interactive))
+        return draw_request(kind, Request(connection, chosen, title, split, scale, window, interactive, titles or {}))
 
 
 def draw_request(kind: str, request: Request) -> Spec:

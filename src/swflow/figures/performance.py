@@ -59,7 +59,7 @@ def draw_bubbles(request: Request) -> Spec:
 
 def draw_difference(request: Request) -> Spec:
     """Draw the difference between the job distributions of two runs."""
-    named = list(zip(short_names(request.runs), request.runs, strict=True))
+    named = list(zip(short_names(request.runs, request.titles), request.runs, strict=True))
     pairs = [pair for pair in combinations(named, 2) if worth_comparing(pair[0][1], pair[1][1])]
     if not pairs:
         raise SwflowError("figure: difference: no two of the runs share a workload or a scheduler")

@@ -62,6 +62,8 @@ def figure_command(kind: str, request: Request) -> str:
                 if end is not None]  # fmt: skip
     if request.title != ", ".join(sorted({log_of(workload) for workload in request.workloads})):
         options.append(("--title", request.title))
+    drawn = {run["scheduler"] for run in request.runs}
+    options += [("--label", f"{name}={title}") for name, title in request.titles.items() if name in drawn]
     return command(kind, options)
 
 

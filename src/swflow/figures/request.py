@@ -1,7 +1,7 @@
 """Requests for figures, and the database queries that figures share."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import duckdb
@@ -20,7 +20,8 @@ class Request:
     The runs to draw, in the order of the columns, and the options.
 
     ``title`` is the subject of the figure, such as the log's name. ``split`` are subsets of the jobs, ``scale`` is the
-    value axis (log or linear), ``window`` the time interval to draw in seconds from the log's start.
+    value axis (log or linear), ``window`` the time interval to draw in seconds from the log's start. ``titles`` are
+    the names of schedulers in the figure, if they differ from those of the runs.
     """
 
     connection: duckdb.DuckDBPyConnection
@@ -30,11 +31,12 @@ class Request:
     scale: str = "log"
     window: tuple[float | None, float | None] = (None, None)
     interactive: bool = False
+    titles: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
         """Workload and scheduler of each run."""
-        return [f"{run['workload']}, {run['scheduler']}" for run in self.runs]
+        return [f"{run['workload']}, {self.titles.get(run['scheduler'], run['scheduler'])}" for run in self.runs]
 
     @property
     def workloads(self) -> list[str]:

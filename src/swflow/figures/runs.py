@@ -222,27 +222,28 @@ def _mean_waits(table: pl.DataFrame) -> pl.DataFrame:
 def _shown(request: Request) -> tuple[list[str], dict[str, Style]]:
     """Return the plotted runs, and their short names and styles."""
     runs = list(request.runs)
-    return [run["run"] for run in runs], dict(zip(short_names(runs), run_styles(runs), strict=True))
+    return [run["run"] for run in runs], dict(zip(short_names(runs, request.titles), run_styles(runs), strict=True))
 
 
-def short_names(runs: Sequence[dict[str, str]]) -> list[str]:
+def short_names(runs: Sequence[dict[str, str]], titles: Mapping[str, str] | None = None) -> list[str]:
     """
-    Return short names of runs: the scheduler, plus the differing steps or workload where needed.
+    Return short names of runs: the scheduler or its title, plus the differing steps or workload where needed.
 
     Examples
     --------
     >>> short_names([{"workload": "A", "scheduler": "easy"}, {"workload": "A", "scheduler": "fcfs"}])
     ['easy', 'fcfs']
-    >>> short_names([{"workload": "A", "scheduler": "log"}, {"workload": "A+ran", "scheduler": "easy"}])
-    ['log', '+ran easy']
+    >>> two = [{"workload": "A", "scheduler": "log"}, {"workload": "A+ran", "scheduler": "easy"}]
+    >>> short_names(two, {"easy": "EASY"})
+    ['log', '+ran EASY']
     >>> short_names([{"workload": "A", "scheduler": "easy"}, {"workload": "A+like@1", "scheduler": "easy"}])
     ['A', '+like@1']
     >>> short_names([{"workload": f"A+ran+{step}", "scheduler": "easy"} for step in ("low@1", "high@1")])
     ['+low@1', '+high@1']
     """
-    workloads = {run["workload"] for run in runs}
+    titles, workloads = titles or {}, {run["workload"] for run in runs}
     if len(workloads) == 1:
-        return [run["scheduler"] for run in runs]
+        return [titles.get(run["scheduler"], run["scheduler"]) for run in runs]
     logs = {workload.split("+")[0] for workload in workloads}
     steps = zip(*(steps_of(workload) for workload in workloads), strict=False)
     common = sum(1 for _ in takewhile(lambda those: len(set(those)) == 1, steps))
@@ -252,7 +253,7 @@ def short_names(runs: Sequence[dict[str, str]]) -> list[str]:
 
     if len({run["scheduler"] for run in runs}) == 1:
         return [of(run) or run["workload"] for run in runs]
-    return [f"{of(run)} {run['scheduler']}".strip() for run in runs]
+    return [f"{of(run)} {titles.get(run['scheduler'], run['scheduler'])}".strip() for run in runs]
 
 
 def _columns(request: Request, run: str, *columns: str) -> pl.DataFrame:

@@ -4,7 +4,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import duckdb
@@ -253,7 +253,7 @@ class Book:
             if runs and runs[0]["run"] == figure["runs"][0]:
                 title = f"{figure['figure']}, {figure['log']}"
                 window = tuple(figure.get("window", (None, None)))
-                request = Request(self.connection, runs, title, window=window, interactive=True)
+                request = replace(self._request(runs, title), window=window)
                 blocks += self._drawn(request, [figure["kind"]])
         return blocks
 
@@ -306,7 +306,7 @@ class Book:
             return asked
         for log in study.logs:
             runs = study.first_runs(log)
-            request = Request(self.connection, runs, log, study.split, "log", study.window, True)
+            request = Request(self.connection, runs, log, study.split, "log", study.window, True, self.plan.titles)
             asked += self._drawn(request, study.figures)
         there = set(self._rows("SELECT DISTINCT source, sweep FROM sweeps"))
         for workload, sweep in study.sweeps:
@@ -463,7 +463,7 @@ class Book:
         return Scope(study.recipes, study.schedulers, bool(study.sweeps), study.name if self.plan.digest else None)
 
     def _request(self, runs: Sequence[dict[str, str]], title: str) -> Request:
-        return Request(self.connection, runs, title, interactive=True)
+        return Request(self.connection, runs, title, interactive=True, titles=self.plan.titles)
 
     def _drawn(self, request: Request, kinds: Iterable[str]) -> list[Block]:
         """Draw figures; skip a figure that cannot be drawn for these runs, with a message on the terminal."""

@@ -480,6 +480,9 @@ def _figures(config: Config, entries: Iterable[Entry]) -> dict[str, dict[str, An
                 raise SwflowError(f"studies: {study}: figures: difference: {log} has no two runs to compare")
             names = ["/".join(run) for run in runs]
             options = {"kind": kind, "log": log, "title": log, "runs": names, "split": subsets(content)}
+            schedulers = {scheduler for _, scheduler in runs}
+            if titles := {one: title for one, title in config.get("titles", {}).items() if one in schedulers}:
+                options["titles"] = titles
             if kind == "reservation-table":
                 window = content.get("window") or {}
                 options["window"] = [window.get("from"), window.get("until")]

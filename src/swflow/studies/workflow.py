@@ -44,8 +44,8 @@ REACHED = Path("results/logs/reached.json")
 #: The folders of results that a later config may need again: `snakemake prune` removes what the present one does not.
 FORMER = ("logs", "workloads", "models", "runs", "sweeps", "bounds")
 
-#: The kinds of figures that depend on all runs of a log, and on its sweeps: verdicts on differences are corrected for all
-#: comparisons of a log, and papers publish values of many runs.
+#: The kinds of figures that depend on all runs of a log, and on its sweeps: verdicts on differences are corrected for
+#: all comparisons of a log, and papers publish values of many runs.
 OF_RUNS, OF_SWEEPS = ("difference", "published"), ("sweep", "published")
 
 #: Memory (MB) of the Snakemake processes that start a batch job, and that start a job of a group within it.
