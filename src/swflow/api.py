@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from swflow.studies.whatif import Answer
 
 
-def metrics(outcomes: pl.DataFrame, machine: Machine | int) -> dict[str, Any]:
+def metrics(outcomes: pl.DataFrame, machine: Machine | int) -> dict[str, float | None]:
     """
     Compute the metrics of a simulated schedule.
 
@@ -46,7 +46,7 @@ def metrics(outcomes: pl.DataFrame, machine: Machine | int) -> dict[str, Any]:
 def query(
     sql: str,
     database: str | os.PathLike[str] = "results/swflow.duckdb",
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, object] | None = None,
 ) -> pl.DataFrame:
     """
     Run one SQL query that reads a database.
@@ -129,7 +129,7 @@ def draw(
 
 def whatif(
     workload: Workload,
-    schedulers: Sequence[str] | Mapping[str, Mapping[str, Any]],
+    schedulers: Sequence[str] | Mapping[str, Mapping[str, object]],
     *,
     processors: Sequence[str] = (),
     nodes: Sequence[str] = (),

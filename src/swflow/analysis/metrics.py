@@ -93,7 +93,7 @@ def _days_and_jobs(text: str) -> tuple[float, int]:
     return (float(found[1] or 0), int(found[2] or 0)) if found else (0.0, 0)
 
 
-def metrics(outcomes: pl.DataFrame | pl.LazyFrame, machine: int) -> dict[str, Any]:
+def metrics(outcomes: pl.DataFrame | pl.LazyFrame, machine: int) -> dict[str, float | None]:
     """
     Compute the metrics of a run.
 

@@ -39,7 +39,7 @@ def holm(p: Sequence[float | None]) -> list[float | None]:
     return adjusted
 
 
-def columns_of(name: str, found: Estimate) -> dict[str, Any]:
+def columns_of(name: str, found: Estimate) -> dict[str, str | float | None]:
     """Return the columns of a statistic (``score`` or ``mean``) in a table of comparisons; `correct` adds the rest."""
     low, high = found.interval
     verdict = found.verdict(smaller_is_better=name != "score")

@@ -16,6 +16,7 @@ from swflow.cli.imports import MachineResources, PartitionSizes, as_log
 from swflow.cli.options import output_option
 from swflow.cli.terminal import finish_progress, print_table, say, say_doubts, say_removed, tracked
 from swflow.errors import SwflowError
+from swflow.scheduling.options import Unchecked
 
 _LOG = "A log (.swf, .swf.gz, an imported .parquet, the output of sacct -P) or a workload (.parquet)."
 
@@ -158,7 +159,7 @@ def whatif(
     with as_log(log, machine, sizes) as source:
         workload = open_workload(source, machine)
     site = SiteModel.of(workload, sizes, resources)
-    schedulers: dict[str, Any] = {}
+    schedulers: dict[str, Unchecked] = {}
     for text in scheduler or (SITE,):
         name, options = site.scheduler(text)
         if name in schedulers:

@@ -1,14 +1,14 @@
 """The options of `swflow simulate` that describe a scheduler: generated from the table of options."""
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
 from typer import Option
 
 from swflow.cli.terminal import read_mapping, read_object
 from swflow.errors import SwflowError
-from swflow.scheduling.options import OPTIONS, help_of
+from swflow.scheduling.options import OPTIONS, Unavailable, Unchecked, help_of
 
 #: The types of option values on the command line, by kind; other kinds are texts.
 _TYPES: dict[str, Any] = {
@@ -66,7 +66,7 @@ def _keyword(name: str, kind: Any, default: Any, option: Any) -> inspect.Paramet
     )
 
 
-def scheduler_options(values: Mapping[str, Any]) -> dict[str, Any]:
+def scheduler_options(values: Unchecked) -> Unchecked:
     """Return the options of a scheduler from the values of the command line."""
     return {name: _value(name, values.get(name)) for name in OPTIONS}
 
@@ -104,7 +104,7 @@ def read_resources(texts: Iterable[str], option: str) -> dict[str, int | None]:
     return found
 
 
-def _window(text: str) -> dict[str, Any]:
+def _window(text: str) -> Unavailable:
     """Parse FROM/UNTIL/PROCESSORS."""
     try:
         since, until, processors = text.split("/")
@@ -117,7 +117,7 @@ def _window(text: str) -> dict[str, Any]:
         ) from None
 
 
-def _cluster(text: str) -> dict[str, Any]:
+def _cluster(text: str) -> Unchecked:
     """Parse PROCESSORS, or PARTITION=PROCESSORS."""
     partition, equals, processors = text.rpartition("=")
     if not processors.isdecimal() or (equals and not partition):

@@ -25,6 +25,7 @@ from swflow.scheduling.options import help_of
 if TYPE_CHECKING:
     from swflow.analysis.metrics import Middle
     from swflow.jobs.table import Workload
+    from swflow.scheduling.options import Unchecked
     from swflow.scheduling.scheduler import Scheduler
     from swflow.studies.runs import Run
 
@@ -276,7 +277,7 @@ def _print_each(workload: Path, schedulers: Sequence[str], processors: int | Non
     _print_metrics(found)
 
 
-def _print_metrics(found: dict[str, dict[str, Any]]) -> None:
+def _print_metrics(found: dict[str, dict[str, float | None]]) -> None:
     """Print metrics with one column per scheduler."""
     from swflow.analysis.metrics import METRICS
 
@@ -316,7 +317,7 @@ def _say_peak(workload: "Workload", scheduler: "Scheduler", result: "Run") -> No
 
 def _simulate_one(
     workload: Path,
-    options: dict[str, Any],
+    options: "Unchecked",
     processors: int | None,
     output: Path | None,
     known_schedule: Path | None,

@@ -7,11 +7,15 @@ import os
 import sys
 import textwrap
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, TextIO
+from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 from swflow.errors import SwflowError
+
+if TYPE_CHECKING:
+    from swflow.scheduling.options import Unchecked
+    from swflow.scheduling.scheduler import Scheduler
 
 
 def require_parquet(output: Path, what: str) -> None:
@@ -52,7 +56,7 @@ def read_object(text: str, option: str) -> dict[str, Any]:
     return content
 
 
-def read_mapping(text: str, option: str) -> dict[str, Any]:
+def read_mapping(text: str, option: str) -> "Unchecked":
     """Parse a mapping in YAML or JSON, or raise an error that names the option."""
     import yaml
 
@@ -65,7 +69,7 @@ def read_mapping(text: str, option: str) -> dict[str, Any]:
     return content
 
 
-def read_schedulers(texts: Sequence[str] | None, default: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def read_schedulers(texts: Sequence[str] | None, default: "Mapping[str, Unchecked]") -> "dict[str, Scheduler]":
     """Return the schedulers of the --scheduler options, or the default ones."""
     from swflow.scheduling.scheduler import Scheduler
 
@@ -126,12 +130,12 @@ def say_doubts(workload: Any) -> list[str]:
     return doubts
 
 
-def named_schedulers(texts: Iterable[str]) -> dict[str, dict[str, Any]]:
+def named_schedulers(texts: Iterable[str]) -> "dict[str, Unchecked]":
     """Parse the --scheduler options into a mapping of names to options; each name may occur once."""
     from swflow.names import check_name
     from swflow.scheduling.named import read_scheduler
 
-    schedulers: dict[str, dict[str, Any]] = {}
+    schedulers: dict[str, Unchecked] = {}
     for text in texts:
         name, options = read_scheduler(text)
         check_name(name, "--scheduler")

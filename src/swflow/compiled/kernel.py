@@ -134,7 +134,7 @@ class Kernel:
         return compiled
 
 
-_C_TYPES: dict[str, Any] = {"int": ctypes.c_int64, "bool": ctypes.c_int64, "float": ctypes.c_double}
+_C_TYPES: dict[str, type] = {"int": ctypes.c_int64, "bool": ctypes.c_int64, "float": ctypes.c_double}
 
 
 class Callback:

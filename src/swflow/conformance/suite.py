@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import yaml
@@ -12,6 +11,7 @@ import yaml
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import JOB_COLUMNS, Workload
+from swflow.scheduling.options import Unchecked
 
 FOLDER = Path(__file__).parent / "cases"
 
@@ -35,7 +35,7 @@ class Case:
     rules: Sequence[str]
     statement: str
     source: str
-    scheduler: Mapping[str, Any]
+    scheduler: Unchecked
     machine: int
     jobs: Sequence[tuple[float, float, int, float]]
     starts: Sequence[float]

@@ -106,7 +106,7 @@ def _examine(name: str, file: Path) -> Examined:
     return Examined(rows, names_of_jobs(workload).with_columns(workload=pl.lit(name)), schema, jobs)
 
 
-def _workload_row(name: str, workload: Workload) -> dict[str, Any]:
+def _workload_row(name: str, workload: Workload) -> dict[str, object]:
     jobs, machine = workload.jobs, workload.machine
     header = {key: "; ".join(lines) or None for key, lines in workload.header.items()}
     return {

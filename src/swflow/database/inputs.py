@@ -15,7 +15,9 @@ from swflow.errors import SwflowError
 from swflow.files.atomic import file_digest
 from swflow.files.fingerprint import fingerprint
 from swflow.jobs.table import JOB_COLUMNS, read_metadata
+from swflow.scheduling.options import Unchecked
 from swflow.studies import runs
+from swflow.studies.runs import Listed
 
 #: Kinds of files other than runs: the tables for their rows, and the columns that are in the metadata of the files.
 KINDS = {
@@ -25,7 +27,7 @@ KINDS = {
     "bounds": ("bounds", ("workload",)),
 }
 
-#: The metadata of a file, or the entry of a run in the list of its folder.
+#: The metadata of a file, which is JSON.
 Notes = dict[str, Any]
 
 #: The parts of a database, workloads and runs: (kind, name) to a digest. Unchanged parts are not read again.
@@ -39,9 +41,9 @@ class Inputs:
     runs: dict[Path, Notes]  # the metadata of each run; ``run`` is its name
     others: dict[Path, Notes]  # the metadata of sweeps, what-ifs and bounds
     fits: list[Path]  # fitted models
-    entries: dict[Path, Notes]  # what the list of a folder says of its files; empty without a list
+    entries: dict[Path, Listed]  # what the list of a folder says of its files; empty without a list
     sources: dict[str, tuple[Path, str]]  # the file and digest of each workload
-    schedulers: dict[str, dict[str, Any]]  # the options of each scheduler
+    schedulers: dict[str, Unchecked]  # the options of each scheduler
     contents: Contents
 
 
@@ -74,7 +76,7 @@ def read_inputs(paths: Iterable[str | os.PathLike[str]]) -> Inputs:
     contents = {("code", "load"): fingerprint("load")}
     contents |= {("columns", "jobs"): _extra_columns(path for path, _ in sources.values())}
     contents |= {("workload", name): digest for name, (_, digest) in sources.items()}
-    contents |= {("run", note["run"]): entries[file].get("digest") or file_digest(file) for file, note in notes.items()}
+    contents |= {("run", note["run"]): entries[file].digest or file_digest(file) for file, note in notes.items()}
     return Inputs(notes, others, fits, entries, sources, _schedulers(notes, others), contents)
 
 
@@ -87,16 +89,16 @@ def planned_update(inputs: Inputs, database: str | os.PathLike[str]) -> Update:
     return Update(old, [name for name in inputs.sources if ("workload", name) in new], dict(newly))
 
 
-def _files(paths: Iterable[str | os.PathLike[str]]) -> dict[Path, Notes]:
+def _files(paths: Iterable[str | os.PathLike[str]]) -> dict[Path, Listed]:
     """Return the files of runs and sweeps, each once, with their entries in the lists of their folders."""
-    found: dict[Path, tuple[Path, Notes]] = {}
+    found: dict[Path, tuple[Path, Listed]] = {}
     for path in paths:
         for file, entry in runs.runs_in(path).items():
             found.setdefault(file.resolve(), (file, entry))
     return dict(found.values())
 
 
-def _metadata(file: Path, entry: Notes) -> Notes:
+def _metadata(file: Path, entry: Listed) -> Notes:
     """Return the metadata of a file; the error for a damaged run states how to repair it."""
     try:
         return read_metadata(file)
@@ -159,12 +161,12 @@ def _check_bounds(others: Mapping[Path, Notes], sources: Mapping[str, tuple[Path
             )
 
 
-def _schedulers(notes: Mapping[Path, Notes], others: Mapping[Path, Notes]) -> dict[str, dict[str, Any]]:
+def _schedulers(notes: Mapping[Path, Notes], others: Mapping[Path, Notes]) -> dict[str, Unchecked]:
     """Return the options of the schedulers of runs and sweeps; raise an error if a name has different options."""
     named = [(file, note["scheduler"], note["options"]) for file, note in notes.items()]
     sweeps = {file: about["schedulers"] for file, about in others.items() if about["kind"] == "sweep"}
     named += [(file, *item) for file, of_sweep in sweeps.items() for item in of_sweep.items()]
-    schedulers: dict[str, dict[str, Any]] = {}
+    schedulers: dict[str, Unchecked] = {}
     for file, name, options in named:
         if schedulers.setdefault(name, options) != options:
             raise SwflowError(f"{file}: scheduler {name!r} has different options in another run; rename one")

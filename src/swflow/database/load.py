@@ -43,6 +43,7 @@ from swflow.papers.views import (
     SENSITIVITY,
     TREND_CHECKS,
 )
+from swflow.scheduling.options import Unchecked
 from swflow.scheduling.outcomes import OUTCOME_COLUMNS
 from swflow.studies import runs
 
@@ -56,7 +57,7 @@ def load(
     paths: Iterable[str | os.PathLike[str]],
     database: str | os.PathLike[str],
     *,
-    left_out: Sequence[Mapping[str, Any]] = (),
+    left_out: Sequence[Mapping[str, object]] = (),
     progress: Callable[[Sequence[Any]], Iterable[Any]] = lambda items: items,
     processes: int = 1,
 ) -> dict[str, int]:
@@ -255,7 +256,7 @@ def _fill_runs(connection: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
     for file, note in sorted(inputs.runs.items(), key=lambda item: str(item[1]["run"])):
         names = {name: note[name] for name in ("run", "workload", "scheduler")}
         about = {
-            "seconds": inputs.entries[file].get("seconds"),
+            "seconds": inputs.entries[file].seconds,
             "processors": note["machine"]["processors"],
             "peak_processors": note.get("peak_processors"),  # an earlier version did not record it
         }
@@ -276,7 +277,7 @@ def _fill_runs(connection: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
     _insert(connection, "schedulers", [_scheduler_row(*item) for item in sorted(inputs.schedulers.items())])
 
 
-def _scheduler_row(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def _scheduler_row(name: str, options: Unchecked) -> dict[str, object]:
     columns = (
         "order", "backfill", "backfill_order", "estimates", "prediction", "allocation", "runtime",
         "event_order", "dispatch", "without_status", "shapes",
@@ -297,7 +298,9 @@ def _fill_fairness_and_fidelity(connection: duckdb.DuckDBPyConnection, computed:
     _insert(connection, "fidelity", [row for rows in computed.fidelity for row in rows])
 
 
-def _fill_others(connection: duckdb.DuckDBPyConnection, inputs: Inputs, left_out: Sequence[Mapping[str, Any]]) -> None:
+def _fill_others(
+    connection: duckdb.DuckDBPyConnection, inputs: Inputs, left_out: Sequence[Mapping[str, object]]
+) -> None:
     """Insert sweeps, what-ifs, bounds, fitted models, and the runs that are left out."""
     for file, about in inputs.others.items():
         table, names = KINDS[about["kind"]]
@@ -381,10 +384,10 @@ class _Inserted:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, table: str, names: Sequence[str]) -> None:
         self.connection, self.table, self.names = connection, table, names
-        self.files: list[tuple[Path, Mapping[str, Any]]] = []
+        self.files: list[tuple[Path, Mapping[str, object]]] = []
         self.rows = 0
 
-    def add(self, file: Path, values: Mapping[str, Any], rows: int) -> None:
+    def add(self, file: Path, values: Mapping[str, object], rows: int) -> None:
         """Add a file with its values of the constant columns; insert the files so far if they have many rows."""
         self.files.append((file, values))
         self.rows += rows
@@ -410,7 +413,7 @@ class _Inserted:
 
 
 def _insert(
-    connection: duckdb.DuckDBPyConnection, table: str, rows: pl.DataFrame | Sequence[Mapping[str, Any]]
+    connection: duckdb.DuckDBPyConnection, table: str, rows: pl.DataFrame | Sequence[Mapping[str, object]]
 ) -> None:
     """Insert rows through a temporary Parquet file, which is much faster than row by row."""
     if len(rows):

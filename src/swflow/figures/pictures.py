@@ -6,16 +6,18 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
+from swflow.figures.charts.parts import Spec
+
 #: Dots per inch of a PNG: two dots per pixel of the figure.
 RESOLUTION = 144
 
 
-def to_svg(spec: dict[str, Any]) -> str:
+def to_svg(spec: Spec) -> str:
     """Draw a figure, a Vega-Lite specification, as SVG."""
     return _svg(json.dumps(spec))
 
 
-def to_png(spec: dict[str, Any], resolution: float = RESOLUTION) -> bytes:
+def to_png(spec: Spec, resolution: float = RESOLUTION) -> bytes:
     """Draw a figure as PNG; with 72 dots per inch, one dot is one pixel of the figure."""
     content: bytes = _vl_convert().svg_to_png(to_svg(spec), ppi=resolution)
     return content

@@ -19,7 +19,7 @@ class RecordedConnection:
         self._connection = connection
         self._queries: dict[str, None] = {}
 
-    def execute(self, sql: str, values: Mapping[str, Any] | None = None) -> duckdb.DuckDBPyConnection:
+    def execute(self, sql: str, values: Mapping[str, object] | None = None) -> duckdb.DuckDBPyConnection:
         """Execute a query and record it with its values in place of the parameters."""
         if not sql.lstrip().upper().startswith("DESCRIBE"):
             self._queries.setdefault(with_values(sql, values or {}))
@@ -31,7 +31,7 @@ class RecordedConnection:
         return "\n\n".join(f"{query};" for query in self._queries)
 
 
-def with_values(sql: str, values: Mapping[str, Any]) -> str:
+def with_values(sql: str, values: Mapping[str, object]) -> str:
     """
     Return a query with values in place of its named parameters.
 

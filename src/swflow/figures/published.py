@@ -1,11 +1,11 @@
 """The figure of published values compared with those of swflow."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 import altair as alt
 
+from swflow.database.schema import Rows
 from swflow.errors import SwflowError
 from swflow.figures.charts.parts import FigureData, Spec, finished_figure, tip
 from swflow.figures.charts.styles import BLUE, GREEN, ORANGE, VERMILION
@@ -35,7 +35,7 @@ def published_figure(request: Request, *, sweeps: bool = True) -> Spec | None:
     return spec
 
 
-def reproduced(request: Request, sweeps: bool = True) -> list[dict[str, Any]]:
+def reproduced(request: Request, sweeps: bool = True) -> Rows:
     """Return the rows of the view ``reproduction`` that belong to the runs or to sweeps of their workloads."""
     names, everything = fetched(request.connection.execute("SELECT * FROM reproduction WHERE reason IS NULL"))
     runs = {(name, run["scheduler"]) for run in request.runs for name in (run["workload"], recipe_of(run["workload"]))}
@@ -67,7 +67,7 @@ _ENDS = (1 / 8, 8.0)
 NEARNESS = {"within 1 %": GREEN, "within 5 %": BLUE, "within 10 %": ORANGE, "further off": VERMILION}
 
 
-def published_chart(rows: Sequence[Mapping[str, Any]], title: str) -> Spec:
+def published_chart(rows: Rows, title: str) -> Spec:
     """Draw the ratio of our values to the published ones, one line of dots per ``place`` (table and column)."""
     data = FigureData()
     places = list(dict.fromkeys(row["place"] for row in rows))

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -78,7 +77,7 @@ def in_jobs(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
 def is_large(connection: duckdb.DuckDBPyConnection, runs: Sequence[str] = (), workload: str = "") -> bool:
     """Return whether a run or workload has too many jobs to read at once, so that the database must aggregate."""
     sql = "SELECT max(jobs) FROM metrics WHERE run IN (SELECT unnest($runs))"
-    values: dict[str, Any] = {"runs": list(runs)}
+    values: dict[str, object] = {"runs": list(runs)}
     if workload:
         sql, values = "SELECT jobs FROM workloads WHERE workload = $workload", {"workload": workload}
     ((jobs,),) = connection.execute(sql, values).fetchall()

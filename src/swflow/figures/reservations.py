@@ -3,7 +3,6 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import altair as alt
 import duckdb
@@ -226,7 +225,7 @@ def _reservation_table(
     outline = alt.Chart(named).mark_rect(filled=False, stroke="#333333", strokeWidth=0.5, tooltip=None, aria=False)
     layers = [*_node_lines(data, machine, y, height), job, *([shadow] if shadows.height else []), outline.encode(**box)]
     labels = alt.Chart(data.add(_labels(jobs, length, height / machine.processors)))
-    halo: dict[str, Any] = {"stroke": "white", "strokeWidth": 2.5, "strokeOpacity": 0.8, "strokeJoin": "round"}
+    halo: Spec = {"stroke": "white", "strokeWidth": 2.5, "strokeOpacity": 0.8, "strokeJoin": "round"}
     layers += [labels.mark_text(fontSize=9, **style).encode(x=x, y=y, text=alt.Text("t:N")) for style in (halo, {})]
     return (
         alt.layer(*layers)
@@ -243,7 +242,7 @@ def _processor_axis(machine: Machine) -> alt.Y:
     return alt.Y("y:Q", scale=alt.Scale(domain=[0, machine.processors], nice=False), axis=axis)
 
 
-def _rectangles(rows: pl.DataFrame, interactive: bool) -> list[dict[str, Any]]:
+def _rectangles(rows: pl.DataFrame, interactive: bool) -> list[dict[str, object]]:
     """Return the drawn columns of the rows and, in the report, the columns of the tooltips."""
     drawn = [name for name in ("a", "b", "y", "y2", "colour", "penalty") if name in rows.columns]
     told = [name for name in rows.columns if name not in (*drawn, "area", "first", "last")] if interactive else []
@@ -272,7 +271,7 @@ def _node_lines(data: FigureData, machine: Machine, y: alt.Y, height: float) -> 
     return [alt.Chart(lines).mark_rule(color="#777777", strokeWidth=0.5, strokeOpacity=0.7).encode(y=y)]
 
 
-def _labels(jobs: pl.DataFrame, length: float, pixels: float) -> list[dict[str, Any]]:
+def _labels(jobs: pl.DataFrame, length: float, pixels: float) -> list[dict[str, object]]:
     """Return the job ids that fit, each in the middle of the job's largest rectangle."""
     largest = jobs.unique("job_id", keep="first", maintain_order=True)
     text = pl.col("job_id").cast(pl.String())

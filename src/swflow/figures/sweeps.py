@@ -241,7 +241,7 @@ def _sweep_axes(x: str, measure: str, scale: str, ends: tuple[float, float]) -> 
     """Return the axis of the parameter, and a function that returns the axis of a metric from a column."""
     seconds = measure.endswith(_SECONDS)
     label = {"utilization": "format(datum.value, '.3~f')", "squashed_area": "format(datum.value, '.4~s')"}
-    ticks: dict[str, Any] = {"labelExpr": label.get(measure, "format(datum.value, ',.6~r')"), "tickCount": 6}
+    ticks: Spec = {"labelExpr": label.get(measure, "format(datum.value, ',.6~r')"), "tickCount": 6}
     if seconds:
         ticks = time_axis(*ends) if scale == "linear" else {"labelExpr": TIME_LABEL, "tickCount": 6}
     title = SWEEP_TITLES.get(measure, measure.replace("_", " "))

@@ -80,7 +80,7 @@ def query(
     output: str | os.PathLike[str] | None = None,
     format: str = "csv",
     *,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, object] | None = None,
     write: bool = False,
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
     """

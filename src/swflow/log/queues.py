@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
@@ -61,7 +60,7 @@ def queues_of(jobs: pl.DataFrame, header: Mapping[str, list[str]]) -> list[Queue
     ]
 
 
-def priorities_of(queues: Sequence[Queue]) -> dict[str, Any] | None:
+def priorities_of(queues: Sequence[Queue]) -> dict[str, object] | None:
     """
     Return the priorities that the recorded waits suggest, as values of the scheduler option ``priority``.
 

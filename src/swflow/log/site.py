@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import polars as pl
 
@@ -268,7 +267,7 @@ def busiest(jobs: pl.DataFrame) -> int:
 
 def site_options(
     partitions: Sequence[Partition], processors: int | None = None, pool: Mapping[str, int] | None = None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """
     Return the options of the scheduler that represents a site: EASY backfilling in each partition.
 
@@ -288,7 +287,7 @@ def site_options(
     >>> site_options(two[:1], pool={"gpus": 8})["resources"]
     {'gpus': 8}
     """
-    options: dict[str, Any] = {"order": "fcfs", "backfill": "easy"}
+    options: dict[str, object] = {"order": "fcfs", "backfill": "easy"}
     shared = {"resources": dict(pool)} if pool else {}
     if len(partitions) < 2:
         return options | shared

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from swflow.errors import SwflowError, suggest
+from swflow.scheduling.options import Unchecked
 from swflow.scheduling.orders.vocabulary import LOG, MULTIFACTOR, ORDERS
 
 #: Predefined schedulers. The named orders are among them, without backfilling except for slurm-multifactor.
-KNOWN: dict[str, dict[str, Any]] = {
+KNOWN: dict[str, Unchecked] = {
     "easy": {"backfill": "easy"},
     "conservative": {"backfill": "conservative"},
     "sjf-easy": {"order": "sjf", "backfill": "easy"},
@@ -27,7 +28,7 @@ _NAMED = re.compile(r"([^:{=]*)=")
 _FILE = re.compile(r"([^{}=]+\.ya?ml)(?::([^/]+))?")
 
 
-def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
+def read_scheduler(text: str) -> tuple[str, Unchecked]:
     """
     Parse a scheduler of the command line into its name and its options.
 
@@ -66,7 +67,7 @@ def read_scheduler(text: str) -> tuple[str, dict[str, Any]]:
     )
 
 
-def _of_file(path: str, name: str | None, where: str) -> tuple[str, dict[str, Any]]:
+def _of_file(path: str, name: str | None, where: str) -> tuple[str, Unchecked]:
     """Return a scheduler of a config: the one of this name, or the only one."""
     try:
         content = _content(Path(path).read_text(encoding="utf-8"), where)

@@ -6,12 +6,58 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypedDict, cast
 
 from swflow.errors import SwflowError, require_known, shown, suggest
 from swflow.jobs.machine import checked_resources
 from swflow.scheduling.orders.vocabulary import LOG, ORDERS
 from swflow.scheduling.plugins.source import is_own, load_own
+
+#: The options of a scheduler, or of one of its clusters, before they are checked: as YAML, JSON or a caller gives them.
+Unchecked = Mapping[str, Any]
+
+#: The limits of each kind of account: by quantity for every account, and by name for one.
+Limits = Mapping[str, Mapping[str, int | Mapping[str, int]]]
+
+#: Processors that are unavailable: from and until are seconds since the log's start, or days; None never ends.
+Unavailable = TypedDict("Unavailable", {"from": float | str, "until": float | str | None, "processors": int})
+
+
+class Account(TypedDict, total=False):
+    """A group in the tree of accounts."""
+
+    parent: str
+
+
+class Priority(TypedDict, total=False):
+    """The keys of `priority`, which `PRIORITY` describes."""
+
+    age: float
+    max_age: float
+    fair_share: float
+    fair_share_of: str
+    dampening: float
+    size: float
+    favor_small: bool
+    partition: float
+    partition_factors: Mapping[str, float]
+    qos: float
+    qos_factors: Mapping[str, float]
+
+
+class Cluster(TypedDict, total=False):
+    """The keys of a cluster; only the processors are required."""
+
+    processors: int
+    resources: Mapping[str, int]
+    partition: tuple[str, ...]
+    order: str | Callable[..., float]
+    backfill: str
+    reservations: int
+    backfill_order: str | Callable[..., float]
+    allocation: str
+    limits: Limits
+
 
 #: The largest time that is simulated, seconds: beyond some 2**53 a clock of floating-point numbers stands still.
 LATEST = 1e12
@@ -136,10 +182,10 @@ class Options:
         },
         default="batch",
     )
-    unavailable: tuple[Mapping[str, Any], ...] = option(
+    unavailable: tuple[Unavailable, ...] = option(
         "windows", "Windows in which the processors with the highest numbers are unavailable.", default=()
     )
-    clusters: tuple[Mapping[str, Any], ...] = option(
+    clusters: tuple[Cluster, ...] = option(
         "clusters", "Several machines instead of one, each with its own queue.", default=()
     )
     dispatch: str = option(
@@ -169,20 +215,20 @@ class Options:
     group_shares: Mapping[str, float] | None = option(
         "weights", "The shares of groups, by name or number; others have 1.", above=0, most=1e9, optional=True
     )
-    priority: Mapping[str, Any] | None = option(
+    priority: Priority | None = option(
         "priority",
         "The weights of order slurm-multifactor: age, max_age, fair_share, fair_share_of, dampening, size, "
         "favor_small, partition, partition_factors, qos, qos_factors.",
         optional=True,
     )
-    limits: Mapping[str, Any] | None = option(
+    limits: Limits | None = option(
         "limits",
         "The maximum of running jobs and processors of a user, group, partition and QOS, such as {user: {jobs: 10}, "
         "partition: {debug: {processors: 64}}}, and of each user in a partition or QOS (user_jobs, user_processors); "
         "jobs beyond it are skipped.",
         optional=True,
     )
-    accounts: Mapping[str, Any] | None = option(
+    accounts: Mapping[str, Account] | None = option(
         "accounts",
         "The groups of a site as a tree, such as {physics: {parent: science}}: jobs of a group count towards the "
         "limits of the groups above it.",
@@ -462,7 +508,7 @@ def _order(value: Any, where: str) -> Any:
     return value
 
 
-def _window(window: Any, where: str) -> dict[str, Any]:
+def _window(window: Any, where: str) -> Unavailable:
     _require_keys(where, window, WINDOW_OPTIONS, WINDOW_OPTIONS)
     begin, begins = _moment(window["from"], f"{where}: from")
     until = None
@@ -474,7 +520,7 @@ def _window(window: Any, where: str) -> dict[str, Any]:
     return {"from": begin, "until": until, "processors": _whole(window["processors"], f"{where}: processors")}
 
 
-def require_window(begin: Any, until: Any, window: Mapping[str, Any]) -> None:
+def require_window(begin: Any, until: Any, window: Unavailable) -> None:
     """Raise an error unless a window ends after its beginning."""
     if not until > begin:
         raise SwflowError(
@@ -500,7 +546,7 @@ def _moment(value: Any, where: str) -> tuple[float | str, Any]:
     return seconds, seconds
 
 
-def _cluster(cluster: Any, where: str) -> dict[str, Any]:
+def _cluster(cluster: Any, where: str) -> Cluster:
     _require_keys(where, cluster, CLUSTER_OPTIONS, ("processors",))
     own = {
         name: checked(name, cluster[name], f"{where}: {name}")
@@ -512,7 +558,7 @@ def _cluster(cluster: Any, where: str) -> dict[str, Any]:
         own["partition"] = tuple(_name(one, f"{where}: partition") for one in several)
     if cluster.get("resources"):
         own["resources"] = checked_resources(cluster["resources"], f"{where}: resources")
-    return {"processors": _whole(cluster["processors"], f"{where}: processors")} | own
+    return cast(Cluster, {"processors": _whole(cluster["processors"], f"{where}: processors")} | own)
 
 
 def _name(value: Any, where: str) -> str:
@@ -522,14 +568,14 @@ def _name(value: Any, where: str) -> str:
     return str(value).strip()
 
 
-def _named(value: Any, where: str) -> dict[str, Any]:
+def _named(value: Any, where: str) -> Unchecked:
     """Return a mapping whose keys are names or numbers."""
     if not isinstance(value, Mapping):
         raise SwflowError(f"{where}: {shown(value)}; expected names with their values")
     return {_name(key, where): content for key, content in value.items()}
 
 
-def _priority(value: Any, where: str) -> dict[str, Any]:
+def _priority(value: Any, where: str) -> Priority:
     _require_keys(where, value, PRIORITY, ())
     found = {
         name: _checked(option, value[name], f"{where}: {name}")
@@ -543,13 +589,13 @@ def _priority(value: Any, where: str) -> dict[str, Any]:
     for name, weight in _OF_WEIGHT.items():
         if found.get(name) and not found.get(weight):
             raise SwflowError(f"{where}: {name}: the weight {weight} is 0; set it, or leave {name} out")
-    return found
+    return cast(Priority, found)
 
 
-def _limits(value: Any, where: str) -> dict[str, dict[str, Any]]:
+def _limits(value: Any, where: str) -> Limits:
     """Return the limits of each kind: jobs and processors of all, and by name."""
     _require_keys(where, value, LIMITED, ())
-    found: dict[str, dict[str, Any]] = {kind: {} for kind in LIMITED if value.get(kind) is not None}
+    found: dict[str, dict[str, int | Mapping[str, int]]] = {kind: {} for kind in LIMITED if value.get(kind) is not None}
     for kind, of_kind in found.items():
         known = LIMITS + USER_LIMITS if kind in WITH_USER_LIMITS else LIMITS
         if not isinstance(value[kind], Mapping):
@@ -571,9 +617,9 @@ def _limits(value: Any, where: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _accounts(value: Any, where: str) -> dict[str, dict[str, Any]]:
+def _accounts(value: Any, where: str) -> dict[str, Account]:
     """Return the keys of each account; parents that have no entry are at the top."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, Account] = {}
     for name, account in _named(value, where).items():
         _require_keys(f"{where}: {name}", account, ("parent",), ())
         parent = account.get("parent")
@@ -584,7 +630,7 @@ def _accounts(value: Any, where: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def accounts_above(accounts: Mapping[str, Mapping[str, Any]], name: str) -> list[str]:
+def accounts_above(accounts: Mapping[str, Account], name: str) -> list[str]:
     """
     Return the name of an account and of those above it, from below; a circle ends where it closes.
 

@@ -23,7 +23,7 @@ from swflow.scheduling.eligibility import (
     require_supported,
 )
 from swflow.scheduling.machine.resources import Resources, longest_stretch
-from swflow.scheduling.options import LATEST, OPTIONS, require_window
+from swflow.scheduling.options import LATEST, OPTIONS, Unavailable, require_window
 from swflow.scheduling.orders.fair_share import SELECT, Ownership, ownership_of
 from swflow.scheduling.orders.formula import compile_penalty
 from swflow.scheduling.orders.keys import ARRIVAL, JobColumns, Order, mentioned, resolved_order
@@ -423,9 +423,7 @@ def _attributes(table: pl.DataFrame) -> np.ndarray:
     return table.select(columns).cast(pl.Float64).to_numpy(order="c")
 
 
-def _windows_in_seconds(
-    unavailable: Iterable[Mapping[str, Any]], header: Mapping[str, list[str]]
-) -> tuple[Window, ...]:
+def _windows_in_seconds(unavailable: Iterable[Unavailable], header: Mapping[str, list[str]]) -> tuple[Window, ...]:
     """Return the windows in seconds from the log's start; one without an end lasts for ever."""
     from swflow.log.swf import parse_moment, seconds_since_start
 

@@ -8,7 +8,16 @@ from functools import cached_property
 from typing import Any
 
 from swflow.errors import SwflowError, UnsupportedError, require_known
-from swflow.scheduling.options import CHOICES, OPTIONS, SCHEDULER_PARAMETERS, SHARED_ALLOCATIONS, Options, checked
+from swflow.scheduling.options import (
+    CHOICES,
+    OPTIONS,
+    SCHEDULER_PARAMETERS,
+    SHARED_ALLOCATIONS,
+    Limits,
+    Options,
+    Unchecked,
+    checked,
+)
 from swflow.scheduling.orders.formula import check_penalty
 from swflow.scheduling.orders.vocabulary import LOG
 from swflow.scheduling.plugins.source import is_own, own_digest
@@ -29,7 +38,7 @@ class Queue:
     reservations: int
     backfill_order: str | Callable[..., float] | None
     allocation: str
-    limits: Mapping[str, Any] | None
+    limits: Limits | None
 
 
 @dataclass(frozen=True)
@@ -85,7 +94,7 @@ class Scheduler(Options):
     @cached_property
     def queues(self) -> tuple[Queue, ...]:
         """The queue of the machine, or of each cluster, with the options that it does not override."""
-        own = [dict(cluster) for cluster in self.clusters] or [{}]
+        own: list[dict[str, Any]] = [dict(cluster) for cluster in self.clusters] or [{}]
         for cluster in own:
             if "order" in cluster:
                 cluster.setdefault("backfill_order", None)
@@ -95,7 +104,7 @@ class Scheduler(Options):
         )
 
     @classmethod
-    def of(cls, name: str, options: Mapping[str, Any]) -> "Scheduler":
+    def of(cls, name: str, options: Unchecked) -> "Scheduler":
         """Return the scheduler of a config's entry; errors name it."""
         if not isinstance(options, Mapping):
             raise SwflowError(f"schedulers: {name}: {options!r}; expected options with their values")
@@ -107,7 +116,7 @@ class Scheduler(Options):
         except SwflowError as error:
             raise type(error)(f"schedulers: {name}: {error}") from None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """
         Return every option, defaults included, as plain data; a function is given by its module and name.
 

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import polars as pl
 
@@ -19,12 +19,13 @@ from swflow.jobs.table import Workload, write_table
 from swflow.log.importers.records import GPUS, LICENCES, NOT_ELIGIBLE, NOT_MODELLED, RESERVATIONS
 from swflow.log.queues import queues_in_words, queues_of
 from swflow.log.site import GUESSED, SITE, node_of
+from swflow.scheduling.options import Unchecked
 from swflow.scheduling.scheduler import LOG
 from swflow.studies.hardware import partitions_named, resources_of
 from swflow.studies.site_scheduler import SITE_QOS, SiteModel, is_pool
-from swflow.studies.variants import Change, Options, Variant
-from swflow.studies.whatif import BASE, RECORDED, Answer, supported
-from swflow.studies.wording import Percent, listed, share_of, unit_of, unit_of_measure
+from swflow.studies.variants import Change, Variant
+from swflow.studies.whatif import BASE, RECORDED, Answer, Row, supported
+from swflow.studies.wording import Percent, Unit, listed, share_of, unit_of, unit_of_measure
 from swflow.workload.clean import guess_of
 
 #: The name of each measure in a sentence.
@@ -103,16 +104,16 @@ class Question:
         return sorted(self.variants[1:], key=lambda one: self.row(one)["value"])
 
     @property
-    def schedulers(self) -> dict[str, Options]:
+    def schedulers(self) -> dict[str, Unchecked]:
         """The options of each scheduler, by its name."""
         return {variant.scheduler: variant.options for variant in self.variants}
 
-    def rows(self, variant: Variant) -> dict[str, dict[str, Any]]:
+    def rows(self, variant: Variant) -> dict[str, Row]:
         """Return measure to row for one variant."""
         table = self.answer.table.filter(pl.col("variant") == variant.name)
-        return {row["measure"]: row for row in table.iter_rows(named=True)}
+        return {row["measure"]: cast(Row, row) for row in table.iter_rows(named=True)}
 
-    def row(self, variant: Variant) -> dict[str, Any]:
+    def row(self, variant: Variant) -> Row:
         """Return the row of the mean wait of a variant."""
         return self.rows(variant)["mean_wait_time"]
 
@@ -156,9 +157,7 @@ def variant_in_words(question: Question, variant: Variant) -> str:
         others = [
             f"the {TITLES[measure]} is {found.size} {word if 'slowdown' not in measure else _SMALLER[word]}"
             for measure, row in rows.items()
-            if measure != "mean_wait_time"
-            and row["verdict"] == decided != main["verdict"]
-            and (found := Percent.of(row))
+            if measure != "mean_wait_time" and row["verdict"] == decided != main["verdict"] and (found := _percent(row))
         ]
         said += [f"{_capital(listed(others))}."] if others else []
     said += [text for text in (_rare(question, variant, main), _left_alone(question, variant)) if text]
@@ -213,11 +212,15 @@ def _amount_in_words(what: str, change: Change) -> str:
     return f"{size} {'more' if amount.value >= 0 else 'fewer'} {name}{where}"
 
 
-def _change(row: Mapping[str, Any]) -> str:
+def _percent(row: Row) -> Percent | None:
+    return Percent.of(row["base"], row["difference"], row["low"], row["high"])
+
+
+def _change(row: Row) -> str:
     """Return the change of the mean wait as the rest of a sentence."""
     unit = unit_of(row["base"], row["value"])
     values = f"{unit.number(row['value'])} instead of {unit.of(row['base'])}"
-    found = Percent.of(row)
+    found = _percent(row)
     match row["verdict"]:
         case verdicts.BETTER:
             return f"the mean wait is {found.size} shorter: {values}." if found else f"the mean wait is {values}."
@@ -233,7 +236,7 @@ def _change(row: Mapping[str, Any]) -> str:
     return f"the mean wait is {values}{change}; {weeks}."
 
 
-def _rare(question: Question, variant: Variant, row: Mapping[str, Any]) -> str:
+def _rare(question: Question, variant: Variant, row: Row) -> str:
     """Return how many jobs wait at all, and in how many weeks their mean wait changes, if that is worth knowing."""
     found = question.answer.waiting.get(variant.name)
     if found is None or row["verdict"] == verdicts.EQUAL:
@@ -316,7 +319,7 @@ def _now_and_then(question: Question, variant: Variant) -> Table:
     rows = []
     base, then = question.rows(question.base), question.rows(variant)
     for measure, row in then.items():
-        unit, found = unit_of_measure(measure, row["base"], row["value"]), Percent.of(row)
+        unit, found = unit_of_measure(measure, row["base"], row["value"]), _percent(row)
         label = f"{LABELS[measure]}, {unit.name}" if unit.name else LABELS[measure]
         change, interval = (found.change, found.interval) if found else (unit.number(row["difference"]), "")
         rows.append([label, unit.number(row["base"]), unit.number(row["value"]), change, interval, _word(row)])
@@ -332,13 +335,13 @@ def _now_and_then(question: Question, variant: Variant) -> Table:
     return Table(variant.name, ["", "now", "then", "change", "95 % interval", "verdict"], rows)
 
 
-def _units(row: Mapping[str, Any]) -> dict[str, int]:
+def _units(row: Row) -> dict[str, int]:
     """Return the units of each resource of a row."""
     parts = (text.partition("=") for text in row["resources"].split(",") if text)
     return {name: int(units) for name, _, units in parts}
 
 
-def _word(row: Mapping[str, Any]) -> str:
+def _word(row: Row) -> str:
     return WORDS.get(row["verdict"], row["verdict"]) if row["verdict"] != BASE else ""
 
 
@@ -348,7 +351,7 @@ def _ranking(question: Question) -> Table:
     unit = unit_of(*(row["value"] for _, row in rows))
     found = []
     for variant, row in rows:
-        change = Percent.of(row)
+        change = _percent(row)
         is_base = row["verdict"] == BASE
         found.append([
             variant.name, unit.number(row["value"]),
@@ -372,7 +375,7 @@ def _other_measures(question: Question) -> Table:
     for rows in every:
         cells = []
         for measure, unit in units.items():
-            row, change = rows[measure], Percent.of(rows[measure])
+            row, change = rows[measure], _percent(rows[measure])
             is_base = row["verdict"] == BASE
             cells.append(unit.number(row["value"]) + ("" if is_base or not change else f" ({change.change})"))
         found.append([rows["awrt"]["variant"], *cells])
@@ -498,7 +501,7 @@ def _notes(workload: Workload) -> tuple[dict[str, int], int]:
     return notes, counted
 
 
-def _weighs_queues(options: Options) -> bool:
+def _weighs_queues(options: Unchecked) -> bool:
     """Return whether a scheduler gives priorities to queues or QOS, or replays the record."""
     return "qos" in (options.get("priority") or {}) or options.get("order") == LOG
 
@@ -638,7 +641,7 @@ def schedulers_in_words(question: Question) -> list[str]:
     return [f"{name}: {options_in_words(options)}" for name, options in question.schedulers.items()]
 
 
-def options_in_words(options: Options) -> str:
+def options_in_words(options: Unchecked) -> str:
     """
     Return a scheduler's options as text; order and backfilling are always named.
 
@@ -678,7 +681,7 @@ def _value_in_words(value: Any) -> str:
     return str(value)
 
 
-def _limits_in_words(limits: Mapping[str, Options] | None) -> list[str]:
+def _limits_in_words(limits: Mapping[str, Unchecked] | None) -> list[str]:
     """Return limits as texts."""
     found = []
     for kind, of_kind in (limits or {}).items():
@@ -690,7 +693,7 @@ def _limits_in_words(limits: Mapping[str, Options] | None) -> list[str]:
     return found
 
 
-def _units_in_words(resources: Mapping[str, Any] | None) -> str:
+def _units_in_words(resources: Mapping[str, int | None] | None) -> str:
     """Return units of resources as text, such as ``64 gpus and 20 nodes``."""
     return " and ".join(f"{units:,} {name}" for name, units in (resources or {}).items() if units is not None)
 
@@ -722,6 +725,10 @@ def write_answer(
             temporary.write_text(page(question, title, command, digest), encoding="utf-8")
 
 
+#: The columns of a row that depend on the measure.
+_OF_MEASURE = ("value", "base", "difference", "low", "high", "weeks", "verdict")
+
+
 def as_json(question: Question) -> str:
     """Return an answer as JSON: the sentences, and the values of every variant, times in seconds."""
     answer = question.answer
@@ -737,7 +744,7 @@ def as_json(question: Question) -> str:
             "scheduler": {"name": variant.scheduler, "options": dict(variant.options)},
             "processors": main["processors"], "resources": _units(main), "utilization": main["utilization"],
             "measures": {
-                measure: {key: row[key] for key in ("value", "base", "difference", "low", "high", "weeks", "verdict")}
+                measure: {key: value for key, value in row.items() if key in _OF_MEASURE}
                 for measure, row in rows.items()
             },
             "waiting": asdict(waiting) if waiting else None,
@@ -782,31 +789,39 @@ def page(question: Question, title: str, command: str = "", digest: str = "") ->
     )
 
 
-def _unit_of_bars(question: Question) -> Any:
+def _unit_of_bars(question: Question) -> Unit:
     found = question.answer.fidelity
     recorded = found["recorded_mean_wait_time"] if found else None
     return unit_of(recorded, *(question.row(variant)["value"] for variant in question.variants))
 
 
-def _bars(question: Question) -> list[dict[str, Any]]:
-    """Return the bars of the figure: mean waits in percent of the longest, with their intervals."""
-    rows = [question.row(variant) for variant in [question.base, *question.ranked]]
+class Bar(NamedTuple):
+    """A bar of the figure; ``width``, ``low`` and ``span`` of the interval are in percent of the longest."""
+
+    name: str
+    kind: str
+    text: str
+    width: str
+    low: str | None
+    span: str | None
+
+
+def _bars(question: Question) -> list[Bar]:
+    """Return the bars of the figure: mean waits with their intervals."""
+    values: list[tuple[str, str, float, float | None, float | None]] = []
     found = question.answer.fidelity
-    bars: list[dict[str, Any]] = [
-        {"name": row["variant"], "value": row["value"], "kind": "simulated"}
-        | {end: None if row[end] is None else row["base"] + row[end] for end in ("low", "high")}
-        for row in rows
-    ]
     if found is not None and found["jobs"]:
-        recorded = {"name": "recorded", "value": found["recorded_mean_wait_time"], "kind": "recorded"}
-        bars.insert(0, recorded | {"low": None, "high": None})
-    most = max((value for bar in bars for value in (bar["value"], bar["high"]) if value is not None), default=0.0)
-    unit = _unit_of_bars(question)
-    for bar in bars:
-        low, high = bar["low"], bar["high"]
-        is_shown = low is not None and most > 0
-        bar["text"] = unit.number(bar["value"])
-        bar["width"] = f"{100 * bar['value'] / most if most > 0 else 0:.2f}"
-        bar["low"] = f"{100 * max(low, 0) / most:.2f}" if is_shown else None
-        bar["span"] = f"{100 * (high - max(low, 0)) / most:.2f}" if is_shown else None
+        values.append(("recorded", "recorded", found["recorded_mean_wait_time"] or 0.0, None, None))
+    for variant in (question.base, *question.ranked):
+        row = question.row(variant)
+        low, high = (None if end is None else row["base"] + end for end in (row["low"], row["high"]))
+        values.append((row["variant"], "simulated", row["value"], low, high))
+    most = max((one for *_, value, _, high in values for one in (value, high) if one is not None), default=0.0)
+    unit, bars = _unit_of_bars(question), []
+    for name, kind, value, low, high in values:
+        width = f"{100 * value / most if most > 0 else 0:.2f}"
+        interval: tuple[str | None, str | None] = None, None
+        if low is not None and high is not None and most > 0:
+            interval = f"{100 * max(low, 0) / most:.2f}", f"{100 * (high - max(low, 0)) / most:.2f}"
+        bars.append(Bar(name, kind, unit.number(value), width, *interval))
     return bars

@@ -1,7 +1,6 @@
 """The machine of a what-if's variant: clusters, limits of partitions, nodes and resources after its changes."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import polars as pl
 
@@ -9,11 +8,12 @@ from swflow.errors import SwflowError, suggest
 from swflow.jobs.machine import MOST_PROCESSORS, Machine
 from swflow.jobs.table import Workload
 from swflow.log.site import PER_NODE, SITE, node_of, peaks_of
+from swflow.scheduling.options import Unchecked
 from swflow.scheduling.orders.fair_share import Names
-from swflow.studies.variants import Change, Options, Variant
+from swflow.studies.variants import Change, Variant
 
 
-def hardware_of(variant: Variant, workload: Workload) -> tuple[dict[str, Any], Machine]:
+def hardware_of(variant: Variant, workload: Workload) -> tuple[Unchecked, Machine]:
     """
     Return the options of a variant's scheduler and its machine, with the sizes of the variant.
 
@@ -30,7 +30,7 @@ def hardware_of(variant: Variant, workload: Workload) -> tuple[dict[str, Any], M
     >>> hardware_of(site, Workload(pl.DataFrame({"job_id": [1]}), Machine.of(15), "tiny"))[1].processors
     17
     """
-    options, machine = dict(variant.options), workload.machine
+    options, machine = variant.options, workload.machine
     for what, change in variant.changes.items():
         where = f"--{what} {change}"
         if options.get("clusters"):
@@ -41,8 +41,8 @@ def hardware_of(variant: Variant, workload: Workload) -> tuple[dict[str, Any], M
 
 
 def _in_clusters(
-    options: Options, machine: Machine, what: str, change: Change, workload: Workload, where: str
-) -> tuple[dict[str, Any], Machine]:
+    options: Unchecked, machine: Machine, what: str, change: Change, workload: Workload, where: str
+) -> tuple[Unchecked, Machine]:
     """Return the options and the machine after a change of some clusters."""
     clusters = [dict(cluster) for cluster in options["clusters"]]
     chosen = [one for one in clusters if not change.partition or change.partition in partitions_named(one)]
@@ -71,8 +71,8 @@ def _in_clusters(
 
 
 def _in_pool(
-    options: Options, machine: Machine, what: str, change: Change, workload: Workload, where: str
-) -> tuple[dict[str, Any], Machine]:
+    options: Unchecked, machine: Machine, what: str, change: Change, workload: Workload, where: str
+) -> tuple[Unchecked, Machine]:
     """Return the options and the machine after a change of the machine that partitions share, or of a limit."""
     resources = {**machine.resources, **(options.get("resources") or {})}
     known = {name: units for name, units in resources.items() if units is not None}
@@ -100,7 +100,7 @@ def _in_pool(
                 most = _at_least(change.amount.of(limits[name]["processors"]), 1, where, "processors")
                 limits[name] = {**limits[name], "processors": most}
         machine, known = _sized(machine, size.pop("processors")), size
-    found: dict[str, Any] = {**options}
+    found = {**options}
     if limits:
         found["limits"] = {**options["limits"], "partition": limits}
     if known:
@@ -180,13 +180,13 @@ def _at_least(size: int, least: int, where: str, what: str) -> int:
     return size
 
 
-def partitions_named(cluster: Options) -> list[str]:
+def partitions_named(cluster: Unchecked) -> list[str]:
     """Return the names of the partitions that a cluster of a scheduler serves."""
     names = cluster.get("partition")
     return [str(one) for one in (names if isinstance(names, list | tuple) else [names]) if one is not None]
 
 
-def resources_of(options: Options, machine: Machine) -> dict[str, int]:
+def resources_of(options: Unchecked, machine: Machine) -> dict[str, int]:
     """Return the units of each resource that a scheduler considers, of all clusters together."""
     stated = [one.get("resources") or {} for one in options.get("clusters") or ()]
     if not stated:
@@ -217,14 +217,14 @@ def _not_scheduled(where: str, change: Change, known: Iterable[str]) -> SwflowEr
 # -- jobs that fit
 
 
-def fitting(workload: Workload, options: Options, machine: Machine) -> Iterator[pl.Expr]:
+def fitting(workload: Workload, options: Unchecked, machine: Machine) -> Iterator[pl.Expr]:
     """Yield which jobs are no wider than their machine, cluster or limit, and which find each resource."""
     yield _fits_in(workload, options, machine)
     yield from _within_limits(workload, options)
     yield from _finds_resources(workload, options, machine)
 
 
-def _within_limits(workload: Workload, options: Options) -> Iterator[pl.Expr]:
+def _within_limits(workload: Workload, options: Unchecked) -> Iterator[pl.Expr]:
     """Yield which jobs are no wider than the limit of processors of their user or group."""
     parts = [options, *(options.get("clusters") or ())]
     for kind, column in (("user", "user_id"), ("group", "group_id")):
@@ -242,7 +242,7 @@ def _within_limits(workload: Workload, options: Options) -> Iterator[pl.Expr]:
             yield pl.col("processors") <= most
 
 
-def _finds_resources(workload: Workload, options: Options, machine: Machine) -> Iterator[pl.Expr]:
+def _finds_resources(workload: Workload, options: Unchecked, machine: Machine) -> Iterator[pl.Expr]:
     """Yield for each resource which jobs demand no more of it than the machine, or their cluster, has."""
     clusters = options.get("clusters") or ()
     stated = [cluster.get("resources") or {} for cluster in clusters]
@@ -252,7 +252,7 @@ def _finds_resources(workload: Workload, options: Options, machine: Machine) -> 
         counts = [one.get(name, 0) for one in stated]
         if name not in workload.jobs.columns or counts == [None]:
             continue
-        most: Any = max(counts)
+        most: int | pl.Expr = max(counts)
         if clusters and options.get("dispatch") == "partition" and "partition_id" in workload.jobs.columns:
             served = zip(clusters, counts, strict=True)
             units = {partition: count for cluster, count in served for partition in partitions_named(cluster)}
@@ -267,7 +267,7 @@ def _of_partition(workload: Workload, sizes: Mapping[str, int], default: int) ->
     return pl.col("partition_id").replace_strict(numbers, default=default, return_dtype=pl.Int64)
 
 
-def _fits_in(workload: Workload, options: Options, machine: Machine) -> pl.Expr:
+def _fits_in(workload: Workload, options: Unchecked, machine: Machine) -> pl.Expr:
     """Return which jobs are no wider than the machine, or the cluster of their partition, or its limit."""
     room: dict[str, int] = {}
     for cluster in options.get("clusters") or ():

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from swflow.errors import SwflowError
 
@@ -35,7 +34,7 @@ class Point:
         name += "" if self.factor is None else f"-f{self.factor:.10g}"
         return name + ("" if self.copies is None else f"-c{self.copies}")
 
-    def as_step(self) -> dict[str, Any]:
+    def as_step(self) -> dict[str, object]:
         """Return the definition of a step in the config that draws the same jobs."""
         options = {"d": self.d, "variant": self.variant, "factor": self.factor, "copies": self.copies}
         whole = {name: int(value) for name, value in options.items() if isinstance(value, float) and value.is_integer()}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import polars as pl
 
@@ -18,6 +18,7 @@ from swflow.compiled.kernel import seconds_lost
 from swflow.errors import SwflowError
 from swflow.files.atomic import file_digest, is_in_the_making, write_json
 from swflow.jobs.table import Workload, write_table
+from swflow.scheduling.options import Unchecked
 from swflow.scheduling.outcomes import with_derived
 from swflow.scheduling.problem import columns_needed
 from swflow.scheduling.scheduler import Scheduler
@@ -43,7 +44,7 @@ class Run:
     """
 
     table: pl.DataFrame
-    metrics: dict[str, Any]
+    metrics: dict[str, float | None]
     correlations: dict[str, float | None]
     peak_processors: int
     seconds: float
@@ -89,7 +90,7 @@ def columns_of_run(schedulers: Iterable[Scheduler]) -> set[str] | None:
     return {"user_id", *(name for columns in needed for name in columns or ())}
 
 
-def write_run(result: Run, path: str | os.PathLike[str], about: Mapping[str, Any]) -> None:
+def write_run(result: Run, path: str | os.PathLike[str], about: Mapping[str, object]) -> None:
     """Write a run to a Parquet file, with its metrics and ``about`` in the metadata; equal runs give equal bytes."""
     notes = {
         "kind": "run",
@@ -104,7 +105,7 @@ def write_run(result: Run, path: str | os.PathLike[str], about: Mapping[str, Any
 
 def describe_run(
     source: str | os.PathLike[str], workload: Workload, name: str, scheduler: Scheduler, middle: Middle = WHOLE
-) -> dict[str, Any]:
+) -> Mapping[str, object]:
     """Return the inputs of a run of the workload in the file ``source``; ``input`` is a hash of the file."""
     about = {
         "workload": workload.name,
@@ -119,7 +120,7 @@ def describe_run(
 
 def simulate_all(
     source: str | os.PathLike[str],
-    schedulers: Mapping[str, Mapping[str, Any]],
+    schedulers: Mapping[str, Unchecked],
     folder: str | os.PathLike[str],
     *,
     middle: Middle = WHOLE,
@@ -143,7 +144,7 @@ def simulate_all(
     write_json(folder / RUNS, listed)
 
 
-def read_simulations(path: str | os.PathLike[str], workloads: Iterable[str]) -> dict[str, dict[str, dict[str, Any]]]:
+def read_simulations(path: str | os.PathLike[str], workloads: Iterable[str]) -> dict[str, dict[str, Unchecked]]:
     """
     Read a plan of runs: a JSON file with ``schedulers``, by name, and ``runs``, workload to the names of schedulers.
 
@@ -158,7 +159,7 @@ def read_simulations(path: str | os.PathLike[str], workloads: Iterable[str]) -> 
         If the file is not a plan.
     """
     try:
-        plan: dict[str, dict[str, Any]] = json.loads(Path(path).read_text(encoding="utf-8"))
+        plan = json.loads(Path(path).read_text(encoding="utf-8"))
         schedulers, runs = plan["schedulers"], plan["runs"]
         return {name: {one: schedulers[one] for one in runs.get(name, schedulers)} for name in workloads}
     except OSError as error:
@@ -167,9 +168,16 @@ def read_simulations(path: str | os.PathLike[str], workloads: Iterable[str]) -> 
         raise SwflowError(f"{path}: not a plan of runs; expected JSON: schedulers, and runs of workloads") from None
 
 
-def runs_in(path: str | os.PathLike[str]) -> dict[Path, dict[str, Any]]:
+class Listed(NamedTuple):
+    """What the list of a folder says of a run: the digest of its file, and the seconds that the simulation took."""
+
+    digest: str = ""
+    seconds: float | None = None
+
+
+def runs_in(path: str | os.PathLike[str]) -> dict[Path, Listed]:
     """
-    Return the run files that a path denotes, each with its entry in the list of its folder, which may be empty.
+    Return the run files that a path denotes, each with its entry in the list of its folder, if any.
 
     A path is the file of a run, a folder of runs, or a folder of such folders. If a folder has a list of its runs,
     other files in it are ignored.
@@ -181,7 +189,7 @@ def runs_in(path: str | os.PathLike[str]) -> dict[Path, dict[str, Any]]:
     """
     path = Path(path)
     if path.is_file():
-        return {path: {}}
+        return {path: Listed()}
     if not path.is_dir():
         raise SwflowError(f"{path}: no such file; create it with: swflow simulate WORKLOAD -o {path}")
     if (path / RUNS).is_file():
@@ -194,12 +202,11 @@ def runs_in(path: str | os.PathLike[str]) -> dict[Path, dict[str, Any]]:
     return files
 
 
-def _listed(folder: Path) -> dict[Path, dict[str, Any]]:
+def _listed(folder: Path) -> dict[Path, Listed]:
     """Return the runs that the list of a folder names."""
     try:
         listed = json.loads((folder / RUNS).read_text(encoding="utf-8"))
-        files = {folder / f"{name}.parquet": {"digest": one["digest"], "seconds": one["seconds"]}
-                 for name, one in listed.items()}  # fmt: skip
+        files = {folder / f"{name}.parquet": Listed(one["digest"], one["seconds"]) for name, one in listed.items()}
     except (ValueError, KeyError, TypeError, AttributeError):
         raise SwflowError(f"{folder / RUNS}: not a list of runs; {_REPAIR.format(folder=folder)}") from None
     for file in files:
@@ -208,7 +215,7 @@ def _listed(folder: Path) -> dict[Path, dict[str, Any]]:
     return files
 
 
-def check_whole(file: Path, entry: Mapping[str, Any]) -> None:
+def check_whole(file: Path, entry: Listed) -> None:
     """Raise an error if the file of a run differs from the one that the list of its folder names."""
-    if entry and file_digest(file) != entry["digest"]:
+    if entry.digest and file_digest(file) != entry.digest:
         raise SwflowError(f"{file}: damaged, or not the run that {RUNS} lists; {_REPAIR.format(folder=file.parent)}")

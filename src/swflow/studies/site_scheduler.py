@@ -21,9 +21,8 @@ from swflow.log.site import (
     with_resources,
 )
 from swflow.scheduling.named import KNOWN, read_scheduler
-from swflow.scheduling.options import LIMITED, LIMITS
+from swflow.scheduling.options import LIMITED, LIMITS, Limits, Unchecked
 from swflow.scheduling.orders.vocabulary import LOG, MULTIFACTOR, OF_ACCOUNTS
-from swflow.studies.variants import Options
 from swflow.workload.clean import guess_of, is_as_recorded
 
 #: Name of the scheduler that serves queues or QOS in the order of their recorded waits.
@@ -44,7 +43,7 @@ class SiteModel:
 
     workload: Workload
     partitions: Sequence[Partition] = ()
-    options: Options = field(default_factory=dict)
+    options: Unchecked = field(default_factory=dict)
     guessed_resources: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
@@ -74,7 +73,7 @@ class SiteModel:
         return cls(workload, partitions, site_options(partitions, stated), guessed)
 
     @cached_property
-    def priorities(self) -> dict[str, Any] | None:
+    def priorities(self) -> Unchecked | None:
         """The priorities of queues or QOS that the recorded waits suggest, or None."""
         if not is_as_recorded(self.workload):
             return None
@@ -85,7 +84,7 @@ class SiteModel:
         """Sentences on stated sizes that are below the recorded use."""
         return [doubt for partition in self.partitions for doubt in partition.doubts]
 
-    def scheduler(self, text: str) -> tuple[str, dict[str, Any]]:
+    def scheduler(self, text: str) -> tuple[str, Unchecked]:
         """
         Return the name and the options of a scheduler of the command line.
 
@@ -122,7 +121,7 @@ class SiteModel:
         name, options = read_scheduler(text)
         return (name, _merged(self.options, options)) if name.startswith(f"{SITE}-") else (name, options)
 
-    def dropped_by(self, options: Options) -> list[str]:
+    def dropped_by(self, options: Unchecked) -> list[str]:
         """
         Return what a scheduler does not simulate although the site's scheduler does.
 
@@ -158,13 +157,13 @@ class SiteModel:
         return list(dict.fromkeys(name for part in parts for name in part))
 
 
-def is_pool(options: Options) -> bool:
+def is_pool(options: Unchecked) -> bool:
     """Return whether a scheduler simulates all partitions as one machine without limits for them."""
     limited = "partition" in (options.get("limits") or {})
     return options.get("order") != LOG and options.get("dispatch") != "partition" and not limited
 
 
-def _merged(options: Options, changes: Options) -> dict[str, Any]:
+def _merged(options: Unchecked, changes: Unchecked) -> Unchecked:
     """Return options with changes; limits of kinds that the changes do not name stay."""
     merged = {**options, **changes}
     if isinstance(options.get("limits"), Mapping) and isinstance(changes.get("limits"), Mapping):
@@ -173,13 +172,13 @@ def _merged(options: Options, changes: Options) -> dict[str, Any]:
 
 
 def with_policies(
-    schedulers: Mapping[str, Options],
+    schedulers: Mapping[str, Unchecked],
     *,
     order: Iterable[str] = (),
     backfill: Iterable[str] = (),
     limit: Iterable[str] = (),
     share: Iterable[str] = (),
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, Unchecked]:
     """
     Return the schedulers, and the first one with every combination of other orders, backfilling, limits and shares.
 
@@ -192,15 +191,15 @@ def with_policies(
     {'backfill': 'easy', 'limits': {'user': {'processors': 64}}}
     """
     first, options = next(iter(schedulers.items()))
-    choices: list[list[tuple[str, dict[str, Any]]]] = [
+    choices: list[list[tuple[str, Unchecked]]] = [
         [("", {}), *((f"order {text}", {"order": text}) for text in order)],
         [("", {}), *((f"backfill {text}", {"backfill": text}) for text in backfill)],
         [("", {}), *((f"limit {text}", {"limits": read_limits(text)}) for text in limit)],
         [("", {}), *((f"share {text}", read_shares(text)) for text in share)],
     ]
-    found = {name: dict(own) for name, own in schedulers.items()}
+    found = dict(schedulers)
     for combination in itertools.product(*choices):
-        changes: dict[str, Any] = {}
+        changes: dict[str, object] = {}
         for _, change in combination:
             changes |= change
         has_shares = {"user_shares", "group_shares"} & changes.keys()
@@ -219,7 +218,7 @@ def _uses_shares(order: Any) -> bool:
     )
 
 
-def read_limits(text: str) -> dict[str, dict[str, Any]]:
+def read_limits(text: str) -> Limits:
     """
     Parse limits of running jobs and processors of users, groups or partitions, separated by commas.
 

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from swflow.errors import SwflowError
-
-#: Options of a scheduler, or of one of its clusters or limits.
-Options = Mapping[str, Any]
+from swflow.scheduling.options import Unchecked
 
 #: The change of a size in a text: an amount, or ``PARTITION=AMOUNT``.
 _AMOUNT = re.compile(r"([+-]?)(\d{1,12}(?:\.\d+)?)\s*(%?)")
@@ -137,7 +135,7 @@ class Variant:
     """
 
     scheduler: str
-    options: Options
+    options: Unchecked
     processors: Change | None = None
     nodes: Change | None = None
     resource: Change | None = None
@@ -170,7 +168,7 @@ class Variant:
 
 
 def variants(
-    schedulers: Mapping[str, Options],
+    schedulers: Mapping[str, Unchecked],
     *,
     processors: Iterable[str] = (),
     nodes: Iterable[str] = (),

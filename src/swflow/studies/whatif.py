@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypedDict
 
 import polars as pl
 
@@ -29,15 +29,39 @@ BASE = "base"
 
 #: The columns of `Answer.table`. ``resources`` are the machine's units besides processors, such as ``gpus=24``;
 #: ``trust`` is one of `swflow.analysis.fidelity.Trust`.
-COLUMNS: dict[str, Any] = {
+COLUMNS: dict[str, type[pl.DataType]] = {
     "variant": pl.String, "scheduler": pl.String, "processors": pl.Int64, "resources": pl.String,
     "estimates": pl.String, "arrivals": pl.Float64, "run_times": pl.Float64, "measure": pl.String, "jobs": pl.Int64,
     "value": pl.Float64, "base": pl.Float64, "difference": pl.Float64, "low": pl.Float64, "high": pl.Float64,
     "weeks": pl.Int64, "verdict": pl.String, "utilization": pl.Float64, "trust": pl.String,
 }  # fmt: skip
 
+
+class Row(TypedDict):
+    """A row of `Answer.table`."""
+
+    variant: str
+    scheduler: str
+    processors: int
+    resources: str
+    estimates: str
+    arrivals: float
+    run_times: float
+    measure: str
+    jobs: int
+    value: float
+    base: float
+    difference: float
+    low: float | None
+    high: float | None
+    weeks: int
+    verdict: str
+    utilization: float | None
+    trust: str
+
+
 #: The columns of `Answer.groups`: the mean wait of the jobs of one partition, user, …, seconds.
-GROUP_COLUMNS: dict[str, Any] = {
+GROUP_COLUMNS: dict[str, type[pl.DataType]] = {
     "variant": pl.String, "by": pl.String, "name": pl.String, "jobs": pl.Int64, "value": pl.Float64,
     "base": pl.Float64,
 }  # fmt: skip
@@ -158,7 +182,7 @@ def ask(
     whole, workload = workload, replace(workload, jobs=with_known_predecessors(jobs)[0])
     grouped = _groups(workload, by)
     base: _Result | None = None
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     uneven: list[tuple[str, str]] = []
     groups: list[pl.DataFrame] = []
     waiting: dict[str, Waiting] = {}

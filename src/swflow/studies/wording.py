@@ -1,7 +1,6 @@
 """Numbers, times and changes as text: the units and the rounding of an answer."""
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 
 class Unit(NamedTuple):
@@ -55,12 +54,12 @@ class Percent(NamedTuple):
     high: float | None = None
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> "Percent | None":
-        """Return the change of a row of table ``whatifs``, or None if the base is 0."""
-        if not row["base"]:
+    def of(cls, base: float, difference: float, low: float | None, high: float | None) -> "Percent | None":
+        """Return a difference and the ends of its interval in percent of the base; None if the base is 0."""
+        if not base:
             return None
-        low, high = (None if row[end] is None else 100 * row[end] / row["base"] for end in ("low", "high"))
-        return cls(100 * row["difference"] / row["base"], low, high)
+        low, high = (None if end is None else 100 * end / base for end in (low, high))
+        return cls(100 * difference / base, low, high)
 
     @property
     def _digits(self) -> int:
@@ -142,14 +141,16 @@ def listed(parts: list[str], last: str = "and") -> str:
     return f" {last} ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
-def share_of(part: float) -> str:
+def share_of(part: float | None) -> str:
     """
-    Return a share as a percentage of which small values do not become 0.
+    Return a share as a percentage of which small values do not become 0; an unknown share has no text.
 
     Examples
     --------
     >>> share_of(0.5), share_of(0.031), share_of(0.0004), share_of(0)
     ('50 %', '3.1 %', '0.04 %', '0 %')
     """
+    if part is None:
+        return ""
     percent = 100 * part
     return f"{percent:.0f} %" if percent >= 9.95 or percent == 0 else f"{percent:.2g} %"

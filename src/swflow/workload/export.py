@@ -122,7 +122,7 @@ def _without_nesting(table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def as_batsim(workload: Workload, estimates: str = "raise") -> dict[str, Any]:
+def as_batsim(workload: Workload, estimates: str = "raise") -> dict[str, object]:
     """
     Return a workload in Batsim's format: rigid jobs with delay profiles; ``estimates`` is as in `export`.
 

@@ -31,10 +31,10 @@ SHADES = ("#d4d4d4", "#7a7a7a", "#000000")
 _PRINT, _SCREEN = (2 * LOAD_BINS, 170), (3 * LOAD_BINS, 240)
 
 #: The dashes of the contour lines: inner, outer.
-_LINES: tuple[dict[str, Any], ...] = ({"strokeWidth": 1.8}, {"strokeWidth": 1.2, "strokeDash": [4, 2]})
+_LINES: tuple[Spec, ...] = ({"strokeWidth": 1.8}, {"strokeWidth": 1.2, "strokeDash": [4, 2]})
 _LARGEST_BUBBLE = 700
-_BUBBLE: dict[str, Any] = {"stroke": BUBBLE_COLOUR, "strokeWidth": 1.8, "fill": BUBBLE_COLOUR, "fillOpacity": 0.18}
-_CROSS: dict[str, Any] = {"shape": "M-1,-1L1,1M1,-1L-1,1", "size": 110, "opacity": 1}
+_BUBBLE: Spec = {"stroke": BUBBLE_COLOUR, "strokeWidth": 1.8, "fill": BUBBLE_COLOUR, "fillOpacity": 0.18}
+_CROSS: Spec = {"shape": "M-1,-1L1,1M1,-1L-1,1", "size": 110, "opacity": 1}
 _LOADS_PER_DIFFERENCE, _VALUES_PER_DIFFERENCE = 2, 2
 
 HEATMAP_CAPTION = (
@@ -105,7 +105,7 @@ def heatmap_chart(blocks: Sequence[Block], title: str, *, interactive: bool = Fa
     return finished_figure(data, [*rows, _key(_MARKS)], title, HEATMAP_CAPTION, more)
 
 
-def _heatmap_row(data: FigureData, block: Block, measure: str, brush: Any) -> dict[str, Any]:
+def _heatmap_row(data: FigureData, block: Block, measure: str, brush: Any) -> Spec:
     """Draw one measure: the panels of all columns with equal scales."""
     panels = block.panels[measure]
     linear = panels[0].heatmap.value_edges[0] == 0
@@ -143,7 +143,7 @@ def _size(bins: int, *, interactive: bool = False) -> tuple[int, int]:
     return width, bins * max(1, round(height / bins))
 
 
-def _panel_title(block: Block, number: int, measure: str) -> dict[str, Any]:
+def _panel_title(block: Block, number: int, measure: str) -> Spec:
     """Return the title of a column: its name, and the name of the subset above the first row of a block."""
     if measure != next(iter(block.panels)):
         return {}
@@ -155,7 +155,7 @@ def _panel_title(block: Block, number: int, measure: str) -> dict[str, Any]:
     return {"title": alt.TitleParams(list(block.columns)[number], subtitle=below)}
 
 
-def _cell_rows(panels: Sequence[Panel]) -> list[dict[str, Any]]:
+def _cell_rows(panels: Sequence[Panel]) -> list[dict[str, object]]:
     """Return the cells of a row of panels: per column and load bin, the lists of value bins and jobs."""
     rows = []
     for column, panel in enumerate(panels):

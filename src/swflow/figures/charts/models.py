@@ -61,7 +61,7 @@ def repetitions_chart(workloads: Mapping[str, tuple[np.ndarray, np.ndarray]], ti
     Minh and Wolters 2009, Figure 1.
     """
     data = FigureData()
-    rows: list[dict[str, Any]] = [
+    rows: list[dict[str, str | float]] = [
         {"w": name, "x": length, "y": count}
         for name, (run_times, _) in workloads.items()
         for length, count in repetition_histogram(run_times).items()

@@ -48,7 +48,7 @@ _TIME_UNITS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 NUMBER_LABEL = "datum.value >= 10000 ? format(datum.value, '.3~s') : format(datum.value, ',.3~r')"
 
 #: Options of an axis that align the columns of all rows, and draw the axis over the cells.
-OVER_CELLS: dict[str, Any] = {"minExtent": 38, "zindex": 1}
+OVER_CELLS: Spec = {"minExtent": 38, "zindex": 1}
 
 
 def time_axis(low: float, high: float, most: int = 6) -> Spec:
@@ -85,7 +85,7 @@ def log_axis(title: str, top: float, *, seconds: bool, **more: Any) -> Spec:
 
 def tip(field: str, title: str = "", number: str = "") -> alt.Tooltip:
     """Return the tooltip of a field, with its title (default: the field's name) and its number format, if any."""
-    given: dict[str, Any] = {"title": title, "format": number}
+    given: Spec = {"title": title, "format": number}
     return alt.Tooltip(field, **{name: text for name, text in given.items() if text})
 
 
@@ -97,10 +97,10 @@ def human_time(value: str) -> str:
     )
 
 
-class FigureData(dict[str, Any]):
+class FigureData(dict[str, list[Mapping[str, object]]]):
     """The data of a figure by name. Charts contain only names, since Altair copies inline data repeatedly."""
 
-    def add(self, rows: Sequence[Mapping[str, Any]]) -> alt.NamedData:
+    def add(self, rows: Sequence[Mapping[str, object]]) -> alt.NamedData:
         """Store rows, and return the reference for charts."""
         name = f"data-{len(self)}"
         self[name] = list(rows)
@@ -131,7 +131,7 @@ def _part(chart: Any, data: alt.NamedData | None = None) -> Spec:
     """Return a chart as a part of a figure, with optional data, and with ``datasets`` if it has its own data."""
     if isinstance(chart, dict):
         return chart
-    datasets: dict[str, Any] = {}
+    datasets: Spec = {}
     context = {"top_level": False, "datasets": datasets} | ({"data": data} if data is not None else {})
     spec: Spec = chart.to_dict(validate=False, context=context)
     return spec | ({"datasets": datasets} if datasets else {})

@@ -217,7 +217,7 @@ def load_curve_chart(lines: Mapping[str, Sequence[tuple[Any, ...]]], styles: Map
 _LONG_NAME = 24
 
 
-def _run_lines(styles: Mapping[str, Style], legend: bool, columns: int = 2, *, dashes: bool = True) -> dict[str, Any]:
+def _run_lines(styles: Mapping[str, Style], legend: bool, columns: int = 2, *, dashes: bool = True) -> Spec:
     """Return the encodings of runs, equal in all panels, and a legend above the first with as many columns as fit."""
     key = alt.Legend(
         title=None,
@@ -232,6 +232,6 @@ def _run_lines(styles: Mapping[str, Style], legend: bool, columns: int = 2, *, d
     return line_encodings("r", styles, key if legend else None, dashes=dashes)
 
 
-def _side_by_side(panels: Sequence[Any]) -> dict[str, Any]:
+def _side_by_side(panels: Sequence[Any]) -> Spec:
     """Put panels of the same runs side by side, each with a separate legend or none."""
     return beside(*panels, spacing=18, color="independent", strokeDash="independent")

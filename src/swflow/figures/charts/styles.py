@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 from zlib import crc32
 
 import altair as alt
@@ -90,7 +89,7 @@ def run_styles(runs: Sequence[Mapping[str, str]]) -> list[Style]:
 
 def line_encodings(
     field: str, styles: Mapping[str, Style], legend: alt.Legend | None, *, dashes: bool = True
-) -> dict[str, Any]:
+) -> dict[str, alt.Color | alt.StrokeDash]:
     """
     Return the encodings of color and dash, which share one legend (None in all panels but one).
 
@@ -98,7 +97,7 @@ def line_encodings(
     """
     names = list(styles)
     colour = alt.Scale(domain=names, range=[style.colour for style in styles.values()])
-    encodings: dict[str, Any] = {"color": alt.Color(f"{field}:N", scale=colour, legend=legend)}
+    encodings: dict[str, alt.Color | alt.StrokeDash] = {"color": alt.Color(f"{field}:N", scale=colour, legend=legend)}
     if dashes and len({style.dash for style in styles.values()}) > 1:
         dash = alt.Scale(domain=names, range=[list(style.dash) for style in styles.values()])
         encodings["strokeDash"] = alt.StrokeDash(f"{field}:N", scale=dash, legend=legend)

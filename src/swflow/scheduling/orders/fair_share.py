@@ -10,7 +10,16 @@ import polars as pl
 from swflow.errors import SwflowError, suggest
 from swflow.jobs.table import Workload
 from swflow.log.imported import names_of
-from swflow.scheduling.options import LIMITS, USER_LIMITS, WITH_USER_LIMITS, accounts_above
+from swflow.scheduling.options import (
+    LIMITS,
+    USER_LIMITS,
+    WITH_USER_LIMITS,
+    Account,
+    Cluster,
+    Limits,
+    Priority,
+    accounts_above,
+)
 from swflow.scheduling.orders.keys import mentioned
 from swflow.scheduling.orders.vocabulary import MULTIFACTOR, OF_ACCOUNTS
 from swflow.scheduling.state.accounts import UNLIMITED, Owners
@@ -26,7 +35,7 @@ _NEEDS = {"user_usage": "user", "user_share": "user", "group_usage": "group", "g
           "partition_id": "partition"}  # fmt: skip
 
 
-def multifactor(priority: Mapping[str, Any], number_of: Callable[[str, str], int]) -> str:
+def multifactor(priority: Priority, number_of: Callable[[str, str], int]) -> str:
     """
     Return Slurm's multifactor priority as a formula; it is negative, since the smallest value is served first.
 
@@ -56,11 +65,11 @@ def multifactor(priority: Mapping[str, Any], number_of: Callable[[str, str], int
         "fair_share": f"2 ** (-{who}_usage / {who}_share{f' / {damping!r}' if damping != 1 else ''})",
         "size": f"(1 - {size})" if priority.get("favor_small") else size,
     }
-    for kind, column in (("partition", "partition_id"), ("qos", "queue_id")):
-        points = priority.get(f"{kind}_factors") or {}
+    of_partition, of_qos = priority.get("partition_factors", {}), priority.get("qos_factors", {})
+    for kind, column, points in (("partition", "partition_id", of_partition), ("qos", "queue_id", of_qos)):
         each = [f"{points[name] / max(points.values())!r} * ({column} == {number_of(kind, name)})" for name in points]
         factors[kind] = f"max({', '.join(each if len(each) > 1 else [*each, '0'])})"
-    terms = [f"{priority[name]!r} * {factor}" for name, factor in factors.items() if priority.get(name)]
+    terms = [f"{priority.get(name)!r} * {factor}" for name, factor in factors.items() if priority.get(name)]
     return f"-({' + '.join(terms)})" if terms else "0"
 
 
@@ -100,7 +109,7 @@ class Names:
         return f"{name} ({number})" if name else str(number)
 
 
-def formula_of(order: Any, priority: Mapping[str, Any] | None, names: Names) -> Any:
+def formula_of(order: Any, priority: Priority | None, names: Names) -> Any:
     """Return an order, with slurm-multifactor replaced by the formula of the scheduler's weights, if it has some."""
     if order != MULTIFACTOR or priority is None:
         return order
@@ -146,7 +155,7 @@ class _Accounts:
         self.numbers[kind], rows[known] = np.unique(column.drop_nulls().to_numpy(), return_inverse=True)
         return rows
 
-    def _above(self, accounts: Mapping[str, Any]) -> np.ndarray:
+    def _above(self, accounts: Mapping[str, Account]) -> np.ndarray:
         """Return the accounts with limits at and above each job's group, by their numbers in ``named``."""
         chains = [
             [self.named.index(one) for one in accounts_above(accounts, name) if one in self.named]
@@ -171,7 +180,7 @@ class _Accounts:
             if self.jobs.height and not self.numbers[kind].size:
                 raise SwflowError(f"{option}: {self.names.workload.name} does not say the {kind} of any job")
 
-    def limits(self, limits: Mapping[str, Any] | None, there: np.ndarray) -> np.ndarray | None:
+    def limits(self, limits: Limits | None, there: np.ndarray) -> np.ndarray | None:
         """
         Return the limits of jobs and processors of all accounts, shape (accounts, 2); None without limits.
 
@@ -194,13 +203,14 @@ class _Accounts:
             self._require_room(name, tables[-1], rows, there)
         if self.above is not None:
             own = limits.get("group", {})
-            most = np.array([[own.get(name, {}).get(what, UNLIMITED) for what in LIMITS] for name in self.named])
+            named = [limit if isinstance(limit := own.get(name), Mapping) else {} for name in self.named]
+            most = np.array([[limit.get(what, UNLIMITED) for what in LIMITS] for limit in named])
             tables.append(most.reshape(-1, 2)[: self.above.max(initial=-1) + 1])
             for rows in self.above.T:
                 self._require_room("group", tables[-1], rows, there)
         return np.concatenate(tables)
 
-    def _most(self, kind: str, of_kind: Mapping[str, Any], quantities: Sequence[str]) -> np.ndarray:
+    def _most(self, kind: str, of_kind: Mapping[str, int | Mapping[str, int]], quantities: Sequence[str]) -> np.ndarray:
         """Return two limits of each account of a kind, shape (accounts, 2): for all, and by name."""
         of_all = {what: limit for what, limit in of_kind.items() if not isinstance(limit, Mapping)}
         most = np.full((self.numbers[kind].size, 2), [of_all.get(what, UNLIMITED) for what in quantities])
@@ -222,7 +232,7 @@ class _Accounts:
                 f"{SELECT}"
             )
 
-    def clusters(self, clusters: Sequence[Mapping[str, Any]]) -> np.ndarray:
+    def clusters(self, clusters: Sequence[Cluster]) -> np.ndarray:
         """Return the index of each job's cluster, by its partition."""
         cluster_of: dict[int, int] = {}
         for index, cluster in enumerate(clusters):
@@ -244,7 +254,7 @@ class _Accounts:
         return found.to_numpy()
 
 
-def _named_limits(of_kind: Mapping[str, Any], quantities: Sequence[str]) -> bool:
+def _named_limits(of_kind: Mapping[str, int | Mapping[str, int]], quantities: Sequence[str]) -> bool:
     """Return whether the limits of a kind, for all or by name, mention one of these quantities."""
     entries = [of_kind, *(one for one in of_kind.values() if isinstance(one, Mapping))]
     return any(what in entry for entry in entries for what in quantities)

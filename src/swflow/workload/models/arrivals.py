@@ -4,12 +4,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import numpy as np
 
 from swflow.workload.models.lublin import SECONDS_A_DAY, SECONDS_A_SLOT, SLOTS_A_DAY, points_at, seconds_at
-from swflow.workload.models.pools import as_plain, of_plain
+from swflow.workload.models.pools import Plain, as_plain, of_plain
 
 DAYS_A_WEEK = 7
 SECONDS_A_WEEK = DAYS_A_WEEK * SECONDS_A_DAY
@@ -87,7 +86,7 @@ class DailyCycle:
         return {"kind": self.kind, **as_plain(self)}
 
 
-def arrivals_from_dict(content: Mapping[str, Any]) -> LogArrivals | DailyCycle:
+def arrivals_from_dict(content: Plain) -> LogArrivals | DailyCycle:
     """Create an arrival process from the result of its ``to_dict``."""
     if content["kind"] == LogArrivals.kind:
         return LogArrivals(content["first"] + np.concatenate([[0.0], np.cumsum(content["gaps"], dtype=float)]))

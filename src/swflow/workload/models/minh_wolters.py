@@ -1,13 +1,11 @@
 """Temporal locality: the workload model of Minh and Wolters, and its predecessor MBC-LS."""
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 
 from swflow.workload.models.mixtures import COMPONENTS, Mixture, fit_mixture
-from swflow.workload.models.pools import Pools, class_keys, pools_of
+from swflow.workload.models.pools import Plain, Pools, class_keys, pools_of
 from swflow.workload.models.repetition import repetition_lengths, repetition_starts
 from swflow.workload.models.zipf import Zipf, fit_zipf
 
@@ -40,7 +38,7 @@ class LocalityModel:
         }
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> "LocalityModel":
+    def from_dict(cls, content: Plain) -> "LocalityModel":
         """Create a model from the result of `to_dict`."""
         return cls(
             mixture=Mixture.from_dict(content["run_times"]),

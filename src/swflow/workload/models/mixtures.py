@@ -3,12 +3,11 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from swflow.errors import SwflowError
-from swflow.workload.models.pools import as_plain, of_plain
+from swflow.workload.models.pools import Plain, as_plain, of_plain
 
 #: Default of the largest number of components to try.
 COMPONENTS = 20
@@ -80,7 +79,7 @@ class Mixture:
         return as_plain(self) | {"bic": {str(components): value for components, value in self.bic.items()}}
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> "Mixture":
+    def from_dict(cls, content: Plain) -> "Mixture":
         """Create a mixture from the result of `to_dict`."""
         bic = {int(components): value for components, value in content["bic"].items()}
         return cls(**of_plain(content) | {"bic": bic})

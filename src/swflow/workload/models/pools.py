@@ -6,13 +6,16 @@ from typing import Any
 
 import numpy as np
 
+#: The fields of a fitted model, or of a part of one, as its JSON file has them.
+Plain = Mapping[str, Any]
+
 
 def as_plain(model: Any) -> dict[str, object]:
     """Return the fields of a dataclass as JSON-compatible data, with lists instead of arrays."""
     return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(model).items()}
 
 
-def of_plain(content: Mapping[str, Any]) -> dict[str, Any]:
+def of_plain(content: Plain) -> dict[str, Any]:
     """Return the result of `as_plain` with arrays of floats instead of lists."""
     return {name: np.array(one, dtype=float) if isinstance(one, list) else one for name, one in content.items()}
 
@@ -63,7 +66,7 @@ class Pools:
         }
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> "Pools":
+    def from_dict(cls, content: Plain) -> "Pools":
         """Create pools from the result of `to_dict`."""
         return cls(
             {

@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from swflow.workload.models.pools import Pools, class_keys, pools_of
+from swflow.workload.models.pools import Plain, Pools, class_keys, pools_of
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class MarkovModel:
         }
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> "MarkovModel":
+    def from_dict(cls, content: Plain) -> "MarkovModel":
         """Create a model from the result of `to_dict`."""
         sizes, run_times = len(content["run_time_transitions"]), content["run_time_classes"]
         return cls(

@@ -21,7 +21,7 @@ from swflow.workload.models.fit_measures import fit_measures
 from swflow.workload.models.lublin import generate_lublin
 from swflow.workload.models.minh_wolters import REPEATS, LocalityModel, fit_locality, generate_locality
 from swflow.workload.models.mixtures import COMPONENTS
-from swflow.workload.models.pools import Pools, as_plain, of_plain, pools_of
+from swflow.workload.models.pools import Plain, Pools, as_plain, of_plain, pools_of
 from swflow.workload.models.song import MarkovModel, fit_markov, generate_markov, power_of_two_class
 
 #: The models, with descriptions.
@@ -76,7 +76,7 @@ class ResampleModel:
         }
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> "ResampleModel":
+    def from_dict(cls, content: Plain) -> "ResampleModel":
         """Create a model from the result of `to_dict`."""
         return cls(**of_plain(content) | {"jobs": np.array(content["jobs"], dtype=np.int64)})
 
@@ -326,7 +326,7 @@ def _fit_attributes(
     return ResampleModel(different[0], different[1], estimates, counts), np.full(len(run_times), "all")
 
 
-def _attributes_from(model: str, content: Mapping[str, Any]) -> _Attributes:
+def _attributes_from(model: str, content: Plain) -> _Attributes:
     """Create the model of run times and sizes from JSON-compatible data."""
     if model not in MODELS:
         raise ValueError(f"unknown model {model!r}{suggest(model, MODELS)}")
