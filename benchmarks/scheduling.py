@@ -92,10 +92,10 @@ def with_resources(workload: Workload) -> Workload:
     """Return a workload whose jobs need GPUs, memory and licenses; each is about as scarce as the processors."""
     rng, machine, processors = generator(1, "resources"), workload.machine.processors, workload.jobs["processors"]
     count = workload.jobs.height
-    units = {"gpus": max(machine // 4, 4), "licences": 16, "memory": 5 * machine // 2}
+    units = {"gpus": max(machine // 4, 4), "licenses": 16, "memory": 5 * machine // 2}
     demands = {
         "gpus": np.where(rng.random(count) < 0.3, rng.integers(1, 5, count), 0),
-        "licences": rng.random(count) < 0.1,
+        "licenses": rng.random(count) < 0.1,
         "memory": np.minimum(processors.to_numpy() * rng.integers(1, 5, count), units["memory"]),
     }
     jobs = workload.jobs.with_columns(pl.Series(name, need.astype(np.int64)) for name, need in demands.items())

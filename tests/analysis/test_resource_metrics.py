@@ -18,7 +18,7 @@ JOBS = pl.DataFrame(
     {
         "job_id": [1, 2, 3], "submit_time": [0.0, 0.0, 5.0], "wait_time": [0.0, 0.0, 0.0],
         "run_time": [10.0, 30.0, 5.0], "processors": [1, 1, 1], "estimate": [10.0, 30.0, 5.0],
-        "requested_time": [10.0, 30.0, 5.0], "user_id": [1, 1, 1], "gpus": [2, 3, None], "licences": [None, 1, 1],
+        "requested_time": [10.0, 30.0, 5.0], "user_id": [1, 1, 1], "gpus": [2, 3, None], "licenses": [None, 1, 1],
     }
 )  # fmt: skip
 
@@ -30,12 +30,12 @@ def site(**resources: int) -> Workload:
 
 
 def test_metrics_of_resources_by_hand():
-    result = run(site(gpus=4, licences=2), Scheduler(backfill="easy"))
+    result = run(site(gpus=4, licenses=2), Scheduler(backfill="easy"))
     assert result.outcomes["start_time"].to_list() == [0, 10, 5]  # 2 and 3 GPUs do not fit at once
-    found = {name: value for name, value in result.metrics.items() if "gpus" in name or "licences" in name}
+    found = {name: value for name, value in result.metrics.items() if "gpus" in name or "licenses" in name}
     assert found == {
         "utilization_gpus": pytest.approx((2 * 10 + 3 * 30) / (4 * 40)), "squashed_area_gpus": 110, "peak_gpus": 3,
-        "utilization_licences": pytest.approx(35 / 80), "squashed_area_licences": 35, "peak_licences": 1,
+        "utilization_licenses": pytest.approx(35 / 80), "squashed_area_licenses": 35, "peak_licenses": 1,
     }  # fmt: skip
     clusters = ({"processors": 2, "resources": {"gpus": 2}}, {"processors": 2, "resources": {"gpus": 4}})
     of_clusters = run(site(), Scheduler(backfill="easy", clusters=clusters)).metrics
@@ -54,7 +54,7 @@ def test_only_jobs_that_run_and_demand_units_count():
     assert found == {"utilization_gpus": pytest.approx(50 / (4 * 40)), "squashed_area_gpus": 50, "peak_gpus": 3}
     none = resource_metrics(outcomes, jobs.with_columns(gpus=0), {"gpus": 4})
     assert none == {"utilization_gpus": 0, "squashed_area_gpus": 0, "peak_gpus": 0}
-    assert resource_metrics(outcomes, jobs, {"licences": 1, "gpus": 0}).keys() == {"squashed_area_gpus", "peak_gpus"}
+    assert resource_metrics(outcomes, jobs, {"licenses": 1, "gpus": 0}).keys() == {"squashed_area_gpus", "peak_gpus"}
 
 
 def test_a_record_can_exceed_the_machine():
@@ -68,10 +68,10 @@ def test_check_compares_the_record_with_the_units():
     found = {finding.check: finding for finding in check_workload(site(gpus=4))}
     assert found["gpus-use-beyond-machine"].severity == "error"
     assert "5 of 4 gpus were in use on 0 s; beyond the machine for 33.3 %" in found["gpus-use-beyond-machine"].message
-    assert "2 jobs demand licences, up to 2 at once" in found["unknown-licences"].message  # prose: ignore
-    few = {finding.check: finding for finding in check_workload(site(gpus=2, licences=9))}
+    assert "2 jobs demand licenses, up to 2 at once" in found["unknown-licenses"].message
+    few = {finding.check: finding for finding in check_workload(site(gpus=2, licenses=9))}
     assert few["more-gpus-than-machine"].jobs == 1
-    assert "never more than 2 of 9 licences" in few["licences-never-full"].message  # prose: ignore
+    assert "never more than 2 of 9 licenses" in few["licenses-never-full"].message
     synthetic = replace(site(gpus=4), history=({"stage": "model"},))
     assert not any("gpus" in finding.check for finding in check_workload(synthetic))
 

@@ -154,7 +154,7 @@ def test_partitions_have_their_peak_use_or_the_stated_size(read):
         read(*lines, site=Site(partitions={"gpus": 1}))
 
 
-def test_licences_and_reservations_are_counted(read):
+def test_licenses_and_reservations_are_counted(read):
     header = f"{COLUMNS}|Licenses|Reservation"
     log, _ = read(f"{line('1')}|matlab:2|", f"{line('2')}||maint", f"{line('3')}||", header=header)
     assert counted(log)[1] == {"jobs with licenses": 1, "jobs in advance reservations": 1}
@@ -577,14 +577,14 @@ def test_counted_resources_of_jobs(read):
         line("5", AllocTRES="cpu=4,gres/gpu:a100=2,gres/gpu:v100=1"),
     )
     assert [jobs[job]["gpus"] for job in "12345"] == [2, None, None, None, 3]
-    assert [jobs[job]["licences"] for job in "1234"] == [3, None, None, None]
+    assert [jobs[job]["licenses"] for job in "1234"] == [3, None, None, None]
     assert [jobs[job]["memory"] for job in "1234"] == [16384, 1500, 8192, None]  # MB of the whole job
 
 
 def test_requested_resources_stand_for_missing_allocations(read):
     header = COLUMNS.replace("TotalCPU", "ReqTRES")
     _, jobs = read(line("1", TotalCPU="cpu=4,gres/gpu=2,license/x=1,mem=3G"), header=header)
-    assert (jobs["1"]["gpus"], jobs["1"]["licences"], jobs["1"]["memory"]) == (2, 1, 3072)
+    assert (jobs["1"]["gpus"], jobs["1"]["licenses"], jobs["1"]["memory"]) == (2, 1, 3072)
 
 
 def test_arrays_and_dependencies_are_read_from_the_submit_line(read):
@@ -652,7 +652,7 @@ def test_resources_and_dependencies_of_json(read, tmp_path):
     ]
     path.write_text(json.dumps({"jobs": jobs}))
     first, second, third = import_sacct(str(path), Site()).fields.iter_rows(named=True)
-    assert (first["gpus"], first["licences"], first["memory"], first["array_limit"]) == (2, 1, 2048, 5)
+    assert (first["gpus"], first["licenses"], first["memory"], first["array_limit"]) == (2, 1, 2048, 5)
     assert second["depends_on"] == [first["job_id"]]
     assert third["gpus"] == 4
 

@@ -43,20 +43,20 @@ def site(jobs: pl.DataFrame = TINY, **resources: int) -> Workload:
 
 
 def test_a_problem_has_the_columns_that_are_named_as_the_resources_of_the_machine():
-    problem = prepare(site(TINY.with_columns(licences=pl.lit(1)), licences=3, gpus=2), Scheduler(backfill="easy"))
-    assert problem.machines[0].resources == {"gpus": 2, "licences": 3}
+    problem = prepare(site(TINY.with_columns(licenses=pl.lit(1)), licenses=3, gpus=2), Scheduler(backfill="easy"))
+    assert problem.machines[0].resources == {"gpus": 2, "licenses": 3}
     assert problem.jobs.demands is not None
     assert problem.jobs.demands.tolist() == [[0, 1], [2, 1], [1, 1]]
     assert prepare(site(), Scheduler()).jobs.demands is None
 
 
 def test_clusters_have_resources_of_their_own():
-    clusters = ({"processors": 4, "resources": {"gpus": 2}}, {"processors": 2, "resources": {"licences": 1}})
-    jobs = TINY.with_columns(licences=pl.lit(None, pl.Int64))
+    clusters = ({"processors": 4, "resources": {"gpus": 2}}, {"processors": 2, "resources": {"licenses": 1}})
+    jobs = TINY.with_columns(licenses=pl.lit(None, pl.Int64))
     problem = prepare(site(jobs), Scheduler(backfill="easy", clusters=clusters))
     assert [machine.resources for machine in problem.machines] == [
-        {"gpus": 2, "licences": 0},
-        {"gpus": 0, "licences": 1},
+        {"gpus": 2, "licenses": 0},
+        {"gpus": 0, "licenses": 1},
     ]
 
 
@@ -330,7 +330,7 @@ def test_formulas_use_the_names_of_resources():
     assert order_of("gpus + 0") == [12, 13, 11]
     assert order_of("-gpus * (wait + 1)") == [11, 13, 12]
     assert order_of("dominant_share") == [11, 12, 13]  # 1 for each: processors
-    for order in ("gpu + 0", "licences * 2"):
+    for order in ("gpu + 0", "licenses * 2"):
         with pytest.raises(SwflowError, match=r"order: .* unknown name"):
             simulate(one, Scheduler(order=order))
     with pytest.raises(SwflowError, match="did you mean 'wait'"):

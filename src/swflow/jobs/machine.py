@@ -34,8 +34,8 @@ def checked_resources(resources: Any, where: str) -> dict[str, int]:
 
     Examples
     --------
-    >>> checked_resources({"licences": 20, "gpus": 512}, "resources")
-    {'gpus': 512, 'licences': 20}
+    >>> checked_resources({"licenses": 20, "gpus": 512}, "resources")
+    {'gpus': 512, 'licenses': 20}
     """
     if not isinstance(resources, Mapping):
         raise SwflowError(f"{where}: {resources!r}; expected names with numbers of units, such as {{gpus: 512}}")

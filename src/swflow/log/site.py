@@ -27,7 +27,7 @@ GUESSED = "guessed: peak use"
 _CLOCKS = 0.05
 
 #: The columns of imported logs with the demands of jobs for resources besides processors; memory is in MB.
-RESOURCES = ("gpus", "licences", "memory")
+RESOURCES = ("gpus", "licenses", "memory")
 
 #: Resources that belong to nodes, so that more nodes have more of them.
 PER_NODE = ("gpus", "memory")

@@ -16,7 +16,7 @@ from swflow.analysis.intervals import FEWEST_WEEKS
 from swflow.errors import SwflowError
 from swflow.files.atomic import atomic_path
 from swflow.jobs.table import Workload, write_table
-from swflow.log.importers.records import GPUS, LICENCES, NOT_ELIGIBLE, NOT_MODELLED, RESERVATIONS
+from swflow.log.importers.records import GPUS, LICENSES, NOT_ELIGIBLE, NOT_MODELLED, RESERVATIONS
 from swflow.log.queues import queues_in_words, queues_of
 from swflow.log.site import GUESSED, SITE, node_of
 from swflow.scheduling.options import Unchecked
@@ -264,7 +264,7 @@ def _left_alone(question: Question, variant: Variant) -> str:
     if change.partition and clusters:
         own = [one for one in clusters if change.partition in partitions_named(one)]
         names = [name for name in names if any(name in (one.get("resources") or {}) for one in own)]
-    names = [name for name in names if name not in question.site.dropped_by(variant.options) and name != "licences"]
+    names = [name for name in names if name not in question.site.dropped_by(variant.options) and name != "licenses"]
     if not names:
         return ""
     example = f"{change.partition}=+2" if change.partition else "+2"
@@ -458,7 +458,7 @@ def left_out_in_words(question: Question) -> list[str]:
             "simulated as one machine with a limit for each partition"
         )
     by_partition = ", ".join(f"{one.name} {one.gpu_jobs:,}" for one in partitions if one.gpu_jobs)
-    for name, title, note in (("gpus", "GPUs", GPUS), ("licences", "licenses", LICENCES), ("memory", "memory", "")):
+    for name, title, note in (("gpus", "GPUs", GPUS), ("licenses", "licenses", LICENSES), ("memory", "memory", "")):
         count = int((jobs[name] > 0).sum()) if name in jobs.columns else notes.get(note, 0)
         without = [
             scheduler

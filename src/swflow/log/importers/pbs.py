@@ -23,7 +23,7 @@ from swflow.log.importers.slurm import kilobytes, seconds
 RECORDS: dict[str, str] = {
     "A": "aborted by the server", "B": "reservation began", "C": "checkpointed", "c": "shrunk",
     "D": "deletion asked for", "E": "ended", "F": "reservation finished", "K": "reservation removed",
-    "k": "reservation removed", "L": "licence", "l": "licence", "M": "moved", "P": "provisioning", "p": "provisioning",
+    "k": "reservation removed", "L": "license", "l": "license", "M": "moved", "P": "provisioning", "p": "provisioning",
     "Q": "queued", "R": "rerun", "r": "resumed", "S": "started", "s": "started", "T": "restarted", "U": "reservation",
     "u": "updated", "Y": "reservation confirmed", "z": "suspended", "e": "phase ended",
 }  # fmt: skip

@@ -31,7 +31,7 @@ RECORD_COLUMNS: dict[str, pl.DataType] = {
         pl.Float64(),
     ),
     **dict.fromkeys(
-        ("line", "allocated_processors", "requested_processors", "status", "nodes", "gpus", "licences", "memory",
+        ("line", "allocated_processors", "requested_processors", "status", "nodes", "gpus", "licenses", "memory",
          "array_limit"),
         pl.Int64(),
     ),
@@ -49,7 +49,7 @@ EXTRA_COLUMNS: dict[str, pl.DataType] = {
     "unix_group_id": pl.Int64(),
     "gpus": pl.Int64(),
     "suspended_time": pl.Float64(),
-    "licences": pl.Int64(),
+    "licenses": pl.Int64(),
     "memory": pl.Int64(),
     "array_id": pl.Int64(),
     "array_limit": pl.Int64(),
@@ -59,7 +59,7 @@ EXTRA_COLUMNS: dict[str, pl.DataType] = {
 }
 
 #: Notes on jobs that need more than processors and time.
-GPUS, LICENCES, RESERVATIONS = "jobs with GPUs", "jobs with licenses", "jobs in advance reservations"
+GPUS, LICENSES, RESERVATIONS = "jobs with GPUs", "jobs with licenses", "jobs in advance reservations"
 
 #: Notes on the times from which jobs may start.
 LATER_ELIGIBLE = "jobs that became eligible after their submission (--begin, holds, dependencies)"

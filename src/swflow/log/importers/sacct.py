@@ -17,7 +17,7 @@ from swflow.log.importers.lines import Check, Layout, matches, read_records, rea
 from swflow.log.importers.records import (
     DEPENDENCIES,
     GPUS,
-    LICENCES,
+    LICENSES,
     NOT_MODELLED,
     RESERVATIONS,
     ImportedLog,
@@ -26,7 +26,7 @@ from swflow.log.importers.records import (
     make_log,
     unix_seconds,
 )
-from swflow.log.importers.slurm import STATES, gpus, kilobytes, licences, predecessors, resource, seconds, state
+from swflow.log.importers.slurm import STATES, gpus, kilobytes, licenses, predecessors, resource, seconds, state
 from swflow.log.swf import BOM
 
 #: The columns that the documentation recommends.
@@ -297,7 +297,7 @@ def _typed(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
         elapsed=pl.coalesce(pl.col("elapsedraw").cast(pl.Float64, strict=False), seconds(pl.col("elapsed"))),
         suspended_time=seconds(pl.col("suspended")),
         licensed=_filled("licenses").is_not_null() | pl.col("alloctres").str.contains(r"(^|,)license/"),
-        licences=pl.coalesce(licences(pl.col("alloctres")), licences(pl.col("reqtres")), licences(_filled("licenses"))),
+        licenses=pl.coalesce(licenses(pl.col("alloctres")), licenses(pl.col("reqtres")), licenses(_filled("licenses"))),
         memory=pl.coalesce(megabytes),
         submitted=_filled("submitline"),
         reserved=_filled("reservation").is_not_null(),
@@ -420,7 +420,7 @@ _JSON_COLUMNS: dict[str, type[pl.DataType]] = {
     "elapsed": pl.Float64, "suspended_time": pl.Float64, "limit": pl.Float64, "limit_kind": pl.String,
     "allocated": pl.Int64, "requested": pl.Int64, "nodes": pl.Int64, "requested_memory": pl.Float64,
     "step_memory": pl.Float64, "cpu_time": pl.Float64, "gpus": pl.Int64, "steps": pl.Int64,
-    "licensed": pl.Boolean, "reserved": pl.Boolean, "licences": pl.Int64, "memory": pl.Float64,
+    "licensed": pl.Boolean, "reserved": pl.Boolean, "licenses": pl.Int64, "memory": pl.Float64,
     "submitted": pl.String, "limit_of_array": pl.Int64,
 }  # fmt: skip
 
@@ -480,8 +480,8 @@ def _json_job(job: Mapping[str, Any], place: int) -> dict[str, object]:
         "steps": len(steps),
         "memory": _real(allocated.get("mem") or requested.get("mem"))
         or (per_processor * cpus if per_processor and cpus else None),
-        "licences": sum(count for name, count in (allocated or requested).items() if name.startswith("license/"))
-        or _count_licences(job.get("licenses")),
+        "licenses": sum(count for name, count in (allocated or requested).items() if name.startswith("license/"))
+        or _count_licenses(job.get("licenses")),
         "submitted": job.get("submit_line") or None,
         "limit_of_array": _number(((array.get("limits") or {}).get("max") or {}).get("running", {}).get("tasks")),
         "licensed": bool(job.get("licenses")) or any(name.startswith("license/") for name in allocated),
@@ -516,11 +516,11 @@ def _tres(entries: Any) -> dict[str, int]:
     return {name: count for name, count in (of_types | total).items() if count > 0}
 
 
-def _count_licences(text: Any) -> int | None:
+def _count_licenses(text: Any) -> int | None:
     """Return the number of licenses in a list such as ``matlab:2,ansys``."""
     if not isinstance(text, str) or not text.strip():
         return None
-    return int(pl.select(licences(pl.lit(text))).item())
+    return int(pl.select(licenses(pl.lit(text))).item())
 
 
 def _cpu_time(value: Any) -> float | None:
@@ -561,7 +561,7 @@ def _records(jobs: pl.DataFrame, tally: Tally, limits: Mapping[str, float], cpus
     jobs = _limited(jobs, tally, limits)
     tally.note(jobs, "tasks of arrays", pl.col("task").is_not_null())
     tally.note(jobs, GPUS, pl.col("gpus") > 0)
-    tally.note(jobs, LICENCES, pl.col("licensed"))
+    tally.note(jobs, LICENSES, pl.col("licensed"))
     jobs = _with_submission(jobs, tally)
     tally.note(jobs, RESERVATIONS, pl.col("reserved"))
     tally.note(jobs, "suspended for a while", pl.col("suspended_time") > 0)
@@ -590,7 +590,7 @@ def _records(jobs: pl.DataFrame, tally: Tally, limits: Mapping[str, float], cpus
     return jobs.select(
         "line", "submit", "eligible", "start", "end", "run_time", "suspended_time", "unix_group", "queue", "partition",
         "executable", "nodes", "gpus", "array", "array_limit", "depends_on",
-        licences=pl.when(pl.col("licences") > 0).then("licences"),
+        licenses=pl.when(pl.col("licenses") > 0).then("licenses"),
         memory=pl.col("memory").ceil().cast(pl.Int64),
         site_job_id=pl.col("jobid"),
         allocated_processors=(pl.col("allocated") / cpus).ceil().cast(pl.Int64),
@@ -649,7 +649,7 @@ def _components_together(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
         return jobs
     tally.note(parts, "components of heterogeneous jobs, joined", pl.lit(True))
     parts = _with_runs(parts.with_columns(leader=pl.col("jobid").str.extract(r"^(\d+)", 1)))
-    sums = ("allocated", "requested", "nodes", "gpus", "licences", "memory", "cpu_time", "step_memory")
+    sums = ("allocated", "requested", "nodes", "gpus", "licenses", "memory", "cpu_time", "step_memory")
     processors = pl.coalesce("allocated", "requested")
     span = pl.col("end").max() - pl.col("start").min() - pl.col("suspended_time").max().fill_null(0)
     together = parts.group_by("cluster", "leader", "run", maintain_order=True).agg(

@@ -120,7 +120,7 @@ def gpus(text: pl.Expr) -> pl.Expr:
     return pl.coalesce(total, pl.when(counts.list.len() > 0).then(counts.list.sum()))
 
 
-def licences(text: pl.Expr) -> pl.Expr:
+def licenses(text: pl.Expr) -> pl.Expr:
     """
     Return the number of licenses in a list of trackable resources, or in the column Licenses of sacct.
 
@@ -129,7 +129,7 @@ def licences(text: pl.Expr) -> pl.Expr:
     Examples
     --------
     >>> texts = pl.Series(["cpu=4,license/matlab=2,license/ansys@one=1", "cpu=4", "matlab:3,ansys", None])
-    >>> texts.to_frame("t").select(licences(pl.col("t"))).to_series().to_list()
+    >>> texts.to_frame("t").select(licenses(pl.col("t"))).to_series().to_list()
     [3, None, 4, None]
     """
     of_tres = text.str.extract_all(r"(?:^|,)license/[^=,]+=\d+")

@@ -20,14 +20,14 @@ TARGETS = {
     "run_time": "run_time", "processors": "allocated_processors", "requested_processors": "requested_processors",
     "requested_time": "requested_time", "average_cpu_time": "average_cpu_time", "used_memory": "used_memory",
     "requested_memory": "requested_memory", "status": "status", "user": "user", "group": "group", "queue": "queue",
-    "partition": "partition", "executable": "executable", "nodes": "nodes", "gpus": "gpus", "licences": "licences",
+    "partition": "partition", "executable": "executable", "nodes": "nodes", "gpus": "gpus", "licenses": "licenses",
     "memory": "memory", "array": "array", "array_limit": "array_limit", "depends_on": "depends_on",
 }  # fmt: skip
 
 _TIMES = ("submit_time", "eligible_time", "start_time", "end_time")
 _SPANS = ("wait_time", "run_time", "requested_time", "average_cpu_time")
 _MEMORY = ("used_memory", "requested_memory", "memory")
-_COUNTS = ("processors", "requested_processors", "nodes", "gpus", "licences", "array_limit")
+_COUNTS = ("processors", "requested_processors", "nodes", "gpus", "licenses", "array_limit")
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0, "days": 86400.0}
 _KILOBYTES = {"B": 1 / 1024, "KB": 1.0, "MB": 1024.0, "GB": 1024.0**2, "TB": 1024.0**3}
 _KEYS = ("column", "unit", "format", "factor", "pattern")
