@@ -31,8 +31,9 @@ from swflow.report.answers import (
     ranking,
     what_if,
 )
-from swflow.report.pages import Book
+from swflow.report.blocks import compared
 from swflow.report.plan import Plan, Study
+from swflow.report.source import Source
 from swflow.studies.plan import with_titles
 from swflow.studies.runs import simulate_all
 
@@ -291,10 +292,10 @@ def test_whatif_comparisons_and_the_report_give_the_same_interval_to_the_last_di
 def test_too_few_weeks_do_not_look_significant(folder):
     """The matrix coloured scores whose verdict is too few weeks."""
     with duckdb.connect(folder / "d.duckdb", read_only=True) as connection:
-        book = Book(connection, Plan([]), draw=False)
+        source = Source(connection, Plan([]), draw=False)
         for log, expected in (("long", ["chance", "equal"]), ("short", ["chance", "equal"])):
             runs = [{"run": f"{log}/{name}", "workload": log, "scheduler": name} for name in ("fcfs", "easy", "same")]
-            (matrix,) = book._compared(runs)
+            (matrix,) = compared(source, runs)
             cells = matrix["measures"]["wait_time"]
             assert cells["1,2"][3:] == expected
             if log == "short":

@@ -5,7 +5,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -13,21 +13,23 @@ from typing import Any
 
 from swflow import __version__
 from swflow.errors import SwflowError
-from swflow.figures.charts.parts import DARK
+from swflow.figures.charts.parts import DARK, Spec
 from swflow.figures.request import all_runs
 from swflow.files.atomic import atomic_path
 from swflow.files.fingerprint import cache_home, fingerprint
 from swflow.files.query import connect
 from swflow.report.answers import COLUMNS
-from swflow.report.pages import Book, Page
+from swflow.report.blocks import Page
+from swflow.report.pages import pages as pages_of
 from swflow.report.plan import read_plan
+from swflow.report.source import Source
 
 #: Files that the pages share.
 _SITE = Path(__file__).parent / "site"
 _ASSETS = {"assets/report.css": "report.css", "assets/report.js": "report.js"}
 
 
-def read_figures(files: Iterable[str | os.PathLike[str]]) -> list[dict[str, Any]]:
+def read_figures(files: Iterable[str | os.PathLike[str]]) -> list[Spec]:
     """Read Vega-Lite specifications that ``swflow figure`` wrote; the name of a file's folder is the figure's study."""
     figures = []
     for file in map(Path, files):
@@ -50,7 +52,7 @@ _OF_ALL_RUNS = ("reproduction", "readings", "sensitivity", "trend_checks")
 def write_report(
     database: str | os.PathLike[str],
     folder: str | os.PathLike[str],
-    figures: Sequence[Mapping[str, Any]] = (),
+    figures: Sequence[Spec] = (),
     *,
     studies: str | os.PathLike[str] | None = None,
     single_file: bool = False,
@@ -71,8 +73,8 @@ def write_report(
         for view in _OF_ALL_RUNS:
             connection.execute(f'CREATE TEMP TABLE "{view}" AS SELECT * FROM main."{view}"')
         plan = read_plan(studies, all_runs(connection))
-        book = Book(connection, plan, figures, draw)
-        pages = list(book.pages())
+        source = Source(connection, plan, figures, draw)
+        pages = list(pages_of(source))
     site = Site(pages, plan.digest, single_file)
     if single_file:
         files = {"index.html": site.render(pages)}
@@ -80,7 +82,7 @@ def write_report(
         files = {f"{page.name}.html": site.render([page]) for page in pages}
         files |= {name: (_SITE / part).read_text() for name, part in _ASSETS.items()}
         files["assets/vega.js"] = _vega()
-        files["headlines.csv"] = _csv(COLUMNS, book.headlines())
+        files["headlines.csv"] = _csv(COLUMNS, source.headlines())
     for name in sorted(files, key=lambda name: (name == "index.html", name)):
         with atomic_path(folder / name) as temporary:
             temporary.write_text(files[name], encoding="utf-8")

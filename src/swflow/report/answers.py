@@ -12,6 +12,8 @@ from swflow.analysis.verdicts import BETTER, EQUAL, NOT_DISTINGUISHABLE, TOO_FEW
 from swflow.names import log_of, recipe_of
 from swflow.report.plan import Study
 from swflow.report.units import duration, percent
+from swflow.scheduling.options import Unchecked
+from swflow.studies.wording import listed as joined
 
 #: Recipe to scheduler to the mean waits of its replicates, seconds.
 Waits = Mapping[str, Mapping[str, Sequence[float]]]
@@ -167,7 +169,7 @@ def answer(
     study: Study,
     waits: Waits,
     idle: Sequence[str],
-    options: Mapping[str, Mapping[str, Any]] | None = None,
+    options: Mapping[str, Unchecked] | None = None,
     lookup: Lookup = lambda variant, base: None,
     recorded: Mapping[str, Fidelity] | None = None,
     titles: Mapping[str, str] | None = None,
@@ -224,7 +226,7 @@ def _record(
     return ""
 
 
-def contrasts(study: Study, idle: Sequence[str], options: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
+def contrasts(study: Study, idle: Sequence[str], options: Mapping[str, Unchecked]) -> list[tuple[str, str]]:
     """
     Return the compared schedulers of a study: pairs of a scheduler and its base.
 
@@ -264,7 +266,7 @@ def _of_schedulers(
     study: Study,
     means: Mapping[str, Mapping[str, float]],
     idle: Sequence[str],
-    options: Mapping[str, Mapping[str, Any]],
+    options: Mapping[str, Unchecked],
     lookup: Lookup,
     names: Mapping[str, str],
 ) -> Headline:
@@ -372,7 +374,7 @@ def _sentence(claims: Sequence[Claim], verbs: Mapping[str, str], both: str, wher
             parts.append(f"{_WITHOUT_DIFFERENCE[word].replace('are ', 'is ', 1)}{place}")
         else:
             parts.append(f"{both} {_WITHOUT_DIFFERENCE[word]}{place}{_changes(some) if word != EQUAL else ''}")
-    text = _and(parts)
+    text = joined(parts)
     if len(claims) == 1:
         (claim,) = claims
         same = f", {duration(claim.before)}" if claim.word == EQUAL else ""
@@ -568,7 +570,3 @@ def _signed(change: float) -> str:
     if change > 9:
         return f"{change + 1:,.0f} times"
     return percent(change) if change < 0 else f"+{percent(change)}"
-
-
-def _and(parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -176,7 +176,7 @@ def _table_block(
     }
 
 
-def _columns(cells: Sequence[Mapping[str, Any]]) -> list[str]:
+def _columns(cells: Sequence[Block]) -> list[str]:
     """
     Return the columns in the order of the paper: a column that the first rows lack follows its neighbour.
 

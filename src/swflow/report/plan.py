@@ -12,7 +12,7 @@ import yaml
 
 from swflow.errors import SwflowError
 from swflow.names import first_replicates, log_of, recipe_of
-from swflow.studies.plan import study_runs, study_sweeps, subsets, with_titles
+from swflow.studies.plan import Config, study_runs, study_sweeps, subsets, with_titles
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def read_plan(path: str | os.PathLike[str] | None, runs: Sequence[dict[str, str]
         raise SwflowError(f"{path}: not a config of the workflow: {str(error).splitlines()[0]}") from None
 
 
-def _studies(config: Mapping[str, Any], runs: Sequence[dict[str, str]]) -> Any:
+def _studies(config: Config, runs: Sequence[dict[str, str]]) -> Any:
     known = {(run["workload"], run["scheduler"]): run for run in runs}
     for name in config["studies"]:
         planned = study_runs(config, name)
@@ -103,6 +103,6 @@ def _studies(config: Mapping[str, Any], runs: Sequence[dict[str, str]]) -> Any:
             )  # fmt: skip
 
 
-def _digest(config: Mapping[str, Any]) -> str:
+def _digest(config: Config) -> str:
     content = {key: value for key, value in config.items() if key != "mirror"}
     return hashlib.blake2b(json.dumps(content, sort_keys=True, default=str).encode(), digest_size=8).hexdigest()

@@ -1,0 +1,227 @@
+"""What the pages of a report read of a database: figures, tables, metrics, and the answers of its studies."""
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import duckdb
+
+from swflow.database.leaderboard import REFERENCE
+from swflow.errors import SwflowError
+from swflow.figures import draw_request
+from swflow.figures.charts.parts import Spec
+from swflow.figures.request import Request
+from swflow.papers import read_papers
+from swflow.report.answers import (
+    Claim,
+    Fidelity,
+    Headline,
+    Ranked,
+    Verdict,
+    WhatIf,
+    answer,
+    conventions,
+    listed,
+    ranking,
+    reproduced,
+    what_if,
+)
+from swflow.report.papers import count_papers
+from swflow.report.plan import Plan, Study
+from swflow.report.tables import Block, Scope, read_table
+
+#: Measures of a matrix: column of ``metrics``, title, kind, and whether the lowest or the highest value is best.
+MATRIX_MEASURES = (
+    ("mean_wait_time", "mean wait", "seconds", "low"),
+    ("p95_wait_time", "95th percentile of the wait", "seconds", "low"),
+    ("mean_response_time", "mean response time", "seconds", "low"),
+    ("mean_bounded_slowdown", "mean bounded slowdown", "number", "low"),
+    ("awrt", "average weighted response time", "seconds", "low"),
+    ("utilization", "utilization", "percent", "high"),
+    ("makespan", "makespan", "seconds", "low"),
+)
+
+
+class Source:
+    """
+    A database with what all pages read of it, and the answers of the studies.
+
+    ``figures`` are existing specifications; ``usermeta`` may name the ``study``. With ``draw``, the figures of each
+    study that has no existing figure are drawn.
+    """
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        plan: Plan,
+        figures: Sequence[Spec] = (),
+        draw: bool = True,
+    ) -> None:
+        self.connection, self.plan, self.figures, self.draw = connection, plan, figures, draw
+        self.metrics = self._metrics()
+        self.logs = self.column("SELECT DISTINCT log FROM workloads ORDER BY log")
+        self.idle = self.column("SELECT scheduler FROM schedulers WHERE backfill = 'none' AND scheduler <> 'log'")
+        options = self.rows("SELECT scheduler, options FROM schedulers ORDER BY scheduler")
+        self.options = {name: json.loads(text) for name, text in options}
+        self.only, self.recorded = self._only_runs(), self._fidelity()
+        self.papers = count_papers(connection)
+        self.about_papers = read_papers()
+        self.answers = {study.name: headline_of(self, study) for study in plan.studies}
+
+    def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Return the rows of a query; its parameters are ``$a``, ``$b`` and ``$c``."""
+        return self.connection.execute(sql, dict(zip("abc", values, strict=False))).fetchall()
+
+    def column(self, sql: str, *values: Any) -> list[Any]:
+        """Return the rows of a query with one column."""
+        return [value for (value,) in self.rows(sql, *values)]
+
+    def tables(self, names: Iterable[str], scope: Scope) -> list[Block]:
+        """Return the tables that have rows."""
+        return [table for name in names if (table := read_table(self.connection, name, scope))]
+
+    def scope(self, study: Study) -> Scope:
+        """Return which rows belong to a study; without a config, the what-ifs of all studies do."""
+        return Scope(study.recipes, study.schedulers, bool(study.sweeps), study.name if self.plan.digest else None)
+
+    def request(self, runs: Sequence[dict[str, str]], title: str) -> Request:
+        """Return a request to draw runs."""
+        return Request(self.connection, runs, title, interactive=True, titles=self.plan.titles)
+
+    def drawn(self, request: Request, kinds: Iterable[str]) -> list[Block]:
+        """Draw figures; skip a figure that cannot be drawn for these runs, with a message on the terminal."""
+        blocks = []
+        for kind in kinds:
+            try:
+                blocks.append(figure_block(draw_request(kind, request)))
+            except SwflowError as error:
+                logging.getLogger(__name__).warning("%s", error)
+        return blocks
+
+    def _metrics(self) -> dict[tuple[str, str], Block]:
+        """Return (recipe, scheduler) to measure to mean, interval and number of replicates, and to the mean waits."""
+        names = [name for name, *_ in MATRIX_MEASURES]
+        lists = ", ".join(f"list({name} ORDER BY workload)" for name in names)
+        rows = self.rows(
+            f"""SELECT recipe, scheduler, {lists} FROM metrics JOIN workloads USING (workload)
+            GROUP BY recipe, scheduler ORDER BY recipe, scheduler"""
+        )
+        return {(recipe, scheduler): dict(zip(names, values, strict=True)) for recipe, scheduler, *values in rows}
+
+    def _only_runs(self) -> dict[str, str]:
+        """Return the run of each recipe and scheduler that has a single one, by ``recipe/scheduler``."""
+        return dict(
+            self.rows(
+                """SELECT recipe || '/' || scheduler, any_value(run) FROM runs JOIN workloads USING (workload)
+                GROUP BY recipe, scheduler HAVING count(*) = 1 ORDER BY ALL"""
+            )
+        )
+
+    def _fidelity(self) -> dict[str, Fidelity]:
+        """Return the waits of the jobs that each ``recipe/scheduler`` and the record have in common."""
+        rows = self.rows(
+            """SELECT recipe || '/' || fidelity.scheduler, avg(recorded_mean_wait_time), avg(simulated_mean_wait_time),
+                CASE WHEN bool_and(fidelity.jobs = run.jobs AND fidelity.jobs = log.jobs) THEN NULL
+                    ELSE sum(fidelity.jobs)::BIGINT END
+            FROM fidelity JOIN workloads USING (workload) JOIN metrics run USING (run)
+            JOIN metrics log ON log.workload = fidelity.workload AND log.scheduler = 'log'
+            WHERE fidelity.jobs > 0 GROUP BY recipe, fidelity.scheduler"""
+        )
+        return {name: Fidelity(*values) for name, *values in rows}
+
+    def verdict(self, variant: str, base: str) -> Verdict | None:
+        """Return the verdict on the mean waits of two runs or recipes; the only draw of a recipe represents it."""
+        for one, other in ((variant, base), (self.only.get(variant, variant), self.only.get(base, base))):
+            rows = self.rows(
+                """SELECT difference, low, high, verdict, verdict_holm, basis, blocks FROM differences
+                WHERE measure = 'wait_time' AND variant = $a AND base = $b""",
+                one,
+                other,
+            )
+            for values in rows:
+                return Verdict(*values)
+        return None
+
+    def headlines(self) -> list[tuple[Any, ...]]:
+        """Return the list of headlines: the columns of `swflow.report.answers.COLUMNS`."""
+        return [row for study in self.plan.studies for row in listed(study, self.answers[study.name])]
+
+
+def headline_of(source: "Source", study: Study) -> Headline:
+    """Return the answer of a study to its title."""
+    waits: dict[str, dict[str, list[float]]] = {}
+    for (recipe, scheduler), values in source.metrics.items():
+        known = [value for value in values["mean_wait_time"] if value is not None]
+        if known:
+            waits.setdefault(recipe, {})[scheduler] = known
+    ranked, convention = _ranking_answer(source, study), _conventions_answer(source, study)
+    special = ranked if ranked.sentences else Headline([convention] if convention else [])
+    found = special
+    if not special.sentences:
+        found = answer(study, waits, source.idle, source.options, source.verdict, source.recorded, source.plan.titles)
+    whatif = _whatif_answer(source, study)
+    parts = [*whatif.sentences, found.record, *found.sentences]
+    if study.runs and not study.ranked:
+        sql = "SELECT coalesce(within_percent, 100) FROM reproduction WHERE {published} AND reason IS NULL"
+        compared = reproduced(source.column(sql.format(**source.scope(study).conditions())))
+        if compared and not special.sentences and study.contrast is None:  # the title is that of a paper's tables
+            parts = [compared, *(parts if found.claims or found.record else whatif.sentences)]
+        else:
+            parts.append(compared)
+    return Headline([part for part in parts if part], [*found.claims, *whatif.claims])
+
+
+def _ranking_answer(source: "Source", study: Study) -> Headline:
+    if not study.ranked:
+        return Headline([])
+    tables: dict[str, list[Ranked]] = {}
+    condition = source.scope(study).conditions()["runs"]
+    for workload, *values in source.rows(
+        f"""SELECT workload, scheduler, mean_wait_time, against_best FROM leaderboard WHERE {condition}
+        ORDER BY workload, rank, against_best <> 'best', scheduler"""
+    ):
+        tables.setdefault(workload, []).append(Ranked(*values))
+    claims = []
+    for workload, rows in tables.items():
+        reference = next((row for row in rows[1:] if row.scheduler == REFERENCE), None)
+        if reference is not None:
+            names = f"{workload}/{rows[0].scheduler}", f"{workload}/{REFERENCE}"
+            claims.append(Claim(*names, reference.wait, rows[0].wait, source.verdict(*names)))
+    return Headline(ranking(tables), claims)
+
+
+def _conventions_answer(source: "Source", study: Study) -> str:
+    """Return which convention matters most, if the study runs several choices of conventions."""
+    choices = source.rows("SELECT DISTINCT convention, ours FROM conventions WHERE part = 'scheduler'")
+    if len({convention for convention, choice in choices if choice in study.schedulers}) < 2:
+        return ""
+    sql = "SELECT decides, inside FROM sensitivity WHERE {published}"
+    rows = source.rows(sql.format(**source.scope(study).conditions()))
+    decisive = Counter(decides for decides, _ in rows if decides)
+    return conventions(decisive, sum(inside for _, inside in rows), len(rows))
+
+
+def _whatif_answer(source: "Source", study: Study) -> Headline:
+    rows = source.rows(
+        """SELECT workload, variant, verdict, base, value, low, high, weeks FROM whatifs
+        WHERE study = $a AND measure = 'mean_wait_time' ORDER BY rowid""",
+        study.name,
+    )
+    by_workload: dict[str, list[WhatIf]] = {}
+    for workload, *values in rows:
+        by_workload.setdefault(workload, []).append(WhatIf(*values))
+    return what_if(by_workload)
+
+
+def figure_block(spec: Spec) -> Block:
+    """Return title, caption and specification of a figure, without the address of the schema, which is not fetched."""
+    about = spec["usermeta"]
+    kept = {name: value for name, value in spec.items() if name not in ("$schema", "usermeta", "title")}
+    return {
+        "kind": "figure",
+        "name": f"{about.get('study', '')} {about['title']}".strip(),
+        **{key: about.get(key, "") for key in ("title", "caption", "sql", "command")},
+        "spec": kept,
+    }
