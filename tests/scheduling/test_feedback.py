@@ -98,6 +98,12 @@ def test_what_does_not_go_with_feedback_is_refused(options, says):
         Scheduler(feedback="sessions", **options)
 
 
+def test_feedback_allows_a_workload_whose_jobs_are_all_left_out():
+    jobs = log_of([(0, 5, 10, 1)], processors=[1], estimate=[10.0], status=[5])
+    workload = Workload(jobs, Machine.of(1), "empty")
+    assert simulate(workload, Scheduler(feedback="sessions", without_status=(5,))).is_empty()
+
+
 def test_a_schedule_by_hand():
     """
     Two users on a machine of 4 processors, which the log recorded empty but for them.

@@ -136,7 +136,7 @@ def dependencies_of(jobs: pl.DataFrame, kind: str, name: str) -> Dependencies | 
     """
     if has_values(jobs, "depends_on"):
         return _stated(jobs, name)
-    if kind == "none":
+    if kind == "none" or jobs.is_empty():
         return None
     if has_values(jobs, "preceding_job_id"):
         return _recorded(jobs, name)
