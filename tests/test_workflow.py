@@ -191,15 +191,13 @@ def test_an_edited_plugin_reruns_its_runs_only(edited):
 def test_figures_are_drawn_again_only_if_their_runs_change(edited):
     edited.config["schedulers"]["fcfs"]["estimates"] = "kill"
     edited.write()
-    assert sorted(edited.planned()) == [
-        "load results/swflow.duckdb", "report results/report/index.html",
-        "simulate toy-a", "simulate toy-b", "tables of Snakemake's report",
-    ]  # fmt: skip
-    edited.run()  # the figure shows other workloads
+    said = edited.run()  # the figure shows other workloads
+    assert "simulate toy-a\n" in said and "report results/report/index.html" in said
+    assert "figures of two, toy-a" not in said
     assert "Nothing to be done" in edited.run()
     edited.config["steps"]["first"]["jobs"] = 199
     edited.write()
-    assert "figures of two, toy-a" in edited.planned()
+    assert "figures of two, toy-a" in edited.run()
 
 
 def test_a_figure_with_other_options_is_drawn_again_though_its_runs_are_the_same(edited):
@@ -242,7 +240,6 @@ def test_an_edited_step_rebuilds_its_workloads(edited):
 def test_an_added_seed_rebuilds_the_replicates_of_its_recipe_only(edited):
     edited.config["studies"]["three"]["seeds"] = 3
     edited.write()
-    # A job of figures keeps those whose runs are unchanged.
     assert {job for job in edited.planned() if not job.startswith(("figures", "load", "report", "tables"))} == {
         "moldable replicates of toy-b+shapes", "simulate replicates of toy-b+shapes",
     }  # fmt: skip

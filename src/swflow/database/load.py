@@ -258,7 +258,7 @@ def _fill_runs(connection: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
         about = {
             "seconds": inputs.entries[file].seconds,
             "processors": note["machine"]["processors"],
-            "peak_processors": note.get("peak_processors"),  # an earlier version did not record it
+            "peak_processors": note["peak_processors"],
         }
         tables["runs"].append(names | about)
         tables["metrics"].append(names | {name: note["metrics"].get(name) for name in METRICS})

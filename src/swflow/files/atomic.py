@@ -15,7 +15,7 @@ from typing import Any
 from swflow.errors import SwflowError, reason_of_writing
 
 #: Name of a temporary file: process id, host and name of the final file.
-_IN_THE_MAKING = re.compile(r"\.(?P<process>[1-9][0-9]*)(?:@(?P<host>[A-Za-z0-9_-]*))?\.(?P<name>.+)", re.DOTALL)
+_IN_THE_MAKING = re.compile(r"\.(?P<process>[1-9][0-9]*)@(?P<host>[A-Za-z0-9_-]*)\..+", re.DOTALL)
 
 _LONGEST = 255  # longest name of a file, bytes
 
@@ -92,17 +92,11 @@ def remove_left_over(target: Path) -> None:
     """
     Remove temporary files of killed commands from a file's folder.
 
-    Files of other hosts stay because their processes cannot be checked. A temporary file without a host is from an
-    earlier version of swflow; it is removed only if its final file is ``target``.
+    Files of other hosts stay because their processes cannot be checked.
     """
     for entry in os.scandir(target.parent):
         found = _IN_THE_MAKING.fullmatch(entry.name)
-        if found is None or _is_running(int(found["process"])):
-            continue
-        ours = found["host"] == _host()
-        if found["host"] is None:
-            ours = found["name"] in (target.name, f"{target.name}.wal")
-        if ours:
+        if found and found["host"] == _host() and not _is_running(int(found["process"])):
             _remove(Path(entry.path))
 
 

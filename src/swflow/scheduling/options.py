@@ -304,10 +304,7 @@ Options.__doc__ = f"{Options.__doc__}\n\n    Parameters\n    ----------\n" + "\n
 CHOICES: dict[str, Mapping[str, str]] = {name: option.choices for name, option in OPTIONS.items() if option.choices}
 
 #: The keys of a cluster.
-CLUSTER_OPTIONS = (
-    "processors", "resources", "partition", "order", "backfill", "reservations", "backfill_order", "allocation",
-    "limits",
-)  # fmt: skip
+CLUSTER_OPTIONS = tuple(Cluster.__annotations__)
 
 _POINTS = Option("number", "", least=0, most=1e9)
 
@@ -347,7 +344,7 @@ LIMITED, LIMITS = ("user", "group", "partition", "qos"), ("jobs", "processors")
 USER_LIMITS, WITH_USER_LIMITS = ("user_jobs", "user_processors"), ("partition", "qos")
 
 #: The keys of a window.
-WINDOW_OPTIONS = ("from", "until", "processors")
+WINDOW_OPTIONS = tuple(Unavailable.__annotations__)
 
 
 def help_of(name: str) -> str:

@@ -27,18 +27,14 @@ MEASURES = ("mean_wait_time", "p95_wait_time", "mean_bounded_slowdown", "awrt")
 #: The verdict of the base compared with itself. `swflow.analysis.verdicts` defines the other verdicts.
 BASE = "base"
 
-#: The columns of `Answer.table`. ``resources`` are the machine's units besides processors, such as ``gpus=24``;
-#: ``trust`` is one of `swflow.analysis.fidelity.Trust`.
-COLUMNS: dict[str, type[pl.DataType]] = {
-    "variant": pl.String, "scheduler": pl.String, "processors": pl.Int64, "resources": pl.String,
-    "estimates": pl.String, "arrivals": pl.Float64, "run_times": pl.Float64, "measure": pl.String, "jobs": pl.Int64,
-    "value": pl.Float64, "base": pl.Float64, "difference": pl.Float64, "low": pl.Float64, "high": pl.Float64,
-    "weeks": pl.Int64, "verdict": pl.String, "utilization": pl.Float64, "trust": pl.String,
-}  # fmt: skip
-
 
 class Row(TypedDict):
-    """A row of `Answer.table`."""
+    """
+    A row of `Answer.table`.
+
+    ``resources`` are the machine's units besides processors, such as ``gpus=24``; ``trust`` is one of
+    `swflow.analysis.fidelity.Trust`.
+    """
 
     variant: str
     scheduler: str
@@ -59,6 +55,11 @@ class Row(TypedDict):
     utilization: float | None
     trust: str
 
+
+_TYPES = {str: pl.String, int: pl.Int64, float: pl.Float64, float | None: pl.Float64}
+
+#: The columns of `Answer.table`.
+COLUMNS: dict[str, type[pl.DataType]] = {name: _TYPES[kind] for name, kind in Row.__annotations__.items()}
 
 #: The columns of `Answer.groups`: the mean wait of the jobs of one partition, user, …, seconds.
 GROUP_COLUMNS: dict[str, type[pl.DataType]] = {
