@@ -8,12 +8,13 @@ from typer import Argument
 
 from swflow.cli.app import app
 from swflow.cli.options import Catalogues, Mirror, output_option
+from swflow.cli.panels import COMMANDS
 from swflow.cli.terminal import check_ending, progress_bar, say
 from swflow.errors import SwflowError
 from swflow.names import PARENT, expand, parent_of
 
 #: The commands that implement steps.
-STEPS = ("select", "machine", "memory", "moldable", "model", "scale", "intensify")
+STEPS = COMMANDS["Make workloads"]
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
