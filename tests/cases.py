@@ -207,10 +207,19 @@ def _priority(*names: str) -> Draw:
 
 def _parameters(*names: str) -> Draw:
     values = {
-        "bf_interval": (1, 3, 20), "bf_window": (1, 2), "bf_resolution": (1, 5, 60), "bf_max_job_test": (1, 2, 5),
-        "bf_max_job_user": (1, 2), "default_queue_depth": (1, 2),
+        "bf_interval": (1, 3, 20, -1), "bf_window": (1, 2), "bf_resolution": (1, 5, 60), "bf_max_job_test": (1, 2, 5),
+        "bf_max_job_user": (1, 2), "default_queue_depth": (1, 2), "batch_sched_delay": (0, 1, 5),
+        "sched_interval": (1, 3, 20), "event_delay": (0, 0.25, 2),
     }  # fmt: skip
-    return lambda site: {name: site.rng.choice(values[name]) for name in names}
+    scaled = ("bf_interval", "sched_interval", "batch_sched_delay")
+
+    def draw(site: Site) -> dict[str, Any]:
+        found: dict[str, Any] = {name: site.rng.choice(values[name]) for name in names}
+        # With long times, short intervals take the slow simulator long.
+        scale = 500 if site.unit > 1 else 1
+        return {name: value * (scale if name in scaled and value > 0 else 1) for name, value in found.items()}
+
+    return draw
 
 
 def _resources(site: Site) -> dict[str, Any]:
@@ -225,11 +234,11 @@ VALUES: dict[str, dict[str, Draw]] = {
     "order": _ORDERS | {"log": always("log")},
     "reservations": each([1, 2, 3, 30, 10**6]),
     "scheduler_parameters": {
-        "none": always(None), "bf_interval": _parameters("bf_interval"), "bf_window": _parameters("bf_window"),
-        "bf_resolution": _parameters("bf_interval", "bf_resolution"),
-        "bf_max_job_test": _parameters("bf_interval", "bf_resolution", "bf_max_job_test"),
-        "bf_max_job_user": _parameters("bf_interval", "bf_resolution", "bf_max_job_user"),
-        "default_queue_depth": _parameters("default_queue_depth"), "all": _parameters(*SCHEDULER_PARAMETERS),
+        "none": always(None),
+        **{
+            name: _parameters("bf_interval", "bf_resolution", "sched_interval", name) for name in SCHEDULER_PARAMETERS
+        },
+        "all": _parameters(*SCHEDULER_PARAMETERS),
     },
     "backfill_order": {"none": always(None)} | _ORDERS,
     "places": each([False, True]),
@@ -560,7 +569,9 @@ def slow_jobs(case: Case) -> list[naive.Job]:
     kill, prediction = options["estimates"] == "kill", options["prediction"]
     efficiency = options["efficiency"] if options["shape_choice"] == "efficient" else 0.0
     sizes = [cluster["processors"] for cluster in options["clusters"]] or [case.machine.processors]
-    names = resource_names(case)
+    names, scheduler = resource_names(case), Scheduler(**options)
+    delay = scheduler.event_delay
+    plans_delay = prediction == "system" or any(queue.backfill != "slurm" for queue in scheduler.queues)
 
     def lengths(run: float, estimate: float) -> tuple[float, float]:
         run = min(run, estimate) if kill else run
@@ -587,7 +598,8 @@ def slow_jobs(case: Case) -> list[naive.Job]:
         needs = tuple(sorted(row_of[one] for one in column.get("depends_on") or () if one in row_of))
         cancelled, array = column.get("cancelled_after"), column.get("array_id")
         job = naive.Job(
-            number, submit, run if options["runtime"] == "shared" else simulated, planned,
+            number, submit + delay, (run if options["runtime"] == "shared" else simulated) + delay,
+            planned + delay * plans_delay,
             column["processors"], -1 - number if column["user_id"] is None else column["user_id"], shapes,
             column["group_id"], column["partition_id"], needs=needs, think=column["think_time"] if needs else 0.0,
             leaves=math.inf if cancelled is None else max(cancelled - case.delay(row), 0.0), array=array or 0,
@@ -657,12 +669,14 @@ def slow_policy(case: Case, cluster: Mapping[str, Any]) -> naive.Policy:
         backfill="lookahead" if options["backfill"] == "easy" else options["backfill"],
         lookahead=options["reservations"],
         cycles=naive.Cycles(
-            cycles["bf_interval"],
+            cycles["bf_interval"] if cycles["bf_interval"] > 0 else math.inf,
             60 * cycles["bf_window"],
             cycles["bf_resolution"],
             cycles["bf_max_job_test"],
             cycles["bf_max_job_user"] or math.inf,
             cycles["default_queue_depth"],
+            cycles["batch_sched_delay"],
+            cycles["sched_interval"],
         ),
         backfill_order=order if second is None else key_of(second),
         event_order=options["event_order"],
@@ -739,6 +753,7 @@ def differences(case: Case, outcomes: pl.DataFrame) -> str:
     jobs, machines = simulated(case)
     options, rows = case.options, {row["job_id"]: row for row in outcomes.iter_rows(named=True)}
     ids = [job_id for _, job_id, _ in case.part]
+    delay = Scheduler(**options).event_delay
     tolerance = 1e-5 if options["runtime"] == "shared" else 0.0
     started = {number: (place, machine) for place, machine in enumerate(machines, 1) for number in machine.starts}
     left = [job for job in jobs if job.leaves == math.inf]
@@ -747,17 +762,17 @@ def differences(case: Case, outcomes: pl.DataFrame) -> str:
     for job in left:
         place, machine = started[job.number]
         row, done = rows[ids[job.number]], machine.done[job.number]
-        start, end = machine.starts[job.number], machine.ends[job.number]
+        start, end = machine.starts[job.number], machine.ends[job.number] - delay
         if not abs(row["start_time"] - start) <= tolerance:
             return f"job {row['job_id']} starts at {row['start_time']}, not {start}"
-        if not abs(row["end_time"] - end) <= tolerance:
+        if not abs(row["end_time"] - end) <= max(tolerance, 1e-6 * (delay > 0)):
             return f"job {row['job_id']} ends at {row['end_time']}, not {end}"
         if row["places"] is not None and places_of(row["places"]) != machine.places[job.number]:
             return f"job {row['job_id']} is on {row['places']}, not {machine.places[job.number]}"
         if (row["places"] is None) == options["places"]:
             return f"job {row['job_id']} has places {row['places']}"
-        if row["submit_time"] != done.submit:
-            return f"job {row['job_id']} is submitted at {row['submit_time']}, not {done.submit}"
+        if not abs(row["submit_time"] - (done.submit - delay)) <= 1e-6 * (delay > 0):
+            return f"job {row['job_id']} is submitted at {row['submit_time']}, not {done.submit - delay}"
         if row["processors"] != done.processors or row["centre"] != (place if options["clusters"] else None):
             return f"job {row['job_id']} has {row['processors']} processors in cluster {row['centre']}"
     return ""

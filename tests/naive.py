@@ -169,14 +169,16 @@ def rounded_down(time: float, unit: int) -> float:
 
 @dataclass
 class Cycles:
-    """Slurm's backfill cycles: seconds, and numbers of jobs; at events ``depth`` jobs are tested."""
+    """Slurm's backfill cycles: seconds, and numbers of jobs; and its main scheduler, which tests ``depth`` jobs."""
 
-    interval: int = 30
+    interval: float = 30
     window: int = 86400
     resolution: int = 60
     jobs: int = 500
     jobs_of_user: float = math.inf
     depth: int = 100
+    batch_delay: int = 3  # from a pass of the main scheduler to one because of an event
+    every: int = 60  # between passes that test all jobs
 
 
 @dataclass
@@ -248,7 +250,9 @@ class Machine:
         self.replan = False
         self.head: Job | None = None
         self.newcomers: list[Job] = []
-        self.cycled = False  # whether no event came after the last cycle
+        # Slurm's main scheduler: the time of the pass that is due, of the last one, and whether one that tests all jobs
+        # or a cycle came after the last event.
+        self.due, self.last_pass, self.settled = math.inf, -math.inf, False
         self.turns: dict[int, int] = {}
         # With shared resources: the completed part of each job's run, and the penalty time that each of its nodes
         # added.
@@ -572,6 +576,9 @@ class Machine:
 
     def correct(self, now: float) -> None:
         """Raise the prediction of every job that exceeded it by the next increment, up to the user's estimate."""
+        slows = self.policy.resources is not None and self.policy.resources.slows
+        if not (self.policy.predict or slows):
+            return
         for job, occupation in sorted(self.running.values(), key=lambda one: (one[1].end, one[0].number)):
             while occupation.end <= now < self.end_of(job):
                 self.running[job.number] = self.running.pop(job.number)
@@ -648,38 +655,52 @@ class Machine:
         elif self.policy.backfill == "reservation-table":
             self.serve_in_table(now)
         elif self.policy.backfill == "slurm":
-            self.serve_heads(now)
-            if self.queue:
-                self.cycled = self.last_cycle(now) == now
-            if self.cycled:
-                self.serve_cycle(now)
+            self.serve_as_slurm(now)
         else:
             self.serve_ahead(now, self.policy.lookahead if self.policy.backfill == "lookahead" else 0)
 
-    def serve_heads(self, now: float) -> None:
+    def notice(self, now: float) -> None:
+        """Schedule the pass of Slurm's main scheduler because of an event."""
+        self.due = min(self.due, max(now, self.last_pass + self.policy.cycles.batch_delay))
+        self.settled = False
+
+    def serve_as_slurm(self, now: float) -> None:
+        """Make the pass of the main scheduler and the cycle, if they are due."""
+        cycles = self.policy.cycles
+        tests_all = bool(self.queue) and rounded_down(now, cycles.every) == now
+        if self.due <= now or tests_all:
+            self.due, self.last_pass = math.inf, now
+            self.serve_heads(now, None if tests_all else cycles.depth)
+        is_cycle = bool(self.queue) and cycles.interval < math.inf and rounded_down(now, cycles.interval) == now
+        if is_cycle:
+            self.serve_cycle(now)
+        self.settled |= tests_all or is_cycle
+
+    def next_pass(self, now: float) -> float:
+        """Return the time of Slurm's next pass or cycle; infinity if none would find more than the last did."""
+        if self.policy.backfill != "slurm":
+            return math.inf
+        changes = self.running or any(now < until < math.inf for _, until, _ in self.policy.unavailable)
+        if not self.queue or (self.settled and not changes):
+            return self.due
+        cycles = self.policy.cycles
+        regular = [every for every in (cycles.interval, cycles.every) if every < math.inf]
+        return min(self.due, *(rounded_down(now, every) + every for every in regular))
+
+    def serve_heads(self, now: float, depth: int | None) -> None:
         """Start jobs in order until one does not fit, as Slurm's main scheduler does."""
-        for job in self.ordered(self.policy.order, now)[: self.policy.cycles.depth]:
+        for job in self.ordered(self.policy.order, now)[:depth]:
             places = self.choose_now(job, now, [])
             if not self.is_limited(job):
                 if places is None:
                     return
                 self.begin(job, now, places)
 
-    def last_cycle(self, now: float) -> float:
-        """Return the time of the last cycle of Slurm's backfill scheduler until now."""
-        return rounded_down(now, self.policy.cycles.interval)
-
-    def next_cycle(self, now: float) -> float:
-        """Return the time of the next cycle; infinity if it would find what the last one found."""
-        changes = self.running or any(now < until < math.inf for _, until, _ in self.policy.unavailable)
-        if self.policy.backfill != "slurm" or not self.queue or (self.cycled and not changes):
-            return math.inf
-        return self.last_cycle(now) + self.policy.cycles.interval
-
     def serve_cycle(self, now: float) -> None:
         """Plan the queue anew, in its order: start jobs that can start now, and reserve for others in the window."""
-        cycles, reservations = self.policy.cycles, []
-        tested: list[Job] = []
+        cycles, tested = self.policy.cycles, list[Job]()
+        ends = self.ends_in_cycle()
+        taken = [replace(one, end=max(ends[number], now)) for number, (_, one) in self.running.items()] + self.windows
         for job in self.ordered(self.policy.order, now):
             of_user = [other for other in tested if other.user == job.user]
             if self.is_limited(job) or len(of_user) >= cycles.jobs_of_user:
@@ -687,12 +708,42 @@ class Machine:
             if len(tested) == cycles.jobs:
                 return
             tested.append(job)
-            place = self.earliest(job, now, reservations)
-            if place.start <= now:
-                self.begin(job, now, place.places)
-            elif place.start <= now + cycles.window:
-                begin, end = (rounded_down(time, cycles.resolution) for time in (place.start, place.end))
-                reservations.append(Occupation(begin, end, place.places, place.demands))
+            places = list(range(job.processors))
+            moments = {now} | {one.end for one in taken if one.end > now}
+            start = min(moment for moment in moments if self.fits_until(job, moment, taken))
+            if start > now + cycles.window:
+                continue
+            begin = max(rounded_down(start, cycles.resolution), now)
+            end = rounded_down(start + job.planned, cycles.resolution)
+            there = [one for _, one in self.running.values()] + [
+                one for one in self.windows if one.start <= now < one.end
+            ]
+            if start <= now and self.suffices([*there, Occupation(now, end, places, job.demands)]):
+                self.begin(job, now, places)
+                taken.append(Occupation(now, max(end, now), places, job.demands))
+            else:
+                taken.append(Occupation(begin, max(end, begin + cycles.resolution), places, job.demands))
+
+    def ends_in_cycle(self) -> dict[int, float]:
+        """
+        Return the ends with which a cycle plans running jobs, rounded down to the resolution.
+
+        Jobs that end within 30 s are planned to end with the last of them, later ones within 60 s, 120 s, and so on.
+        """
+        ends: dict[int, float] = {}
+        left, length = sorted((one.end, number) for number, (_, one) in self.running.items()), 30
+        while left:
+            together = [one for one in left if one[0] <= left[0][0] + length]
+            ends |= {number: rounded_down(together[-1][0], self.policy.cycles.resolution) for _, number in together}
+            left, length = left[len(together) :], 2 * length
+        return ends
+
+    def fits_until(self, job: Job, start: float, taken: list[Occupation]) -> bool:
+        """Return whether the machine has what a job needs from ``start`` to its planned end, inclusive."""
+        end = start + job.planned
+        own = Occupation(start, end, list(range(job.processors)), job.demands)
+        moments = [start] + [one.start for one in taken if start < one.start <= end]
+        return all(self.suffices([*(one for one in taken if one.start <= moment < one.end), own]) for moment in moments)
 
     def serve_ahead(self, now: float, lookahead: int) -> None:
         """Start the head while it fits; reserve for the first waiting jobs; start others that delay none of these."""
@@ -844,7 +895,8 @@ def simulate_centres(jobs: list[Job], machines: list[Machine], rule: str) -> lis
             moments += [machine.end_of(job) for job, _ in machine.running.values()]
             moments += [one.start for one in machine.reserved.values()]
             moments += [job.submit + job.leaves for job in machine.queue]
-            moments.append(machine.next_cycle(now))
+        times = [machine.next_pass(now) for machine in machines]
+        moments += times
         now = max(now, min(moments))
         arrivals = [job for job in coming if job.submit <= now]
         done = sorted(
@@ -866,8 +918,8 @@ def simulate_centres(jobs: list[Job], machines: list[Machine], rule: str) -> lis
             ended = [] if arrivals or done else ended[:1]
             cancelled = [] if arrivals or done or ended else cancelled[:1]
         touched = {i for i, machine in enumerate(machines) if any(r.start <= now for r in machine.reserved.values())}
-        slurm = [i for i, machine in enumerate(machines) if machine.policy.backfill == "slurm" and machine.queue]
-        touched |= {i for i in slurm if machines[i].last_cycle(now) == now}
+        slurm = {i for i, machine in enumerate(machines) if machine.policy.backfill == "slurm"}
+        passes = {i for i in slurm if times[i] <= now}
         for machine in machines:
             machine.pass_time(now)
         for index in ended:
@@ -889,7 +941,10 @@ def simulate_centres(jobs: list[Job], machines: list[Machine], rule: str) -> lis
             index = dispatcher.choose(job, now)
             machines[index].arrive(job)
             touched.add(index)
-        for index in sorted(touched | {index for _, index in done} | set(ended)):
+        touched |= {index for _, index in done} | set(ended)
+        for index in slurm & touched:
+            machines[index].notice(now)
+        for index in sorted(touched | passes):
             machines[index].forget_shadows(now)
             machines[index].serve(now)
             machines[index].begin_shadows()

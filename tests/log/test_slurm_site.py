@@ -137,7 +137,7 @@ def test_accounts_have_parents_by_either_name_of_the_column(folder):
 def test_the_interval_turns_cycles_off_or_is_a_number(folder):
     text = "NodeName=a CPUs=2\nPartitionName=p Nodes=a\nSchedulerParameters=bf_interval="
     (folder / "slurm.conf").write_text(f"{text}-1\n")
-    assert read_site(folder / "slurm.conf").options["backfill"] == "none"
+    assert read_site(folder / "slurm.conf").options["scheduler_parameters"] == {"bf_interval": -1}
     (folder / "slurm.conf").write_text(f"{text}soon\n")
     with pytest.raises(SwflowError, match=r"slurm.conf:3: bf_interval=soon; expected a whole number"):
         read_site(folder / "slurm.conf")

@@ -15,14 +15,15 @@ from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
 
 
-def starts(jobs: list[tuple[float, float, float, int, int]], processors: int, **parameters: int) -> list[float]:
+def starts(jobs: list[tuple[float, float, float, int, int]], processors: int, **parameters: float) -> list[float]:
     """Return the start times of jobs, each given by submit time, run time, estimate, processors and user."""
     names = ("submit_time", "run_time", "estimate", "processors", "user_id")
     table = pl.DataFrame(
         jobs, schema=dict.fromkeys(names[:3], pl.Float64) | dict.fromkeys(names[3:], pl.Int64), orient="row"
     )
     log = Workload(table.with_row_index("job_id", 1).cast({"job_id": pl.Int64}), Machine.of(processors), "drawn")
-    options = Scheduler(backfill="slurm", scheduler_parameters={"bf_resolution": 1} | parameters)
+    given = {"bf_resolution": 1, "batch_sched_delay": 0, "event_delay": 0} | parameters
+    options = Scheduler(backfill="slurm", scheduler_parameters=given)
     return simulate(log, options).sort("job_id")["start_time"].to_list()
 
 
@@ -52,6 +53,30 @@ def test_a_cycle_tests_as_many_jobs_as_it_may():
     assert starts(jobs, 4) == [1, 101, 30, 60]
     assert starts(jobs, 4, bf_max_job_test=1) == [1, 101, 111, 111]
     assert starts(jobs, 4, bf_max_job_user=1) == [1, 101, 111, 30]
+
+
+def test_the_main_scheduler_waits_after_a_pass_and_after_events():
+    jobs = [(1, 10, 10, 4, 0), (2, 10, 10, 1, 0), (13, 10, 10, 1, 0), (14, 10, 10, 1, 0)]
+    assert starts(jobs, 4) == [1, 11, 13, 14]
+    # Passes are at 1, 4, 11 and 14, at least 3 s apart.
+    assert starts(jobs, 4, batch_sched_delay=3) == [1, 11, 14, 14]
+    assert starts(jobs, 4, batch_sched_delay=3, sched_interval=2) == [1, 12, 14, 14]
+    # A submission, and the end of a job, is processed 0.5 s later.
+    assert starts(jobs, 4, event_delay=0.5) == [1.5, 12, 13.5, 14.5]
+
+
+def test_without_cycles_jobs_start_in_order():
+    jobs = [(1, 100, 100, 3, 0), (2, 10, 10, 2, 0), (3, 20, 20, 1, 0)]
+    assert starts(jobs, 4, bf_interval=-1) == [1, 101, 101]
+
+
+def test_a_cycle_plans_that_jobs_end_in_groups():
+    # The fourth job is planned at 131, the later of two ends within 30 s, so that in the cycle at 30 the fifth, which
+    # ends at 125, is no delay; in reality it could begin at 105.
+    jobs = [(1, 104, 104, 2, 0), (1, 130, 130, 1, 0), (2, 10, 10, 3, 0), (3, 95, 95, 1, 0)]
+    assert starts(jobs, 4) == [1, 1, 125, 30]
+    # Ends that are further apart are planned as they are.
+    assert starts([jobs[0], (1, 140, 140, 1, 0), *jobs[2:]], 4) == [1, 1, 105, 115]
 
 
 def test_the_main_scheduler_tests_as_many_jobs_as_it_may():
@@ -105,7 +130,7 @@ def test_random_limits_give_the_schedule_of_the_slow_simulator(option: str, valu
 def test_random_cases_have_the_schedule_of_the_slow_simulator(parameters: str):
     rng = random.Random(f"slurm {parameters}")
     done = 0
-    while done < 15:
+    while done < 10:
         site = cases.new_site(rng)
         others = [choice for choice in cases.CHOOSABLE if choice[0] not in ("backfill", "scheduler_parameters")]
         wanted = dict(rng.sample(others, rng.randint(0, 2))) | {"backfill": "slurm", "scheduler_parameters": parameters}
@@ -126,7 +151,7 @@ def test_random_cases_have_the_schedule_of_the_slow_simulator(parameters: str):
         ({"scheduler_parameters": {"bf_window": 2}}, "scheduler_parameters: only backfill slurm uses them"),
         ({"backfill": "slurm", "allocation": "first-fit"}, "backfill: slurm needs allocation count"),
         ({"backfill": "slurm", "event_order": "per-event"}, "backfill: slurm needs allocation count"),
-        ({"backfill": "slurm", "scheduler_parameters": {"bf_interval": 0}}, "bf_interval: 0; expected at least 1"),
+        ({"backfill": "slurm", "scheduler_parameters": {"bf_interval": -2}}, "bf_interval: -2; expected at least -1"),
         ({"backfill": "slurm", "scheduler_parameters": {"bf_intervals": 5}}, "did you mean 'bf_interval'"),
         ({"backfill": "slurm", "scheduler_parameters": {"bf_window": 1.5}}, "bf_window: 1.5; expected a whole number"),
     ],
@@ -139,5 +164,5 @@ def test_what_does_not_go_together_is_refused(options: dict, error: str):
 def test_the_defaults_are_those_of_the_manual():
     assert {name: one.default for name, one in SCHEDULER_PARAMETERS.items()} == Scheduler(backfill="slurm").cycles == {
         "bf_interval": 30, "bf_window": 1440, "bf_resolution": 60, "bf_max_job_test": 500, "bf_max_job_user": 0,
-        "default_queue_depth": 100,
+        "default_queue_depth": 100, "batch_sched_delay": 3, "sched_interval": 60, "event_delay": 0.3,
     }  # fmt: skip

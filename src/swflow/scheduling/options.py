@@ -105,7 +105,7 @@ class Options:
             "none": "the head of the queue starts as soon as it fits; no job overtakes it",
             "easy": "the first jobs that do not fit have reservations (`reservations`); a later job may start if it "
             "delays none of them",
-            "slurm": "Slurm's two schedulers: at every event, jobs start in order until one does not fit; in cycles, "
+            "slurm": "Slurm's two schedulers: after events, jobs start in order until one does not fit; in cycles, "
             "the queue is planned anew, and jobs that can start now do (`scheduler_parameters`)",
             "conservative": "every job gets a reservation when it is submitted; these move forward when jobs end early",
             "reservation-table": "like easy, but later jobs may have reservations until the head's, too (Alvio)",
@@ -113,10 +113,12 @@ class Options:
         default="none",
     )
     reservations: int = option("integer", "How many jobs have a reservation with backfill easy.", least=1, default=1)
-    scheduler_parameters: Mapping[str, int] | None = option(
+    scheduler_parameters: Mapping[str, float] | None = option(
         "parameters",
-        "The parameters of backfill slurm, by their names and units in slurm.conf: bf_interval, bf_resolution "
-        "(seconds), bf_window (minutes), bf_max_job_test, bf_max_job_user, default_queue_depth (jobs).",
+        "The parameters of backfill slurm, by their names and units in slurm.conf: bf_interval, bf_resolution, "
+        "sched_interval, batch_sched_delay (seconds), bf_window (minutes), bf_max_job_test, bf_max_job_user, "
+        "default_queue_depth (jobs); and event_delay, seconds from a submission or the end of a job until the "
+        "scheduler processes it.",
         optional=True,
     )
     backfill_order: str | Callable[..., float] | None = option(
@@ -323,14 +325,19 @@ PRIORITY: dict[str, Option] = {
     "qos_factors": Option("weights", "", least=0, most=1e9),
 }
 
-#: The keys of `scheduler_parameters`, with Slurm's defaults; 0 jobs of a user are all.
+#: The keys of `scheduler_parameters`, with Slurm's defaults; 0 jobs of a user are all, and an
+#: interval of -1 makes no cycles. ``event_delay`` is measured: the
+#: daemon looks for events every second, and accounting records have whole seconds.
 SCHEDULER_PARAMETERS: dict[str, Option] = {
-    "bf_interval": Option("integer", "", least=1, most=10_800, default=30),
+    "bf_interval": Option("integer", "", least=-1, most=10_800, default=30),
     "bf_window": Option("integer", "", least=1, most=43_200, default=1440),
     "bf_resolution": Option("integer", "", least=1, most=3600, default=60),
     "bf_max_job_test": Option("integer", "", least=1, most=1_000_000, default=500),
     "bf_max_job_user": Option("integer", "", least=0, most=1_000_000, default=0),
     "default_queue_depth": Option("integer", "", least=1, most=1_000_000, default=100),
+    "batch_sched_delay": Option("integer", "", least=0, most=3600, default=3),
+    "sched_interval": Option("integer", "", least=1, most=86_400, default=60),
+    "event_delay": Option("number", "", least=0, most=3600, default=0.3),
 }
 
 #: The parameters of `priority`, to the weight that uses each.

@@ -52,7 +52,8 @@ def outcomes(table: pl.DataFrame, scheduler: Scheduler, schedule: Schedule) -> p
     """
     columns: Columns = {"start_time": pl.Series(schedule.start), "run_time": table["run_time"]}
     if scheduler.estimates == "kill":
-        columns["run_time"], columns["killed"] = pl.Series(schedule.run), table["run_time"] > table["estimate"]
+        columns["run_time"] = table.select(pl.min_horizontal("run_time", "estimate")).to_series()
+        columns["killed"] = table["run_time"] > table["estimate"]
     if scheduler.shapes != "requested":
         table = table.with_columns(processors=schedule.processors)
         columns["run_time"] = pl.Series(schedule.run)
@@ -60,7 +61,7 @@ def outcomes(table: pl.DataFrame, scheduler: Scheduler, schedule: Schedule) -> p
         columns["run_time"], columns["killed"] = pl.Series(schedule.run), pl.Series(schedule.killed)
         columns["penalty_time"] = pl.Series(schedule.penalty)
     if scheduler.feedback != "none" or has_values(table, "depends_on"):
-        table = table.with_columns(submit_time=schedule.submit)
+        table = table.with_columns(submit_time=schedule.submit - scheduler.event_delay)
     if scheduler.places:
         columns["places"] = _ranges_as_text(schedule)
     if scheduler.clusters:

@@ -87,9 +87,14 @@ class Scheduler(Options):
         return [order for order in both if order is not None]
 
     @property
-    def cycles(self) -> dict[str, int]:
+    def cycles(self) -> dict[str, float]:
         """The parameters of backfill slurm, with Slurm's defaults."""
         return {name: one.default for name, one in SCHEDULER_PARAMETERS.items()} | dict(self.scheduler_parameters or {})
+
+    @property
+    def event_delay(self) -> float:
+        """Seconds until the scheduler processes a submission or the end of a job; 0 unless a queue is Slurm's."""
+        return self.cycles["event_delay"] if any(queue.backfill == "slurm" for queue in self.queues) else 0.0
 
     @cached_property
     def queues(self) -> tuple[Queue, ...]:

@@ -14,12 +14,13 @@ from swflow.errors import SwflowError
 from swflow.log.site import CLUSTERS, SITE
 from swflow.log.slurm.conf import Node, SlurmConf, SlurmPartition, Value, read_slurm_conf
 from swflow.log.slurm.tables import Row, SlurmReservation, read_reservations, read_table
+from swflow.scheduling.options import SCHEDULER_PARAMETERS
 
 #: How options are simulated, by name.
 _OPTIONS = Path(__file__).with_name("options.yaml")
 
 #: The parameters of Slurm's schedulers that are simulated.
-_CYCLES = ("bf_interval", "bf_window", "bf_resolution", "bf_max_job_test", "bf_max_job_user", "default_queue_depth")
+_PARAMETERS = [name for name in SCHEDULER_PARAMETERS if name != "event_delay"]
 
 Simulated = Literal["yes", "partly", "no"]
 
@@ -230,14 +231,13 @@ def _user_shares(members: Sequence[Row]) -> dict[str, float]:
 def _backfill(slurm: SlurmConf) -> dict[str, Any]:
     """Return how jobs may overtake."""
     given = slurm.parameters()
-    is_builtin = slurm.text("SchedulerType", "sched/backfill").lower().endswith("builtin")
-    if is_builtin or given.get("bf_interval") == "-1":  # which turns cycles off
-        return {"backfill": "none"}
-    for name in _CYCLES:
-        if not given.get(name, "0").isdecimal():
+    if slurm.text("SchedulerType", "sched/backfill").lower().endswith("builtin"):
+        given["bf_interval"] = "-1"  # which makes no cycles
+    for name in _PARAMETERS:
+        if not given.get(name, "0").removeprefix("-").isdecimal():
             place = slurm.options["schedulerparameters"].place
             raise SwflowError(f"{place}: {name}={given[name]}; expected a whole number")
-    found = {name: int(given[name]) for name in _CYCLES if name in given}
+    found = {name: int(given[name]) for name in _PARAMETERS if name in given}
     return {"backfill": "slurm"} | ({"scheduler_parameters": found} if found else {})
 
 

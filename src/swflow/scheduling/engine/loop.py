@@ -10,8 +10,9 @@ from swflow.scheduling.engine.cancellations import Cancellations, next_cancellat
 from swflow.scheduling.engine.dependents import Dependents, release_dependents, take_turn
 from swflow.scheduling.engine.passes import (
     drop_plan,
-    is_time_of_cycle,
-    next_cycle,
+    is_time_of_pass,
+    next_pass,
+    notice,
     plan_next,
     plan_queue,
     serve,
@@ -99,7 +100,7 @@ def _next_event(state: State, last: float) -> float:
     if state.options[0].backfill >= CONSERVATIVE:
         now = min(now, root_of(state.queue).length)
     elif state.options[0].backfill == SLURM:
-        now = min(now, next_cycle(state, last))
+        now = min(now, next_pass(state, last))
     return now
 
 
@@ -177,6 +178,7 @@ def _cancel_next(states: State, arrivals: Arrivals, now: float) -> bool:
     coming.size[0] = pop(coming.heap, coming.size[0])
     cluster = arrivals.cluster[item] if arrivals.due.size > 1 else 0
     withdraw(part_of(states, cluster), item)
+    notice(part_of(states, cluster), now)
     arrivals.due[cluster] = True
     if arrivals.dependents.line.size > 0:
         release_dependents(arrivals.dependents, jobs, item, now)
@@ -190,6 +192,7 @@ def _send_next(states: State, arrivals: Arrivals, now: float, dispatch: int) -> 
     cluster = _dispatch(states, arrivals, job, now, dispatch, arrivals.turn[0]) if clusters > 1 else 0
     arrivals.turn[0] = cluster + 1
     _admit(states, arrivals, job, cluster, now)
+    notice(part_of(states, cluster), now)
     arrivals.due[cluster] = True
     arrivals.dependents.at[0] += 1
 
@@ -221,9 +224,9 @@ def _have_room(states: State, arrivals: Arrivals, now: float) -> bool:
 
 
 def _open(state: State, now: float) -> bool:
-    """Advance a machine's clock to an event; return whether a pass is due: for a reservation, or a cycle."""
+    """Advance a machine's clock to an event; return whether a pass is due without an event."""
     advance(state, now)
-    if state.counts[0].queued > 0 and is_time_of_cycle(state, now):
+    if is_time_of_pass(state, now):
         return True
     return state.options[0].backfill >= CONSERVATIVE and root_of(state.queue).length <= now
 
@@ -232,13 +235,15 @@ def _happen_together(states: State, arrivals: Arrivals, now: float, dispatch: in
     """Process all events of an instant: windows, completions and cancellations, then arrivals."""
     for cluster in range(arrivals.due.size):
         state = part_of(states, cluster)
-        due = _open(state, now)
+        due, happened = _open(state, now), False
         while _end_window(state, now):
-            due = True
+            happened = True
         while _end_job(state, arrivals.dependents, now):
-            due = True
+            happened = True
+        if happened:
+            notice(state, now)
         settle(state, now, False)
-        arrivals.due[cluster] = due
+        arrivals.due[cluster] = due or happened
     while _cancel_next(states, arrivals, now):
         pass
     while _submit(arrivals, part_of(states, 0).jobs, arrivals.dependents.at[0]) <= now:

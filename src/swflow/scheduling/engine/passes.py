@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from swflow.scheduling.state.accounts import forget_tests, may_test
+from swflow.scheduling.engine.cycle import serve_cycle
 from swflow.scheduling.state.changes import begin, correct, is_entered, is_limited, take
 from swflow.scheduling.state.layout import CONSERVATIVE, EASY, OTHER, SLURM, State
 from swflow.scheduling.state.operations import (
@@ -34,17 +34,15 @@ def serve(state: State, now: float) -> None:
     options, counts, agenda = state.options[0], state.counts[0], state.agenda[0]
     if options.corrects:
         correct(state, now)
-    if counts.queued > 0:
+    if options.backfill == SLURM:
+        _serve_as_slurm(state, now)
+    elif counts.queued > 0:
         if options.backfill == CONSERVATIVE:
             _serve_conservatively(state, now)
         elif options.backfill == OTHER:
             serve_otherwise(state, now)
         else:
             _serve_ahead(state, now)
-            if options.backfill == SLURM:
-                agenda.cycled = is_time_of_cycle(state, now)
-                if agenda.cycled:
-                    _serve_cycle(state, now)
     agenda.newcomers = 0
     agenda.corrected = 0
     agenda.ended_early = 0
@@ -98,7 +96,7 @@ def _serve_heads(state: State, now: float) -> int:
         if item < 0:
             break
         tested += 1
-        if tested > options.depth:
+        if tested > agenda.tests:
             agenda.full = 1  # the next pass tests others
             break
         if is_limited(state, item):
@@ -188,22 +186,34 @@ def _backfill(state: State, now: float, begin_rank: int, end_rank: int) -> None:
             _begin_within(state, item, now)
 
 
-# -- the cycles of Slurm's backfill scheduler
+# -- Slurm's two schedulers
 
 
-def is_time_of_cycle(state: State, now: float) -> bool:
-    """Return whether a cycle is due: at multiples of its interval."""
-    return state.options[0].backfill == SLURM and now == _rounded_down(now, state.options[0].interval)
+def notice(state: State, now: float) -> None:
+    """Schedule the pass of Slurm's main scheduler because of an event."""
+    options, agenda = state.options[0], state.agenda[0]
+    if options.backfill == SLURM:
+        agenda.due = min(agenda.due, max(now, agenda.last_pass + options.batch_delay))
+        agenda.settled = 0
 
 
-def next_cycle(state: State, now: float) -> float:
-    """Return the time of the next cycle; infinity if no job is queued, or nothing can change until another event."""
-    counts, windows = state.counts[0], state.windows[0]
+def is_time_of_pass(state: State, now: float) -> bool:
+    """Return whether a pass of Slurm's main scheduler, or a cycle, is due."""
+    options = state.options[0]
+    if options.backfill != SLURM:
+        return False
+    is_regular = _is_multiple(now, options.every) or _is_time_of_cycle(state, now)
+    return state.agenda[0].due <= now or (state.counts[0].queued > 0 and is_regular)
+
+
+def next_pass(state: State, now: float) -> float:
+    """Return the time of the next pass or cycle; infinity if there is none, or it would find what the last one did."""
+    options, counts, windows, agenda = state.options[0], state.counts[0], state.windows[0], state.agenda[0]
     closed = windows.handled < state.window_ends.size and state.window_ends[windows.handled].time < np.inf
-    if counts.queued == 0 or (state.agenda[0].cycled and counts.running == 0 and not closed):
-        return np.inf
-    interval = state.options[0].interval
-    return _rounded_down(now, interval) + interval
+    if counts.queued == 0 or (agenda.settled and counts.running == 0 and not closed):
+        return agenda.due
+    time = min(agenda.due, _rounded_down(now, options.every) + options.every)
+    return min(time, _rounded_down(now, options.interval) + options.interval) if options.interval > 0 else time
 
 
 def _rounded_down(time: float, unit: float) -> float:
@@ -211,41 +221,28 @@ def _rounded_down(time: float, unit: float) -> float:
     return math.floor(time / unit) * unit
 
 
-def _serve_cycle(state: State, now: float) -> None:
-    """
-    Plan the queue anew in its order: start the jobs that can start now, and reserve for others within the window.
+def _is_multiple(time: float, unit: float) -> bool:
+    return time == _rounded_down(time, unit)
 
-    As in Slurm, reservations start and end at multiples of the resolution, both rounded down.
-    """
-    options, queue, steps = state.options[0], state.queue, state.steps
-    tested = held = 0
-    forget_tests(state.usage)
-    start_search(state, 0)
-    while tested < options.reservations and root_of(queue).width <= free_now(state):
-        item = next_job(state, queue, now, NO_JOB - 1, 0, 0.0, 0.0)
-        if item < 0:
-            break
-        if is_limited(state, item) or (options.of_user and not may_test(state.usage, item, options.of_user)):
-            continue
-        tested += 1
-        job = state.jobs[item]
-        time = find(state, item, job.processors, job.planned, now)
-        if time <= now:
-            begin(state, item, now)
-            state.agenda[0].full = 1
-        elif time <= now + options.window:
-            state.held[held] = item
-            steps[held].time = job.planned  # until the end of the cycle it is the length of the reservation
-            held += 1
-            end = _rounded_down(time + job.planned, options.resolution)
-            job.reserved = _rounded_down(time, options.resolution)
-            job.planned = end - job.reserved
-            reserve(state, item)
-    for k in range(held):
-        job = state.jobs[state.held[k]]
-        cancel(state, state.held[k])
-        job.reserved = np.nan
-        job.planned = steps[k].time
+
+def _is_time_of_cycle(state: State, now: float) -> bool:
+    return state.options[0].interval > 0 and _is_multiple(now, state.options[0].interval)
+
+
+def _serve_as_slurm(state: State, now: float) -> None:
+    """Make the pass of the main scheduler and the cycle, if they are due."""
+    options, counts, agenda = state.options[0], state.counts[0], state.agenda[0]
+    tests_all = counts.queued > 0 and _is_multiple(now, options.every)
+    if agenda.due <= now or tests_all:
+        agenda.due, agenda.last_pass = np.inf, now
+        agenda.tests = NO_JOB if tests_all else options.depth
+        if counts.queued > 0:
+            _serve_ahead(state, now)
+    is_cycle = counts.queued > 0 and _is_time_of_cycle(state, now)
+    if is_cycle:
+        serve_cycle(state, now)
+    if tests_all or is_cycle:
+        agenda.settled = 1
 
 
 # -- conservative

@@ -24,6 +24,9 @@ from swflow.scheduling.state.queue import NO_JOB, new_tree
 #: Records of jobs that fit into the processor's cache.
 _BLOCK = 2048
 
+#: Running jobs that a cycle of backfill slurm plans to end together: each group spans twice the time of the last.
+_MOST_GROUPS = 64
+
 
 def new_states(problem: Problem) -> tuple[list[State], list[tuple[np.ndarray, np.ndarray]]]:
     """
@@ -94,7 +97,7 @@ def _new_state(
         one_tree = False  # one tree has the starts of reservations, the other the lengths of jobs
     backfill_tree, backfill_rank = (tree, rank) if one_tree else new_tree(second.keys, count)
     cycles = policy.cycles
-    most = {EASY: queue.reservations, SLURM: cycles["bf_max_job_test"]}.get(backfill, 0)
+    most = {EASY: queue.reservations, SLURM: int(cycles["bf_max_job_test"])}.get(backfill, 0)
     reserved = min(most, max(count, 1))
     predict, per_event = policy.prediction == "system", policy.event_order == "per-event"
 
@@ -118,14 +121,18 @@ def _new_state(
         "interval": cycles["bf_interval"],
         "window": 60 * cycles["bf_window"],
         "resolution": cycles["bf_resolution"],
+        "every": cycles["sched_interval"],
+        "batch_delay": cycles["batch_sched_delay"],
         "of_user": cycles["bf_max_job_user"],
-        "depth": cycles["default_queue_depth"] if backfill == SLURM else NO_JOB,
+        "depth": cycles["default_queue_depth"],
     }
     for name, value in values.items():
         options[name] = value
 
     agenda, queue_plan = np.zeros(1, layout.AGENDA), np.zeros(1, layout.QUEUE_PLAN)
-    agenda["full"], queue_plan["jobs"] = 1, -1
+    agenda["full"], agenda["tests"], queue_plan["jobs"] = 1, NO_JOB, -1
+    agenda["due"], agenda["last_pass"] = np.inf, -np.inf
+    steps = _MOST_GROUPS + 2 * (reserved + len(windows)) + 2 if backfill == SLURM else 0
     usage = shared["usage"]._replace(limits=limits_of(machine.limits))
     state = State(
         **shared | {"usage": usage},
@@ -146,6 +153,8 @@ def _new_state(
         line=np.empty(count, ELEMENT),
         planned=np.empty(count, np.int64),
         held=np.empty(reserved + 1, np.int64),
+        cycle_times=np.empty(steps),
+        cycle_free=np.empty((steps, 1 + len(machine.resources)), np.int64),
         capacities=np.array(list(machine.resources.values()), np.int64),
     )
     return state, (rank, backfill_rank)

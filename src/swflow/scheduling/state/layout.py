@@ -36,9 +36,10 @@ STEP = record("time", "free")
 #: profile, so a pass needs not enter its last reservation (``simple``); a job's shape is chosen when it starts
 #: (``shapes``); usage and running jobs of ``accounts`` are counted. The cycles of backfill slurm have an ``interval``,
 #: a ``window`` and a ``resolution`` in seconds; they test as many jobs as there may be ``reservations``, and at most
-#: ``of_user`` jobs of a user (0: all). At events ``depth`` jobs are tested.
+#: ``of_user`` jobs of a user (0: all). Its main scheduler tests all jobs at multiples of ``every`` seconds, and
+#: ``depth`` jobs because of an event, but not before ``batch_delay`` seconds have passed since its last pass.
 RULES = record(
-    "half_life interval window resolution",
+    "half_life interval window resolution every batch_delay",
     "processors backfill reservations one_tree by_arrival backfill_by_arrival per_event predict corrects windows "
     "simple shapes accounts limits depth of_user",
 )
@@ -53,8 +54,12 @@ WINDOWS = record("", "begun ended handled closed")
 
 #: What the next scheduling pass must consider: all queued jobs (``full``), or the arrivals since the last pass. An
 #: arrival before ``reserved_rank`` changes reservations. Jobs may have ended early, or their predictions been
-#: corrected. In a pass, the number of its ``steps``. No event came after the last cycle of backfill slurm (``cycled``).
-AGENDA = record("", "full newcomers newcomer first_newcomer reserved_rank ended_early corrected steps cycled")
+#: corrected. In a pass, the number of its ``steps``, and the number of jobs that it ``tests`` in order. The main
+#: scheduler of backfill slurm made its last pass at a time and has one ``due``; no event came after the last pass that
+#: tests all jobs, or after the last cycle (``settled``).
+AGENDA = record(
+    "due last_pass", "full newcomers newcomer first_newcomer reserved_rank ended_early corrected steps tests settled"
+)
 
 #: A plan of the whole queue: how many of its jobs leave it after this event (-1: there is no plan), the last rank in
 #: it, the first planned start (or an earlier time), and whether it is ``kept`` for the next event.
@@ -87,6 +92,8 @@ class State(NamedTuple):
     line: np.ndarray  # scratch: a heap of queued jobs by key
     planned: np.ndarray  # scratch: the jobs with a reservation of `QUEUE_PLAN` only
     held: np.ndarray  # scratch: the jobs with a reservation in this pass
+    cycle_times: np.ndarray  # scratch: the times at which what is free changes in the plan of a cycle
+    cycle_free: np.ndarray  # scratch: the processors, and units of each resource, that are free from then on
     attributes: np.ndarray
     shapes: np.ndarray
     usage: Usage
