@@ -10,15 +10,28 @@ import pytest
 
 import swflow
 from helpers.cli import call
-from swflow.forecast import model
+from swflow.forecast import evaluation, model, simulation
 from swflow.forecast.cases import DAY, WEEK, Cases, decades
 from swflow.forecast.classes import by_class, order_statistics
-from swflow.forecast.evaluation import CLASSES, PAST, Evaluated, outcomes, summary, walk_forward
+from swflow.forecast.evaluation import (
+    BEST,
+    CLASSES,
+    PAST,
+    SIMULATION,
+    Evaluated,
+    better,
+    outcomes,
+    summary,
+    walk_forward,
+)
 from swflow.forecast.forecaster import cases_of, fit
 from swflow.forecast.model import Calibrator, calibrated, kaplan_meier
+from swflow.forecast.simulation import RunTimes, simulated, simulator_of
 from swflow.forecast.squeue import FORMAT, read_squeue
-from swflow.forecast.sweep import FEATURES, from_log, requests_of
+from swflow.forecast.sweep import FEATURES, Request, from_log, requests_of
 from swflow.log.swf import write_swf
+
+EASY = swflow.Scheduler(backfill="easy")
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +52,10 @@ def site():
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     monkeypatch.setattr(model, "_ROUNDS", 8)
+    monkeypatch.setattr(simulation, "FUTURES", 20)
+    monkeypatch.setattr(simulation, "MOST", 60)
+    monkeypatch.setattr(simulation, "FEWEST", 20)
+    monkeypatch.setattr(evaluation, "FEWEST_COMPARED", 10)
 
 
 def test_features_equal_a_naive_computation(site):
@@ -98,17 +115,21 @@ def test_the_future_of_a_log_does_not_change_a_bit_of_its_forecasts(site):
     found = []
     for table in (jobs.with_columns(requested_processors=pl.col("requested_processors").fill_null(1)), other):
         cases, _ = from_log(replace(site, jobs=table))
-        walked = walk_forward(cases, 8.0 * WEEK, now)
+        log = replace(site, jobs=table)
+        simulator = simulator_of(log, EASY, cases, 5.0 * WEEK, now)
+        walked = walk_forward(cases, 8.0 * WEEK, now, method="best", simulator=simulator)
         early = cases.take(cases.asked <= now)
         known, state = cases_of(replace(site, jobs=table), now)
-        fitted = fit(known, **state)
-        request = fitted.describe(8, 3600.0, None, "3")
-        found.append((
-            early.values.tobytes(), early.job.tobytes(), walked[PAST].forecasts.tobytes(),
-            walked[CLASSES].forecasts.tobytes(),
-            fitted.of_waiting(), fitted.of_requests([request]), sorted(fitted.shifts.items()), fitted.hits,
-        ))  # fmt: skip
-    assert len(found[0][4]) == waits.sum()
+        found.append([early.values.tobytes(), early.job.tobytes()])
+        found[-1] += [forecasts.tobytes() for _, forecasts in walked.values()]
+        simulator = simulator_of(log, EASY, known, 3.0 * WEEK, now)
+        for method in ("past", "simulation"):
+            fitted = fit(known, method=method, simulator=simulator, **state)
+            request = fitted.describe(8, 3600.0, None, "3")
+            found[-1] += [fitted.of_waiting(), fitted.of_requests([request]), sorted(fitted.shifts.items())]
+            found[-1] += [fitted.hits, fitted.method]
+            assert len(fitted.of_waiting()) == waits.sum()
+    assert set(walked) == {PAST, SIMULATION, BEST, CLASSES} and walked[SIMULATION].forecasts.size > 30
     for number, (one, two) in enumerate(zip(*found, strict=True)):
         assert one == two, number
 
@@ -119,6 +140,63 @@ def test_forecasts_do_change_with_their_past(site):
     changed = replace(cases, wait=np.where(earlier, cases.wait * 3 + 60, cases.wait))
     one, two = (walk_forward(some, 8.0 * WEEK, 8.5 * WEEK)[PAST].forecasts for some in (cases, changed))
     assert one.shape == two.shape and np.mean(one != two) > 0.5
+
+
+def test_simulations_start_from_the_state_of_the_log(site):
+    cases, _ = from_log(site)
+    simulator = simulator_of(site, EASY, cases, 5 * WEEK, 10 * WEEK)
+    waiting, running = (cases.values[:, FEATURES.index(name)] for name in ("waiting", "running"))
+    for case in range(0, cases.asked.size, 7):
+        row, waits = simulator.place[int(cases.job[case])], cases.waited[case] > 0
+        state = simulator.state(float(cases.asked[case]), None if waits else row + 1)
+        assert row in state.jobs and np.isnan(state.elapsed).sum() == waiting[case] + 1
+        assert np.isfinite(state.elapsed).sum() == running[case]
+
+
+@pytest.mark.parametrize("options", [{}, {"order": "sjf"}, {"backfill": "conservative"}])
+def test_simulations_equal_the_record_if_nothing_is_unknown(site, options):
+    # Run times equal the limits, and the log is too short for arrivals; only under FCFS would they delay no job.
+    scheduler, jobs = swflow.Scheduler(**options), site.jobs.head(300).with_columns(run_time="estimate")
+    waits = swflow.simulate(replace(site, jobs=jobs), scheduler)["wait_time"]
+    log = replace(site, jobs=jobs.with_columns(wait_time=waits))
+    cases, _ = from_log(log)
+    simulator = simulator_of(log, scheduler, cases, WEEK, 2 * WEEK)
+    simulator.share = 1.0
+    last = float(jobs["submit_time"][-1])
+    found = simulated(cases, simulator, last if options else last - DAY, math.inf)
+    rows = np.isfinite(found[:, 0])
+    assert decades(cases.wait[rows]).max() > 3
+    expected = np.repeat(decades(cases.wait[rows])[:, None], 3, axis=1)
+    assert found[rows] == pytest.approx(expected, abs=1e-6)
+
+
+def test_run_times_are_drawn_from_those_of_the_user_that_were_longer():
+    mine, others = (Request.of(4, 1000.0, user, 0, 0) for user in (1, 2))
+    requests = [mine] * 40 + [others] * 40
+    run = np.concatenate((np.arange(1.0, 41.0) * 10, np.full(40, 900.0)))
+    end = np.concatenate((np.arange(40.0), np.arange(40.0)))
+    found = RunTimes(requests, run, end)
+    random = np.random.default_rng(1)
+    drawn = found.draw(mine, 0.0, 100.0, random, 20_000)
+    # 40 / 45 from the same request, 40 / 45 of the rest from the user, half of the others from both groups of all jobs
+    assert np.mean(drawn < 500) == pytest.approx(1 - (5 / 45) ** 2 / 2, abs=0.005)
+    assert found.draw(mine, 200.0, 100.0, random, 1000).min() > 200
+    assert found.draw(mine, 0.0, 19.5, random, 1000).min() >= 10 and (found.draw(mine, 0, 4.5, random, 99) != 60).all()
+    new = found.draw(Request.of(4, 1000.0, 3, 0, 0), 0.0, 100.0, random, 1000)
+    assert 0.4 < np.mean(new == 900) < 0.6
+    assert (found.draw(mine, 5000.0, 100.0, random, 9) == 5060).all()
+
+
+def test_the_better_method_is_chosen_by_what_was_known():
+    asked = np.linspace(0, 40 * DAY, 400)
+    wait = np.where(asked < 30 * DAY, 1000.0, 1e5)
+    cases = _cases(asked, wait, 42 * DAY)
+    short, long = (np.tile(decades(np.array([low, value, high])), (400, 1)) for low, value, high in
+                   ((500, 1000, 2000), (5e4, 1e5, 2e5)))  # fmt: skip
+    assert better(cases, {"long": long, "short": short}, 30 * DAY) == "short"
+    assert better(cases, {"long": long, "short": short}, 0.5 * DAY) == "long"  # too few: the first
+    late = cases.take(asked >= 30 * DAY)
+    assert better(late, {"short": short[asked >= 30 * DAY], "long": long[asked >= 30 * DAY]}, 42 * DAY) == "long"
 
 
 def test_kaplan_meier_equals_the_product_over_risk_sets():
@@ -287,7 +365,7 @@ def test_an_evaluation_can_be_written(log, capfd):
     assert call("forecast", log, "--evaluate", "--weeks", 2, "-o", "e.parquet", "--study", "mine") == 0
     assert "Forecasts of the last 2 weeks of site" in capfd.readouterr().out
     table = pl.read_parquet("e.parquet")
-    assert set(table["method"]) == {"past", "classes"}
+    assert set(table["method"]) == {"past", "simulation", "best", "classes"}
     assert call("simulate", log, "--backfill", "easy", "-o", "run.parquet") == 0
     assert call("load", "run.parquet", "e.parquet", "--database", "d.duckdb") == 0
     query = "SELECT study, workload, method, coverage FROM forecasts WHERE dimension = 'all' ORDER BY method"
@@ -295,12 +373,13 @@ def test_an_evaluation_can_be_written(log, capfd):
     assert call("sql", query, "--database", "d.duckdb", "--json") == 0
     loaded = json.loads(capfd.readouterr().out)
     assert [(row["study"], row["workload"], row["method"]) for row in loaded] == [
-        ("mine", "site", "classes"), ("mine", "site", "past"),
+        ("mine", "site", method) for method in ("best", "classes", "past", "simulation")
     ]  # fmt: skip
     whole = table.filter(pl.col("dimension") == "all")
     for dimension in ("size", "waited", "week"):
         part = table.filter(pl.col("dimension") == dimension).group_by("method").agg(pl.col("jobs").sum())
-        assert (part.sort("method")["jobs"] <= whole.sort("method")["jobs"]).all()
+        both = part.join(whole, "method")
+        assert (both["jobs"] <= both["jobs_right"]).all()
 
 
 @pytest.mark.parametrize(
@@ -316,6 +395,9 @@ def test_an_evaluation_can_be_written(log, capfd):
         (("--at", 7 * WEEK), "7.0 weeks before the forecast; expected at least 8"),
         (("--evaluate", "--weeks", 9), "expected at least 4; reduce --weeks"),
         (("--queue", "site.swf"), "site.swf:1: "),
+        (("--method", "simulated"), "--method: 'simulated'; expected one of past, simulation, best"),
+        (("--method", "past", "--scheduler", "easy"), "--scheduler: no effect with --method past"),
+        (("--scheduler", "slurm-multifactor"), "--scheduler: needs more than the processors and limits of jobs"),
         (("-o", "f.txt"), "f.txt: unknown ending"),
     ],
 )

@@ -13,7 +13,9 @@ from swflow.cli.app import app
 from swflow.cli.imports import as_log
 from swflow.cli.options import output_option
 from swflow.cli.terminal import check_ending, finish_progress, print_table, say, tracked
-from swflow.errors import SwflowError
+from swflow.errors import SwflowError, suggest
+
+METHODS = ("past", "simulation", "best")
 
 
 @app.command()
@@ -38,6 +40,13 @@ def forecast(
     ] = None,
     evaluate: Annotated[bool, Option("--evaluate", help="Evaluate forecasts of past weeks instead.")] = False,
     weeks: Annotated[float, Option(help="The weeks that --evaluate forecasts.")] = 4,
+    method: Annotated[
+        str,
+        Option(help="past: from past waits. simulation: from simulated futures. best: the better one in past weeks."),
+    ] = "best",
+    scheduler: Annotated[
+        str | None, Option(help="The site's scheduler for simulations: a name or 'name: {options}' (default: easy).")
+    ] = None,
     machine: Annotated[
         int | None, Option("--machine-processors", help="Processors of the machine (default: the log's).")
     ] = None,
@@ -60,14 +69,19 @@ def forecast(
     endings = (".json", ".csv", ".parquet") if evaluate else (".html", ".json", ".csv", ".parquet")
     for path in output or ():
         check_ending(path, *endings)
+    if method not in METHODS:
+        raise SwflowError(f"--method: {method!r}; expected one of {', '.join(METHODS)}{suggest(method, METHODS)}")
+    if scheduler is not None and method == "past":
+        raise SwflowError("--scheduler: no effect with --method past; expected simulation or best")
     if evaluate:
         given = {"--processors": processors, "--time-limit": time_limit, "--queue": queue, "--at": at}
         named = next((name for name, value in given.items() if value is not None), None)
         if named:
             raise SwflowError(f"{named}: no effect with --evaluate; give one of them")
-        _evaluate(log, machine, weeks, output or [], as_json, study)
+        _evaluate(log, machine, weeks, output or [], as_json, study, method, scheduler)
         return
     from swflow.forecast import forecaster as fitting
+    from swflow.forecast.cases import WEEK
     from swflow.forecast.words import coverage, parse_limit, sentences, table
 
     if (processors is None) != (time_limit is None):
@@ -79,9 +93,12 @@ def forecast(
             moment = _moment(source, at)
             cases, state = fitting.read_cases(source, machine, moment)
             state["name"] = str(log)
-            return fitting.fit(cases, progress=partial(tracked, "fit"), **state)
+            span = state["now"] - fitting.CALIBRATED * WEEK, state["now"]
+            fitting.require_weeks(cases, state["now"], state["name"])
+            simulator = _simulator(source, machine, method, scheduler, cases, span)
+            return fitting.fit(cases, progress=partial(tracked, "fit"), method=method, simulator=simulator, **state)
 
-    found = fitting.cached(log, make, machine, at)
+    found = fitting.cached(log, make, machine, at, method, scheduler)
     if queue is not None:
         from swflow.forecast.squeue import read_squeue
 
@@ -148,11 +165,46 @@ def _moment(source: Path, at: str | None) -> float:
     return seconds_since_start(open_workload(source).header, moment)
 
 
+def _simulator(
+    source: Path, machine: int | None, method: str, scheduler: str | None, cases: Any, span: tuple[float, float]
+) -> Any:
+    """Return the simulator of a log, or None if it is not needed, or if ``best`` has to do without it."""
+    from swflow.forecast.polls import is_polls
+
+    if method == "past":
+        return None
+    from swflow.scheduling.named import read_scheduler
+    from swflow.scheduling.scheduler import Scheduler
+
+    named, options = read_scheduler(scheduler or "easy")
+    chosen = Scheduler.of(named, options)
+    try:
+        if is_polls(source):
+            raise SwflowError(f"{source.name}: a table of polls has no state to simulate from; expected a log")
+        from swflow.forecast.simulation import simulator_of
+        from swflow.workload.clean import open_workload
+
+        return simulator_of(open_workload(source, machine), chosen, cases, *span)
+    except SwflowError as error:
+        if method == "simulation" or scheduler is not None:
+            raise
+        say(f"No simulation: {error}")
+        return None
+
+
 def _evaluate(
-    log: Path, machine: int | None, weeks: float, output: list[Path], as_json: bool, study: str | None
+    log: Path,
+    machine: int | None,
+    weeks: float,
+    output: list[Path],
+    as_json: bool,
+    study: str | None,
+    method: str,
+    scheduler: str | None,
 ) -> None:
     """Evaluate forecasts of the last weeks of a log, and print and write their scores."""
-    from swflow.forecast.evaluation import evaluate, summary
+    from swflow.forecast.cases import WEEK
+    from swflow.forecast.evaluation import WARM_UP, evaluate, last_weeks, summary
     from swflow.forecast.forecaster import read_cases
     from swflow.jobs.table import write_table
 
@@ -160,8 +212,10 @@ def _evaluate(
         raise SwflowError(f"--weeks: {weeks:g}; expected a number above 0")
     with as_log(log, machine) as source:
         cases, state = read_cases(source, machine)
-    name = state["name"]
-    found = evaluate(cases, weeks, name, partial(tracked, "evaluate"))
+        name = state["name"]
+        begin, end = last_weeks(cases, weeks, name)
+        simulator = _simulator(source, machine, method, scheduler, cases, (begin - WARM_UP * WEEK, end))
+    found = evaluate(cases, weeks, name, partial(tracked, "evaluate"), method, simulator)
     scores = summary(found)
     finish_progress()
     columns = ["method", "jobs", "coverage", "95 % interval", "width", "pinball", "score", "squared error"]

@@ -1,7 +1,7 @@
 """Evaluate forecasts: walk forward in time, and compare each forecast with the wait that followed."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -11,11 +11,18 @@ from swflow.forecast.cases import WEEK, Cases, third_of, thirds
 from swflow.forecast.classes import by_class
 from swflow.forecast.model import LEVEL, QUANTILES, Calibrator, Quantiles
 
-#: The methods, as they are named in tables.
-PAST, CLASSES = "past", "classes"
+if TYPE_CHECKING:
+    from swflow.forecast.simulation import Simulator
+
+#: The methods, as they are named in tables. `BEST` is, in each week, the better one of `PAST` and `SIMULATION` in the
+#: weeks before.
+PAST, SIMULATION, BEST, CLASSES = "past", "simulation", "best", "classes"
 
 #: Weeks of forecasts before an evaluation whose residuals calibrate its first ones.
 WARM_UP = 3
+
+#: Weeks before a moment in which methods are compared, and the fewest jobs for it.
+COMPARED, FEWEST_COMPARED = 6, 100
 
 #: Cases that a model needs.
 _FEWEST = 500
@@ -77,11 +84,57 @@ def calibrate(cases: Cases, raw: np.ndarray, end: float) -> Calibrator:
     return found
 
 
+def issued(raw: np.ndarray, calibrator: Calibrator) -> np.ndarray:
+    """Return the calibrated forecasts in the rows of the raw ones; NaN where there is none."""
+    found = np.full_like(raw, np.nan)
+    found[np.isfinite(raw[:, 0])] = calibrator.issued
+    return found
+
+
+def better(cases: Cases, forecasts: Mapping[str, np.ndarray], now: float) -> str:
+    """
+    Return the method with the lower mean interval score in the weeks before a moment.
+
+    Both methods are compared on the same jobs, those whose outcome was known at the moment. The first method is
+    returned if these are fewer than `FEWEST_COMPARED`.
+    """
+    names = list(forecasts)
+    rows = np.flatnonzero((cases.asked >= now - COMPARED * WEEK) & (cases.asked < now))
+    value, started = cases.take(rows).known(now)
+    ends = np.array([forecasts[name][rows] for name in names])
+    known = np.isfinite(ends[:, :, 0]).all(axis=0) & (started | (value > ends[:, :, 2].max(axis=0)))
+    if known.sum() < FEWEST_COMPARED:
+        return names[0]
+    return names[int(np.argmin([interval_score(value[known], one[known]).mean() for one in ends]))]
+
+
+def interval_score(value: np.ndarray, forecasts: np.ndarray) -> np.ndarray:
+    """
+    Return the width of each interval plus 20 times the distance by which it misses the value, decades.
+
+    References
+    ----------
+    T. Gneiting, A. E. Raftery, "Strictly proper scoring rules, prediction, and estimation", Journal of the American
+    Statistical Association 102, 2007, equation 43.
+    """
+    low, _, high = forecasts.T
+    miss = np.maximum(low - value, 0) + np.maximum(value - high, 0)
+    return np.asarray(high - low + 2 / (1 - LEVEL) * miss)
+
+
 def walk_forward(
-    cases: Cases, begin: float, end: float, refit: float = WEEK, progress: Callable[[Any], Any] = lambda items: items
+    cases: Cases,
+    begin: float,
+    end: float,
+    refit: float = WEEK,
+    progress: Callable[[Any], Any] = lambda items: items,
+    method: str = PAST,
+    simulator: "Simulator | None" = None,
 ) -> dict[str, Evaluated]:
     """
-    Forecast all cases from one moment to another from the past, and by class, from the data known before each moment.
+    Forecast all cases from one moment to another from the data known before each moment, by each method and by class.
+
+    With a simulator, only its share of the cases is forecast.
 
     Parameters
     ----------
@@ -92,23 +145,50 @@ def walk_forward(
     refit : float
         Seconds after which a model is fitted anew.
     progress : callable
-        Function that wraps the sequence of fits.
+        Function that wraps the sequences of fits and of simulated cases.
+    method : str
+        ``past``, ``simulation``, or ``best``: both, and the better one of the weeks before.
+    simulator : Simulator, optional
+        For the methods that simulate.
 
     Returns
     -------
     dict
         Method to its forecasts; the same cases in all.
     """
-    calibrator = calibrate(cases, raw_forecasts(cases, begin - WARM_UP * refit, end, refit, progress), end)
-    chosen = (calibrator.cases.asked >= begin) & np.isfinite(calibrator.issued[:, 0])
-    evaluated = calibrator.cases.take(chosen)
-    rows = (cases.asked >= begin) & (cases.asked < end)
-    classes = by_class(cases)[rows]
-    return {PAST: Evaluated(evaluated, calibrator.issued[chosen]), CLASSES: Evaluated(cases.take(rows), classes)}
+    warm = begin - WARM_UP * refit
+    raw = {}
+    if method != SIMULATION:
+        raw[PAST] = raw_forecasts(cases, warm, end, refit, progress)
+    if method != PAST and simulator is not None:
+        from swflow.forecast.simulation import simulated
+
+        raw[SIMULATION] = simulated(cases, simulator, warm, end, progress)
+    found = {name: issued(one, calibrate(cases, one, end)) for name, one in raw.items()}
+    if len(found) > 1:
+        found[BEST] = best_of(cases, found, begin, end)
+    rows = np.all([np.isfinite(one[:, 0]) for one in found.values()], axis=0)
+    rows &= (cases.asked >= begin) & (cases.asked < end)
+    found[CLASSES] = by_class(cases)
+    return {name: Evaluated(cases.take(rows), one[rows]) for name, one in found.items()}
+
+
+def best_of(cases: Cases, forecasts: Mapping[str, np.ndarray], begin: float, end: float) -> np.ndarray:
+    """Return the forecasts of the method that was better before each week."""
+    found = np.full((cases.asked.size, len(QUANTILES)), np.nan)
+    for week in np.arange(begin, end, WEEK).tolist():
+        rows = (cases.asked >= week) & (cases.asked < week + WEEK)
+        found[rows] = forecasts[better(cases, forecasts, week)][rows]
+    return found
 
 
 def evaluate(
-    cases: Cases, weeks: float, name: str, progress: Callable[[Any], Any] = lambda items: items
+    cases: Cases,
+    weeks: float,
+    name: str,
+    progress: Callable[[Any], Any] = lambda items: items,
+    method: str = PAST,
+    simulator: "Simulator | None" = None,
 ) -> dict[str, Evaluated]:
     """
     Walk forward through the last weeks of the data; see `walk_forward`.
@@ -118,15 +198,21 @@ def evaluate(
     SwflowError
         If fewer than eight weeks, or fewer than the evaluated ones, precede them.
     """
-    last = float(cases.asked[-1]) if cases.asked.size else 0.0
-    begin = last + 1 - weeks * WEEK
+    begin, end = last_weeks(cases, weeks, name)
+    return walk_forward(cases, begin, end, WEEK, progress, method, simulator)
+
+
+def last_weeks(cases: Cases, weeks: float, name: str) -> tuple[float, float]:
+    """Return the moments, in seconds, from which and until which the last weeks are forecast; see `evaluate`."""
+    end = float(cases.asked[-1]) + 1 if cases.asked.size else 1.0
+    begin = end - weeks * WEEK
     before = (begin - cases.asked[0]) / WEEK if cases.asked.size else 0.0
     if before < WARM_UP + 1:
         raise SwflowError(
             f"{name}: {max(before, 0):.1f} weeks before the {weeks:g} that are evaluated; expected at least "
             f"{WARM_UP + 1}; reduce --weeks"
         )
-    return walk_forward(cases, begin, last + 1, WEEK, progress)
+    return begin, end
 
 
 def outcomes(found: Evaluated) -> pl.DataFrame:
@@ -142,11 +228,6 @@ def outcomes(found: Evaluated) -> pl.DataFrame:
         ``submit_time`` (the moment of the forecast, s), ``wait`` (decades), ``low``, ``median``, ``high`` (decades),
         ``hit``, ``width``, ``pinball``, ``score`` (interval score: width plus 20 times the miss), ``squared_error`` of
         the median, ``processors``, ``partition``, ``user`` and ``waited`` (s).
-
-    References
-    ----------
-    T. Gneiting, A. E. Raftery, "Strictly proper scoring rules, prediction, and estimation", Journal of the American
-    Statistical Association 102, 2007, equation 43.
     """
     cases, forecasts = found
     value, started = cases.known(cases.end)
@@ -155,11 +236,10 @@ def outcomes(found: Evaluated) -> pl.DataFrame:
     losses = [
         np.maximum(q * (value - end), (q - 1) * (value - end)) for q, end in zip(QUANTILES, forecasts.T, strict=True)
     ]
-    miss = np.maximum(low - value, 0) + np.maximum(value - high, 0)
     table = pl.DataFrame({
         "submit_time": cases.asked, "wait": value, "low": low, "median": median, "high": high,
         "hit": (low <= value) & (value <= high), "width": high - low, "pinball": np.mean(losses, axis=0),
-        "score": high - low + 2 / (1 - LEVEL) * miss, "squared_error": (median - value) ** 2,
+        "score": interval_score(value, forecasts), "squared_error": (median - value) ** 2,
         "processors": cases.size, "waited": cases.waited,
         "partition": [str(name) for name in cases.partition], "user": [str(name) for name in cases.user],
     })  # fmt: skip

@@ -7,19 +7,22 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError, suggest
 from swflow.forecast.cases import WEEK, Cases, third_of
-from swflow.forecast.evaluation import calibrate, raw_forecasts
+from swflow.forecast.evaluation import BEST, PAST, SIMULATION, better, calibrate, issued, raw_forecasts
 from swflow.forecast.model import Quantiles, calibrated
 from swflow.forecast.polls import is_polls, read_polls
 from swflow.forecast.squeue import Queued
 from swflow.forecast.sweep import Request, Sweep, from_log, labels_of, polled, requests_of
 from swflow.jobs.table import Workload, check_recorded
+
+if TYPE_CHECKING:
+    from swflow.forecast.simulation import Simulator
 
 #: Forecasts need a log of at least this many weeks: the last six calibrate models that are fitted to those before.
 FEWEST_WEEKS = 8
@@ -68,8 +71,8 @@ class Forecaster:
         The log.
     now : float
         The moment, seconds.
-    quantiles : Quantiles
-        The models.
+    quantiles : Quantiles or None
+        The models; None for forecasts by simulation.
     shifts : dict
         Group to the decades to add to both ends; ``""`` for groups without past forecasts.
     bounds : float64 array of shape (2,)
@@ -86,11 +89,13 @@ class Forecaster:
         The number of a queue to its jobs, processors and the groups of users.
     waiting : Cases or None
         The jobs of a table of polls that wait.
+    simulator : Simulator or None
+        For forecasts by simulation.
     """
 
     name: str
     now: float
-    quantiles: Quantiles
+    quantiles: Quantiles | None
     shifts: dict[str, tuple[float, float]]
     bounds: np.ndarray
     hits: int
@@ -100,6 +105,12 @@ class Forecaster:
     users: dict[str, int]
     common: dict[Any, Any]
     waiting: Cases | None = None
+    simulator: "Simulator | None" = None
+
+    @property
+    def method(self) -> str:
+        """The method of the forecasts."""
+        return PAST if self.simulator is None else SIMULATION
 
     @property
     def coverage(self) -> float | None:
@@ -141,13 +152,13 @@ class Forecaster:
         self.common["ids"] = ids
         self.now = max(*(job[2] for job in queued), *(job[3] or -math.inf for job in queued), self.now)
 
-    def decades(self, values: np.ndarray, partition: Sequence[str], size: np.ndarray, waited: np.ndarray) -> np.ndarray:
-        """Return lower end, median and upper end for rows of features, decades."""
+    def calibrated(self, raw: np.ndarray, partition: Sequence[str], size: np.ndarray, waited: np.ndarray) -> np.ndarray:
+        """Return lower end, median and upper end for rows of forecasts before calibration, decades."""
         third = third_of(size, self.bounds)
         rows = zip(partition, third.tolist(), (waited > 0).tolist(), strict=True)
         names = [f"{part}/{number}/{int(waits)}" for part, number, waits in rows]
         group = np.array([name if name in self.shifts else "" for name in names], object)
-        return calibrated(self.quantiles(values), group, self.shifts)
+        return calibrated(raw, group, self.shifts)
 
     def describe(self, processors: int, limit: float, partition: str | None, user: str | None) -> Request:
         """Return the request of a job that options describe; raise an error if it cannot run."""
@@ -185,14 +196,23 @@ class Forecaster:
     def of_requests(self, requests: Sequence[Request], user: str = "") -> list[Forecast]:
         """Forecast jobs that would be submitted at the moment."""
         assert self.sweep is not None
-        values = np.array([self.sweep.features(one, self.now) for one in requests], np.float32)
-        return self._forecasts([(None, one, 0.0, user) for one in requests], values)
+        if self.simulator is None:
+            raw = self._quantiles(np.array([self.sweep.features(one, self.now) for one in requests], np.float32))
+        else:
+            raw = self.simulator.of_requests(self.sweep, self.now, requests)
+        return self._forecasts([(None, one, 0.0, user) for one in requests], raw)
+
+    def _quantiles(self, values: np.ndarray) -> np.ndarray:
+        assert self.quantiles is not None
+        return self.quantiles(values)
 
     def of_waiting(self) -> list[Forecast]:
         """Forecast the jobs that wait at the moment."""
         if self.waiting is not None:
             cases = self.waiting
-            found = 10 ** self.decades(cases.values, cases.partition.tolist(), cases.size, cases.waited)
+            found = 10 ** self.calibrated(
+                self._quantiles(cases.values), cases.partition.tolist(), cases.size, cases.waited
+            )
             limit = cases.values[:, cases.names.index("time_limit")] if "time_limit" in cases.names else None
             return [
                 Forecast(
@@ -203,21 +223,24 @@ class Forecaster:
             ]  # fmt: skip
         assert self.sweep is not None
         rows = list(polled(self.sweep, self.now))
-        values = np.array([row[1:] for row in rows], np.float32)
+        if self.simulator is None:
+            raw = self._quantiles(np.array([row[1:] for row in rows], np.float32))
+        else:
+            raw = self.simulator.of_waiting(self.sweep, self.now)
         names = {number: name for name, number in self.users.items()}
         jobs = [
             (self.common["ids"].get(row[0], row[0]), self.sweep.requests[row[0]],
              self.now - self.sweep.waiting[row[0]], names.get(self.sweep.requests[row[0]].user, ""))
             for row in rows
         ]  # fmt: skip
-        return self._forecasts(jobs, values)
+        return self._forecasts(jobs, raw)
 
-    def _forecasts(self, jobs: Sequence[tuple[Any, Request, float, str]], values: np.ndarray) -> list[Forecast]:
+    def _forecasts(self, jobs: Sequence[tuple[Any, Request, float, str]], raw: np.ndarray) -> list[Forecast]:
         if not jobs:
             return []
         partition = [self.labels.get(request.queue, "") for _, request, _, _ in jobs]
         size = np.array([request.processors for _, request, _, _ in jobs], float)
-        found = 10 ** self.decades(values, partition, size, np.array([waited for _, _, waited, _ in jobs]))
+        found = 10 ** self.calibrated(raw, partition, size, np.array([waited for _, _, waited, _ in jobs]))
         found[found <= 1.0] = 0.0
         return [
             Forecast(job, request.processors, request.limit, label, user, waited, *ends.tolist())
@@ -226,7 +249,13 @@ class Forecaster:
 
 
 def fit(
-    cases: Cases, now: float, progress: Callable[[Any], Any] = lambda items: items, name: str = "cases", **state: Any
+    cases: Cases,
+    now: float,
+    progress: Callable[[Any], Any] = lambda items: items,
+    name: str = "cases",
+    method: str = BEST,
+    simulator: "Simulator | None" = None,
+    **state: Any,
 ) -> Forecaster:
     """
     Fit the models to the data known at a moment, and calibrate them by forecasts of the six weeks before.
@@ -238,9 +267,13 @@ def fit(
     now : float
         The moment, seconds.
     progress : callable
-        Function that wraps the sequence of fits.
+        Function that wraps the sequences of fits and of simulated cases.
     name : str
         The log, for errors.
+    method : str
+        ``past``, ``simulation``, or ``best``: the one with the better score in the six weeks before.
+    simulator : Simulator, optional
+        For the methods that simulate.
     state : Any
         The other fields of the forecaster.
 
@@ -251,17 +284,27 @@ def fit(
     """
     require_weeks(cases, now, name)
     begin = now - CALIBRATED * WEEK
-    calibrator = calibrate(cases, raw_forecasts(cases, begin, now, WEEK, progress), now)
+    raw = {}
+    if method != SIMULATION:
+        raw[PAST] = raw_forecasts(cases, begin, now, WEEK, progress)
+    if method != PAST and simulator is not None:
+        from swflow.forecast.simulation import simulated
+
+        raw[SIMULATION] = simulated(cases, simulator, begin, now, progress)
+    calibrators = {one: calibrate(cases, ends, now) for one, ends in raw.items()}
+    chosen = better(cases, {one: issued(raw[one], calibrator) for one, calibrator in calibrators.items()}, now)
+    calibrator = calibrators[chosen]
     names = [str(group) for group in dict.fromkeys(calibrator.group)]
-    issued = calibrator.cases.take(np.flatnonzero(calibrator.cases.asked >= now - REPORTED * WEEK))
-    forecasts = calibrator.issued[calibrator.cases.asked >= now - REPORTED * WEEK]
-    value, started = issued.known(now)
+    reported = calibrator.cases.asked >= now - REPORTED * WEEK
+    forecasts = calibrator.issued[reported]
+    value, started = calibrator.cases.take(reported).known(now)
     above = value > forecasts[:, 2]
     hits = int((started & ~above & (value >= forecasts[:, 0])).sum())
     defaults: dict[str, Any] = {"sweep": None, "labels": {}, "users": {}, "common": {}}
     return Forecaster(
-        name, now, Quantiles(cases, now), calibrator.shifts(now, ["", *names]), calibrator.bounds, hits,
-        int((started | above).sum()), **(defaults | state),
+        name, now, Quantiles(cases, now) if chosen == PAST else None, calibrator.shifts(now, ["", *names]),
+        calibrator.bounds, hits, int((started | above).sum()),
+        **(defaults | state | {"simulator": simulator if chosen == SIMULATION else None}),
     )  # fmt: skip
 
 

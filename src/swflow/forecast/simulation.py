@@ -1,0 +1,417 @@
+"""Forecasts by simulation: the present queue, with run times and arrivals drawn from the past, under a scheduler."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from swflow.errors import SwflowError
+from swflow.forecast.cases import DAY, WEEK, Cases, decades
+from swflow.forecast.model import QUANTILES
+from swflow.forecast.sweep import Request, Sweep, requests_of
+from swflow.jobs.machine import Machine
+from swflow.jobs.randomness import generator, uniform_per_job
+from swflow.jobs.table import Workload, check_recorded
+from swflow.scheduling.engine.solve import solve
+from swflow.scheduling.problem import columns_needed, prepare
+from swflow.scheduling.scheduler import Scheduler
+
+#: Simulated futures per forecast.
+FUTURES = 100
+
+#: The latest run times of a group of jobs from which run times are drawn, and the number of run times in a group that
+#: counts as much as all wider groups together.
+LATEST, WIDER = 200, 5
+
+#: Jobs to simulate for the calibration of a forecaster or for an evaluation, and most and fewest forecasts for it.
+BUDGET, MOST, FEWEST = 30e6, 2000, 200
+
+#: The least share of jobs with a limit.
+LIMITS = 0.9
+
+#: Weeks of the past from which arrivals are drawn.
+WEEKS = 8
+
+#: Simulated seconds: futures in which the job has not started by then are simulated again for longer.
+HORIZONS = (2 * 3600.0, 12 * 3600.0, 2 * DAY, 10 * DAY, 40 * DAY)
+
+
+class State(NamedTuple):
+    """
+    The jobs that run and wait at a moment, the running ones first, the others in the order of their submission.
+
+    Parameters
+    ----------
+    now : float
+        The moment, seconds.
+    jobs : list of int
+        Numbers of the jobs.
+    requests : list of Request
+    elapsed : float64 array of shape (jobs,)
+        The seconds for which each job has run; NaN of the waiting ones.
+    """
+
+    now: float
+    jobs: list[int]
+    requests: list[Request]
+    elapsed: np.ndarray
+
+
+class RunTimes:
+    """
+    Run times of the past, from which those of other jobs are drawn.
+
+    The groups of a job are the jobs of the same user with the same request, those of the same user, those with a
+    similar limit, and all. A run time is drawn from the latest ones of the narrowest group with probability n / (n + 5)
+    for n run times, otherwise from the next group in the same way; so new users get the run times of all others. In
+    groups with different limits, ratios of run time to limit are drawn.
+
+    Parameters
+    ----------
+    requests : list of Request
+        The jobs.
+    run, end : float64 arrays of shape (jobs,)
+        Seconds. A run time is used at moments after the end of its job.
+    """
+
+    def __init__(self, requests: Sequence[Request], run: np.ndarray, end: np.ndarray) -> None:
+        order = np.argsort(end, kind="stable")
+        members: dict[tuple[object, ...], list[int]] = {}
+        for job in order.tolist():
+            for key in _groups(requests[job]):
+                members.setdefault(key, []).append(job)
+        limit = np.array([one.limit for one in requests], float)
+        ratio = np.divide(run, limit, out=np.ones(run.size), where=limit > 0)
+        self.groups = {key: (end[jobs], ratio[jobs], run[jobs]) for key, jobs in members.items()}
+
+    def draw(self, request: Request, elapsed: float, now: float, random: np.random.Generator, count: int) -> np.ndarray:
+        """
+        Draw run times of a job that has run for some time, from those known at a moment.
+
+        Parameters
+        ----------
+        request : Request
+            The job.
+        elapsed : float
+            The seconds for which it has run; run times are longer.
+        now : float
+            The moment, seconds.
+        random : numpy.random.Generator
+        count : int
+
+        Returns
+        -------
+        float64 array of shape (count,)
+            Seconds.
+        """
+        found, weights, rest = [], [], 1.0
+        for key in _groups(request):
+            end, ratio, run = self.groups.get(key, (_NONE, _NONE, _NONE))
+            last = int(np.searchsorted(end, now, side="right"))
+            known = slice(max(last - LATEST, 0), last)
+            times = ratio[known] * request.limit if request.limit > 0 else run[known]
+            times = times[times > elapsed] if elapsed > 0 else times
+            if times.size:
+                share = rest * times.size / (times.size + WIDER)
+                found.append(times)
+                weights.append(np.full(times.size, share / times.size))
+                rest -= share
+        if not found:
+            return np.full(count, max(request.limit, elapsed + 60.0))
+        levels = np.cumsum(np.concatenate(weights))
+        places = np.searchsorted(levels, random.random(count) * levels[-1], side="right")
+        drawn: np.ndarray = np.concatenate(found)[np.minimum(places, levels.size - 1)]
+        return drawn
+
+
+_NONE = np.empty(0)
+
+
+def _groups(request: Request) -> tuple[tuple[object, ...], ...]:
+    return (
+        ("same", request.user, request.processors, request.limit), ("user", request.user),
+        ("limit", request.limit_class), ("all",),
+    )  # fmt: skip
+
+
+@dataclass
+class Simulator:
+    """
+    Simulations of the future of a log from any of its moments.
+
+    No site starts jobs at the instant at which they fit. Therefore, a delay is added to each start: the wait of one of
+    the latest jobs that found no queue and enough free processors.
+
+    Parameters
+    ----------
+    processors : int
+        Those of the machine.
+    requests : list of Request
+        The jobs of the log in the order of their submission.
+    submit, start, end : float64 arrays of shape (jobs,)
+        Seconds. No value after the moment of a forecast is used for it.
+    ids : int64 array of shape (jobs,)
+        The numbers of the jobs.
+    scheduler : Scheduler
+        That of the site.
+    share : float
+        The share of the past cases that are simulated to calibrate and to compare forecasts.
+    """
+
+    processors: int
+    requests: list[Request]
+    submit: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    ids: np.ndarray
+    scheduler: Scheduler
+    share: float = 1.0
+
+    def __post_init__(self) -> None:
+        self.run_times = RunTimes(self.requests, self.end - self.start, self.end)
+        self.width = np.array([one.processors for one in self.requests], np.int64)
+        self.limit = np.array([one.limit for one in self.requests], float)
+        self.delays = self._delays()
+        self.place = {number: row for row, number in enumerate(self.ids.tolist())}
+
+    def _delays(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return starts and waits, by start, of the jobs that found no queue and enough processors."""
+        begun, done = np.argsort(self.start, kind="stable"), np.argsort(self.end, kind="stable")
+        before = np.searchsorted(self.start[begun], self.submit, side="left")
+        ended = np.searchsorted(self.end[done], self.submit, side="right")
+        busy = np.append(0, np.cumsum(self.width[begun]))[before] - np.append(0, np.cumsum(self.width[done]))[ended]
+        at_once = (before == np.arange(self.submit.size)) & (busy + self.width <= self.processors)
+        rows = begun[at_once[begun]]
+        return self.start[rows], (self.start - self.submit)[rows]
+
+    def state(self, now: float, before: int | None = None) -> State:
+        """
+        Return the jobs that ran and waited just before a moment; jobs that start then still wait.
+
+        ``before`` is the row of a job: those submitted at the same moment after it are left out.
+        """
+        submitted = int(np.searchsorted(self.submit, now, side="right")) if before is None else before
+        open_jobs = np.flatnonzero(self.end[:submitted] > now)
+        # a job that has run for 0 s has ended
+        runs = self.start[open_jobs] < now
+        rows = np.concatenate((open_jobs[runs], open_jobs[~runs])).tolist()
+        elapsed = np.where(self.start[rows] < now, now - self.start[rows], np.nan) if rows else _NONE
+        return State(now, rows, [self.requests[row] for row in rows], elapsed)
+
+    def starts(self, state: State, targets: Sequence[int], purpose: str = "", futures: int = FUTURES) -> np.ndarray:
+        """
+        Simulate futures from a state, and return when some of its jobs start in them.
+
+        Parameters
+        ----------
+        state : State
+        targets : sequence of int
+            Positions of waiting jobs in the state.
+        purpose : str
+            The name of the forecast, for its random numbers.
+        futures : int
+
+        Returns
+        -------
+        float64 array of shape (len(targets), futures)
+            Seconds from the moment.
+        """
+        if not targets:
+            return np.empty((0, futures))
+        width = np.minimum([one.processors for one in state.requests], self.processors)
+        limit = np.array([one.limit for one in state.requests], float)
+        elapsed = np.nan_to_num(state.elapsed)
+        random = generator(0, "forecast", "run times", purpose)
+        run = np.array([
+            self.run_times.draw(request, spent, state.now, random, futures) - spent
+            for request, spent in zip(state.requests, elapsed.tolist(), strict=True)
+        ]).T  # fmt: skip
+        # running jobs are submitted first, so that they start at once
+        at = np.where(np.isnan(state.elapsed), 0.0, -1.0)
+        run = run + (at < 0)
+        left = np.maximum(limit - elapsed, 1.0) + (at < 0)
+        arrivals = self.arrivals(state.now, generator(0, "forecast", "arrivals", purpose), random, futures)
+        found = np.full((futures, len(targets)), np.nan)
+        for horizon in HORIZONS:
+            still = np.flatnonzero(~(found <= min(horizon, HORIZONS[-1])).all(axis=1))
+            if not still.size:
+                break
+            parts = []
+            for future in still.tolist():
+                rows, when, times = arrivals.until(horizon, future)
+                parts.append((
+                    np.concatenate((at, when)), np.concatenate((run[future], times)),
+                    np.concatenate((left, self.limit[rows])),
+                    np.concatenate((width, np.minimum(self.width[rows], self.processors))),
+                ))  # fmt: skip
+            started = self._solve(parts, np.asarray(targets))
+            last = horizon == HORIZONS[-1]
+            found[still] = np.where((started <= horizon) | last, started, np.nan)
+        begun, delays = self.delays
+        delays = delays[: np.searchsorted(begun, state.now, side="left")][-LATEST:]
+        if delays.size:
+            found += generator(0, "forecast", "delays", purpose).choice(delays, found.shape)
+        return found.T
+
+    def arrivals(self, now: float, when: np.random.Generator, runs: np.random.Generator, futures: int) -> "Arrivals":
+        """Return the arrivals of each future, with random numbers for their times and for their run times."""
+        return Arrivals(self, now, when, runs, futures)
+
+    def of_waiting(self, sweep: Sweep, now: float) -> np.ndarray:
+        """Return the quantiles of the starts of the jobs that wait after a replay, in their order, decades."""
+        state = state_of(sweep, now)
+        return quantiles_of(self.starts(state, range(len(sweep.running), len(state.jobs)), repr(now)))
+
+    def of_requests(self, sweep: Sweep, now: float, requests: Sequence[Request]) -> np.ndarray:
+        """Return the quantiles of the starts of jobs that would be submitted after a replay, each alone, decades."""
+        state = state_of(sweep, now)
+        last, elapsed = len(state.jobs), np.append(state.elapsed, math.nan)
+        return np.concatenate([
+            quantiles_of(self.starts(State(now, [*state.jobs, -1], [*state.requests, one], elapsed), [last], repr(now)))
+            for one in requests
+        ])  # fmt: skip
+
+    def _solve(self, futures: Sequence[tuple[np.ndarray, ...]], targets: np.ndarray) -> np.ndarray:
+        """Return the starts of jobs in futures, which are simulated one after the other on an empty machine."""
+        gap = 10.0 + max(float(submit.max() + run.sum()) for submit, run, _, _ in futures)
+        first = np.cumsum([0, *(one[0].size for one in futures[:-1])])
+        table = pl.DataFrame({
+            "submit_time": np.concatenate([one[0] + number * gap for number, one in enumerate(futures)]),
+            "run_time": np.concatenate([one[1] for one in futures]),
+            "estimate": np.concatenate([np.maximum(one[2], 1.0) for one in futures]),
+            "processors": np.concatenate([one[3] for one in futures]),
+        }).with_row_index("job_id").cast({"job_id": pl.Int64})  # fmt: skip
+        start = solve(
+            prepare(Workload(table, Machine(self.processors, self.processors), "forecast"), self.scheduler)
+        ).start
+        return np.maximum(start[first[:, None] + targets] - gap * np.arange(first.size)[:, None], 0.0)
+
+
+class Arrivals:
+    """Arrivals after a moment: each day of a future is that day of one of the weeks before, at the same hours."""
+
+    def __init__(
+        self, log: Simulator, now: float, when: np.random.Generator, runs: np.random.Generator, futures: int
+    ) -> None:
+        self.log, self.now, self.runs, self.futures = log, now, runs, futures
+        days = math.ceil(HORIZONS[-1] / DAY)
+        nearest = np.arange(days) // 7 + 1  # a day has to lie before the moment completely
+        known = int((now - log.submit[0]) // WEEK) if log.submit.size else 0
+        latest = np.minimum(nearest + WEEKS, known + 1)
+        back = nearest + np.floor(when.random((futures, days)) * np.maximum(latest - nearest, 1)).astype(int)
+        self.shift = back * WEEK
+        begin = now + np.arange(days) * DAY - self.shift
+        self.first = np.searchsorted(log.submit, begin, side="left")
+        self.last = np.searchsorted(log.submit, begin + DAY, side="left")
+        self.drawn: dict[int, np.ndarray] = {}
+
+    def until(self, horizon: float, future: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return rows of the log, seconds from the moment and run times of the arrivals of a future."""
+        days = math.ceil(horizon / DAY)
+        log, first, last = self.log, self.first[future, :days], self.last[future, :days]
+        rows = np.concatenate([np.arange(low, high) for low, high in zip(first, last, strict=True)])
+        when = log.submit[rows] + np.repeat(self.shift[future, :days], last - first) - self.now
+        rows, when = rows[when <= horizon], when[when <= horizon]
+        ended = log.end[rows] <= self.now
+        times = np.where(ended, log.end[rows] - log.start[rows], 0.0)
+        for place in np.flatnonzero(~ended).tolist():  # its run time is not known yet
+            times[place] = self._draw(int(rows[place]))[future]
+        return rows, when, times
+
+    def _draw(self, row: int) -> np.ndarray:
+        if row not in self.drawn:
+            log = self.log
+            spent = max(self.now - float(log.start[row]), 0.0)
+            self.drawn[row] = log.run_times.draw(log.requests[row], spent, self.now, self.runs, self.futures)
+        return self.drawn[row]
+
+
+def simulator_of(workload: Workload, scheduler: Scheduler, cases: Cases, begin: float, end: float) -> Simulator:
+    """
+    Return the simulator of a recorded log, if the log can be simulated and `BUDGET` suffices for `FEWEST` forecasts.
+
+    Parameters
+    ----------
+    workload : Workload
+        The log.
+    scheduler : Scheduler
+        That of the site.
+    cases : Cases
+        The cases of the log; those asked before ``begin`` decide whether it can be simulated.
+    begin, end : float
+        The moments between which cases are forecast, seconds.
+
+    Raises
+    ------
+    SwflowError
+        If the scheduler needs more than submissions, processors and limits, if too few limits are known, or if too many
+        jobs run and wait.
+    """
+    if columns_needed(scheduler) != () or scheduler.unavailable:
+        raise SwflowError(
+            "--scheduler: needs more than the processors and limits of jobs, which future jobs lack; expected a "
+            "scheduler such as easy"
+        )
+    before = cases.take(cases.asked < begin)
+    limit, waiting, running = (before.values[:, cases.names.index(name)] for name in ("limit", "waiting", "running"))
+    known = float((limit > 0).mean()) if limit.size else 0.0
+    if known < LIMITS:
+        raise SwflowError(
+            f"{workload.name}: {100 * known:.0f} % of the jobs have a limit; expected at least {100 * LIMITS:.0f} % "
+            "for forecasts by simulation"
+        )
+    jobs = float((waiting + running).mean()) + 1
+    most = min(MOST, BUDGET / (FUTURES * jobs))
+    if most < FEWEST:
+        raise SwflowError(
+            f"{workload.name}: {jobs:,.0f} jobs wait or run in the mean; expected at most "
+            f"{BUDGET / FUTURES / FEWEST:,.0f} for forecasts by simulation"
+        )
+    share = most * (begin - cases.asked[0]) / (before.asked.size * (end - begin))
+    table = check_recorded(workload.jobs, workload.name)
+    submit = table["submit_time"].to_numpy().astype(float)
+    start = submit + np.maximum(table["wait_time"].to_numpy(), 0.0)
+    finish = start + np.maximum(table["run_time"].fill_null(0.0).to_numpy(), 0.0)
+    ids = table["job_id"].to_numpy()
+    return Simulator(workload.machine.processors, requests_of(table), submit, start, finish, ids, scheduler, share)
+
+
+def state_of(sweep: Sweep, now: float) -> State:
+    """Return the jobs that run and wait after the last event of a replay."""
+    jobs = [*sweep.running, *sweep.waiting]
+    elapsed = [max(now - start, 0.0) for start, _ in sweep.running.values()] + [math.nan] * len(sweep.waiting)
+    return State(now, jobs, [sweep.requests[job] for job in jobs], np.array(elapsed))
+
+
+def simulated(
+    cases: Cases,
+    simulator: Simulator,
+    begin: float,
+    end: float,
+    progress: Callable[[Any], Any] = lambda items: items,
+) -> np.ndarray:
+    """
+    Forecast cases from one moment to another by simulation, before calibration: the simulator's share of them.
+
+    Returns
+    -------
+    float64 array of shape (cases, 3)
+        NaN for the other cases.
+    """
+    found = np.full((cases.asked.size, len(QUANTILES)), np.nan)
+    names = cases.job * 4096 + (cases.asked // DAY).astype(int) % 4096  # a job that waits is a case every noon
+    chosen = uniform_per_job(0, ["forecast", "simulated"], names) < simulator.share
+    for case in progress(np.flatnonzero(chosen & (cases.asked >= begin) & (cases.asked < end)).tolist()):
+        row, now = simulator.place[int(cases.job[case])], float(cases.asked[case])
+        state = simulator.state(now, None if cases.waited[case] > 0 else row + 1)
+        starts = simulator.starts(state, [state.jobs.index(row)], f"{cases.job[case]}/{now!r}")
+        found[case] = quantiles_of(starts)[0]
+    return found
+
+
+def quantiles_of(starts: np.ndarray) -> np.ndarray:
+    """Return both ends and the median of simulated starts, decades: float64 of shape (jobs, 3)."""
+    return decades(np.quantile(starts, QUANTILES, axis=1, method="inverted_cdf").T)
