@@ -66,6 +66,7 @@ OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "forecast": {
         "The job": ("processors", "time_limit", "partition", "user"),
         "The moment": ("at", "queue", "machine"),
+        "Method": ("method", "scheduler"),
         "Evaluation": ("evaluate", "weeks", "study"),
     },
     "sql": {"Output": ("output", "csv", "parquet", "limit")},
@@ -103,6 +104,7 @@ VALUES: dict[str, Iterable[str] | Callable[[], Iterable[str]]] = {
     "memory.from_log": ("used", "requested"),
     "generate_lublin.classes": ("batch-and-interactive", "combined"),
     "generate_lublin.estimates": ("tsafrir", "exact"),
+    "forecast.method": ("past", "simulation", "best"),
     "whatif.estimates": ("perfect",),
     "export.estimates": ("raise", "kill"),
 }

@@ -73,7 +73,8 @@ TABLES: dict[str, str] = {
         utilization DOUBLE, trust VARCHAR""",
     "forecasts": """study VARCHAR, workload VARCHAR, method VARCHAR, dimension VARCHAR, "group" VARCHAR, jobs BIGINT,
         unknown BIGINT, coverage DOUBLE, coverage_low DOUBLE, coverage_high DOUBLE, width DOUBLE, pinball DOUBLE,
-        score DOUBLE, squared_error DOUBLE, median_error DOUBLE""",
+        score DOUBLE, squared_error DOUBLE, median_error DOUBLE, before_low DOUBLE, before_median DOUBLE,
+        before_high DOUBLE""",
     "bounds": "workload VARCHAR, measure VARCHAR, value DOUBLE, theorem VARCHAR",
 }
 

@@ -24,6 +24,9 @@ WARM_UP = 3
 #: Weeks before a moment in which methods are compared, and the fewest jobs for it.
 COMPARED, FEWEST_COMPARED = 6, 100
 
+#: A week with this many forecasts has a row of its own.
+FEW_OF_WEEK = 20
+
 #: Cases that a model needs.
 _FEWEST = 500
 
@@ -255,7 +258,7 @@ def summary(found: Mapping[str, Evaluated], few: int = 100) -> pl.DataFrame:
     found : mapping
         Method to its forecasts.
     few : int
-        Groups of fewer forecasts are left out.
+        Groups of fewer forecasts are left out; weeks if they have fewer than `FEW_OF_WEEK` as well.
 
     Returns
     -------
@@ -263,22 +266,28 @@ def summary(found: Mapping[str, Evaluated], few: int = 100) -> pl.DataFrame:
         ``method``, ``dimension`` (``all``, ``partition``, ``size``, ``user``, ``waited`` or ``week``), ``group``,
         ``jobs``, ``unknown`` (not started, within the interval so far), ``coverage`` with its 95 % confidence interval
         ``coverage_low`` and ``coverage_high`` over the weeks (null with fewer than four), ``width`` (median, decades),
-        ``pinball``, ``score``, ``squared_error``, ``median_error`` (median factor by which the median is wrong).
+        ``pinball``, ``score``, ``squared_error``, ``median_error`` (median factor by which the median is wrong), and
+        the shares of jobs that started before the ends and the median: ``before_low``, ``before_median``,
+        ``before_high``.
     """
     rows = []
     for method, evaluated in found.items():
         table = outcomes(evaluated)
         for dimension, group, some in _groups(table):
-            if some.height >= (1 if dimension == "all" else few):
+            if some.height >= {"all": 1, "week": min(few, FEW_OF_WEEK)}.get(dimension, few):
                 rows.append({"method": method, "dimension": dimension, "group": group, **_scores(some)})
     return pl.DataFrame(rows, SCORE_COLUMNS)
 
+
+#: The ends of forecasts and their median, in the order of their columns.
+_ENDS = ("low", "median", "high")
 
 #: The columns of a summary.
 SCORE_COLUMNS = {
     "method": pl.String, "dimension": pl.String, "group": pl.String, "jobs": pl.Int64, "unknown": pl.Int64,
     "coverage": pl.Float64, "coverage_low": pl.Float64, "coverage_high": pl.Float64, "width": pl.Float64,
     "pinball": pl.Float64, "score": pl.Float64, "squared_error": pl.Float64, "median_error": pl.Float64,
+    **{f"before_{name}": pl.Float64 for name in _ENDS},
 }  # fmt: skip
 
 
@@ -320,4 +329,5 @@ def _scores(table: pl.DataFrame) -> dict[str, Any]:
         "width": known["width"].median(),
         **{name: known[name].mean() for name in ("pinball", "score", "squared_error")},
         "median_error": 10 ** float((known["median"] - known["wait"]).abs().median()),  # type: ignore[arg-type]
+        **{f"before_{name}": (known["wait"] <= known[name]).mean() for name in _ENDS},
     }  # fmt: skip

@@ -6,6 +6,7 @@ from typing import Any
 
 from swflow.database.leaderboard import REFERENCE
 from swflow.figures import draw_sweep_on
+from swflow.figures.forecasts import draw_forecast_on
 from swflow.figures.published import published_figure
 from swflow.figures.request import all_runs
 from swflow.names import log_of, recipe_of
@@ -82,7 +83,12 @@ def _recorded_section(source: Source, scope: Scope, faithful: str = "fidelity") 
     """Return the section that compares simulated schedules with the record, and what-ifs with their base."""
     note = "The similarity of each simulation to the recorded schedule, and the effects of variants."
     names = (faithful, "whatifs", "forecasts") if scope.recipes != [] else ("whatifs", "forecasts")
-    return Section("Recorded and simulated schedules, and what-ifs", note, source.tables(names, scope))
+    drawn = [
+        figure_block(draw_forecast_on(source.connection, workload, study, interactive=True))
+        for study, workload in source.rows("SELECT DISTINCT study, workload FROM forecasts ORDER BY ALL")
+        if study == scope.study
+    ]
+    return Section("Recorded and simulated schedules, and what-ifs", note, source.tables(names, scope) + drawn)
 
 
 def _matrix_section(source: Source) -> Section:

@@ -184,6 +184,8 @@ def _check_entry(config: Config, study: str, group: Config, schedulers: list[str
     """Raise an error for an unknown scheduler or sweep, for a sweep of the recorded schedule, and for missing seeds."""
     for scheduler in schedulers:
         _require(scheduler, {LOG, *config["schedulers"]}, f"{where}: schedulers", "scheduler")
+    if "scheduler" in group:
+        _require(group["scheduler"], config["schedulers"], f"{where}: scheduler", "scheduler")
     for sweep in group.get("sweeps", ()):
         _require(sweep, config.get("sweeps", {}), f"{where}: sweeps", "sweep")
     if "sweeps" in group and LOG in schedulers:

@@ -311,7 +311,9 @@ class Workflow:
                     schedulers = self.sweeps[wildcards.workload, wildcards.sweep]
                     return f"{sweep_options(wildcards.sweep, self.config)[1]} {self._named(schedulers, '=')}"
                 case "forecast":
-                    return command_options(self.forecasts[wildcards.study, wildcards.workload])
+                    forecast = dict(self.forecasts[wildcards.study, wildcards.workload])
+                    named = self._named([forecast.pop("scheduler")], ": ") if "scheduler" in forecast else ""
+                    return f"{command_options(forecast)} {named}".strip()
                 case "whatif":
                     whatif = dict(self.whatifs[wildcards.study, wildcards.workload])
                     named = self._named(whatif.pop("schedulers"), ": ")
