@@ -15,7 +15,7 @@ from swflow.files.fingerprint import fingerprint
 from swflow.names import PARENT
 from swflow.scheduling.scheduler import Scheduler
 from swflow.studies.runs import read_simulations
-from swflow.studies.workflow import Workflow, read_config, start_only_when_jobs_end
+from swflow.studies.workflow import REACHED, Workflow, read_config, start_only_when_jobs_end
 
 ROOT = Path(__file__).parents[2]
 #: A job without wildcards.
@@ -49,6 +49,25 @@ def test_defaults_come_from_the_schema(config):
     assert config["seed"] == 1
     assert config["strict"] is False
     assert config["clean"]["drop"]
+
+
+def test_figures_of_a_log_whose_source_is_missing_are_left_out(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("logs.yaml").write_text(
+        "A: {generate: lublin, processors: 32, jobs: 50}\n"
+        "B: {file: b.swf.gz, url: 'https://nowhere.invalid/b.swf.gz', processors: 32, nodes: 32, jobs: 5}\n"
+        "C: {of: B, from: 1993-01-01}\n"
+    )
+    runs = [{"workloads": ["{log}"], "schedulers": ["easy"]}]
+    study = {"logs": ["A", "B", "C"], "figures": ["waits"], "runs": runs}
+    schedulers = {"easy": {"backfill": "easy"}}
+    plan = Workflow(
+        read_config({"catalogue": ["logs.yaml"], "schedulers": schedulers, "studies": {"one": study}}, SCHEMA)
+    )
+    REACHED.parent.mkdir(parents=True)
+    REACHED.write_text(json.dumps({"missing": {"B": "cannot be fetched"}, "reached": []}))
+    plan.is_done = True
+    assert plan.pictures() == [f"results/figures/one/A-waits.{ending}" for ending in ("png", "svg", "json")]
 
 
 def test_a_wrong_config_names_the_key(config):

@@ -481,7 +481,7 @@ class Workflow:
 
     def pictures(self) -> list[str]:
         """Return all files of figures whose logs are available."""
-        shown = {name: options for name, options in self.drawn.items() if self.is_reached([log_of(options["log"])])}
+        shown = [name for name, options in self.drawn.items() if self.is_reached(self.logs_behind(options["log"]))]
         png, others = _figure_files(shown)
         return png + others
 
