@@ -114,10 +114,10 @@ class World:
     """
 
     rate: np.ndarray  # jobs in each hour of a week, from Monday
-    share: np.ndarray  # of the users
-    mean: np.ndarray  # of the logarithm of each user's run times
+    share: np.ndarray  # the shares of the users
+    mean: np.ndarray  # the mean of the logarithm of each user's run times
     deviation: np.ndarray
-    limit: np.ndarray  # of each user, seconds
+    limit: np.ndarray  # the limit of each user, seconds
 
     def arrivals(self, hours: np.ndarray, random: np.random.Generator) -> np.ndarray:
         """Return the sorted arrivals in consecutive hours, which are numbered from a Monday's midnight."""
@@ -250,7 +250,7 @@ def main() -> None:
     parser.add_argument("--speed", action="store_true", help="also time the fit of a forecaster and one forecast")
     parser.add_argument("--method", choices=(PAST, SIMULATION, BEST), default=PAST)
     parser.add_argument(
-        "--simulated", type=int, nargs="?", const=10_000, help="forecast so many jobs of a simulated log"
+        "--simulated", type=int, nargs="?", const=10_000, help="forecast this number of jobs of a simulated log"
     )
     parser.add_argument("--subsample", type=int, default=500, help="jobs whose true distribution is drawn")
     options = parser.parse_args()

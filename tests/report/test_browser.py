@@ -9,10 +9,18 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from helpers.forecasts import recorded_site
 from helpers.reports import CONFIG, published
 from helpers.runs import SCHEDULERS, write_workloads
 from swflow.database.load import load
 from swflow.figures import draw, write
+from swflow.forecast.cases import WEEK
+from swflow.forecast.evaluation import summary, walk_forward
+from swflow.forecast.forecaster import cases_of, fit
+from swflow.forecast.page import write_page
+from swflow.forecast.sweep import from_log
+from swflow.forecast.words import coverage, span
+from swflow.jobs.table import write_table
 from swflow.report import read_figures, write_report
 from swflow.studies.runs import simulate_all
 
@@ -43,7 +51,11 @@ def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("browser")
     for path in write_workloads(folder, 2):
         simulate_all(path, SCHEDULERS, folder / "runs" / path.stem)
-    load([folder / "runs/A", folder / "runs/B"], folder / "d.duckdb")
+    workload = recorded_site(1000, "A")
+    found = summary(walk_forward(from_log(workload)[0], 6 * WEEK, 10 * WEEK), 20)
+    about = {"kind": "forecast", "study": "one", "workload": "A"}
+    write_table(found, folder / "forecast.parquet", about)
+    load([folder / "runs/A", folder / "runs/B", folder / "forecast.parquet"], folder / "d.duckdb")
     published(folder / "d.duckdb", [
         ("A", "far", 1.0, "A", "easy", "mean_wait_time"), ("A", "none", 0.0, "A", "easy", "killed"),
         ("Z", "gone", 1.0, "Z", "easy", "mean_wait_time"),
@@ -114,6 +126,41 @@ CHECK = """() => {
   }
   return faults;
 }"""  # noqa: E501
+
+
+@pytest.fixture(scope="module")
+def forecast_page(tmp_path_factory):
+    """Write the page of forecasts of a log with two queues, and return it with its forecaster."""
+    cases, state = cases_of(recorded_site(1000))
+    forecaster = fit(cases, method="past", **state)
+    path = tmp_path_factory.mktemp("forecast") / "forecast.html"
+    write_page(forecaster, path)
+    return path, forecaster
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_page_of_forecasts_answers_and_fits(browser, forecast_page, width):
+    path, forecaster = forecast_page
+    with Tab(browser, path, width, build=False) as tab:
+        page = tab.page
+        assert tab.complaints == [] and coverage(forecaster) in page.inner_text("footer")
+        size, limit = (page.locator(f"#{name} option").all_inner_texts()[3] for name in ("size", "limit"))
+        for name, text in (("partition", "1"), ("size", size), ("limit", limit)):
+            page.select_option(f"#{name}", label=text)
+        longest = [value for value in forecaster.common["limits"] if span(value) == limit]
+        request = forecaster.describe(int(size), longest[0], "1", None)
+        (expected,) = forecaster.of_requests([request])
+        answer = page.inner_text("#answer")
+        assert f"within {span(round(expected.median))} (median)" in answer
+        assert f"within {span(round(expected.low))} to " in answer
+        box = page.locator("rect.range").bounding_box()
+        assert box["x"] >= 0 and box["width"] >= 3 and box["x"] + box["width"] <= width
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        rows = {page.locator(f"#{name}").bounding_box()["y"] for name in ("partition", "size", "limit")}
+        assert (len(rows) == 1) == (width == 1280)
+        assert tab.complaints == []
+
+
 PAGES = ("index", "tables", "papers/some-2001", "studies/waits", "studies/one", "logs/A")
 
 

@@ -257,3 +257,14 @@ def test_the_page_and_the_table_of_a_what_if_are_targets(config):
     study = config["studies"]["one"] | {"whatif": whatif}
     targets = Workflow(config | {"studies": {"one": study}}).targets(None)
     assert {"results/whatif/one/A.html", "results/whatif/one/A.csv"} <= set(targets)
+
+
+def test_a_forecast_names_a_scheduler_of_the_config(config):
+    forecast = [{"workloads": ["A"], "weeks": 2, "method": "simulation", "scheduler": "fcfs"}]
+    study = config["studies"]["one"] | {"forecast": forecast}
+    plan = Workflow(config | {"studies": {"one": study}})
+    options = plan.options("forecast")(SimpleNamespace(study="one", workload="A"))
+    assert options.startswith("--method simulation --weeks 2 --scheduler 'fcfs: {")
+    forecast[0]["scheduler"] = "fsfc"
+    with pytest.raises(SwflowError, match=r"forecast\[0\]: scheduler: unknown scheduler 'fsfc'"):
+        Workflow(config | {"studies": {"one": study}})
