@@ -161,11 +161,15 @@ class Drawn:
             run = np.exp(random.normal(truth.world.mean[user], truth.world.deviation[user]))
             self.futures.append((rows, when, np.minimum(run, truth.limit[rows])))
 
-    def until(self, horizon: float, future: int) -> tuple[np.ndarray, ...]:
-        """Return rows of the log, seconds from the moment and run times of the arrivals of a future."""
-        rows, when, run = self.futures[future]
-        last = np.searchsorted(when, horizon, side="right")
-        return rows[:last], when[:last], run[:last]
+    def until(self, horizon: float, futures: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return positions in ``futures``, rows of the log, seconds from the moment and run times of the arrivals."""
+        parts = [self.futures[future] for future in futures]
+        last = [np.searchsorted(when, horizon, side="right") for _, when, _ in parts]
+        number = np.repeat(np.arange(len(parts)), last)
+        columns = (
+            np.concatenate([part[: last[place]] for place, part in enumerate(one)]) for one in zip(*parts, strict=True)
+        )
+        return number, *columns
 
 
 def simulated_log(weeks: int = 30, processors: int = 128, load: float = 0.85, seed: int = 1) -> tuple[Workload, World]:

@@ -155,7 +155,7 @@ def test_simulations_equal_the_record_if_nothing_is_unknown(site, monkeypatch, o
     simulator.share = 1.0
     last = float(jobs["submit_time"][-1])
     if options:
-        none = np.empty(0, int), np.empty(0), np.empty(0)
+        none = np.empty(0, int), np.empty(0, int), np.empty(0), np.empty(0)
         monkeypatch.setattr(simulation.Arrivals, "until", lambda *_: none)
     found = simulated(cases, simulator, last if options else last - DAY / 4, last + DAY)
     rows = np.isfinite(found[:, 0])

@@ -73,7 +73,7 @@ def forecast_chart(rows: pl.DataFrame, title: str, interactive: bool = False) ->
     colour = alt.Color(
         "m:N",
         scale=alt.Scale(domain=names, range=[METHODS[name] for name in names]),
-        legend=alt.Legend(title=None, orient="top", symbolType="stroke"),
+        legend=alt.Legend(title=None, orient="top", symbolType="stroke", symbolOpacity=1),
     )
     panels = [_reliability(data, rows, colour, interactive), _weeks(data, rows, colour, interactive)]
     return finished_figure(data, [beside(*panels, spacing=24, color="shared")], title, FORECAST_CAPTION)

@@ -268,7 +268,7 @@ def summary(found: Mapping[str, Evaluated], few: int = 100) -> pl.DataFrame:
         ``coverage_low`` and ``coverage_high`` over the weeks (null with fewer than four), ``width`` (median, decades),
         ``pinball``, ``score``, ``squared_error``, ``median_error`` (median factor by which the median is wrong), and
         the shares of jobs that started before the ends and the median: ``before_low``, ``before_median``,
-        ``before_high``.
+        ``before_high``. A job that starts exactly then, often at once, counts by the level of the quantile.
     """
     rows = []
     for method, evaluated in found.items():
@@ -329,5 +329,8 @@ def _scores(table: pl.DataFrame) -> dict[str, Any]:
         "width": known["width"].median(),
         **{name: known[name].mean() for name in ("pinball", "score", "squared_error")},
         "median_error": 10 ** float((known["median"] - known["wait"]).abs().median()),  # type: ignore[arg-type]
-        **{f"before_{name}": (known["wait"] <= known[name]).mean() for name in _ENDS},
+        **{
+            f"before_{name}": ((known["wait"] < known[name]) + level * (known["wait"] == known[name])).mean()
+            for name, level in zip(_ENDS, QUANTILES, strict=True)
+        },
     }  # fmt: skip

@@ -236,20 +236,21 @@ class Simulator:
         arrivals = self.arrivals(state.now, generator(0, "forecast", "arrivals", purpose), random, futures)
         found = np.full((futures, len(targets)), np.nan)
         for horizon in HORIZONS:
-            still = np.flatnonzero(~(found <= min(horizon, HORIZONS[-1])).all(axis=1))
-            if not still.size:
+            still = np.flatnonzero(np.isnan(found).any(axis=1))
+            number, rows, when, times = arrivals.until(horizon, still)
+            # each future has the jobs of the state, then its arrivals
+            order = np.argsort(np.concatenate((np.repeat(np.arange(still.size), at.size), number)), kind="stable")
+            started = self._solve(
+                np.append(0, np.cumsum(at.size + np.bincount(number, minlength=still.size))),
+                np.concatenate((np.tile(at, still.size), when))[order],
+                np.concatenate((run[still].ravel(), times))[order],
+                np.concatenate((np.tile(left, still.size), self.limit[rows]))[order],
+                np.concatenate((np.tile(width, still.size), np.minimum(self.width[rows], self.processors)))[order],
+                np.asarray(targets),
+            )
+            found[still] = np.where((started <= horizon) | (horizon == HORIZONS[-1]), started, np.nan)
+            if not np.isnan(found).any():
                 break
-            parts = []
-            for future in still.tolist():
-                rows, when, times = arrivals.until(horizon, future)
-                parts.append((
-                    np.concatenate((at, when)), np.concatenate((run[future], times)),
-                    np.concatenate((left, self.limit[rows])),
-                    np.concatenate((width, np.minimum(self.width[rows], self.processors))),
-                ))  # fmt: skip
-            started = self._solve(parts, np.asarray(targets))
-            last = horizon == HORIZONS[-1]
-            found[still] = np.where((started <= horizon) | last, started, np.nan)
         begun, delays = self.delays
         delays = delays[: np.searchsorted(begun, state.now, side="left")][-LATEST:]
         if delays.size:
@@ -274,20 +275,24 @@ class Simulator:
             for one in requests
         ])  # fmt: skip
 
-    def _solve(self, futures: Sequence[tuple[np.ndarray, ...]], targets: np.ndarray) -> np.ndarray:
-        """Return the starts of jobs in futures, which are simulated one after the other on an empty machine."""
-        gap = 10.0 + max(float(submit.max() + run.sum()) for submit, run, _, _ in futures)
-        first = np.cumsum([0, *(one[0].size for one in futures[:-1])])
+    def _solve(
+        self, first: np.ndarray, at: np.ndarray, run: np.ndarray, limit: np.ndarray, width: np.ndarray, jobs: np.ndarray
+    ) -> np.ndarray:
+        """
+        Return the starts of some jobs in each future, seconds.
+
+        The futures, whose jobs begin at ``first``, are simulated one after the other: a gap between them is so long
+        that the machine is empty.
+        """
+        gap = 10.0 + float(at.max()) + float(np.add.reduceat(run, first[:-1]).max())
+        begin = gap * np.arange(first.size - 1)
         table = pl.DataFrame({
-            "submit_time": np.concatenate([one[0] + number * gap for number, one in enumerate(futures)]),
-            "run_time": np.concatenate([one[1] for one in futures]),
-            "estimate": np.concatenate([np.maximum(one[2], 1.0) for one in futures]),
-            "processors": np.concatenate([one[3] for one in futures]),
-        }).with_row_index("job_id").cast({"job_id": pl.Int64})  # fmt: skip
-        start = solve(
-            prepare(Workload(table, Machine(self.processors, self.processors), "forecast"), self.scheduler)
-        ).start
-        return np.maximum(start[first[:, None] + targets] - gap * np.arange(first.size)[:, None], 0.0)
+            "job_id": np.arange(at.size), "submit_time": at + np.repeat(begin, np.diff(first)), "run_time": run,
+            "estimate": np.maximum(limit, 1.0), "processors": width,
+        })  # fmt: skip
+        workload = Workload(table, Machine(self.processors, self.processors), "forecast")
+        start = solve(prepare(workload, self.scheduler)).start
+        return np.maximum(start[first[:-1, None] + jobs] - begin[:, None], 0.0)
 
 
 class Arrivals:
@@ -308,18 +313,21 @@ class Arrivals:
         self.last = np.searchsorted(log.submit, begin + DAY, side="left")
         self.drawn: dict[int, np.ndarray] = {}
 
-    def until(self, horizon: float, future: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return rows of the log, seconds from the moment and run times of the arrivals of a future."""
-        days = math.ceil(horizon / DAY)
-        log, first, last = self.log, self.first[future, :days], self.last[future, :days]
-        rows = np.concatenate([np.arange(low, high) for low, high in zip(first, last, strict=True)])
-        when = log.submit[rows] + np.repeat(self.shift[future, :days], last - first) - self.now
-        rows, when = rows[when <= horizon], when[when <= horizon]
+    def until(self, horizon: float, futures: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Return positions in ``futures``, rows of the log, seconds from the moment and run times of the arrivals."""
+        days, log = math.ceil(horizon / DAY), self.log
+        first, shift = self.first[futures, :days].ravel(), self.shift[futures, :days].ravel()
+        size = self.last[futures, :days].ravel() - first
+        rows = np.arange(size.sum()) + np.repeat(first - np.cumsum(size) + size, size)
+        when = log.submit[rows] + np.repeat(shift, size) - self.now
+        number = np.repeat(np.repeat(np.arange(futures.size), days), size)
+        kept = when <= horizon
+        number, rows, when = number[kept], rows[kept], when[kept]
         ended = log.end[rows] <= self.now
         times = np.where(ended, log.end[rows] - log.start[rows], 0.0)
         for place in np.flatnonzero(~ended).tolist():  # its run time is not known yet
-            times[place] = self._draw(int(rows[place]))[future]
-        return rows, when, times
+            times[place] = self._draw(int(rows[place]))[futures[number[place]]]
+        return number, rows, when, times
 
     def _draw(self, row: int) -> np.ndarray:
         if row not in self.drawn:
