@@ -238,3 +238,26 @@ def test_the_written_file_is_a_scheduler_of_every_command(folder):
 def test_each_treatment_is_a_known_word():
     found = [one for one in treatments().values() if one is not None]
     assert {one.simulated for one in found} == {"yes", "no", "partly"}
+
+
+def test_values_that_turn_an_option_off_need_no_note(folder):
+    lines = ["PreemptType=preempt/none", "PreemptMode=off", "PriorityWeightQOS= 0", "OverTimeLimit=5", "CompleteWait=0"]
+    lines += ["NodeName=a CPUs=2 State=UNKNOWN", "NodeName=b CPUs=2 State=DRAIN", "PartitionName=p Nodes=a,b State=UP"]
+    lines += ["PartitionName=q Nodes=a PreemptMode=OFF", "PartitionName=r Nodes=a PreemptMode=REQUEUE"]
+    (folder / "slurm.conf").write_text("\n".join(lines) + "\n")
+    site = read_site(folder / "slurm.conf")
+    assert site.processors == 2
+    noted = [note.name for note in site.notes if note.treatment is not None and note.treatment.simulated == "no"]
+    assert noted == ["OverTimeLimit", "Partition.PreemptMode"]
+    assert [note.text for note in site.notes if note.name == "Partition.PreemptMode"] == ["REQUEUE"]
+
+
+def test_boards_have_sockets_and_a_weight_of_qos_needs_their_table(folder):
+    node = "NodeName=a Boards=2 SocketsPerBoard=2 CoresPerSocket=8 ThreadsPerCore=2 Gres=gpu:x:2,mps:200"
+    text = f"{node}\nPartitionName=p Nodes=a\nPriorityType=priority/multifactor\nPriorityWeightQOS= 1000 \n"
+    (folder / "slurm.conf").write_text(text)
+    site = read_site(folder / "slurm.conf")
+    assert (site.processors, site.options["resources"]) == (64, {"gpus": 2})
+    treatment = {note.name: note.treatment for note in site.notes}
+    assert treatment["PriorityWeightQOS"].simulated == "no"
+    assert treatment["Node.SocketsPerBoard"].simulated == "yes"

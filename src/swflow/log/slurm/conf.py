@@ -1,7 +1,7 @@
 """Read slurm.conf: options, nodes and partitions, each with the file and line that states it."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -67,14 +67,15 @@ class SlurmConf:
     """
     A configuration: options of the cluster by lower-case name, nodes by name, and partitions.
 
-    ``records`` has the options of node and partition lines, ``Keyword.Option`` in lower case, with their first place.
+    ``records`` has the options of node and partition lines, ``Keyword.Option`` in lower case, with the first place of
+    each of their values.
     """
 
     path: Path
     options: Mapping[str, Value]
     nodes: Mapping[str, Node]
     partitions: tuple[SlurmPartition, ...]
-    records: Mapping[str, Value] = field(default_factory=dict)
+    records: Mapping[str, Sequence[Value]] = field(default_factory=dict)
 
     def text(self, option: str, default: str = "") -> str:
         """Return the text of an option of the cluster."""
@@ -113,7 +114,7 @@ def read_slurm_conf(path: str | Path) -> SlurmConf:
     nodes: dict[str, Node] = {}
     sets: dict[str, tuple[str, ...]] = {}
     stated: list[tuple[dict[str, Value], Place]] = []
-    records: dict[str, Value] = {}
+    records: dict[str, list[Value]] = {}
     defaults: dict[str, dict[str, Value]] = {}
     down: set[str] = set()
     for place, pairs in _lines(path, 0):
@@ -123,7 +124,8 @@ def read_slurm_conf(path: str | Path) -> SlurmConf:
             continue
         content = {value.name.lower(): value for value in pairs}
         for name in list(content)[1:]:
-            records.setdefault(f"{keyword}.{name}", content[name])
+            before = records.setdefault(f"{keyword}.{name}", [])
+            before += [content[name]] if all(content[name].text != value.text for value in before) else []
         if pairs[0].text.upper() == "DEFAULT":
             defaults[keyword] = defaults.get(keyword, {}) | content
             continue
@@ -239,7 +241,7 @@ def _node(content: Mapping[str, Value], place: Place) -> Node:
         tuple(expand_hosts(content["nodename"].text, place)), cpus, number("realmemory", 1),
         gpus_of(content["gres"].text) if "gres" in content else 0,
         frozenset(name for text in features for name in re.split(r"[,&|]", text) if name),
-        state.split("+")[0] in ("DOWN", "FAIL", "FUTURE"),
+        state.split("+")[0] in ("DOWN", "DRAIN", "FAIL", "FUTURE"),
     )  # fmt: skip
 
 

@@ -26,10 +26,11 @@ Simulated = Literal["yes", "partly", "no"]
 
 
 class Treatment(NamedTuple):
-    """How swflow simulates an option, and what that means; None if the option does not affect schedules."""
+    """How swflow simulates an option, what that means, and values with which it does what swflow does."""
 
     simulated: Simulated
     meaning: str
+    neutral: Sequence[str] = ()
 
 
 class Note(NamedTuple):
@@ -104,7 +105,12 @@ def read_site(
     options |= {"limits": limits} if limits else {}
     accounts = _accounts_above(members) if "group" in limits else {}
     options |= {"accounts": accounts} if accounts else {}
-    notes = [*_conf_notes(slurm), *_row_notes("QOS", levels), *_row_notes("Assoc", members), *_window_notes(windows)]
+    notes = [
+        *_conf_notes(slurm, levels),
+        *_row_notes("QOS", levels),
+        *_row_notes("Assoc", members),
+        *_window_notes(windows),
+    ]
     return SlurmSite(sum(node.cpus for node in used), len(used), options, notes)
 
 
@@ -344,24 +350,29 @@ def _window(window: SlurmReservation) -> dict[str, Any]:
     return {"from": window.start, "until": window.end, "processors": window.processors}
 
 
-def _conf_notes(slurm: SlurmConf) -> list[Note]:
+def _conf_notes(slurm: SlurmConf, levels: Sequence[Row]) -> list[Note]:
     """Return the notes on the options of slurm.conf, its nodes and partitions, in the order of the files."""
     keywords = {"nodename": "Node", "partitionname": "Partition", "nodeset": "NodeSet", "downnodes": "DownNodes",
                 "frontendname": "FrontendName", "switchname": "SwitchName"}  # fmt: skip
     known = treatments()
+    if not levels:
+        known["PriorityWeightQOS"] = Treatment("no", "the priorities of QOS are needed: --qos", ["0"])
     parameters = slurm.options.get("schedulerparameters")
     notes = [_note(value.name, value, known) for key, value in slurm.options.items() if key != "schedulerparameters"]
     if parameters is not None:
         for text in filter(None, (one.strip() for one in parameters.text.split(","))):
             name, _, content = text.partition("=")
             notes.append(_note(f"SchedulerParameters.{name}", Value(name, content or "set", parameters.place), known))
-    for key, value in slurm.records.items():
-        notes.append(_note(f"{keywords[key.partition('.')[0]]}.{value.name}", value, known))
+    for key, values in slurm.records.items():
+        found = [_note(f"{keywords[key.partition('.')[0]]}.{value.name}", value, known) for value in values]
+        notes.append(next((note for note in found if note.treatment is not None), found[0]))
     return notes
 
 
 def _note(name: str, value: Value, known: Mapping[str, Treatment | None]) -> Note:
-    return Note(name, value.text, str(value.place), _treatment(name, known))
+    treatment = _treatment(name, known)
+    is_neutral = treatment is not None and value.text.upper() in (text.upper() for text in treatment.neutral)
+    return Note(name, value.text, str(value.place), None if is_neutral else treatment)
 
 
 def _treatment(name: str, known: Mapping[str, Treatment | None]) -> Treatment | None:
