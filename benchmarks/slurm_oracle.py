@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from helpers.slurm import Slurm, Unavailable
 from swflow.errors import SwflowError
-from swflow.log.imported import names_of, write_log
+from swflow.log.imported import write_log
 from swflow.log.importers.records import Site
 from swflow.log.importers.sacct import RECOMMENDED, import_sacct
 from swflow.log.slurm.site_file import read_site
@@ -269,11 +269,8 @@ def compare(folder: Path) -> pl.DataFrame:
     write_log(log, imported.fields, imported.header, imported.history)
     workload = open_workload(log)
     site = read_site(folder / "slurm.conf", qos=folder / "qos.txt", associations=folder / "assoc.txt")
-    options, users = dict(site.options), names_of(workload.header, "user_id").values()
-    if "user_shares" in options:  # swflow does not accept shares for users without jobs, such as root
-        options["user_shares"] = {name: share for name, share in options["user_shares"].items() if name in users}
     recorded = simulate(workload, Scheduler(order="log")).sort("job_id")
-    simulated = simulate(workload, Scheduler.of("site", options)).sort("job_id")
+    simulated = simulate(workload, Scheduler.of("site", site.options)).sort("job_id")
     return pl.DataFrame(
         {
             "job_id": recorded["job_id"],

@@ -252,7 +252,9 @@ VALUES: dict[str, dict[str, Draw]] = {
         **{f"own {name}": _clusters(name) for name in CLUSTER_OPTIONS if name not in ("processors", "partition")},
     },
     "half_life": {"none": always(None), "short": lambda site: 3.0 * site.unit, "long": lambda site: 50.0 * site.unit},
-    "user_shares": {"none": always(None), "some": always({"0": 3.0, "2": 0.5})},
+    "user_shares": {
+        "none": always(None), "some": always({"0": 3.0, "2": 0.5}), "of users without jobs": always({"0": 3.0, "99": 9.0})
+    },
     "group_shares": {"none": always(None), "some": always({"1": 4.0})},
     "priority": {
         "none": always(None), "age": _priority("age", "max_age"), "fair_share": _priority("fair_share"),
@@ -728,7 +730,8 @@ def fair_share(case: Case) -> naive.FairShare:
         numbers = zip(case.table[f"{kind}_id"], case.table["status"], strict=True)
         left = {one for one, status in numbers if one is not None and status not in case.options["without_status"]}
         own = {number: given.get(str(number), 1.0) for number in left}
-        total = sum(own.values()) or 1.0
+        absent = sum(share for number, share in given.items() if int(number) not in left)
+        total = sum(own.values()) + absent or 1.0
         shares[kind] = {number: share / total for number, share in own.items()} | {-1: 1.0 / total}
     return naive.FairShare(case.options["half_life"] or math.inf, shares)
 

@@ -166,3 +166,17 @@ def test_the_defaults_are_those_of_the_manual():
         "bf_interval": 30, "bf_window": 1440, "bf_resolution": 60, "bf_max_job_test": 500, "bf_max_job_user": 0,
         "default_queue_depth": 100, "batch_sched_delay": 3, "sched_interval": 60, "event_delay": 0.3,
     }  # fmt: skip
+
+
+def test_users_without_jobs_hold_shares_but_not_all_of_them():
+    jobs = pl.DataFrame({
+        "job_id": [1, 2, 3], "submit_time": [0.0, 0.0, 5.0], "run_time": [10.0] * 3, "estimate": [10.0] * 3,
+        "processors": [4, 4, 4], "user_id": [1, 2, 1],
+    })  # fmt: skip
+    log, order = Workload(jobs, Machine.of(4), "tiny"), "job_id * (user_share - 0.2)"
+    # Both users have half of the shares; with a third one, who has no jobs, a tenth.
+    assert simulate(log, Scheduler(order=order, user_shares={"1": 1.0}))["start_time"].to_list() == [0, 10, 20]
+    shares = {"1": 1.0, "eve": 8.0}
+    assert simulate(log, Scheduler(order=order, user_shares=shares))["start_time"].to_list() == [20, 0, 10]
+    with pytest.raises(SwflowError, match="user_shares: tiny has no user 'eva'"):
+        simulate(log, Scheduler(order=order, user_shares={"eva": 8.0}))

@@ -167,11 +167,23 @@ class _Accounts:
         return above[self.rows["group"]]
 
     def _shares(self, kind: str, rows: np.ndarray, given: Mapping[str, float] | None) -> np.ndarray:
-        """Return the share of each job's owner, of 1; an unknown owner counts as one with share 1."""
-        shares = np.ones(self.numbers[kind].size)
-        for name, number in (given or {}).items():
-            shares[self.numbers[kind] == self.names.number_of(kind, name, f"{kind}_shares")] = number
-        total = shares.sum() or 1.0
+        """
+        Return the share of each job's owner, of 1; an unknown owner counts as one with share 1.
+
+        Owners without jobs, of which a site has many, hold their shares, too; but not all of them can have no jobs.
+        """
+        shares, absent, unknown = np.ones(self.numbers[kind].size), 0.0, []
+        for name, share in (given or {}).items():
+            try:
+                owned = self.numbers[kind] == self.names.number_of(kind, name, f"{kind}_shares")
+            except SwflowError as error:
+                unknown.append(error)
+                owned = np.zeros(0, bool)
+            shares[np.flatnonzero(owned)] = share
+            absent += 0.0 if owned.any() else share
+        if given and len(unknown) == len(given):
+            raise unknown[0]
+        total = shares.sum() + absent or 1.0
         return np.append(shares, 1.0)[rows] / total  # the last one is for unknown owners
 
     def require(self, kinds: Iterable[str], option: str) -> None:
