@@ -148,7 +148,7 @@ def test_an_edited_scheduler_reruns_the_simulations_of_its_workloads_only(edited
     edited.config["schedulers"]["mine"]["backfill"] = "none"
     edited.write()
     assert sorted(edited.planned()) == [
-        "figures of two, toy-a", "load results/swflow.duckdb", "report results/report/index.html",
+        "figures of two/toy-a", "load results/swflow.duckdb", "report results/report/index.html",
         "simulate toy-a+first", "simulate toy-a+first+batch", "tables of Snakemake's report", "whatif toy-a, one",
     ]  # fmt: skip
     edited.run()
@@ -193,11 +193,11 @@ def test_figures_are_drawn_again_only_if_their_runs_change(edited):
     edited.write()
     said = edited.run()  # the figure shows other workloads
     assert "simulate toy-a\n" in said and "report results/report/index.html" in said
-    assert "figures of two, toy-a" not in said
+    assert "figures of two/toy-a" not in said
     assert "Nothing to be done" in edited.run()
     edited.config["steps"]["first"]["jobs"] = 199
     edited.write()
-    assert "figures of two, toy-a" in edited.run()
+    assert "figures of two/toy-a" in edited.run()
 
 
 def test_a_figure_with_other_options_is_drawn_again_though_its_runs_are_the_same(edited):
@@ -209,7 +209,7 @@ def test_a_figure_with_other_options_is_drawn_again_though_its_runs_are_the_same
     edited.config["studies"]["two"]["split"] = {"wide": "processors > 8"}
     edited.write()
     planned = edited.planned()
-    assert {"simulate toy-a", "load results/swflow.duckdb", "figures of two, toy-a"} <= set(planned)
+    assert {"simulate toy-a", "load results/swflow.duckdb", "figures of two/toy-a"} <= set(planned)
     assert "simulate toy-a+first" not in planned
     edited.run()
     assert "wide" in (edited.folder / "results/figures/two/toy-a-heatmap.svg").read_text()

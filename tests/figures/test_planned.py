@@ -21,10 +21,12 @@ def shows(kind, log, *runs):
 
 
 PLAN = {
-    "one/A-bubbles": shows("bubbles", "A", "A/easy"),
-    "one/A-difference": shows("difference", "A", "A/easy", "A/fcfs"),
-    "two/B-waits": shows("waits", "B", "B/easy", "B/fcfs"),
-    "two/B+wider": {"kind": "sweep", "log": "B", "sweep": "wider"},
+    "one/A": {"one/A-bubbles": shows("bubbles", "A", "A/easy")},
+    "A": {"one/A-difference": shows("difference", "A", "A/easy", "A/fcfs")},
+    "two/B": {
+        "two/B-waits": shows("waits", "B", "B/easy", "B/fcfs"),
+        "two/B+wider": {"kind": "sweep", "log": "B", "sweep": "wider"},
+    },
 }
 
 
@@ -38,20 +40,28 @@ def test_the_figures_of_a_plan_are_drawn(tmp_path):
     (tmp_path / "plan.json").write_text(json.dumps(PLAN))
     words = ["figures", str(tmp_path / "plan.json"), "--database", str(tmp_path / "d.duckdb"), "-o", str(tmp_path)]
     with pytest.raises(SystemExit, match="0"):
-        main([*words, "--study", "two"])
+        main([*words, "--group", "two/B"])
     files = {path.relative_to(tmp_path).as_posix() for path in tmp_path.glob("*/B*.*") if path.parent.name == "two"}
     assert files == {f"two/{name}.{end}" for name in ("B-waits", "B+wider") for end in ("png", "svg", "json")}
     assert not (tmp_path / "one").exists()
 
 
-def test_a_plan_is_read_for_one_study_one_log_or_all(tmp_path):
+def test_a_plan_is_read_for_one_group_or_all(tmp_path):
     (tmp_path / "plan.json").write_text(json.dumps(PLAN))
-    assert read_plan(tmp_path / "plan.json") == PLAN
-    assert list(read_plan(tmp_path / "plan.json", log="B")) == ["two/B-waits", "two/B+wider"]
-    assert list(read_plan(tmp_path / "plan.json", "one", "B")) == []
+    assert list(read_plan(tmp_path / "plan.json")) == [
+        "one/A-bubbles",
+        "one/A-difference",
+        "two/B-waits",
+        "two/B+wider",
+    ]
+    assert read_plan(tmp_path / "plan.json", "two/B") == PLAN["two/B"]
+    with pytest.raises(SwflowError, match=r"no group 'two/C'; did you mean 'two/B'"):
+        read_plan(tmp_path / "plan.json", "two/C")
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{", '{"a": 1}', '{"a": {"kind": "waits"}}', '{"a": {"log": "A"}}'])
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{", '{"a": 1}', '{"a": {"b": {"kind": "waits"}}}', '{"a": {"b": {"log": "A"}}}']
+)
 def test_other_files_are_refused(tmp_path, content):
     (tmp_path / "plan.json").write_text(content)
     with pytest.raises(SwflowError, match=r"plan\.json: not a plan of figures; expected JSON"):

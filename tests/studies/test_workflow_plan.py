@@ -133,9 +133,11 @@ def test_figures_are_made_from_the_runs_that_they_show(config):
     other = {"logs": ["A"], "figures": ["difference"],
              "runs": [{"workloads": ["A"], "schedulers": ["easy", "fcfs"]}]}  # fmt: skip
     plan = Workflow(config | {"studies": {"one": study, "two": other}})
-    shown = {figures.study: figures.shown(NONE) for figures in plan.figures}
-    assert shown["one"] == [f"results/runs/{name}" for name in ("A", "A+draw", "A+draw@1")]
-    assert sorted(shown["two"]) == sorted(f"results/runs/{name}" for name in plan.runs)
+    shown = {figures.group: figures.shown(NONE) for figures in plan.figures}
+    runs = [f"{name}/{scheduler}" for name in ("A", "A+draw", "A+draw@1") for scheduler in plan.runs[name]]
+    assert shown["one/A"] == sorted(f"results/runs/{run}.digest" for run in runs if run != "A/easy")
+    every = [f"{name}/{scheduler}" for name in plan.runs for scheduler in plan.runs[name]]
+    assert shown["A"] == sorted(f"results/runs/{run}.digest" for run in every)
 
 
 def test_a_key_of_a_catalogue_given_twice_is_still_refused(config):

@@ -1,10 +1,10 @@
 # From the database to the figures of the studies: PNG, SVG, and JSON for the report. One job draws the figures of a study
-# that show a log. It runs again if the runs and sweeps that they show are newer, not after every load.
+# that show a log. It runs again if runs and sweeps that they show change, which Snakemake sees by the digests of runs.
 for figures in plan.figures:
 
     rule:
         name:
-            f"figures_{figures.study}_{figures.log}"
+            f"figures_{figures.group}".replace("/", "_")
         input:
             figures.shown,
             # Not rules.load.output, which would be ancient in the other rules, too.
@@ -13,20 +13,19 @@ for figures in plan.figures:
             [report(file, caption="../report/figure.rst", **figure_labels(file)) for file in figures.png],
             figures.others,
         params:
-            study=figures.study,
-            log=figures.log,
+            group=figures.group,
             digest=figures.digest,
             code=fingerprint("load", "figures"),
         log:
-            f"results/log/figures/{figures.study}_{figures.log}.log",
+            f"results/log/figures/{figures.group}.log",
         benchmark:
-            f"results/benchmark/figures/{figures.study}_{figures.log}.tsv"
+            f"results/benchmark/figures/{figures.group}.tsv"
         priority: 1 # the report waits for the figures
         resources:
             mem_mb=plan.memory(700, 0.1),
             runtime=plan.minutes(5, 0.02),
         message:
-            "figures of {params.study}, {params.log}"
+            "figures of {params.group}"
         shell:
-            "swflow figures results/figures.json --study {params.study:q} --log {params.log:q} "
-            "--database results/swflow.duckdb -o results/figures 2>&1 | tee {log}"
+            "swflow figures results/figures.json --group {params.group:q} --database results/swflow.duckdb "
+            "-o results/figures 2>&1 | tee {log}"

@@ -7,7 +7,7 @@ rule simulate:
     output:
         directory("results/runs/{workload}"),
     wildcard_constraints:
-        workload="[^@]+",
+        workload="[^@/]+",
     params:
         schedulers=plan.simulated(),
         options=plan.options("simulate"),

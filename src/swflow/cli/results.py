@@ -145,10 +145,9 @@ def figure(
 @app.command()
 def figures(
     plan: Annotated[
-        Path, Argument(help="A JSON file: the name of each figure, STUDY/NAME, to its kind, log and options.")
+        Path, Argument(help="A JSON file: groups of figures, each STUDY/NAME with its kind, log and options.")
     ],
-    study: Annotated[str | None, Option(help="Draw only the figures of this study.")] = None,
-    log: Annotated[str | None, Option(help="Draw only the figures of this log.")] = None,
+    group: Annotated[str | None, Option(help="Draw only the figures of this group.")] = None,
     database: Database = Path("results/swflow.duckdb"),
     output: Annotated[Path, Option("--output", "-o", help="Write the figures to this folder.")] = Path(
         "results/figures"
@@ -159,11 +158,11 @@ def figures(
 
     The workflow writes the plan of its config to results/figures.json.
 
-    Example: `swflow figures results/figures.json --log KTH-SP2`
+    Example: `swflow figures results/figures.json --group heatmaps/KTH-SP2`
     """
     from swflow.figures import draw_files, read_plan
 
-    for name, options in read_plan(plan, study, log).items():
+    for name, options in read_plan(plan, group).items():
         draw_files(options, database, [output / f"{name}.{ending}" for ending in ("png", "svg", "json")])
         say(f"{output / name}: drawn")
 

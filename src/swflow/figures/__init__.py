@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from swflow.errors import SwflowError
+from swflow.errors import SwflowError, suggest
 from swflow.figures.charts.parts import Spec, unchecked
 from swflow.figures.performance import draw_bubbles, draw_difference, draw_heatmap
 from swflow.figures.pictures import to_png, to_svg
@@ -204,30 +204,30 @@ def draw_request(kind: str, request: Request) -> Spec:
     return spec
 
 
-def read_plan(
-    path: str | os.PathLike[str], study: str | None = None, log: str | None = None
-) -> dict[str, dict[str, Any]]:
+def read_plan(path: str | os.PathLike[str], group: str | None = None) -> dict[str, dict[str, Any]]:
     """
-    Read a plan of figures: a JSON file that maps a figure's name, such as ``STUDY/KTH-SP2-waits``, to its options.
+    Read a plan of figures: a JSON file that maps groups to figures, such as ``STUDY/KTH-SP2-waits``, and their options.
 
-    Options are ``kind``, ``log`` and those of `draw`, or of `draw_sweep` for the kind ``sweep``. With ``study`` or
-    ``log``, return only the figures of this study or log.
+    Options are ``kind``, ``log`` and those of `draw`, or of `draw_sweep` for the kind ``sweep``. With ``group``, return
+    only the figures of this group.
 
     Raises
     ------
     SwflowError
-        If the file is not a plan.
+        If the file is not a plan, or has no such group.
     """
     try:
-        plan: dict[str, dict[str, Any]] = json.loads(Path(path).read_text(encoding="utf-8"))
-        about = {name: (name.partition("/")[0], log_of(options["log"])) for name, options in plan.items()}
-        if not all("kind" in options for options in plan.values()):
+        plan: dict[str, dict[str, dict[str, Any]]] = json.loads(Path(path).read_text(encoding="utf-8"))
+        every = {name: options for figures in plan.values() for name, options in figures.items()}
+        if not all({"kind", "log"} <= options.keys() for options in every.values()):
             raise KeyError("kind")
     except OSError as error:
         raise SwflowError(f"{path}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise SwflowError(f"{path}: not a plan of figures; expected JSON: name to kind, log and options") from None
-    return {name: plan[name] for name, (of, on) in about.items() if study in (None, of) and log in (None, on)}
+        raise SwflowError(f"{path}: not a plan of figures; expected JSON: groups of names with kind and log") from None
+    if group is not None and group not in plan:
+        raise SwflowError(f"{path}: no group {group!r}{suggest(group, plan)}")
+    return every if group is None else plan[group]
 
 
 def draw_files(

@@ -29,6 +29,10 @@ from swflow.workload.clean import open_workload
 #: seconds are not in the file, whose bytes must not vary.
 RUNS = "runs.json"
 
+#: The ending of a file beside each run that contains the digest of its file: a small file, which Snakemake compares by
+#: its content.
+DIGEST = ".digest"
+
 _REPAIR = "delete {folder} and run snakemake again"
 
 
@@ -139,7 +143,9 @@ def simulate_all(
     for name, scheduler in parsed.items():
         result, path = run(workload, scheduler, middle), folder / f"{name}.parquet"
         write_run(result, path, describe_run(source, workload, name, scheduler, middle))
-        listed[name] = {"digest": file_digest(path), "seconds": result.seconds}
+        digest = file_digest(path)
+        path.with_name(f"{name}{DIGEST}").write_text(f"{digest}\n", encoding="utf-8")
+        listed[name] = {"digest": digest, "seconds": result.seconds}
         report(f"{workload.name}/{name}")
     write_json(folder / RUNS, listed)
 

@@ -35,6 +35,7 @@ from swflow.studies.plan import (
     with_kept,
     with_titles,
 )
+from swflow.studies.runs import DIGEST
 
 DATABASE = Path("results/swflow.duckdb")
 SUMMARY = Path("results/swflow.json")
@@ -44,9 +45,9 @@ REACHED = Path("results/logs/reached.json")
 #: The folders of results that a later config may need again: `snakemake prune` removes what the present one does not.
 FORMER = ("logs", "workloads", "models", "runs", "sweeps", "bounds")
 
-#: The kinds of figures that depend on all runs of a log, and on its sweeps: verdicts on differences are corrected for
-#: all comparisons of a log, and papers publish values of many runs.
-OF_RUNS, OF_SWEEPS = ("difference", "published"), ("sweep", "published")
+#: The kinds of figures that depend on all runs and sweeps of a log: verdicts on differences are corrected for all
+#: comparisons of a log, and papers publish values of many runs.
+OF_LOGS = ("difference", "published")
 
 #: Memory (MB) of the Snakemake processes that start a batch job, and that start a job of a group within it.
 SNAKEMAKE = 500
@@ -123,10 +124,9 @@ class Replicates(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """The figures of a study that show a log: their files by ending, their options, and the files that they show."""
+    """The figures that one job draws: their files by ending, a digest of their options, and what they depend on."""
 
-    study: str
-    log: str
+    group: str
     png: list[str]
     others: list[str]
     digest: str
@@ -444,25 +444,32 @@ class Workflow:
 
     @property
     def figures(self) -> list[Figures]:
-        """The figures by study and log."""
-        groups: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
-        for name, options in self.drawn.items():
-            groups.setdefault((name.partition("/")[0], log_of(options["log"])), {})[name] = options
+        """The figures, by the jobs that draw them."""
         return [
-            Figures(study, log, *_figure_files(some), digest(some), partial(self._shown, log, some))
-            for (study, log), some in groups.items()
+            Figures(group, *_figure_files(some), digest(some), partial(self._shown, some))
+            for group, some in self._groups.items()
         ]
 
-    def _shown(self, log: str, figures: Mapping[str, Config], wildcards: Any) -> list[str]:
-        """Return the runs and sweeps that figures of a log show, after the load; those of missing logs are left out."""
+    @property
+    def _groups(self) -> dict[str, dict[str, Config]]:
+        """The figures of each study that show a log, ``STUDY/LOG``; and those that depend on all runs of a log."""
+        groups: dict[str, dict[str, Config]] = {}
+        for name, options in self.drawn.items():
+            log = log_of(options["log"])
+            group = log if options["kind"] in OF_LOGS else f"{name.partition('/')[0]}/{log}"
+            groups.setdefault(group, {})[name] = options
+        return groups
+
+    def _shown(self, figures: Mapping[str, Config], wildcards: Any) -> list[str]:
+        """Return the digests of runs, and the sweeps, on which figures depend; after the load, which all wait for."""
         self.load()
-        kinds = {options["kind"] for options in figures.values()}
-        named = {run.rpartition("/")[0] for options in figures.values() for run in options.get("runs", ())}
-        every = {name for name in self.runs if log_of(name) == log}
-        shown = {f"results/runs/{name}": name for name in named | (every if kinds & {*OF_RUNS} else set())}
-        if kinds & {*OF_SWEEPS}:
-            swept = [(name, sweep) for name, sweep in self.sweeps if log_of(name) == log]
-            shown |= {f"results/sweeps/{name}+{sweep}.parquet": name for name, sweep in swept}
+        logs = {log_of(options["log"]) for options in figures.values() if options["kind"] in OF_LOGS}
+        sweeps = {(one["log"], one["sweep"]) for one in figures.values() if one["kind"] == "sweep"}
+        sweeps |= {(name, sweep) for name, sweep in self.sweeps if log_of(name) in logs}
+        runs = {run for options in figures.values() for run in options.get("runs", ())}
+        runs |= {f"{name}/{one}" for name in self.runs if log_of(name) in logs for one in self.runs[name]}
+        shown = {f"results/runs/{run}{DIGEST}": run.rpartition("/")[0] for run in runs}
+        shown |= {f"results/sweeps/{name}+{sweep}.parquet": name for name, sweep in sweeps}
         return sorted(file for file, name in shown.items() if self.is_reached(self.logs_behind(name)))
 
     def targets(self, wildcards: Any) -> list[str]:
@@ -493,7 +500,7 @@ class Workflow:
             "settings": {key: value for key, value in self.config.items() if key != "mirror"},
             "simulations": {"schedulers": self.schedulers, "runs": self.runs},
             "load": {"files": self.loaded_files(), "reached": str(REACHED) if self.unsure else None},
-            "figures": self.drawn,
+            "figures": self._groups,
         }
 
     def write_plans(self) -> None:
