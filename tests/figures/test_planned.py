@@ -66,5 +66,5 @@ def test_other_files_are_refused(tmp_path, content):
     (tmp_path / "plan.json").write_text(content)
     with pytest.raises(SwflowError, match=r"plan\.json: not a plan of figures; expected JSON"):
         read_plan(tmp_path / "plan.json")
-    with pytest.raises(SwflowError, match=r"gone\.json: No such file"):
+    with pytest.raises(SwflowError, match=r"gone\.json: no such file"):
         read_plan(tmp_path / "gone.json")

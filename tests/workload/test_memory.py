@@ -318,8 +318,8 @@ def test_the_command_fits_a_file_and_draws_from_it(tmp_path, monkeypatch, capfd)
     assert (drawn["memory"] == 1 + drawn["job_id"] % 6).all()
     wrong = {
         ("--save-fit", "c.json", "--from-log", "requested"): "cm: no job has a requested memory that a model could be",
-        ("-o", "d.parquet", "--fitted", "nothing.json"): "nothing.json: No such file",
-        ("-o", "d.parquet", "--fitted", "cm.swf"): "cm.swf: not JSON",
+        ("-o", "d.parquet", "--fitted", "nothing.json"): "nothing.json: no such file",
+        ("-o", "d.parquet", "--fitted", "cm.swf"): "cm.swf: not a memory model",
         ("-o", "d.parquet", "--fitted", "other.json"): "other.json: not a memory model",
         ("-o", "d.parquet", "--fitted", "half.json"): "half.json: incomplete memory model",
         ("-o", "d.parquet", "--fitted", "a.json", "--from-log", "used"): "remove from_log and file",

@@ -430,7 +430,7 @@ def test_unknown_run_times_and_invalid_files_are_errors(source, tmp_path):
     whole = json.loads(file.read_text())
     del whole["arrivals"]["gaps"]
     for content, words in (
-        ("{", "not JSON"), ("[]", "not a fitted model"), ("{}", "not a fitted model"),
+        ("{", "not a fitted model"), ("[]", "not a fitted model"), ("{}", "not a fitted model"),
         (json.dumps(whole), "incomplete fitted model"), (json.dumps(whole | {"model": "x"}), "incomplete"),
     ):  # fmt: skip
         file.write_text(content)
@@ -472,7 +472,7 @@ def test_the_command_fits_generates_and_does_both(source, tmp_path, monkeypatch,
     for arguments, words in (
         (["toy.parquet"], "model: no output"),
         (["-o", "x.parquet"], "expected a workload to fit to"),
-        (["--fitted", "toy.parquet", "-o", "x.parquet"], "toy.parquet: not JSON"),
+        (["--fitted", "toy.parquet", "-o", "x.parquet"], "toy.parquet: not a fitted model"),
         (["--fitted", "no.json", "-o", "x.parquet"], "no.json: no such file"),
     ):
         assert call("model", *arguments) == 1

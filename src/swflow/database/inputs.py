@@ -1,6 +1,5 @@
 """The files of a load: runs with their workloads, sweeps, what-ifs, forecasts, bounds and fits, checked together."""
 
-import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ import polars as pl
 
 from swflow.database.schema import Rows
 from swflow.errors import SwflowError
-from swflow.files.atomic import file_digest
+from swflow.files.atomic import file_digest, read_json
 from swflow.files.fingerprint import fingerprint
 from swflow.jobs.table import JOB_COLUMNS, read_metadata
 from swflow.scheduling.options import Unchecked
@@ -209,12 +208,11 @@ def read_plan(path: str | os.PathLike[str]) -> tuple[list[str], Rows]:
     SwflowError
         If the plan, or the output of ``swflow reach``, cannot be read.
     """
-    plan = _read_json(path, "a plan of a load")
-    reached = plan.get("reached")
-    missing = _read_json(reached, "a file of swflow reach; delete it, and run snakemake again") if reached else {}
+    what = "a plan of a load; expected JSON: files, each with its logs"
+    plan = read_json(path, what)
     files, rows = [], []
     try:
-        reasons = missing.get("missing", {})
+        reasons = _missing_logs(plan["reached"]) if plan.get("reached") else {}
         for file, about in plan["files"].items():
             log = next((log for log in about["logs"] if log in reasons), None)
             if log is None:
@@ -225,18 +223,15 @@ def read_plan(path: str | os.PathLike[str]) -> tuple[list[str], Rows]:
                 names = {"run": run, "workload": about["workload"], "scheduler": scheduler}
                 rows.append(names | {"log": log, "reason": reasons[log]})
     except (KeyError, TypeError, AttributeError):
-        raise SwflowError(f"{path}: not a plan of a load; expected JSON: files, each with its logs") from None
+        raise SwflowError(f"{path}: not {what}") from None
     return files, rows
 
 
-def _read_json(path: str | os.PathLike[str], what: str) -> dict[str, Any]:
-    """Return the object in a JSON file."""
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SwflowError(f"{path}: {error.strerror or error}") from None
-    except ValueError:
-        content = None
+def _missing_logs(path: str) -> Mapping[str, str]:
+    """Return the logs that ``swflow reach`` could not fetch, with the reasons."""
+    what = "a file of swflow reach; delete it, and run snakemake again"
+    content = read_json(path, what)
     if not isinstance(content, dict):
         raise SwflowError(f"{path}: not {what}")
-    return content
+    missing: Mapping[str, str] = content.get("missing", {})
+    return missing

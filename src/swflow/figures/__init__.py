@@ -25,7 +25,7 @@ from swflow.figures.workloads import (
     draw_offered_load,
     draw_repetitions,
 )
-from swflow.files.atomic import atomic_path
+from swflow.files.atomic import atomic_path, read_json
 from swflow.files.query import connect
 from swflow.names import log_of
 
@@ -216,15 +216,14 @@ def read_plan(path: str | os.PathLike[str], group: str | None = None) -> dict[st
     SwflowError
         If the file is not a plan, or has no such group.
     """
+    what = "a plan of figures; expected JSON: groups of names with kind and log"
+    plan: dict[str, dict[str, dict[str, Any]]] = read_json(path, what)
     try:
-        plan: dict[str, dict[str, dict[str, Any]]] = json.loads(Path(path).read_text(encoding="utf-8"))
         every = {name: options for figures in plan.values() for name, options in figures.items()}
         if not all({"kind", "log"} <= options.keys() for options in every.values()):
             raise KeyError("kind")
-    except OSError as error:
-        raise SwflowError(f"{path}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise SwflowError(f"{path}: not a plan of figures; expected JSON: groups of names with kind and log") from None
+    except (KeyError, TypeError, AttributeError):
+        raise SwflowError(f"{path}: not {what}") from None
     if group is not None and group not in plan:
         raise SwflowError(f"{path}: no group {group!r}{suggest(group, plan)}")
     return every if group is None else plan[group]

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from swflow.errors import SwflowError, reason_of_writing
+from swflow.errors import SwflowError, reason_of, reason_of_writing
 
 #: Name of a temporary file: process id, host and name of the final file.
 _IN_THE_MAKING = re.compile(r"\.(?P<process>[1-9][0-9]*)@(?P<host>[A-Za-z0-9_-]*)\..+", re.DOTALL)
@@ -104,6 +104,16 @@ def write_json(path: str | os.PathLike[str], content: Any) -> None:
     """Write a small JSON file atomically, with sorted keys."""
     with atomic_path(path) as temporary:
         temporary.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def read_json(path: str | os.PathLike[str], what: str) -> Any:
+    """Return the content of a JSON file; raise an error that names ``what`` it should be if it cannot be read."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SwflowError(f"{path}: {reason_of(error)}") from None
+    except ValueError:
+        raise SwflowError(f"{path}: not {what}") from None
 
 
 def file_digest(path: str | os.PathLike[str]) -> str:

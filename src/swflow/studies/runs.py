@@ -16,7 +16,7 @@ from swflow.analysis.job_load import loads_of
 from swflow.analysis.metrics import Middle, correlations, metrics, resource_metrics
 from swflow.compiled.kernel import seconds_lost
 from swflow.errors import SwflowError
-from swflow.files.atomic import file_digest, is_in_the_making, write_json
+from swflow.files.atomic import file_digest, is_in_the_making, read_json, write_json
 from swflow.jobs.table import Workload, write_table
 from swflow.scheduling.options import Unchecked
 from swflow.scheduling.outcomes import with_derived
@@ -164,14 +164,13 @@ def read_simulations(path: str | os.PathLike[str], workloads: Iterable[str]) -> 
     SwflowError
         If the file is not a plan.
     """
+    what = "a plan of runs; expected JSON: schedulers, and runs of workloads"
+    plan = read_json(path, what)
     try:
-        plan = json.loads(Path(path).read_text(encoding="utf-8"))
         schedulers, runs = plan["schedulers"], plan["runs"]
         return {name: {one: schedulers[one] for one in runs.get(name, schedulers)} for name in workloads}
-    except OSError as error:
-        raise SwflowError(f"{path}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise SwflowError(f"{path}: not a plan of runs; expected JSON: schedulers, and runs of workloads") from None
+    except (KeyError, TypeError, AttributeError):
+        raise SwflowError(f"{path}: not {what}") from None
 
 
 class Listed(NamedTuple):

@@ -4,14 +4,13 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.files.atomic import atomic_path
+from swflow.files.atomic import atomic_path, read_json
 from swflow.jobs.randomness import uniform_per_job
 from swflow.jobs.table import Workload, require_known
 from swflow.workload.models.fit_measures import correlation, kolmogorov_smirnov
@@ -175,14 +174,10 @@ def write_memory_model(fitted: MemoryModel, path: str | os.PathLike[str]) -> Non
 
 def read_memory_model(path: str | os.PathLike[str]) -> MemoryModel:
     """Read a fitted model that `write_memory_model` wrote."""
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SwflowError(f"{path}: {error.strerror}") from None
-    except ValueError as error:
-        raise SwflowError(f"{path}: not JSON ({error})") from None
+    what = f"a memory model; create one with: swflow memory WORKLOAD --save-fit {path}"
+    content = read_json(path, what)
     if not is_memory_model(content):
-        raise SwflowError(f"{path}: not a memory model; create one with: swflow memory WORKLOAD --save-fit {path}")
+        raise SwflowError(f"{path}: not {what}")
     try:
         fitted = MemoryModel(
             source=content["source"],

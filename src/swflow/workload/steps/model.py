@@ -4,14 +4,13 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError, suggest
-from swflow.files.atomic import atomic_path
+from swflow.files.atomic import atomic_path, read_json
 from swflow.jobs.machine import Machine
 from swflow.jobs.randomness import generator
 from swflow.jobs.table import Entry, Workload, log_fields, require_known
@@ -271,14 +270,10 @@ def write_model(fitted: FittedModel, path: str | os.PathLike[str]) -> None:
 
 def read_model(path: str | os.PathLike[str]) -> FittedModel:
     """Read a fitted model that `write_model` wrote."""
-    if not Path(path).is_file():
-        raise SwflowError(f"{path}: no such file")
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise SwflowError(f"{path}: not JSON ({error})") from None
+    what = f"a fitted model; create one with: swflow model WORKLOAD --save-fit {path}"
+    content = read_json(path, what)
     if not isinstance(content, dict) or {name: content.get(name) for name in _FORMAT} != _FORMAT:
-        raise SwflowError(f"{path}: not a fitted model; create one with: swflow model WORKLOAD --save-fit {path}")
+        raise SwflowError(f"{path}: not {what}")
     try:
         values = {
             "machine": Machine(**content["machine"]),
