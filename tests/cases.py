@@ -609,7 +609,7 @@ def slow_jobs(case: Case) -> list[naive.Job]:
             qos=column["queue_id"],
         )  # fmt: skip
         jobs.append(job)
-    if options["feedback"] != "none" and "depends_on" not in table:
+    if options["feedback"] != "none" and "depends_on" not in table and jobs:
         left = eligible_jobs(case.workload().jobs, "drawn")
         left = left.filter(~pl.col("status").is_in(list(options["without_status"])))
         found = dependencies_of(left, options["feedback"], "drawn")

@@ -199,7 +199,7 @@ def answer(
         found = waits.get(recipe, {}).get(scheduler)
         if found and (recipe, scheduler) in chosen:
             means.setdefault(recipe, {})[scheduler] = sum(found) / len(found)
-    names = {name: (titles or {}).get(name, name) for name in study.schedulers}
+    names = {name: (titles or {}).get(name, name) for name in study.schedulers} | {"log": "the recorded schedule"}
     headline = Headline([])
     if study.contrast != WORKLOAD:
         headline = _of_schedulers(study, means, idle, options or {}, lookup, names)
@@ -325,7 +325,8 @@ def _of_workloads(
 
 def _of_pair(claims: Sequence[Claim], variant: str, base: str, where: str) -> str:
     verbs = {BETTER: f"{variant} shortens the mean wait", WORSE: f"{variant} lengthens the mean wait"}
-    return _sentence(claims, verbs, f"{variant} and {base}", where, f" compared with {base}")
+    again = {BETTER: "shortens it", WORSE: "lengthens it"}
+    return _sentence(claims, verbs, again, f"{variant} and {base}", where, f" compared with {base}")
 
 
 def _of_workload(under: str, recipe: str, source: str, claims: Sequence[Claim], where: str) -> str:
@@ -333,7 +334,8 @@ def _of_workload(under: str, recipe: str, source: str, claims: Sequence[Claim], 
         word: f"{under}, the mean wait on {recipe} is {adjective} than on {source}"
         for word, adjective in ((BETTER, "shorter"), (WORSE, "longer"))
     }
-    return _sentence(claims, verbs, f"{under}, the mean waits on {recipe} and {source}", where)
+    again = {BETTER: "is shorter", WORSE: "is longer"}
+    return _sentence(claims, verbs, again, f"{under}, the mean waits on {recipe} and {source}", where)
 
 
 def _strongest_first(found: Sequence[tuple[Sequence[Claim], str]]) -> Headline:
@@ -351,12 +353,20 @@ _WITHOUT_DIFFERENCE = {
 }
 
 
-def _sentence(claims: Sequence[Claim], verbs: Mapping[str, str], both: str, where: str, than: str = "") -> str:
+def _sentence(
+    claims: Sequence[Claim],
+    verbs: Mapping[str, str],
+    again: Mapping[str, str],
+    both: str,
+    where: str,
+    than: str = "",
+) -> str:
     """
     Return a sentence on the claims of one pair, with the sizes of the changes.
 
-    ``verbs`` begins the sentence of a shorter and of a longer wait, ``both`` names the two sides, ``than`` the base.
-    ``where`` is the place, with ``{}`` for the number of workloads if there are several claims.
+    ``verbs`` begins the sentence of a shorter and of a longer wait, and ``again`` states the second of them. ``both``
+    names the two sides, ``than`` the base. ``where`` is the place, with ``{}`` for the number of workloads if there are
+    several claims.
     """
     groups = [(word, [claim for claim in claims if claim.word == word]) for word in (*verbs, *_WITHOUT_DIFFERENCE)]
     groups = sorted(((word, some) for word, some in groups if some), key=lambda group: -len(group[1]))
@@ -365,10 +375,10 @@ def _sentence(claims: Sequence[Claim], verbs: Mapping[str, str], both: str, wher
     for word, some in groups:
         every = "both" if len(claims) == 2 else f"all {len(claims)}"
         count = every if len(some) == len(claims) else f"{len(some)} of {len(claims)}"
-        place = f" {where.format(count)}" if where and not parts else f" on {len(some)}" if parts else ""
+        place = f" {where.format(count)}" if where and not parts else f" {where[:2]} {len(some)}" if parts else ""
         if word in verbs:
             effect = _effect(some)
-            verb = {BETTER: "shortens it", WORSE: "lengthens it"}[word] if parts else verbs[word]
+            verb = again[word] if parts else verbs[word]
             parts.append(f"{verb}{place}{effect}{'' if parts else than}")
         elif parts:
             parts.append(f"{_WITHOUT_DIFFERENCE[word].replace('are ', 'is ', 1)}{place}")
