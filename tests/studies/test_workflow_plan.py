@@ -138,6 +138,9 @@ def test_figures_are_made_from_the_runs_that_they_show(config):
     assert shown["one/A"] == sorted(f"results/runs/{run}.digest" for run in runs if run != "A/easy")
     every = [f"{name}/{scheduler}" for name in plan.runs for scheduler in plan.runs[name]]
     assert shown["A"] == sorted(f"results/runs/{run}.digest" for run in every)
+    Path("results/runs/A").mkdir(parents=True)  # its digests were deleted
+    (whole,) = (figures.shown(NONE) for figures in plan.figures if figures.group == "A")
+    assert set(whole) == {"results/runs/A", *(f"results/runs/{run}.digest" for run in every if run[:2] != "A/")}
 
 
 def test_a_key_of_a_catalogue_given_twice_is_still_refused(config):

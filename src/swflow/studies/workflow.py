@@ -461,14 +461,14 @@ class Workflow:
         return groups
 
     def _shown(self, figures: Mapping[str, Config], wildcards: Any) -> list[str]:
-        """Return the digests of runs, and the sweeps, on which figures depend; after the load, which all wait for."""
+        """Return the digests of runs, and the sweeps, on which figures depend; first wait for the load."""
         self.load()
         logs = {log_of(options["log"]) for options in figures.values() if options["kind"] in OF_LOGS}
         sweeps = {(one["log"], one["sweep"]) for one in figures.values() if one["kind"] == "sweep"}
         sweeps |= {(name, sweep) for name, sweep in self.sweeps if log_of(name) in logs}
         runs = {run for options in figures.values() for run in options.get("runs", ())}
         runs |= {f"{name}/{one}" for name in self.runs if log_of(name) in logs for one in self.runs[name]}
-        shown = {f"results/runs/{run}{DIGEST}": run.rpartition("/")[0] for run in runs}
+        shown = {_digest_of(run): run.rpartition("/")[0] for run in runs}
         shown |= {f"results/sweeps/{name}+{sweep}.parquet": name for name, sweep in sweeps}
         return sorted(file for file, name in shown.items() if self.is_reached(self.logs_behind(name)))
 
@@ -624,6 +624,12 @@ def _figure_files(names: Iterable[str]) -> tuple[list[str], list[str]]:
     """Return the files of figures: PNG, and the others."""
     files = [f"results/figures/{name}" for name in names]
     return [f"{file}.png" for file in files], [f"{file}.{ending}" for file in files for ending in ("svg", "json")]
+
+
+def _digest_of(run: str) -> str:
+    """Return the file with the digest of a run, or the folder of the run if the file was deleted."""
+    file = Path(f"results/runs/{run}{DIGEST}")
+    return str(file.parent if file.parent.is_dir() and not file.is_file() else file)
 
 
 def _fit_file(content: Config, parent: str) -> str:
