@@ -7,7 +7,7 @@ import pytest
 
 from swflow.cli import main
 from swflow.database.inputs import read_plan
-from swflow.database.load import load
+from swflow.database.load import load, write_verdicts
 from swflow.errors import SwflowError
 from swflow.files.query import query
 from swflow.jobs.machine import Machine
@@ -132,8 +132,8 @@ def test_omitted_runs_are_in_the_database(source, tmp_path):
         "B.json": {"logs": ["B"]},
     }
     plan.write_text(json.dumps({"files": files, "reached": str(reached)}))
-    paths, rows = read_plan(plan)
-    assert paths == [str(tmp_path / "A")]
+    paths, rows, compared = read_plan(plan)
+    assert (paths, compared) == ([str(tmp_path / "A")], {})
     load(paths, tmp_path / "d.duckdb", left_out=rows)
     assert query(tmp_path / "d.duckdb", "SELECT * FROM left_out WHERE scheduler IS DISTINCT FROM 'fcfs'")[1] == [
         ("B-1996+m@2/easy", "B-1996+m@2", "easy", "B", "B: cannot be fetched"),
@@ -183,3 +183,17 @@ def test_an_updated_database_equals_a_new_one(source, tmp_path):
     assert everything(database) != first
     load([runs], tmp_path / "new.duckdb")
     assert everything(database) == everything(tmp_path / "new.duckdb")
+
+
+def test_verdicts_change_only_with_the_compared_runs(source, tmp_path):
+    """Other runs change the numbers of comparisons and the corrected p-values, which no figure shows."""
+    database, names = tmp_path / "d.duckdb", {"one/A": ["A/easy", "A/fcfs"], "none": []}
+    found = []
+    for more in ({}, {"sjf": {"order": "sjf"}}):
+        simulate_all(source, SCHEDULERS | more, tmp_path / "runs/A")
+        load([tmp_path / "runs"], database)
+        write_verdicts(database, names, tmp_path / "verdicts")
+        found.append((tmp_path / "verdicts/one/A.json").read_text())
+    assert found[0] == found[1]
+    assert {(row[1], row[2]) for row in json.loads(found[0])} == {("A/easy", "A/fcfs")}
+    assert json.loads((tmp_path / "verdicts/none.json").read_text()) == []

@@ -136,11 +136,12 @@ def test_figures_are_made_from_the_runs_that_they_show(config):
     shown = {figures.group: figures.shown(NONE) for figures in plan.figures}
     runs = [f"{name}/{scheduler}" for name in ("A", "A+draw", "A+draw@1") for scheduler in plan.runs[name]]
     assert shown["one/A"] == sorted(f"results/runs/{run}.digest" for run in runs if run != "A/easy")
-    every = [f"{name}/{scheduler}" for name in plan.runs for scheduler in plan.runs[name]]
-    assert shown["A"] == sorted(f"results/runs/{run}.digest" for run in every)
+    own = [f"results/runs/A/{name}.digest" for name in ("easy", "fcfs")]
+    assert shown["two/A"] == [*own, "results/verdicts/two/A-difference.json"]
+    assert plan.plans["load"]["compared"] == {"two/A-difference": ["A/easy", "A/fcfs"]}
     Path("results/runs/A").mkdir(parents=True)  # its digests were deleted
-    (whole,) = (figures.shown(NONE) for figures in plan.figures if figures.group == "A")
-    assert set(whole) == {"results/runs/A", *(f"results/runs/{run}.digest" for run in every if run[:2] != "A/")}
+    (again,) = (figures.shown(NONE) for figures in plan.figures if figures.group == "two/A")
+    assert again == ["results/runs/A", "results/verdicts/two/A-difference.json"]
 
 
 def test_a_key_of_a_catalogue_given_twice_is_still_refused(config):

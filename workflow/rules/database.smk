@@ -1,11 +1,12 @@
-# From runs to the database. The declared output is a summary: Snakemake deletes an output before its job, but readers
-# of the database, and a load that updates it, need the old file until the new one replaces it. The rule is a checkpoint,
-# so that Snakemake decides after the load which figures to draw: those whose runs are newer, not all of them.
+# From runs to the database. The declared outputs are a summary, and the verdicts that figures show: Snakemake deletes an
+# output before its job, but readers of the database, and a load that updates it, need the old file until the new one
+# replaces it. The rule is a checkpoint, so that Snakemake decides after the load which figures to draw.
 checkpoint load:
     input:
         plan.loaded,
     output:
-        "results/swflow.json",
+        summary="results/swflow.json",
+        verdicts=directory("results/verdicts"),
     params:
         plan=digest(plan.plans["load"]),
         code=fingerprint("load"),
@@ -20,5 +21,5 @@ checkpoint load:
     message:
         "load results/swflow.duckdb"
     shell:
-        "swflow load --plan results/load.json --database results/swflow.duckdb --summary {output} "
-        "--processes {threads} 2>&1 | tee {log}"
+        "swflow load --plan results/load.json --database results/swflow.duckdb --summary {output.summary} "
+        "--verdicts {output.verdicts} --processes {threads} 2>&1 | tee {log}"

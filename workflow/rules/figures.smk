@@ -7,7 +7,7 @@ for figures in plan.figures:
             f"figures_{figures.group}".replace("/", "_")
         input:
             figures.shown,
-            # Not rules.load.output, which would be ancient in the other rules, too.
+            # Not rules.load.output.summary, which would be ancient in the other rules, too.
             database=ancient("results/swflow.json"),
         output:
             [report(file, caption="../report/figure.rst", **figure_labels(file)) for file in figures.png],

@@ -1,7 +1,7 @@
 # From the database and the figures to the report: HTML pages, and tables for Snakemake's own report.
 rule report:
     input:
-        rules.load.output,
+        rules.load.output.summary,
         figures=plan.drawings,
     output:
         "results/report/index.html",
@@ -24,7 +24,7 @@ rule report:
 
 rule tables:
     input:
-        rules.load.output,
+        rules.load.output.summary,
     output:
         **{
             name: report(

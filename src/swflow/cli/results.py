@@ -28,6 +28,9 @@ def load(
         ),
     ] = None,
     summary: Annotated[Path | None, Option(help="Also write the contents of the database to this JSON file.")] = None,
+    verdicts: Annotated[
+        Path | None, Option(help="Also write the comparisons that the plan names to JSON files in this folder.")
+    ] = None,
     processes: Annotated[
         int,
         Option(
@@ -46,11 +49,13 @@ def load(
     """
     from swflow.database.inputs import read_plan
     from swflow.database.load import load as load_runs
-    from swflow.database.load import write_summary
+    from swflow.database.load import write_summary, write_verdicts
 
-    planned, left_out = read_plan(plan) if plan else ([], [])
+    planned, left_out, compared = read_plan(plan) if plan else ([], [], {})
     files = [*(runs or ()), *planned]
     counts = load_runs(files, database, left_out=left_out, progress=partial(tracked, "load"), processes=processes)
+    if verdicts:
+        write_verdicts(database, compared, verdicts)
     if summary:
         write_summary(counts, database, summary)
     held = ", ".join(f"{count:,} {table}" for table, count in counts.items())

@@ -190,18 +190,18 @@ def _old_contents(database: str | os.PathLike[str], contents: Contents) -> Conte
     return old
 
 
-def read_plan(path: str | os.PathLike[str]) -> tuple[list[str], Rows]:
+def read_plan(path: str | os.PathLike[str]) -> tuple[list[str], Rows, dict[str, list[str]]]:
     """
-    Read a plan of a load, a JSON file, and return the files to load, and the runs that are omitted.
+    Read a plan of a load, a JSON file: the files to load, the runs that are omitted, and the runs that are compared.
 
     ``files`` of the plan maps each file to the ``logs`` that it needs, and to its ``workload`` and ``schedulers`` if it
     has runs or a sweep. A file is omitted if the file ``reached``, an output of ``swflow reach``, names one of its logs
-    as missing.
+    as missing. ``compared`` maps names to runs, for `swflow.database.load.write_verdicts`.
 
     Returns
     -------
-    (list of str, list of dict)
-        The files, and rows of the table ``left_out``.
+    (list of str, list of dict, dict)
+        The files, rows of the table ``left_out``, and ``compared``.
 
     Raises
     ------
@@ -224,7 +224,7 @@ def read_plan(path: str | os.PathLike[str]) -> tuple[list[str], Rows]:
                 rows.append(names | {"log": log, "reason": reasons[log]})
     except (KeyError, TypeError, AttributeError):
         raise SwflowError(f"{path}: not {what}") from None
-    return files, rows
+    return files, rows, plan.get("compared", {})
 
 
 def _missing_logs(path: str) -> Mapping[str, str]:

@@ -26,8 +26,8 @@ from swflow.database.inputs import KINDS, Contents, Inputs, Update, planned_upda
 from swflow.database.leaderboard import DIFFERENCES, GAPS, LEADERBOARD
 from swflow.database.schema import FIGURES, KEPT, MEDIANS, TABLES, Rows
 from swflow.errors import SwflowError, reason_of
-from swflow.files.atomic import atomic_path
-from swflow.files.query import memory_limit
+from swflow.files.atomic import atomic_path, write_json
+from swflow.files.query import connect, memory_limit
 from swflow.jobs import table as tables
 from swflow.jobs.table import JOB_COLUMNS
 from swflow.papers import published_conventions, published_readings, published_trends, published_values
@@ -433,6 +433,25 @@ def _row_counts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
         ((count,),) = connection.execute(f'SELECT count(*) FROM "{table}"').fetchall()
         counts[table] = count
     return counts
+
+
+def write_verdicts(
+    database: str | os.PathLike[str], compared: Mapping[str, Sequence[str]], folder: str | os.PathLike[str]
+) -> None:
+    """
+    Write the comparisons of some runs with each other to ``{name}.json`` in a folder, for each name of ``compared``.
+
+    A small file whose content is unchanged shows that figures of the comparisons are up to date.
+    """
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    with connect(database) as connection:
+        for name, named in compared.items():
+            rows = connection.execute(
+                """SELECT measure, variant, base, distance, score, variant_wins, base_wins, better FROM comparisons
+                WHERE list_contains($runs, variant) AND list_contains($runs, base) ORDER BY ALL""",
+                {"runs": list(named)},
+            ).fetchall()
+            write_json(Path(folder) / f"{name}.json", rows)
 
 
 def write_summary(counts: Mapping[str, int], database: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:

@@ -41,13 +41,10 @@ DATABASE = Path("results/swflow.duckdb")
 SUMMARY = Path("results/swflow.json")
 SETTINGS = Path("results/settings.json")
 REACHED = Path("results/logs/reached.json")
+VERDICTS = Path("results/verdicts")
 
 #: The folders of results that a later config may need again: `snakemake prune` removes what the present one does not.
 FORMER = ("logs", "workloads", "models", "runs", "sweeps", "bounds")
-
-#: The kinds of figures that depend on all runs and sweeps of a log: verdicts on differences are corrected for all
-#: comparisons of a log, and papers publish values of many runs.
-OF_LOGS = ("difference", "published")
 
 #: Memory (MB) of the Snakemake processes that start a batch job, and that start a job of a group within it.
 SNAKEMAKE = 500
@@ -452,24 +449,27 @@ class Workflow:
 
     @property
     def _groups(self) -> dict[str, dict[str, Config]]:
-        """The figures of each study that show a log, ``STUDY/LOG``; and those that depend on all runs of a log."""
+        """The figures of each study that show a log, ``STUDY/LOG``."""
         groups: dict[str, dict[str, Config]] = {}
         for name, options in self.drawn.items():
-            log = log_of(options["log"])
-            group = log if options["kind"] in OF_LOGS else f"{name.partition('/')[0]}/{log}"
-            groups.setdefault(group, {})[name] = options
+            groups.setdefault(f"{name.partition('/')[0]}/{log_of(options['log'])}", {})[name] = options
         return groups
 
     def _shown(self, figures: Mapping[str, Config], wildcards: Any) -> list[str]:
-        """Return the digests of runs, and the sweeps, on which figures depend; first wait for the load."""
+        """
+        Return the digests of runs, the sweeps and the verdicts that figures show; first wait for the load.
+
+        Papers publish values of many runs. The verdicts on two runs are corrected for all comparisons of a log.
+        """
         self.load()
-        logs = {log_of(options["log"]) for options in figures.values() if options["kind"] in OF_LOGS}
+        logs = {log_of(options["log"]) for options in figures.values() if options["kind"] == "published"}
         sweeps = {(one["log"], one["sweep"]) for one in figures.values() if one["kind"] == "sweep"}
         sweeps |= {(name, sweep) for name, sweep in self.sweeps if log_of(name) in logs}
         runs = {run for options in figures.values() for run in options.get("runs", ())}
         runs |= {f"{name}/{one}" for name in self.runs if log_of(name) in logs for one in self.runs[name]}
         shown = {_digest_of(run): run.rpartition("/")[0] for run in runs}
         shown |= {f"results/sweeps/{name}+{sweep}.parquet": name for name, sweep in sweeps}
+        shown |= {f"{VERDICTS}/{name}.json": one["log"] for name, one in figures.items() if one["kind"] == "difference"}
         return sorted(file for file, name in shown.items() if self.is_reached(self.logs_behind(name)))
 
     def targets(self, wildcards: Any) -> list[str]:
@@ -499,7 +499,11 @@ class Workflow:
             # The mirror does not affect results.
             "settings": {key: value for key, value in self.config.items() if key != "mirror"},
             "simulations": {"schedulers": self.schedulers, "runs": self.runs},
-            "load": {"files": self.loaded_files(), "reached": str(REACHED) if self.unsure else None},
+            "load": {
+                "files": self.loaded_files(),
+                "reached": str(REACHED) if self.unsure else None,
+                "compared": {name: one["runs"] for name, one in self.drawn.items() if one["kind"] == "difference"},
+            },
             "figures": self._groups,
         }
 
