@@ -144,7 +144,17 @@ def test_simulations_start_from_the_state_of_the_log(site):
         assert np.isfinite(state.elapsed).sum() == running[case]
 
 
-@pytest.mark.parametrize("options", [{}, {"order": "sjf"}, {"backfill": "conservative"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"order": "sjf"},
+        {"backfill": "easy"},
+        {"backfill": "easy", "reservations": 3, "backfill_order": "sjf"},
+        {"order": "sjf", "backfill": "easy"},
+        {"backfill": "conservative"},
+    ],
+)
 def test_simulations_equal_the_record_if_nothing_is_unknown(site, monkeypatch, options):
     # Run times equal the limits. Under FCFS, later arrivals delay no job; for the others, there are none.
     scheduler, jobs = swflow.Scheduler(**options), site.jobs.head(150).with_columns(run_time="estimate")
@@ -328,7 +338,10 @@ def test_a_forecast_in_words_and_files(log, capfd, tmp_path):
     page = (tmp_path / "f.html").read_text()
     assert "@" not in page and "http" not in page
     assert call("forecast", log, *job, "--json") == 0  # from the cache
-    assert json.loads(capfd.readouterr().out)["rows"][0]["median"] == table["median"][0]
+    again = json.loads(capfd.readouterr().out)
+    assert again["rows"][0]["median"] == table["median"][0] and again["method"] in ("past", "simulation")
+    assert call("forecast", log, *job, "--method", "simulation", "--scheduler", "sjf-easy", "--json") == 0
+    assert json.loads(capfd.readouterr().out)["method"] == "simulation"
 
 
 def test_waiting_jobs_of_the_log_and_of_squeue(log, capfd, tmp_path):

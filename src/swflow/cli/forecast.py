@@ -116,7 +116,8 @@ def forecast(
     rows = table(forecasts)
     finish_progress()
     if as_json:
-        typer.echo(_json(rows, {"coverage": found.coverage, "jobs": found.jobs, "moment": found.now}))
+        about = {"method": found.method, "coverage": found.coverage, "jobs": found.jobs, "moment": found.now}
+        typer.echo(_json(rows, about))
     else:
         if processors is None:
             _print_forecasts(rows)
