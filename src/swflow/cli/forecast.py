@@ -172,7 +172,7 @@ def _simulator(
     """Return the simulator of a log, or None if it is not needed, or if ``best`` has to do without it."""
     from swflow.forecast.polls import is_polls
 
-    if method == "past":
+    if method == "past" or (method == "best" and scheduler is None and is_polls(source)):
         return None
     from swflow.scheduling.named import read_scheduler
     from swflow.scheduling.scheduler import Scheduler
