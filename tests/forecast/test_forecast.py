@@ -134,6 +134,8 @@ def test_forecasts_do_change_with_their_past(site):
 
 
 def test_simulations_start_from_the_state_of_the_log(site):
+    some = pl.when(pl.col("job_id") % 9 == 0).then(0.0).otherwise("run_time")
+    site = replace(site, jobs=site.jobs.with_columns(run_time=some))
     cases, _ = from_log(site)
     simulator = simulator_of(site, EASY, cases, 5 * WEEK, 10 * WEEK)
     waiting, running = (cases.values[:, FEATURES.index(name)] for name in ("waiting", "running"))
@@ -358,6 +360,9 @@ def test_waiting_jobs_of_the_log_and_of_squeue(log, capfd, tmp_path):
     found = pl.read_parquet("q.parquet")
     assert found["job_id"].to_list() == ["8", "9_[1-4]"]
     assert found["time_limit"].to_list() == [7200.0, 600.0]
+    assert call("forecast", log, "--queue", "q.txt", "--method", "simulation", "-o", "s.parquet") == 0
+    simulated = pl.read_parquet("s.parquet")
+    assert simulated["job_id"].to_list() == ["8", "9_[1-4]"] and simulated["median"].min() > 0  # 64 processors run
     jobs = [
         {"job_id": 8, "job_state": ["PENDING"], "user_name": "3", "partition": "1", "cpus": {"set": True, "number": 32},
          "time_limit": {"set": True, "infinite": False, "number": 120}, "submit_time": {"set": True, "number": 5}},

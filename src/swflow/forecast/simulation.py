@@ -194,11 +194,9 @@ class Simulator:
         ``before`` is the row of a job: those submitted at the same moment after it are left out.
         """
         submitted = int(np.searchsorted(self.submit, now, side="right")) if before is None else before
-        open_jobs = np.flatnonzero(self.end[:submitted] > now)
-        # a job that has run for 0 s has ended
-        runs = self.start[open_jobs] < now
-        rows = np.concatenate((open_jobs[runs], open_jobs[~runs])).tolist()
-        elapsed = np.where(self.start[rows] < now, now - self.start[rows], np.nan) if rows else _NONE
+        start, end = self.start[:submitted], self.end[:submitted]
+        rows = np.concatenate((np.flatnonzero((start < now) & (end > now)), np.flatnonzero(start >= now))).tolist()
+        elapsed = np.where(start[rows] < now, now - start[rows], np.nan) if rows else _NONE
         return State(now, rows, [self.requests[row] for row in rows], elapsed)
 
     def starts(self, state: State, targets: Sequence[int], purpose: str = "", futures: int = FUTURES) -> np.ndarray:
