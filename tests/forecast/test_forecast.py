@@ -375,7 +375,9 @@ def test_waiting_jobs_of_the_log_and_of_squeue(log, capfd, tmp_path):
 
 def test_an_evaluation_can_be_written(log, capfd):
     assert call("forecast", log, "--evaluate", "--weeks", 2, "-o", "e.parquet", "--study", "mine") == 0
-    assert "Forecasts of the last 2 weeks of site" in capfd.readouterr().out
+    captured = capfd.readouterr()
+    assert "Forecasts of the last 2 weeks of site" in captured.out
+    assert "forecasts are compared, those that are simulated." in captured.err
     table = pl.read_parquet("e.parquet")
     assert set(table["method"]) == {"past", "simulation", "best", "classes"}
     assert call("simulate", log, "--backfill", "easy", "-o", "run.parquet") == 0

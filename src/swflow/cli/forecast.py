@@ -219,6 +219,9 @@ def _evaluate(
     found = evaluate(cases, weeks, name, partial(tracked, "evaluate"), method, simulator)
     scores = summary(found)
     finish_progress()
+    if simulator is not None:
+        every = ((cases.asked >= begin) & (cases.asked < end)).sum()
+        say(f"{found['classes'].cases.asked.size:,} of {every:,} forecasts are compared, those that are simulated.")
     columns = ["method", "jobs", "coverage", "95 % interval", "width", "pinball", "score", "squared error"]
     for dimension in ("all", "partition", "size", "waited"):
         part = scores.filter(scores["dimension"] == dimension)

@@ -278,6 +278,7 @@ FROM whatifs WHERE {{whatifs}} GROUP BY study, workload, variant ORDER BY min(ro
         "Forecasts of the last weeks of each log, made with the data before each moment. coverage: the share of jobs "
         "that started within their 90 % interval, with its 95 % confidence interval over the weeks. width (median), "
         "score (interval score) and squared error (of the median) are in decades of the wait; lower is better. "
+        "past: from past waits. simulation: from simulated futures. best: the better one in the weeks before. "
         "classes: the baseline, binomial bounds by class of job.",
         """SELECT study, workload, method, dimension, "group", jobs, coverage, coverage_low, coverage_high, width,
     score, squared_error
