@@ -102,7 +102,8 @@ def forecast(
     if queue is not None:
         from swflow.forecast.squeue import read_squeue
 
-        found.set_queue(read_squeue(queue), str(queue))
+        for note in found.set_queue(read_squeue(queue), str(queue)):
+            say(note)
     if processors is not None and limit is not None:
         request = found.describe(processors, limit, partition, user)
         note = found.describe_user(user)

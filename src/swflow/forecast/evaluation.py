@@ -80,10 +80,11 @@ def raw_forecasts(
 def calibrate(cases: Cases, raw: np.ndarray, end: float) -> Calibrator:
     """Return the calibrator of walking forecasts, after it has issued them day by day until a moment."""
     rows = np.flatnonzero(np.isfinite(raw[:, 0]))
-    found = Calibrator(cases.take(rows), raw[rows])
-    if rows.size:
-        found.walk(float(cases.asked[rows[0]]), end)
-        found.follow(end)
+    if not rows.size:
+        return Calibrator(cases.take(rows), raw[rows], np.zeros(2))
+    found = Calibrator(cases.take(rows), raw[rows], thirds(cases.size[: rows[0]]))
+    found.walk(float(cases.asked[rows[0]]), end)
+    found.follow(end)
     return found
 
 

@@ -30,6 +30,9 @@ FEWEST_WEEKS = 8
 #: Weeks before the moment in which past forecasts calibrate the next ones, and those of which coverage is reported.
 CALIBRATED, REPORTED = 6, 4
 
+#: The number of a queue that the log does not have.
+_NO_QUEUE = -1
+
 
 class Forecast(NamedTuple):
     """
@@ -117,9 +120,11 @@ class Forecaster:
         """The share of the intervals of the last four weeks that held."""
         return self.hits / self.jobs if self.jobs else None
 
-    def set_queue(self, jobs: Sequence[Queued], where: str) -> None:
+    def set_queue(self, jobs: Sequence[Queued], where: str) -> list[str]:
         """
         Replace the jobs that wait and run, and the moment by that of the latest submission or start.
+
+        Jobs of partitions that the log does not have wait and run, too, but are not forecast.
 
         Parameters
         ----------
@@ -127,6 +132,11 @@ class Forecaster:
             Those of the site now.
         where : str
             The file, for errors.
+
+        Returns
+        -------
+        list of str
+            One note for each partition that the log does not have.
         """
         sweep, header = self.sweep, self.common.get("header")
         if sweep is None or header is None:
@@ -135,6 +145,7 @@ class Forecaster:
             raise SwflowError(f"{where}: no job waits or runs; expected the queue of {self.name}")
         queued = []
         ids = {}
+        unknown: Counter[str] = Counter()
         for number, job in enumerate(jobs):
             start = None if job.start is None else _log_seconds(job.start, header)
             if job.processors > sweep.processors:
@@ -143,14 +154,22 @@ class Forecaster:
                     "of the machine; a larger machine: --machine-processors"
                 )
             user = self.users.get(job.user, -1)
-            names = [one for one, label in self.labels.items() if job.partition in label.split("/")]
-            queue = max(names or self.labels, key=lambda one: self.common["queues"].get(one, 0))
+            names = [
+                one for one, label in self.labels.items() if job.partition in label.split("/") or len(self.labels) == 1
+            ]
+            unknown[job.partition] += not names
+            queue = max(names, key=lambda one: self.common["queues"].get(one, 0), default=_NO_QUEUE)
             request = Request.of(job.processors, job.limit, user, queue, self.common["groups"].get(user, -1))
             queued.append((-1 - number, request, _log_seconds(job.submit, header), start))
             ids[-1 - number] = job.job
         sweep.replace_queue(queued)
         self.common["ids"] = ids
         self.now = max(*(job[2] for job in queued), *(job[3] or -math.inf for job in queued), self.now)
+        known = sorted(set(self.labels.values()))
+        return [
+            f"{where}: partition {name!r} is not in {self.name}; jobs not forecast: {count:,}{suggest(name, known)}"
+            for name, count in unknown.items() if count
+        ]  # fmt: skip
 
     def calibrated(self, raw: np.ndarray, partition: Sequence[str], size: np.ndarray, waited: np.ndarray) -> np.ndarray:
         """Return lower end, median and upper end for rows of forecasts before calibration, decades."""
@@ -227,6 +246,8 @@ class Forecaster:
             raw = self._quantiles(np.array([row[1:] for row in rows], np.float32))
         else:
             raw = self.simulator.of_waiting(self.sweep, self.now)
+        known = [place for place, row in enumerate(rows) if self.sweep.requests[row[0]].queue != _NO_QUEUE]
+        rows, raw = [rows[place] for place in known], raw[known]
         names = {number: name for name, number in self.users.items()}
         jobs = [
             (self.common["ids"].get(row[0], row[0]), self.sweep.requests[row[0]],

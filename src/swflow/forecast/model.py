@@ -18,8 +18,11 @@ MOST_CASES = 120_000
 #: Days after which a residual counts half for the calibration.
 HALF_LIFE = 14.0
 
-#: A group of cases whose residuals weigh less than this many recent cases takes the rest from all other groups.
+#: The weight of the wider groups beside a group without residuals; half of it beside as many recent cases.
 GROUP_WEIGHT = 200.0
+
+#: The residuals of one day in one group count like at most this many recent cases, because they hit or miss together.
+DAY_WEIGHT = 20.0
 
 #: The largest factor by which a long wait is weighted up because others like it are still unknown.
 _MOST_WEIGHT = 10.0
@@ -29,7 +32,7 @@ TAIL, _LEAST_TAIL = (1 - LEVEL) / 2, 0.005
 
 #: The change of the level of an end per day with misses only; a day with fewer cases than the second number changes it
 #: in proportion.
-_STEP, _FULL_STEP = 0.05, 50
+_STEP, _FULL_STEP = 0.1, 50
 
 #: Days of residuals that are used, and the decades to add above where nothing is known.
 _WINDOW, _UNKNOWN = 70.0, 1.0
@@ -161,6 +164,8 @@ class Calibrator:
         The cases that were forecast.
     raw : float64 array of shape (cases, 3)
         Their forecasts before calibration, each made before the case was asked for.
+    bounds : float64 array of shape (2,), optional
+        The sizes that divide jobs into thirds (default: those of the cases).
 
     References
     ----------
@@ -168,11 +173,13 @@ class Calibrator:
     "Adaptive conformal inference under distribution shift", NeurIPS 2021.
     """
 
-    def __init__(self, cases: Cases, raw: np.ndarray) -> None:
+    def __init__(self, cases: Cases, raw: np.ndarray, bounds: np.ndarray | None = None) -> None:
         self.cases, self.raw, self.issued = cases, raw, np.full_like(raw, np.nan)
-        self.bounds = thirds(cases.size) if cases.size.size else np.zeros(2)
+        self.bounds = thirds(cases.size) if bounds is None else bounds
         self.group = groups_of(cases, self.bounds)
-        self.tails: dict[str, list[float]] = {}  # the share of misses that each end aims at, by group
+        wider = {name: wider_groups(name) for name in dict.fromkeys(self.group)}
+        self.levels = np.array([wider[name] for name in self.group], object).reshape(-1, 3)
+        self.tails = [TAIL, TAIL]  # the share of misses that each end aims at
         self._open = np.zeros(cases.asked.size, bool)  # issued forecasts of which hit or miss is not known yet
 
     def walk(self, begin: float, end: float) -> None:
@@ -191,41 +198,60 @@ class Calibrator:
         """Adapt the levels to the hits and misses that have become known."""
         rows = np.flatnonzero(self._open)
         value, started = self.cases.take(rows).known(now)
-        issued = self.issued[rows]
-        above = value > issued[:, 2]
-        known = started | above  # a job that waits for longer than the upper end is a miss already
-        below = value < issued[:, 0]
+        low, _, high = self.issued[rows].T
+        known = started | (value > high)  # a job that waits for longer than the upper end is a miss already
         self._open[rows[known]] = False
-        group = self.group[rows]
-        for name in dict.fromkeys(group[known]):
-            of_group = known & (group == name)
-            step = _STEP * min(1.0, float(of_group.sum()) / _FULL_STEP)
-            tails = self.tails.setdefault(name, [TAIL, TAIL])
-            for place, missed in enumerate((below, above)):
-                tails[place] += step * (TAIL - float(missed[of_group].mean()))
-                tails[place] = min(max(tails[place], _LEAST_TAIL), 2 * TAIL)
+        if known.any():
+            step = _STEP * min(1.0, float(known.sum()) / _FULL_STEP)
+            misses = float((value < low)[known].mean()), float((value > high)[known].mean())
+            self.tails = [
+                min(max(tail + step * (TAIL - missed), _LEAST_TAIL), 2 * TAIL)
+                for tail, missed in zip(self.tails, misses, strict=True)
+            ]
 
     def shifts(self, now: float, groups: Iterable[str]) -> dict[str, tuple[float, float]]:
         """
         Return by group the decades to add to the lower and to the upper end, from the data known at a moment.
 
-        A job that has not started is a lower bound of its residual. A group with few residuals takes those of all
-        other groups with a small weight, up to the weight of `GROUP_WEIGHT` cases in all.
+        A job that has not started is a lower bound of its residual. Beside the residuals of a group, those of the wider
+        ones count, too, and the less the more of its own it has. In the same proportion, an end moves outwards to that
+        of the widest group, but never inwards, because the residuals of few days can be small by chance.
         """
         window = slice(*np.searchsorted(self.cases.asked, [now - _WINDOW * DAY, now]))
         cases = self.cases.take(np.arange(self.cases.asked.size)[window])
         value, started = cases.known(now)
         weight = 0.5 ** ((now - cases.asked) / (HALF_LIFE * DAY))
-        raw, group = self.raw[window], self.group[window]
-        found = {}
+        day = ((now - cases.asked) // DAY).astype(int)
+        raw, levels = self.raw[window], self.levels[window]
+
+        def of_rows(rows: np.ndarray) -> np.ndarray:
+            of_day = np.bincount(day[rows], weight[rows])
+            return weight[rows] * np.minimum(DAY_WEIGHT / of_day[day[rows]], 1.0)
+
+        def ends(counted: np.ndarray) -> tuple[float, float]:
+            (down,) = kaplan_meier(value - raw[:, 0], started, counted, [self.tails[0]], 1.0)
+            (up,) = kaplan_meier(value - raw[:, 2], started, counted, [1 - self.tails[1]], 1.0)
+            return down if math.isfinite(down) else 0.0, up if math.isfinite(up) else _UNKNOWN
+
+        found: dict[str, tuple[float, float]] = {}
+        widest: dict[str, tuple[float, float]] = {}
         for name in groups:
-            own = group == name
-            missing, others = max(GROUP_WEIGHT - float(weight[own].sum()), 0.0), float(weight[~own].sum())
-            counted = np.where(own, weight, weight * min(missing / others, 1.0) if others else 0.0)
-            low, high = self.tails.get(name, (TAIL, TAIL))
-            (down,) = kaplan_meier(value - raw[:, 0], started, counted, [low], 1.0)
-            (up,) = kaplan_meier(value - raw[:, 2], started, counted, [1 - high], 1.0)
-            found[name] = down if math.isfinite(down) else 0.0, up if math.isfinite(up) else _UNKNOWN
+            counted, rest, share = np.zeros_like(weight), np.ones(weight.size, bool), 1.0
+            for level, wider in enumerate(wider_groups(name)):
+                members = (levels[:, level] == wider) | (not name)
+                rows, rest = rest & members, rest & ~members
+                counted[rows] = of_rows(rows)
+                if level:
+                    limit = GROUP_WEIGHT * GROUP_WEIGHT / (GROUP_WEIGHT + float(counted[~rows].sum()))
+                    counted[rows] *= min(limit / max(float(counted[rows].sum()), limit), 1.0)
+                else:
+                    share = GROUP_WEIGHT / (GROUP_WEIGHT + float(counted.sum()))
+            if wider not in widest:
+                everyone = np.zeros_like(weight)
+                everyone[members] = of_rows(members)
+                widest[wider] = ends(everyone)
+            (down, up), (least, most) = ends(counted), widest[wider]
+            found[name] = down + share * min(least - down, 0.0), up + share * max(most - up, 0.0)
         return found
 
 
@@ -234,6 +260,19 @@ def groups_of(cases: Cases, bounds: np.ndarray) -> np.ndarray:
     third, waits = third_of(cases.size, bounds), cases.waited > 0
     rows = zip(cases.partition.tolist(), third.tolist(), waits.tolist(), strict=True)
     return np.array([f"{part}/{number}/{int(wait)}" for part, number, wait in rows], object)
+
+
+def wider_groups(name: str) -> tuple[str, str, str]:
+    """
+    Return a group and the wider ones: without the third of the size, and without the partition, too.
+
+    Examples
+    --------
+    >>> wider_groups("gpu/2/0")
+    ('gpu/2/0', 'gpu/0', '0')
+    """
+    partition, _, waits = name.rsplit("/", 2) if name else ("", "", "")
+    return name, f"{partition}/{waits}", waits
 
 
 def calibrated(raw: np.ndarray, group: np.ndarray, shifts: dict[str, tuple[float, float]]) -> np.ndarray:
