@@ -26,7 +26,7 @@ from swflow.database.inputs import KINDS, Contents, Inputs, Update, planned_upda
 from swflow.database.leaderboard import DIFFERENCES, GAPS, LEADERBOARD
 from swflow.database.schema import FIGURES, KEPT, MEDIANS, TABLES, Rows
 from swflow.errors import SwflowError, reason_of
-from swflow.files.atomic import atomic_path, write_json
+from swflow.files.atomic import atomic_path, read_json, write_json
 from swflow.files.query import connect, memory_limit
 from swflow.jobs import table as tables
 from swflow.jobs.table import JOB_COLUMNS
@@ -312,18 +312,18 @@ def _fill_others(
 
 def _fit_rows(path: Path) -> Rows:
     """Return the goodness of fit of a fitted model."""
-    from swflow.workload.models.memory_model import is_memory_model, read_memory_model
-    from swflow.workload.steps.model import read_model
-
-    is_memory = is_memory_model(json.loads(path.read_text(encoding="utf-8")))
-    fitted: Any = read_memory_model(path) if is_memory else read_model(path)
-    about = {"workload": fitted.source, "fit": path.stem, "jobs": fitted.jobs, "model": "memory", "arrivals": None}
-    if not is_memory:
-        about |= {"model": fitted.model, "arrivals": fitted.arrivals.kind}
-    return [
-        about | {"measure": measure, "value": value, "source_value": source_value}
-        for measure, (value, source_value) in fitted.goodness.items()
-    ]
+    what = f"a fitted model; create one with: swflow model WORKLOAD --save-fit {path}"
+    fitted = read_json(path, what)
+    try:
+        about = {"workload": fitted["source"], "fit": path.stem, "jobs": fitted["jobs"]}
+        arrivals = fitted.get("arrivals")  # a model of memory demands has none
+        about |= {"model": fitted.get("model", "memory"), "arrivals": arrivals and arrivals["kind"]}
+        return [
+            about | {"measure": measure, "value": value, "source_value": source_value}
+            for measure, (value, source_value) in fitted["goodness"].items()
+        ]
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise SwflowError(f"{path}: not {what}") from None
 
 
 def _fill_published(connection: duckdb.DuckDBPyConnection) -> None:
