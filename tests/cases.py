@@ -253,7 +253,7 @@ VALUES: dict[str, dict[str, Draw]] = {
     },
     "half_life": {"none": always(None), "short": lambda site: 3.0 * site.unit, "long": lambda site: 50.0 * site.unit},
     "user_shares": {
-        "none": always(None), "some": always({"0": 3.0, "2": 0.5}), "of users without jobs": always({"0": 3.0, "99": 9.0})
+        "none": always(None), "some": always({"0": 3.0, "2": 0.5}), "absent": always({"0": 3.0, "99": 9.0}),
     },
     "group_shares": {"none": always(None), "some": always({"1": 4.0})},
     "priority": {

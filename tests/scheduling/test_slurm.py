@@ -130,7 +130,7 @@ def test_random_limits_give_the_schedule_of_the_slow_simulator(option: str, valu
 def test_random_cases_have_the_schedule_of_the_slow_simulator(parameters: str):
     rng = random.Random(f"slurm {parameters}")
     done = 0
-    while done < 10:
+    while done < 6:
         site = cases.new_site(rng)
         others = [choice for choice in cases.CHOOSABLE if choice[0] not in ("backfill", "scheduler_parameters")]
         wanted = dict(rng.sample(others, rng.randint(0, 2))) | {"backfill": "slurm", "scheduler_parameters": parameters}
@@ -174,7 +174,7 @@ def test_users_without_jobs_hold_shares_but_not_all_of_them():
         "processors": [4, 4, 4], "user_id": [1, 2, 1],
     })  # fmt: skip
     log, order = Workload(jobs, Machine.of(4), "tiny"), "job_id * (user_share - 0.2)"
-    # Both users have half of the shares; with a third one, who has no jobs, a tenth.
+    # Both users have half of the shares; with a third one without jobs, a tenth.
     assert simulate(log, Scheduler(order=order, user_shares={"1": 1.0}))["start_time"].to_list() == [0, 10, 20]
     shares = {"1": 1.0, "eve": 8.0}
     assert simulate(log, Scheduler(order=order, user_shares=shares))["start_time"].to_list() == [20, 0, 10]

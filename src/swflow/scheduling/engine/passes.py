@@ -236,11 +236,14 @@ def _serve_as_slurm(state: State, now: float) -> None:
     if agenda.due <= now or tests_all:
         agenda.due, agenda.last_pass = np.inf, now
         agenda.tests = NO_JOB if tests_all else options.depth
+        agenda.skips = tests_all
         if counts.queued > 0:
             _serve_ahead(state, now)
     is_cycle = counts.queued > 0 and _is_time_of_cycle(state, now)
     if is_cycle:
+        agenda.skips = 1
         serve_cycle(state, now)
+    agenda.skips = 0
     if tests_all or is_cycle:
         agenda.settled = 1
 

@@ -54,11 +54,12 @@ WINDOWS = record("", "begun ended handled closed")
 
 #: What the next scheduling pass must consider: all queued jobs (``full``), or the arrivals since the last pass. An
 #: arrival before ``reserved_rank`` changes reservations. Jobs may have ended early, or their predictions been
-#: corrected. In a pass, the number of its ``steps``, and the number of jobs that it ``tests`` in order. The main
-#: scheduler of backfill slurm made its last pass at a time and has one ``due``; no event came after the last pass that
-#: tests all jobs, or after the last cycle (``settled``).
+#: corrected. In a pass, the number of its ``steps``, the number of jobs that it ``tests`` in order, and whether it
+#: ``skips`` those at a limit without counting them. The main scheduler of backfill slurm made its last pass at a time
+#: and has one ``due``; no event came after the last pass that tests all jobs, or after the last cycle (``settled``).
 AGENDA = record(
-    "due last_pass", "full newcomers newcomer first_newcomer reserved_rank ended_early corrected steps tests settled"
+    "due last_pass",
+    "full newcomers newcomer first_newcomer reserved_rank ended_early corrected steps tests skips settled",
 )
 
 #: A plan of the whole queue: how many of its jobs leave it after this event (-1: there is no plan), the last rank in

@@ -3,7 +3,7 @@
 import numpy as np
 
 from swflow.compiled.kernel import call_formula
-from swflow.scheduling.state.accounts import OF_GROUP, OF_USER, share_of
+from swflow.scheduling.state.accounts import OF_GROUP, OF_USER, at_limit, share_of
 from swflow.scheduling.state.heap import pop, push
 from swflow.scheduling.state.layout import State
 from swflow.scheduling.state.queue import Tree, following
@@ -41,9 +41,14 @@ def _key_of_all(state: State, formula: int, item: int, now: float, planned: floa
 def line_up(state: State, tree: Tree, now: float, narrow: int, wide: int, base: float, latest: float) -> int:
     """Collect the queued jobs that `following` finds in ``state.line``, a heap by their keys; return its size."""
     size = 0
+    # A job that is at a limit stays there during a pass, whose starts only add to what is counted.
+    skips = state.options[0].limits and state.agenda[0].skips
     rank = following(tree, 0, narrow, wide, base, latest)
     while rank >= 0:
         item = tree.job_at[rank]
+        if skips and at_limit(state.usage, item, state.jobs[item].processors):
+            rank = following(tree, rank + 1, narrow, wide, base, latest)
+            continue
         size = push(state.line, size, _key(state, tree, item, now) if tree.formula else float(rank), item)
         rank = following(tree, rank + 1, narrow, wide, base, latest)
     return size
