@@ -134,8 +134,7 @@ def test_lenient_cleaning_counts_malformed_lines(log, capfd):
     [
         "", "fetch", "clean", "select", "machine", "memory", "moldable", "model", "scale", "intensify", "adjust",
         "sweep", "generate lublin", "import sacct", "import pbs", "import gwf", "import csv", "check", "whatif",
-        "forecast",
-        "fidelity", "export", "simulate", "load", "figure", "figures", "report", "sql",
+        "forecast", "fidelity", "calibrate", "export", "simulate", "load", "figure", "figures", "report", "sql",
     ],
 )  # fmt: skip
 def test_help_explains_and_gives_an_example(command, capfd):

@@ -14,7 +14,7 @@ from swflow.scheduling.options import ORDERS
 COMMANDS: dict[str, tuple[str, ...]] = {
     "Start a project": ("init",),
     "Get logs": ("fetch", "import", "generate", "clean"),
-    "Answer questions": ("check", "fidelity", "whatif", "forecast", "power"),
+    "Answer questions": ("check", "fidelity", "calibrate", "whatif", "forecast", "power"),
     "Make workloads": ("select", "machine", "memory", "moldable", "model", "scale", "intensify"),
     "Simulate": ("simulate", "sweep", "adjust"),
     "Use results": ("load", "sql", "figure", "report", "export"),

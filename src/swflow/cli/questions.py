@@ -1,5 +1,6 @@
 """Commands that answer an operator's questions: check, whatif, fidelity, power."""
 
+import json
 import shlex
 import shutil
 import sys
@@ -14,7 +15,7 @@ from typer import Argument, Option
 from swflow.cli.app import app
 from swflow.cli.imports import MachineResources, PartitionSizes, as_log
 from swflow.cli.options import output_option
-from swflow.cli.terminal import finish_progress, print_table, say, say_doubts, say_removed, tracked
+from swflow.cli.terminal import finish_progress, print_table, read_mapping, say, say_doubts, say_removed, tracked
 from swflow.errors import SwflowError
 from swflow.scheduling.options import Unchecked
 
@@ -217,6 +218,67 @@ def _print_lines(lines: list[str], heading: str = "") -> None:
             break_on_hyphens=False, break_long_words=False,
         )  # fmt: skip
         typer.echo(wrapped)
+
+
+@app.command()
+def calibrate(
+    log: Annotated[Path, Argument(help=_LOG)],
+    config: Annotated[Path, Option(help="A config with the site's scheduler, such as `swflow import site` writes.")],
+    scheduler: Annotated[str, Option(help="The scheduler of the config (default: site).")] = "site",
+    weeks: Annotated[int, Option(min=1, help="Fit to this number of weeks (default: 4).")] = 4,
+    test_weeks: Annotated[int, Option(min=1, help="Measure this number of weeks after them (default: 2).")] = 2,
+    output: Annotated[Path | None, Option("-o", "--output", help="Write the config with the fitted scheduler.")] = None,
+    machine: Annotated[int | None, Option("--machine-processors", help="The processors of the machine.")] = None,
+) -> None:
+    """
+    Fit what no file of a site states to some weeks of its log, and measure the scheduler on the following weeks.
+
+    Fitted are the delay of events, the usable share of the machine, and limits of users. The error is the logarithm of
+    the ratio of the mean waits plus the Kolmogorov-Smirnov distance of the waits. Columns: mean waits (s) as
+    recorded, before and after the fit; distance: of the waits (0: identical), before and fitted; order: Kendall's tau
+    of the starts (1: identical), before and fitted.
+
+    Example: `swflow calibrate sacct.txt --config site.yaml --weeks 6 -o calibrated.yaml`
+    """
+    import yaml
+
+    from swflow.analysis.calibration import PARAMETERS
+    from swflow.analysis.calibration import calibrate as fit
+    from swflow.files.atomic import atomic_path
+    from swflow.workload.clean import open_workload
+
+    try:
+        content = read_mapping(config.read_text(encoding="utf-8"), str(config))
+    except OSError as error:
+        raise SwflowError(f"{config}: cannot be read ({error.strerror})") from None
+    schedulers = content.get("schedulers")
+    if not isinstance(schedulers, dict) or scheduler not in schedulers:
+        raise SwflowError(f"{config}: schedulers: no {scheduler!r}; expected a file that `swflow import site` wrote")
+    with as_log(log, machine) as source:
+        workload = open_workload(source, machine)
+    found = fit(workload, schedulers[scheduler], weeks, test_weeks)
+    say_removed(workload)
+    rows = [(name, f"{value:g}", PARAMETERS[name].meaning) for name, value in found.values.items()]
+    print_table(["parameter", "value", "meaning"], rows)
+    columns = ["jobs", "recorded", "before", "after", "distance", "fitted", "order", "fitted"]
+    parts = [("all", "", found.before, found.after), *found.parts]
+    print_table(
+        ["of", "name", *columns],
+        [
+            (
+                kind, name, one.jobs, f"{one.recorded_mean_wait:.0f}", f"{one.simulated_mean_wait:.0f}",
+                f"{two.simulated_mean_wait:.0f}", f"{one.wait_distance:.3f}", f"{two.wait_distance:.3f}",
+                f"{one.start_order:.3f}", f"{two.start_order:.3f}",
+            )
+            for kind, name, one, two in parts
+        ],
+    )  # fmt: skip
+    say(f"{log}: {found.tried} simulations of {weeks} weeks; measured on the {test_weeks} weeks after them")
+    if output is not None:
+        options = json.loads(json.dumps(found.options, default=str))  # lists instead of tuples, texts instead of days
+        content |= {"schedulers": schedulers | {scheduler: options}}
+        with atomic_path(output) as temporary:
+            temporary.write_text(yaml.safe_dump(content, sort_keys=False, width=120), encoding="utf-8")
 
 
 @app.command("fidelity")
