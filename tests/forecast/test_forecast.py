@@ -11,6 +11,9 @@ import pytest
 import swflow
 from helpers.cli import call
 from helpers.forecasts import recorded_site
+from swflow.errors import SwflowError
+from swflow.figures.forecasts import draw_forecast_on
+from swflow.files.query import connect
 from swflow.forecast import evaluation, model, simulation
 from swflow.forecast.cases import DAY, WEEK, Cases, decades
 from swflow.forecast.classes import by_class, order_statistics
@@ -404,6 +407,12 @@ def test_an_evaluation_can_be_written(log, capfd):
     assert [(row["study"], row["workload"], row["method"]) for row in loaded] == [
         ("mine", "site", method) for method in ("best", "classes", "past", "simulation")
     ]  # fmt: skip
+    with connect("d.duckdb") as connection:
+        spec = draw_forecast_on(connection, "site", "mine")
+        with pytest.raises(SwflowError, match="no forecasts of site in the database"):
+            draw_forecast_on(connection, "site")
+    drawn = [row for rows in spec["datasets"].values() for row in rows if row.get("n") == 0.95 and row["d"] == "all"]
+    assert {row["m"] for row in drawn} == set(table["method"]) and "FROM forecasts" in spec["usermeta"]["sql"]
     whole = table.filter(pl.col("dimension") == "all")
     for dimension in ("size", "waited", "week"):
         part = table.filter(pl.col("dimension") == dimension).group_by("method").agg(pl.col("jobs").sum())
