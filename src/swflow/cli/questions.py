@@ -276,7 +276,7 @@ def calibrate(
     say(f"{log}: {found.tried} simulations of {weeks} weeks; measured on the {test_weeks} weeks after them")
     if output is not None:
         options = json.loads(json.dumps(found.options, default=str))  # lists instead of tuples, texts instead of days
-        content |= {"schedulers": schedulers | {scheduler: options}}
+        content = {**content, "schedulers": {**schedulers, scheduler: options}}
         with atomic_path(output) as temporary:
             temporary.write_text(yaml.safe_dump(content, sort_keys=False, width=120), encoding="utf-8")
 
