@@ -1,5 +1,7 @@
 """Calibration against a log whose schedule was made with known parameters."""
 
+import json
+
 import numpy as np
 import polars as pl
 import pytest
@@ -86,3 +88,8 @@ def test_the_command_writes_the_config_with_the_fitted_scheduler(log, tmp_path, 
     assert written["other"] == {"order": "sjf"}
     assert written["site"]["scheduler_parameters"]["event_delay"] == 60
     Scheduler.of("site", written["site"])
+    assert call("whatif", tmp_path / "log.parquet", "--config", fitted, "--json") == 0
+    base = json.loads(capsys.readouterr().out)["variants"][0]["scheduler"]["options"]
+    assert base == written["site"]
+    assert call("calibrate", tmp_path / "log.parquet", "--config", site, "--scheduler", "mine") == 1
+    assert "schedulers: no 'mine'; expected a file that `swflow import site` wrote" in capsys.readouterr().err

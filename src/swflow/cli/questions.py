@@ -5,6 +5,7 @@ import shlex
 import shutil
 import sys
 import textwrap
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -65,6 +66,10 @@ def whatif(
             "served in the order of their recorded waits), 'site-mine: {limits: …}' (the site with other options), "
             "easy, fcfs …, or 'name: {order: sjf, backfill: easy}'; the first is the base (default: site). Repeatable."
         ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        Option(help="Take the site from the scheduler site of this config (swflow import site, calibrate)."),
     ] = None,
     processors: Annotated[
         list[str] | None,
@@ -160,6 +165,8 @@ def whatif(
     with as_log(log, machine, sizes) as source:
         workload = open_workload(source, machine)
     site = SiteModel.of(workload, sizes, resources)
+    if config is not None:
+        site = replace(site, options=_site_config(config, SITE)["schedulers"][SITE])
     schedulers: dict[str, Unchecked] = {}
     for text in scheduler or (SITE,):
         name, options = site.scheduler(text)
@@ -247,16 +254,10 @@ def calibrate(
     from swflow.files.atomic import atomic_path
     from swflow.workload.clean import open_workload
 
-    try:
-        content = read_mapping(config.read_text(encoding="utf-8"), str(config))
-    except OSError as error:
-        raise SwflowError(f"{config}: cannot be read ({error.strerror})") from None
-    schedulers = content.get("schedulers")
-    if not isinstance(schedulers, dict) or scheduler not in schedulers:
-        raise SwflowError(f"{config}: schedulers: no {scheduler!r}; expected a file that `swflow import site` wrote")
+    content = _site_config(config, scheduler)
     with as_log(log, machine) as source:
         workload = open_workload(source, machine)
-    found = fit(workload, schedulers[scheduler], weeks, test_weeks)
+    found = fit(workload, content["schedulers"][scheduler], weeks, test_weeks)
     say_removed(workload)
     rows = [(name, f"{value:g}", PARAMETERS[name].meaning) for name, value in found.values.items()]
     print_table(["parameter", "value", "meaning"], rows)
@@ -276,9 +277,21 @@ def calibrate(
     say(f"{log}: {found.tried} simulations of {weeks} weeks; measured on the {test_weeks} weeks after them")
     if output is not None:
         options = json.loads(json.dumps(found.options, default=str))  # lists instead of tuples, texts instead of days
-        content = {**content, "schedulers": {**schedulers, scheduler: options}}
+        content = {**content, "schedulers": {**content["schedulers"], scheduler: options}}
         with atomic_path(output) as temporary:
             temporary.write_text(yaml.safe_dump(content, sort_keys=False, width=120), encoding="utf-8")
+
+
+def _site_config(config: Path, scheduler: str) -> dict[str, Any]:
+    """Read a config that has a scheduler of a name."""
+    try:
+        content = read_mapping(config.read_text(encoding="utf-8"), str(config))
+    except OSError as error:
+        raise SwflowError(f"{config}: cannot be read ({error.strerror})") from None
+    schedulers = content.get("schedulers")
+    if not isinstance(schedulers, dict) or not isinstance(schedulers.get(scheduler), dict):
+        raise SwflowError(f"{config}: schedulers: no {scheduler!r}; expected a file that `swflow import site` wrote")
+    return dict(content)
 
 
 @app.command("fidelity")
