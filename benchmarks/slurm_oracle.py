@@ -41,6 +41,9 @@ from swflow.workload.clean import open_workload
 
 NODES, CPUS = 8, 4
 
+#: Phases of the scheduler's passes and cycles at which each run is simulated.
+PHASES = 10
+
 #: Users of the system, with whom the jobs of different users are submitted.
 USERS = ("games", "news", "mail", "backup")
 BY_USER = [[f"--uid={name}"] for name in (*USERS, USERS[0], USERS[0])]
@@ -262,24 +265,36 @@ def run(trace: Trace, folder: Path, instance: int) -> None:
             (folder / name).write_text(slurm.run(*command))
 
 
-def compare(folder: Path) -> pl.DataFrame:
-    """Return the waits of a run's jobs in Slurm and in swflow, by the job's position in the trace."""
+def compare(folder: Path) -> list[pl.DataFrame]:
+    """
+    Return the waits of a run's jobs in Slurm and in swflow, by the job's position in the trace, for each phase.
+
+    Slurm's passes and cycles depend on when its daemon started; swflow's are at multiples of their intervals. Therefore
+    the jobs are also simulated at other phases of these.
+    """
     log = folder / "log.parquet"
     imported = import_sacct(str(folder / "sacct.txt"), Site(NODES * CPUS))
     write_log(log, imported.fields, imported.header, imported.history)
     workload = open_workload(log)
     site = read_site(folder / "slurm.conf", qos=folder / "qos.txt", associations=folder / "assoc.txt")
-    recorded = simulate(workload, Scheduler(order="log")).sort("job_id")
-    simulated = simulate(workload, Scheduler.of("site", site.options)).sort("job_id")
-    return pl.DataFrame(
-        {
-            "job_id": recorded["job_id"],
-            "slurm": recorded["start_time"] - recorded["submit_time"],
-            "swflow": simulated["start_time"] - simulated["submit_time"],
-            "slurm_start": recorded["start_time"],
-            "swflow_start": simulated["start_time"],
-        }
-    )
+    recorded, scheduler = simulate(workload, Scheduler(order="log")).sort("job_id"), Scheduler.of("site", site.options)
+    tables = []
+    for phase in range(PHASES):
+        later = phase * max(scheduler.cycles["bf_interval"], PHASES) // PHASES + phase % 2 / 2
+        moved = workload.jobs.with_columns(pl.col("submit_time") + later)
+        simulated = simulate(workload.with_jobs(moved, {"stage": "phase"}), scheduler).sort("job_id")
+        tables.append(
+            pl.DataFrame(
+                {
+                    "job_id": recorded["job_id"],
+                    "slurm": recorded["start_time"] - recorded["submit_time"],
+                    "swflow": simulated["start_time"] - simulated["submit_time"],
+                    "slurm_start": recorded["start_time"],
+                    "swflow_start": simulated["start_time"] - later,
+                }
+            )
+        )
+    return tables
 
 
 def order_agreement(table: pl.DataFrame) -> float:
@@ -292,9 +307,10 @@ def order_agreement(table: pl.DataFrame) -> float:
 def summary(name: str, trace: Trace, folders: Sequence[Path]) -> dict[str, object]:
     """Return a row about the runs of a trace: mean waits, spread, and errors per job."""
     tables = [compare(folder) for folder in folders]
-    means = np.array([[table["slurm"].mean(), table["swflow"].mean()] for table in tables])
-    waits = np.array([table["slurm"].to_numpy() for table in tables])
-    error = np.array([table["swflow"].to_numpy() for table in tables]) - waits
+    means = np.array([[one[0]["slurm"].mean(), np.mean([table["swflow"].mean() for table in one])] for one in tables])
+    of_phases = [table["swflow"].mean() for one in tables for table in one]
+    waits = np.array([one[0]["slurm"].to_numpy() for one in tables])
+    error = np.array([table["swflow"].to_numpy() - table["slurm"].to_numpy() for one in tables for table in one])
     pairs = [float(np.sqrt(np.mean((a - b) ** 2))) for a, b in itertools.combinations(waits, 2)]
     half = (
         student.ppf(0.975, len(tables) - 1) * means[:, 0].std(ddof=1) / np.sqrt(len(tables))
@@ -309,9 +325,10 @@ def summary(name: str, trace: Trace, folders: Sequence[Path]) -> dict[str, objec
         "slurm_mean_wait": round(float(means[:, 0].mean()), 1),
         "interval": None if np.isnan(half) else round(float(half), 1),
         "swflow_mean_wait": round(float(means[:, 1].mean()), 1),
+        "swflow_phases": f"{min(of_phases):.1f}-{max(of_phases):.1f}",
         "rms_between_runs": round(float(np.mean(pairs)), 1) if pairs else None,
         "rms_to_swflow": round(float(np.sqrt(np.mean(error**2))), 1),
-        "order_percent": round(100 * float(np.mean([order_agreement(table) for table in tables])), 1),
+        "order_percent": round(100 * float(np.mean([order_agreement(table) for one in tables for table in one])), 1),
     }  # fmt: skip
 
 
