@@ -79,7 +79,7 @@ def traces_of_commands(tmp_path_factory):
     polls = [(day * 86400.0, 60.0 + day % 7, 1 + day % 3) for day in range(70) for _ in range(20)]
     table = pl.DataFrame(polls, ["poll_time", "poll_wait_sec", "req_cpus"], orient="row")
     table.write_parquet(folder / "polls.parquet")
-    plan = {"one/f": {"kind": "heatmap", "log": "A", "title": "A", "runs": ["A/easy"], "split": []}}
+    plan = {"one/A": {"one/f": {"kind": "heatmap", "log": "A", "title": "A", "runs": ["A/easy"], "split": []}}}
     (folder / "plan.json").write_text(json.dumps(plan))
     return {
         name: traced(folder, command.split() if isinstance(command, str) else command)

@@ -16,7 +16,16 @@ from typer import Argument, Option
 from swflow.cli.app import app
 from swflow.cli.imports import MachineResources, PartitionSizes, as_log
 from swflow.cli.options import output_option
-from swflow.cli.terminal import finish_progress, print_table, read_mapping, say, say_doubts, say_removed, tracked
+from swflow.cli.terminal import (
+    check_ending,
+    finish_progress,
+    print_table,
+    read_mapping,
+    say,
+    say_doubts,
+    say_removed,
+    tracked,
+)
 from swflow.errors import SwflowError
 from swflow.scheduling.options import Unchecked
 
@@ -254,6 +263,8 @@ def calibrate(
     from swflow.files.atomic import atomic_path
     from swflow.workload.clean import open_workload
 
+    if output is not None:
+        check_ending(output, ".yaml", ".yml")
     content = _site_config(config, scheduler)
     with as_log(log, machine) as source:
         workload = open_workload(source, machine)
