@@ -35,7 +35,7 @@ def serve(state: State, now: float) -> None:
     if options.corrects:
         correct(state, now)
     if options.backfill == SLURM:
-        _serve_as_slurm(state, now)
+        serve_as_slurm(state, now)
     elif counts.queued > 0:
         if options.backfill == CONSERVATIVE:
             _serve_conservatively(state, now)
@@ -229,8 +229,12 @@ def _is_time_of_cycle(state: State, now: float) -> bool:
     return state.options[0].interval > 0 and _is_multiple(now, state.options[0].interval)
 
 
-def _serve_as_slurm(state: State, now: float) -> None:
-    """Make the pass of the main scheduler and the cycle, if they are due."""
+def without_slurm(state: State, now: float) -> None:
+    """Stand for `serve_as_slurm` in the event loop of other schedulers, which compiles in less time."""
+
+
+def serve_as_slurm(state: State, now: float) -> None:
+    """Make the pass of Slurm's main scheduler and the cycle, if they are due."""
     options, counts, agenda = state.options[0], state.counts[0], state.agenda[0]
     tests_all = counts.queued > 0 and _is_multiple(now, options.every)
     if agenda.due <= now or tests_all:

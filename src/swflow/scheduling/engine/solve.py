@@ -10,6 +10,7 @@ from swflow.compiled.kernel import Handle, Kernel
 from swflow.errors import SwflowError
 from swflow.scheduling.engine.fast_easy import serve_by_arrival
 from swflow.scheduling.engine.loop import run_events
+from swflow.scheduling.engine.passes import serve_as_slurm, without_slurm
 from swflow.scheduling.engine.setup import new_arrivals, new_states
 from swflow.scheduling.machine.alvio import ALVIO, RELEASED_ALVIO, with_shadows
 from swflow.scheduling.machine.counted import COUNTED, Counted
@@ -19,11 +20,16 @@ from swflow.scheduling.problem import Problem
 from swflow.scheduling.state.choices import Dispatch
 from swflow.scheduling.state.schedule import Schedule
 
+_OTHERS = {serve_as_slurm: without_slurm}
+
 #: The event loop, for counted and for numbered processors.
-RUN_COUNTED, RUN_NUMBERED = Kernel(run_events, COUNTED), Kernel(run_events, NUMBERED)
+RUN_COUNTED, RUN_NUMBERED = Kernel(run_events, COUNTED | _OTHERS), Kernel(run_events, NUMBERED | _OTHERS)
+
+#: The event loop for backfill slurm.
+RUN_SLURM = Kernel(run_events, COUNTED)
 
 #: The event loop of what only one simulator does.
-RUN_ALVIO, RUN_RELEASED_ALVIO = Kernel(run_events, ALVIO), Kernel(run_events, RELEASED_ALVIO)
+RUN_ALVIO, RUN_RELEASED_ALVIO = Kernel(run_events, ALVIO | _OTHERS), Kernel(run_events, RELEASED_ALVIO | _OTHERS)
 
 #: The first fields of `Items`, which the simulation may change.
 _TIMES = ("submit", "run", "planned", "processors")
@@ -122,7 +128,7 @@ def _kernel(problem: Problem) -> Kernel:
     """Return the event loop that a problem needs."""
     policy = problem.policy
     if "count" in policy.allocations:
-        return RUN_COUNTED
+        return RUN_SLURM if any(queue.backfill == "slurm" for queue in policy.queues) else RUN_COUNTED
     if problem.sharing is not None and problem.sharing.penalty == "forgets-shadows":
         return RUN_RELEASED_ALVIO
     return RUN_ALVIO if any(queue.backfill == "reservation-table" for queue in policy.queues) else RUN_NUMBERED
