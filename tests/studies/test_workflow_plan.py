@@ -70,6 +70,12 @@ def test_figures_of_a_log_whose_source_is_missing_are_left_out(tmp_path, monkeyp
     assert plan.pictures() == [f"results/figures/one/A-waits.{ending}" for ending in ("png", "svg", "json")]
 
 
+def test_workloads_on_numbered_processors_are_simulated_first(config):
+    assert Workflow(config).with_places == []
+    placed = {**config["schedulers"], "fcfs": {"backfill": "none", "allocation": "first-fit"}}
+    assert Workflow(config | {"schedulers": placed}).with_places == ["A"]  # not the replicates, which one job simulates
+
+
 def test_a_wrong_config_names_the_key(config):
     del config["titles"]  # not a key of a config
     wrong = config | {"schedulers": {"mine": {"backfil": "easy"}}}

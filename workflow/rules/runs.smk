@@ -25,6 +25,16 @@ rule simulate:
         "swflow simulate {input} -o results/runs --plan results/simulations.json {params.options} 2>&1 | tee {log}"
 
 
+# Numbered processors need another kernel, which compiles for longest; so in a new installation it starts first.
+use rule simulate as simulate_places with:
+    wildcard_constraints:
+        workload=one_of(plan.with_places),
+    priority: 1
+
+
+ruleorder: simulate_places > simulate
+
+
 # One job simulates all replicates of a recipe.
 for recipe, replicates in plan.replicates.items():
     if replicates.simulated:

@@ -409,6 +409,14 @@ class Workflow:
 
         return schedulers
 
+    @property
+    def with_places(self) -> list[str]:
+        """The workloads that some scheduler simulates on numbered processors."""
+        placed = {
+            name for name, options in self.schedulers.items() if Scheduler.of(name, options).allocations != {"count"}
+        }
+        return [name for name, schedulers in self.runs.items() if "@" not in name and placed & {*schedulers}]
+
     # -- database, figures, report
 
     def loaded_files(self) -> dict[str, dict[str, Any]]:
@@ -507,9 +515,9 @@ class Workflow:
             "figures": self._groups,
         }
 
-    def write_plans(self) -> None:
-        """Write the JSON files that commands read, and remove figures of former configs."""
-        self.remove_former("figures", "whatif", "forecasts")
+    def write_plans(self, *former: str) -> None:
+        """Write the JSON files that commands read, and remove figures, and files in more folders, of former configs."""
+        self.remove_former("figures", "whatif", "forecasts", *former)
         for name, content in self.plans.items():
             with atomic_path(f"results/{name}.json") as file:
                 file.write_text(_canonical(content) + "\n", encoding="utf-8")
