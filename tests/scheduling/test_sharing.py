@@ -393,3 +393,13 @@ def test_of_a_node_that_is_not_overloaded_a_negative_penalty_is_none() -> None:
     shared = Resources(2, np.array([[1.0]]), np.array([6.0]), penalty=compile_penalty("usage / capacity - 1"))
     one = (np.array([0.0]), np.array([9.0]), np.array([9.0]), np.array([2]))
     assert simulate_places(*one, 2, backfill="lookahead", resources=shared).penalty.tolist() == [0]
+
+
+def test_a_cluster_keeps_to_the_limit_beside_one_that_has_none() -> None:
+    columns = {"submit_time": [1.0, 8.0, 10.0, 11.0], "run_time": [9.0, 5.0, 2.0, 31.0], "memory": [1.0, 2.0, 0.0, 3.0]}
+    jobs = pl.DataFrame({"job_id": [1, 2, 3, 4], "processors": [7, 4, 7, 1], **columns})
+    jobs = jobs.with_columns(estimate=pl.col("run_time"), status=pl.lit(1), user_id=pl.lit(0))
+    workload = Workload(jobs, Machine(7, nodes=1, capacities={"memory": 3.0}), "two")
+    clusters = ({"processors": 7, "allocation": "least-shared"}, {"processors": 7, "allocation": "threshold"})
+    outcomes = simulate(workload, Scheduler(clusters=clusters, dispatch="round-robin"))
+    assert outcomes.sort("job_id")["start_time"].to_list() == [1, 8, 10, 13]

@@ -86,13 +86,17 @@ def new_sharing(resources: Resources | None, count: int, machine: int, keeps_to_
         sharing.job["allowed"] = np.inf if shares.allowed is None else shares.allowed
         sharing.job["end"] = np.nan
         sharing.processor["job"] = -1
-    if sharing.limit < np.inf:
-        _COUNT_TOGETHER(Handle([sharing]))
+    count_within_limit(sharing)
     return sharing
 
 
+def count_within_limit(sharing: Sharing) -> None:
+    """Compute how many processes of each job fit on an empty node within the limit, if there is a limit."""
+    if sharing.limit < np.inf:
+        _COUNT_TOGETHER(Handle([sharing]))
+
+
 def _count_together(sharing: Sharing) -> int:
-    """Compute how many processes of each job fit on an empty node within the limit."""
     for item in range(sharing.job.size):
         job = sharing.job[item]
         while job.together < sharing.per_node:

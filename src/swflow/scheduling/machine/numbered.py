@@ -28,6 +28,7 @@ from swflow.scheduling.machine.node_sharing import (
     Sharing,
     add_demand,
     choose_least_shared,
+    count_within_limit,
     limit_of,
     new_sharing,
     share,
@@ -82,6 +83,7 @@ class Numbered(NamedTuple):
     def beside(self, other: "Numbered") -> "Numbered":
         """Return this machine with the records of jobs of another one, which both share."""
         sharing = self.sharing._replace(job=other.sharing.job, demands=other.sharing.demands)
+        count_within_limit(sharing)  # the other machine may have no limit
         return self._replace(jobs=other.jobs, sharing=sharing)
 
 
