@@ -176,7 +176,7 @@ def test_a_published_value_of_zero_is_shown(folder, tmp_path):
         "0 within 1 %, 1 within 5 %, 0 within 10 %, 0 inside the draws, 0 another version of the log, "
         "0 another reading, 2 open, 1 not compared"
     ]
-    assert "3 of 4 published values are compared: within 10 %: 1, " in html
+    assert "3 of 4 published values are compared: within 10\N{NO-BREAK SPACE}%: 1, " in html
     assert 'href="papers/some-2001.html"' in html
     html = (tmp_path / "site/tables.html").read_text()
     (table,) = (block for block in blocks(html) if block.get("name") == "reproduction")
