@@ -576,3 +576,11 @@ def test_a_log_without_users_has_no_fair_share(workload: Workload):
     limited = simulate(Workload(some, Machine.of(32), "some"), Scheduler(limits={"user": {"jobs": 1}}))
     unknown = limited.filter(some["user_id"].is_null())
     assert running_at_once(unknown, 1) > 1  # unknown users are not one user
+
+
+def test_users_that_the_log_knows_may_all_be_left_out() -> None:
+    columns = {"submit_time": [0.0, 1.0], "run_time": [5.0, 5.0], "estimate": [5.0, 5.0], "processors": [1, 1]}
+    jobs = pl.DataFrame({"job_id": [1, 2], **columns, "status": [5, 1], "user_id": [7, None]})
+    workload = Workload(jobs, Machine.of(1), "partly-anonymous")
+    found = simulate(workload, Scheduler(order="fair-share", without_status=(5,)))
+    assert found["start_time"].to_list() == [1.0]

@@ -188,8 +188,9 @@ class _Accounts:
 
     def require(self, kinds: Iterable[str], option: str) -> None:
         """Raise an error if the log records the user, group or partition of no job."""
+        log = self.names.workload.jobs
         for kind in kinds:
-            if self.jobs.height and not self.numbers[kind].size:
+            if log.height and not self.numbers[kind].size and _column(log, kind).null_count() == log.height:
                 raise SwflowError(f"{option}: {self.names.workload.name} does not say the {kind} of any job")
 
     def limits(self, limits: Limits | None, there: np.ndarray) -> np.ndarray | None:
