@@ -15,6 +15,7 @@ import argparse
 import itertools
 import json
 import random
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -41,7 +42,7 @@ from swflow.workload.clean import open_workload
 
 NODES, CPUS = 8, 4
 
-#: Phases of the scheduler's passes and cycles at which each run is simulated.
+#: Fractions of a second by which each run is simulated later than recorded.
 PHASES = 10
 
 #: Users of the system, with whom the jobs of different users are submitted.
@@ -269,8 +270,8 @@ def compare(folder: Path) -> list[pl.DataFrame]:
     """
     Return the waits of a run's jobs in Slurm and in swflow, by the job's position in the trace, for each phase.
 
-    Slurm's passes and cycles depend on when its daemon started; swflow's are at multiples of their intervals. Therefore
-    the jobs are also simulated at other phases of these.
+    The times of Slurm's passes, cycles and priorities depend on when its daemon started, which is the simulation's time
+    0. The records have whole seconds; therefore the jobs are simulated with several fractions of a second.
     """
     log = folder / "log.parquet"
     imported = import_sacct(str(folder / "sacct.txt"), Site(NODES * CPUS))
@@ -278,9 +279,11 @@ def compare(folder: Path) -> list[pl.DataFrame]:
     workload = open_workload(log)
     site = read_site(folder / "slurm.conf", qos=folder / "qos.txt", associations=folder / "assoc.txt")
     recorded, scheduler = simulate(workload, Scheduler(order="log")).sort("job_id"), Scheduler.of("site", site.options)
+    began = re.search(r"Data since .*\((\d+)\)", (folder / "sdiag.txt").read_text())
+    assert began is not None
     tables = []
     for phase in range(PHASES):
-        later = phase * max(scheduler.cycles["bf_interval"], PHASES) // PHASES + phase % 2 / 2
+        later = int(imported.header["UnixStartTime"][0]) - int(began[1]) + phase / PHASES
         moved = workload.jobs.with_columns(pl.col("submit_time") + later)
         simulated = simulate(workload.with_jobs(moved, {"stage": "phase"}), scheduler).sort("job_id")
         tables.append(

@@ -253,6 +253,8 @@ class Machine:
         # Slurm's main scheduler: the time of the pass that is due, of the last one, and whether one that tests all jobs
         # or a cycle came after the last event.
         self.due, self.last_pass, self.settled = math.inf, -math.inf, False
+        self.urgent = False  # whether a pass follows at once, because of the end of a job
+        self.cycle, self.last_cycle = math.inf, 0.0  # the next backfill cycle and the last one
         self.turns: dict[int, int] = {}
         # With shared resources: the completed part of each job's run, and the penalty time that each of its nodes
         # added.
@@ -659,21 +661,39 @@ class Machine:
         else:
             self.serve_ahead(now, self.policy.lookahead if self.policy.backfill == "lookahead" else 0)
 
-    def notice(self, now: float) -> None:
-        """Schedule the pass of Slurm's main scheduler because of an event."""
-        self.due = min(self.due, max(now, self.last_pass + self.policy.cycles.batch_delay))
+    def notice(self, now: float, is_urgent: bool) -> None:
+        """Schedule the pass of Slurm's main scheduler because of an event: at once, or after a delay."""
+        if is_urgent:
+            self.urgent = True
+        else:
+            last = max(self.last_pass, rounded_down(now, self.policy.cycles.every))
+            self.due = min(self.due, max(now, last + self.policy.cycles.batch_delay))
         self.settled = False
+        self.request_cycle(now)
+
+    def request_cycle(self, now: float) -> None:
+        """Schedule the next cycle, because of a change since the last one."""
+        self.cycle = min(self.cycle, max(now, self.last_cycle + self.policy.cycles.interval))
 
     def serve_as_slurm(self, now: float) -> None:
         """Make the pass of the main scheduler and the cycle, if they are due."""
         cycles = self.policy.cycles
         tests_all = bool(self.queue) and rounded_down(now, cycles.every) == now
-        if self.due <= now or tests_all:
+        is_due, is_urgent, self.urgent = self.due <= now or tests_all, self.urgent, False
+        if is_due:
             self.due, self.last_pass = math.inf, now
-            self.serve_heads(now, None if tests_all else cycles.depth)
-        is_cycle = bool(self.queue) and cycles.interval < math.inf and rounded_down(now, cycles.interval) == now
+        if is_due or is_urgent:
+            taken = sum(len(one.places) for _, one in self.running.values())
+            taken += sum(len(one.places) for one in self.windows if one.start <= now < one.end)
+            is_full = self.processors - taken < min((job.processors for job in self.queue), default=0)
+            if self.serve_heads(now, None if tests_all else cycles.depth) or is_full:
+                self.request_cycle(now)
+        is_cycle = self.cycle <= now
         if is_cycle:
+            self.cycle, self.last_cycle, queued = math.inf, now, len(self.queue)
             self.serve_cycle(now)
+            if len(self.queue) < queued:
+                self.request_cycle(now)
         self.settled |= tests_all or is_cycle
 
     def next_pass(self, now: float) -> float:
@@ -681,20 +701,22 @@ class Machine:
         if self.policy.backfill != "slurm":
             return math.inf
         changes = self.running or any(now < until < math.inf for _, until, _ in self.policy.unavailable)
+        time = min(self.due, self.cycle)
         if not self.queue or (self.settled and not changes):
-            return self.due
-        cycles = self.policy.cycles
-        regular = [every for every in (cycles.interval, cycles.every) if every < math.inf]
-        return min(self.due, *(rounded_down(now, every) + every for every in regular))
+            return time
+        return min(time, rounded_down(now, self.policy.cycles.every) + self.policy.cycles.every)
 
-    def serve_heads(self, now: float, depth: int | None) -> None:
-        """Start jobs in order until one does not fit, as Slurm's main scheduler does."""
+    def serve_heads(self, now: float, depth: int | None) -> bool:
+        """Start jobs in order until one does not fit, as Slurm's main scheduler; return whether one is not limited."""
+        tested = False
         for job in self.ordered(self.policy.order, now)[:depth]:
             places = self.choose_now(job, now, [])
             if not self.is_limited(job):
+                tested = True
                 if places is None:
-                    return
+                    break
                 self.begin(job, now, places)
+        return tested
 
     def serve_cycle(self, now: float) -> None:
         """Plan the queue anew, in its order: start jobs that can start now, and reserve for others in the window."""
@@ -941,9 +963,12 @@ def simulate_centres(jobs: list[Job], machines: list[Machine], rule: str) -> lis
             index = dispatcher.choose(job, now)
             machines[index].arrive(job)
             touched.add(index)
-        touched |= {index for _, index in done} | set(ended)
         for index in slurm & touched:
-            machines[index].notice(now)
+            machines[index].notice(now, is_urgent=False)
+        freed = {index for _, index in done} | set(ended)
+        for index in slurm & freed:
+            machines[index].notice(now, is_urgent=True)
+        touched |= freed
         for index in sorted(touched | passes):
             machines[index].forget_shadows(now)
             machines[index].serve(now)

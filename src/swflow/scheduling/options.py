@@ -337,7 +337,7 @@ SCHEDULER_PARAMETERS: dict[str, Option] = {
     "default_queue_depth": Option("integer", "", least=1, most=1_000_000, default=100),
     "batch_sched_delay": Option("integer", "", least=0, most=3600, default=3),
     "sched_interval": Option("integer", "", least=1, most=86_400, default=60),
-    "event_delay": Option("number", "", least=0, most=3600, default=0.3),
+    "event_delay": Option("number", "", least=0, most=3600, default=0.7),
 }
 
 #: The parameters of `priority`, to the weight that uses each.

@@ -189,12 +189,24 @@ def _backfill(state: State, now: float, begin_rank: int, end_rank: int) -> None:
 # -- Slurm's two schedulers
 
 
-def notice(state: State, now: float) -> None:
-    """Schedule the pass of Slurm's main scheduler because of an event."""
+def notice(state: State, now: float, is_urgent: bool) -> None:
+    """Schedule the pass of Slurm's main scheduler because of an event: at once, or after a delay."""
     options, agenda = state.options[0], state.agenda[0]
     if options.backfill == SLURM:
-        agenda.due = min(agenda.due, max(now, agenda.last_pass + options.batch_delay))
+        if is_urgent:
+            agenda.urgent = 1
+        else:
+            last = max(agenda.last_pass, _rounded_down(now, options.every))
+            agenda.due = min(agenda.due, max(now, last + options.batch_delay))
         agenda.settled = 0
+        _request_cycle(state, now)
+
+
+def _request_cycle(state: State, now: float) -> None:
+    """Schedule the next cycle, because of a change since the last one."""
+    options, agenda = state.options[0], state.agenda[0]
+    if options.interval > 0:
+        agenda.cycle = min(agenda.cycle, max(now, agenda.last_cycle + options.interval))
 
 
 def is_time_of_pass(state: State, now: float) -> bool:
@@ -202,18 +214,18 @@ def is_time_of_pass(state: State, now: float) -> bool:
     options = state.options[0]
     if options.backfill != SLURM:
         return False
-    is_regular = _is_multiple(now, options.every) or _is_time_of_cycle(state, now)
-    return state.agenda[0].due <= now or (state.counts[0].queued > 0 and is_regular)
+    agenda = state.agenda[0]
+    return min(agenda.due, agenda.cycle) <= now or (state.counts[0].queued > 0 and _is_multiple(now, options.every))
 
 
 def next_pass(state: State, now: float) -> float:
     """Return the time of the next pass or cycle; infinity if there is none, or it would find what the last one did."""
     options, counts, windows, agenda = state.options[0], state.counts[0], state.windows[0], state.agenda[0]
     closed = windows.handled < state.window_ends.size and state.window_ends[windows.handled].time < np.inf
+    time = min(agenda.due, agenda.cycle)
     if counts.queued == 0 or (agenda.settled and counts.running == 0 and not closed):
-        return agenda.due
-    time = min(agenda.due, _rounded_down(now, options.every) + options.every)
-    return min(time, _rounded_down(now, options.interval) + options.interval) if options.interval > 0 else time
+        return time
+    return min(time, _rounded_down(now, options.every) + options.every)
 
 
 def _rounded_down(time: float, unit: float) -> float:
@@ -225,10 +237,6 @@ def _is_multiple(time: float, unit: float) -> bool:
     return time == _rounded_down(time, unit)
 
 
-def _is_time_of_cycle(state: State, now: float) -> bool:
-    return state.options[0].interval > 0 and _is_multiple(now, state.options[0].interval)
-
-
 def without_slurm(state: State, now: float) -> None:
     """Stand for `serve_as_slurm` in the event loop of other schedulers, which compiles in less time."""
 
@@ -237,16 +245,28 @@ def serve_as_slurm(state: State, now: float) -> None:
     """Make the pass of Slurm's main scheduler and the cycle, if they are due."""
     options, counts, agenda = state.options[0], state.counts[0], state.agenda[0]
     tests_all = counts.queued > 0 and _is_multiple(now, options.every)
-    if agenda.due <= now or tests_all:
+    is_due = agenda.due <= now or tests_all
+    if is_due:
         agenda.due, agenda.last_pass = np.inf, now
+    if is_due or agenda.urgent:
+        agenda.urgent = 0
         agenda.tests = NO_JOB if tests_all else options.depth
         agenda.skips = tests_all
-        if counts.queued > 0:
+        queued, is_full = counts.queued, root_of(state.queue).width > free_now(state)
+        if queued > 0:
             _serve_ahead(state, now)
-    is_cycle = counts.queued > 0 and _is_time_of_cycle(state, now)
+            # A pass that tests only jobs at a limit is no reason for a cycle.
+            if is_full or counts.queued < queued or agenda.reserved_rank < state.jobs.size:
+                _request_cycle(state, now)
+    is_cycle = agenda.cycle <= now
     if is_cycle:
+        agenda.cycle, agenda.last_cycle = np.inf, now
         agenda.skips = 1
-        serve_cycle(state, now)
+        queued = counts.queued
+        if queued > 0:
+            serve_cycle(state, now)
+            if counts.queued < queued:
+                _request_cycle(state, now)
     agenda.skips = 0
     if tests_all or is_cycle:
         agenda.settled = 1

@@ -131,7 +131,7 @@ def _new_state(
 
     agenda, queue_plan = np.zeros(1, layout.AGENDA), np.zeros(1, layout.QUEUE_PLAN)
     agenda["full"], agenda["tests"], queue_plan["jobs"] = 1, NO_JOB, -1
-    agenda["due"], agenda["last_pass"] = np.inf, -np.inf
+    agenda["due"], agenda["last_pass"], agenda["cycle"] = np.inf, -np.inf, np.inf
     steps = _MOST_GROUPS + 2 * (reserved + len(windows)) + 2 if backfill == SLURM else 0
     usage = shared["usage"]._replace(limits=limits_of(machine.limits))
     state = State(
