@@ -198,6 +198,7 @@ def _priority(*names: str) -> Draw:
         points = (1, 64, 1000)
         values: dict[str, Any] = {
             "max_age": site.rng.choice([8.0, 640.0]) * site.unit, "fair_share_of": "group", "dampening": 2.0,
+            "calc_period": site.rng.choice([3.0, 20.0]) * site.unit,
             "favor_small": True, "partition_factors": {"0": 1.0, "1": 4.0}, "qos_factors": {"1": 2.0, "2": 1.0},
         }  # fmt: skip
         return {name: values.get(name, site.rng.choice(points)) for name in names}
@@ -259,6 +260,9 @@ VALUES: dict[str, dict[str, Draw]] = {
     "priority": {
         "none": always(None), "age": _priority("age", "max_age"), "fair_share": _priority("fair_share"),
         "of groups": _priority("fair_share", "fair_share_of", "dampening"), "size": _priority("size"),
+        "fair-tree": lambda site: _priority("fair_share", "age")(site) | {"fair_share_of": "fair-tree"},
+        "calc_period": _priority("fair_share", "calc_period"),
+        "calc_period of fair-tree": lambda site: _priority(*PRIORITY)(site) | {"fair_share_of": "fair-tree"},
         "favor_small": _priority("size", "favor_small"), "partition": _priority("partition", "partition_factors"),
         "qos": _priority("qos", "qos_factors"), "all": _priority(*PRIORITY),
     },
@@ -274,6 +278,10 @@ VALUES: dict[str, dict[str, Draw]] = {
     "accounts": {
         "none": always(None), "flat": always({"0": {}}), "below each other": always({"1": {"parent": 0}}),
         "above the log's": always({"0": {"parent": "2"}, "1": {"parent": "0"}, "2": {"parent": "all"}, "all": {}}),
+        "shares": always({
+            "0": {"share": 3, "users": {"0": 2, "77": 0.5}}, "1": {"parent": "all", "share": 0, "users": {"1": 3}},
+            "all": {"share": 2, "users": {"88": 1}}, "2": {"parent": "all"},
+        }),
     },
     "resources": {"none": always(None), "some": _resources, "left out": always({"gpus": None})},
     "without_status": {"none": always(()), "some": always((0, 5))},
@@ -733,7 +741,27 @@ def fair_share(case: Case) -> naive.FairShare:
         absent = sum(share for number, share in given.items() if int(number) not in left)
         total = sum(own.values()) + absent or 1.0
         shares[kind] = {number: share / total for number, share in own.items()} | {-1: 1.0 / total}
-    return naive.FairShare(case.options["half_life"] or math.inf, shares)
+    period = (case.options["priority"] or {}).get("calc_period", 0)
+    return naive.FairShare(case.options["half_life"] or math.inf, shares, period=period, tree=_tree(case))
+
+
+def _tree(case: Case) -> naive.Node:
+    """Return the fair tree of the accounts, and of the users of the jobs in them."""
+    accounts, table = case.options["accounts"] or {}, case.table
+    users = {name: dict(one.get("users", {})) for name, one in accounts.items()}
+    for group, user, status in zip(table["group_id"], table["user_id"], table["status"], strict=True):
+        if group is not None and user is not None and status not in case.options["without_status"]:
+            users.setdefault(str(group), {}).setdefault(str(user), 1.0)
+    above = {name: str(accounts.get(name, {}).get("parent", "")) for name in users}
+    above |= {name: "" for name in {*above.values()} - {*above, ""}}
+
+    def node_of(name: str) -> naive.Node:
+        mine = users.get(name, {})
+        below = [naive.Node(mine[one], (int(name), int(one)) if name != "all" else None) for one in sorted(mine)]
+        below += [node_of(one) for one in sorted(above) if above[one] == name]
+        return naive.Node(accounts.get(name, {}).get("share", 1.0), below=below)
+
+    return node_of("")
 
 
 def simulated(case: Case) -> tuple[list[naive.Job], list[naive.Machine]]:

@@ -64,26 +64,107 @@ class Account:
 
 
 @dataclass
+class Node:
+    """A user, given by group and user, or an account, in the fair tree: its raw share and what is below it."""
+
+    share: float
+    owner: tuple[int, int] | None = None  # a user with jobs
+    below: "list[Node] | None" = None  # of an account, users first
+
+    def usage(self, of_user: dict[tuple[int, int], float]) -> float:
+        """Return the usage of the users here and below."""
+        if self.below is None:
+            return of_user.get(self.owner, 0.0) if self.owner else 0.0
+        total = 0.0
+        for node in reversed(self.below):
+            total += node.usage(of_user)
+        return total
+
+    def users(self) -> int:
+        return 1 if self.below is None else sum(node.users() for node in self.below)
+
+
+def fair_tree(top: Node, of_user: dict[tuple[int, int], float]) -> dict[tuple[int, int], float]:
+    """Return the factors of users by Slurm's Fair Tree, as its manual defines them."""
+    rank = left = top.users()
+    factors: dict[tuple[int, int], float] = {}
+
+    def level(node: Node, above: Node) -> float:
+        shares = sum(sibling.share for sibling in above.below or [])
+        share = node.share / shares if shares else 0.0
+        usage = node.usage(of_user)
+        if share == 0:
+            return 0.0
+        return share / (usage / above.usage(of_user)) if usage > 0 else math.inf
+
+    def serve(accounts: list[Node], tied: bool) -> None:
+        nonlocal rank, left
+        siblings = [(level(node, above), node.below is None, node) for above in accounts for node in above.below or []]
+        values = sorted({value for value, *_ in siblings}, reverse=True)
+        for place, value in enumerate(values):
+            tied = tied and place == 0
+            for _ in [node for one, is_user, node in siblings if one == value and is_user]:
+                if not tied:
+                    rank = left
+                left, tied = left - 1, True
+            for node in [node for one, is_user, node in siblings if one == value and is_user]:
+                if node.owner:
+                    factors[node.owner] = rank / top.users()
+            merged = [node for one, is_user, node in siblings if one == value and not is_user]
+            if merged:
+                serve(merged, tied)
+
+    serve([top], False)
+    return factors
+
+
+@dataclass
 class FairShare:
     """Use of all accounts on all machines, and their shares, which sum to 1."""
 
     half_life: float = math.inf
     shares: dict[str, dict[int, float]] = field(default_factory=dict)  # shares of users and groups
-    accounts: dict[tuple[str, int], Account] = field(default_factory=dict)
+    accounts: "dict[tuple[str, object], Account]" = field(default_factory=dict)
+    period: float = 0  # priorities are computed at its multiples; 0: always
+    tree: Node | None = None
+    known: "dict[tuple[str, object], float]" = field(default_factory=dict)  # use at the last such time
+    known_at: float = -math.inf
 
-    def account(self, kind: str, number: int = 0) -> Account:
+    def computed_at(self, now: float) -> float:
+        """Return the last time until now at which priorities were computed."""
+        return math.floor(now / self.period) * self.period if self.period else now
+
+    def account(self, kind: str, number: object = 0) -> Account:
         return self.accounts.setdefault((kind, number), Account(self.half_life))
 
     def change(self, job: Job, now: float, processors: int) -> None:
-        for account in (self.account("all"), self.account("user", job.user), self.account("group", job.group)):
-            account.change(now, processors)
+        time = self.computed_at(now)
+        if time < now and time > self.known_at:
+            self.known, self.known_at = {name: one.by(time) for name, one in self.accounts.items()}, time
+        owner = (job.group, job.user)
+        for kind, number in (("all", 0), ("user", job.user), ("group", job.group), ("both", owner)):
+            self.account(kind, number).change(now, processors)
+
+    def used(self, kind: str, number: object, now: float) -> float:
+        """Return the use of an account, as a share of all, when priorities were computed."""
+        time = self.computed_at(now)
+        if time == self.known_at:
+            everybody, own = self.known.get(("all", 0), 0.0), self.known.get((kind, number), 0.0)
+        else:
+            everybody, own = self.account("all").by(time), self.account(kind, number).by(time)
+        return own / everybody if everybody > 0 else 0.0
 
     def usage(self, kind: str, job: Job, now: float) -> float:
         """Return the share of the job's user or group in all use."""
-        everybody = self.account("all").by(now)
-        if getattr(job, kind) < 0:  # unknown
+        return 0.0 if getattr(job, kind) < 0 else self.used(kind, getattr(job, kind), now)  # below 0: unknown
+
+    def factor(self, job: Job, now: float) -> float:
+        """Return the factor of the job's user in its account by the fair tree; 0 if one of both is unknown."""
+        if min(job.user, job.group) < 0 or self.tree is None:
             return 0.0
-        return self.account(kind, getattr(job, kind)).by(now) / everybody if everybody > 0 else 0.0
+        owners = [number for kind, number in self.accounts if kind == "both"]
+        used = {owner: self.used("both", owner, now) for owner in owners if isinstance(owner, tuple)}
+        return fair_tree(self.tree, used)[job.group, job.user]
 
     def entitled(self, kind: str, job: Job) -> float:
         return self.shares[kind][max(getattr(job, kind), -1)]  # -1: the share of an unknown one
@@ -98,6 +179,7 @@ class Multifactor:
     fair_share: float = 0
     fair_share_of: str = "user"
     dampening: float = 1
+    calc_period: float = 0
     size: float = 0
     favor_small: bool = False
     partition: float = 0
@@ -109,7 +191,10 @@ class Multifactor:
         fair = machine.fair
         age_factor = min(1, (now - job.submit) / self.max_age)
         who = self.fair_share_of
-        fair_share_factor = math.exp2(-fair.usage(who, job, now) / fair.entitled(who, job) / self.dampening)
+        if who == "fair-tree":
+            fair_share_factor = fair.factor(job, now)
+        else:
+            fair_share_factor = math.exp2(-fair.usage(who, job, now) / fair.entitled(who, job) / self.dampening)
         size = job.processors / machine.processors
         partition_factor = self.partition_factors.get(job.partition, 0) / max(
             self.partition_factors.values(), default=1
@@ -599,7 +684,8 @@ class Machine:
         return sorted(self.queue, key=lambda job: (self.key(order, job, now), job.number))
 
     def key(self, order: "str | Callable[[Job, float, Machine], float]", job: Job, now: float) -> float:
-        """Return the sort key of the queue."""
+        """Return the sort key of the queue, when it was computed last, or at the submission."""
+        now = max(self.fair.computed_at(now), job.submit)
         if callable(order):
             return order(job, now, self)
         if order == "fair-share":

@@ -24,9 +24,11 @@ Unavailable = TypedDict("Unavailable", {"from": float | str, "until": float | st
 
 
 class Account(TypedDict, total=False):
-    """A group in the tree of accounts."""
+    """A group in the tree of accounts: the group above it, and its share and its users' for the fair tree."""
 
     parent: str
+    share: float
+    users: Mapping[str, float]
 
 
 class Priority(TypedDict, total=False):
@@ -37,6 +39,7 @@ class Priority(TypedDict, total=False):
     fair_share: float
     fair_share_of: str
     dampening: float
+    calc_period: float
     size: float
     favor_small: bool
     partition: float
@@ -219,8 +222,8 @@ class Options:
     )
     priority: Priority | None = option(
         "priority",
-        "The weights of order slurm-multifactor: age, max_age, fair_share, fair_share_of, dampening, size, "
-        "favor_small, partition, partition_factors, qos, qos_factors.",
+        "The weights of order slurm-multifactor: age, max_age, fair_share, fair_share_of, dampening, calc_period, "
+        "size, favor_small, partition, partition_factors, qos, qos_factors.",
         optional=True,
     )
     limits: Limits | None = option(
@@ -232,8 +235,8 @@ class Options:
     )
     accounts: Mapping[str, Account] | None = option(
         "accounts",
-        "The groups of a site as a tree, such as {physics: {parent: science}}: jobs of a group count towards the "
-        "limits of the groups above it.",
+        "The groups of a site as a tree, such as {physics: {parent: science, share: 2, users: {alice: 3}}}: jobs of a "
+        "group count towards the limits of the groups above it; the fair tree has these shares, others are 1.",
         optional=True,
     )
     resources: Mapping[str, int | None] | None = option(
@@ -308,15 +311,16 @@ CHOICES: dict[str, Mapping[str, str]] = {name: option.choices for name, option i
 #: The keys of a cluster.
 CLUSTER_OPTIONS = tuple(Cluster.__annotations__)
 
-_POINTS = Option("number", "", least=0, most=1e9)
+_POINTS = _SHARE = Option("number", "", least=0, most=1e9)
 
 #: The keys of `priority`: weights in points, parameters, and the priorities of partitions and QOS by name.
 PRIORITY: dict[str, Option] = {
     "age": _POINTS,
     "max_age": Option("number", "", above=0, most=LATEST),
     "fair_share": _POINTS,
-    "fair_share_of": Option("choice", "", {"user": "", "group": ""}),
+    "fair_share_of": Option("choice", "", {"user": "", "group": "", "fair-tree": ""}),
     "dampening": Option("number", "", above=0, most=1e9),
+    "calc_period": Option("number", "", least=0, most=LATEST),
     "size": _POINTS,
     "favor_small": Option("flag", ""),
     "partition": _POINTS,
@@ -625,9 +629,14 @@ def _accounts(value: Any, where: str) -> dict[str, Account]:
     """Return the keys of each account; parents that have no entry are at the top."""
     found: dict[str, Account] = {}
     for name, account in _named(value, where).items():
-        _require_keys(f"{where}: {name}", account, ("parent",), ())
-        parent = account.get("parent")
-        found[name] = {} if parent is None else {"parent": _name(parent, f"{where}: {name}: parent")}
+        _require_keys(f"{where}: {name}", account, Account.__annotations__, ())
+        parent, share, here = account.get("parent"), account.get("share"), f"{where}: {name}"
+        one: Account = {} if parent is None else {"parent": _name(parent, f"{here}: parent")}
+        if share is not None:
+            one["share"] = _checked(_SHARE, share, f"{here}: share")
+        if account.get("users") is not None:
+            one["users"] = _checked(replace(_SHARE, kind="weights"), account["users"], f"{here}: users")
+        found[name] = one
     for name in found:
         if name in accounts_above(found, name)[1:]:
             raise SwflowError(f"{where}: {name}: it is above itself; correct a parent")

@@ -123,6 +123,8 @@ def _unsupported(one: "Scheduler") -> _Conflicts:
             "skipped jobs can have no reservation at their submission; use backfill none, easy or slurm, nodes whose "
             "jobs share nothing, and shapes requested",
         )
+    if not counts and "fair_tree" in _variables(one):
+        yield "order backfill_order priority allocation clusters", "fair_tree needs allocation count"
     if one.shares and not _variables(one).isdisjoint(OF_ACCOUNTS):
         yield (
             "order backfill_order runtime allocation clusters",
@@ -177,10 +179,10 @@ def _without_effect(one: "Scheduler") -> _Conflicts:
         yield "sharing_limit allocation clusters", "only allocation threshold uses it; choose that, or leave it out"
     if _is_changed(one, "dispatch") and not one.clusters:
         yield "dispatch clusters", "there are no clusters; give some, or leave it out"
-    if one.half_life is not None and _variables(one).isdisjoint(("user_usage", "group_usage")):
+    if one.half_life is not None and _variables(one).isdisjoint(("user_usage", "group_usage", "fair_tree")):
         yield (
             "half_life order backfill_order priority",
-            "no order uses user_usage or group_usage; choose fair-share, or leave it out",
+            "no order uses user_usage, group_usage or fair_tree; choose fair-share, or leave it out",
         )
     for kind in ("user", "group"):
         if _is_changed(one, f"{kind}_shares") and f"{kind}_share" not in _variables(one):
@@ -193,8 +195,17 @@ def _without_effect(one: "Scheduler") -> _Conflicts:
             "priority order backfill_order clusters",
             f"its weights are for order {MULTIFACTOR}, which is not used; leave it out",
         )
-    if one.accounts is not None and all("group" not in (queue.limits or {}) for queue in one.queues):
-        yield "accounts limits clusters", "no group has limits; give some, or leave it out"
+    has_tree = "fair_tree" in _variables(one)
+    if one.accounts is not None and not (has_tree or any("group" in (queue.limits or {}) for queue in one.queues)):
+        yield (
+            "accounts limits clusters priority order backfill_order",
+            "no group has limits, and no order uses fair_tree; give or choose one, or leave it out",
+        )
+    if not has_tree and any(account.keys() & {"share", "users"} for account in (one.accounts or {}).values()):
+        yield (
+            "accounts priority order backfill_order",
+            "shares are for the fair tree, which no order uses; choose fair_share_of: fair-tree, or leave them out",
+        )
     if _is_changed(one, "shape_choice") and one.shapes == "requested":
         yield (
             "shape_choice shapes",
@@ -255,5 +266,6 @@ def _variables(one: "Scheduler") -> set[str]:
     if one.priority is not None and MULTIFACTOR in orders:
         orders.remove(MULTIFACTOR)
         of = one.priority.get("fair_share_of", "user")
-        found = {f"{of}_usage", f"{of}_share"} if one.priority.get("fair_share") else set()
+        of_shares = {"fair_tree"} if of == "fair-tree" else {f"{of}_usage", f"{of}_share"}
+        found = of_shares if one.priority.get("fair_share") else set()
     return found.union(*map(mentioned, orders))

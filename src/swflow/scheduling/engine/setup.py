@@ -118,6 +118,7 @@ def _new_state(
         "accounts": problem.accounts is not None,
         "limits": machine.limits is not None,
         "half_life": policy.half_life or np.inf,
+        "calc_period": (policy.priority or {}).get("calc_period", 0),
         "interval": cycles["bf_interval"],
         "window": 60 * cycles["bf_window"],
         "resolution": cycles["bf_resolution"],

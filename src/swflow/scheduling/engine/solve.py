@@ -17,15 +17,16 @@ from swflow.scheduling.machine.counted import COUNTED, Counted
 from swflow.scheduling.machine.node_sharing import MOST_PENALTY, Sharing
 from swflow.scheduling.machine.numbered import NUMBERED, larger
 from swflow.scheduling.problem import Problem
+from swflow.scheduling.state.accounts import fair_factor, without_tree
 from swflow.scheduling.state.choices import Dispatch
 from swflow.scheduling.state.schedule import Schedule
 
-_OTHERS = {serve_as_slurm: without_slurm}
+_OTHERS = {serve_as_slurm: without_slurm, fair_factor: without_tree}
 
 #: The event loop, for counted and for numbered processors.
 RUN_COUNTED, RUN_NUMBERED = Kernel(run_events, COUNTED | _OTHERS), Kernel(run_events, NUMBERED | _OTHERS)
 
-#: The event loop for backfill slurm.
+#: The event loop for backfill slurm, and for the fair tree.
 RUN_SLURM = Kernel(run_events, COUNTED)
 
 #: The event loop of what only one simulator does.
@@ -128,7 +129,8 @@ def _kernel(problem: Problem) -> Kernel:
     """Return the event loop that a problem needs."""
     policy = problem.policy
     if "count" in policy.allocations:
-        return RUN_SLURM if any(queue.backfill == "slurm" for queue in policy.queues) else RUN_COUNTED
+        has_tree = problem.accounts is not None and problem.accounts.tree is not None
+        return RUN_SLURM if has_tree or any(queue.backfill == "slurm" for queue in policy.queues) else RUN_COUNTED
     if problem.sharing is not None and problem.sharing.penalty == "forgets-shadows":
         return RUN_RELEASED_ALVIO
     return RUN_ALVIO if any(queue.backfill == "reservation-table" for queue in policy.queues) else RUN_NUMBERED

@@ -23,6 +23,7 @@ from swflow.scheduling.options import (
 from swflow.scheduling.orders.keys import mentioned
 from swflow.scheduling.orders.vocabulary import MULTIFACTOR, OF_ACCOUNTS
 from swflow.scheduling.state.accounts import UNLIMITED, Owners
+from swflow.scheduling.state.fair_tree import new_fair_tree
 
 #: The columns of the job table with the owners of a job.
 _COLUMNS = {"user": "user_id", "group": "group_id", "partition": "partition_id", "qos": "queue_id"}
@@ -30,25 +31,25 @@ _COLUMNS = {"user": "user_id", "group": "group_id", "partition": "partition_id",
 #: The command that leaves out jobs.
 SELECT = "with swflow select --where"
 
-#: The kind of account that each variable of formulas needs.
-_NEEDS = {"user_usage": "user", "user_share": "user", "group_usage": "group", "group_share": "group",
-          "partition_id": "partition"}  # fmt: skip
+#: The kinds of accounts that each variable of formulas needs.
+_NEEDS = {"user_usage": ("user",), "user_share": ("user",), "group_usage": ("group",), "group_share": ("group",),
+          "fair_tree": ("user", "group"), "partition_id": ("partition",)}  # fmt: skip
 
 
 def multifactor(priority: Priority, number_of: Callable[[str, str], int]) -> str:
     """
     Return Slurm's multifactor priority as a formula; it is negative, since the smallest value is served first.
 
-    Age counts up to ``max_age``; the fair-share factor is 2 to the power of minus usage over share (over the damping),
-    the size factor is the share of the machine, and partitions and QOS count by their priority over the largest.
+    Age counts up to ``max_age``; the fair-share factor is that of the fair tree, or 2 to the power of minus usage over
+    share (over the damping), the size factor is the share of the machine, and partitions and QOS count by their priority over the largest.
 
     ``priority`` has keys of `swflow.scheduling.options.PRIORITY`; a missing weight is 0. ``number_of`` returns the
     number of a ``partition`` or ``qos``, given that word and the name.
 
     References
     ----------
-    SchedMD, "Multifactor Priority Plugin" and "Classic Fairshare Algorithm", Slurm's manual
-    (slurm.schedmd.com/priority_multifactor.html, classic_fair_share.html).
+    SchedMD, "Multifactor Priority Plugin", "Classic Fairshare Algorithm" and "Fair Tree Fairshare Algorithm", Slurm's
+    manual (slurm.schedmd.com/priority_multifactor.html, classic_fair_share.html, fair_tree.html).
 
     Examples
     --------
@@ -60,9 +61,10 @@ def multifactor(priority: Priority, number_of: Callable[[str, str], int]) -> str
     who = priority.get("fair_share_of", "user")
     damping = priority.get("dampening", 1)
     size = "processors / machine_processors"
+    classic = f"2 ** (-{who}_usage / {who}_share{f' / {damping!r}' if damping != 1 else ''})"
     factors = {
         "age": f"min(1, wait / {priority.get('max_age', 604800)!r})",
-        "fair_share": f"2 ** (-{who}_usage / {who}_share{f' / {damping!r}' if damping != 1 else ''})",
+        "fair_share": "fair_tree" if who == "fair-tree" else classic,
         "size": f"(1 - {size})" if priority.get("favor_small") else size,
     }
     of_partition, of_qos = priority.get("partition_factors", {}), priority.get("qos_factors", {})
@@ -99,9 +101,9 @@ class Names:
         listed = suggest(name, known) if known else "; it has no names, give the number"
         raise SwflowError(f"{where}: {self.workload.name} has no {kind} {name!r}{listed}")
 
-    def group_of(self, number: int) -> str:
-        """Return the name of a group, or its number as text."""
-        return names_of(self.workload.header, "group_id").get(number, str(number))
+    def name_of(self, kind: str, number: int) -> str:
+        """Return the name of a user or group, or its number as text."""
+        return names_of(self.workload.header, _COLUMNS[kind]).get(number, str(number))
 
     def shown(self, kind: str, number: int) -> str:
         """Return a number with its name, if it has one."""
@@ -159,12 +161,25 @@ class _Accounts:
         """Return the accounts with limits at and above each job's group, by their numbers in ``named``."""
         chains = [
             [self.named.index(one) for one in accounts_above(accounts, name) if one in self.named]
-            for name in map(self.names.group_of, self.numbers["group"].tolist())
+            for name in self._names("group")
         ]
         above = np.full((len(chains) + 1, max(map(len, chains), default=0)), -1)  # the last one: an unknown group
         for row, chain in enumerate(chains):
             above[row, : len(chain)] = chain
         return above[self.rows["group"]]
+
+    def _names(self, kind: str) -> list[str]:
+        """Return the names of users or groups, by their accounts."""
+        return [self.names.name_of(kind, number) for number in self.numbers[kind].tolist()]
+
+    def with_tree(self, accounts: Mapping[str, Account] | None) -> Owners:
+        """Return the owners, with the fair tree of accounts."""
+        leaf, first = _pairs(self.rows["group"], self.rows["user"])
+        users = np.full(first.size, -1)
+        users[leaf[leaf >= 0]] = self.rows["user"][leaf >= 0]
+        groups, people = self._names("group"), self._names("user")
+        pairs = [(groups[group], people[user]) for group, user in zip(first.tolist(), users.tolist(), strict=True)]
+        return self.owners._replace(tree=new_fair_tree(accounts or {}, pairs, leaf))
 
     def _shares(self, kind: str, rows: np.ndarray, given: Mapping[str, float] | None) -> np.ndarray:
         """
@@ -317,13 +332,14 @@ def ownership_of(
         return Ownership(orders, (None,) * len(orders))
     accounts = _Accounts(jobs, scheduler, names, arrays)
     for name in sorted(used & _NEEDS.keys()):
-        accounts.require([_NEEDS[name]], name)
+        accounts.require(_NEEDS[name], name)
     clusters = accounts.clusters(scheduler.clusters) if scheduler.dispatch == "partition" else None
     limits = []
     for index, most in enumerate(given):
         there = clusters == index if clusters is not None else np.full(jobs.height, not scheduler.clusters)
         limits.append(accounts.limits(most, there))
-    return Ownership(orders, tuple(limits), accounts.owners, clusters)
+    owners = accounts.with_tree(scheduler.accounts) if "fair_tree" in used else accounts.owners
+    return Ownership(orders, tuple(limits), owners, clusters)
 
 
 def _column(jobs: pl.DataFrame, kind: str) -> pl.Series:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from swflow.compiled.kernel import record
+from swflow.scheduling.state.fair_tree import NO_TREE, FairTree, rank_users
 
 #: An account: processor-seconds used up to ``since``, decayed and in units of the half-life if there is one; its
 #: running processors since then; its last computed share of the usage of all, and the time of that.
@@ -30,11 +31,13 @@ class Owners(NamedTuple):
     (jobs, 3), for formulas: the partition as in the log, NaN where unknown; the shares of the user and of the group,
     which add up to 1 over all users, and over all groups. ``numbers`` may have more columns, of other accounts with
     limits. ``above`` has the accounts at and above each job's group, shape (jobs, levels), numbered from 0; -1: none.
+    ``tree`` is for the fair tree.
     """
 
     numbers: np.ndarray
     variables: np.ndarray
     above: np.ndarray | None = None
+    tree: FairTree | None = None
 
 
 class Usage(NamedTuple):
@@ -44,23 +47,29 @@ class Usage(NamedTuple):
     rows: np.ndarray  # rows of each job's user, group, partition, array and more; -1 where unknown
     variables: np.ndarray  # the variables of `Owners`; one row of NaN if there are none
     limits: np.ndarray  # the limits; empty if there are none
+    tree: FairTree  # with rows of the accounts
 
 
 def new_usage(owners: Owners | None, items: np.ndarray | None, since: float) -> Usage:
     """Return accounts without usage, from the time ``since`` on, without limits; ``items`` has the job of each item."""
     none = np.zeros(0, LIMIT)
     if owners is None:
-        return Usage(np.zeros(0, ACCOUNT), np.empty((0, 4), np.int64), np.full((1, 3), np.nan), none)
+        return Usage(np.zeros(0, ACCOUNT), np.empty((0, 4), np.int64), np.full((1, 3), np.nan), none, NO_TREE)
     sizes = owners.numbers.max(axis=0, initial=-1) + 1
     rows = np.where(owners.numbers < 0, -1, owners.numbers + 1 + np.cumsum(sizes) - sizes)
     count = 1 + sizes.sum()
     if owners.above is not None:
         rows = np.column_stack([rows, np.where(owners.above < 0, -1, owners.above + count)])
         count += owners.above.max(initial=-1) + 1
+    tree = owners.tree or NO_TREE
+    nodes = tree.nodes.copy()
+    nodes["row"][nodes["row"] >= 0] += count
+    count += nodes["row"].max(initial=count - 1) + 1 - count
     accounts = np.zeros(count, ACCOUNT)
     accounts["since"], accounts["at"] = since, -np.inf
     chosen = slice(None) if items is None else items
-    return Usage(accounts, rows[chosen], owners.variables[chosen], none)
+    leaf = tree.leaf[chosen] if tree.leaf.size else tree.leaf
+    return Usage(accounts, rows[chosen], owners.variables[chosen], none, tree._replace(leaf=leaf, nodes=nodes))
 
 
 def limits_of(most: np.ndarray | None) -> np.ndarray:
@@ -96,25 +105,61 @@ def share_of(accounts: np.ndarray, row: int, now: float, half_life: float) -> fl
         if whole.at != now:
             whole.share = _used(accounts, _ALL, now, half_life)
             whole.at = now
-        one.share = _used(accounts, row, now, half_life) / whole.share if whole.share > 0 else 0.0
-        one.at = now
+        if row != _ALL:
+            one.share = _used(accounts, row, now, half_life) / whole.share if whole.share > 0 else 0.0
+            one.at = now
     return one.share
 
 
-def _book(accounts: np.ndarray, row: int, now: float, half_life: float, processors: int) -> None:
-    """Change the number of an account's running processors from now on."""
+def fair_factor(usage: Usage, item: int, now: float, half_life: float) -> float:
+    """Return the factor of a job's user in its account by the fair tree; 0 if one of both is unknown."""
+    tree = usage.tree
+    if tree.leaf.size == 0 or tree.leaf[item] < 0:
+        return 0.0
+    if tree.at[0] != now:
+        tree.at[0] = now
+        for node in range(tree.nodes.size):
+            tree.nodes[node].usage = share_of(usage.accounts, tree.nodes[node].row, now, half_life)
+        rank_users(tree)
+    return tree.nodes[tree.leaf[item]].factor
+
+
+def without_tree(usage: Usage, item: int, now: float, half_life: float) -> float:
+    """Stand for `fair_factor` in the event loop of other schedulers, which compiles in less time."""
+    return 0.0
+
+
+def _book(accounts: np.ndarray, row: int, now: float, clock: tuple[float, float], processors: int) -> None:
+    """
+    Change the number of an account's running processors from now on.
+
+    ``clock`` is the half-life, and the time from whose usage priorities are computed until later (`book_use`).
+    """
+    half_life, computed = clock
     if row >= 0:
+        if computed < now:
+            share_of(accounts, row, computed, half_life)
         one = accounts[row]
         one.seconds = _used(accounts, row, now, half_life)
         one.since = now
         one.processors += processors
 
 
-def book_use(usage: Usage, item: int, now: float, half_life: float, jobs: int, processors: int) -> None:
+def computed_at(now: float, period: float) -> float:
+    """Return the last time until now at which priorities were computed: at multiples of a period, 0: now."""
+    return math.floor(now / period) * period if period > 0 else now
+
+
+def book_use(
+    usage: Usage, item: int, now: float, half_life: float, period: float, jobs: int, processors: int
+) -> None:
     """Count a start (1 job and its processors) or an end (-1 and minus its processors)."""
-    _book(usage.accounts, _ALL, now, half_life, processors)
-    _book(usage.accounts, usage.rows[item, OF_USER], now, half_life, processors)
-    _book(usage.accounts, usage.rows[item, OF_GROUP], now, half_life, processors)
+    clock = half_life, computed_at(now, period)
+    _book(usage.accounts, _ALL, now, clock, processors)
+    _book(usage.accounts, usage.rows[item, OF_USER], now, clock, processors)
+    _book(usage.accounts, usage.rows[item, OF_GROUP], now, clock, processors)
+    if usage.tree.leaf.size > 0 and usage.tree.leaf[item] >= 0:
+        _book(usage.accounts, usage.tree.nodes[usage.tree.leaf[item]].row, now, clock, processors)
     if usage.limits.size > 0:
         for row in usage.rows[item]:
             if row >= 0:

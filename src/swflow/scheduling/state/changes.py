@@ -68,7 +68,7 @@ def complete(state: State, now: float) -> None:
     counts.demand -= job.processors
     agenda.full = 1
     if options.accounts:
-        book_use(state.usage, item, now, options.half_life, -1, -job.processors)
+        book_use(state.usage, item, now, options.half_life, options.calc_period, -1, -job.processors)
     if now < job.planned_end:
         agenda.ended_early = 1
     release(state, item, now)
@@ -109,7 +109,7 @@ def begin(state: State, item: int, now: float) -> None:
     occupy(state, item, now)
     counts.busy += job.processors
     if options.accounts:
-        book_use(state.usage, item, now, options.half_life, 1, job.processors)
+        book_use(state.usage, item, now, options.half_life, options.calc_period, 1, job.processors)
     counts.running = push(state.running, counts.running, now + job.run, item)
     if options.corrects:
         counts.predicted = push(state.predictions, counts.predicted, job.planned_end, item)

@@ -34,12 +34,13 @@ STEP = record("time", "free")
 #: The options, constant during a run. ``by_arrival`` states whether ranks are in order of arrival, in the queue and for
 #: backfilling. Jobs may exceed their plan (``corrects``); other than reservations, only ends of jobs change the
 #: profile, so a pass needs not enter its last reservation (``simple``); a job's shape is chosen when it starts
-#: (``shapes``); usage and running jobs of ``accounts`` are counted. The cycles of backfill slurm have an ``interval``,
+#: (``shapes``); usage and running jobs of ``accounts`` are counted, and formulas are computed at multiples of
+#: ``calc_period``, or at any time if it is 0. The cycles of backfill slurm have an ``interval``,
 #: a ``window`` and a ``resolution`` in seconds; they test as many jobs as there may be ``reservations``, and at most
 #: ``of_user`` jobs of a user (0: all). Its main scheduler tests all jobs at multiples of ``every`` seconds, and
 #: ``depth`` jobs because of an event, but not before ``batch_delay`` seconds have passed since its last pass.
 RULES = record(
-    "half_life interval window resolution every batch_delay",
+    "half_life calc_period interval window resolution every batch_delay",
     "processors backfill reservations one_tree by_arrival backfill_by_arrival per_event predict corrects windows "
     "simple shapes accounts limits depth of_user",
 )
