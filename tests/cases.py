@@ -210,7 +210,7 @@ def _parameters(*names: str) -> Draw:
     values = {
         "bf_interval": (1, 3, 20, -1), "bf_window": (1, 2), "bf_resolution": (1, 5, 60), "bf_max_job_test": (1, 2, 5),
         "bf_max_job_user": (1, 2), "default_queue_depth": (1, 2), "batch_sched_delay": (0, 1, 5),
-        "sched_interval": (1, 3, 20), "event_delay": (0, 0.25, 2),
+        "sched_interval": (1, 3, 20), "end_delay": (0, 0.25, 2),
     }  # fmt: skip
     scaled = ("bf_interval", "sched_interval", "batch_sched_delay")
 
@@ -580,7 +580,7 @@ def slow_jobs(case: Case) -> list[naive.Job]:
     efficiency = options["efficiency"] if options["shape_choice"] == "efficient" else 0.0
     sizes = [cluster["processors"] for cluster in options["clusters"]] or [case.machine.processors]
     names, scheduler = resource_names(case), Scheduler(**options)
-    delay = scheduler.event_delay
+    delay = scheduler.end_delay
     plans_delay = prediction == "system" or any(queue.backfill != "slurm" for queue in scheduler.queues)
 
     def lengths(run: float, estimate: float) -> tuple[float, float]:
@@ -608,7 +608,7 @@ def slow_jobs(case: Case) -> list[naive.Job]:
         needs = tuple(sorted(row_of[one] for one in column.get("depends_on") or () if one in row_of))
         cancelled, array = column.get("cancelled_after"), column.get("array_id")
         job = naive.Job(
-            number, submit + delay, (run if options["runtime"] == "shared" else simulated) + delay,
+            number, submit, (run if options["runtime"] == "shared" else simulated) + delay,
             planned + delay * plans_delay,
             column["processors"], -1 - number if column["user_id"] is None else column["user_id"], shapes,
             column["group_id"], column["partition_id"], needs=needs, think=column["think_time"] if needs else 0.0,
@@ -753,7 +753,7 @@ def _tree(case: Case) -> naive.Node:
         if group is not None and user is not None and status not in case.options["without_status"]:
             users.setdefault(str(group), {}).setdefault(str(user), 1.0)
     above = {name: str(accounts.get(name, {}).get("parent", "")) for name in users}
-    above |= {name: "" for name in {*above.values()} - {*above, ""}}
+    above |= dict.fromkeys({*above.values()} - {*above, ""}, "")
 
     def node_of(name: str) -> naive.Node:
         mine = users.get(name, {})
@@ -784,7 +784,7 @@ def differences(case: Case, outcomes: pl.DataFrame) -> str:
     jobs, machines = simulated(case)
     options, rows = case.options, {row["job_id"]: row for row in outcomes.iter_rows(named=True)}
     ids = [job_id for _, job_id, _ in case.part]
-    delay = Scheduler(**options).event_delay
+    delay = Scheduler(**options).end_delay
     tolerance = 1e-5 if options["runtime"] == "shared" else 0.0
     started = {number: (place, machine) for place, machine in enumerate(machines, 1) for number in machine.starts}
     left = [job for job in jobs if job.leaves == math.inf]
@@ -802,8 +802,8 @@ def differences(case: Case, outcomes: pl.DataFrame) -> str:
             return f"job {row['job_id']} is on {row['places']}, not {machine.places[job.number]}"
         if (row["places"] is None) == options["places"]:
             return f"job {row['job_id']} has places {row['places']}"
-        if not abs(row["submit_time"] - (done.submit - delay)) <= 1e-6 * (delay > 0):
-            return f"job {row['job_id']} is submitted at {row['submit_time']}, not {done.submit - delay}"
+        if row["submit_time"] != done.submit:
+            return f"job {row['job_id']} is submitted at {row['submit_time']}, not {done.submit}"
         if row["processors"] != done.processors or row["centre"] != (place if options["clusters"] else None):
             return f"job {row['job_id']} has {row['processors']} processors in cluster {row['centre']}"
     return ""

@@ -69,7 +69,7 @@ class Node:
 
     share: float
     owner: tuple[int, int] | None = None  # a user with jobs
-    below: "list[Node] | None" = None  # of an account, users first
+    below: "list[Node] | None" = None  # what is below an account, users first
 
     def usage(self, of_user: dict[tuple[int, int], float]) -> float:
         """Return the usage of the users here and below."""

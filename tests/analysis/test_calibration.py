@@ -17,7 +17,7 @@ from swflow.scheduling.simulate import simulate
 
 SITE = {"backfill": "slurm", "scheduler_parameters": {"bf_interval": 60}}
 TRUTH = SITE | {
-    "scheduler_parameters": {"bf_interval": 60, "event_delay": 60.0},
+    "scheduler_parameters": {"bf_interval": 60, "end_delay": 60.0},
     "limits": {"user": {"jobs": 10}},
 }
 
@@ -41,7 +41,7 @@ def log() -> Workload:
 
 def test_the_parameters_of_the_log_are_found(log):
     found = calibrate(log, SITE, weeks=2, test_weeks=1)
-    assert (found.values["event_delay"], found.values["user_jobs"]) == (60, 10)
+    assert (found.values["end_delay"], found.values["user_jobs"]) == (60, 10)
     assert found.after.error < found.before.error
     assert found.after.wait_distance < 0.05
     assert found.after.start_order > found.before.start_order > 0.9
@@ -62,7 +62,7 @@ def test_the_first_value_of_a_parameter_changes_nothing(log):
 
 
 def test_parameters_that_do_not_apply_are_left_out(log):
-    assert PARAMETERS["event_delay"].apply({"backfill": "easy"}, log, 60.0) is None
+    assert PARAMETERS["end_delay"].apply({"backfill": "easy"}, log, 60.0) is None
     assert PARAMETERS["user_jobs"].apply({"limits": {"user": {"jobs": 3}}}, log, 10.0) is None
     nobody = Workload(log.jobs.drop("user_id"), log.machine, "drawn")
     assert PARAMETERS["user_jobs"].apply({}, nobody, 10.0) is None
@@ -83,10 +83,10 @@ def test_the_command_writes_the_config_with_the_fitted_scheduler(log, tmp_path, 
     weeks = ["--weeks", 2, "--test-weeks", 1]
     assert call("calibrate", tmp_path / "log.parquet", "--config", site, *weeks, "-o", fitted) == 0
     printed = capsys.readouterr().out
-    assert "event_delay" in printed and "partition" in printed
+    assert "end_delay" in printed and "partition" in printed
     written = yaml.safe_load(fitted.read_text())["schedulers"]
     assert written["other"] == {"order": "sjf"}
-    assert written["site"]["scheduler_parameters"]["event_delay"] == 60
+    assert written["site"]["scheduler_parameters"]["end_delay"] == 60
     Scheduler.of("site", written["site"])
     assert call("whatif", tmp_path / "log.parquet", "--config", fitted, "--json") == 0
     base = json.loads(capsys.readouterr().out)["variants"][0]["scheduler"]["options"]

@@ -39,5 +39,5 @@ def test_options_of_the_tables_are_simulated_as_the_notes_say():
 def test_every_parameter_of_the_schedulers_is_in_a_table_and_simulated():
     features = {name: simulated for rows in tables().values() for feature, simulated, _ in rows
                 for name in re.findall(r"`(\w+)`", feature)}  # fmt: skip
-    parameters = {name for name in SCHEDULER_PARAMETERS if name != "event_delay"}
+    parameters = {name for name in SCHEDULER_PARAMETERS if name != "end_delay"}
     assert {name: features.get(name) for name in parameters} == dict.fromkeys(parameters, "yes")

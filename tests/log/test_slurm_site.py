@@ -111,12 +111,24 @@ def test_the_multifactor_priority_becomes_the_order(folder):
         "partition_factors": {"cpu": 10, "long": 5, "gpu": 1},
         "qos_factors": {"normal": 0, "long": 5, "high": 50},
         "max_age": 36 * 3600,
+        "calc_period": 300,
+        "fair_share_of": "fair-tree",
     }
-    # alice has a third of physics (3 of 4 shares) and all of art (1 of 4); bob has two thirds of physics
-    assert options["user_shares"] == {"alice": 0.5, "bob": 0.5}
     assert options["limits"] == {
         "group": {"physics": {"processors": 64}}, "user": {"alice": {"jobs": 5}}, "qos": {"long": LONG}
     }  # fmt: skip
+    assert options["accounts"] == {
+        "physics": {"share": 3, "users": {"alice": 1, "bob": 2}}, "art": {"users": {"alice": 1}}
+    }  # fmt: skip
+
+
+def test_without_the_fair_tree_users_have_shares_of_all(folder):
+    (folder / "slurm.conf").write_text(CONF + "PriorityFlags=NO_FAIR_TREE\nPriorityCalcPeriod=1\n")
+    options = read_site(folder / "slurm.conf", associations=folder / "assoc.txt").options
+    assert "fair_share_of" not in options["priority"]
+    assert options["priority"]["calc_period"] == 60
+    # alice has a third of physics (3 of 4 shares) and all of art (1 of 4); bob has two thirds of physics
+    assert options["user_shares"] == {"alice": 0.5, "bob": 0.5}
     assert options["accounts"] == {"physics": {}, "art": {}}
 
 
@@ -131,7 +143,7 @@ def test_accounts_have_parents_by_either_name_of_the_column(folder):
     deeper = ASSOC.replace(" art|root", " art|physics").replace("Par Name", "ParentName")
     (folder / "assoc.txt").write_text(deeper)
     options = read_site(folder / "slurm.conf", associations=folder / "assoc.txt").options
-    assert options["accounts"] == {"physics": {}, "art": {"parent": "physics"}}
+    assert {name: one.get("parent") for name, one in options["accounts"].items()} == {"physics": None, "art": "physics"}
 
 
 def test_the_interval_turns_cycles_off_or_is_a_number(folder):

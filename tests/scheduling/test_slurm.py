@@ -3,16 +3,19 @@
 import random
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 import cases
+from swflow.compiled.kernel import Handle, Kernel
 from swflow.errors import SwflowError
 from swflow.jobs.machine import Machine
 from swflow.jobs.table import Workload
 from swflow.scheduling.options import SCHEDULER_PARAMETERS
 from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
+from swflow.scheduling.state.fair_tree import FairTree, new_fair_tree, rank_users
 
 
 def starts(jobs: list[tuple[float, float, float, int, int]], processors: int, **parameters: float) -> list[float]:
@@ -22,7 +25,7 @@ def starts(jobs: list[tuple[float, float, float, int, int]], processors: int, **
         jobs, schema=dict.fromkeys(names[:3], pl.Float64) | dict.fromkeys(names[3:], pl.Int64), orient="row"
     )
     log = Workload(table.with_row_index("job_id", 1).cast({"job_id": pl.Int64}), Machine.of(processors), "drawn")
-    given = {"bf_resolution": 1, "batch_sched_delay": 0, "event_delay": 0} | parameters
+    given = {"bf_resolution": 1, "batch_sched_delay": 0, "end_delay": 0} | parameters
     options = Scheduler(backfill="slurm", scheduler_parameters=given)
     return simulate(log, options).sort("job_id")["start_time"].to_list()
 
@@ -58,11 +61,11 @@ def test_a_cycle_tests_as_many_jobs_as_it_may():
 def test_the_main_scheduler_waits_after_a_pass_and_after_events():
     jobs = [(1, 10, 10, 4, 0), (2, 10, 10, 1, 0), (13, 10, 10, 1, 0), (14, 10, 10, 1, 0)]
     assert starts(jobs, 4) == [1, 11, 13, 14]
-    # Passes are at 1, 4, 11 and 14, at least 3 s apart.
-    assert starts(jobs, 4, batch_sched_delay=3) == [1, 11, 14, 14]
-    assert starts(jobs, 4, batch_sched_delay=3, sched_interval=2) == [1, 12, 14, 14]
-    # A submission, and the end of a job, is processed 0.5 s later.
-    assert starts(jobs, 4, event_delay=0.5) == [1.5, 12, 13.5, 14.5]
+    # Passes because of submissions are at 3, 6, 13 and 16, at least 3 s apart; that because of an end, 13, is at once.
+    assert starts(jobs, 4, batch_sched_delay=3) == [3, 13, 13, 16]
+    assert starts(jobs, 4, batch_sched_delay=3, sched_interval=2) == [2, 12, 14, 14]
+    # The processors of the first job are free 0.5 s after its end.
+    assert starts(jobs, 4, end_delay=0.5) == [1, 11.5, 13, 14]
 
 
 def test_without_cycles_jobs_start_in_order():
@@ -141,10 +144,56 @@ def test_random_cases_have_the_schedule_of_the_slow_simulator(parameters: str):
             done += 1
 
 
+def _ranked(tree: FairTree) -> int:
+    rank_users(tree)
+    return 1
+
+
+def test_the_fair_tree_has_the_factors_that_slurm_computed():
+    # Accounts, shares, usage and factors that sshare printed for a run on Slurm 22.05; the first two have no usage.
+    accounts: Any = {
+        "root": {"users": {"root": 1}}, "physics": {"users": {"root": 1}}, "art": {"share": 2}, "science": {"share": 3},
+        "bio": {"parent": "science"}, "chem": {"parent": "science", "share": 3, "users": {"mail": 2}},
+    }  # fmt: skip
+    used = {("art", "backup"): 72, ("bio", "games"): 1338, ("chem", "mail"): 382, ("chem", "news"): 277}
+    tree = new_fair_tree(accounts, list(used), np.arange(4))
+    tree.nodes["usage"][tree.leaf] = list(used.values())
+    assert Kernel(_ranked)(Handle([tree]))
+    factors = tree.nodes["factor"][tree.leaf]
+    assert factors.round(6).tolist() == [0.666667, 0.166667, 0.5, 0.333333]
+    absent = (tree.nodes["end"] < 0) & (tree.nodes["row"] < 0)
+    assert tree.nodes["factor"][absent].tolist() == [1, 1]
+
+
+def test_priorities_are_computed_at_multiples_of_a_period():
+    # Submit time, run time, processors, user. At 9, when one of the last two jobs starts, user 1 has used more; at 5
+    # both had used the same, and the first of the two jobs came first.
+    rows = [(0, 5, 1, 1), (0, 5, 1, 2), (5, 4, 1, 1), (6, 3, 1, 2), (8, 10, 2, 1), (8.5, 10, 2, 2)]
+    table = pl.DataFrame({
+        "job_id": list(range(1, 7)), "submit_time": [float(row[0]) for row in rows],
+        "run_time": [float(row[1]) for row in rows], "estimate": [10.0] * 6,
+        "processors": [row[2] for row in rows], "user_id": [row[3] for row in rows], "group_id": [1] * 6,
+    })  # fmt: skip
+    log = Workload(table, Machine.of(2), "tiny")
+
+    def starts_with(**priority: Any) -> list[float]:
+        options = {"priority": {"fair_share": 1, "fair_share_of": "fair-tree"} | priority}
+        found = simulate(log, Scheduler(order="slurm-multifactor", **options))
+        return found.sort("job_id")["start_time"].to_list()
+
+    assert starts_with() == [0, 0, 5, 6, 19, 9]
+    assert starts_with(calc_period=5) == [0, 0, 5, 6, 9, 19]
+    assert starts_with(calc_period=8) == [0, 0, 5, 6, 19, 9]
+
+
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        ({"accounts": {"a": {}}}, "accounts: no group has limits"),
+        ({"accounts": {"a": {}}}, "accounts: no group has limits, and no order uses fair_tree"),
+        ({"limits": {"group": {"jobs": 1}}, "accounts": {"a": {"share": 2}}}, "accounts: shares are for the fair tree"),
+        ({"order": "-fair_tree", "accounts": {"a": {"share": -1}}}, "accounts: a: share: -1; expected at least 0"),
+        ({"order": "-fair_tree", "accounts": {"a": {"users": {"b": "c"}}}}, "users: b: 'c'; expected a number"),
+        ({"order": "-fair_tree", "allocation": "first-fit"}, "order: fair_tree needs allocation count"),
         ({"limits": {"group": {"jobs": 1}}, "accounts": {"a": {"parent": "a"}}}, "accounts: a: it is above itself"),
         ({"limits": {"group": {"jobs": 1}}, "accounts": {"a": {"parents": "b"}}}, "did you mean 'parent'"),
         ({"limits": {"user": {"user_jobs": 1}}}, "limits: user: user_jobs: 1; expected limits such as"),
@@ -164,7 +213,7 @@ def test_what_does_not_go_together_is_refused(options: dict, error: str):
 def test_the_defaults_are_those_of_the_manual():
     assert {name: one.default for name, one in SCHEDULER_PARAMETERS.items()} == Scheduler(backfill="slurm").cycles == {
         "bf_interval": 30, "bf_window": 1440, "bf_resolution": 60, "bf_max_job_test": 500, "bf_max_job_user": 0,
-        "default_queue_depth": 100, "batch_sched_delay": 3, "sched_interval": 60, "event_delay": 0.3,
+        "default_queue_depth": 100, "batch_sched_delay": 3, "sched_interval": 60, "end_delay": 0.9,
     }  # fmt: skip
 
 

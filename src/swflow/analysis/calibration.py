@@ -39,7 +39,7 @@ class Parameter(NamedTuple):
 def _delay(options: Options, workload: Workload, value: float) -> Options | None:
     if options.get("backfill") != "slurm":
         return None
-    return options | {"scheduler_parameters": {**(options.get("scheduler_parameters") or {}), "event_delay": value}}
+    return options | {"scheduler_parameters": {**(options.get("scheduler_parameters") or {}), "end_delay": value}}
 
 
 def _size(options: Options, workload: Workload, value: float) -> Options | None:
@@ -72,12 +72,12 @@ def _user_limit(what: str) -> Callable[[Options, Workload, float], Options | Non
 
 #: What is fitted, in this order. The first value of each changes nothing.
 PARAMETERS: dict[str, Parameter] = {
-    "event_delay": Parameter("seconds until the scheduler processes an event", (0.3, 0.0, 10.0, 60.0, 300.0), _delay),
     "size": Parameter("usable share of the processors", (1.0, 0.98, 0.95, 0.9, 0.8), _size),
     "user_jobs": Parameter("running jobs of a user", (math.inf, 1000.0, 300.0, 100.0, 30.0, 10.0), _user_limit("jobs")),
     "user_processors": Parameter(
         "share of the processors that a user may occupy", (math.inf, 0.5, 0.25, 0.1), _user_limit("processors")
     ),
+    "end_delay": Parameter("seconds until the scheduler has a job's processors", (0.9, 0.0, 10.0, 60.0, 300.0), _delay),
 }
 
 

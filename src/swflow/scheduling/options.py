@@ -120,8 +120,8 @@ class Options:
         "parameters",
         "The parameters of backfill slurm, by their names and units in slurm.conf: bf_interval, bf_resolution, "
         "sched_interval, batch_sched_delay (seconds), bf_window (minutes), bf_max_job_test, bf_max_job_user, "
-        "default_queue_depth (jobs); and event_delay, seconds from a submission or the end of a job until the "
-        "scheduler processes it.",
+        "default_queue_depth (jobs); and end_delay, seconds from the end of a job until the scheduler has its "
+        "processors.",
         optional=True,
     )
     backfill_order: str | Callable[..., float] | None = option(
@@ -329,9 +329,8 @@ PRIORITY: dict[str, Option] = {
     "qos_factors": Option("weights", "", least=0, most=1e9),
 }
 
-#: The keys of `scheduler_parameters`, with Slurm's defaults; 0 jobs of a user are all, and an
-#: interval of -1 makes no cycles. ``event_delay`` is measured: the
-#: daemon looks for events every second, and accounting records have whole seconds.
+#: The keys of `scheduler_parameters`, with Slurm's defaults; 0 jobs of a user are all, and an interval of -1 makes no
+#: cycles. ``end_delay`` is measured: nodes report a while after the end of a job that they are free.
 SCHEDULER_PARAMETERS: dict[str, Option] = {
     "bf_interval": Option("integer", "", least=-1, most=10_800, default=30),
     "bf_window": Option("integer", "", least=1, most=43_200, default=1440),
@@ -341,7 +340,7 @@ SCHEDULER_PARAMETERS: dict[str, Option] = {
     "default_queue_depth": Option("integer", "", least=1, most=1_000_000, default=100),
     "batch_sched_delay": Option("integer", "", least=0, most=3600, default=3),
     "sched_interval": Option("integer", "", least=1, most=86_400, default=60),
-    "event_delay": Option("number", "", least=0, most=3600, default=0.7),
+    "end_delay": Option("number", "", least=0, most=3600, default=0.9),
 }
 
 #: The parameters of `priority`, to the weight that uses each.

@@ -61,7 +61,7 @@ def outcomes(table: pl.DataFrame, scheduler: Scheduler, schedule: Schedule) -> p
         columns["run_time"], columns["killed"] = pl.Series(schedule.run), pl.Series(schedule.killed)
         columns["penalty_time"] = pl.Series(schedule.penalty)
     if scheduler.feedback != "none" or has_values(table, "depends_on"):
-        table = table.with_columns(submit_time=schedule.submit - scheduler.event_delay)
+        table = table.with_columns(submit_time=schedule.submit)
     if scheduler.places:
         columns["places"] = _ranges_as_text(schedule)
     if scheduler.clusters:

@@ -295,8 +295,6 @@ def prepare(workload: Workload, scheduler: Scheduler) -> Problem:
     require_supported(table, scheduler, name)
     arrays, cancelled_after = array_limits(table, name), cancellations_of(table, name)
     dependencies = dependencies_of(table, scheduler.feedback, name)
-    if dependencies is not None and dependencies.earliest is not None:
-        dependencies = dependencies._replace(earliest=dependencies.earliest + scheduler.event_delay)
     demands = demands_of(table, list(resources[0]), name)
     if scheduler.shares:
         require_demands(table, workload.machine.capacities, name)
@@ -359,10 +357,10 @@ def _jobs(table: pl.DataFrame, scheduler: Scheduler, clusters: np.ndarray | None
         table["run_time"].to_numpy() if scheduler.runtime == "shared" else run,
         table["submit_time"].to_numpy(),
     )
-    if scheduler.event_delay:  # the outcomes are without it
-        submit, run = submit + scheduler.event_delay, run + scheduler.event_delay
+    if scheduler.end_delay:  # the outcomes are without it
+        run = run + scheduler.end_delay
         if scheduler.prediction == "system" or any(queue.backfill != "slurm" for queue in scheduler.queues):
-            planned = planned + scheduler.event_delay  # only the plans of backfill slurm may be too short
+            planned = planned + scheduler.end_delay  # only the plans of backfill slurm may be too short
     return Jobs(
         submit,
         run,

@@ -92,9 +92,9 @@ class Scheduler(Options):
         return {name: one.default for name, one in SCHEDULER_PARAMETERS.items()} | dict(self.scheduler_parameters or {})
 
     @property
-    def event_delay(self) -> float:
-        """Seconds until the scheduler processes a submission or the end of a job; 0 unless a queue is Slurm's."""
-        return self.cycles["event_delay"] if any(queue.backfill == "slurm" for queue in self.queues) else 0.0
+    def end_delay(self) -> float:
+        """Seconds from the end of a job until the scheduler has its processors; 0 unless a queue is Slurm's."""
+        return self.cycles["end_delay"] if any(queue.backfill == "slurm" for queue in self.queues) else 0.0
 
     @cached_property
     def queues(self) -> tuple[Queue, ...]:

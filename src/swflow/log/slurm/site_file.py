@@ -20,7 +20,7 @@ from swflow.scheduling.options import SCHEDULER_PARAMETERS
 _OPTIONS = Path(__file__).with_name("options.yaml")
 
 #: The parameters of Slurm's schedulers that are simulated.
-_PARAMETERS = [name for name in SCHEDULER_PARAMETERS if name != "event_delay"]
+_PARAMETERS = [name for name in SCHEDULER_PARAMETERS if name != "end_delay"]
 
 Simulated = Literal["yes", "partly", "no"]
 
@@ -103,7 +103,8 @@ def read_site(
         options |= {"resources": resources} if resources else {}
         options |= {"unavailable": [_window(window) for window in windows]} if windows else {}
     options |= {"limits": limits} if limits else {}
-    accounts = _accounts_above(members) if "group" in limits else {}
+    has_tree = options.get("priority", {}).get("fair_share_of") == "fair-tree"
+    accounts = _accounts(members, has_tree) if has_tree or "group" in limits else {}
     options |= {"accounts": accounts} if accounts else {}
     notes = [
         *_conf_notes(slurm, levels),
@@ -149,6 +150,7 @@ def _order(slurm: SlurmConf, levels: Sequence[Row], members: Sequence[Row]) -> d
         "partition": "PriorityWeightPartition", "qos": "PriorityWeightQOS",
     }  # fmt: skip
     priority: dict[str, Any] = {key: _number(slurm, option) for key, option in weights.items()}
+    priority["size"] /= 2  # the other half is that of the nodes that a job requests
     factors = {
         "partition": {one.name: _factor(one) for one in slurm.partitions},
         "qos": {row.text("name"): row.whole("priority") or 0 for row in levels},
@@ -164,13 +166,18 @@ def _order(slurm: SlurmConf, levels: Sequence[Row], members: Sequence[Row]) -> d
         priority["max_age"] = min(slurm.seconds("PriorityMaxAge", 7 * 86400.0), 1e12)
     if slurm.text("PriorityFavorSmall").upper() in ("YES", "1", "TRUE") and "size" in priority:
         priority["favor_small"] = True
+    if "age" in priority or "fair_share" in priority:
+        priority["calc_period"] = slurm.seconds("PriorityCalcPeriod", 300.0)
     if "fair_share" in priority:
-        dampening = _number(slurm, "FairShareDampeningFactor", 1)
-        priority |= {"dampening": dampening} if dampening > 1 else {}
         half_life = slurm.seconds("PriorityDecayHalfLife", 7 * 86400.0)
         found |= {"half_life": half_life} if 0 < half_life < math.inf else {}
-        shares = _user_shares(members)
-        found |= {"user_shares": shares} if shares else {}
+        if "NO_FAIR_TREE" in slurm.text("PriorityFlags").upper():
+            dampening = _number(slurm, "FairShareDampeningFactor", 1)
+            priority |= {"dampening": dampening} if dampening > 1 else {}
+            shares = _user_shares(members)
+            found |= {"user_shares": shares} if shares else {}
+        else:
+            priority["fair_share_of"] = "fair-tree"
     if not priority:
         return {"order": "fcfs"}
     return found
@@ -196,6 +203,10 @@ def _factor(partition: SlurmPartition) -> int:
     return int(value.text)
 
 
+def _raw_share(row: Row) -> int:
+    return 1 if row.text("share") == "parent" else row.whole("share") or 0
+
+
 def _user_shares(members: Sequence[Row]) -> dict[str, float]:
     """
     Return the shares of users: in each account, its share times the user's among the users of the account.
@@ -209,16 +220,13 @@ def _user_shares(members: Sequence[Row]) -> dict[str, float]:
         if name != "root":
             children.setdefault(row.text("parname").strip() or "root", []).append(name)
 
-    def raw(row: Row) -> int:
-        return 1 if row.text("share") == "parent" else row.whole("share") or 0
-
     norm = {"root": 1.0}
     waiting = ["root"]
     while waiting:
         above = waiting.pop()
-        total = sum(raw(accounts[name]) for name in children.get(above, ()))
+        total = sum(_raw_share(accounts[name]) for name in children.get(above, ()))
         for name in children.get(above, ()):
-            norm[name] = norm[above] * raw(accounts[name]) / total if total else 0.0
+            norm[name] = norm[above] * _raw_share(accounts[name]) / total if total else 0.0
             waiting.append(name)
     users: dict[str, list[Row]] = {}
     for row in members:
@@ -226,11 +234,11 @@ def _user_shares(members: Sequence[Row]) -> dict[str, float]:
             users.setdefault(row.text("account").strip(), []).append(row)
     shares: dict[str, float] = {}
     for account, rows in users.items():
-        total = sum(map(raw, rows))
+        total = sum(map(_raw_share, rows))
         for row in rows:
-            if total and norm.get(account, 0.0) * raw(row) > 0:
+            if total and norm.get(account, 0.0) * _raw_share(row) > 0:
                 name = row.text("user")
-                shares[name] = shares.get(name, 0.0) + norm[account] * raw(row) / total
+                shares[name] = shares.get(name, 0.0) + norm[account] * _raw_share(row) / total
     return {name: round(share, 9) for name, share in sorted(shares.items()) if round(share, 9) > 0}
 
 
@@ -309,13 +317,18 @@ def _qos_limits(row: Row) -> dict[str, int]:
     return {name: limit for name, limit in limits.items() if limit}
 
 
-def _accounts_above(members: Sequence[Row]) -> dict[str, dict[str, str]]:
-    """Return the accounts, each with the one above it, except the root."""
-    found: dict[str, dict[str, str]] = {}
+def _accounts(members: Sequence[Row], with_shares: bool) -> dict[str, dict[str, Any]]:
+    """Return the accounts, each with the one above it except the root; and with shares, also of their users."""
+    found: dict[str, dict[str, Any]] = {}
     for row in members:
-        account, above = row.text("account").strip(), row.text("parname").strip()
-        if account != "root" and not row.text("user"):
-            found[account] = {"parent": above} if above not in ("", "root") else {}
+        account, above, user = row.text("account").strip(), row.text("parname").strip(), row.text("user")
+        share = _raw_share(row)
+        if user and with_shares:
+            found.setdefault(account, {}).setdefault("users", {})[user] = share
+        elif account != "root" and not user:
+            one = found.setdefault(account, {})
+            one |= {"parent": above} if above not in ("", "root") else {}
+            one |= {"share": share} if with_shares and share != 1 else {}
     return found
 
 

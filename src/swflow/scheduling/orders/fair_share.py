@@ -41,7 +41,8 @@ def multifactor(priority: Priority, number_of: Callable[[str, str], int]) -> str
     Return Slurm's multifactor priority as a formula; it is negative, since the smallest value is served first.
 
     Age counts up to ``max_age``; the fair-share factor is that of the fair tree, or 2 to the power of minus usage over
-    share (over the damping), the size factor is the share of the machine, and partitions and QOS count by their priority over the largest.
+    share (over the damping), the size factor is the share of the machine, and partitions and QOS count by their
+    priority over the largest.
 
     ``priority`` has keys of `swflow.scheduling.options.PRIORITY`; a missing weight is 0. ``number_of`` returns the
     number of a ``partition`` or ``qos``, given that word and the name.

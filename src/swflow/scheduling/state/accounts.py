@@ -150,9 +150,7 @@ def computed_at(now: float, period: float) -> float:
     return math.floor(now / period) * period if period > 0 else now
 
 
-def book_use(
-    usage: Usage, item: int, now: float, half_life: float, period: float, jobs: int, processors: int
-) -> None:
+def book_use(usage: Usage, item: int, now: float, half_life: float, period: float, jobs: int, processors: int) -> None:
     """Count a start (1 job and its processors) or an end (-1 and minus its processors)."""
     clock = half_life, computed_at(now, period)
     _book(usage.accounts, _ALL, now, clock, processors)

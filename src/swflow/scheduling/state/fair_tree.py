@@ -1,6 +1,6 @@
 """Slurm's Fair Tree: the rank of each user among all users, by the usage and shares of accounts in a tree."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np

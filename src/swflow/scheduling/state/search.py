@@ -36,7 +36,17 @@ def _key_of_all(state: State, formula: int, item: int, now: float, planned: floa
     known = state.attributes[min(item, state.attributes.shape[0] - 1)]
     owner = usage.variables[min(item, usage.variables.shape[0] - 1)]
     submit, machine = state.jobs[item].submit, float(options.processors)
-    numbers = max(now, submit), submit, planned, float(processors), user_usage, group_usage, fair_tree, machine, dominant
+    numbers = (
+        max(now, submit),
+        submit,
+        planned,
+        float(processors),
+        user_usage,
+        group_usage,
+        fair_tree,
+        machine,
+        dominant,
+    )
     return key_of(formula, item, numbers, known, owner, state.demands, state.slots)
 
 
