@@ -23,13 +23,15 @@ NODES, CPUS, MONTH = 1000, 32, 30 * 86_400
 
 MULTIFACTOR = {
     "order": "slurm-multifactor",
-    "priority": {"age": 1000, "max_age": 604_800, "fair_share": 10_000, "size": 1000},
+    "priority": {"age": 1000, "max_age": 604_800, "fair_share": 10_000, "size": 1000, "calc_period": 300},
     "half_life": 604_800,
 }
 SCHEDULERS = {
     "first come": {},
     "multifactor": MULTIFACTOR,
     "multifactor, limits": MULTIFACTOR | {"limits": {"user": {"jobs": 1000, "processors": 16_384}}},
+    "multifactor, limit of 100 jobs": MULTIFACTOR | {"limits": {"user": {"jobs": 100}}},
+    "fair tree": MULTIFACTOR | {"priority": MULTIFACTOR["priority"] | {"fair_share_of": "fair-tree"}},
     "multifactor, 20 jobs of a user": MULTIFACTOR | {"scheduler_parameters": {"bf_max_job_user": 20}},
 }
 

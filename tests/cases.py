@@ -67,6 +67,7 @@ FORMULAS: dict[Any, Key] = {
     "group_usage / group_share": lambda job, now, machine: (
         machine.fair.usage("group", job, now) / machine.fair.entitled("group", job)
     ),
+    "-fair_tree": lambda job, now, machine: -machine.fair.factor(job, now),
     "dominant_share": lambda job, now, machine: max(
         [job.processors / machine.processors]
         + [demand / max(units, 1) for demand, units in zip(job.demands, machine.resources, strict=True)]

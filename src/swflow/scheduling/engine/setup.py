@@ -133,6 +133,8 @@ def _new_state(
     agenda, queue_plan = np.zeros(1, layout.AGENDA), np.zeros(1, layout.QUEUE_PLAN)
     agenda["full"], agenda["tests"], queue_plan["jobs"] = 1, NO_JOB, -1
     agenda["due"], agenda["last_pass"], agenda["cycle"] = np.inf, -np.inf, np.inf
+    search = np.zeros(1, layout.SEARCH)
+    search["sorted_at"] = np.nan
     steps = _MOST_GROUPS + 2 * (reserved + len(windows)) + 2 if backfill == SLURM else 0
     usage = shared["usage"]._replace(limits=limits_of(machine.limits))
     state = State(
@@ -142,7 +144,7 @@ def _new_state(
         windows=np.zeros(1, layout.WINDOWS),
         agenda=agenda,
         queue_plan=queue_plan,
-        search=np.zeros(1, layout.SEARCH),
+        search=search,
         running=np.empty(min(size, count) + 1, ELEMENT),
         predictions=np.empty(shared["predicted"].size, ELEMENT),
         machine=_new_processors(problem, machine, queue, reserved, taken),
@@ -152,6 +154,7 @@ def _new_state(
         window_ends=np.array(sorted((until, away) for _, until, away in windows), ELEMENT),
         steps=np.zeros(reserved + len(taken) + 4, layout.STEP),
         line=np.empty(count, ELEMENT),
+        sorted=np.empty(count if backfill == SLURM and order.formula and values["calc_period"] else 0, ELEMENT),
         planned=np.empty(count, np.int64),
         held=np.empty(reserved + 1, np.int64),
         cycle_times=np.empty(steps),

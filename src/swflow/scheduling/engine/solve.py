@@ -20,8 +20,11 @@ from swflow.scheduling.problem import Problem
 from swflow.scheduling.state.accounts import fair_factor, without_tree
 from swflow.scheduling.state.choices import Dispatch
 from swflow.scheduling.state.schedule import Schedule
+from swflow.scheduling.state.search import insert_sorted, is_sorted, never_sorted, without_sorting
 
-_OTHERS = {serve_as_slurm: without_slurm, fair_factor: without_tree}
+_OTHERS = {
+    serve_as_slurm: without_slurm, fair_factor: without_tree, is_sorted: never_sorted, insert_sorted: without_sorting,
+}  # fmt: skip
 
 #: The event loop, for counted and for numbered processors.
 RUN_COUNTED, RUN_NUMBERED = Kernel(run_events, COUNTED | _OTHERS), Kernel(run_events, NUMBERED | _OTHERS)

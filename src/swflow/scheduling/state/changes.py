@@ -7,6 +7,7 @@ from swflow.scheduling.state.heap import pop, push
 from swflow.scheduling.state.layout import CONSERVATIVE, State
 from swflow.scheduling.state.operations import end_of, extend, longest, move_on, occupy, release
 from swflow.scheduling.state.queue import NO_JOB, put
+from swflow.scheduling.state.search import insert_sorted
 
 #: Seconds by which a system-generated prediction grows, one after the other, each time a job exceeds it
 #: (D. Tsafrir, Y. Etsion, D. G. Feitelson, "Backfilling using system-generated predictions rather than user
@@ -48,6 +49,7 @@ def arrive(state: State, item: int) -> None:
     put(state.queue, job.rank, width, first)
     if not options.one_tree:
         put(state.backfill_queue, job.backfill_rank, width, length)
+    insert_sorted(state, item, job.submit)
     counts.queued += 1
     counts.demand += state.shapes[item].processors if options.shapes else job.processors
     if agenda.newcomers == 0:

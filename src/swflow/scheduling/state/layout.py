@@ -69,8 +69,9 @@ AGENDA = record(
 #: it, the first planned start (or an earlier time), and whether it is ``kept`` for the next event.
 QUEUE_PLAN = record("first_start", "jobs last_rank kept")
 
-#: The search by `swflow.scheduling.state.search.next_job`: the last ``rank``, and how many jobs are ``lined_up``.
-SEARCH = record("", "rank lined_up")
+#: The search by `swflow.scheduling.state.search.next_job`: the last ``rank``, how many jobs are ``lined_up``, and the
+#: number of jobs that were sorted, with the time of their keys.
+SEARCH = record("sorted_at", "rank lined_up sorted_jobs")
 
 
 class State(NamedTuple):
@@ -94,6 +95,7 @@ class State(NamedTuple):
     window_ends: np.ndarray
     steps: np.ndarray
     line: np.ndarray  # scratch: a heap of queued jobs by key
+    sorted: np.ndarray  # the queue sorted by key, from the last job on; empty if it is not
     planned: np.ndarray  # scratch: the jobs with a reservation of `QUEUE_PLAN` only
     held: np.ndarray  # scratch: the jobs with a reservation in this pass
     cycle_times: np.ndarray  # scratch: the times at which what is free changes in the plan of a cycle

@@ -6,7 +6,7 @@ from swflow.compiled.kernel import call_formula
 from swflow.scheduling.state.accounts import OF_GROUP, OF_USER, at_limit, computed_at, fair_factor, share_of
 from swflow.scheduling.state.heap import pop, push
 from swflow.scheduling.state.layout import State
-from swflow.scheduling.state.queue import Tree, following
+from swflow.scheduling.state.queue import NO_JOB, Tree, following
 
 
 def _key(state: State, tree: Tree, item: int, now: float) -> float:
@@ -66,6 +66,56 @@ def line_up(state: State, tree: Tree, now: float, narrow: int, wide: int, base: 
     return size
 
 
+def is_sorted(state: State, now: float) -> bool:
+    """
+    Sort the queue by a formula that is computed at multiples of a period, unless it is; return whether it is sorted.
+
+    From then on `insert_sorted` adds new jobs. The jobs that left the queue stay in the list until it is sorted anew.
+    """
+    search, tree, line = state.search[0], state.queue, state.sorted
+    if line.size == 0:
+        return False
+    time = computed_at(now, state.options[0].calc_period)
+    if search.sorted_at != time:
+        search.sorted_at, size = time, 0
+        rank = following(tree, 0, NO_JOB - 1, 0, 0.0, 0.0)
+        while rank >= 0:
+            item = tree.job_at[rank]
+            size = push(line, size, _key(state, tree, item, now), item)
+            rank = following(tree, rank + 1, NO_JOB - 1, 0, 0.0, 0.0)
+        search.sorted_jobs = size
+        while size > 0:
+            key, item = line[0].time, line[0].job
+            size = pop(line, size)
+            line[size].time, line[size].job = key, item
+    return True
+
+
+def insert_sorted(state: State, item: int, now: float) -> None:
+    """Add a new job to the sorted queue, whose last job is the first to be served."""
+    search, line = state.search[0], state.sorted
+    if line.size == 0:
+        return
+    if search.sorted_at != computed_at(now, state.options[0].calc_period):
+        search.sorted_at = np.nan
+        return
+    key, place = _key(state, state.queue, item, now), search.sorted_jobs
+    while place > 0 and (line[place - 1].time < key or (line[place - 1].time == key and line[place - 1].job < item)):
+        line[place].time, line[place].job = line[place - 1].time, line[place - 1].job
+        place -= 1
+    line[place].time, line[place].job = key, item
+    search.sorted_jobs += 1
+
+
+def never_sorted(state: State, now: float) -> bool:
+    """Stand for `is_sorted` in the event loop of other schedulers, which compiles in less time."""
+    return False
+
+
+def without_sorting(state: State, item: int, now: float) -> None:
+    """Stand for `insert_sorted` in the event loop of other schedulers."""
+
+
 def start_search(state: State, rank: int) -> None:
     """Start to search the queue, from a rank on, by `next_job`."""
     state.search[0].rank = rank - 1
@@ -75,6 +125,17 @@ def start_search(state: State, rank: int) -> None:
 def next_job(state: State, tree: Tree, now: float, narrow: int, wide: int, base: float, latest: float) -> int:
     """Return the next job that `following` finds, or by a formula the next of those that it found first; else -1."""
     search = state.search[0]
+    if tree.formula and is_sorted(state, now):
+        skips = state.options[0].limits and state.agenda[0].skips
+        if search.lined_up < 0:
+            search.lined_up = search.sorted_jobs
+        while search.lined_up > 0:
+            search.lined_up -= 1
+            item = state.sorted[search.lined_up].job
+            width = tree.nodes[state.jobs[item].rank].width
+            if width < NO_JOB and not (skips and at_limit(state.usage, item, width)):
+                return item
+        return -1
     if tree.formula:
         if search.lined_up < 0:
             search.lined_up = line_up(state, tree, now, narrow, wide, base, latest)
