@@ -30,9 +30,9 @@ SCHEDULERS = {
     "first come": {},
     "multifactor": MULTIFACTOR,
     "multifactor, limits": MULTIFACTOR | {"limits": {"user": {"jobs": 1000, "processors": 16_384}}},
-    "multifactor, limit of 100 jobs": MULTIFACTOR | {"limits": {"user": {"jobs": 100}}},
     "fair tree": MULTIFACTOR | {"priority": MULTIFACTOR["priority"] | {"fair_share_of": "fair-tree"}},
     "multifactor, 20 jobs of a user": MULTIFACTOR | {"scheduler_parameters": {"bf_max_job_user": 20}},
+    "multifactor, limit of 100 jobs": MULTIFACTOR | {"limits": {"user": {"jobs": 100}}},
 }
 
 

@@ -797,10 +797,12 @@ class Machine:
         tested = False
         for job in self.ordered(self.policy.order, now)[:depth]:
             places = self.choose_now(job, now, [])
+            if self.is_limited(replace(job, processors=0)):  # a limit of running jobs
+                continue
+            tested |= places is None or not self.is_limited(job)
+            if places is None:
+                break
             if not self.is_limited(job):
-                tested = True
-                if places is None:
-                    break
                 self.begin(job, now, places)
         return tested
 

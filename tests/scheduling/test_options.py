@@ -110,7 +110,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"allocation": "first-fit", "penalty": "printed"}, "penalty: jobs share nothing on their nodes"),
     ({"allocation": "least-shared", "sharing_limit": 0.5}, "sharing_limit: only allocation threshold uses it"),
     ({"dispatch": "least-loaded"}, "dispatch: there are no clusters"),
-    ({"order": "sjf", "half_life": 60}, "half_life: no order uses user_usage or group_usage"),
+    ({"order": "sjf", "half_life": 60}, "half_life: no order uses user_usage, group_usage or fair_tree"),
     ({"order": "user_usage", "user_shares": {"1": 2}}, "user_shares: no order uses user_share"),
     (
         {"order": "slurm-multifactor", "priority": {"fair_share": 1}, "group_shares": {"1": 2}},

@@ -18,7 +18,9 @@ from swflow.scheduling.simulate import simulate
 from swflow.scheduling.state.fair_tree import FairTree, new_fair_tree, rank_users
 
 
-def starts(jobs: list[tuple[float, float, float, int, int]], processors: int, **parameters: float) -> list[float]:
+def starts(
+    jobs: list[tuple[float, float, float, int, int]], processors: int, limits: Any = None, **parameters: float
+) -> list[float]:
     """Return the start times of jobs, each given by submit time, run time, estimate, processors and user."""
     names = ("submit_time", "run_time", "estimate", "processors", "user_id")
     table = pl.DataFrame(
@@ -26,7 +28,7 @@ def starts(jobs: list[tuple[float, float, float, int, int]], processors: int, **
     )
     log = Workload(table.with_row_index("job_id", 1).cast({"job_id": pl.Int64}), Machine.of(processors), "drawn")
     given = {"bf_resolution": 1, "batch_sched_delay": 0, "end_delay": 0} | parameters
-    options = Scheduler(backfill="slurm", scheduler_parameters=given)
+    options = Scheduler(backfill="slurm", scheduler_parameters=given, limits=limits)
     return simulate(log, options).sort("job_id")["start_time"].to_list()
 
 
@@ -35,6 +37,21 @@ def test_jobs_overtake_in_cycles_only():
     jobs = [(1, 100, 100, 3, 0), (2, 10, 10, 2, 0), (3, 20, 20, 1, 0), (31, 20, 20, 1, 0)]
     assert starts(jobs, 4) == [1, 101, 30, 60]
     assert starts(jobs, 4, bf_interval=10) == [1, 101, 10, 40]
+
+
+def test_a_cycle_comes_an_interval_after_the_last_one_or_at_the_first_change_after_that():
+    # Cycles are at 30, because of the first job, and at 100, because of the second one, which waits; then at 130.
+    jobs = [(1, 200, 200, 3, 0), (100, 10, 10, 2, 0), (101, 20, 20, 1, 0)]
+    assert starts(jobs, 4) == [1, 201, 130]
+
+
+def test_a_job_beyond_a_limit_of_processors_ends_a_pass_if_it_does_not_fit():
+    # The last job starts in the cycle at 30, unless the second one is skipped because of its user's running job.
+    jobs = [(1, 100, 100, 3, 0), (2, 10, 10, 2, 0), (3, 20, 20, 1, 1)]
+    assert starts(jobs, 4, {"user": {"processors": 3}}) == [1, 101, 30]
+    assert starts(jobs, 4, {"user": {"jobs": 1}}) == [1, 101, 3]
+    # If it fits, it is skipped, too.
+    assert starts([(1, 100, 100, 2, 0), *jobs[1:]], 4, {"user": {"processors": 3}}) == [1, 101, 3]
 
 
 def test_reservations_are_rounded_down_to_the_resolution():

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from swflow.scheduling.engine.cycle import serve_cycle
+from swflow.scheduling.state.accounts import at_limit
 from swflow.scheduling.state.changes import begin, correct, is_entered, is_limited, take
 from swflow.scheduling.state.layout import CONSERVATIVE, EASY, OTHER, SLURM, State
 from swflow.scheduling.state.operations import (
@@ -99,7 +100,7 @@ def _serve_heads(state: State, now: float) -> int:
         if tested > agenda.tests:
             agenda.full = 1  # the next pass tests others
             break
-        if is_limited(state, item):
+        if is_limited(state, item) and not ends_pass(state, item, now):
             continue
         if _can_start(state, item, now):
             _begin_within(state, item, now)
@@ -237,6 +238,23 @@ def _is_multiple(time: float, unit: float) -> bool:
     return time == _rounded_down(time, unit)
 
 
+def ends_pass(state: State, item: int, now: float) -> bool:
+    """
+    Return whether a job beyond a limit ends a pass of Slurm's main scheduler.
+
+    The scheduler tests limits of running jobs first, then whether a job fits, and limits of processors last
+    (`select_nodes` and `acct_policy_job_runnable_pre_select` in src/slurmctld).
+    """
+    if state.options[0].backfill != SLURM or at_limit(state.usage, item, 0):
+        return False
+    return not _can_start(state, item, now)
+
+
+def never_ends_pass(state: State, item: int, now: float) -> bool:
+    """Stand for `ends_pass` in the event loop of other schedulers, which compiles in less time."""
+    return False
+
+
 def without_slurm(state: State, now: float) -> None:
     """Stand for `serve_as_slurm` in the event loop of other schedulers, which compiles in less time."""
 
@@ -251,7 +269,7 @@ def serve_as_slurm(state: State, now: float) -> None:
     if is_due or agenda.urgent:
         agenda.urgent = 0
         agenda.tests = NO_JOB if tests_all else options.depth
-        agenda.skips = tests_all
+        agenda.skips = tests_all  # jobs at a limit of processors may end the pass
         queued, is_full = counts.queued, root_of(state.queue).width > free_now(state)
         if queued > 0:
             _serve_ahead(state, now)
@@ -261,7 +279,7 @@ def serve_as_slurm(state: State, now: float) -> None:
     is_cycle = agenda.cycle <= now
     if is_cycle:
         agenda.cycle, agenda.last_cycle = np.inf, now
-        agenda.skips = 1
+        agenda.skips = 2
         queued = counts.queued
         if queued > 0:
             serve_cycle(state, now)

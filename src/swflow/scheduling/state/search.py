@@ -50,6 +50,11 @@ def _key_of_all(state: State, formula: int, item: int, now: float, planned: floa
     return key_of(formula, item, numbers, known, owner, state.demands, state.slots)
 
 
+def _is_skipped(state: State, item: int) -> bool:
+    """Return whether a job is left out of a search; a main pass leaves out those at a limit of running jobs only."""
+    return at_limit(state.usage, item, state.jobs[item].processors if state.agenda[0].skips > 1 else 0)
+
+
 def line_up(state: State, tree: Tree, now: float, narrow: int, wide: int, base: float, latest: float) -> int:
     """Collect the queued jobs that `following` finds in ``state.line``, a heap by their keys; return its size."""
     size = 0
@@ -58,7 +63,7 @@ def line_up(state: State, tree: Tree, now: float, narrow: int, wide: int, base: 
     rank = following(tree, 0, narrow, wide, base, latest)
     while rank >= 0:
         item = tree.job_at[rank]
-        if skips and at_limit(state.usage, item, state.jobs[item].processors):
+        if skips and _is_skipped(state, item):
             rank = following(tree, rank + 1, narrow, wide, base, latest)
             continue
         size = push(state.line, size, _key(state, tree, item, now) if tree.formula else float(rank), item)
@@ -133,7 +138,7 @@ def next_job(state: State, tree: Tree, now: float, narrow: int, wide: int, base:
             search.lined_up -= 1
             item = state.sorted[search.lined_up].job
             width = tree.nodes[state.jobs[item].rank].width
-            if width < NO_JOB and not (skips and at_limit(state.usage, item, width)):
+            if width < NO_JOB and not (skips and _is_skipped(state, item)):
                 return item
         return -1
     if tree.formula:
