@@ -163,6 +163,8 @@ def _nodes(tree: ast.AST) -> Iterator[ast.AST]:
     match tree:
         case ast.JoinedStr():
             return
+        case ast.Raise(exc=ast.Name(id="NotImplementedError")):
+            return  # the body of an operation that every machine replaces
         case ast.Raise():
             skipped = [tree.exc, tree.cause]
         case ast.AnnAssign():
@@ -173,6 +175,8 @@ def _nodes(tree: ast.AST) -> Iterator[ast.AST]:
             return  # a check that lengths are equal, which they are
         case ast.FunctionDef():
             skipped = [tree.returns, *tree.decorator_list]
+        case ast.ClassDef():
+            skipped = list(tree.decorator_list)
         case ast.Assign(targets=[ast.Name(id="__all__")]):
             return
         case ast.If(test=ast.Name(id="TYPE_CHECKING")) | ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):
@@ -267,8 +271,8 @@ def nets_of(path: Path) -> dict[str, dict[str, Any]]:
     if not known:
         raise SystemExit(f"{name}: no tests in mutants.yaml")
     found = dict(NOTES["nets"][max(known, key=len)])
-    found["unit"] = found["unit"] | {"tests": [name, *found["unit"]["tests"]]}  # the examples in its docstrings first
-    return found
+    examples = found["unit"] | {"tests": [name]}
+    return {"examples": examples, **found} if ">>>" in path.read_text() else found
 
 
 def explained(mutant: Mutant) -> bool:
@@ -379,7 +383,7 @@ def main() -> int:
     parser.add_argument("--sample", type=int, help="this many mutants per module (default: all)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=8.0, help="stop after this time (default: 8)")
-    parser.add_argument("--nets", nargs="+", help="only these nets: unit, random, laws, conformance")
+    parser.add_argument("--nets", nargs="+", help="only these nets: examples, unit, random, laws, conformance, fuzz")
     parser.add_argument("--first", action="store_true", help="stop at the first net that kills a mutant")
     arguments = parser.parse_args()
     for entry in NOTES["explained"]:

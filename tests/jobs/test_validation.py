@@ -174,7 +174,12 @@ def test_shapes_and_resources_are_checked():
         ({"demands": np.array([[1.0], [math.nan]])}, "negative or infinite demands; expected"),
         ({"demands": np.array([[1.0]])}, "demands are needed of 2 jobs"),
         ({"per_node": 3}, "nodes of 3 processors do not divide a machine of 4"),
+        ({"demands": np.array([[-1.0], [1.0]])}, "negative or infinite demands; expected"),
+        ({"per_node": 0}, "nodes of 0 processors do not divide a machine of 4"),
         ({"capacities": np.array([0.0])}, "zero or infinite capacities; expected"),
+        ({"capacities": np.array([math.inf])}, "zero or infinite capacities; expected"),
+        ({"allowed": np.ones(1)}, "allowed run times are needed of 2 jobs"),
+        ({"allowed": np.array([1.0, -1.0])}, "allowed run times are needed of 2 jobs"),
     ]:
         values = {"per_node": 2, "demands": np.ones((2, 1)), "capacities": np.ones(1)} | changes
         assert part in message(

@@ -46,6 +46,16 @@ def longest_stretch(resources: Resources, count: int, machine: int) -> float:
     ------
     SwflowError
         If nodes do not divide the machine, demands or capacities are not finite, or demands are negative.
+
+    Examples
+    --------
+    Two processes of the second job on a node demand eight of its six units, which prolongs them by a third.
+
+    >>> resources = Resources(2, np.array([[1.0], [4.0]]), np.array([6.0]))
+    >>> round(longest_stretch(resources, 2, 4), 3)
+    1.333
+    >>> longest_stretch(replace(resources, slows=False), 2, 4)
+    1.0
     """
     demands = np.asarray(resources.demands, np.float64).reshape(-1, len(resources.capacities))
     if resources.per_node < 1 or machine % resources.per_node:

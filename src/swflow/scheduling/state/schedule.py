@@ -38,6 +38,14 @@ class Schedule:
         )  # fmt: skip
 
     def of(self, job: int) -> np.ndarray:
-        """Return the processors of one job, ascending."""
+        """
+        Return the processors of one job, ascending.
+
+        >>> none = np.zeros(2)
+        >>> ranges = np.array([[0, 1], [4, 4]])
+        >>> schedule = Schedule(*[none] * 9, offsets=np.array([0, 2, 2]), ranges=ranges)
+        >>> schedule.of(0).tolist(), schedule.of(1).tolist()
+        ([0, 1, 4], [])
+        """
         ranges = self.ranges[self.offsets[job] : self.offsets[job + 1]]
         return np.concatenate([np.arange(first, last + 1) for first, last in ranges] or [np.empty(0, np.int64)])
