@@ -4,7 +4,7 @@ Evaluate forecasts on recorded logs and on a table of polls: coverage, scores, t
 Usage: ``python benchmarks/forecasts.py [--polls FILE --split 2021-06-06] [LOG …]``. The last third of each log is
 forecast from the data before each moment, in all and by partition, size and wait so far. For a table of polls,
 the days before the split are the past. Each method is compared with the baseline like QBETS, with a 95 % interval of
-the difference of the interval score over the weeks. ``--method best`` adds simulated futures, for about 2,000 jobs.
+the difference of the interval score over the weeks. ``--method best`` adds simulated futures, for about 1,000 jobs.
 
 ``--simulated`` makes a log under EASY from known distributions instead, forecasts 10,000 of its jobs by both methods,
 and compares some of the intervals with those of futures drawn from the true distributions.

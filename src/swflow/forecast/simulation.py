@@ -27,7 +27,7 @@ FUTURES = 100
 LATEST, WIDER = 200, 5
 
 #: Jobs to simulate for the calibration of a forecaster or for an evaluation, and most and fewest forecasts for it.
-BUDGET, MOST, FEWEST = 30e6, 2000, 200
+BUDGET, MOST, FEWEST = 30e6, 1000, 200
 
 #: The least share of jobs with a limit.
 LIMITS = 0.9
