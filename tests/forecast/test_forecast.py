@@ -245,7 +245,7 @@ def test_calibrated_intervals_hold_in_each_group_although_the_raw_ones_do_not():
     raw = np.tile([2.9, 3.0, 3.1], (8000, 1))
     found = Calibrator(cases, raw)
     found.walk(0.0, 60 * DAY)
-    late = asked > 20 * DAY
+    late = asked > 30 * DAY
     hit = (found.issued[:, 0] <= value) & (value <= found.issued[:, 2])
     assert np.mean((raw[:, 0] <= value) & (value <= raw[:, 2])) < 0.4
     width = found.issued[:, 2] - found.issued[:, 0]
@@ -272,6 +272,21 @@ def test_calibration_follows_a_drift():
     found.walk(0.0, 80 * DAY)
     hit = (found.issued[:, 0] <= value) & (value <= found.issued[:, 2])
     assert 0.85 < hit[asked > 45 * DAY].mean() < 0.95
+
+
+def test_misses_move_the_level_of_an_end_in_proportion_to_their_number():
+    moved = []
+    for burst in (50, 100):
+        asked = np.concatenate((np.repeat(np.arange(100) * DAY, 100), np.full(burst, 100 * DAY)))
+        value = np.concatenate((np.full(10_000, 2.5), np.full(burst, 4.0)))
+        found = Calibrator(_cases(asked, 10**value, 102 * DAY), np.tile([2.0, 2.5, 3.0], (asked.size, 1)))
+        found.walk(0.0, 101 * DAY)
+        before = list(found.tails)
+        found.follow(102 * DAY)
+        assert found.tails[0] >= before[0]  # no job started before the lower end
+        moved.append(before[1] - found.tails[1])
+    assert moved[1] == pytest.approx(2 * moved[0], rel=0.02)
+    assert moved[1] == pytest.approx(model._STEP * 0.95, rel=0.1)  # as many misses as there are cases on a mean day
 
 
 def test_waiting_jobs_widen_the_intervals_that_they_exceed():

@@ -30,9 +30,8 @@ _MOST_WEIGHT = 10.0
 #: The share of misses beyond each end; adaptive levels are at least `_LEAST_TAIL`.
 TAIL, _LEAST_TAIL = (1 - LEVEL) / 2, 0.005
 
-#: The change of the level of an end per day with misses only; a day with fewer cases than the second number changes it
-#: in proportion.
-_STEP, _FULL_STEP = 0.1, 50
+#: The change of the level of an end after misses only, as many as there are forecasts on a mean day.
+_STEP = 0.02
 
 #: Days of residuals that are used, and the decades to add above where nothing is known.
 _WINDOW, _UNKNOWN = 70.0, 1.0
@@ -156,7 +155,8 @@ class Calibrator:
     Residuals of past forecasts, from which the ends of intervals are shifted so that these hold at their level.
 
     The ends are shifted by quantiles of the residuals (conformalized quantile regression), weighted by recency. The
-    level of each end follows its misses (adaptive conformal inference): after a day with too many, it moves outwards.
+    level of each end follows its misses (adaptive conformal inference): after a day with too many, it moves outwards,
+    in proportion to their number.
 
     Parameters
     ----------
@@ -181,6 +181,7 @@ class Calibrator:
         self.levels = np.array([wider[name] for name in self.group], object).reshape(-1, 3)
         self.tails = [TAIL, TAIL]  # the share of misses that each end aims at
         self._open = np.zeros(cases.asked.size, bool)  # issued forecasts of which hit or miss is not known yet
+        self._seen = 0  # issued forecasts of which it is known
 
     def walk(self, begin: float, end: float) -> None:
         """Issue the forecasts of the cases of each day from one moment to another, and follow their misses."""
@@ -202,7 +203,10 @@ class Calibrator:
         known = started | (value > high)  # a job that waits for longer than the upper end is a miss already
         self._open[rows[known]] = False
         if known.any():
-            step = _STEP * min(1.0, float(known.sum()) / _FULL_STEP)
+            # every forecast counts the same, because coverage is a share of forecasts
+            self._seen += int(known.sum())
+            days = (now - float(self.cases.asked[0])) / DAY + 1
+            step = _STEP * float(known.sum()) * days / self._seen
             misses = float((value < low)[known].mean()), float((value > high)[known].mean())
             self.tails = [
                 min(max(tail + step * (TAIL - missed), _LEAST_TAIL), 2 * TAIL)
