@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from swflow.analysis import intervals, multiple_testing, resampling, sample_size
+from swflow.analysis import intervals, multiple_testing, resampling, sample_size, verdicts
 from swflow.analysis.comparison import compare
 from swflow.analysis.heatmap import heatmap
 from swflow.analysis.resampling import WEEK
@@ -282,6 +282,40 @@ def test_the_correction_can_revoke_a_verdict():
     } == {None}
 
 
+@pytest.mark.parametrize(
+    ("variant_wins", "base_wins", "score", "expected"),
+    [
+        (0.6, 0.1, 0.5, "a"), (0.1, 0.6, -0.5, "b"), (0.6, 0.1, -0.5, None), (0.1, 0.6, 0.5, None),
+        (0.5, 0.1, 0.5, None), (0.1, 0.5, -0.5, None),
+    ],
+)  # fmt: skip
+def test_the_better_run_wins_most_jobs_and_the_score(variant_wins, base_wins, score, expected):
+    own = intervals.Estimate(score, 0.01, 30, 20)
+    row = {
+        "variant": "a", "base": "b", "family": "f", "score": score, "mean_difference": -score,
+        "variant_wins": variant_wins, "base_wins": base_wins,
+    }  # fmt: skip
+    row |= multiple_testing.columns_of("score", own) | multiple_testing.columns_of("mean", own)
+    multiple_testing.correct([row])
+    assert row["better"] == expected
+
+
+def test_a_difference_of_exactly_0_is_not_distinguishable():
+    for smaller_is_better in (True, False):
+        assert verdicts.better(0.0, smaller_is_better) == verdicts.NOT_DISTINGUISHABLE
+    assert verdicts.better(1.0, True) == verdicts.better(-1.0, False) == verdicts.WORSE
+    assert verdicts.better(0.5, False) == verdicts.BETTER
+
+
+def test_differences_without_a_ratio():
+    assert not intervals.of_interval(-10.0, -1.0, 0.2, 20, "weeks", 30.0).is_ratio
+    assert not intervals.of_interval(-30.0, -0.9, 0.2, 20, "weeks", 30.0).is_ratio
+    assert intervals.of_interval(-29.0, -0.99, 0.2, 20, "weeks", 30.0).is_ratio
+    assert intervals.difference_over_replicates([]).blocks == 0
+    assert intervals.difference_over_replicates([(0.1, 0.2), (0.2, 0.5), (0.3, 0.4)]).is_ratio
+    assert not intervals.difference_over_replicates([(0.0, 0.2), (0.0, 0.5), (0.3, 0.4)]).is_ratio
+
+
 def test_the_power_is_the_share_of_samples_that_show_the_difference():
     found, effect = intervals.Estimate(0.0, 12.0, 25, 24), 20.0
     needed = sample_size.blocks_needed(found, effect)
@@ -291,6 +325,11 @@ def test_the_power_is_the_share_of_samples_that_show_the_difference():
     assert shown == pytest.approx(0.8, abs=0.03)
     assert sample_size.smallest_difference(found, needed) <= effect < sample_size.smallest_difference(found, needed - 1)
     assert sample_size.blocks_needed(found, 0.0) is None
+    assert sample_size.blocks_needed(intervals.Estimate(20.0, 0.0, 25, 24), effect) == 2
+    assert sample_size.blocks_needed(found, 1e-9) is None
+    assert sample_size.smallest_difference(found, 25) == pytest.approx(
+        12.0 * (stats.t.ppf(0.975, 24) + stats.t.ppf(0.8, 24))
+    )
 
 
 SCHEDULERS = {"easy": {"backfill": "easy"}, "same": {"backfill": "easy", "reservations": 1}, "fcfs": {}}

@@ -136,6 +136,8 @@ DEMANDS = pl.DataFrame({"job_id": [1, 2], "io": [1.0, 2.0]})
         (OUTCOMES, DEMANDS.drop("job_id"), "shadows: the demands lack job_id"),
         (OUTCOMES, DEMANDS.head(1), "shadows: job 2 has no row of demands"),
         (OUTCOMES.with_columns(places=pl.Series(["0-1", "2,8"])), DEMANDS, "job 2 is on processor 8 of 8"),
+        (OUTCOMES.with_columns(end_time=pl.Series([9.0, None])), DEMANDS, "job 2 has no finite start and end"),
+        (OUTCOMES.with_columns(start_time=pl.Series([0.0, float("nan")])), DEMANDS, "job 2 has no finite start"),
         (OUTCOMES.with_columns(places=pl.Series(["0-1", None])), DEMANDS, "the processors of 1 jobs are not known"),
     ],
 )

@@ -14,6 +14,8 @@ def interval_means(starts: np.ndarray, ends: np.ndarray, weights: np.ndarray, ed
     --------
     >>> interval_means(np.array([0.0, 5.0]), np.array([10.0, 20.0]), np.array([4, 2]), np.array([0.0, 10.0, 20.0]))
     array([5., 2.])
+    >>> interval_means(np.array([100.0, 110.0]), np.array([110.0, 130.0]), np.array([4, 2]), np.array([100, 110, 120]))
+    array([4., 2.])
     """
     total = _area_before(starts, weights, edges) - _area_before(ends, weights, edges)
     return np.diff(total) / np.diff(edges)
