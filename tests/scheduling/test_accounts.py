@@ -334,7 +334,7 @@ def test_priorities_are_as_the_manual_defines_them(priority: dict[str, Any], exp
     numbers = {"a": 1, "b": 2, "high": 9}
     formula = compile_formula(multifactor(priority, lambda kind, name: numbers[name]))
     of_job = (2 * 86400.0, 0.0, 3600.0, 4.0, 1.0, 1.0, 3.0, 1.0, 1.0)  # now, submit, estimate, processors, ids
-    of_owner = (2.0, 0.5, 0.8, 0.25, 0.4, 16.0)  # partition, usages, shares, machine
+    of_owner = (2.0, 0.5, 0.8, 0.25, 0.4, 0.0, 16.0)  # partition, usages, shares, fair tree, machine
     value = formula(*of_job, *of_owner)
     assert -value == pytest.approx(expected, rel=1e-12)
 

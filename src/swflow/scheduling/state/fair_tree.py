@@ -1,12 +1,11 @@
 """Slurm's Fair Tree: the rank of each user among all users, by the usage and shares of accounts in a tree."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from swflow.compiled.kernel import record
-from swflow.scheduling.options import Account
 from swflow.scheduling.state.heap import ELEMENT, pop, push
 
 #: A node, which is a user or an account: its share and usage, its factor if it is a user; the node above, its children
@@ -27,12 +26,15 @@ class FairTree(NamedTuple):
     at: np.ndarray  # the time of the last factors
 
 
-def new_fair_tree(accounts: Mapping[str, Account], pairs: Sequence[tuple[str, str]], leaf: np.ndarray) -> FairTree:
+def new_fair_tree(
+    accounts: Mapping[str, Mapping[str, Any]], pairs: Sequence[tuple[str, str]], leaf: np.ndarray
+) -> FairTree:
     """
     Return the tree of accounts and of their users.
 
-    ``pairs`` are the account and the user of the leaves with jobs, whose number among these ``leaf`` has for each job.
-    A user or account that is not in ``accounts`` has the share 1, and such an account is at the top.
+    ``accounts`` is the scheduler's option, and ``pairs`` are the account and the user of the leaves with jobs, whose
+    number among these ``leaf`` has for each job. A user or account that is not in ``accounts`` has the share 1, and
+    such an account is at the top.
     """
     users: dict[str, dict[str, float]] = {TOP: {}}
     shares: dict[str, float] = {}
