@@ -330,7 +330,7 @@ PRIORITY: dict[str, Option] = {
 }
 
 #: The keys of `scheduler_parameters`, with Slurm's defaults; 0 jobs of a user are all, and an interval of -1 makes no
-#: cycles. ``end_delay`` is measured: nodes report a while after the end of a job that they are free.
+#: cycles. ``end_delay``, after which a node reports that it is free, was fitted to runs of Slurm 22.05 on one host.
 SCHEDULER_PARAMETERS: dict[str, Option] = {
     "bf_interval": Option("integer", "", least=-1, most=10_800, default=30),
     "bf_window": Option("integer", "", least=1, most=43_200, default=1440),

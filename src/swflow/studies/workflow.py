@@ -515,9 +515,9 @@ class Workflow:
             "figures": self._groups,
         }
 
-    def write_plans(self, *former: str) -> None:
-        """Write the JSON files that commands read, and remove figures, and files in more folders, of former configs."""
-        self.remove_former("figures", "whatif", "forecasts", *former)
+    def write_plans(self, prune: Iterable[str] = ()) -> None:
+        """Write the JSON files that commands read; remove figures, and files in more folders, of former configs."""
+        self.remove_former("figures", "whatif", "forecasts", *prune)
         for name, content in self.plans.items():
             with atomic_path(f"results/{name}.json") as file:
                 file.write_text(_canonical(content) + "\n", encoding="utf-8")

@@ -64,7 +64,7 @@ def new_usage(owners: Owners | None, items: np.ndarray | None, since: float) -> 
     tree = owners.tree or NO_TREE
     nodes = tree.nodes.copy()
     nodes["row"][nodes["row"] >= 0] += count
-    count += nodes["row"].max(initial=count - 1) + 1 - count
+    count = nodes["row"].max(initial=count - 1) + 1
     accounts = np.zeros(count, ACCOUNT)
     accounts["since"], accounts["at"] = since, -np.inf
     chosen = slice(None) if items is None else items

@@ -58,8 +58,8 @@ WINDOWS = record("", "begun ended handled closed")
 #: corrected. In a pass, the number of its ``steps``, the number of jobs that it ``tests`` in order, and whether it
 #: ``skips`` those at a limit of running jobs (1), or at any limit (2), without counting them. The main scheduler of
 #: backfill slurm made its last pass at a time and has one ``due``; no event came after the last pass that tests all
-#: jobs, or after the last cycle (``settled``). After the end of a job a pass is ``urgent``, which is no such one. The
-#: next ``cycle`` is an interval after the ``last_cycle`` or at the first change after that.
+#: jobs, or after the last cycle (``settled``). The end of a job causes an ``urgent`` pass, which does not delay the one
+#: that is due. The next ``cycle`` is an interval after the ``last_cycle``, or at the first change after that.
 AGENDA = record(
     "due last_pass cycle last_cycle",
     "full newcomers newcomer first_newcomer reserved_rank ended_early corrected steps tests skips settled urgent",
@@ -70,7 +70,7 @@ AGENDA = record(
 QUEUE_PLAN = record("first_start", "jobs last_rank kept")
 
 #: The search by `swflow.scheduling.state.search.next_job`: the last ``rank``, how many jobs are ``lined_up``, and the
-#: number of jobs that were sorted, with the time of their keys.
+#: number of jobs that are sorted by keys of the time ``sorted_at``.
 SEARCH = record("sorted_at", "rank lined_up sorted_jobs")
 
 

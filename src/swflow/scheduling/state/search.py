@@ -37,16 +37,8 @@ def _key_of_all(state: State, formula: int, item: int, now: float, planned: floa
     owner = usage.variables[min(item, usage.variables.shape[0] - 1)]
     submit, machine = state.jobs[item].submit, float(options.processors)
     numbers = (
-        max(now, submit),
-        submit,
-        planned,
-        float(processors),
-        user_usage,
-        group_usage,
-        fair_tree,
-        machine,
-        dominant,
-    )
+        max(now, submit), submit, planned, float(processors), user_usage, group_usage, fair_tree, machine, dominant,
+    )  # fmt: skip
     return key_of(formula, item, numbers, known, owner, state.demands, state.slots)
 
 
@@ -71,11 +63,12 @@ def line_up(state: State, tree: Tree, now: float, narrow: int, wide: int, base: 
     return size
 
 
-def is_sorted(state: State, now: float) -> bool:
+def keep_sorted(state: State, now: float) -> bool:
     """
-    Sort the queue by a formula that is computed at multiples of a period, unless it is; return whether it is sorted.
+    Sort the queue if its formula was computed anew since the last call; return whether the queue is kept sorted.
 
-    From then on `insert_sorted` adds new jobs. The jobs that left the queue stay in the list until it is sorted anew.
+    It is if the formula is computed at multiples of a period only. In between, `insert_sorted` adds new jobs, and jobs
+    that left the queue stay in the list.
     """
     search, tree, line = state.search[0], state.queue, state.sorted
     if line.size == 0:
@@ -113,7 +106,7 @@ def insert_sorted(state: State, item: int, now: float) -> None:
 
 
 def never_sorted(state: State, now: float) -> bool:
-    """Stand for `is_sorted` in the event loop of other schedulers, which compiles in less time."""
+    """Stand for `keep_sorted` in the event loop of other schedulers, which compiles in less time."""
     return False
 
 
@@ -130,7 +123,7 @@ def start_search(state: State, rank: int) -> None:
 def next_job(state: State, tree: Tree, now: float, narrow: int, wide: int, base: float, latest: float) -> int:
     """Return the next job that `following` finds, or by a formula the next of those that it found first; else -1."""
     search = state.search[0]
-    if tree.formula and is_sorted(state, now):
+    if tree.formula and keep_sorted(state, now):
         skips = state.options[0].limits and state.agenda[0].skips
         if search.lined_up < 0:
             search.lined_up = search.sorted_jobs
