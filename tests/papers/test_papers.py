@@ -83,9 +83,9 @@ def test_each_cell_has_one_verdict_and_a_reason(cells):
     assert found["drawn"][1].endswith(
         "; the published value is at percentile 53; 95 % of 20 draws are from 91.9 to 164.1."
     )
-    assert found["follows"][1].endswith("; the paper counts 1,000 jobs in B, ours has 800.")
-    assert found["read"][1].endswith('; with the reading "per event", ours is 198.')
-    assert found["off"][1] == "Ours is 100, published is 500 (-80.00 %)."
+    assert found["follows"][1].endswith("; the paper counts 1,000 jobs in B, swflow's has 800.")
+    assert found["read"][1].endswith('; with the reading "per event", swflow has 198.')
+    assert found["off"][1] == "swflow has 100, published is 500 (-80.00 %)."
     assert found["nowhere"][1] == "no public log"
 
 
@@ -187,8 +187,8 @@ def test_a_claim_that_the_draws_leave_open_does_not_hold():
     claim = {"paper": "P", "section": 1, "claim": "c", "logs": ["A", "B"]}
     with duckdb.connect() as connection:
         (row,) = check_claims(connection, [claim | {"sql": "FROM (VALUES ('A', true, 'x'), ('B', NULL, 'y'))"}])
-        assert (row["holds"], row["logs"], row["logs_held"]) == ("undecided", 2, 1)
-        assert row["evidence"] == "A: holds (x); B: undecided (y)"
+        assert (row["holds"], row["logs"], row["logs_held"]) == ("not distinguishable", 2, 1)
+        assert row["evidence"] == "A: holds (x); B: not distinguishable (y)"
         (row,) = check_claims(connection, [claim | {"sql": "FROM (VALUES ('A', false, 'x'), ('B', NULL, 'y'))"}])
         assert row["holds"] == "does not hold"
 
@@ -229,7 +229,7 @@ def test_a_reading_can_leave_out_a_step(cells):
     verdict, explanation = verdict_of(cells, "ran")
     assert (verdict, explanation) == (
         "another reading",
-        'Ours is 90, published is 50 (+80.00 %); with the reading "with all jobs", ours is 51.',
+        'swflow has 90, published is 50 (+80.00 %); with the reading "with all jobs", swflow has 51.',
     )
 
 

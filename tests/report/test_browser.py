@@ -255,10 +255,10 @@ def test_the_csv_of_a_filtered_table_has_all_rows(browser, site):
 def test_the_csv_of_a_paper_has_the_reasons(browser, site):
     with Tab(browser, site / "site/papers/some-2001.html") as tab:
         cells = tab.page.locator("td.open")
-        assert cells.count() == 1 and "Ours is" in cells.first.get_attribute("title")
+        assert cells.count() == 1 and "swflow has" in cells.first.get_attribute("title")
         text = saved(tab, tab.page.locator(".block.paper"), "CSV").read_text()
         assert text.startswith("paper,table,row,column,published,ours,")
-        assert "Ours is" in text and "log not here" in text
+        assert "swflow has" in text and "log not here" in text
         assert tab.complaints == []
 
 

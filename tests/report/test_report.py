@@ -184,7 +184,7 @@ def test_a_published_value_of_zero_is_shown(folder, tmp_path):
     assert {row[names.index("column")]: row[names.index("difference")] for row in table["rows"]}["zero"] > 0
     study = (tmp_path / "site/studies/waits.html").read_text()
     sections = re.findall(r"<h2>([^<]+)</h2>", study.partition("<main")[2])
-    assert sections[0] == "Published values and ours" and sections[-2:] == ["Runs of A", "Runs of B"]
+    assert sections[0] == "Published and computed values" and sections[-2:] == ["Runs of A", "Runs of B"]
     assert study.count('<details class="fold">') == 2
     # The title is that of a paper's tables, so this comes first.
     assert ">Of 3 published values, 1 are reproduced within 5" in study.replace("\u00a0", " ")

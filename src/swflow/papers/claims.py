@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from swflow.analysis.verdicts import NOT_DISTINGUISHABLE
 from swflow.errors import reason_of
 
 if TYPE_CHECKING:
     import duckdb
 
-#: The verdicts on a claim.
-HOLDS, FAILS, UNDECIDED, UNCHECKED = "holds", "does not hold", "undecided", "cannot be checked here"
+#: The verdicts on a claim, besides `NOT_DISTINGUISHABLE`.
+HOLDS, FAILS, UNCHECKED = "holds", "does not hold", "cannot be checked here"
 
 
 def published_claims() -> list[dict[str, Any]]:
@@ -38,9 +39,9 @@ def check_claims(
     Check the claims of the papers on the runs of a database; return the rows of table ``claims``.
 
     The verdict is about the logs that the paper used: ``does not hold`` if the claim fails on one of those that are
-    here, else ``undecided`` if the draws of one leave it open, and ``holds`` otherwise. Other logs are counted apart.
-    Without runs of a log of the paper, and if the query fails because a table or column is missing, the claim ``cannot
-    be checked here``.
+    here, else ``not distinguishable`` if the replicates of one leave it open, and ``holds`` otherwise. Other logs are
+    counted apart. Without runs of a log of the paper, and if the query fails because a table or column is missing, the
+    claim ``cannot be checked here``.
     """
     return [_checked(connection, claim) for claim in (published_claims() if claims is None else claims)]
 
@@ -72,7 +73,7 @@ def _checked(connection: "duckdb.DuckDBPyConnection", claim: Mapping[str, Any]) 
     ]
     return {
         **{name: str(claim[name]) for name in ("paper", "section", "claim")},
-        "holds": next((one for one in (FAILS, UNDECIDED, HOLDS) if one in own.values()), UNCHECKED),
+        "holds": next((one for one in (FAILS, NOT_DISTINGUISHABLE, HOLDS) if one in own.values()), UNCHECKED),
         "logs": len(own),
         "logs_held": list(own.values()).count(HOLDS),
         "other_logs": len(other),
@@ -84,4 +85,4 @@ def _checked(connection: "duckdb.DuckDBPyConnection", claim: Mapping[str, Any]) 
 
 def _together(answers: list[bool | None]) -> str:
     """Return the verdict on a claim that needs all answers."""
-    return FAILS if False in answers else UNDECIDED if None in answers else HOLDS
+    return FAILS if False in answers else NOT_DISTINGUISHABLE if None in answers else HOLDS

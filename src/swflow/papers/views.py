@@ -251,13 +251,14 @@ REPRODUCTION = f"""
     SELECT paper, "table", row, "column", published, ours, difference, ratio, workload, scheduler, figure, reason,
         scale, within_percent, verdict, draws, low, high,
         CASE verdict WHEN 'not compared' THEN reason
-            ELSE 'Ours is ' || {_shown("ours")} || ', published is ' || {_shown("published")}
+            ELSE 'swflow has ' || {_shown("ours")} || ', published is ' || {_shown("published")}
                 || ' (' || {_off("judged")} || ')' ||
                 CASE verdict
                 WHEN 'inside the draws' THEN '; the published value is at percentile ' || round(percentile)::INTEGER
                 WHEN 'another version of the log' THEN '; the paper counts ' || {_shown("published_jobs")}
-                    || ' jobs in ' || log || ', ours has ' || {_shown("our_jobs")}
-                WHEN 'another reading' THEN '; with the reading "' || reading || '", ours is ' || {_shown("read_ours")}
+                    || ' jobs in ' || log || ', swflow''s has ' || {_shown("our_jobs")}
+                WHEN 'another reading' THEN '; with the reading "' || reading || '", swflow has '
+                    || {_shown("read_ours")}
                 WHEN 'open' THEN coalesce(CASE WHEN read_ours <> ours THEN '; the nearest reading, "' || reading
                     || '", gives ' || {_shown("read_ours")} END, '')
                 ELSE '' END

@@ -134,7 +134,7 @@ def _paper_page(source: Source, paper: str) -> Page:
     about, count = _about(source, paper), source.papers[paper]
     cite = f"{about['citation']}. " if about["citation"] else ""
     note = (
-        f"{about['note']} Each cell has the published value above ours; its color and sign are the verdict, and "
+        f"{about['note']} Each cell has the published value above swflow's; its color and sign are the verdict, and "
         "pointing at it shows the reason. The CSV has all reasons."
     ).strip()
     tables = table_blocks(source.connection, paper, about.get("beside"))
@@ -263,7 +263,7 @@ def _study_papers(source: Source, study: Study) -> list[Section]:
     spec = published_figure(request, sweeps=bool(study.sweeps))
     names = ("reproduction", "missing", "readings", "sensitivity", "trends")
     blocks = ([figure_block(spec)] if spec else []) + source.tables(names, source.scope(study))
-    return [Section("Published values and ours", blocks=blocks)] if blocks else []
+    return [Section("Published and computed values", blocks=blocks)] if blocks else []
 
 
 # -- a log

@@ -1,4 +1,4 @@
-"""The parts of a paper's page: its claims, and its tables as printed, with ours below each published value."""
+"""The parts of a paper's page: its claims, and its tables as printed, with swflow's value below each published one."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,8 +7,9 @@ from typing import Any
 
 import duckdb
 
+from swflow.analysis.verdicts import NOT_DISTINGUISHABLE
 from swflow.files.query import fetched
-from swflow.papers.claims import FAILS, HOLDS, UNCHECKED, UNDECIDED
+from swflow.papers.claims import FAILS, HOLDS, UNCHECKED
 from swflow.papers.views import VERDICTS
 from swflow.report.tables import Block, quoted
 from swflow.report.units import shortened
@@ -18,7 +19,7 @@ _STYLES = ("w1", "w5", "w10", "drawn", "version", "reading", "open", "missing")
 TONES = dict(zip(VERDICTS, zip(_STYLES, ("=", "≈", "~", "∈", "v", "r", "≠", ""), strict=True), strict=True))
 
 #: The style of each verdict on a claim.
-CLAIM_TONES = {HOLDS: "good", FAILS: "far", UNDECIDED: "none", UNCHECKED: "none"}
+CLAIM_TONES = {HOLDS: "good", FAILS: "far", NOT_DISTINGUISHABLE: "none", UNCHECKED: "none"}
 
 _CELLS = """SELECT r.paper, r."table", r.row, r."column", r.published, r.ours, r.difference, verdict, explanation,
     draws, low, high, b.ours AS beside, r.workload, r.scheduler, r.figure
@@ -117,8 +118,8 @@ def table_blocks(connection: duckdb.DuckDBPyConnection, paper: str, beside: str 
     """
     Return the tables of a paper as printed, one block per table with a compared cell.
 
-    A cell has the published value above ours, the style of its verdict, and the explanation. The reading ``beside`` is
-    shown below ours.
+    A cell has the published value above swflow's, the style of its verdict, and the explanation. The value of the
+    reading ``beside`` is shown below.
     """
     sql = _CELLS.format(paper=quoted(paper), beside=quoted(beside or ""))
     names, values = fetched(connection.execute(sql))

@@ -165,11 +165,11 @@ RIGHT JOIN bounds USING (workload, measure)
 WHERE {workloads} GROUP BY workload, measure, bounds.value, theorem ORDER BY workload, min(bounds.rowid)""",
     ),
     "reproduction": Table(
-        "Published values and ours",
+        "Published and computed values",
         "Rows of the papers' tables; for replicates, the median. A published value may be based on another version "
-        "of the log. within percent: the smallest of 1, 5 and 10 within which ours lies. Differences are relative; "
-        "for differences in percent, they are percentage points; for correlations, the limits are 0.015, 0.03 and "
-        "0.05, at most half the published value. No limit is below the printed precision. Empty: beyond 10. "
+        "of the log. within percent: the smallest of 1, 5 and 10 within which swflow's value lies. Differences are "
+        "relative; for differences in percent, they are percentage points; for correlations, the limits are 0.015, "
+        "0.03 and 0.05, at most half the published value. No limit is below the printed precision. Empty: beyond 10. "
         "verdict: the first explanation of the difference that applies.",
         """SELECT paper, "table", row, "column", published, ours, verdict, explanation, difference, ratio, scale,
     within_percent, draws, low, high, workload, scheduler
@@ -197,16 +197,16 @@ ORDER BY paper, "table", row, "column", workload, scheduler""",
     ),
     "readings": Table(
         "The same values under other readings of the papers",
-        "Where a paper is ambiguous: ours under another scheduler, step or metric.",
+        "Where a paper is ambiguous: swflow's value under another scheduler, step or metric.",
         """SELECT paper, "table", row, "column", reading, published, ours, ratio, within_percent,
     workload, scheduler
 FROM readings WHERE {published} ORDER BY paper, "table", row, "column", reading, workload""",
     ),
     "sensitivity": Table(
         "Effects of conventions",
-        "Published values, ours, and the range of ours under each convention that papers leave open, one at "
+        "Published values, those of swflow, and their range under each convention that papers leave open, one at "
         "a time: the order of events, ties, estimates below run times, cancelled jobs, run times of zero, the "
-        "version of the log. decides: the convention that moves ours furthest. inside: whether the published "
+        "version of the log. decides: the convention with the largest effect. inside: whether the published "
         "value lies in the range.",
         """SELECT paper, "table", row, "column", published, ours, lowest, highest, inside, decides,
     lowest_choice, highest_choice, choices, workload, scheduler
@@ -217,7 +217,7 @@ FROM sensitivity WHERE {published} ORDER BY paper, "table", row, "column", workl
         "One row per trend and workload: the medians of the draws, and whether the first is the lower one by the "
         "95 % intervals of the means.",
         """SELECT paper, trend, workload, lower_value, higher_value,
-    CASE WHEN holds THEN 'holds' WHEN NOT holds THEN 'does not hold' ELSE 'undecided' END AS result
+    CASE WHEN holds THEN 'holds' WHEN NOT holds THEN 'does not hold' ELSE 'not distinguishable' END AS result
 FROM trend_checks WHERE {trends} ORDER BY ALL""",
     ),
     "replicates": Table(

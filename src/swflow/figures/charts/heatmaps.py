@@ -58,11 +58,11 @@ BUBBLE_CAPTION = (
     "a few very large slowdowns, and omits the cross, which is the mean of all jobs."
 )
 DIFFERENCE_CAPTION = (
-    "Each cell is the first run's share of jobs minus the second run's share, in percent of all jobs: blue "
-    "if the first has more, orange if the second has more, on a cube-root scale. For a better first run, blue is below "
-    "orange. distance: earth mover's distance, in decades of the value. score: at equal load, the probability that "
-    "a job of the first run has the better value, minus the probability of the opposite. wins: the share of "
-    "the jobs in load deciles in which the first, or the second, dominates."
+    "The title names the variant minus the base. Each cell is the variant's share of jobs minus the base's, in percent "
+    "of all jobs: blue if the variant has more, orange if the base has more, on a cube-root scale. If the variant is "
+    "better, blue is below orange. distance: earth mover's distance, in decades of the value. score: at equal load, "
+    "the probability that a job of the variant has the better value, minus the probability of the opposite. wins: the "
+    "share of the jobs in load deciles in which the variant, or the base, dominates."
 )
 
 
