@@ -65,6 +65,7 @@ def test_the_recorded_utilization_and_load_are_marked(log, capfd):
     for split in ((), ("user_id",)):
         drawn = str(draw("heatmap", "d.duckdb", log="log", split=split))
         assert drawn.count("288 at recorded loads above 1") == 1
+        assert drawn.count("clamp") == drawn.count("'load experienced'") > 0  # disks of such loads are drawn at 1
     write_report("d.duckdb", "site", draw=False)
     assert any("above_1" in page.read_text() and "peak_processors" in page.read_text() for page in log.rglob("*.html"))
 

@@ -194,7 +194,7 @@ def _cells(number: int, step: float, y: alt.Y, most: int, brush: Any, legend: in
 
 def _load_axis() -> alt.X:
     axis = alt.Axis(values=[0, 0.2, 0.4, 0.6, 0.8, 1], format=".1~f", title="load experienced", zindex=1)
-    return alt.X("load_low:Q", scale=alt.Scale(domain=[0, 1], nice=False), axis=axis)
+    return alt.X("load_low:Q", scale=alt.Scale(domain=[0, 1], nice=False, clamp=True), axis=axis)
 
 
 def _rectangles(chart: alt.Chart, y: alt.Y, colour: alt.Color, count: alt.Tooltip | None) -> alt.Chart:
