@@ -723,7 +723,8 @@ class Disturber:
         if not self.older.is_file():
             return None
         shutil.copyfile(self.older, self.folder.results / "swflow.duckdb")
-        self.changed.add("results/swflow.duckdb")
+        # Another database than that of the summary is loaded again.
+        self.changed |= {"results/swflow.duckdb", "results/swflow.json", "results/verdicts"}
         return "older database"
 
     def forgotten(self) -> str | None:
