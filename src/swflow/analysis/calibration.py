@@ -1,8 +1,9 @@
 """Calibration: fit what no configuration file states to some weeks of a log, and judge it by the following weeks."""
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,11 +20,8 @@ from swflow.workload.models.fit_measures import kolmogorov_smirnov
 
 WEEK = 7 * 86_400.0
 
-#: Added to mean waits before they are compared, seconds: short ones are equal.
-_SHORT = 60.0
-
-#: How often each parameter is varied, while the others are kept.
-_ROUNDS = 2
+#: Values are only taken if the error is lower in each of this many equal parts of the weeks.
+_PARTS = 4
 
 Options = dict[str, Any]
 
@@ -89,12 +87,7 @@ class Measures(NamedTuple):
     simulated_mean_wait: float
     wait_distance: float  # Kolmogorov-Smirnov, 0 to 1
     start_order: float  # Kendall's tau of the starts, -1 to 1
-
-    @property
-    def error(self) -> float:
-        """Return what calibration minimizes: the logarithm of the ratio of mean waits, plus the distance of waits."""
-        ratio = (self.simulated_mean_wait + _SHORT) / (self.recorded_mean_wait + _SHORT)
-        return abs(math.log(ratio)) + self.wait_distance
+    weekly_error: float  # mean absolute difference of the mean waits of each week
 
 
 @dataclass(frozen=True)
@@ -107,15 +100,17 @@ class Calibration:
     after: Measures
     parts: Sequence[tuple[str, str, Measures, Measures]]  # by partition and QOS
     tried: int
-    fitted: Sequence[tuple[str, float, float]] = field(default=())  # parameter, error before, and after
 
 
 def calibrate(workload: Workload, options: Mapping[str, Any], weeks: int = 4, test_weeks: int = 2) -> Calibration:
     """
-    Fit `PARAMETERS` to the first weeks of a log, one after the other, and measure the following weeks.
+    Fit `PARAMETERS` to the first weeks of a log, and measure the following weeks.
 
-    Every simulation begins with the log, so that the queue is filled; jobs of the following weeks do not affect the
-    fit.
+    One value at a time is changed, the one that lowers the error most, until none does. The error is the mean absolute
+    difference between the recorded and simulated mean waits of each week. The last values are taken whose error is
+    lower than that of the given options in every quarter of the weeks: what fits one busy month only would make the
+    following weeks worse. Every simulation begins with the log, so that the queue is filled; jobs
+    of the following weeks do not affect the fit.
 
     Parameters
     ----------
@@ -141,23 +136,32 @@ def calibrate(workload: Workload, options: Mapping[str, Any], weeks: int = 4, te
     train = workload.with_jobs(jobs.filter(pl.col("submit_time") < bounds[1]), {"stage": "calibrate"})
     test = workload.with_jobs(jobs.filter(pl.col("submit_time") < bounds[2]), {"stage": "calibrate"})
     recorded = _waits(train, {"order": LOG})
+    edges = np.linspace(bounds[0], bounds[1], _PARTS + 1)
+    parts_of_train = [
+        recorded.filter(pl.col("submit_time").is_between(*ends, closed="left")) for ends in itertools.pairwise(edges)
+    ]
     values = {name: one.values[0] for name, one in PARAMETERS.items()}
-    known: dict[tuple[float, ...], float] = {}
+    known: dict[tuple[float, ...], np.ndarray] = {}
 
-    def error_of(tried: Mapping[str, float]) -> float:
+    def errors_of(tried: Mapping[str, float]) -> np.ndarray:
+        """Return the error in each part of the weeks."""
         key = tuple(tried.values())
         if key not in known:
             chosen = _applied(options, test, tried)
-            known[key] = math.inf if chosen is None else _error(chosen, train, recorded)
+            known[key] = np.full(_PARTS, math.inf) if chosen is None else _errors(chosen, train, parts_of_train)
         return known[key]
 
     _waits(test, options)  # raises errors of the given options
-    fitted = []
-    for _ in range(_ROUNDS):
-        for name, one in PARAMETERS.items():
-            before = error_of(values)
-            values[name] = min(one.values, key=lambda value, name=name: error_of(values | {name: value}))  # type: ignore[misc]
-            fitted.append((name, before, error_of(values)))
+    given, taken = values, values
+    while True:
+        changed = [values | {name: value} for name, one in PARAMETERS.items() for value in one.values]
+        best = min([values, *changed], key=lambda one: errors_of(one).mean())
+        if best == values:
+            break
+        values = best
+        if (errors_of(values) < errors_of(given)).all():
+            taken = values
+    values = taken
     chosen = _applied(options, test, values) or dict(options)
     recorded, before_all, after_all = (_waits(test, one) for one in ({"order": LOG}, dict(options), chosen))
     held = recorded.filter(pl.col("submit_time") >= bounds[1])
@@ -166,15 +170,23 @@ def calibrate(workload: Workload, options: Mapping[str, Any], weeks: int = 4, te
         (kind, name, _measures(some, before_all), _measures(some, after_all))
         for kind, name, some in _parts(held, workload)
     ]
-    return Calibration(values, chosen, whole[0], whole[1], parts, len(known), fitted)
+    return Calibration(values, chosen, whole[0], whole[1], parts, len(known))
 
 
-def _error(options: Options, workload: Workload, recorded: pl.DataFrame) -> float:
-    """Return the error of the waits under a scheduler; infinite if a job cannot run with its options."""
+def _errors(options: Options, workload: Workload, parts: Sequence[pl.DataFrame]) -> np.ndarray:
+    """Return the error of the waits under a scheduler in each part; infinite if a job cannot run with its options."""
     try:
-        return _measures(recorded, _waits(workload, options)).error
+        simulated = _waits(workload, options)
     except SwflowError:
-        return math.inf
+        return np.full(len(parts), math.inf)
+    return np.array([_weekly_error(part.join(simulated, on="job_id", suffix="_s")) for part in parts])
+
+
+def _weekly_error(both: pl.DataFrame) -> float:
+    """Return the mean absolute difference between the mean waits of each week; of no job 0."""
+    week = (pl.col("submit_time") - pl.col("submit_time").min()) // WEEK
+    means = both.group_by(week.alias("week")).agg(pl.col("wait_time", "wait_time_s").mean())
+    return float((means["wait_time"] - means["wait_time_s"]).abs().mean() or 0.0)  # type: ignore[arg-type]
 
 
 def _applied(options: Mapping[str, Any], workload: Workload, values: Mapping[str, float]) -> Options | None:
@@ -202,10 +214,11 @@ def _measures(recorded: pl.DataFrame, simulated: pl.DataFrame) -> Measures:
     both = recorded.join(simulated, on="job_id", how="inner", suffix="_s")
     waits, other = both["wait_time"].to_numpy(), both["wait_time_s"].to_numpy()
     if not waits.size:
-        return Measures(0, 0.0, 0.0, 0.0, math.nan)
+        return Measures(0, 0.0, 0.0, 0.0, math.nan, 0.0)
     order = kendalltau(both["start_time"].to_numpy(), both["start_time_s"].to_numpy()).statistic
     distance = kolmogorov_smirnov(waits, other)
-    return Measures(both.height, float(waits.mean()), float(other.mean()), distance, float(np.round(order, 4)))
+    means = float(waits.mean()), float(other.mean())
+    return Measures(both.height, *means, distance, float(np.round(order, 4)), _weekly_error(both))
 
 
 def _parts(held: pl.DataFrame, workload: Workload) -> Iterator[tuple[str, str, pl.DataFrame]]:
