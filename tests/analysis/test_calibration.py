@@ -105,3 +105,10 @@ def test_the_command_writes_the_config_with_the_fitted_scheduler(log, tmp_path, 
     assert base == written["site"]
     assert call("calibrate", tmp_path / "log.parquet", "--config", site, "--scheduler", "mine") == 1
     assert "schedulers: no 'mine'; expected a file that `swflow import site` wrote" in capsys.readouterr().err
+
+
+def test_a_single_job_of_a_partition_has_no_order(log):
+    jobs = log.jobs.with_columns(partition_id=pl.Series([1] * (log.jobs.height - 1) + [2]))
+    found = calibrate(Workload(jobs, log.machine, "drawn"), SITE, weeks=2, test_weeks=1)
+    single = next(after for kind, name, _, after in found.parts if name == "2")
+    assert single.jobs == 1 and math.isnan(single.start_order)

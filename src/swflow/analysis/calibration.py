@@ -215,7 +215,8 @@ def _measures(recorded: pl.DataFrame, simulated: pl.DataFrame) -> Measures:
     waits, other = both["wait_time"].to_numpy(), both["wait_time_s"].to_numpy()
     if not waits.size:
         return Measures(0, 0.0, 0.0, 0.0, math.nan, 0.0)
-    order = kendalltau(both["start_time"].to_numpy(), both["start_time_s"].to_numpy()).statistic
+    starts = both["start_time"].to_numpy(), both["start_time_s"].to_numpy()
+    order = kendalltau(*starts).statistic if waits.size > 1 else math.nan
     distance = kolmogorov_smirnov(waits, other)
     means = float(waits.mean()), float(other.mean())
     return Measures(both.height, *means, distance, float(np.round(order, 4)), _weekly_error(both))
