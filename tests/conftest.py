@@ -6,11 +6,23 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from helpers.cli import HEADER, LINES
 
 # Importing readline, as pytest does, sets this variable for child processes; their tables would get its width.
 os.unsetenv("COLUMNS")
+
+
+# `pytest --hypothesis-profile=thorough` draws more.
+settings.register_profile("default", max_examples=60, deadline=None)
+settings.register_profile("thorough", max_examples=300, deadline=None)
+settings.load_profile("default")
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """Start no processes for some files only: importing all libraries takes each some seconds."""
+    return None if config.args == config.getini("testpaths") else 0
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

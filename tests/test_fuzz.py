@@ -13,13 +13,15 @@ import cases
 import fuzz
 from swflow.scheduling.options import CLUSTER_OPTIONS, PRIORITY
 
-CASES = int(os.environ.get("SWFLOW_RANDOM_CASES", "300"))
+CASES = int(os.environ.get("SWFLOW_RANDOM_CASES", "100"))
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("first", [0, pytest.param(CASES, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", ["ordinary", "table", "options", "log"])
-def test_random_cases_are_equal_or_errors(kind: str):
-    verdicts = [fuzz.run_case(1, number, [kind])[1:] for number in range(CASES)]
+def test_random_cases_are_equal_or_errors(kind: str, first: int):
+    """The slow cases are twice as many."""
+    verdicts = [fuzz.run_case(1, number, [kind])[1:] for number in range(first, 3 * first or CASES)]
     assert [text for verdict, text in verdicts if verdict == fuzz.FAILURE] == []
     assert len({verdict for verdict, _ in verdicts}) == (1 if kind in ("ordinary", "table") else 2)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.bound_checks import Job, best_metrics, exceeded, schedules
@@ -49,7 +49,6 @@ def workloads(draw: st.DrawFn, most: int, machines: tuple[int, ...]) -> tuple[li
     return sorted(draw(st.lists(job, min_size=1, max_size=most))), machine
 
 
-@settings(max_examples=100, deadline=None)
 @given(workloads(5, (2, 3, 4, 7)))
 def test_no_bound_is_above_the_best_of_all_schedules(workload: tuple[list[Job], int]) -> None:
     """`benchmarks/bounds.py` checks more workloads, of up to seven jobs."""
@@ -57,7 +56,6 @@ def test_no_bound_is_above_the_best_of_all_schedules(workload: tuple[list[Job], 
     assert exceeded(found(table(jobs), machine), best_metrics(jobs, machine)) == []
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     workloads(40, (4, 16, 100)),
     st.sampled_from(

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
@@ -32,7 +32,6 @@ def grid(jobs):
     return counts
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.integers(1, 7).flatmap(lambda n: st.tuples(*[st.lists(cells, min_size=n, max_size=n)] * 2)))
 def test_the_distance_is_the_cheapest_assignment(pair):
     first, second = pair

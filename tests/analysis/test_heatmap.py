@@ -6,7 +6,7 @@ import statistics
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from swflow.analysis.heatmap import (
@@ -36,7 +36,6 @@ def arrays(rows):
     return np.array([row[0] for row in rows], float), np.array([row[1] for row in rows], float)
 
 
-@settings(max_examples=300, deadline=None)
 @given(jobs, st.sampled_from(["log", "linear"]))
 def test_cells_equal_a_double_loop_over_cells_and_jobs(rows, scale):
     load, values = arrays(rows)
@@ -70,7 +69,6 @@ def test_an_unknown_scale_is_refused():
         heatmap(np.zeros(1), np.zeros(1), "cubic")
 
 
-@settings(max_examples=200, deadline=None)
 @given(jobs)
 def test_bubbles_and_mean_equal_loops(rows):
     points = bubbles(*arrays(rows))
@@ -106,7 +104,6 @@ def test_figure_1_drops_short_jobs_and_high_slowdowns():
     assert kept_by_figure_1(run, slowdown).tolist() == [False, True, False, False]
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=30).filter(any), st.sampled_from([0.1, 0.5, 0.9, 1.0]))
 def test_levels_enclose_the_share_with_the_fewest_cells(counts, share):
     density = np.array(counts, float)

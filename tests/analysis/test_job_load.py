@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from swflow.analysis.heatmap import heatmap
@@ -57,7 +57,6 @@ def loads(submit, start, end, processors, machine) -> Loads:
     return loads_of(pl.DataFrame(columns), machine)
 
 
-@settings(max_examples=500, deadline=None)
 @given(schedules, st.sampled_from([7, 8, 100, 2**31]))
 def test_the_load_is_the_float_nearest_to_the_quotient_of_fractions(schedule, machine):
     submit, start, end, processors = drawn(schedule)

@@ -84,7 +84,7 @@ def as_text(places):
     return ",".join(f"{first}-{last}" if last > first else str(first) for first, last in parts)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(schedules())
 def test_shadows_equal_the_reference(schedule):
     jobs, machine = schedule

@@ -85,7 +85,7 @@ def workloads(draw: st.DrawFn) -> tuple[list[tuple[float, ...]], int]:
     return jobs, machine
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     workloads(),
     st.sampled_from(["fcfs", "sjf", "wfp3", "unicef"]),

@@ -5,7 +5,7 @@ import math
 import operator
 
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from swflow.jobs.conditions import condition
@@ -124,7 +124,6 @@ rows = st.fixed_dictionaries({
 })  # fmt: skip
 
 
-@settings(max_examples=400, deadline=None)
 @given(conditions, st.lists(rows, min_size=1, max_size=8))
 def test_conditions_agree_with_pythons_evaluation(made, table):
     text, value = made

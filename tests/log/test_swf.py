@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from swflow.errors import SwflowError
@@ -208,7 +208,6 @@ lines = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(lines, max_size=6), st.sampled_from(["\n", "\r\n"]))
 def test_numbers_equal_those_of_a_simple_parser(content: list[str], end: str):
     text = end.join([JOB, *content])
@@ -341,7 +340,6 @@ headers = st.dictionaries(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(rows=rows, header=headers, packed=st.booleans())
 def test_a_written_log_is_read_back_unchanged(tmp_path_factory, rows, header, packed):
     table = pl.DataFrame(rows, schema=SWF_FIELDS, orient="row")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
@@ -194,7 +194,6 @@ def workloads(draw: st.DrawFn) -> tuple[list[naive.Job], int]:
     return jobs, machine
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     workloads(),
     st.sampled_from(NAMES),

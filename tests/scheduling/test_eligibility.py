@@ -261,7 +261,7 @@ def test_random_workloads_have_the_schedule_of_the_slow_simulator(backfill: str,
         compare(jobs, machine, per_event, predict, units, **options)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.randoms(use_true_random=False), st.integers(1, 6), st.integers(1, 10), st.booleans(), st.booleans(),
     st.sampled_from(["fcfs", "sjf", "wfp3"]), st.sampled_from(["none", "lookahead", "conservative"]), st.integers(1, 3),

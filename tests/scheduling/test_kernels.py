@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
@@ -83,7 +83,6 @@ def workloads(draw: st.DrawFn) -> tuple[Jobs, int]:
     return jobs, machine
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     workloads(),
     st.sampled_from(ORDERS),

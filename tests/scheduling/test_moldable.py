@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
@@ -70,7 +70,6 @@ def workloads(draw: st.DrawFn) -> tuple[Moldable, int]:
     return jobs, machine
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     workloads(),
     st.sampled_from(list(SELECTIONS)),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
@@ -104,7 +104,6 @@ def workloads(draw: st.DrawFn) -> tuple[list[Row], int, naive.Policy]:
     return rows, machine, policy
 
 
-@settings(max_examples=300, deadline=None)
 @given(workloads())
 def test_equals_the_slow_simulator_on_drawn_workloads(case: tuple[list[Row], int, naive.Policy]) -> None:
     require_equal(*case)

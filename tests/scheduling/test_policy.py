@@ -48,7 +48,6 @@ job = st.tuples(st.integers(0, 40), st.integers(0, 12), st.integers(1, 20), st.i
 
 @pytest.mark.parametrize(("policy", "backfill"), [(policies.Fcfs, "none"), (policies.Easy, "easy")])
 @given(rows=st.lists(job, min_size=1, max_size=40))
-@settings(max_examples=150, deadline=None)
 def test_the_examples_are_the_kernels(policy, backfill, rows):
     jobs = table(rows)
     expected = simulate(Workload(jobs, Machine.of(6), "random"), Scheduler(backfill=backfill))["start_time"]
@@ -67,7 +66,7 @@ def test_the_examples_are_the_kernels_on_kth(traces, policy, backfill):
 
 @pytest.mark.parametrize("policy", [policies.Slack, policies.FairShare, policies.LearnedRunTimes])
 @given(rows=st.lists(job, min_size=1, max_size=40))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_policy_starts_every_job_within_the_machine(policy, rows):
     jobs = table(rows)
     begun = starts(jobs, 6, policy())
@@ -78,7 +77,6 @@ def test_every_policy_starts_every_job_within_the_machine(policy, rows):
 
 
 @given(rows=st.lists(job, min_size=1, max_size=25), slack=st.sampled_from([0.0, 0.5, 2.0]))
-@settings(max_examples=100, deadline=None)
 def test_no_job_starts_after_its_deadline(rows, slack):
     policy = policies.Slack(slack)
     jobs = table(rows)

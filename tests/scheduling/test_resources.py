@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
@@ -233,7 +233,6 @@ def test_random_workloads_have_the_schedule_of_the_slow_simulator(backfill: str)
         assert case.by_kernel() == case.by_naive(), (seed, case)
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.randoms(use_true_random=False), st.sampled_from(BACKFILLS), st.integers(1, 4))
 def test_any_workload_has_the_schedule_of_the_slow_simulator(rng: random.Random, backfill: str, most: int):
     case = random_case(rng, backfill, most, jobs=10)

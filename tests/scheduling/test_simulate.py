@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
@@ -42,7 +42,6 @@ def workloads(draw) -> Workload:
     return Workload(jobs.sort("submit_time", "job_id"), Machine.of(MACHINE), "drawn")
 
 
-@settings(max_examples=400, deadline=None)
 @given(workloads(), st.sampled_from(["none", "easy", "conservative"]))
 def test_outcomes_equal_the_naive_simulator(workload, backfill):
     jobs = [

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from swflow.errors import SwflowError
@@ -56,7 +56,6 @@ def test_accuracy_is_that_of_the_authors_program() -> None:
     assert np.abs(np.cumsum(histogram - expected)).max() < 0.015
 
 
-@settings(deadline=None, max_examples=100)
 @given(
     st.lists(st.floats(0, 400_000), min_size=1, max_size=400),
     st.sampled_from([HOUR, 1.5 * HOUR, 18 * HOUR, 1000 * HOUR]),

@@ -213,7 +213,7 @@ def test_a_load_preserves_the_daily_cycle() -> None:
     assert np.abs(np.cumsum(cycle / jobs.height - daily_weights(COMBINED) / 48)).max() < 0.02
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(1, 300), st.integers(1, 5000), st.sampled_from(lublin.CLASSES), st.integers(0, 99))
 def test_no_job_is_wider_than_the_machine(jobs: int, processors: int, classes: str, seed: int) -> None:
     table = generate_lublin(jobs, processors, np.random.default_rng(seed), classes=classes, estimates="exact")

@@ -556,7 +556,7 @@ def test_periods_of_the_paper(traces, file, period, drop, jobs, correlation):
     assert allocated == {37517: 37517, 23928: 23911}[jobs]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.tuples(st.integers(1, 10**5), st.integers(1, 64)), min_size=2, max_size=30), st.integers(1, 60))
 def test_a_small_log_can_be_modeled(pairs, jobs):
     run_times, sizes = (np.array(column, dtype=float) for column in zip(*pairs, strict=True))

@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers.cli import call
@@ -36,7 +36,6 @@ from swflow.workload.steps.moldable import (
 # -- Downey's speedup
 
 
-@settings(max_examples=300)
 @given(st.floats(1, 600), st.floats(0, 8), st.integers(1, 5000))
 def test_speedup_grows_from_1_to_the_average_parallelism(parallelism, variance, processors):
     few, more = speedup([processors, processors + 1], parallelism, variance)

@@ -65,7 +65,6 @@ cases = st.tuples(
 )
 
 
-@settings(max_examples=120, deadline=None)
 @given(cases)
 def test_scaled_workloads_are_workloads(case):
     widths, processors, d, variant, factor, seed = case
@@ -110,7 +109,7 @@ def test_scaled_workloads_are_workloads(case):
     assert again.jobs.equals(jobs) and again.history == result.history
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.integers(1, 64), min_size=1, max_size=30), st.sampled_from([*VARIANTS]), st.integers(0, 100),
     st.integers(0, 9),
