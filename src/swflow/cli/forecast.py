@@ -263,12 +263,10 @@ def _json(rows: Any, about: Mapping[str, Any]) -> str:
 
 def _write(rows: Any, path: Path) -> None:
     """Write a table as JSON, CSV or Parquet."""
-    from swflow.files.atomic import atomic_path
+    from swflow.files.atomic import atomic_path, write_text
 
-    with atomic_path(path) as temporary:
-        if path.suffix == ".json":
-            Path(temporary).write_text(_json(rows, {}), "utf-8")
-        elif path.suffix == ".csv":
-            rows.write_csv(temporary)
-        else:
+    if path.suffix == ".parquet":
+        with atomic_path(path) as temporary:
             rows.write_parquet(temporary)
+    else:
+        write_text(path, _json(rows, {}) if path.suffix == ".json" else rows.write_csv())

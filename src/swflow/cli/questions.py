@@ -260,7 +260,7 @@ def calibrate(
 
     from swflow.analysis.calibration import PARAMETERS
     from swflow.analysis.calibration import calibrate as fit
-    from swflow.files.atomic import atomic_path
+    from swflow.files.atomic import write_text
     from swflow.workload.clean import open_workload
 
     if output is not None:
@@ -289,8 +289,7 @@ def calibrate(
     if output is not None:
         options = json.loads(json.dumps(found.options, default=str))  # lists instead of tuples, texts instead of days
         content = {**content, "schedulers": {**content["schedulers"], scheduler: options}}
-        with atomic_path(output) as temporary:
-            temporary.write_text(yaml.safe_dump(content, sort_keys=False, width=120), encoding="utf-8")
+        write_text(output, yaml.safe_dump(content, sort_keys=False, width=120))
 
 
 def _site_config(config: Path, scheduler: str) -> dict[str, Any]:

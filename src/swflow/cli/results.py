@@ -263,7 +263,7 @@ def _write_json(columns: Sequence[str], rows: Sequence[Sequence[Any]], output: P
     """Write the rows of a query as JSON to a file, or to standard output; dates become text, NaN becomes null."""
     import json
 
-    from swflow.files.atomic import atomic_path
+    from swflow.files.atomic import write_text
 
     def plain(value: Any) -> Any:
         return None if isinstance(value, float) and not math.isfinite(value) else value
@@ -273,8 +273,7 @@ def _write_json(columns: Sequence[str], rows: Sequence[Sequence[Any]], output: P
     if output is None:
         print(text, end="")
         return
-    with atomic_path(output) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_text(output, text)
     say(f"{output}: written")
 
 

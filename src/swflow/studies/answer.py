@@ -14,7 +14,7 @@ from swflow.analysis import verdicts
 from swflow.analysis.fidelity import Trust
 from swflow.analysis.intervals import FEWEST_WEEKS
 from swflow.errors import SwflowError
-from swflow.files.atomic import atomic_path
+from swflow.files.atomic import write_text
 from swflow.jobs.table import Workload, write_table
 from swflow.log.importers.records import GPUS, LICENSES, NOT_ELIGIBLE, NOT_MODELLED, RESERVATIONS
 from swflow.log.queues import queues_in_words, queues_of
@@ -710,19 +710,17 @@ def write_answer(
     A ``.parquet`` can be loaded into a database; the names of the workload and of the study go with it. ``command`` and
     ``digest``, the digest of the log, are for the page.
     """
-    path, table = Path(path), question.answer.table
-    title = f"What if: {question.workload.name}"
-    if path.suffix == ".parquet":
-        about = {"kind": "whatif", "title": title, "workload": question.workload.name, "study": study}
-        write_table(table, path, about)
-        return
-    with atomic_path(path) as temporary:
-        if path.suffix == ".csv":
-            table.write_csv(temporary)
-        elif path.suffix == ".json":
-            temporary.write_text(as_json(question) + "\n", encoding="utf-8")
-        else:
-            temporary.write_text(page(question, title, command, digest), encoding="utf-8")
+    table, title = question.answer.table, f"What if: {question.workload.name}"
+    match Path(path).suffix:
+        case ".parquet":
+            about = {"kind": "whatif", "title": title, "workload": question.workload.name, "study": study}
+            write_table(table, path, about)
+        case ".csv":
+            write_text(path, table.write_csv())
+        case ".json":
+            write_text(path, as_json(question) + "\n")
+        case _:
+            write_text(path, page(question, title, command, digest))
 
 
 #: The columns of a row that depend on the measure.

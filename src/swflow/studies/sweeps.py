@@ -14,6 +14,7 @@ import polars as pl
 from swflow.analysis.fairness import fairness_indices
 from swflow.analysis.metrics import metrics
 from swflow.errors import SwflowError
+from swflow.files.atomic import write_text
 from swflow.jobs.randomness import generator
 from swflow.jobs.table import ELIGIBILITY_COLUMNS, NEEDED_COLUMNS, Workload, write_table
 from swflow.scheduling.problem import columns_needed
@@ -254,10 +255,7 @@ def write_sweep(
         }
         write_table(table, path, about)
     elif path.endswith(".csv"):
-        from swflow.files.atomic import atomic_path
-
-        with atomic_path(path) as temporary:
-            table.write_csv(temporary)
+        write_text(path, table.write_csv())
     else:
         raise SwflowError(f"{path}: unknown ending; expected .parquet or .csv")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from swflow.errors import SwflowError
-from swflow.files.atomic import atomic_path, file_digest
+from swflow.files.atomic import file_digest, write_text
 from swflow.files.fingerprint import fingerprint
 from swflow.log.catalogue import Log, is_at_hand, load_catalogue, source_of
 from swflow.names import PARENT, log_of, parent_of, split_step, steps_of
@@ -519,8 +519,7 @@ class Workflow:
         """Write the JSON files that commands read; remove figures, and files in more folders, of former configs."""
         self.remove_former("figures", "whatif", "forecasts", *prune)
         for name, content in self.plans.items():
-            with atomic_path(f"results/{name}.json") as file:
-                file.write_text(_canonical(content) + "\n", encoding="utf-8")
+            write_text(f"results/{name}.json", _canonical(content) + "\n")
 
     # -- results of former configs
 
