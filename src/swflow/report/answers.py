@@ -13,6 +13,7 @@ from swflow.names import log_of, recipe_of
 from swflow.report.plan import Study
 from swflow.report.units import duration, percent
 from swflow.scheduling.options import Unchecked
+from swflow.studies.wording import DIRECTIONS
 from swflow.studies.wording import listed as joined
 
 #: Recipe to scheduler to the mean waits of its replicates, seconds.
@@ -332,9 +333,9 @@ def _of_pair(claims: Sequence[Claim], variant: str, base: str, where: str) -> st
 def _of_workload(under: str, recipe: str, source: str, claims: Sequence[Claim], where: str) -> str:
     verbs = {
         word: f"{under}, the mean wait on {recipe} is {adjective} than on {source}"
-        for word, adjective in ((BETTER, "shorter"), (WORSE, "longer"))
+        for word, adjective in DIRECTIONS.items()
     }
-    again = {BETTER: "is shorter", WORSE: "is longer"}
+    again = {word: f"is {adjective}" for word, adjective in DIRECTIONS.items()}
     return _sentence(claims, verbs, again, f"{under}, the mean waits on {recipe} and {source}", where)
 
 
