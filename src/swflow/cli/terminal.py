@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import json
+import math
 import os
 import sys
 import textwrap
@@ -143,6 +144,13 @@ def named_schedulers(texts: Iterable[str]) -> "dict[str, Unchecked]":
             raise SwflowError(f"--scheduler: {name} is given twice")
         schedulers[name] = options
     return schedulers
+
+
+def as_plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row for JSON, in which NaN and infinity become null."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row.items()
+    }
 
 
 def format_number(value: Any) -> str:
