@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 from swflow.errors import SwflowError
+from swflow.studies.wording import listed
 
 if TYPE_CHECKING:
     from swflow.scheduling.options import Unchecked
@@ -439,5 +440,4 @@ def say(text: str) -> None:
 def check_ending(output: Path, *endings: str) -> None:
     """Raise an error, before any work is done, unless the output has one of the endings."""
     if not output.name.endswith(endings):
-        known = f"{', '.join(endings[:-1])} or {endings[-1]}" if len(endings) > 1 else endings[0]
-        raise SwflowError(f"{output}: unknown ending; use {known}")
+        raise SwflowError(f"{output}: unknown ending; use {listed(endings, 'or')}")
