@@ -434,12 +434,6 @@ def _between(sizes: Sequence[float]) -> str:
     return " to ".join(dict.fromkeys(percent(end).removesuffix(" %") for end in ends)) + " %"
 
 
-def _first_few(sentences: Sequence[str], one: str, many: str, table: str = "comparisons") -> list[str]:
-    more = len(sentences) - _MOST_PAIRS
-    rest = [f"{more} {one if more == 1 else many}: see table {table}."] if more > 0 else []
-    return [*sentences[:_MOST_PAIRS], *rest]
-
-
 class WhatIf(NamedTuple):
     """A variant of a what-if: the mean waits (s) of the base and of the variant, the verdict, and the 95 % interval."""
 
@@ -529,7 +523,10 @@ def ranking(tables: Mapping[str, Sequence[Ranked]]) -> list[str]:
     if len(first) > _MOST_PAIRS:
         most = max(first, key=first.count)
         sentences.insert(0, f"{most} has rank 1 on {first.count(most)} of {len(first)} workloads.")
-    return _first_few(sentences, "further workload", "further workloads", "leaderboard")
+    more = len(sentences) - _MOST_PAIRS
+    if more > 0:
+        sentences[_MOST_PAIRS:] = [f"{more} further workload{'s' * (more > 1)}: see table leaderboard."]
+    return sentences
 
 
 def _of_others(count: int, others: int) -> str:

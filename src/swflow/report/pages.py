@@ -65,12 +65,9 @@ def _overview(source: Source) -> Page:
     recorded_first = bool(source.tables(["whatifs"], Scope())) or not published.blocks
     known = {study.name for study in source.plan.studies}
     figures = [figure_block(spec) for spec in source.figures if spec["usermeta"].get("study") not in known]
+    first = [recorded, published, answers, open_answers]
     sections = [
-        *([recorded] if recorded_first else []),
-        published,
-        answers,
-        open_answers,
-        *([] if recorded_first else [recorded]),
+        *(first if recorded_first else [*first[1:], recorded]),
         _matrix_section(source),
         _plausible(source),
         Section("Omitted runs", blocks=source.tables(["left_out"], Scope())),
@@ -198,16 +195,17 @@ def _study_page(source: Source, study: Study) -> Page:
     else:
         papers = _study_papers(source, study)
     asked = _asked_figures(source, study)
-    generic = _run_sections(source, study, "Show the figures of its runs" if papers or asked else "")
+    has_own = bool(papers or asked)
+    generic = _run_sections(source, study, "Show the figures of its runs" * has_own)
     names = ("metrics", "further_metrics", "comparisons", "replicates", "fairness", "schedulers")
     sections = [
         *papers,
         _recorded_section(source, scope),
         Section("Runs", BEST, matrix(source, metrics, study.schedulers)),
         Section("Figures of the study", blocks=asked),
-        *([] if papers or asked else generic),
+        *([] if has_own else generic),
         Section("Tables", blocks=source.tables(names, scope) if study.runs else []),
-        *(generic if papers or asked else []),
+        *(generic if has_own else []),
     ]
     return Page(f"studies/{study.name}", study.title, f"Study {study.name}", lead, sections)
 

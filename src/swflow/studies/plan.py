@@ -14,12 +14,12 @@ from swflow.names import (
     check_length,
     first_replicates,
     log_of,
-    parent_of,
     recipe_of,
     replicate_of,
     replicates,
     split_step,
     steps_of,
+    with_parents,
     worth_comparing,
 )
 from swflow.scheduling.scheduler import LOG, Scheduler
@@ -314,13 +314,8 @@ def planned_replicates(workloads: Iterable[str]) -> dict[str, list[str]]:
     >>> planned_replicates(["KTH-SP2+first+moldable@2", "KTH-SP2+first+moldable@1"])
     {'KTH-SP2+first+moldable': ['KTH-SP2+first+moldable@1', 'KTH-SP2+first+moldable@2']}
     """
-    found: set[str] = set()
-    for name in workloads:
-        while name:
-            found.add(name)
-            name = parent_of(name)
     groups: dict[str, list[str]] = {}
-    for name in sorted(found, key=lambda name: (recipe_of(name), replicate_of(name) or 0, name)):
+    for name in sorted(with_parents(workloads), key=lambda name: (recipe_of(name), replicate_of(name) or 0, name)):
         if replicate_of(name) is not None:
             groups.setdefault(recipe_of(name), []).append(name)
     for recipe, (first, *others) in groups.items():

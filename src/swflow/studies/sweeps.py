@@ -17,10 +17,10 @@ from swflow.errors import SwflowError
 from swflow.files.atomic import write_text
 from swflow.jobs.randomness import generator
 from swflow.jobs.table import ELIGIBILITY_COLUMNS, NEEDED_COLUMNS, Workload, write_table
-from swflow.scheduling.problem import columns_needed
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.scheduling.simulate import simulate
 from swflow.studies.points import Point, grid
+from swflow.studies.runs import columns_of_run
 from swflow.workload.steps.scale import scale
 
 #: The columns of a row of a sweep that precede its metrics.
@@ -206,12 +206,11 @@ def sweep(
 
 def _needed(workload: Workload, schedulers: Iterable[Scheduler]) -> Workload:
     """Return the workload with the columns that its simulation and the metrics need; scaling copies every column."""
-    more = [columns_needed(scheduler) for scheduler in schedulers]
-    if None in more:
+    of_runs = columns_of_run(schedulers)
+    if of_runs is None:
         return workload
-    names = {*NEEDED_COLUMNS, *ELIGIBILITY_COLUMNS, *workload.machine.resources, "user_id"}
+    names = {*NEEDED_COLUMNS, *ELIGIBILITY_COLUMNS, *workload.machine.resources, *of_runs}
     names |= {"think_time"} if "depends_on" in workload.jobs.columns else set()
-    names |= {name for found in more if found for name in found}
     return replace(workload, jobs=workload.jobs.select(name for name in workload.jobs.columns if name in names))
 
 
