@@ -14,7 +14,7 @@ from swflow.report.blocks import BEST, Page, Section, compared, counted, items, 
 from swflow.report.papers import claims_block, legend, overview_item, table_blocks
 from swflow.report.plan import Study
 from swflow.report.source import Source, figure_block
-from swflow.report.tables import OF_ALL_LOGS, Block, Scope
+from swflow.report.tables import OF_ALL_LOGS, TABLES, Block, Scope
 from swflow.report.units import duration, number, percent
 
 #: The largest number of drawn runs of a ranking: the best ones, and the reference.
@@ -341,13 +341,8 @@ def _facts_of(source: Source, log: str) -> Block:
 
 def _tables_page(source: Source) -> Page:
     """Return the page of all tables."""
-    names = ("metrics", "further_metrics", "workloads", "cleaning", "schedulers", "correlations", "comparisons",
-             "leaderboard", "bounds", "coverage", "claims", "reproduction", "missing", "whatifs", "forecasts",
-             "left_out",
-             "readings", "sensitivity", "trends", "replicates", "fits", "recorded", "fidelity", "fairness",
-             "checks", "logs")  # fmt: skip
-    of_papers = () if source.papers else ("coverage", "claims", "missing")
-    tables = source.tables([name for name in names if name not in of_papers], Scope())
+    left_out = {"checks_of_some"} if source.papers else {"checks_of_some", "coverage", "claims", "missing"}
+    tables = source.tables([name for name in TABLES if name not in left_out], Scope())
     lead = "All rows of the database's small tables. Query jobs and outcomes with SQL."
     return Page("tables", "All tables", lead=lead, sections=[Section("", blocks=[table]) for table in tables])
 
