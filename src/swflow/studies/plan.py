@@ -436,13 +436,7 @@ def _kept_of(sweep: str, content: Config) -> tuple[dict[str, dict[str, Any]], in
     seeds = chosen.get("seeds", 1)
     if seeds > content.get("seeds", seeds):
         raise SwflowError(f"{where}: seeds: {seeds}; the sweep has {content['seeds']} draws")
-    points = grid(
-        content["processors"],
-        d=parts["d"],
-        variant=parts["variant"],
-        factors=parts["factor"],
-        copies=content.get("copies"),
-    )
+    points = grid(content["processors"], **parts, copies=content.get("copies"))
     return {point.step: point.as_step() for point in points}, seeds
 
 

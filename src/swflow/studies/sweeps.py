@@ -81,7 +81,7 @@ def points(
     """
     precise = processors / workload.machine.processors
     factors = [*factor, *(float(f"{precise * (1 + part / 100):.4g}") for part in excess)]
-    return grid(processors, d=d, variant=variant, factors=factors, copies=copies)
+    return grid(processors, d=d, variant=variant, factor=factors, copies=copies)
 
 
 def evaluate(
