@@ -274,7 +274,6 @@ def _write_json(columns: Sequence[str], rows: Sequence[Sequence[Any]], output: P
 
 
 def _print_csv(database: Path, query: str, write: bool) -> None:
-    """Print the result of a query as CSV."""
     import shutil
     import sys
     import tempfile

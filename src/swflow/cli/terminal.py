@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 from swflow.errors import SwflowError
-from swflow.studies.wording import listed
 
 if TYPE_CHECKING:
     from swflow.scheduling.options import Unchecked
@@ -440,4 +439,5 @@ def say(text: str) -> None:
 def check_ending(output: Path, *endings: str) -> None:
     """Raise an error, before any work is done, unless the output has one of the endings."""
     if not output.name.endswith(endings):
-        raise SwflowError(f"{output}: unknown ending; use {listed(endings, 'or')}")
+        known = f"{', '.join(endings[:-1])} or {endings[-1]}" if len(endings) > 1 else endings[0]
+        raise SwflowError(f"{output}: unknown ending; use {known}")

@@ -143,8 +143,8 @@ class Headline(NamedTuple):
         undecided = [claim for claim in self.claims if claim.word in (NOT_DISTINGUISHABLE, TOO_FEW_WEEKS)]
         needed = [(claim.blocks_needed, claim) for claim in undecided if claim.blocks_needed is not None]
         if not needed:
-            few = [claim.verdict for claim in undecided if claim.word == TOO_FEW_WEEKS and claim.verdict]
-            return f"An interval needs at least {FEWEST_WEEKS} weeks." if few else ""
+            too_few = any(claim.word == TOO_FEW_WEEKS for claim in undecided)
+            return f"An interval needs at least {FEWEST_WEEKS} weeks." * too_few
         blocks, claim = min(needed, key=lambda found: found[0])
         there, basis = (claim.verdict.blocks, claim.verdict.basis) if claim.verdict else (0, "weeks")
         if blocks > _MOST_BLOCKS:

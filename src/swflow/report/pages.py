@@ -41,7 +41,6 @@ def pages(source: Source) -> Iterator[Page]:
 
 
 def _overview(source: Source) -> Page:
-    """Return the first page."""
     ((runs, jobs),) = source.rows("SELECT count(*), sum(jobs) FROM metrics")
     counts = [
         counted(len(source.plan.studies), "study", "studies"),
@@ -182,7 +181,6 @@ def _paper_figures(source: Source, about: Mapping[str, Any]) -> list[Block]:
 
 
 def _study_page(source: Source, study: Study) -> Page:
-    """Return the page of a study."""
     found = source.answers[study.name]
     lead = " ".join(filter(None, [found.text, found.deciding]))
     if study.missing:
@@ -268,7 +266,6 @@ def _study_papers(source: Source, study: Study) -> list[Section]:
 
 
 def _log_page(source: Source, log: str) -> Page:
-    """Return the page of a log."""
     facts = _facts_of(source, log)
     own = facts["workload"]
     note = "" if own == log else f"The log itself was not simulated; the values are those of {own}."
@@ -340,7 +337,6 @@ def _facts_of(source: Source, log: str) -> Block:
 
 
 def _tables_page(source: Source) -> Page:
-    """Return the page of all tables."""
     left_out = {"checks_of_some"} if source.papers else {"checks_of_some", "coverage", "claims", "missing"}
     tables = source.tables([name for name in TABLES if name not in left_out], Scope())
     lead = "All rows of the database's small tables. Query jobs and outcomes with SQL."

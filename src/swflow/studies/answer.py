@@ -670,14 +670,12 @@ def options_in_words(options: Unchecked) -> str:
 
 
 def _value_in_words(value: Any) -> str:
-    """Return the value of an option as text."""
     if isinstance(value, Mapping):
         return " and ".join(f"{name} {_value_in_words(part)}" for name, part in value.items())
     return str(value)
 
 
 def _limits_in_words(limits: Mapping[str, Unchecked] | None) -> list[str]:
-    """Return limits as texts."""
     found = []
     for kind, of_kind in (limits or {}).items():
         for name, limit in of_kind.items():

@@ -53,23 +53,12 @@ class Plan:
     """
     What the studies of a config need.
 
-    Parameters
-    ----------
-    runs : dict
-        Workload to its schedulers, both sorted.
-    sweeps : dict
-        Workload and sweep to the schedulers, sorted.
-    whatifs : dict
-        Study and workload to the options of ``swflow whatif``.
-    forecasts : dict
-        Study and workload to the options of ``swflow forecast --evaluate``.
-    bounds : list of str
-        The workloads of runs whose lower bounds a study requests with ``bounds: true``.
-    figures : dict
-        File name in ``results/figures``, without its ending, to kind and options. These are those of
-        `swflow.figures.draw`: ``runs`` (one per column, in the study's order; the first replicate represents its
-        recipe), ``title``, ``split`` and, for a reservation table, ``window``; or those of `swflow.figures.draw_sweep`
-        for each sweep of a study.
+    ``runs`` maps workloads to schedulers, ``sweeps`` maps workloads and sweeps to schedulers, all sorted. ``whatifs``
+    and ``forecasts`` map studies and workloads to the options of ``swflow whatif`` and ``swflow forecast --evaluate``.
+    ``bounds`` are the workloads of runs whose lower bounds a study requests with ``bounds: true``. ``figures`` maps
+    file names in ``results/figures``, without endings, to kind and options: those of `swflow.figures.draw_sweep` for
+    each sweep, or else those of `swflow.figures.draw`, with ``runs`` in the study's order, of which the first replicate
+    represents its recipe.
     """
 
     runs: dict[str, list[str]]

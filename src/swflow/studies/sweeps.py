@@ -262,16 +262,9 @@ def write_sweep(
 @dataclass
 class Search:
     """
-    The result of a search for the factor.
+    The result of a search: the factor with the best fit, and whether its mean deviation is within the tolerance.
 
-    Parameters
-    ----------
-    factor : float
-        The factor with the best fit.
-    fits : bool
-        Whether the mean deviation at this factor is within the tolerance.
-    samples : dict
-        Factor to the deviations of its replicates, in the order in which factors were tested.
+    ``samples`` maps each factor to the deviations of its replicates, in the order in which factors were tested.
     """
 
     factor: float = math.nan

@@ -1,6 +1,5 @@
 """Numbers, times and changes as text: the units and the rounding of an answer."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from swflow.analysis.verdicts import BETTER, WORSE
@@ -135,7 +134,7 @@ class Percent(NamedTuple):
         return self.change + (f" (95 % interval {self.interval})" if self.interval else "")
 
 
-def listed(parts: Sequence[str], last: str = "and") -> str:
+def listed(parts: list[str], last: str = "and") -> str:
     """
     Return names as a list in a sentence.
 
