@@ -58,8 +58,9 @@ def _parameter(name: str) -> inspect.Parameter:
         flag, text = _REPEATED[name]
         default, info = None, Option(flag, help=text)
     kind: Any = _TYPES.get(option.kind, str)
-    annotation = Annotated[kind | None if default is None else kind, info]
-    return inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=annotation)
+    kind = kind | None if default is None else kind
+    place = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Parameter(name, place, default=default, annotation=Annotated[kind, info])
 
 
 def scheduler_options(values: Unchecked) -> Unchecked:
