@@ -333,11 +333,7 @@ class Scope:
 
     def conditions(self) -> dict[str, str]:
         """Return the conditions to insert into the queries."""
-        whatifs = "true" if self.study is None else f"study = {quoted(self.study)}"
-        if self.recipes is None:
-            names = ("runs", "workloads", "pairs", "published", "trends", "recipes", "left_out", "whatifs")
-            return dict.fromkeys(names, "true")
-        recipes = quoted(*self.recipes)
+        recipes = quoted(*(self.recipes or ()))
         mine = f"workload IN (SELECT workload FROM workloads WHERE recipe IN ({recipes}))"
         schedulers = f" AND scheduler IN ({quoted(*self.schedulers)})" if self.schedulers is not None else ""
         runs = f"SELECT run FROM runs WHERE {mine}{schedulers}"
@@ -345,17 +341,17 @@ class Scope:
         compared = f"{runs} UNION {together} WHERE recipe IN ({recipes}){schedulers}"
         swept = f"workload IN (SELECT recipe FROM sweeps WHERE source IN ({recipes}))"
         ours = f"workload IN ({recipes}) AND (scheduler IS NULL{schedulers.replace(' AND', ' OR', 1)})"
-        published = f"({ours} OR {swept})" if self.sweeps else f"({ours})"
-        return {
+        conditions = {
             "runs": mine + schedulers,
             "workloads": mine,
             "pairs": f"variant IN ({compared}) AND base IN ({compared})",
-            "published": published,
+            "published": f"({ours} OR {swept})" if self.sweeps else f"({ours})",
             "trends": f"list_has_any([{recipes}], [workload || '+' || split_part(lower, '/', 1)])",
             "recipes": f"recipe IN ({recipes}){schedulers}",
             "left_out": "false",
-            "whatifs": whatifs,
+            "whatifs": "true" if self.study is None else f"study = {quoted(self.study)}",
         }
+        return conditions if self.recipes is not None else dict.fromkeys(conditions, "true")
 
 
 def quoted(*texts: str) -> str:
