@@ -17,6 +17,7 @@ from swflow.cli.terminal import (
     read_schedulers,
     say,
     say_removed,
+    tracked,
 )
 from swflow.errors import SwflowError
 from swflow.names import expand
@@ -262,12 +263,7 @@ def _print_each(workload: Path, schedulers: Sequence[str], processors: int | Non
     """Simulate named schedulers and print their metrics side by side."""
     chosen = read_schedulers(schedulers, {})
     opened = _opened(workload, processors, list(chosen.values()))
-    found = {}
-    with progress_bar("simulate", len(chosen)) as advance:
-        for name, one in chosen.items():
-            found[name] = _run(opened, one, middle).metrics
-            advance()
-    _print_metrics(found)
+    _print_metrics({name: _run(opened, one, middle).metrics for name, one in tracked("simulate", [*chosen.items()])})
 
 
 def _print_metrics(found: dict[str, dict[str, float | None]]) -> None:
@@ -291,9 +287,8 @@ def _opened(
     workload = open_workload(file, processors, columns=None if all_columns else columns_of_run(schedulers))
     say_removed(workload)
     notes = {name: count for entry in workload.history for name, count in (entry.get("notes") or {}).items()}
-    clusters = [cluster for one in schedulers for cluster in one.clusters]
     resources = [workload.machine.resources, *(one.resources or {} for one in schedulers)]
-    resources += [cluster.get("resources") or {} for cluster in clusters]
+    resources += [cluster.get("resources") or {} for one in schedulers for cluster in one.clusters]
     partitions = len(workload.header.get("Partition", ()))
     ignored = []
     if partitions > 1 and all(is_pool(one.to_dict()) for one in schedulers):
