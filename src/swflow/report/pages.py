@@ -227,25 +227,18 @@ def _asked_figures(source: Source, study: Study) -> list[Block]:
 def _run_sections(source: Source, study: Study, folded: str) -> list[Section]:
     """Return the figures that every study has, one section per log."""
     sections = []
+    sql = "SELECT workload || '/' || scheduler, rank FROM leaderboard"
+    ranks = dict(source.rows(sql)) if study.ranked else {}
     for log in study.logs:
-        runs = _by_rank(source, study, log)
-        drawn = _few(source, runs) if study.ranked else runs
+        runs = sorted(study.first_runs(log), key=lambda run: ranks.get(run["run"], len(ranks)))
+        drawn = _few(runs) if study.ranked else runs
         title = f"Runs of {log}" if len(study.logs) > 1 else "Over time, by class of job, and as a whole"
         blocks = source.drawn(source.request(drawn, log), STUDY_FIGURES) + compared(source, runs)
         sections.append(Section(title, blocks=blocks, folded=folded))
     return sections
 
 
-def _by_rank(source: Source, study: Study, log: str) -> list[dict[str, str]]:
-    """Return the first runs of a study's log, those of a ranking in its order."""
-    runs = study.first_runs(log)
-    if not study.ranked:
-        return runs
-    ranks = dict(source.rows("SELECT workload || '/' || scheduler, rank FROM leaderboard"))
-    return sorted(runs, key=lambda run: ranks.get(run["run"], len(ranks)))
-
-
-def _few(source: Source, runs: Sequence[dict[str, str]]) -> list[dict[str, str]]:
+def _few(runs: Sequence[dict[str, str]]) -> list[dict[str, str]]:
     """Return the runs of a ranking that are drawn: the best ones, and the reference."""
     best = list(runs[:MOST_DRAWN])
     reference = [run for run in runs[MOST_DRAWN:] if run["scheduler"] == REFERENCE]
