@@ -91,7 +91,7 @@ def _matrix_section(source: Source) -> Section:
     planned = [scheduler for study in source.plan.studies for scheduler in study.schedulers]
     note = "A row is a workload, a column a scheduler; the best value of a row is marked. Replicates: mean and"
     note += " Student's 95 % interval."
-    return Section("Schedulers on every workload", note, matrix(source, source.metrics, planned))
+    return Section("Schedulers on every workload", note, matrix(source.metrics, planned))
 
 
 def _published(source: Source, studies: Mapping[str, Sequence[Study]]) -> Section:
@@ -199,7 +199,7 @@ def _study_page(source: Source, study: Study) -> Page:
     sections = [
         *papers,
         _recorded_section(source, scope),
-        Section("Runs", BEST, matrix(source, metrics, study.schedulers)),
+        Section("Runs", BEST, matrix(metrics, study.schedulers)),
         Section("Figures of the study", blocks=asked),
         *([] if has_own else generic),
         Section("Tables", blocks=source.tables(names, scope) if study.runs else []),
@@ -276,7 +276,7 @@ def _log_page(source: Source, log: str) -> Page:
         Section("Jobs removed by cleaning", blocks=source.tables(["cleaning"], Scope([recipe_of(own)]))),
         Section("Plausibility", blocks=source.tables(["checks"], Scope(recipes))),
         Section("Its jobs", note, source.drawn(request, LOG_FIGURES)),
-        Section("Runs", BEST, matrix(source, metrics)),
+        Section("Runs", BEST, matrix(metrics)),
         Section("Studies of this log", blocks=items(source, studies)),
         Section("Tables", blocks=source.tables(("workloads", "correlations", "logs"), Scope(recipes))),
     ]
