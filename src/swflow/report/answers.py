@@ -411,7 +411,7 @@ def _changes(claims: Sequence[Claim]) -> str:
     if not changes:
         return ""
     text = " to ".join(dict.fromkeys(_signed(change) for change in (changes[0], changes[-1])))
-    (interval,) = [claim.interval for claim in claims] if len(claims) == 1 else [None]
+    interval = claims[0].interval if len(claims) == 1 else None
     if interval is not None:
         text += f", 95 % interval {_signed(interval[0])} to {_signed(interval[1])}"
         if claims[0].verdict is not None and claims[0].verdict.word != claims[0].word:
