@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import accumulate
 from typing import Any
 
 from swflow.errors import SwflowError
@@ -116,6 +117,18 @@ def parent_of(workload: str) -> str:
     'KTH-SP2+first-10000'
     """
     return workload.rpartition("+")[0]
+
+
+def with_parents(workloads: Iterable[str]) -> set[str]:
+    """
+    Return workloads and all those that they are made from.
+
+    Examples
+    --------
+    >>> sorted(with_parents(["KTH-SP2+first+moldable@2"]))
+    ['KTH-SP2', 'KTH-SP2+first', 'KTH-SP2+first+moldable@2']
+    """
+    return {name for workload in workloads for name in accumulate(workload.split("+"), "{}+{}".format)}
 
 
 def expand(text: str) -> list[str]:

@@ -5,25 +5,13 @@ import os
 import sys
 from collections.abc import Sequence
 
-from swflow.cli import batches, forecast, imports, judging, logs, project, questions, results, simulation, steps
+# These modules add their commands to the application.
+from swflow.cli import batches, forecast, imports, judging, logs, project, questions, results, simulation, steps  # noqa: F401
 from swflow.cli.app import app
 from swflow.cli.terminal import finish_progress, stage
 from swflow.errors import SwflowError, describe
 
-__all__ = [
-    "app",
-    "batches",
-    "forecast",
-    "imports",
-    "judging",
-    "logs",
-    "main",
-    "project",
-    "questions",
-    "results",
-    "simulation",
-    "steps",
-]  # fmt: skip
+__all__ = ["app", "main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

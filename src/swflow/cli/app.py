@@ -7,6 +7,7 @@ import typer
 from typer import Option
 from typer.core import TyperGroup
 
+from swflow import __version__
 from swflow.cli.panels import arranged, command_panel, position
 
 
@@ -46,9 +47,7 @@ app.add_typer(generate_app, name="generate", rich_help_panel=command_panel("gene
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
-
-        print(f"swflow {version('swflow')}")
+        print(f"swflow {__version__}")
         raise typer.Exit
 
 

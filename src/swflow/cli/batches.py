@@ -9,7 +9,7 @@ from typer import Argument
 from swflow.cli.app import app
 from swflow.cli.options import Catalogues, Mirror, output_option
 from swflow.cli.panels import COMMANDS
-from swflow.cli.terminal import check_ending, progress_bar, say
+from swflow.cli.terminal import check_ending, say, tracked
 from swflow.errors import SwflowError
 from swflow.names import PARENT, expand, parent_of
 
@@ -40,19 +40,17 @@ def replicate(
     workloads = [Path(path) for given in output for path in expand(str(given))]
     for workload in workloads:
         check_ending(workload, ".parquet")
-    with progress_bar(kind, len(workloads)) as advance:
-        for workload in workloads:
-            parent = parent_of(workload.stem)
-            source = workload.with_name(f"{parent}.parquet")
-            if not parent or not source.is_file():
-                raise SwflowError(
-                    f"replicate: {source}: no such file; {workload.name} is created from it; name it as "
-                    "LOG+STEP.parquet in the folder of LOG.parquet"
-                )
-            options = [option.replace(PARENT, parent) for option in context.args]
-            words = [str(source), "-o", str(workload), *options]
-            steps.commands[kind].main(args=words, prog_name=f"swflow {kind}", standalone_mode=False)
-            advance()
+    for workload in tracked(kind, workloads):
+        parent = parent_of(workload.stem)
+        source = workload.with_name(f"{parent}.parquet")
+        if not parent or not source.is_file():
+            raise SwflowError(
+                f"replicate: {source}: no such file; {workload.name} is created from it; name it as LOG+STEP.parquet "
+                "in the folder of LOG.parquet"
+            )
+        options = [option.replace(PARENT, parent) for option in context.args]
+        words = [str(source), "-o", str(workload), *options]
+        steps.commands[kind].main(args=words, prog_name=f"swflow {kind}", standalone_mode=False)
 
 
 @app.command()

@@ -11,8 +11,8 @@ from typer import Argument, Option
 
 from swflow.cli.app import app
 from swflow.cli.imports import as_log
-from swflow.cli.options import output_option
-from swflow.cli.terminal import check_ending, finish_progress, print_table, say, tracked
+from swflow.cli.options import MachineSize, Outputs
+from swflow.cli.terminal import as_plain, check_ending, finish_progress, print_table, say, tracked
 from swflow.errors import SwflowError, suggest
 
 METHODS = ("past", "simulation", "best")
@@ -47,12 +47,8 @@ def forecast(
     scheduler: Annotated[
         str | None, Option(help="The site's scheduler for simulations: a name or 'name: {options}' (default: easy).")
     ] = None,
-    machine: Annotated[
-        int | None, Option("--machine-processors", help="Processors of the machine (default: the log's).")
-    ] = None,
-    output: Annotated[
-        list[Path] | None, output_option(help="Also write .html, .json, .csv or .parquet; repeatable.")
-    ] = None,
+    machine: MachineSize = None,
+    output: Outputs = None,
     as_json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
     study: Annotated[str | None, Option(help="The study that an evaluation belongs to in the database.")] = None,
 ) -> None:
@@ -254,21 +250,16 @@ def _shown(row: Mapping[str, Any]) -> tuple[str, ...]:
 def _json(rows: Any, about: Mapping[str, Any]) -> str:
     import json
 
-    def plain(value: Any) -> Any:
-        return None if isinstance(value, float) and not math.isfinite(value) else value
-
-    listed = [{name: plain(value) for name, value in row.items()} for row in rows.iter_rows(named=True)]
-    return json.dumps({**{name: plain(value) for name, value in about.items()}, "rows": listed}, indent=1)
+    listed = [as_plain(row) for row in rows.iter_rows(named=True)]
+    return json.dumps({**as_plain(about), "rows": listed}, indent=1)
 
 
 def _write(rows: Any, path: Path) -> None:
     """Write a table as JSON, CSV or Parquet."""
-    from swflow.files.atomic import atomic_path
+    from swflow.files.atomic import atomic_path, write_text
 
-    with atomic_path(path) as temporary:
-        if path.suffix == ".json":
-            Path(temporary).write_text(_json(rows, {}), "utf-8")
-        elif path.suffix == ".csv":
-            rows.write_csv(temporary)
-        else:
+    if path.suffix == ".parquet":
+        with atomic_path(path) as temporary:
             rows.write_parquet(temporary)
+    else:
+        write_text(path, _json(rows, {}) if path.suffix == ".json" else rows.write_csv())

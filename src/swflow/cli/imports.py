@@ -271,13 +271,12 @@ def import_site(
     Example: `swflow import site slurm.conf --qos qos.txt -o site.yaml`,
     `swflow whatif sacct.txt --scheduler site.yaml --processors +20%`
     """
-    from swflow.files.atomic import atomic_path
+    from swflow.files.atomic import write_text
     from swflow.log.slurm.site_file import read_site, site_yaml
 
     check_ending(output, ".yaml", ".yml")
     site = read_site(conf, qos=qos, associations=associations, reservations=reservations)
-    with atomic_path(output) as file:
-        file.write_text(site_yaml(site, [path for path in (conf, qos, associations, reservations) if path]))
+    write_text(output, site_yaml(site, [path for path in (conf, qos, associations, reservations) if path]))
     left_out = [note for note in site.notes if note.treatment and note.treatment.simulated != "yes"]
     print_table(
         ["option", "value", "simulated", "what that means"],

@@ -39,7 +39,7 @@ def bound(
 
     from swflow.analysis.bounds import bounds, gaps
     from swflow.analysis.metrics import metrics
-    from swflow.files.atomic import atomic_path, file_digest
+    from swflow.files.atomic import file_digest, write_text
     from swflow.jobs.table import write_table
     from swflow.workload.clean import open_workload
 
@@ -64,8 +64,7 @@ def bound(
     if output is not None:
         table = pl.DataFrame([{"measure": one.measure, "value": one.value, "theorem": one.theorem} for one in found])
         if output.suffix == ".csv":
-            with atomic_path(output) as temporary:
-                table.write_csv(temporary)
+            write_text(output, table.write_csv())
         else:
             about = {"kind": "bounds", "workload": source.name, "input": file_digest(workload)}
             write_table(table, output, about)
@@ -152,7 +151,7 @@ def conformance(
     """
     from swflow.conformance.judge import as_json, by_rule, judge_case, judge_log
     from swflow.conformance.suite import DEFAULT_POLICIES, cases_of
-    from swflow.files.atomic import atomic_path
+    from swflow.files.atomic import write_text
     from swflow.workload.clean import open_workload
 
     chosen = policy or list(DEFAULT_POLICIES)
@@ -160,8 +159,7 @@ def conformance(
     if cases is not None:
         cases.mkdir(parents=True, exist_ok=True)
         for case in suite:
-            with atomic_path(cases / f"{case.id}.swf") as temporary:
-                temporary.write_text(case.as_swf())
+            write_text(cases / f"{case.id}.swf", case.as_swf())
         say(f"{cases}: {len(suite)} cases")
         return
     if command is None:
@@ -191,7 +189,6 @@ def conformance(
             where = f"job {one.first_job} starts at {one.found:g}, not {one.expected:g}: " if one.first_job else ""
             say(f"{one.id}: {one.verdict}: {where}{one.detail}")
     if output is not None:
-        with atomic_path(output) as temporary:
-            temporary.write_text(as_json(command, found))
+        write_text(output, as_json(command, found))
     if any(one.is_wrong for one in found):
         raise typer.Exit(1)

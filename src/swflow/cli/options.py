@@ -36,6 +36,10 @@ NamedSchedulers = Annotated[
         "repeatable.",
     ),
 ]
+MachineSize = Annotated[
+    int | None, Option("--machine-processors", help="Processors of the machine (default: the log's).")
+]
+Outputs = Annotated[list[Path] | None, output_option(help="Also write .html, .json, .csv or .parquet; repeatable.")]
 Threads = Annotated[int, Option(help="Simulate this number of draws in parallel; the result does not depend on it.")]
 Seed = Annotated[int, Option(help="The seed of all random draws.")]
 Name = Annotated[str | None, Option(help="The name of the log (default: that of the file).")]

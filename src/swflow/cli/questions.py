@@ -8,14 +8,14 @@ import textwrap
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Argument, Option
 
 from swflow.cli.app import app
 from swflow.cli.imports import MachineResources, PartitionSizes, as_log
-from swflow.cli.options import output_option
+from swflow.cli.options import MachineSize, Outputs
 from swflow.cli.terminal import (
     check_ending,
     finish_progress,
@@ -28,6 +28,9 @@ from swflow.cli.terminal import (
 )
 from swflow.errors import SwflowError
 from swflow.scheduling.options import Unchecked
+
+if TYPE_CHECKING:
+    from swflow.studies.site_scheduler import SiteModel
 
 _LOG = "A log (.swf, .swf.gz, an imported .parquet, the output of sacct -P) or a workload (.parquet)."
 
@@ -136,14 +139,10 @@ def whatif(
             "compared if there are several; repeatable."
         ),
     ] = None,
-    machine: Annotated[
-        int | None, Option("--machine-processors", help="Processors of the machine (default: the log's).")
-    ] = None,
+    machine: MachineSize = None,
     partition: PartitionSizes = None,
     machine_resource: MachineResources = None,
-    output: Annotated[
-        list[Path] | None, output_option(help="Also write .html, .json, .csv or .parquet; repeatable.")
-    ] = None,
+    output: Outputs = None,
     as_json: Annotated[bool, Option("--json", help="Print the answer as JSON.")] = False,
     study: Annotated[str | None, Option(help="The study that the answer belongs to in the database.")] = None,
 ) -> None:
@@ -160,20 +159,16 @@ def whatif(
     `swflow whatif sacct.txt --limit user:processors=512 --order fair-share`
     """
     from swflow.files.atomic import file_digest
-    from swflow.log.site import SITE, read_sizes
+    from swflow.log.site import SITE
     from swflow.studies import answer as answers
-    from swflow.studies.site_scheduler import SiteModel, with_policies
+    from swflow.studies.site_scheduler import with_policies
     from swflow.studies.variants import variants
     from swflow.studies.whatif import ask
-    from swflow.workload.clean import open_workload
 
     for path in output or ():
         if path.suffix not in (".html", ".json", ".csv", ".parquet"):
             raise SwflowError(f"{path}: unknown ending; expected .html, .json, .csv or .parquet")
-    sizes, resources = read_sizes(partition), read_sizes(machine_resource, "--machine-resource")
-    with as_log(log, machine, sizes) as source:
-        workload = open_workload(source, machine)
-    site = SiteModel.of(workload, sizes, resources)
+    site = _site_model(log, machine, partition, machine_resource)
     if config is not None:
         site = replace(site, options=_site_config(config, SITE)["schedulers"][SITE])
     schedulers: dict[str, Unchecked] = {}
@@ -189,10 +184,10 @@ def whatif(
         schedulers, processors=processors or (), nodes=nodes or (), resource=resource or (), estimates=estimates or (),
         arrivals=arrivals or (), run_times=run_times or (),
     )  # fmt: skip
-    say_removed(workload)
-    doubts = say_doubts(workload)
+    say_removed(site.workload)
+    doubts = say_doubts(site.workload)
     groups = [*(["partition"] if len(site.partitions) > 1 else []), *(by or ())]
-    answer = ask(workload, chosen, by=groups, progress=partial(tracked, "whatif"))
+    answer = ask(site.workload, chosen, by=groups, progress=partial(tracked, "whatif"))
     question = answers.Question(site, chosen, answer, str(log), doubts)
     if as_json:
         finish_progress()
@@ -204,6 +199,17 @@ def whatif(
         digest = file_digest(log) if path.suffix == ".html" else ""
         answers.write_answer(question, path, study=study, command=command, digest=digest)
         say(f"{path}: written")
+
+
+def _site_model(log: Path, machine: int | None, partition: list[str] | None, resource: list[str] | None) -> "SiteModel":
+    """Return the site of a log with the sizes of the command line."""
+    from swflow.log.site import read_sizes
+    from swflow.studies.site_scheduler import SiteModel
+    from swflow.workload.clean import open_workload
+
+    sizes, resources = read_sizes(partition), read_sizes(resource, "--machine-resource")
+    with as_log(log, machine, sizes) as source:
+        return SiteModel.of(open_workload(source, machine), sizes, resources)
 
 
 def _print_answer(question: Any) -> None:
@@ -261,7 +267,7 @@ def calibrate(
 
     from swflow.analysis.calibration import PARAMETERS
     from swflow.analysis.calibration import calibrate as fit
-    from swflow.files.atomic import atomic_path
+    from swflow.files.atomic import write_text
     from swflow.workload.clean import open_workload
 
     if output is not None:
@@ -291,8 +297,7 @@ def calibrate(
     if output is not None:
         options = json.loads(json.dumps(found.options, default=str))  # lists instead of tuples, texts instead of days
         content = {**content, "schedulers": {**content["schedulers"], scheduler: options}}
-        with atomic_path(output) as temporary:
-            temporary.write_text(yaml.safe_dump(content, sort_keys=False, width=120), encoding="utf-8")
+        write_text(output, yaml.safe_dump(content, sort_keys=False, width=120))
 
 
 def _site_config(config: Path, scheduler: str) -> dict[str, Any]:
@@ -333,18 +338,15 @@ def compare_with_record(
     Example: `swflow fidelity my.parquet --scheduler fcfs --scheduler easy --scheduler conservative`
     """
     from swflow.analysis.fidelity import MEASURES, fidelity
-    from swflow.log.site import SITE, read_sizes
+    from swflow.log.site import SITE
     from swflow.scheduling.scheduler import LOG, Scheduler
     from swflow.studies.runs import run
-    from swflow.studies.site_scheduler import SITE_QOS, SiteModel
+    from swflow.studies.site_scheduler import SITE_QOS
     from swflow.studies.variants import variants
     from swflow.studies.whatif import applied, supported
-    from swflow.workload.clean import open_workload
 
-    sizes = read_sizes(partition)
-    with as_log(log, machine, sizes) as source:
-        workload = open_workload(source, machine)
-    site = SiteModel.of(workload, sizes, read_sizes(machine_resource, "--machine-resource"))
+    site = _site_model(log, machine, partition, machine_resource)
+    workload = site.workload
     names = ["fcfs", "easy", "conservative"]
     if len(site.partitions) > 1 or site.resources:
         names += [SITE, f"{SITE}-fcfs", f"{SITE}-conservative"]

@@ -1,6 +1,5 @@
 """Commands that use the results of runs: load, figure, figures, report, sql."""
 
-import math
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -10,7 +9,7 @@ from typer import Argument, Option
 
 from swflow.cli.app import app
 from swflow.cli.options import Database, output_option
-from swflow.cli.terminal import print_table, say, tracked
+from swflow.cli.terminal import as_plain, print_table, say, tracked
 from swflow.errors import SwflowError
 
 
@@ -263,23 +262,18 @@ def _write_json(columns: Sequence[str], rows: Sequence[Sequence[Any]], output: P
     """Write the rows of a query as JSON to a file, or to standard output; dates become text, NaN becomes null."""
     import json
 
-    from swflow.files.atomic import atomic_path
+    from swflow.files.atomic import write_text
 
-    def plain(value: Any) -> Any:
-        return None if isinstance(value, float) and not math.isfinite(value) else value
-
-    found = [dict(zip(columns, map(plain, row), strict=True)) for row in rows]
+    found = [as_plain(dict(zip(columns, row, strict=True))) for row in rows]
     text = json.dumps(found, indent=1, default=str, ensure_ascii=False) + "\n"
     if output is None:
         print(text, end="")
         return
-    with atomic_path(output) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_text(output, text)
     say(f"{output}: written")
 
 
 def _print_csv(database: Path, query: str, write: bool) -> None:
-    """Print the result of a query as CSV."""
     import shutil
     import sys
     import tempfile

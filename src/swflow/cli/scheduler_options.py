@@ -52,18 +52,15 @@ def with_scheduler_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _parameter(name: str) -> inspect.Parameter:
-    option, default = OPTIONS[name], OPTIONS[name].default
-    kind = _TYPES.get(option.kind, str)
+    option = OPTIONS[name]
+    default, info = option.default, Option(help=help_of(name))
     if name in _REPEATED:
         flag, text = _REPEATED[name]
-        return _keyword(name, kind | None, None, Option(flag, help=text))
-    return _keyword(name, kind | None if default is None else kind, default, Option(help=help_of(name)))
-
-
-def _keyword(name: str, kind: Any, default: Any, option: Any) -> inspect.Parameter:
-    return inspect.Parameter(
-        name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=Annotated[kind, option]
-    )
+        default, info = None, Option(flag, help=text)
+    kind: Any = _TYPES.get(option.kind, str)
+    kind = kind | None if default is None else kind
+    place = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Parameter(name, place, default=default, annotation=Annotated[kind, info])
 
 
 def scheduler_options(values: Unchecked) -> Unchecked:

@@ -17,6 +17,7 @@ from swflow.cli.terminal import (
     read_schedulers,
     say,
     say_removed,
+    tracked,
 )
 from swflow.errors import SwflowError
 from swflow.names import expand
@@ -260,21 +261,9 @@ def _simulate_all(
 
 def _print_each(workload: Path, schedulers: Sequence[str], processors: int | None, middle: "Middle") -> None:
     """Simulate named schedulers and print their metrics side by side."""
-    from swflow.studies.runs import columns_of_run, run
-    from swflow.workload.clean import open_workload
-
     chosen = read_schedulers(schedulers, {})
-    opened = open_workload(workload, processors, columns=columns_of_run(chosen.values()))
-    say_removed(opened)
-    _say_ignored(opened, workload, list(chosen.values()))
-    found = {}
-    with progress_bar("simulate", len(chosen)) as advance:
-        for name, one in chosen.items():
-            result = run(opened, one, middle)
-            _say_peak(opened, one, result)
-            found[name] = result.metrics
-            advance()
-    _print_metrics(found)
+    opened = _opened(workload, processors, list(chosen.values()))
+    _print_metrics({name: _run(opened, one, middle).metrics for name, one in tracked("simulate", [*chosen.items()])})
 
 
 def _print_metrics(found: dict[str, dict[str, float | None]]) -> None:
@@ -286,15 +275,20 @@ def _print_metrics(found: dict[str, dict[str, float | None]]) -> None:
     print_table(["metric", *found], rows)
 
 
-def _say_ignored(workload: "Workload", file: Path, schedulers: Sequence["Scheduler"]) -> None:
-    """Note what the log tells about the site and no scheduler considers: its partitions, and GPUs."""
+def _opened(
+    file: Path, processors: int | None, schedulers: Sequence["Scheduler"], all_columns: bool = False
+) -> "Workload":
+    """Open a workload; note what the log tells about the site and no scheduler considers: its partitions, and GPUs."""
     from swflow.log.importers.records import GPUS
+    from swflow.studies.runs import columns_of_run
     from swflow.studies.site_scheduler import is_pool
+    from swflow.workload.clean import open_workload
 
+    workload = open_workload(file, processors, columns=None if all_columns else columns_of_run(schedulers))
+    say_removed(workload)
     notes = {name: count for entry in workload.history for name, count in (entry.get("notes") or {}).items()}
-    clusters = [cluster for one in schedulers for cluster in one.clusters]
     resources = [workload.machine.resources, *(one.resources or {} for one in schedulers)]
-    resources += [cluster.get("resources") or {} for cluster in clusters]
+    resources += [cluster.get("resources") or {} for one in schedulers for cluster in one.clusters]
     partitions = len(workload.header.get("Partition", ()))
     ignored = []
     if partitions > 1 and all(is_pool(one.to_dict()) for one in schedulers):
@@ -303,16 +297,20 @@ def _say_ignored(workload: "Workload", file: Path, schedulers: Sequence["Schedul
         ignored.append(f"the GPUs of {notes[GPUS]:,} jobs are not scheduled")
     if ignored and any(one.order != "log" for one in schedulers):
         say(f"{workload.name}: note: {' and '.join(ignored)}; swflow whatif {file} --scheduler site simulates them")
+    return workload
 
 
-def _say_peak(workload: "Workload", scheduler: "Scheduler", result: "Run") -> None:
-    """Warn about a recorded schedule that uses more processors than the machine has."""
-    machine = workload.machine.processors
+def _run(workload: "Workload", scheduler: "Scheduler", middle: "Middle") -> "Run":
+    """Simulate a workload; warn about a recorded schedule that uses more processors than the machine has."""
+    from swflow.studies.runs import run
+
+    result, machine = run(workload, scheduler, middle), workload.machine.processors
     if scheduler.order == "log" and result.peak_processors > machine:
         say(
             f"{workload.name}: warning: the recorded schedule uses up to {result.peak_processors:,} processors of "
             f"{machine:,}; its utilization and load are not comparable with those of a simulated one; see: swflow check"
         )
+    return result
 
 
 def _simulate_one(
@@ -325,8 +323,7 @@ def _simulate_one(
 ) -> None:
     """Simulate one scheduler, print its metrics, and write its outcomes to the output, if any."""
     from swflow.scheduling.scheduler import Scheduler
-    from swflow.studies.runs import columns_of_run, describe_run, run, write_run
-    from swflow.workload.clean import open_workload
+    from swflow.studies.runs import describe_run, write_run
 
     if output:
         check_ending(output, ".parquet", ".csv", ".swf", ".swf.gz")
@@ -334,11 +331,8 @@ def _simulate_one(
         check_ending(known_schedule, ".swf", ".swf.gz")
     chosen = Scheduler(**options)
     is_log = known_schedule is not None or (output is not None and output.suffix not in (".parquet", ".csv"))
-    opened = open_workload(workload, processors, columns=None if is_log else columns_of_run([chosen]))
-    say_removed(opened)
-    _say_ignored(opened, workload, [chosen])
-    result = run(opened, chosen, middle)
-    _say_peak(opened, chosen, result)
+    opened = _opened(workload, processors, [chosen], all_columns=is_log)
+    result = _run(opened, chosen, middle)
     missing = opened.jobs.height - result.table.height
     if missing:
         why = "by status, without a wait time, or cancelled in the queue"

@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import json
+import math
 import os
 import sys
 import textwrap
@@ -143,6 +144,13 @@ def named_schedulers(texts: Iterable[str]) -> "dict[str, Unchecked]":
             raise SwflowError(f"--scheduler: {name} is given twice")
         schedulers[name] = options
     return schedulers
+
+
+def as_plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row for JSON, in which NaN and infinity become null."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row.items()
+    }
 
 
 def format_number(value: Any) -> str:
@@ -320,8 +328,7 @@ class Watch:
     PATIENCE: ClassVar[dict[bool, float]] = {True: 1.0, False: 2.0}
 
     def __init__(self) -> None:
-        self._what: str | None = None
-        self._named = False
+        self._what: str | None = None  # the stage that is to be shown
         self._timer: threading.Timer | None = None
         self._live: Any = None
         self._lock = threading.RLock()
@@ -329,7 +336,7 @@ class Watch:
     def begin(self, what: str) -> None:
         """Start a stage, and end the previous one."""
         self.end()
-        self._what, self._named = what, False
+        self._what = what
         self._wait()
 
     def _wait(self) -> None:
@@ -348,7 +355,7 @@ class Watch:
         """Remove the line while something else is printed."""
         self._hide()
         yield
-        if self._what is not None and not self._named:
+        if self._what is not None:
             self._wait()
 
     def _hide(self) -> None:
@@ -365,7 +372,7 @@ class Watch:
             if self._timer is None:
                 return  # ended in between
             if not terminal:
-                self._named = True
+                self._what = None
                 print(f"{what} …", file=sys.stderr, flush=True)
                 return
             from rich.console import Console

@@ -100,10 +100,15 @@ def remove_left_over(target: Path) -> None:
             _remove(Path(entry.path))
 
 
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a text file atomically."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
 def write_json(path: str | os.PathLike[str], content: Any) -> None:
     """Write a small JSON file atomically, with sorted keys."""
-    with atomic_path(path) as temporary:
-        temporary.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(content, indent=1, sort_keys=True) + "\n")
 
 
 def read_json(path: str | os.PathLike[str], what: str) -> Any:

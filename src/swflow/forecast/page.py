@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from swflow.errors import SwflowError
-from swflow.files.atomic import atomic_path
+from swflow.files.atomic import write_text
 from swflow.forecast.forecaster import Forecaster
 from swflow.forecast.words import coverage, span
 from swflow.workload.clean import log_name
@@ -44,5 +44,4 @@ def write_page(forecaster: Forecaster, path: Path) -> None:
     text = text.replace("@title@", html.escape(f"When will my job start? {log_name(forecaster.name)}"))
     text = text.replace("@coverage@", html.escape(coverage(forecaster)))
     text = text.replace("@data@", json.dumps(content).replace("</", "<\\/"))
-    with atomic_path(path) as temporary:
-        Path(temporary).write_text(text, "utf-8")
+    write_text(path, text)

@@ -47,7 +47,6 @@ def check_claims(
 
 
 def _checked(connection: "duckdb.DuckDBPyConnection", claim: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the row of a claim."""
     import duckdb
 
     sql = claim["sql"].strip()

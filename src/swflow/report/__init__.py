@@ -15,7 +15,7 @@ from swflow import __version__
 from swflow.errors import SwflowError
 from swflow.figures.charts.parts import DARK, Spec
 from swflow.figures.request import all_runs
-from swflow.files.atomic import atomic_path
+from swflow.files.atomic import write_text
 from swflow.files.fingerprint import cache_home, fingerprint
 from swflow.files.query import connect
 from swflow.report.answers import COLUMNS
@@ -84,8 +84,7 @@ def write_report(
         files["assets/vega.js"] = _vega()
         files["headlines.csv"] = _csv(COLUMNS, source.headlines())
     for name in sorted(files, key=lambda name: (name == "index.html", name)):
-        with atomic_path(folder / name) as temporary:
-            temporary.write_text(files[name], encoding="utf-8")
+        write_text(folder / name, files[name])
     _remove_former(folder, files)
     return folder / "index.html"
 
@@ -188,6 +187,6 @@ def _vega() -> str:
 
     code: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # its stub misses the default
     script = "(() => {" + code + "})();\n"
-    with suppress(SwflowError), atomic_path(kept) as file:
-        file.write_text(script, encoding="utf-8")
+    with suppress(SwflowError):
+        write_text(kept, script)
     return script

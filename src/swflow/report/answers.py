@@ -13,6 +13,7 @@ from swflow.names import log_of, recipe_of
 from swflow.report.plan import Study
 from swflow.report.units import duration, percent
 from swflow.scheduling.options import Unchecked
+from swflow.studies.wording import DIRECTIONS
 from swflow.studies.wording import listed as joined
 
 #: Recipe to scheduler to the mean waits of its replicates, seconds.
@@ -142,8 +143,8 @@ class Headline(NamedTuple):
         undecided = [claim for claim in self.claims if claim.word in (NOT_DISTINGUISHABLE, TOO_FEW_WEEKS)]
         needed = [(claim.blocks_needed, claim) for claim in undecided if claim.blocks_needed is not None]
         if not needed:
-            few = [claim.verdict for claim in undecided if claim.word == TOO_FEW_WEEKS and claim.verdict]
-            return f"An interval needs at least {FEWEST_WEEKS} weeks." if few else ""
+            too_few = any(claim.word == TOO_FEW_WEEKS for claim in undecided)
+            return f"An interval needs at least {FEWEST_WEEKS} weeks." * too_few
         blocks, claim = min(needed, key=lambda found: found[0])
         there, basis = (claim.verdict.blocks, claim.verdict.basis) if claim.verdict else (0, "weeks")
         if blocks > _MOST_BLOCKS:
@@ -332,9 +333,9 @@ def _of_pair(claims: Sequence[Claim], variant: str, base: str, where: str) -> st
 def _of_workload(under: str, recipe: str, source: str, claims: Sequence[Claim], where: str) -> str:
     verbs = {
         word: f"{under}, the mean wait on {recipe} is {adjective} than on {source}"
-        for word, adjective in ((BETTER, "shorter"), (WORSE, "longer"))
+        for word, adjective in DIRECTIONS.items()
     }
-    again = {BETTER: "is shorter", WORSE: "is longer"}
+    again = {word: f"is {adjective}" for word, adjective in DIRECTIONS.items()}
     return _sentence(claims, verbs, again, f"{under}, the mean waits on {recipe} and {source}", where)
 
 
@@ -410,7 +411,7 @@ def _changes(claims: Sequence[Claim]) -> str:
     if not changes:
         return ""
     text = " to ".join(dict.fromkeys(_signed(change) for change in (changes[0], changes[-1])))
-    (interval,) = [claim.interval for claim in claims] if len(claims) == 1 else [None]
+    interval = claims[0].interval if len(claims) == 1 else None
     if interval is not None:
         text += f", 95 % interval {_signed(interval[0])} to {_signed(interval[1])}"
         if claims[0].verdict is not None and claims[0].verdict.word != claims[0].word:
@@ -431,12 +432,6 @@ def _between(sizes: Sequence[float]) -> str:
     if ends[-1] > 9:
         return "a factor of " + " to ".join(dict.fromkeys(f"{end + 1:,.{0 if end > 9 else 1}f}" for end in ends))
     return " to ".join(dict.fromkeys(percent(end).removesuffix(" %") for end in ends)) + " %"
-
-
-def _first_few(sentences: Sequence[str], one: str, many: str, table: str = "comparisons") -> list[str]:
-    more = len(sentences) - _MOST_PAIRS
-    rest = [f"{more} {one if more == 1 else many}: see table {table}."] if more > 0 else []
-    return [*sentences[:_MOST_PAIRS], *rest]
 
 
 class WhatIf(NamedTuple):
@@ -528,7 +523,10 @@ def ranking(tables: Mapping[str, Sequence[Ranked]]) -> list[str]:
     if len(first) > _MOST_PAIRS:
         most = max(first, key=first.count)
         sentences.insert(0, f"{most} has rank 1 on {first.count(most)} of {len(first)} workloads.")
-    return _first_few(sentences, "further workload", "further workloads", "leaderboard")
+    more = len(sentences) - _MOST_PAIRS
+    if more > 0:
+        sentences[_MOST_PAIRS:] = [f"{more} further workload{'s' * (more > 1)}: see table leaderboard."]
+    return sentences
 
 
 def _of_others(count: int, others: int) -> str:

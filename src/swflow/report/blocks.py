@@ -57,9 +57,7 @@ def items(source: Source, studies: Iterable[Study], otherwise: str = "", authors
     return [{"kind": "answers", "items": items}] if items else []
 
 
-def matrix(
-    source: Source, metrics: Mapping[tuple[str, str], Mapping[str, Any]], order: Sequence[str] = ()
-) -> list[Block]:
+def matrix(metrics: Mapping[tuple[str, str], Mapping[str, Any]], order: Sequence[str] = ()) -> list[Block]:
     """Return the matrix of runs, if any: a row per recipe, a column per scheduler, one value per measure."""
     rows, columns = ([*dict.fromkeys(key[place] for key in metrics)] for place in (0, 1))
     if not rows:

@@ -14,7 +14,7 @@ from swflow.report.blocks import BEST, Page, Section, compared, counted, items, 
 from swflow.report.papers import claims_block, legend, overview_item, table_blocks
 from swflow.report.plan import Study
 from swflow.report.source import Source, figure_block
-from swflow.report.tables import OF_ALL_LOGS, Block, Scope
+from swflow.report.tables import OF_ALL_LOGS, TABLES, Block, Scope
 from swflow.report.units import duration, number, percent
 
 #: The largest number of drawn runs of a ranking: the best ones, and the reference.
@@ -41,7 +41,6 @@ def pages(source: Source) -> Iterator[Page]:
 
 
 def _overview(source: Source) -> Page:
-    """Return the first page."""
     ((runs, jobs),) = source.rows("SELECT count(*), sum(jobs) FROM metrics")
     counts = [
         counted(len(source.plan.studies), "study", "studies"),
@@ -65,12 +64,9 @@ def _overview(source: Source) -> Page:
     recorded_first = bool(source.tables(["whatifs"], Scope())) or not published.blocks
     known = {study.name for study in source.plan.studies}
     figures = [figure_block(spec) for spec in source.figures if spec["usermeta"].get("study") not in known]
+    first = [recorded, published, answers, open_answers]
     sections = [
-        *([recorded] if recorded_first else []),
-        published,
-        answers,
-        open_answers,
-        *([] if recorded_first else [recorded]),
+        *(first if recorded_first else [*first[1:], recorded]),
         _matrix_section(source),
         _plausible(source),
         Section("Omitted runs", blocks=source.tables(["left_out"], Scope())),
@@ -95,7 +91,7 @@ def _matrix_section(source: Source) -> Section:
     planned = [scheduler for study in source.plan.studies for scheduler in study.schedulers]
     note = "A row is a workload, a column a scheduler; the best value of a row is marked. Replicates: mean and"
     note += " Student's 95 % interval."
-    return Section("Schedulers on every workload", note, matrix(source, source.metrics, planned))
+    return Section("Schedulers on every workload", note, matrix(source.metrics, planned))
 
 
 def _published(source: Source, studies: Mapping[str, Sequence[Study]]) -> Section:
@@ -185,7 +181,6 @@ def _paper_figures(source: Source, about: Mapping[str, Any]) -> list[Block]:
 
 
 def _study_page(source: Source, study: Study) -> Page:
-    """Return the page of a study."""
     found = source.answers[study.name]
     lead = " ".join(filter(None, [found.text, found.deciding]))
     if study.missing:
@@ -198,16 +193,17 @@ def _study_page(source: Source, study: Study) -> Page:
     else:
         papers = _study_papers(source, study)
     asked = _asked_figures(source, study)
-    generic = _run_sections(source, study, "Show the figures of its runs" if papers or asked else "")
+    has_own = bool(papers or asked)
+    generic = _run_sections(source, study, "Show the figures of its runs" * has_own)
     names = ("metrics", "further_metrics", "comparisons", "replicates", "fairness", "schedulers")
     sections = [
         *papers,
         _recorded_section(source, scope),
-        Section("Runs", BEST, matrix(source, metrics, study.schedulers)),
+        Section("Runs", BEST, matrix(metrics, study.schedulers)),
         Section("Figures of the study", blocks=asked),
-        *([] if papers or asked else generic),
+        *([] if has_own else generic),
         Section("Tables", blocks=source.tables(names, scope) if study.runs else []),
-        *(generic if papers or asked else []),
+        *(generic if has_own else []),
     ]
     return Page(f"studies/{study.name}", study.title, f"Study {study.name}", lead, sections)
 
@@ -231,25 +227,18 @@ def _asked_figures(source: Source, study: Study) -> list[Block]:
 def _run_sections(source: Source, study: Study, folded: str) -> list[Section]:
     """Return the figures that every study has, one section per log."""
     sections = []
+    sql = "SELECT workload || '/' || scheduler, rank FROM leaderboard"
+    ranks = dict(source.rows(sql)) if study.ranked else {}
     for log in study.logs:
-        runs = _by_rank(source, study, log)
-        drawn = _few(source, runs) if study.ranked else runs
+        runs = sorted(study.first_runs(log), key=lambda run: ranks.get(run["run"], len(ranks)))
+        drawn = _few(runs) if study.ranked else runs
         title = f"Runs of {log}" if len(study.logs) > 1 else "Over time, by class of job, and as a whole"
         blocks = source.drawn(source.request(drawn, log), STUDY_FIGURES) + compared(source, runs)
         sections.append(Section(title, blocks=blocks, folded=folded))
     return sections
 
 
-def _by_rank(source: Source, study: Study, log: str) -> list[dict[str, str]]:
-    """Return the first runs of a study's log, those of a ranking in its order."""
-    runs = study.first_runs(log)
-    if not study.ranked:
-        return runs
-    ranks = dict(source.rows("SELECT workload || '/' || scheduler, rank FROM leaderboard"))
-    return sorted(runs, key=lambda run: ranks.get(run["run"], len(ranks)))
-
-
-def _few(source: Source, runs: Sequence[dict[str, str]]) -> list[dict[str, str]]:
+def _few(runs: Sequence[dict[str, str]]) -> list[dict[str, str]]:
     """Return the runs of a ranking that are drawn: the best ones, and the reference."""
     best = list(runs[:MOST_DRAWN])
     reference = [run for run in runs[MOST_DRAWN:] if run["scheduler"] == REFERENCE]
@@ -270,7 +259,6 @@ def _study_papers(source: Source, study: Study) -> list[Section]:
 
 
 def _log_page(source: Source, log: str) -> Page:
-    """Return the page of a log."""
     facts = _facts_of(source, log)
     own = facts["workload"]
     note = "" if own == log else f"The log itself was not simulated; the values are those of {own}."
@@ -288,7 +276,7 @@ def _log_page(source: Source, log: str) -> Page:
         Section("Jobs removed by cleaning", blocks=source.tables(["cleaning"], Scope([recipe_of(own)]))),
         Section("Plausibility", blocks=source.tables(["checks"], Scope(recipes))),
         Section("Its jobs", note, source.drawn(request, LOG_FIGURES)),
-        Section("Runs", BEST, matrix(source, metrics)),
+        Section("Runs", BEST, matrix(metrics)),
         Section("Studies of this log", blocks=items(source, studies)),
         Section("Tables", blocks=source.tables(("workloads", "correlations", "logs"), Scope(recipes))),
     ]
@@ -342,14 +330,8 @@ def _facts_of(source: Source, log: str) -> Block:
 
 
 def _tables_page(source: Source) -> Page:
-    """Return the page of all tables."""
-    names = ("metrics", "further_metrics", "workloads", "cleaning", "schedulers", "correlations", "comparisons",
-             "leaderboard", "bounds", "coverage", "claims", "reproduction", "missing", "whatifs", "forecasts",
-             "left_out",
-             "readings", "sensitivity", "trends", "replicates", "fits", "recorded", "fidelity", "fairness",
-             "checks", "logs")  # fmt: skip
-    of_papers = () if source.papers else ("coverage", "claims", "missing")
-    tables = source.tables([name for name in names if name not in of_papers], Scope())
+    left_out = {"checks_of_some"} if source.papers else {"checks_of_some", "coverage", "claims", "missing"}
+    tables = source.tables([name for name in TABLES if name not in left_out], Scope())
     lead = "All rows of the database's small tables. Query jobs and outcomes with SQL."
     return Page("tables", "All tables", lead=lead, sections=[Section("", blocks=[table]) for table in tables])
 

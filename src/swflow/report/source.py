@@ -133,12 +133,11 @@ class Source:
 
     def verdict(self, variant: str, base: str) -> Verdict | None:
         """Return the verdict on the mean waits of two runs or recipes; the only draw of a recipe represents it."""
-        for one, other in ((variant, base), (self.only.get(variant, variant), self.only.get(base, base))):
+        for names in ((variant, base), (self.only.get(variant, variant), self.only.get(base, base))):
             rows = self.rows(
                 """SELECT difference, low, high, verdict, verdict_holm, basis, blocks FROM differences
                 WHERE measure = 'wait_time' AND variant = $a AND base = $b""",
-                one,
-                other,
+                *names,
             )
             for values in rows:
                 return Verdict(*values)

@@ -64,7 +64,30 @@ def _pivoted(measure: tuple[str, str]) -> str:
     return ",".join(parts)
 
 
+#: The tables, in the order in which the page of all tables has them.
 TABLES: dict[str, Table] = {
+    "metrics": Table(
+        "Metrics by run",
+        "awrt and awwt are the response and the wait time weighted by processors times run time. The slowdown is "
+        "response over run time; bounded, run times below 10 s count as 10 s. The makespan runs from the first "
+        "submission to the last end. peak_processors: the most that were busy at once. If a log records more than "
+        "the machine has, its utilization and load are not comparable with those of simulated runs.",
+        """SELECT workload, scheduler, jobs, utilization,
+    (SELECT peak_processors FROM runs WHERE runs.run = metrics.run) AS peak_processors,
+    mean_wait_time, median_wait_time, p95_wait_time,
+    mean_response_time, mean_slowdown, mean_bounded_slowdown, p95_bounded_slowdown, awrt, awwt,
+    squashed_area, makespan, killed, penalized_percent
+FROM metrics WHERE {runs} ORDER BY workload, scheduler""",
+    ),
+    "further_metrics": Table(
+        "Resources and cancellations by run",
+        "Of each resource besides processors: utilization (squashed area over units times makespan), squashed area "
+        "(unit-seconds) and peak, the most units in use at once; a peak above the machine's units is possible only "
+        "in a recorded schedule. cancelled: jobs that were cancelled in the queue and have no other metric; "
+        "started_before_cancel: those of them that the scheduler would have started before.",
+        """SELECT workload, scheduler, metric, value FROM further_metrics
+WHERE {runs} ORDER BY workload, scheduler, metric""",
+    ),
     "workloads": Table(
         "Workloads",
         "A workload is a cleaned log and the steps applied to it. The span runs from the first to the last "
@@ -90,28 +113,6 @@ WHERE {workloads} AND reason <> 'kept' ORDER BY workload, position, jobs DESC, r
         """SELECT scheduler, "order", backfill, reservations, backfill_order, estimates, prediction,
     allocation, runtime, event_order, dispatch, without_status
 FROM schedulers WHERE scheduler IN (SELECT scheduler FROM metrics WHERE {runs}) ORDER BY scheduler""",
-    ),
-    "metrics": Table(
-        "Metrics by run",
-        "awrt and awwt are the response and the wait time weighted by processors times run time. The slowdown is "
-        "response over run time; bounded, run times below 10 s count as 10 s. The makespan runs from the first "
-        "submission to the last end. peak_processors: the most that were busy at once. If a log records more than "
-        "the machine has, its utilization and load are not comparable with those of simulated runs.",
-        """SELECT workload, scheduler, jobs, utilization,
-    (SELECT peak_processors FROM runs WHERE runs.run = metrics.run) AS peak_processors,
-    mean_wait_time, median_wait_time, p95_wait_time,
-    mean_response_time, mean_slowdown, mean_bounded_slowdown, p95_bounded_slowdown, awrt, awwt,
-    squashed_area, makespan, killed, penalized_percent
-FROM metrics WHERE {runs} ORDER BY workload, scheduler""",
-    ),
-    "further_metrics": Table(
-        "Resources and cancellations by run",
-        "Of each resource besides processors: utilization (squashed area over units times makespan), squashed area "
-        "(unit-seconds) and peak, the most units in use at once; a peak above the machine's units is possible only "
-        "in a recorded schedule. cancelled: jobs that were cancelled in the queue and have no other metric; "
-        "started_before_cancel: those of them that the scheduler would have started before.",
-        """SELECT workload, scheduler, metric, value FROM further_metrics
-WHERE {runs} ORDER BY workload, scheduler, metric""",
     ),
     "correlations": Table(
         "Load and performance",
@@ -164,18 +165,6 @@ FROM (SELECT runs.workload, runs.scheduler, gaps.* FROM gaps JOIN runs USING (ru
 RIGHT JOIN bounds USING (workload, measure)
 WHERE {workloads} GROUP BY workload, measure, bounds.value, theorem ORDER BY workload, min(bounds.rowid)""",
     ),
-    "reproduction": Table(
-        "Published and computed values",
-        "Rows of the papers' tables; for replicates, the median. A published value may be based on another version "
-        "of the log. within percent: the smallest of 1, 5 and 10 within which swflow's value lies. Differences are "
-        "relative; for differences in percent, they are percentage points; for correlations, the limits are 0.015, "
-        "0.03 and 0.05, at most half the published value. No limit is below the printed precision. Empty: beyond 10. "
-        "verdict: the first explanation of the difference that applies.",
-        """SELECT paper, "table", row, "column", published, ours, verdict, explanation, difference, ratio, scale,
-    within_percent, draws, low, high, workload, scheduler
-FROM reproduction WHERE {published} AND reason IS NULL
-ORDER BY paper, "table", row, "column", workload, scheduler""",
-    ),
     "coverage": Table(
         "Published values by verdict",
         "One row per published table. Each of the limits within_1, within_5 and within_10 includes the tighter ones. "
@@ -188,12 +177,51 @@ ORDER BY paper, "table", row, "column", workload, scheduler""",
         """SELECT paper, section, claim, holds, logs, logs_held, other_logs, other_logs_held, evidence
 FROM claims ORDER BY rowid""",
     ),
+    "reproduction": Table(
+        "Published and computed values",
+        "Rows of the papers' tables; for replicates, the median. A published value may be based on another version "
+        "of the log. within percent: the smallest of 1, 5 and 10 within which swflow's value lies. Differences are "
+        "relative; for differences in percent, they are percentage points; for correlations, the limits are 0.015, "
+        "0.03 and 0.05, at most half the published value. No limit is below the printed precision. Empty: beyond 10. "
+        "verdict: the first explanation of the difference that applies.",
+        """SELECT paper, "table", row, "column", published, ours, verdict, explanation, difference, ratio, scale,
+    within_percent, draws, low, high, workload, scheduler
+FROM reproduction WHERE {published} AND reason IS NULL
+ORDER BY paper, "table", row, "column", workload, scheduler""",
+    ),
     "missing": Table(
         "Published values without ours, by reason",
         "Cells of the papers' tables that are not compared with a value here.",
         """SELECT paper, "table", row, "column", published, workload, scheduler, reason
 FROM reproduction WHERE {published} AND reason IS NOT NULL
 ORDER BY paper, "table", row, "column", workload, scheduler""",
+    ),
+    "whatifs": Table(
+        "What if",
+        "Each variant and the base: the first scheduler, with everything else as recorded. change: in percent "
+        "of the base, with its 95 % confidence interval over the log's weeks. verdict: not "
+        "distinguishable: the interval contains 0.",
+        f"""SELECT study, workload, variant, {", ".join(map(_pivoted, _WHATIF_MEASURES))},
+    any_value(processors) AS processors, any_value(utilization) AS utilization, any_value(jobs) AS jobs,
+    max(weeks) AS weeks
+FROM whatifs WHERE {{whatifs}} GROUP BY study, workload, variant ORDER BY min(rowid)""",
+    ),
+    "forecasts": Table(
+        "Forecasts of waits",
+        "Forecasts of the last weeks of each log, made with the data before each moment. coverage: the share of jobs "
+        "that started within their 90 % interval, with its 95 % confidence interval over the weeks. width (median), "
+        "score (interval score) and squared error (of the median) are in decades of the wait; lower is better. "
+        "past: from past waits. simulation: from simulated futures. best: the better one in the weeks before. "
+        "classes: the baseline, binomial bounds by class of job.",
+        """SELECT study, workload, method, dimension, "group", jobs, coverage, coverage_low, coverage_high, width,
+    score, squared_error
+FROM forecasts WHERE {whatifs} AND dimension IN ('all', 'partition', 'size', 'waited')
+ORDER BY study, workload, dimension, "group", method DESC""",
+    ),
+    "left_out": Table(
+        "Runs left out",
+        "Planned runs of logs that could not be downloaded.",
+        "SELECT log, reason, count(*) AS runs FROM left_out WHERE {left_out} GROUP BY ALL ORDER BY ALL",
     ),
     "readings": Table(
         "The same values under other readings of the papers",
@@ -229,6 +257,26 @@ WHERE {recipes} AND replicates > 1 AND measure IN ('mean_wait_time', 'mean_respo
     'p95_bounded_slowdown_60_unkilled')
 ORDER BY recipe, scheduler, measure""",
     ),
+    "fits": Table(
+        "Fitted models",
+        "Statistics of workloads generated by each model, compared with those of the source.",
+        """SELECT workload, fit, model, arrivals, measure, value, source_value FROM fits WHERE {workloads}
+ORDER BY ALL""",
+    ),
+    "recorded": Table(
+        "Recorded and simulated waits",
+        "For each log with a recorded schedule, over the jobs that have a recorded wait and are in the run: the mean "
+        "wait in the record and in the simulation, the simulated wait in percent of the recorded one, the share of "
+        "the jobs that start within 60 s of the record, and the distance between the distributions of the waits. If "
+        "the first scheduler is far from the record, trust the directions of differences between schedulers, not "
+        "their minutes.",
+        """SELECT workload, scheduler, recorded_mean_wait_time AS recorded_wait_time,
+    simulated_mean_wait_time AS simulated_wait_time,
+    simulated_mean_wait_time / nullif(recorded_mean_wait_time, 0) AS simulated_of_recorded, started_alike, wait_distance
+FROM fidelity JOIN workloads USING (workload)
+WHERE {workloads} AND scheduler <> 'log' AND len(steps) = 0
+ORDER BY workload, wait_distance, scheduler""",
+    ),
     "fidelity": Table(
         "Similarity of simulations to the record",
         "For logs with a recorded schedule: the distance of the distributions of the waits, the mean difference of "
@@ -249,69 +297,22 @@ FROM fairness WHERE {{runs}} AND {_FIRST.format("workload")}
 QUALIFY row_number() OVER (PARTITION BY run, kind ORDER BY use_share DESC, id) <= {FAIRNESS_USERS}
 ORDER BY workload, kind, use_share DESC, who, scheduler""",
     ),
-    "recorded": Table(
-        "Recorded and simulated waits",
-        "For each log with a recorded schedule, over the jobs that have a recorded wait and are in the run: the mean "
-        "wait in the record and in the simulation, the simulated wait in percent of the recorded one, the share of "
-        "the jobs that start within 60 s of the record, and the distance between the distributions of the waits. If "
-        "the first scheduler is far from the record, trust the directions of differences between schedulers, not "
-        "their minutes.",
-        """SELECT workload, scheduler, recorded_mean_wait_time AS recorded_wait_time,
-    simulated_mean_wait_time AS simulated_wait_time,
-    simulated_mean_wait_time / nullif(recorded_mean_wait_time, 0) AS simulated_of_recorded, started_alike, wait_distance
-FROM fidelity JOIN workloads USING (workload)
-WHERE {workloads} AND scheduler <> 'log' AND len(steps) = 0
-ORDER BY workload, wait_distance, scheduler""",
-    ),
-    "whatifs": Table(
-        "What if",
-        "Each variant and the base: the first scheduler, with everything else as recorded. change: in percent "
-        "of the base, with its 95 % confidence interval over the log's weeks. verdict: not "
-        "distinguishable: the interval contains 0.",
-        f"""SELECT study, workload, variant, {", ".join(map(_pivoted, _WHATIF_MEASURES))},
-    any_value(processors) AS processors, any_value(utilization) AS utilization, any_value(jobs) AS jobs,
-    max(weeks) AS weeks
-FROM whatifs WHERE {{whatifs}} GROUP BY study, workload, variant ORDER BY min(rowid)""",
-    ),
-    "forecasts": Table(
-        "Forecasts of waits",
-        "Forecasts of the last weeks of each log, made with the data before each moment. coverage: the share of jobs "
-        "that started within their 90 % interval, with its 95 % confidence interval over the weeks. width (median), "
-        "score (interval score) and squared error (of the median) are in decades of the wait; lower is better. "
-        "past: from past waits. simulation: from simulated futures. best: the better one in the weeks before. "
-        "classes: the baseline, binomial bounds by class of job.",
-        """SELECT study, workload, method, dimension, "group", jobs, coverage, coverage_low, coverage_high, width,
-    score, squared_error
-FROM forecasts WHERE {whatifs} AND dimension IN ('all', 'partition', 'size', 'waited')
-ORDER BY study, workload, dimension, "group", method DESC""",
-    ),
-    "left_out": Table(
-        "Runs left out",
-        "Planned runs of logs that could not be downloaded.",
-        "SELECT log, reason, count(*) AS runs FROM left_out WHERE {left_out} GROUP BY ALL ORDER BY ALL",
-    ),
-    "fits": Table(
-        "Fitted models",
-        "Statistics of workloads generated by each model, compared with those of the source.",
-        """SELECT workload, fit, model, arrivals, measure, value, source_value FROM fits WHERE {workloads}
-ORDER BY ALL""",
-    ),
     "checks": Table(
         "Plausibility",
         "Implausible values of a log, with their severity.",
         """SELECT workload, severity, message, jobs, first_job_id, "check" FROM checks WHERE {workloads}
 ORDER BY workload, severity, "check", message""",
     ),
+    "logs": Table(
+        "Acknowledgements",
+        "The logs, and the acknowledgements that their headers request.",
+        "SELECT DISTINCT log, computer, installation, acknowledge FROM workloads WHERE {workloads} ORDER BY log",
+    ),
     "checks_of_some": Table(
         "Plausibility",
         "Implausible values of single logs, with their severity.",
         f"""SELECT workload, severity, message, jobs, first_job_id, "check" FROM checks
 WHERE {{workloads}} AND NOT ({OF_ALL_LOGS}) ORDER BY workload, severity, "check", message""",
-    ),
-    "logs": Table(
-        "Acknowledgements",
-        "The logs, and the acknowledgements that their headers request.",
-        "SELECT DISTINCT log, computer, installation, acknowledge FROM workloads WHERE {workloads} ORDER BY log",
     ),
 }
 
@@ -332,11 +333,7 @@ class Scope:
 
     def conditions(self) -> dict[str, str]:
         """Return the conditions to insert into the queries."""
-        whatifs = "true" if self.study is None else f"study = {quoted(self.study)}"
-        if self.recipes is None:
-            names = ("runs", "workloads", "pairs", "published", "trends", "recipes", "left_out", "whatifs")
-            return dict.fromkeys(names, "true")
-        recipes = quoted(*self.recipes)
+        recipes = quoted(*(self.recipes or ()))
         mine = f"workload IN (SELECT workload FROM workloads WHERE recipe IN ({recipes}))"
         schedulers = f" AND scheduler IN ({quoted(*self.schedulers)})" if self.schedulers is not None else ""
         runs = f"SELECT run FROM runs WHERE {mine}{schedulers}"
@@ -344,17 +341,17 @@ class Scope:
         compared = f"{runs} UNION {together} WHERE recipe IN ({recipes}){schedulers}"
         swept = f"workload IN (SELECT recipe FROM sweeps WHERE source IN ({recipes}))"
         ours = f"workload IN ({recipes}) AND (scheduler IS NULL{schedulers.replace(' AND', ' OR', 1)})"
-        published = f"({ours} OR {swept})" if self.sweeps else f"({ours})"
-        return {
+        conditions = {
             "runs": mine + schedulers,
             "workloads": mine,
             "pairs": f"variant IN ({compared}) AND base IN ({compared})",
-            "published": published,
+            "published": f"({ours} OR {swept})" if self.sweeps else f"({ours})",
             "trends": f"list_has_any([{recipes}], [workload || '+' || split_part(lower, '/', 1)])",
             "recipes": f"recipe IN ({recipes}){schedulers}",
             "left_out": "false",
-            "whatifs": whatifs,
+            "whatifs": "true" if self.study is None else f"study = {quoted(self.study)}",
         }
+        return conditions if self.recipes is not None else dict.fromkeys(conditions, "true")
 
 
 def quoted(*texts: str) -> str:

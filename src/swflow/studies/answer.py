@@ -14,7 +14,7 @@ from swflow.analysis import verdicts
 from swflow.analysis.fidelity import Trust
 from swflow.analysis.intervals import FEWEST_WEEKS
 from swflow.errors import SwflowError
-from swflow.files.atomic import atomic_path
+from swflow.files.atomic import write_text
 from swflow.jobs.table import Workload, write_table
 from swflow.log.importers.records import GPUS, LICENSES, NOT_ELIGIBLE, NOT_MODELLED, RESERVATIONS
 from swflow.log.queues import queues_in_words, queues_of
@@ -25,7 +25,7 @@ from swflow.studies.hardware import partitions_named, resources_of
 from swflow.studies.site_scheduler import SITE_QOS, SiteModel, is_pool
 from swflow.studies.variants import Change, Variant
 from swflow.studies.whatif import BASE, RECORDED, Answer, Row, supported
-from swflow.studies.wording import Percent, Unit, listed, share_of, unit_of, unit_of_measure
+from swflow.studies.wording import DIRECTIONS, Percent, Unit, listed, share_of, unit_of, unit_of_measure
 from swflow.workload.clean import guess_of
 
 #: The name of each measure in a sentence.
@@ -108,6 +108,11 @@ class Question:
         """The options of each scheduler, by its name."""
         return {variant.scheduler: variant.options for variant in self.variants}
 
+    @property
+    def recorded(self) -> float | None:
+        """The recorded mean wait, if the log has one."""
+        return self.answer.fidelity["recorded_mean_wait_time"] if self.answer.fidelity else None
+
     def rows(self, variant: Variant) -> dict[str, Row]:
         """Return measure to row for one variant."""
         table = self.answer.table.filter(pl.col("variant") == variant.name)
@@ -152,16 +157,17 @@ def variant_in_words(question: Question, variant: Variant) -> str:
     subject = _subject(question, variant)
     is_doubtful = question.answer.trust is Trust.DIRECTIONS and variant == question.ranked[0]
     doubt = "in a simulation that does not reproduce this site well, " * is_doubtful
-    said = [f"{subject}, {doubt}{_change(main)}"]
-    for word, decided in (("shorter", verdicts.BETTER), ("longer", verdicts.WORSE)):
+    said = [f"{subject}, {doubt}{_change_in_words(main)}"]
+    for decided, word in DIRECTIONS.items():
         others = [
-            f"the {TITLES[measure]} is {found.size} {word if 'slowdown' not in measure else _SMALLER[word]}"
+            f"the {TITLES[measure]} is {found.size} {word if 'slowdown' not in measure else _SIZES[decided]}"
             for measure, row in rows.items()
             if measure != "mean_wait_time" and row["verdict"] == decided != main["verdict"] and (found := _percent(row))
         ]
         said += [f"{_capital(listed(others))}."] if others else []
     said += [text for text in (_rare(question, variant, main), _left_alone(question, variant)) if text]
-    dropped = [one for one in question.site.dropped_by(variant.options) if one not in _dropped_by_base(question)]
+    by_base = question.site.dropped_by(question.base.options)
+    dropped = [one for one in question.site.dropped_by(variant.options) if one not in by_base]
     if dropped and variant.scheduler != question.base.scheduler:
         text = f"This scheduler does not simulate {listed(dropped)} of the site"
         other = f"{SITE}-{variant.scheduler}"
@@ -169,7 +175,8 @@ def variant_in_words(question: Question, variant: Variant) -> str:
     return " ".join(said)
 
 
-_SMALLER = {"shorter": "smaller", "longer": "larger"}
+#: The direction of a decided change of a slowdown.
+_SIZES = {verdicts.BETTER: "smaller", verdicts.WORSE: "larger"}
 
 
 def _capital(text: str) -> str:
@@ -216,16 +223,14 @@ def _percent(row: Row) -> Percent | None:
     return Percent.of(row["base"], row["difference"], row["low"], row["high"])
 
 
-def _change(row: Row) -> str:
+def _change_in_words(row: Row) -> str:
     """Return the change of the mean wait as the rest of a sentence."""
     unit = unit_of(row["base"], row["value"])
     values = f"{unit.number(row['value'])} instead of {unit.of(row['base'])}"
     found = _percent(row)
     match row["verdict"]:
-        case verdicts.BETTER:
-            return f"the mean wait is {found.size} shorter: {values}." if found else f"the mean wait is {values}."
-        case verdicts.WORSE:
-            return f"the mean wait is {found.size} longer: {values}." if found else f"the mean wait is {values}."
+        case verdicts.BETTER | verdicts.WORSE as decided:
+            return f"the mean wait is {f'{found.size} {DIRECTIONS[decided]}: ' if found else ''}{values}."
         case verdicts.NOT_DISTINGUISHABLE:
             change = f", {found.signed}" if found else ""
             return f"the mean wait is {values}{change}: not distinguishable."
@@ -243,14 +248,10 @@ def _rare(question: Question, variant: Variant, row: Row) -> str:
         return ""
     if found.base_share >= RARE and row["verdict"] != verdicts.NOT_DISTINGUISHABLE:
         return ""
-    counts = [
-        f"{'longer' if longer else 'shorter'} in {count or 'none'}"
-        for longer, count in ((False, found.shorter), (True, found.longer))
-    ]
     rare = "Waits are rare: " * (found.base_share < RARE)
     return (
         f"{rare}{share_of(found.base_share)} of the jobs wait at all now, {share_of(found.share)} then; the mean wait "
-        f"is {listed(counts)} of {found.weeks} weeks."
+        f"is shorter in {found.shorter or 'none'} and longer in {found.longer or 'none'} of {found.weeks} weeks."
     )
 
 
@@ -269,10 +270,6 @@ def _left_alone(question: Question, variant: Variant) -> str:
         return ""
     example = f"{change.partition}=+2" if change.partition else "+2"
     return f"The {listed(names)} of the machine stay as they are; --nodes {example} adds whole nodes."
-
-
-def _dropped_by_base(question: Question) -> list[str]:
-    return question.site.dropped_by(question.base.options)
 
 
 def fidelity_in_words(question: Question) -> str:
@@ -319,10 +316,8 @@ def _now_and_then(question: Question, variant: Variant) -> Table:
     rows = []
     base, then = question.rows(question.base), question.rows(variant)
     for measure, row in then.items():
-        unit, found = unit_of_measure(measure, row["base"], row["value"]), _percent(row)
-        label = f"{LABELS[measure]}, {unit.name}" if unit.name else LABELS[measure]
-        change, interval = (found.change, found.interval) if found else (unit.number(row["difference"]), "")
-        rows.append([label, unit.number(row["base"]), unit.number(row["value"]), change, interval, _word(row)])
+        unit = unit_of_measure(measure, row["base"], row["value"])
+        rows.append([_label(measure, unit), unit.number(row["base"]), unit.number(row["value"]), *_change(row, unit)])
     main, was = then["mean_wait_time"], base["mean_wait_time"]
     rows.append(["utilization", share_of(was["utilization"]), share_of(main["utilization"]), "", "", ""])
     sizes = {"processors": (was["processors"], main["processors"])}
@@ -341,24 +336,30 @@ def _units(row: Row) -> dict[str, int]:
     return {name: int(units) for name, _, units in parts}
 
 
-def _word(row: Row) -> str:
-    return WORDS.get(row["verdict"], row["verdict"]) if row["verdict"] != BASE else ""
+def _label(measure: str, unit: Unit) -> str:
+    """Return the name of a measure with the unit of its values."""
+    return f"{LABELS[measure]}, {unit.name}" if unit.name else LABELS[measure]
+
+
+def _change(row: Row, unit: Unit) -> list[str]:
+    """Return the change of a value, its interval and the verdict."""
+    if row["verdict"] == BASE:
+        return ["", "", "now"]
+    found, word = _percent(row), WORDS.get(row["verdict"], row["verdict"])
+    return [found.change, found.interval, word] if found else [unit.number(row["difference"]), "", word]
 
 
 def _ranking(question: Question) -> Table:
     """Return the mean waits of all variants, the shortest first; the base is the first row."""
     rows = [(variant, question.row(variant)) for variant in [question.base, *question.ranked]]
     unit = unit_of(*(row["value"] for _, row in rows))
-    found = []
-    for variant, row in rows:
-        change = _percent(row)
-        is_base = row["verdict"] == BASE
-        found.append([
-            variant.name, unit.number(row["value"]),
-            "" if is_base else change.change if change else unit.number(row["difference"]),
-            "" if is_base or not change else change.interval, "now" if is_base else _word(row),
-            f"{row['processors']:,}", share_of(row["utilization"]),
-        ])  # fmt: skip
+    found = [
+        [
+            variant.name, unit.number(row["value"]), *_change(row, unit), f"{row['processors']:,}",
+            share_of(row["utilization"]),
+        ]
+        for variant, row in rows
+    ]  # fmt: skip
     columns = ["", f"mean wait, {unit.name}", "change", "95 % interval", "verdict", "processors", "utilization"]
     return Table("Mean wait, the shortest first", columns, found)
 
@@ -379,20 +380,18 @@ def _other_measures(question: Question) -> Table:
             is_base = row["verdict"] == BASE
             cells.append(unit.number(row["value"]) + ("" if is_base or not change else f" ({change.change})"))
         found.append([rows["awrt"]["variant"], *cells])
-    columns = ["", *(f"{LABELS[one]}, {unit.name}".removesuffix(", ") for one, unit in units.items())]
+    columns = ["", *(_label(measure, unit) for measure, unit in units.items())]
     return Table("Other measures", columns, found)
 
 
 def _of_base(question: Question) -> Table:
     """Return the measures of the base, beside the recorded mean wait, if there is one."""
-    rows, found = question.rows(question.base), question.answer.fidelity
-    recorded = found["recorded_mean_wait_time"] if found else None
+    rows, recorded = question.rows(question.base), question.recorded
     lines = []
     for measure, row in rows.items():
         unit = unit_of_measure(measure, row["value"], recorded if measure == "mean_wait_time" else None)
-        label = f"{LABELS[measure]}, {unit.name}" if unit.name else LABELS[measure]
         known = unit.number(recorded) if measure == "mean_wait_time" and recorded is not None else ""
-        lines.append([label, known, unit.number(row["value"])])
+        lines.append([_label(measure, unit), known, unit.number(row["value"])])
     lines.append(["utilization", "", share_of(rows["awrt"]["utilization"])])
     lines.append(["processors", "", f"{rows['awrt']['processors']:,}"])
     return Table(question.base.name, ["", "recorded", "simulated"], lines)
@@ -589,8 +588,9 @@ def next_steps(question: Question) -> list[str]:
     partitioned = len(site.partitions) > 1
     is_pooled = partitioned and is_pool(base.options)
     doubtful = question.answer.trust in (Trust.PERCENTAGES, Trust.DIRECTIONS)
-    if is_pooled or (doubtful and site.dropped_by(base.options)):
-        steps.append(f"Simulate the site with {_all_of(question)}: swflow whatif {log} --scheduler {SITE}")
+    dropped = listed(site.dropped_by(base.options))
+    if is_pooled or (doubtful and dropped):
+        steps.append(f"Simulate the site with {dropped or 'its partitions'}: swflow whatif {log} --scheduler {SITE}")
     elif doubtful and not _weighs_queues(base.options) and site.priorities:
         steps.append(
             f"Test whether priorities of queues or QOS explain the difference to the record: swflow whatif {log} "
@@ -617,11 +617,6 @@ def next_steps(question: Question) -> list[str]:
     if not steps:
         steps.append(f"Keep the answer as a page: add -o {Path(question.log).name.partition('.')[0]}-whatif.html")
     return steps[:3]
-
-
-def _all_of(question: Question) -> str:
-    """Return what the site's scheduler simulates and the base does not."""
-    return listed(question.site.dropped_by(question.base.options)) or "its partitions"
 
 
 def _is_supported(site: SiteModel, text: str) -> bool:
@@ -675,14 +670,12 @@ def options_in_words(options: Unchecked) -> str:
 
 
 def _value_in_words(value: Any) -> str:
-    """Return the value of an option as text."""
     if isinstance(value, Mapping):
         return " and ".join(f"{name} {_value_in_words(part)}" for name, part in value.items())
     return str(value)
 
 
 def _limits_in_words(limits: Mapping[str, Unchecked] | None) -> list[str]:
-    """Return limits as texts."""
     found = []
     for kind, of_kind in (limits or {}).items():
         for name, limit in of_kind.items():
@@ -710,19 +703,17 @@ def write_answer(
     A ``.parquet`` can be loaded into a database; the names of the workload and of the study go with it. ``command`` and
     ``digest``, the digest of the log, are for the page.
     """
-    path, table = Path(path), question.answer.table
-    title = f"What if: {question.workload.name}"
-    if path.suffix == ".parquet":
-        about = {"kind": "whatif", "title": title, "workload": question.workload.name, "study": study}
-        write_table(table, path, about)
-        return
-    with atomic_path(path) as temporary:
-        if path.suffix == ".csv":
-            table.write_csv(temporary)
-        elif path.suffix == ".json":
-            temporary.write_text(as_json(question) + "\n", encoding="utf-8")
-        else:
-            temporary.write_text(page(question, title, command, digest), encoding="utf-8")
+    table, title = question.answer.table, f"What if: {question.workload.name}"
+    match Path(path).suffix:
+        case ".parquet":
+            about = {"kind": "whatif", "title": title, "workload": question.workload.name, "study": study}
+            write_table(table, path, about)
+        case ".csv":
+            write_text(path, table.write_csv())
+        case ".json":
+            write_text(path, as_json(question) + "\n")
+        case _:
+            write_text(path, page(question, title, command, digest))
 
 
 #: The columns of a row that depend on the measure.
@@ -790,9 +781,7 @@ def page(question: Question, title: str, command: str = "", digest: str = "") ->
 
 
 def _unit_of_bars(question: Question) -> Unit:
-    found = question.answer.fidelity
-    recorded = found["recorded_mean_wait_time"] if found else None
-    return unit_of(recorded, *(question.row(variant)["value"] for variant in question.variants))
+    return unit_of(question.recorded, *(question.row(variant)["value"] for variant in question.variants))
 
 
 class Bar(NamedTuple):
@@ -811,7 +800,7 @@ def _bars(question: Question) -> list[Bar]:
     values: list[tuple[str, str, float, float | None, float | None]] = []
     found = question.answer.fidelity
     if found is not None and found["jobs"]:
-        values.append(("recorded", "recorded", found["recorded_mean_wait_time"] or 0.0, None, None))
+        values.append(("recorded", "recorded", question.recorded or 0.0, None, None))
     for variant in (question.base, *question.ranked):
         row = question.row(variant)
         low, high = (None if end is None else row["base"] + end for end in (row["low"], row["high"]))

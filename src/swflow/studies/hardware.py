@@ -82,11 +82,11 @@ def _in_pool(
         units = {change.resource: _at_least(change.amount.of(known.get(change.resource, 0)), 0, where, change.resource)}
         return {**options, "resources": resources | units}, machine
     limits = dict((options.get("limits") or {}).get("partition") or {})
-    own = [one for one, limit in limits.items() if isinstance(limit, Mapping) and "processors" in limit]
+    own = _processor_limits(options, "partition")
     if change.partition:
         if change.partition not in own:
-            raise _no_partition(where, change.partition, own)
-        before = {"processors": limits[change.partition]["processors"], **_peaks_in(workload, change.partition, known)}
+            raise _no_partition(where, change.partition, [*own])
+        before = {"processors": own[change.partition], **_peaks_in(workload, change.partition, known)}
         after = _changed(before, what, change, workload, [change.partition], where)
         limits[change.partition] = {**limits[change.partition], "processors": after["processors"]}
         grown = {name: after[name] - units for name, units in before.items()}
@@ -96,8 +96,8 @@ def _in_pool(
         size = {"processors": machine.processors, **known}
         size = _changed(size, what, change, workload, [], where, machine)
         if change.amount.kind == "share":
-            for name in own:
-                most = _at_least(change.amount.of(limits[name]["processors"]), 1, where, "processors")
+            for name, most in own.items():
+                most = _at_least(change.amount.of(most), 1, where, "processors")
                 limits[name] = {**limits[name], "processors": most}
         machine, known = _sized(machine, size.pop("processors")), size
     found = {**options}
@@ -188,14 +188,27 @@ def partitions_named(cluster: Unchecked) -> list[str]:
 
 def resources_of(options: Unchecked, machine: Machine) -> dict[str, int]:
     """Return the units of each resource that a scheduler considers, of all clusters together."""
-    stated = [one.get("resources") or {} for one in options.get("clusters") or ()]
-    if not stated:
-        stated = [{**machine.resources, **(options.get("resources") or {})}]
     found: dict[str, int] = {}
-    for one in stated:
+    for one in _stated_resources(options, machine):
         for name, units in one.items():
             found |= {} if units is None else {name: found.get(name, 0) + units}
     return found
+
+
+def _stated_resources(options: Unchecked, machine: Machine) -> list[Unchecked]:
+    """Return the units of each resource of every cluster, or of the machine if there are no clusters."""
+    stated = [one.get("resources") or {} for one in options.get("clusters") or ()]
+    return stated or [{**machine.resources, **(options.get("resources") or {})}]
+
+
+def _processor_limits(options: Unchecked, kind: str) -> dict[str, int]:
+    """Return the limits of processors of each named user, group or partition."""
+    limits = (options.get("limits") or {}).get(kind) or {}
+    return {
+        name: limit["processors"]
+        for name, limit in limits.items()
+        if isinstance(limit, Mapping) and "processors" in limit
+    }
 
 
 def _no_partition(where: str, name: str, known: Sequence[str]) -> SwflowError:
@@ -228,12 +241,8 @@ def _within_limits(workload: Workload, options: Unchecked) -> Iterator[pl.Expr]:
     """Yield which jobs are no wider than the limit of processors of their user or group."""
     parts = [options, *(options.get("clusters") or ())]
     for kind, column in (("user", "user_id"), ("group", "group_id")):
-        for limits in ((part.get("limits") or {}).get(kind) or {} for part in parts):
-            named = {
-                name: limit["processors"]
-                for name, limit in limits.items()
-                if isinstance(limit, Mapping) and "processors" in limit
-            }
+        for part in parts:
+            limits, named = (part.get("limits") or {}).get(kind) or {}, _processor_limits(part, kind)
             most = pl.lit(limits.get("processors", MOST_PROCESSORS))
             if named and column in workload.jobs.columns:
                 names = Names(workload, options.get("accounts"))
@@ -245,9 +254,7 @@ def _within_limits(workload: Workload, options: Unchecked) -> Iterator[pl.Expr]:
 def _finds_resources(workload: Workload, options: Unchecked, machine: Machine) -> Iterator[pl.Expr]:
     """Yield for each resource which jobs demand no more of it than the machine, or their cluster, has."""
     clusters = options.get("clusters") or ()
-    stated = [cluster.get("resources") or {} for cluster in clusters]
-    if not clusters:
-        stated = [{**machine.resources, **(options.get("resources") or {})}]
+    stated = _stated_resources(options, machine)
     for name in dict.fromkeys(name for one in stated for name in one):
         counts = [one.get(name, 0) for one in stated]
         if name not in workload.jobs.columns or counts == [None]:
@@ -272,9 +279,7 @@ def _fits_in(workload: Workload, options: Unchecked, machine: Machine) -> pl.Exp
     room: dict[str, int] = {}
     for cluster in options.get("clusters") or ():
         room |= dict.fromkeys(partitions_named(cluster), cluster["processors"])
-    for name, limit in ((options.get("limits") or {}).get("partition") or {}).items():
-        if isinstance(limit, Mapping) and "processors" in limit:
-            room[str(name)] = limit["processors"]
+    room |= {str(name): most for name, most in _processor_limits(options, "partition").items()}
     if not room or "partition_id" not in workload.jobs.columns:
         return pl.col("processors") <= machine.processors
     return pl.col("processors") <= _of_partition(workload, room, machine.processors)

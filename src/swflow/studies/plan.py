@@ -14,12 +14,12 @@ from swflow.names import (
     check_length,
     first_replicates,
     log_of,
-    parent_of,
     recipe_of,
     replicate_of,
     replicates,
     split_step,
     steps_of,
+    with_parents,
     worth_comparing,
 )
 from swflow.scheduling.scheduler import LOG, Scheduler
@@ -53,23 +53,12 @@ class Plan:
     """
     What the studies of a config need.
 
-    Parameters
-    ----------
-    runs : dict
-        Workload to its schedulers, both sorted.
-    sweeps : dict
-        Workload and sweep to the schedulers, sorted.
-    whatifs : dict
-        Study and workload to the options of ``swflow whatif``.
-    forecasts : dict
-        Study and workload to the options of ``swflow forecast --evaluate``.
-    bounds : list of str
-        The workloads of runs whose lower bounds a study requests with ``bounds: true``.
-    figures : dict
-        File name in ``results/figures``, without its ending, to kind and options. These are those of
-        `swflow.figures.draw`: ``runs`` (one per column, in the study's order; the first replicate represents its
-        recipe), ``title``, ``split`` and, for a reservation table, ``window``; or those of `swflow.figures.draw_sweep`
-        for each sweep of a study.
+    ``runs`` maps workloads to schedulers, ``sweeps`` maps workloads and sweeps to schedulers, all sorted. ``whatifs``
+    and ``forecasts`` map studies and workloads to the options of ``swflow whatif`` and ``swflow forecast --evaluate``.
+    ``bounds`` are the workloads of runs whose lower bounds a study requests with ``bounds: true``. ``figures`` maps
+    file names in ``results/figures``, without endings, to kind and options: those of `swflow.figures.draw_sweep` for
+    each sweep, or else those of `swflow.figures.draw`, with ``runs`` in the study's order, of which the first replicate
+    represents its recipe.
     """
 
     runs: dict[str, list[str]]
@@ -314,13 +303,8 @@ def planned_replicates(workloads: Iterable[str]) -> dict[str, list[str]]:
     >>> planned_replicates(["KTH-SP2+first+moldable@2", "KTH-SP2+first+moldable@1"])
     {'KTH-SP2+first+moldable': ['KTH-SP2+first+moldable@1', 'KTH-SP2+first+moldable@2']}
     """
-    found: set[str] = set()
-    for name in workloads:
-        while name:
-            found.add(name)
-            name = parent_of(name)
     groups: dict[str, list[str]] = {}
-    for name in sorted(found, key=lambda name: (recipe_of(name), replicate_of(name) or 0, name)):
+    for name in sorted(with_parents(workloads), key=lambda name: (recipe_of(name), replicate_of(name) or 0, name)):
         if replicate_of(name) is not None:
             groups.setdefault(recipe_of(name), []).append(name)
     for recipe, (first, *others) in groups.items():
@@ -441,13 +425,7 @@ def _kept_of(sweep: str, content: Config) -> tuple[dict[str, dict[str, Any]], in
     seeds = chosen.get("seeds", 1)
     if seeds > content.get("seeds", seeds):
         raise SwflowError(f"{where}: seeds: {seeds}; the sweep has {content['seeds']} draws")
-    points = grid(
-        content["processors"],
-        d=parts["d"],
-        variant=parts["variant"],
-        factors=parts["factor"],
-        copies=content.get("copies"),
-    )
+    points = grid(content["processors"], **parts, copies=content.get("copies"))
     return {point.step: point.as_step() for point in points}, seeds
 
 

@@ -47,11 +47,11 @@ def grid(
     *,
     d: Iterable[float] = (50.0,),
     variant: Iterable[str] = ("precise",),
-    factors: Sequence[float] = (),
+    factor: Sequence[float] = (),
     copies: int | None = None,
 ) -> list[Point]:
     """Return the settings of a sweep that do not depend on a source: `points` without ``excess``."""
-    tried: list[float | None] = [*factors] or [None]
+    tried: list[float | None] = [*factor] or [None]
     return [
         Point(processors, value, kind, one, copies if kind == "precise-size" else None)
         for kind in variant

@@ -91,7 +91,6 @@ _Compared = tuple[str, float, float, Estimate]
 
 
 def _by_weeks(variant: str, base: str, database: str | os.PathLike[str]) -> Iterator[_Compared]:
-    """Yield the differences over weeks."""
     tables = [_of_file(text) if text.endswith(".parquet") else _of_database(text, database) for text in (variant, base)]
     logs = {log for log, _ in tables}
     if len(logs) > 1:

@@ -10,7 +10,7 @@ import polars as pl
 import yaml
 
 from swflow.errors import SwflowError
-from swflow.files.atomic import atomic_path
+from swflow.files.atomic import write_text
 from swflow.log.catalogue import load_catalogue
 from swflow.log.imported import read_log, write_log
 from swflow.log.importers.records import ImportedLog, Site
@@ -142,8 +142,7 @@ def init(
         raise SwflowError(f"{folder / taken[0]}: exists already; expected a new folder")
     for path, content in contents.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        with atomic_path(folder / path) as temporary:
-            Path(temporary).write_text(content, encoding="utf-8")
+        write_text(folder / path, content)
     files = [folder / path for path in contents]
     if site.imported is not None:
         write_log(folder / _IMPORTED, site.imported.fields, site.imported.header, site.imported.history)

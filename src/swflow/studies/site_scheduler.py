@@ -28,9 +28,6 @@ from swflow.workload.clean import guess_of, is_as_recorded
 #: Name of the scheduler that serves queues or QOS in the order of their recorded waits.
 SITE_QOS = f"{SITE}-qos"
 
-#: The options of a scheduler that describe the machine of a site rather than a policy.
-_OF_SITE = ("dispatch", "clusters", "resources", "limits")
-
 
 @dataclass(frozen=True)
 class SiteModel:

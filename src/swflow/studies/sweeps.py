@@ -14,12 +14,13 @@ import polars as pl
 from swflow.analysis.fairness import fairness_indices
 from swflow.analysis.metrics import metrics
 from swflow.errors import SwflowError
+from swflow.files.atomic import write_text
 from swflow.jobs.randomness import generator
 from swflow.jobs.table import ELIGIBILITY_COLUMNS, NEEDED_COLUMNS, Workload, write_table
-from swflow.scheduling.problem import columns_needed
 from swflow.scheduling.scheduler import LOG, Scheduler
 from swflow.scheduling.simulate import simulate
 from swflow.studies.points import Point, grid
+from swflow.studies.runs import columns_of_run
 from swflow.workload.steps.scale import scale
 
 #: The columns of a row of a sweep that precede its metrics.
@@ -80,7 +81,7 @@ def points(
     """
     precise = processors / workload.machine.processors
     factors = [*factor, *(float(f"{precise * (1 + part / 100):.4g}") for part in excess)]
-    return grid(processors, d=d, variant=variant, factors=factors, copies=copies)
+    return grid(processors, d=d, variant=variant, factor=factors, copies=copies)
 
 
 def evaluate(
@@ -205,12 +206,11 @@ def sweep(
 
 def _needed(workload: Workload, schedulers: Iterable[Scheduler]) -> Workload:
     """Return the workload with the columns that its simulation and the metrics need; scaling copies every column."""
-    more = [columns_needed(scheduler) for scheduler in schedulers]
-    if None in more:
+    of_runs = columns_of_run(schedulers)
+    if of_runs is None:
         return workload
-    names = {*NEEDED_COLUMNS, *ELIGIBILITY_COLUMNS, *workload.machine.resources, "user_id"}
+    names = {*NEEDED_COLUMNS, *ELIGIBILITY_COLUMNS, *workload.machine.resources, *of_runs}
     names |= {"think_time"} if "depends_on" in workload.jobs.columns else set()
-    names |= {name for found in more if found for name in found}
     return replace(workload, jobs=workload.jobs.select(name for name in workload.jobs.columns if name in names))
 
 
@@ -254,10 +254,7 @@ def write_sweep(
         }
         write_table(table, path, about)
     elif path.endswith(".csv"):
-        from swflow.files.atomic import atomic_path
-
-        with atomic_path(path) as temporary:
-            table.write_csv(temporary)
+        write_text(path, table.write_csv())
     else:
         raise SwflowError(f"{path}: unknown ending; expected .parquet or .csv")
 
@@ -265,16 +262,9 @@ def write_sweep(
 @dataclass
 class Search:
     """
-    The result of a search for the factor.
+    The result of a search: the factor with the best fit, and whether its mean deviation is within the tolerance.
 
-    Parameters
-    ----------
-    factor : float
-        The factor with the best fit.
-    fits : bool
-        Whether the mean deviation at this factor is within the tolerance.
-    samples : dict
-        Factor to the deviations of its replicates, in the order in which factors were tested.
+    ``samples`` maps each factor to the deviations of its replicates, in the order in which factors were tested.
     """
 
     factor: float = math.nan

@@ -198,7 +198,7 @@ def ask(
             likeness = _likeness(whole, variant, changed, result.outcomes, recorded)
             trust = Trust.RECORD if variant.options.get("order") == LOG else trust_of(likeness)
             if recorded is not None:
-                groups.append(_compared(RECORDED, _Result.waits_of(_weekly(workload, recorded), grouped), base.groups))
+                groups.append(_compared(RECORDED, _Result.waits_of(recorded, grouped), base.groups))
         groups.append(_compared(variant.name, found.groups, base.groups))
         waiting[variant.name] = _waiting(found.weekly, base.weekly)
         units = resources_of(options, machine)

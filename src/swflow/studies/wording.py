@@ -2,6 +2,11 @@
 
 from typing import NamedTuple
 
+from swflow.analysis.verdicts import BETTER, WORSE
+
+#: The direction of a decided change of a time.
+DIRECTIONS: dict[str, str] = {BETTER: "shorter", WORSE: "longer"}
+
 
 class Unit(NamedTuple):
     """A unit of time: its name, and its length in seconds. A value without a unit has the length 1 and no name."""

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from swflow.errors import SwflowError
-from swflow.files.atomic import atomic_path, file_digest
+from swflow.files.atomic import file_digest, write_text
 from swflow.files.fingerprint import fingerprint
 from swflow.log.catalogue import Log, is_at_hand, load_catalogue, source_of
-from swflow.names import PARENT, log_of, parent_of, split_step, steps_of
+from swflow.names import PARENT, log_of, parent_of, split_step, steps_of, with_parents
 from swflow.scheduling.options import LOG
 from swflow.scheduling.scheduler import Scheduler
 from swflow.studies.plan import (
@@ -159,12 +159,9 @@ class Workflow:
         self.forecasts = studies.forecasts
         self.bounds, self.drawn, workloads = studies.bounds, studies.figures, studies.workloads
         #: All workloads that the studies need, those that others are made from included.
-        self.workloads: set[str] = set()
-        waiting = [source for name in workloads for source in sources_behind(name, self.config["steps"])]
-        while waiting:
-            name = waiting.pop()
-            self.workloads.add(name)
-            waiting += [parent] if (parent := parent_of(name)) else []
+        self.workloads = with_parents(
+            source for name in workloads for source in sources_behind(name, self.config["steps"])
+        )
         schedulers = {**self.config["schedulers"], LOG: {"order": LOG}}
         self.schedulers = {name: Scheduler.of(name, options).to_dict() for name, options in schedulers.items()}
         self.replicates = {recipe: self._replicates(names) for recipe, names in planned_replicates(workloads).items()}
@@ -519,8 +516,7 @@ class Workflow:
         """Write the JSON files that commands read; remove figures, and files in more folders, of former configs."""
         self.remove_former("figures", "whatif", "forecasts", *prune)
         for name, content in self.plans.items():
-            with atomic_path(f"results/{name}.json") as file:
-                file.write_text(_canonical(content) + "\n", encoding="utf-8")
+            write_text(f"results/{name}.json", _canonical(content) + "\n")
 
     # -- results of former configs
 
