@@ -5,13 +5,13 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from swflow.errors import SwflowError, suggest
-from swflow.figures.charts.parts import Spec, unchecked
+from swflow.figures.charts.parts import Spec
 from swflow.figures.performance import draw_bubbles, draw_difference, draw_heatmap
 from swflow.figures.pictures import to_png, to_svg
-from swflow.figures.provenance import RecordedConnection, figure_command
+from swflow.figures.provenance import figure_command, recorded_figure
 from swflow.figures.published import draw_published
 from swflow.figures.request import Request, chosen_runs
 from swflow.figures.reservations import draw_reservation_tables
@@ -192,15 +192,17 @@ def draw_request(kind: str, request: Request) -> Spec:
     SwflowError
         If the figure cannot be drawn from these runs.
     """
-    recorded = RecordedConnection(request.connection)
     figure = FIGURES[kind]
     runs = request.runs[: figure.most]
-    with unchecked():
-        spec = figure.draw(replace(request, connection=cast(Any, recorded), runs=runs))
+    spec = recorded_figure(
+        request.connection,
+        lambda connection: figure.draw(replace(request, connection=connection, runs=runs)),
+        kind,
+        command=figure_command(kind, request),
+    )
     if more := len(request.runs) - len(runs):
         words = f"{more} further runs are not drawn." if more > 1 else "One further run is not drawn."
         spec["usermeta"]["caption"] += f" {words}"
-    spec["usermeta"] |= {"kind": kind, "sql": recorded.sql, "command": figure_command(kind, request)}
     return spec
 
 

@@ -1,15 +1,15 @@
 """The figure of an evaluation of forecasts: reliability of their quantiles, and coverage over time."""
 
-from typing import Any, cast
+from typing import Any
 
 import altair as alt
 import duckdb
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.figures.charts.parts import FigureData, Spec, beside, finished_figure, tip, unchecked
+from swflow.figures.charts.parts import FigureData, Spec, beside, finished_figure, tip
 from swflow.figures.charts.styles import BLACK, BLUE, GREEN, ORANGE
-from swflow.figures.provenance import RecordedConnection
+from swflow.figures.provenance import RecordedConnection, recorded_figure
 
 FORECAST_CAPTION = (
     "Left: the share of jobs that started before the 5 %, the 50 % and the 95 % quantile that were forecast for them; "
@@ -51,19 +51,19 @@ def draw_forecast_on(
     SwflowError
         If the database has no such forecasts.
     """
-    recorded = RecordedConnection(connection)
-    columns = ("method", "dimension", "group", "jobs", "coverage", *NOMINAL)
-    rows = recorded.execute(
-        f"""SELECT method, dimension, "group", jobs, coverage, {", ".join(NOMINAL)} FROM forecasts
+
+    def draw(recorded: RecordedConnection) -> Spec:
+        columns = ("method", "dimension", "group", "jobs", "coverage", *NOMINAL)
+        rows = recorded.execute(
+            f"""SELECT method, dimension, "group", jobs, coverage, {", ".join(NOMINAL)} FROM forecasts
 WHERE workload = $workload AND study IS NOT DISTINCT FROM $study AND dimension <> 'user' AND coverage IS NOT NULL""",
-        {"workload": workload, "study": study},
-    ).fetchall()
-    if not rows:
-        raise SwflowError(f"figure: no forecasts of {workload} in the database; expected those of swflow forecast")
-    with unchecked():
-        spec = forecast_chart(pl.DataFrame(rows, columns, orient="row"), f"Forecasts of {workload}", interactive)
-    spec["usermeta"] |= {"kind": "forecast", "sql": cast(Any, recorded).sql, "study": study or ""}
-    return spec
+            {"workload": workload, "study": study},
+        ).fetchall()
+        if not rows:
+            raise SwflowError(f"figure: no forecasts of {workload} in the database; expected those of swflow forecast")
+        return forecast_chart(pl.DataFrame(rows, columns, orient="row"), f"Forecasts of {workload}", interactive)
+
+    return recorded_figure(connection, draw, "forecast", study=study or "")
 
 
 def forecast_chart(rows: pl.DataFrame, title: str, interactive: bool = False) -> Spec:

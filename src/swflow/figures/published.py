@@ -1,15 +1,11 @@
 """The figure of published values compared with those of swflow."""
 
-from dataclasses import replace
-from typing import Any, cast
-
 import altair as alt
 
 from swflow.database.schema import Rows
 from swflow.errors import SwflowError
 from swflow.figures.charts.parts import FigureData, Spec, finished_figure, tip
 from swflow.figures.charts.styles import BLUE, GREEN, ORANGE, VERMILION
-from swflow.figures.provenance import RecordedConnection, figure_command
 from swflow.figures.request import Request
 from swflow.files.query import fetched
 from swflow.names import recipe_of
@@ -17,25 +13,13 @@ from swflow.names import recipe_of
 
 def draw_published(request: Request) -> Spec:
     """Draw the ratio of swflow's value to the published one for every cell that the runs and their sweeps reproduce."""
-    spec = published_figure(request)
-    if spec is None:
-        raise SwflowError("figure: published: no paper has a value for these runs")
-    return spec
-
-
-def published_figure(request: Request, *, sweeps: bool = True) -> Spec | None:
-    """Return the figure, with or without values of scaled workloads; None if there is no value to draw."""
-    recorded = RecordedConnection(request.connection)
-    rows = reproduced(replace(request, connection=cast(Any, recorded)), sweeps)
-    drawn = [row for row in rows if row["ratio"] is not None and row["ratio"] > 0]
+    drawn = [row for row in _reproduced(request) if row["ratio"] is not None and row["ratio"] > 0]
     if not drawn:
-        return None
-    spec = published_chart(drawn, f"{request.title}: simulated and published values")
-    spec["usermeta"] |= {"kind": "published", "sql": recorded.sql, "command": figure_command("published", request)}
-    return spec
+        raise SwflowError("figure: published: no paper has a value for these runs")
+    return published_chart(drawn, f"{request.title}: simulated and published values")
 
 
-def reproduced(request: Request, sweeps: bool = True) -> Rows:
+def _reproduced(request: Request) -> Rows:
     """Return the rows of the view ``reproduction`` that belong to the runs or to sweeps of their workloads."""
     names, everything = fetched(request.connection.execute("SELECT * FROM reproduction WHERE reason IS NULL"))
     runs = {(name, run["scheduler"]) for run in request.runs for name in (run["workload"], recipe_of(run["workload"]))}
@@ -48,7 +32,7 @@ def reproduced(request: Request, sweeps: bool = True) -> Rows:
         row = dict(zip(names, values, strict=True))
         workload, scheduler = row["workload"], row["scheduler"]
         is_own = (workload, scheduler) in runs or (scheduler is None and workload in workloads)
-        if is_own or (sweeps and workload in swept):
+        if is_own or (request.sweeps and workload in swept):
             found.append(row | {"place": f"{row['paper']}, {row['table']}: {row['column']}"})
     return found
 
