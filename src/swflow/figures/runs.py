@@ -27,7 +27,6 @@ from swflow.figures.charts.parts import (
 )
 from swflow.figures.charts.styles import Style, line_encodings, run_styles
 from swflow.figures.request import Request, frame, is_large
-from swflow.jobs import table as jobs
 from swflow.names import steps_of
 
 #: The number of intervals of the time axis.
@@ -49,41 +48,51 @@ RUN_TIME_BOUND = (
     "CASE " + " ".join(f"WHEN run_time >= {bound} THEN {bound}" for bound in _BOUNDS[:0:-1]) + " ELSE 0 END"
 )
 
-#: The number of quantiles that represent the distribution of a run with very many jobs.
-QUANTILES = 20_000
+#: The shares of the jobs at which distribution functions are plotted.
+_SHARES = np.concatenate([np.linspace(0, 0.95, 77), np.linspace(0.955, 1, 10)])
 
 
 def draw_timeline(request: Request) -> Spec:
     """Draw utilization and queue length over time."""
-    runs, names = _shown(request)
+    runs, styles = _shown(request)
     sizes = dict(request.connection.execute("SELECT run, processors FROM runs").fetchall())
-    if is_large(request.connection, runs):
-        timelines = _timelines_of_many(request, dict(zip(runs, names, strict=True)), sizes)
-        return timeline_chart(timelines, names, f"{request.title}: machine and queue over time")
+    means = _means_of_many if is_large(request.connection, runs) else _means
+    edges, found = means(request, runs)
+    timelines = {
+        name: {
+            "days": (edges[:-1] + edges[1:]) / 2 / 86_400,
+            "utilization": np.clip(busy / sizes[run], 0.0, None),
+            "queue": np.clip(queue, 0.0, None),
+        }
+        for name, run, (busy, queue) in zip(styles, runs, found, strict=True)
+    }
+    return timeline_chart(timelines, styles, f"{request.title}: machine and queue over time")
+
+
+def _edges(first: float, last: float) -> np.ndarray:
+    return np.linspace(first, last if last > first else first + 1.0, INTERVALS + 1)
+
+
+def _means(request: Request, runs: Sequence[str]) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
+    """Return the edges of the intervals and, per run, the mean numbers of busy processors and of waiting jobs."""
     tables = [_columns(request, run, "submit_time", "start_time", "end_time", "processors") for run in runs]
     first = min((float(table["submit_time"].min() or 0.0) for table in tables), default=0.0)  # type: ignore[arg-type]
     last = max((float(table["end_time"].max() or 0.0) for table in tables), default=1.0)  # type: ignore[arg-type]
-    edges = np.linspace(first, last if last > first else first + 1.0, INTERVALS + 1)
-    timelines = {}
-    for run, name, table in zip(runs, names, tables, strict=True):
-        submit, start, end = (table[column].to_numpy() for column in ("submit_time", "start_time", "end_time"))
-        busy = interval_means(start, end, table["processors"].to_numpy(), edges) / sizes[run]
-        timelines[name] = {
-            "days": (edges[:-1] + edges[1:]) / 2 / 86_400,
-            "utilization": np.clip(busy, 0.0, None),
-            "queue": np.clip(interval_means(submit, start, np.ones(len(submit)), edges), 0.0, None),
-        }
-    return timeline_chart(timelines, names, f"{request.title}: machine and queue over time")
+    edges = _edges(first, last)
+    found = []
+    for table in tables:
+        submit, start, end, processors = (column.to_numpy() for column in table)
+        queue = interval_means(submit, start, np.ones(len(submit)), edges)
+        found.append((interval_means(start, end, processors, edges), queue))
+    return edges, found
 
 
-def _timelines_of_many(
-    request: Request, names: Mapping[str, str], sizes: Mapping[str, int]
-) -> dict[str, dict[str, np.ndarray]]:
-    """Return the timelines of runs with many jobs, computed from sums per interval."""
+def _means_of_many(request: Request, runs: Sequence[str]) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
+    """Return the result of `_means`, computed from sums per interval."""
     query = request.connection.execute
     sql = "SELECT min(submit_time), max(end_time) FROM outcomes WHERE run IN (SELECT unnest($runs))"
-    ((first, last),) = query(sql, {"runs": list(names)}).fetchall()
-    edges = np.linspace(first, last if last > first else first + 1.0, INTERVALS + 1)
+    ((first, last),) = query(sql, {"runs": runs}).fetchall()
+    edges = _edges(first, last)
 
     def come(run: str, time: str, weight: str) -> tuple[np.ndarray, np.ndarray]:
         rows = query(
@@ -96,17 +105,13 @@ def _timelines_of_many(
             sums[:, part] = mass, moment
         return sums[0], sums[1]
 
-    timelines = {}
-    for run, name in names.items():
+    found = []
+    for run in runs:
         submitted = come(run, "submit_time", "1")
         begun, queued_until = (come(run, "start_time", weight) for weight in ("processors", "1"))
-        busy = interval_means_of_sums(begun, come(run, "end_time", "processors"), edges) / sizes[run]
-        timelines[name] = {
-            "days": (edges[:-1] + edges[1:]) / 2 / 86_400,
-            "utilization": np.clip(busy, 0.0, None),
-            "queue": np.clip(interval_means_of_sums(submitted, queued_until, edges), 0.0, None),
-        }
-    return timelines
+        busy = interval_means_of_sums(begun, come(run, "end_time", "processors"), edges)
+        found.append((busy, interval_means_of_sums(submitted, queued_until, edges)))
+    return edges, found
 
 
 def draw_waits(request: Request) -> Spec:
@@ -128,10 +133,12 @@ def draw_waits(request: Request) -> Spec:
     tables = pl.concat([table.with_columns(run=pl.lit(name)) for name, table in zip(names, frames, strict=True)])
     if tables.is_empty():
         raise SwflowError("figure: waits: the runs have no jobs")
+    if "jobs" not in tables.columns:
+        tables = tables.with_columns(jobs=1)
     classes = {
         "processors": _mean_waits(with_size_class(tables)),
         "run time": _mean_waits(with_run_time_class(tables)),
-        "user": _mean_waits(with_user(tables, pl.col("jobs").sum() if "jobs" in tables.columns else pl.len())),
+        "user": _mean_waits(with_user(tables, "jobs")),
     }
     drawn = {words: rows for words, rows in classes.items() if rows.height}
     return waits_chart(drawn, names, f"{request.title}: mean waits by class of job")
@@ -139,20 +146,16 @@ def draw_waits(request: Request) -> Spec:
 
 def draw_distributions(request: Request) -> Spec:
     """Draw distribution functions of waits and bounded slowdowns."""
-    runs, names = _shown(request)
-    columns: dict[str, dict[str, np.ndarray]] = {}
-    for measure in ("wait_time", "bounded_slowdown"):
-        found = {name: _known_values(request, run, measure) for run, name in zip(runs, names, strict=True)}
-        columns[measure] = {name: values for name, values in found.items() if values.size}
-    if not all(columns.values()):
+    runs, styles = _shown(request)
+    curves: dict[str, dict[str, np.ndarray]] = {"wait_time": {}, "bounded_slowdown": {}}
+    for measure, quantiles in curves.items():
+        for run, name in zip(runs, styles, strict=True):
+            values = _columns(request, run, measure)[measure].drop_nulls().to_numpy()
+            if values.size:
+                quantiles[name] = np.quantile(values, _SHARES)
+    if not all(curves.values()):
         raise SwflowError("figure: distributions: the runs have no jobs")
-    return distribution_chart(columns, names, f"{request.title}: distributions")
-
-
-def _known_values(request: Request, run: str, measure: str) -> np.ndarray:
-    """Return the known values of a run; for very many jobs, quantiles of which the plotted ones are a subset."""
-    values = _columns(request, run, measure)[measure].drop_nulls().to_numpy()
-    return values if values.size <= jobs.MOST_AT_ONCE else np.quantile(values, np.linspace(0, 1, QUANTILES + 1))
+    return distribution_chart(curves, styles, f"{request.title}: distributions")
 
 
 def draw_load_curve(request: Request) -> Spec:
@@ -215,20 +218,18 @@ def with_run_time_class(table: pl.DataFrame) -> pl.DataFrame:
     return table.with_columns(rank=rank).with_columns(name.alias("class"))
 
 
-def with_user(table: pl.DataFrame, weight: pl.Expr) -> pl.DataFrame:
-    """Add the class of jobs by user, users of the largest weight first; leave out jobs of other users."""
-    users = table.drop_nulls("user_id").group_by("user_id").agg(weight=weight)
-    most = users.sort("weight", "user_id", descending=[True, False]).head(MOST_USERS)
+def with_user(table: pl.DataFrame, weight: str) -> pl.DataFrame:
+    """Add the class of jobs by user, users of the largest total ``weight`` first; leave out jobs of other users."""
+    users = table.drop_nulls("user_id").group_by("user_id").agg(pl.col(weight).sum())
+    most = users.sort(weight, "user_id", descending=[True, False]).head(MOST_USERS)
     ranks = most.select("user_id").with_row_index("rank")
     return table.join(ranks, on="user_id").with_columns(pl.col("user_id").alias("class"))
 
 
 def _mean_waits(table: pl.DataFrame) -> pl.DataFrame:
-    means = {"mean": pl.col("wait_time").mean(), "jobs": pl.len()}
-    if "jobs" in table.columns:
-        many = pl.col("jobs")
-        means = {"mean": (pl.col("wait_time") * many).sum() / many.sum(), "jobs": many.sum()}
-    grouped = table.group_by("run", "class", "rank").agg(**means)
+    many = pl.col("jobs")
+    means = (pl.col("wait_time") * many).sum() / many.sum()
+    grouped = table.group_by("run", "class", "rank").agg(mean=means, jobs=many.sum())
     return grouped.sort("rank", "run").select("run", "class", "mean", "jobs")
 
 
@@ -385,22 +386,19 @@ def waits_chart(classes: Mapping[str, pl.DataFrame], styles: Mapping[str, Style]
     return finished_figure(data, [_side_by_side(panels)], title, WAITS_CAPTION)
 
 
-def distribution_chart(
-    columns: Mapping[str, Mapping[str, np.ndarray]], styles: Mapping[str, Style], title: str
-) -> Spec:
-    """Draw distribution functions of waits (s) and bounded slowdowns, one line per run."""
+def distribution_chart(curves: Mapping[str, Mapping[str, np.ndarray]], styles: Mapping[str, Style], title: str) -> Spec:
+    """Draw distribution functions of waits (s) and bounded slowdowns, one line per run, from their quantiles."""
     data = FigureData()
-    shares = np.concatenate([np.linspace(0, 0.95, 77), np.linspace(0.955, 1, 10)])
     panels: list[Any] = []
-    for measure, runs in columns.items():
+    for measure, runs in curves.items():
         seconds = measure == "wait_time"
         rows = [
             {
                 "r": name,
-                "x": [float(f"{value:.4g}") for value in np.maximum(np.quantile(values, shares), 1.0).tolist()],
-                "y": [round(share, 4) for share in shares.tolist()],
+                "x": [float(f"{value:.4g}") for value in np.maximum(quantiles, 1.0).tolist()],
+                "y": [round(share, 4) for share in _SHARES.tolist()],
             }
-            for name, values in runs.items()
+            for name, quantiles in runs.items()
         ]
         top = max(10.0, *(max(row["x"]) for row in rows)) * 1.05
         words = "wait" if seconds else "bounded slowdown"

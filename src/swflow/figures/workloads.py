@@ -61,8 +61,11 @@ def draw_arrivals(request: Request) -> Spec:
 def draw_composition(request: Request) -> Spec:
     """Draw the shares of jobs and processor-seconds of the first workload by size, run time and user."""
     jobs = _classed_jobs(request.connection, request.workloads[0])
-    by_user = with_user(jobs, pl.col("area").sum())
-    classes = {"processors": with_size_class(jobs), "run time": with_run_time_class(jobs), "user": by_user}
+    classes = {
+        "processors": with_size_class(jobs),
+        "run time": with_run_time_class(jobs),
+        "user": with_user(jobs, "area"),
+    }
     total, area = jobs["jobs"].sum(), max(float(jobs["area"].sum()), 1e-300)
     shares = {
         words: table.group_by("class", "rank")
