@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -255,16 +256,10 @@ def draw_files(
         If the figure cannot be drawn, or an extension is unknown.
     """
     arguments = {name: value for name, value in options.items() if name != "kind"}
-    specs: dict[bool, Spec] = {}
+    draws: Callable[..., Spec] = draw_sweep if options["kind"] == "sweep" else partial(draw, options["kind"])
+    drawn = cache(lambda interactive: draws(database, interactive=interactive, **arguments))
     for path in map(Path, paths):
-        interactive = path.suffix == ".json"
-        if interactive not in specs:
-            if options["kind"] == "sweep":
-                spec = draw_sweep(database, interactive=interactive, **arguments)
-            else:
-                spec = draw(options["kind"], database, interactive=interactive, **arguments)
-            specs[interactive] = spec
-        write(specs[interactive], path)
+        write(drawn(path.suffix == ".json"), path)
 
 
 def write(spec: Spec, path: str | os.PathLike[str]) -> None:

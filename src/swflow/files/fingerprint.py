@@ -9,13 +9,13 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache, cached_property
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from swflow.errors import SwflowError
-from swflow.files.atomic import atomic_path
+from swflow.files.atomic import read_checked, write_checked
 
 PACKAGE = Path(__file__).parents[1]
 
@@ -397,33 +397,23 @@ class _Kept:
         self.states = {file: _state(file) for file in files}
         self.head = _digest(repr((sys.version, _digest(Path(__file__).read_bytes()))).encode())
         self.path = cache_home() / f"sources-{_digest(os.fsencode(folder))[:16]}.pickle"
-        self.values = {file: value for file, (state, value) in self._read().items() if self.states.get(file) == state}
+        head, content = read_checked(self.path) or ("", b"")
+        kept = pickle.loads(content) if head == self.head else {}
+        self.values = {file: value for file, (state, value) in kept.items() if self.states.get(file) == state}
         self.is_new = False
-
-    def _read(self) -> dict[Path, Any]:
-        try:
-            first, _, content = self.path.read_bytes().partition(b"\n")
-        except OSError:
-            return {}
-        return pickle.loads(content) if first == f"{self.head} {_digest(content)}".encode() else {}
 
     def save(self) -> None:
         """Write what was read, unless nothing was; leave out files that may have changed meanwhile."""
         if not self.is_new:
             return
         latest = time.time_ns() - _JUST_WRITTEN * 10**9
-        try:
-            content = pickle.dumps(
-                {
-                    file: (state, self.values[file])
-                    for file, state in self.states.items()
-                    if file in self.values and _state(file) == state and max(state[1:]) < latest
-                }
-            )
-            with atomic_path(self.path) as temporary:
-                temporary.write_bytes(f"{self.head} {_digest(content)}\n".encode() + content)
-        except (OSError, SwflowError):
-            pass  # read again by the next call
+        with suppress(OSError):  # a file is gone
+            kept = {
+                file: (state, self.values[file])
+                for file, state in self.states.items()
+                if file in self.values and _state(file) == state and max(state[1:]) < latest
+            }
+            write_checked(self.path, self.head, pickle.dumps(kept))
         self.is_new = False
 
     def value(self, file: Path, read: Callable[[Path], Any]) -> Any:
