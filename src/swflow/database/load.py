@@ -120,7 +120,10 @@ def load(
                 # What does not need the results of the other processes comes first, so that they are ready later.
                 _fill_runs(connection, inputs)
                 _fill_others(connection, inputs, left_out)
-                _fill_published(connection)
+                _insert(connection, "published", published_values())
+                _insert(connection, "trends", published_trends())
+                _insert(connection, "reading_parts", published_readings())
+                _insert(connection, "conventions", published_conventions())
                 connection.execute(FIGURES)
                 _fill_replicates(connection)
                 for view in _VIEWS:
@@ -253,14 +256,10 @@ def _fill_outcomes(
 def _fill_runs(connection: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
     """Insert the runs, with the notes stored when they were simulated, and their schedulers."""
     tables: dict[str, Rows] = {"runs": [], "metrics": [], "further_metrics": [], "correlations": []}
-    for file, note in sorted(inputs.runs.items(), key=lambda item: str(item[1]["run"])):
+    for file, note in inputs.runs.items():
         names = {name: note[name] for name in ("run", "workload", "scheduler")}
-        about = {
-            "seconds": inputs.entries[file].seconds,
-            "processors": note["machine"]["processors"],
-            "peak_processors": note["peak_processors"],
-        }
-        tables["runs"].append(names | about)
+        about = {"seconds": inputs.entries[file].seconds, "processors": note["machine"]["processors"]}
+        tables["runs"].append({**names, **about, "peak_processors": note["peak_processors"]})
         tables["metrics"].append(names | {name: note["metrics"].get(name) for name in METRICS})
         tables["further_metrics"] += [
             {**names, "metric": metric, "value": float(value)}
@@ -324,14 +323,6 @@ def _fit_rows(path: Path) -> Rows:
         ]
     except (KeyError, TypeError, ValueError, AttributeError):
         raise SwflowError(f"{path}: not {what}") from None
-
-
-def _fill_published(connection: duckdb.DuckDBPyConnection) -> None:
-    """Insert what the papers publish."""
-    _insert(connection, "published", published_values())
-    _insert(connection, "trends", published_trends())
-    _insert(connection, "reading_parts", published_readings())
-    _insert(connection, "conventions", published_conventions())
 
 
 def _fill_comparisons(connection: duckdb.DuckDBPyConnection, compared: Rows) -> None:
