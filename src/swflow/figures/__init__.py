@@ -18,7 +18,7 @@ from swflow.figures.published import draw_published
 from swflow.figures.request import Request, chosen_runs
 from swflow.figures.reservations import draw_reservation_tables
 from swflow.figures.runs import draw_distributions, draw_load_curve, draw_timeline, draw_waits
-from swflow.figures.sweeps import draw_sweep, draw_sweep_on
+from swflow.figures.sweeps import draw_sweep
 from swflow.figures.workloads import (
     draw_arrivals,
     draw_composition,
@@ -30,20 +30,6 @@ from swflow.figures.workloads import (
 from swflow.files.atomic import atomic_path, read_json
 from swflow.files.query import connect
 from swflow.names import log_of
-
-__all__ = [
-    "FIGURES",
-    "KINDS",
-    "RESERVATION_TABLE",
-    "Figure",
-    "draw",
-    "draw_files",
-    "draw_request",
-    "draw_sweep",
-    "draw_sweep_on",
-    "read_plan",
-    "write",
-]
 
 
 @dataclass(frozen=True)

@@ -154,11 +154,8 @@ class Forecaster:
                     "of the machine; a larger machine: --machine-processors"
                 )
             user = self.users.get(job.user, -1)
-            names = [
-                one for one, label in self.labels.items() if job.partition in label.split("/") or len(self.labels) == 1
-            ]
-            unknown[job.partition] += not names
-            queue = max(names, key=lambda one: self.common["queues"].get(one, 0), default=_NO_QUEUE)
+            queue = self._queue(job.partition if len(self.labels) > 1 else None)
+            unknown[job.partition] += queue == _NO_QUEUE
             request = Request.of(job.processors, job.limit, user, queue, self.common["groups"].get(user, -1))
             queued.append((-1 - number, request, _log_seconds(job.submit, header), start))
             ids[-1 - number] = job.job
@@ -191,18 +188,19 @@ class Forecaster:
             )
         if limit <= 0 or processors < 1:
             raise SwflowError(f"--processors: {processors}, --time-limit: {limit:g} s; expected values above 0")
-        queues = [
-            queue
-            for queue, label in self.labels.items()
-            if partition is None or partition in (label, *label.split("/"))
-        ]
-        if not queues:
+        queue = self._queue(partition)
+        if queue == _NO_QUEUE:
             known = sorted(set(self.labels.values()))
             advice = suggest(str(partition), known)
             raise SwflowError(f"--partition: {partition!r}; expected a partition or queue of {self.name}{advice}")
-        queue = max(queues, key=lambda one: self.common["queues"].get(one, 0))
         number = -1 if user is None else self.users.get(user, -1)
         return Request.of(processors, limit, number, queue, self.common["groups"].get(number, -1))
+
+    def _queue(self, partition: str | None) -> int:
+        """Return the queue of a partition (None: any) that has the most jobs."""
+        labels = self.labels.items()
+        queues = [queue for queue, label in labels if partition is None or partition in (label, *label.split("/"))]
+        return max(queues, key=lambda queue: self.common["queues"].get(queue, 0), default=_NO_QUEUE)
 
     def describe_user(self, user: str | None) -> str:
         """Return a note if a user has no jobs in the log; empty otherwise."""

@@ -7,9 +7,10 @@ from typing import Any
 
 from swflow.database.leaderboard import REFERENCE
 from swflow.errors import SwflowError
-from swflow.figures import draw_request, draw_sweep_on
+from swflow.figures import draw_request
 from swflow.figures.forecasts import draw_forecast_on
 from swflow.figures.request import all_runs
+from swflow.figures.sweeps import draw_sweep_on
 from swflow.names import log_of, recipe_of
 from swflow.report.blocks import BEST, Page, Section, compared, counted, items, matrix
 from swflow.report.papers import claims_block, legend, overview_item, table_blocks
