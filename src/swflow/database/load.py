@@ -27,7 +27,7 @@ from swflow.database.leaderboard import DIFFERENCES, GAPS, LEADERBOARD
 from swflow.database.schema import FIGURES, KEPT, MEDIANS, TABLES, Rows
 from swflow.errors import SwflowError, reason_of
 from swflow.files.atomic import atomic_path, read_json, write_json
-from swflow.files.query import connect, memory_limit
+from swflow.files.query import connect, fetched, memory_limit
 from swflow.jobs import table as tables
 from swflow.jobs.table import JOB_COLUMNS
 from swflow.papers import published_conventions, published_readings, published_trends, published_values
@@ -332,9 +332,8 @@ def _fill_comparisons(connection: duckdb.DuckDBPyConnection, compared: Rows) -> 
     connection.execute(
         "DELETE FROM comparisons WHERE variant NOT IN (SELECT run FROM runs) OR base NOT IN (SELECT run FROM runs)"
     )
-    names = [description[0] for description in connection.execute("SELECT * FROM comparisons").description]
-    rows = [dict(zip(names, row, strict=True)) for row in connection.fetchall()]
-    rows = with_verdicts(rows + compared)
+    names, old = fetched(connection.execute("SELECT * FROM comparisons"))
+    rows = with_verdicts([dict(zip(names, row, strict=True)) for row in old] + compared)
     connection.execute("DELETE FROM comparisons")
     _insert(connection, "comparisons", [{name: row[name] for name in names} for row in rows])
 
@@ -349,8 +348,6 @@ def _fill_replicates(connection: duckdb.DuckDBPyConnection) -> None:
         ) USING (workload) WHERE replicate IS NOT NULL AND value IS NOT NULL
         ORDER BY recipe, log, scheduler, measure, replicate, value"""
     ).fetchall()
-    if not rows:
-        return
     names = ["recipe", "log", "scheduler", "measure"]
     types = dict.fromkeys(names, pl.String()) | {"value": pl.Float64()}
     value = pl.col("value")
