@@ -174,19 +174,14 @@ def draw_composition(request: Request) -> Spec:
         for words, table in classes.items()
         if table.height
     }
-    return composition_chart(shares, f"{request.title}: composition of the jobs")
-
-
-def composition_chart(classes: Mapping[str, pl.DataFrame], title: str) -> Spec:
-    """Draw the shares of jobs and of processor-seconds by class, one panel per classification."""
     data = FigureData()
     panels: list[Any] = []
-    for words, table in classes.items():
+    for words, table in shares.items():
         order = table["class"].to_list()
         rows = [
             {"c": kind, "k": what, "s": round(share, 5)}
-            for kind, *shares in table.select("class", "jobs", "area").iter_rows()
-            for what, share in zip(_KINDS, shares, strict=True)
+            for kind, *values in table.select("class", "jobs", "area").iter_rows()
+            for what, share in zip(_KINDS, values, strict=True)
         ]
         key = alt.Legend(title=None, orient="top") if not panels else None
         scale = alt.Scale(domain=list(_KINDS), range=[BLUE, ORANGE])
@@ -202,7 +197,8 @@ def composition_chart(classes: Mapping[str, pl.DataFrame], title: str) -> Spec:
             )
             .properties(width=270, height=190)
         )
-    return finished_figure(data, [beside(*panels, spacing=18, color="independent")], title, COMPOSITION_CAPTION)
+    row = beside(*panels, spacing=18, color="independent")
+    return finished_figure(data, [row], f"{request.title}: composition of the jobs", COMPOSITION_CAPTION)
 
 
 def draw_offered_load(request: Request) -> Spec:
