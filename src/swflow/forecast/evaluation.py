@@ -199,28 +199,15 @@ def best_of(cases: Cases, forecasts: Mapping[str, np.ndarray], begin: float, end
     return found
 
 
-def evaluate(
-    cases: Cases,
-    weeks: float,
-    name: str,
-    progress: Callable[[Any], Any] = lambda items: items,
-    method: str = PAST,
-    simulator: "Simulator | None" = None,
-) -> dict[str, Evaluated]:
+def last_weeks(cases: Cases, weeks: float, name: str) -> tuple[float, float]:
     """
-    Walk forward through the last weeks of the data; see `walk_forward`.
+    Return the moments, in seconds, from which and until which the last weeks are forecast.
 
     Raises
     ------
     SwflowError
-        If fewer than eight weeks, or fewer than the evaluated ones, precede them.
+        If too few weeks precede them.
     """
-    begin, end = last_weeks(cases, weeks, name)
-    return walk_forward(cases, begin, end, WEEK, progress, method, simulator)
-
-
-def last_weeks(cases: Cases, weeks: float, name: str) -> tuple[float, float]:
-    """Return the moments, in seconds, from which and until which the last weeks are forecast; see `evaluate`."""
     end = float(cases.asked[-1]) + 1 if cases.asked.size else 1.0
     begin = end - weeks * WEEK
     before = (begin - cases.asked[0]) / WEEK if cases.asked.size else 0.0
