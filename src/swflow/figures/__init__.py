@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from swflow.errors import SwflowError, suggest
-from swflow.figures.charts.parts import Spec
 from swflow.figures.differences import draw_difference
 from swflow.figures.heatmaps import draw_bubbles, draw_heatmap
+from swflow.figures.parts import Spec
 from swflow.figures.pictures import to_png, to_svg
 from swflow.figures.provenance import figure_command, recorded_figure
 from swflow.figures.published import draw_published

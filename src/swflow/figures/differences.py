@@ -8,8 +8,8 @@ import numpy as np
 from swflow.analysis.comparison import Comparison, compare
 from swflow.analysis.heatmap import BINS_PER_DECADE, HEATMAP_MEASURES, LOAD_BINS, Heatmap, read_heatmaps
 from swflow.errors import SwflowError
-from swflow.figures.charts.parts import FigureData, Spec, beside, finished_figure, tip
 from swflow.figures.heatmaps import first_titled, panel_size, rectangles, value_at, value_axis
+from swflow.figures.parts import FigureData, Spec, beside, finished_figure, tip
 from swflow.figures.request import Request
 from swflow.figures.runs import short_names
 from swflow.names import worth_comparing

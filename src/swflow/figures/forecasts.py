@@ -7,9 +7,9 @@ import duckdb
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.figures.charts.parts import FigureData, Spec, beside, finished_figure, tip
-from swflow.figures.charts.styles import BLACK, BLUE, GREEN, ORANGE
+from swflow.figures.parts import FigureData, Spec, beside, finished_figure, tip
 from swflow.figures.provenance import RecordedConnection, recorded_figure
+from swflow.figures.styles import BLACK, BLUE, GREEN, ORANGE
 
 FORECAST_CAPTION = (
     "Left: the share of jobs that started before the 5 %, the 50 % and the 95 % quantile that were forecast for them; "

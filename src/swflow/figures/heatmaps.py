@@ -22,7 +22,7 @@ from swflow.analysis.heatmap import (
     read_bubbles,
     read_heatmaps,
 )
-from swflow.figures.charts.parts import (
+from swflow.figures.parts import (
     NUMBER_LABEL,
     OVER_CELLS,
     TIME_LABEL,
@@ -33,8 +33,8 @@ from swflow.figures.charts.parts import (
     log_axis,
     tip,
 )
-from swflow.figures.charts.styles import Style, line_encodings, run_styles
 from swflow.figures.request import Request
+from swflow.figures.styles import Style, line_encodings, run_styles
 from swflow.figures.subsets import outcomes, subsets
 
 CONTOUR_COLOUR, BUBBLE_COLOUR = "#D55E00", "#0072B2"

@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 
-from swflow.figures.charts.parts import Spec, unchecked
+from swflow.figures.parts import Spec, unchecked
 from swflow.figures.request import Request
 from swflow.names import log_of
 

@@ -4,9 +4,9 @@ import altair as alt
 
 from swflow.database.schema import Rows
 from swflow.errors import SwflowError
-from swflow.figures.charts.parts import FigureData, Spec, finished_figure, tip
-from swflow.figures.charts.styles import BLUE, GREEN, ORANGE, VERMILION
+from swflow.figures.parts import FigureData, Spec, finished_figure, tip
 from swflow.figures.request import Request
+from swflow.figures.styles import BLUE, GREEN, ORANGE, VERMILION
 from swflow.files.query import fetched
 from swflow.names import recipe_of
 

@@ -11,7 +11,7 @@ import polars as pl
 
 from swflow.analysis.shadows import ranges, shadows
 from swflow.errors import SwflowError
-from swflow.figures.charts.parts import OVER_CELLS, FigureData, Spec, finished_figure, tip
+from swflow.figures.parts import OVER_CELLS, FigureData, Spec, finished_figure, tip
 from swflow.figures.request import Request, frame, in_jobs
 from swflow.jobs.machine import Machine
 

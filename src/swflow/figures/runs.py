@@ -11,7 +11,7 @@ import polars as pl
 
 from swflow.analysis.timeline import interval_means, interval_means_of_sums
 from swflow.errors import SwflowError
-from swflow.figures.charts.parts import (
+from swflow.figures.parts import (
     MORE_TIME_TICKS,
     NUMBER_LABEL,
     OVER_CELLS,
@@ -25,8 +25,8 @@ from swflow.figures.charts.parts import (
     log_axis,
     tip,
 )
-from swflow.figures.charts.styles import Style, line_encodings, run_styles
 from swflow.figures.request import Request, frame, is_large
+from swflow.figures.styles import Style, line_encodings, run_styles
 from swflow.names import steps_of
 
 #: The number of intervals of the time axis.

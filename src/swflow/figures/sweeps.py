@@ -13,7 +13,7 @@ import polars as pl
 from swflow.analysis.heatmap import LOAD_BINS
 from swflow.analysis.intervals import student
 from swflow.errors import SwflowError, suggest
-from swflow.figures.charts.parts import (
+from swflow.figures.parts import (
     OVER_CELLS,
     TIME_LABEL,
     FigureData,
@@ -24,8 +24,8 @@ from swflow.figures.charts.parts import (
     time_axis,
     tip,
 )
-from swflow.figures.charts.styles import BLUE, GREEN, VERMILION
 from swflow.figures.provenance import command, recorded_figure
+from swflow.figures.styles import BLUE, GREEN, VERMILION
 from swflow.files.query import connect
 
 #: Matches the name of a scaling step, as given by `swflow.studies.points.Point.step`.
