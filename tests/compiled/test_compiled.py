@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from swflow.compiled import kernel as kernels
 from swflow.compiled import numba_compiler, numba_internals
 from swflow.compiled.kernel import Callback, Handle, Kernel, call_formula, part_of
+from swflow.files.atomic import read_checked
 
 PAIR = np.dtype([("weight", np.float64), ("number", np.int32)])
 
@@ -100,7 +100,7 @@ def test_a_complete_object_is_loaded_and_an_incomplete_one_is_not(folder, monkey
             Kernel(_add_up, {_answer: _many})(Handle([outer]), 1)
     monkeypatch.setattr(numba_internals, "machine_code", compile_it)
     assert Kernel(_add_up, {_answer: _many})(Handle([outer]), 1) == 4
-    assert kernels._read_object(file) is not None
+    assert read_checked(file) is not None
 
 
 def test_a_read_only_cache_leads_to_compilation(tmp_path, monkeypatch):

@@ -18,8 +18,8 @@ from helpers.runs import SCHEDULERS, write_workloads
 from swflow.database.load import load
 from swflow.errors import SwflowError
 from swflow.figures import FIGURES, KINDS, MOST_LINES, RESERVATION_TABLE, draw, write
-from swflow.figures.charts.styles import run_styles
-from swflow.figures.performance import MOST_PAIRS
+from swflow.figures.differences import MOST_PAIRS
+from swflow.figures.styles import run_styles
 from swflow.figures.sweeps import sweep_chart
 from swflow.files.query import query
 from swflow.jobs.table import read_workload, write_workload

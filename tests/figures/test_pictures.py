@@ -14,7 +14,7 @@ FONTS = Path(swflow.figures.__file__).with_name("fonts")
 SCRIPT = """
 import hashlib
 import altair as alt
-from swflow.figures.charts.parts import FigureData, finished_figure
+from swflow.figures.parts import FigureData, finished_figure
 from swflow.figures.pictures import to_png, to_svg
 data = FigureData()
 words = "easy − fcfs: ≥ 1 d, 1–10 min …"
@@ -70,7 +70,7 @@ def test_figures_differ_between_machines_with_different_fonts(tmp_path):
 def test_a_figure_has_the_same_bytes_after_others_of_the_same_process():
     import altair as alt
 
-    from swflow.figures.charts.parts import FigureData, finished_figure
+    from swflow.figures.parts import FigureData, finished_figure
     from swflow.figures.pictures import to_svg
 
     def drawn(title: str) -> str:

@@ -192,7 +192,7 @@ def test_parsed_files_are_kept_between_calls_and_a_damaged_cache_is_ignored(copi
     monkeypatch.setattr(fingerprints, "_JUST_WRITTEN", -1)
     seen = []
     original = fingerprints.read_source
-    monkeypatch.setattr(fingerprints, "read_source", lambda path, cli="": seen.append(path) or original(path, cli))
+    monkeypatch.setattr(fingerprints, "read_source", lambda path, cli=False: seen.append(path) or original(path, cli))
 
     def fingerprints_of_all() -> tuple[list[str], list[Path]]:
         seen.clear()
@@ -202,10 +202,10 @@ def test_parsed_files_are_kept_between_calls_and_a_damaged_cache_is_ignored(copi
     expected, parsed = fingerprints_of_all()
     assert len(parsed) == len(set(parsed)) > 50  # each module once
     assert fingerprints_of_all() == (expected, [])
-    (cache,) = tmp_path.glob("sources-*.json")
+    (cache,) = tmp_path.glob("sources-*.pickle")
     content = cache.read_bytes()
     head, _, text = content.partition(b"\n")
-    wrong = text.replace(b'["', b'["0', 1)
+    wrong = text.replace(b"swflow.", b"swflou.", 1)
     for damaged in (
         b"",
         content[:-40],

@@ -202,7 +202,7 @@ def _evaluate(
 ) -> None:
     """Evaluate forecasts of the last weeks of a log, and print and write their scores."""
     from swflow.forecast.cases import WEEK
-    from swflow.forecast.evaluation import WARM_UP, evaluate, last_weeks, summary
+    from swflow.forecast.evaluation import WARM_UP, last_weeks, summary, walk_forward
     from swflow.forecast.forecaster import read_cases
     from swflow.jobs.table import write_table
 
@@ -213,7 +213,7 @@ def _evaluate(
         name = state["name"]
         begin, end = last_weeks(cases, weeks, name)
         simulator = _simulator(source, machine, method, scheduler, cases, (begin - WARM_UP * WEEK, end))
-    found = evaluate(cases, weeks, name, partial(tracked, "evaluate"), method, simulator)
+    found = walk_forward(cases, begin, end, progress=partial(tracked, "evaluate"), method=method, simulator=simulator)
     scores = summary(found)
     finish_progress()
     if simulator is not None:

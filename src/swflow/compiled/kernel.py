@@ -1,14 +1,11 @@
 """Kernels: Python functions that are compiled with everything they call, cached as machine code, or interpreted."""
 
 import ctypes
-import hashlib
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache, cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,8 +22,7 @@ from swflow.compiled.source import (
     record,
     register_formula,
 )
-from swflow.errors import SwflowError
-from swflow.files.atomic import atomic_path
+from swflow.files.atomic import read_checked, write_checked
 
 __all__ = [
     "Callback", "Handle", "Kernel", "call_formula", "compiled_as", "interpreted", "part_of", "record",
@@ -109,7 +105,7 @@ class Kernel:
         answers = sorted((_name_of(stub), _name_of(answer)) for stub, answer in self.hooks.items())
         key = object_key([self.function, *named], (_name_of(self.function), kinds, answers))
         path = None if folder is None else folder / f"{self.function.__name__}-{key}.o"
-        found = None if path is None else _read_object(path)
+        found = None if path is None else read_checked(path)
         if found is None:
             try:
                 from swflow.compiled.numba_internals import machine_code
@@ -117,7 +113,9 @@ class Kernel:
                 found = machine_code(self.function, self.hooks, arguments)
             except Exception as error:
                 return self._by_stock_numba(arguments, error)
-            _write_object(path, *found)
+            if path is not None:
+                write_checked(path, *found)
+                remove_unused(path.parent)
         return _loaded_function(self.function.__name__, *found, [_C_TYPES.get(kind, ctypes.c_void_p) for kind in kinds])
 
     def _by_stock_numba(self, arguments: Sequence[Any], error: Exception) -> Callable[..., int]:
@@ -169,29 +167,6 @@ class Callback:
         missing = [0.0] * (self._arguments - len(values))
         with np.errstate(all="ignore"):
             return float(self._function(*map(np.float64, [*values, *missing])))
-
-
-def _write_object(path: Path | None, name: str, code: bytes) -> None:
-    """Write an object file after a line with the function's name and a checksum."""
-    try:
-        if path is not None:
-            with atomic_path(path) as temporary:
-                temporary.write_bytes(f"{name} {hashlib.blake2b(code).hexdigest()}\n".encode() + code)
-            remove_unused(path.parent)
-    except (OSError, SwflowError):
-        pass  # the next process compiles it again
-
-
-def _read_object(path: Path) -> tuple[str, bytes] | None:
-    """Return a function's name and its object file; None if the file is missing or damaged."""
-    try:
-        first, _, code = path.read_bytes().partition(b"\n")
-    except OSError:
-        return None
-    with suppress(OSError):
-        os.utime(path)  # in use
-    name, _, digest = first.decode(errors="replace").partition(" ")
-    return (name, code) if digest == hashlib.blake2b(code).hexdigest() else None
 
 
 def _name_of(function: Callable[..., Any]) -> str:

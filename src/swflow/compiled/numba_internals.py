@@ -95,6 +95,7 @@ class _Whole(JITCodeLibrary):
     """The code of a kernel with that of all functions that it calls."""
 
     def finalize(self) -> None:
+        self.enable_object_caching()
         self._linking_libraries = _callers_first(self._linking_libraries)
         super().finalize()
 
@@ -105,16 +106,15 @@ class _Whole(JITCodeLibrary):
 
 
 class _CompilerOfParts(CompilerBase):
+    library: type[JITCodeLibrary] = _Part
+
     def define_pipelines(self) -> list[Any]:
-        self.state.library = _Part(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        self.state.library = self.library(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
         return [DefaultPassBuilder.define_nopython_pipeline(self.state)]
 
 
-class _CompilerOfWholes(CompilerBase):
-    def define_pipelines(self) -> list[Any]:
-        self.state.library = _Whole(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
-        self.state.library.enable_object_caching()
-        return [DefaultPassBuilder.define_nopython_pipeline(self.state)]
+class _CompilerOfWholes(_CompilerOfParts):
+    library = _Whole
 
 
 def _callers_first(libraries: list[Any]) -> list[Any]:

@@ -15,32 +15,23 @@ from swflow.analysis.heatmap import HEATMAP_MEASURES, Heatmap, heatmap
 from swflow.analysis.intervals import difference_of, difference_over_replicates, over_replicates, score_of
 from swflow.analysis.multiple_testing import columns_of, correct, family_of
 from swflow.analysis.resampling import Distribution, Resampled, Weeks, by_weeks, distribution_of, mean_of
-from swflow.database.inputs import Notes
+from swflow.database.inputs import Notes, Run
 from swflow.database.schema import Rows
 from swflow.jobs import table as tables
 from swflow.jobs.table import read_columns
 from swflow.names import log_of, recipe_of, replicate_of, worth_comparing
 
 
-class Run(NamedTuple):
-    """A run to compare."""
-
-    name: str
-    workload: str
-    file: Path
-    jobs: int
-
-
 def pairs_to_compare(notes: Mapping[Path, Notes], changed: Collection[str]) -> list[list[tuple[Run, Run]]]:
     """Return the pairs of runs to compare, of which one has changed: a list for each log and replicate."""
-    by_log: dict[str, list[tuple[Path, Notes]]] = {}
-    for file, note in sorted(notes.items(), key=lambda item: str(item[1]["run"])):
-        by_log.setdefault(log_of(note["workload"]), []).append((file, note))
+    by_log: dict[str, list[Run]] = {}
+    for file, note in notes.items():
+        by_log.setdefault(log_of(note["workload"]), []).append(Run.of(file, note))
     groups: dict[tuple[str, int | None], list[tuple[Run, Run]]] = {}
     for log, of_log in by_log.items():
-        for pair in combinations(of_log, 2):
-            if any(note["run"] in changed for _, note in pair) and worth_comparing(pair[0][1], pair[1][1]):
-                variant, base = (Run(note["run"], note["workload"], file, note["rows"]) for file, note in pair)
+        for variant, base in combinations(of_log, 2):
+            is_new = variant.run in changed or base.run in changed
+            if is_new and worth_comparing(variant.names, base.names):
                 groups.setdefault((log, _replicate(variant, base)), []).append((variant, base))
     return list(groups.values())
 
@@ -71,7 +62,7 @@ def compare_runs(pairs: Sequence[tuple[Run, Run]]) -> Rows:
     list of dict
         Rows of table ``comparisons`` without the corrected verdicts, which `with_verdicts` adds.
     """
-    runs = {run.name: run for pair in pairs for run in pair}
+    runs = {run.run: run for pair in pairs for run in pair}
     fit = sum(run.jobs for run in runs.values()) <= tables.MOST_AT_ONCE
     weeks = {name: _weeks(run.file, HEATMAP_MEASURES) for name, run in runs.items()} if fit else {}
     rows = []
@@ -81,15 +72,15 @@ def compare_runs(pairs: Sequence[tuple[Run, Run]]) -> Rows:
             for name, run in runs.items()
         }
         for variant, base in pairs:
-            one, other = measured[variant.name], measured[base.name]
+            one, other = measured[variant.run], measured[base.run]
             log = log_of(variant.workload)
             score = score_of(one.distribution, other.distribution)
             mean = difference_of(one.mean, other.mean)
             rows.append({
                 "workload": variant.workload if variant.workload == base.workload else log,
                 "measure": measure,
-                "variant": variant.name,
-                "base": base.name,
+                "variant": variant.run,
+                "base": base.run,
                 **asdict(compare(one.heatmap, other.heatmap)),
                 "score": score.value,
                 "basis": "weeks",

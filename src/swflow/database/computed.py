@@ -15,7 +15,7 @@ from swflow.analysis.fidelity import fidelity
 from swflow.analysis.heatmap import summarize
 from swflow.analysis.plausibility import LOOKED_AT, check_workload
 from swflow.database.comparisons import compare_runs, pairs_to_compare
-from swflow.database.inputs import Inputs, Notes, Update
+from swflow.database.inputs import Inputs, Notes, Run, Update
 from swflow.database.schema import Rows
 from swflow.errors import SwflowError
 from swflow.jobs.table import Workload, check_columns, read_columns, read_metadata
@@ -35,14 +35,6 @@ class Examined(NamedTuple):
     jobs: pl.DataFrame | Path
 
 
-class Run(NamedTuple):
-    """A run: its columns in the tables about runs, its file, and the processors of its machine."""
-
-    names: dict[str, str]
-    file: Path
-    processors: int
-
-
 class Computed(NamedTuple):
     """The results, which are ready in this order."""
 
@@ -56,21 +48,17 @@ class Computed(NamedTuple):
 
 def compute(inputs: Inputs, update: Update, in_turn: Callable[..., Iterator[Any]]) -> Computed:
     """Begin to compute the results of an update, by a function like `map`."""
-    new = [_run(file, note) for file, note in update.runs.items()]
-    by_workload = {name: list(some) for name, some in groupby(new, lambda run: run.names["workload"])}
+    new = [Run.of(file, note) for file, note in update.runs.items()]
+    by_workload = {name: list(some) for name, some in groupby(new, lambda run: run.workload)}
     recorded, unchanged = _with_records(inputs.runs, update.changed)
     return Computed(
         in_turn(_examine, update.workloads, [inputs.sources[name][0] for name in update.workloads]),
-        in_turn(_summary, [run.names["run"] for run in new], [run.file for run in new]),
+        in_turn(_summary, new),
         in_turn(_fairness, [inputs.sources[name][0] for name in by_workload], by_workload.values()),
         in_turn(_fidelity, recorded.keys(), recorded.values()),
         in_turn(compare_runs, pairs_to_compare(inputs.runs, update.changed)),
         unchanged,
     )
-
-
-def _run(file: Path, note: Notes) -> Run:
-    return Run({name: note[name] for name in ("run", "workload", "scheduler")}, file, note["machine"]["processors"])
 
 
 def _examine(name: str, file: Path) -> Examined:
@@ -129,11 +117,11 @@ def _workload_row(name: str, workload: Workload) -> dict[str, object]:
     }
 
 
-def _summary(run: str, file: Path) -> dict[str, pl.DataFrame]:
+def _summary(run: Run) -> dict[str, pl.DataFrame]:
     """Return the rows of a run in the tables of heatmaps and bubbles."""
-    found = summarize(file)
+    found = summarize(run.file)
     parts = {"heatmaps": "cells", "bubbles": "bubbles", "bubbles_11": "bubbles_11"}
-    return {table: found[part].with_columns(run=pl.lit(run)) for table, part in parts.items()}
+    return {table: found[part].with_columns(run=pl.lit(run.run)) for table, part in parts.items()}
 
 
 def _fairness(source: Path, runs_of: Iterable[Run]) -> pl.DataFrame:
@@ -149,9 +137,7 @@ def _fairness(source: Path, runs_of: Iterable[Run]) -> pl.DataFrame:
         if not outcomes["job_id"].equals(jobs["job_id"]):
             lost = outcomes.join(jobs, on="job_id", how="anti").height
             if lost:
-                raise SwflowError(
-                    f"load: {run.names['workload']}: {lost} outcomes have no job; simulate these runs again"
-                )
+                raise SwflowError(f"load: {run.workload}: {lost} outcomes have no job; simulate these runs again")
         table = fairness_table(outcomes, jobs)
         if table.height:
             table = table.join(names.select("kind", "id", "name"), on=["kind", "id"], how="left", maintain_order="left")
@@ -177,12 +163,12 @@ def _with_records(notes: Mapping[Path, Notes], changed: Collection[str]) -> tupl
     records = {note["workload"]: (file, note["run"]) for file, note in notes.items() if note["options"]["order"] == LOG}
     compared: dict[Path, list[Run]] = {}
     unchanged = []
-    for file, note in sorted(notes.items(), key=lambda item: str(item[1]["run"])):
+    for file, note in notes.items():
         record, name = records.get(note["workload"], (file, ""))
         if record == file:
             continue
         if note["run"] in changed or name in changed:
-            compared.setdefault(record, []).append(_run(file, note))
+            compared.setdefault(record, []).append(Run.of(file, note))
         else:
             unchanged.append(note["run"])
     return compared, unchanged

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import polars as pl
@@ -33,11 +33,32 @@ Notes = dict[str, Any]
 Contents = dict[tuple[str, str], str]
 
 
+class Run(NamedTuple):
+    """A run: its names in the tables about runs, its file, the processors of its machine, and its jobs."""
+
+    run: str
+    workload: str
+    scheduler: str
+    file: Path
+    processors: int
+    jobs: int
+
+    @classmethod
+    def of(cls, file: Path, note: Notes) -> "Run":
+        """Return a run by its metadata."""
+        return cls(note["run"], note["workload"], note["scheduler"], file, note["machine"]["processors"], note["rows"])
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The columns of the tables about runs."""
+        return {"run": self.run, "workload": self.workload, "scheduler": self.scheduler}
+
+
 @dataclass(frozen=True)
 class Inputs:
     """The files of a load."""
 
-    runs: dict[Path, Notes]  # the metadata of each run; ``run`` is its name
+    runs: dict[Path, Notes]  # the metadata of each run, sorted by its name, ``run``
     others: dict[Path, Notes]  # the metadata of sweeps, what-ifs and bounds
     fits: list[Path]  # fitted models
     entries: dict[Path, Listed]  # what the list of a folder says of its files; empty without a list
@@ -76,16 +97,16 @@ def read_inputs(paths: Iterable[str | os.PathLike[str]]) -> Inputs:
     contents |= {("columns", "jobs"): _extra_columns(path for path, _ in sources.values())}
     contents |= {("workload", name): digest for name, (_, digest) in sources.items()}
     contents |= {("run", note["run"]): entries[file].digest or file_digest(file) for file, note in notes.items()}
-    return Inputs(notes, others, fits, entries, sources, _schedulers(notes, others), contents)
+    by_name = dict(sorted(notes.items(), key=lambda item: str(item[1]["run"])))
+    return Inputs(by_name, others, fits, entries, sources, _schedulers(notes, others), contents)
 
 
 def planned_update(inputs: Inputs, database: str | os.PathLike[str]) -> Update:
     """Compare the files with the existing database, if any."""
     old = _old_contents(database, inputs.contents)
     new = {part for part, digest in inputs.contents.items() if (old or {}).get(part) != digest}
-    newly = [(file, note) for file, note in inputs.runs.items() if ("run", note["run"]) in new]
-    newly.sort(key=lambda item: str(item[1]["run"]))
-    return Update(old, [name for name in inputs.sources if ("workload", name) in new], dict(newly))
+    newly = {file: note for file, note in inputs.runs.items() if ("run", note["run"]) in new}
+    return Update(old, [name for name in inputs.sources if ("workload", name) in new], newly)
 
 
 def _files(paths: Iterable[str | os.PathLike[str]]) -> dict[Path, Listed]:

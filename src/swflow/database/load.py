@@ -27,7 +27,7 @@ from swflow.database.leaderboard import DIFFERENCES, GAPS, LEADERBOARD
 from swflow.database.schema import FIGURES, KEPT, MEDIANS, TABLES, Rows
 from swflow.errors import SwflowError, reason_of
 from swflow.files.atomic import atomic_path, read_json, write_json
-from swflow.files.query import connect, memory_limit
+from swflow.files.query import connect, fetched, memory_limit
 from swflow.jobs import table as tables
 from swflow.jobs.table import JOB_COLUMNS
 from swflow.papers import published_conventions, published_readings, published_trends, published_values
@@ -120,7 +120,10 @@ def load(
                 # What does not need the results of the other processes comes first, so that they are ready later.
                 _fill_runs(connection, inputs)
                 _fill_others(connection, inputs, left_out)
-                _fill_published(connection)
+                _insert(connection, "published", published_values())
+                _insert(connection, "trends", published_trends())
+                _insert(connection, "reading_parts", published_readings())
+                _insert(connection, "conventions", published_conventions())
                 connection.execute(FIGURES)
                 _fill_replicates(connection)
                 for view in _VIEWS:
@@ -253,14 +256,10 @@ def _fill_outcomes(
 def _fill_runs(connection: duckdb.DuckDBPyConnection, inputs: Inputs) -> None:
     """Insert the runs, with the notes stored when they were simulated, and their schedulers."""
     tables: dict[str, Rows] = {"runs": [], "metrics": [], "further_metrics": [], "correlations": []}
-    for file, note in sorted(inputs.runs.items(), key=lambda item: str(item[1]["run"])):
+    for file, note in inputs.runs.items():
         names = {name: note[name] for name in ("run", "workload", "scheduler")}
-        about = {
-            "seconds": inputs.entries[file].seconds,
-            "processors": note["machine"]["processors"],
-            "peak_processors": note["peak_processors"],
-        }
-        tables["runs"].append(names | about)
+        about = {"seconds": inputs.entries[file].seconds, "processors": note["machine"]["processors"]}
+        tables["runs"].append({**names, **about, "peak_processors": note["peak_processors"]})
         tables["metrics"].append(names | {name: note["metrics"].get(name) for name in METRICS})
         tables["further_metrics"] += [
             {**names, "metric": metric, "value": float(value)}
@@ -326,14 +325,6 @@ def _fit_rows(path: Path) -> Rows:
         raise SwflowError(f"{path}: not {what}") from None
 
 
-def _fill_published(connection: duckdb.DuckDBPyConnection) -> None:
-    """Insert what the papers publish."""
-    _insert(connection, "published", published_values())
-    _insert(connection, "trends", published_trends())
-    _insert(connection, "reading_parts", published_readings())
-    _insert(connection, "conventions", published_conventions())
-
-
 def _fill_comparisons(connection: duckdb.DuckDBPyConnection, compared: Rows) -> None:
     """Insert the comparisons of changed runs with others of their logs; previous comparisons are kept."""
     # Comparisons of recipes are derived from those of runs. Their names may be those of runs without replicates.
@@ -341,9 +332,8 @@ def _fill_comparisons(connection: duckdb.DuckDBPyConnection, compared: Rows) -> 
     connection.execute(
         "DELETE FROM comparisons WHERE variant NOT IN (SELECT run FROM runs) OR base NOT IN (SELECT run FROM runs)"
     )
-    names = [description[0] for description in connection.execute("SELECT * FROM comparisons").description]
-    rows = [dict(zip(names, row, strict=True)) for row in connection.fetchall()]
-    rows = with_verdicts(rows + compared)
+    names, old = fetched(connection.execute("SELECT * FROM comparisons"))
+    rows = with_verdicts([dict(zip(names, row, strict=True)) for row in old] + compared)
     connection.execute("DELETE FROM comparisons")
     _insert(connection, "comparisons", [{name: row[name] for name in names} for row in rows])
 
@@ -358,8 +348,6 @@ def _fill_replicates(connection: duckdb.DuckDBPyConnection) -> None:
         ) USING (workload) WHERE replicate IS NOT NULL AND value IS NOT NULL
         ORDER BY recipe, log, scheduler, measure, replicate, value"""
     ).fetchall()
-    if not rows:
-        return
     names = ["recipe", "log", "scheduler", "measure"]
     types = dict.fromkeys(names, pl.String()) | {"value": pl.Float64()}
     value = pl.col("value")

@@ -4,19 +4,21 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from swflow.errors import SwflowError, suggest
-from swflow.figures.charts.parts import Spec, unchecked
-from swflow.figures.performance import draw_bubbles, draw_difference, draw_heatmap
+from swflow.figures.differences import draw_difference
+from swflow.figures.heatmaps import draw_bubbles, draw_heatmap
+from swflow.figures.parts import Spec
 from swflow.figures.pictures import to_png, to_svg
-from swflow.figures.provenance import RecordedConnection, figure_command
+from swflow.figures.provenance import figure_command, recorded_figure
 from swflow.figures.published import draw_published
 from swflow.figures.request import Request, chosen_runs
 from swflow.figures.reservations import draw_reservation_tables
 from swflow.figures.runs import draw_distributions, draw_load_curve, draw_timeline, draw_waits
-from swflow.figures.sweeps import draw_sweep, draw_sweep_on
+from swflow.figures.sweeps import draw_sweep
 from swflow.figures.workloads import (
     draw_arrivals,
     draw_composition,
@@ -28,20 +30,6 @@ from swflow.figures.workloads import (
 from swflow.files.atomic import atomic_path, read_json
 from swflow.files.query import connect
 from swflow.names import log_of
-
-__all__ = [
-    "FIGURES",
-    "KINDS",
-    "RESERVATION_TABLE",
-    "Figure",
-    "draw",
-    "draw_files",
-    "draw_request",
-    "draw_sweep",
-    "draw_sweep_on",
-    "read_plan",
-    "write",
-]
 
 
 @dataclass(frozen=True)
@@ -192,15 +180,17 @@ def draw_request(kind: str, request: Request) -> Spec:
     SwflowError
         If the figure cannot be drawn from these runs.
     """
-    recorded = RecordedConnection(request.connection)
     figure = FIGURES[kind]
     runs = request.runs[: figure.most]
-    with unchecked():
-        spec = figure.draw(replace(request, connection=cast(Any, recorded), runs=runs))
+    spec = recorded_figure(
+        request.connection,
+        lambda connection: figure.draw(replace(request, connection=connection, runs=runs)),
+        kind,
+        command=figure_command(kind, request),
+    )
     if more := len(request.runs) - len(runs):
         words = f"{more} further runs are not drawn." if more > 1 else "One further run is not drawn."
         spec["usermeta"]["caption"] += f" {words}"
-    spec["usermeta"] |= {"kind": kind, "sql": recorded.sql, "command": figure_command(kind, request)}
     return spec
 
 
@@ -252,16 +242,10 @@ def draw_files(
         If the figure cannot be drawn, or an extension is unknown.
     """
     arguments = {name: value for name, value in options.items() if name != "kind"}
-    specs: dict[bool, Spec] = {}
+    draws: Callable[..., Spec] = draw_sweep if options["kind"] == "sweep" else partial(draw, options["kind"])
+    drawn = cache(lambda interactive: draws(database, interactive=interactive, **arguments))
     for path in map(Path, paths):
-        interactive = path.suffix == ".json"
-        if interactive not in specs:
-            if options["kind"] == "sweep":
-                spec = draw_sweep(database, interactive=interactive, **arguments)
-            else:
-                spec = draw(options["kind"], database, interactive=interactive, **arguments)
-            specs[interactive] = spec
-        write(specs[interactive], path)
+        write(drawn(path.suffix == ".json"), path)
 
 
 def write(spec: Spec, path: str | os.PathLike[str]) -> None:

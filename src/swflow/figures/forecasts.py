@@ -1,15 +1,15 @@
 """The figure of an evaluation of forecasts: reliability of their quantiles, and coverage over time."""
 
-from typing import Any, cast
+from typing import Any
 
 import altair as alt
 import duckdb
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.figures.charts.parts import FigureData, Spec, beside, finished_figure, tip, unchecked
-from swflow.figures.charts.styles import BLACK, BLUE, GREEN, ORANGE
-from swflow.figures.provenance import RecordedConnection
+from swflow.figures.parts import FigureData, Spec, beside, finished_figure, tip
+from swflow.figures.provenance import RecordedConnection, recorded_figure
+from swflow.figures.styles import BLACK, BLUE, GREEN, ORANGE
 
 FORECAST_CAPTION = (
     "Left: the share of jobs that started before the 5 %, the 50 % and the 95 % quantile that were forecast for them; "
@@ -51,32 +51,31 @@ def draw_forecast_on(
     SwflowError
         If the database has no such forecasts.
     """
-    recorded = RecordedConnection(connection)
-    columns = ("method", "dimension", "group", "jobs", "coverage", *NOMINAL)
-    rows = recorded.execute(
-        f"""SELECT method, dimension, "group", jobs, coverage, {", ".join(NOMINAL)} FROM forecasts
+
+    def draw(recorded: RecordedConnection) -> Spec:
+        columns = ("method", "dimension", "group", "jobs", "coverage", *NOMINAL)
+        found = recorded.execute(
+            f"""SELECT method, dimension, "group", jobs, coverage, {", ".join(NOMINAL)} FROM forecasts
 WHERE workload = $workload AND study IS NOT DISTINCT FROM $study AND dimension <> 'user' AND coverage IS NOT NULL""",
-        {"workload": workload, "study": study},
-    ).fetchall()
-    if not rows:
-        raise SwflowError(f"figure: no forecasts of {workload} in the database; expected those of swflow forecast")
-    with unchecked():
-        spec = forecast_chart(pl.DataFrame(rows, columns, orient="row"), f"Forecasts of {workload}", interactive)
-    spec["usermeta"] |= {"kind": "forecast", "sql": cast(Any, recorded).sql, "study": study or ""}
-    return spec
+            {"workload": workload, "study": study},
+        ).fetchall()
+        if not found:
+            raise SwflowError(f"figure: no forecasts of {workload} in the database; expected those of swflow forecast")
+        rows = pl.DataFrame(found, columns, orient="row")
+        names = [name for name in METHODS if name in set(rows["method"])]
+        colour = alt.Color(
+            "m:N",
+            scale=alt.Scale(domain=names, range=[METHODS[name] for name in names]),
+            legend=alt.Legend(title=None, orient="top", symbolType="stroke", symbolOpacity=1),
+        )
+        data = FigureData()
+        panels = beside(
+            _reliability(data, rows, colour, interactive), _weeks(data, rows, colour, interactive),
+            spacing=24, color="shared",
+        )  # fmt: skip
+        return finished_figure(data, [panels], f"Forecasts of {workload}", FORECAST_CAPTION)
 
-
-def forecast_chart(rows: pl.DataFrame, title: str, interactive: bool = False) -> Spec:
-    """Draw observed against nominal shares, and coverage by week, from rows of the table ``forecasts``."""
-    data = FigureData()
-    names = [name for name in METHODS if name in set(rows["method"])]
-    colour = alt.Color(
-        "m:N",
-        scale=alt.Scale(domain=names, range=[METHODS[name] for name in names]),
-        legend=alt.Legend(title=None, orient="top", symbolType="stroke", symbolOpacity=1),
-    )
-    panels = [_reliability(data, rows, colour, interactive), _weeks(data, rows, colour, interactive)]
-    return finished_figure(data, [beside(*panels, spacing=24, color="shared")], title, FORECAST_CAPTION)
+    return recorded_figure(connection, draw, "forecast", study=study or "")
 
 
 def _reliability(data: FigureData, rows: pl.DataFrame, colour: alt.Color, interactive: bool) -> Any:
@@ -88,12 +87,13 @@ def _reliability(data: FigureData, rows: pl.DataFrame, colour: alt.Color, intera
         .select("n", "s", m="method", d="dimension", g="group", j="jobs")
     )
     scale = alt.Scale(domain=[0, 1], nice=False)
-    encoding = {
+    encoding: Spec = {
         "x": alt.X("n:Q", scale=scale, axis=alt.Axis(title="forecast quantile", format="%", values=[0.05, 0.5, 0.95])),
         "y": alt.Y("s:Q", scale=scale, axis=alt.Axis(title="share that started before it", format="%", tickCount=5)),
         "color": colour,
     }
     tips = [tip("m:N", "method"), tip("g:N", "jobs of"), tip("j:Q", "jobs", ","), tip("s:Q", "share", ".1%")]
+    shown = encoding | ({"tooltip": tips} if interactive else {})
     whole, groups = shares.filter(d="all"), shares.filter(pl.col("d") != "all")
     layers = [
         alt.Chart(data.add([{"n": 0, "s": 0}, {"n": 1, "s": 1}]))
@@ -102,12 +102,8 @@ def _reliability(data: FigureData, rows: pl.DataFrame, colour: alt.Color, intera
     ]
     if groups.height:  # without data a layer has no extent, which Vega warns of
         circles = alt.Chart(data.add(groups.to_dicts())).mark_point(size=22, opacity=0.6)
-        layers.append(circles.encode(**encoding, **({"tooltip": tips} if interactive else {})))
-    layers.append(
-        alt.Chart(data.add(whole.to_dicts()))
-        .mark_line(strokeWidth=1.6, point=True)
-        .encode(**encoding, **({"tooltip": tips} if interactive else {}))
-    )
+        layers.append(circles.encode(**shown))
+    layers.append(alt.Chart(data.add(whole.to_dicts())).mark_line(strokeWidth=1.6, point=True).encode(**shown))
     return alt.layer(*layers).properties(width=260, height=240, title="reliability")
 
 

@@ -6,7 +6,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from swflow.figures.charts.parts import Spec
+from swflow.figures.parts import Spec
 
 #: Dots per inch of a PNG: two dots per pixel of the figure.
 RESOLUTION = 144

@@ -3,11 +3,12 @@
 import inspect
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import duckdb
 
+from swflow.figures.parts import Spec, unchecked
 from swflow.figures.request import Request
 from swflow.names import log_of
 
@@ -29,6 +30,17 @@ class RecordedConnection:
     def sql(self) -> str:
         """The distinct queries in order of execution, separated by semicolons."""
         return "\n\n".join(f"{query};" for query in self._queries)
+
+
+def recorded_figure(
+    connection: duckdb.DuckDBPyConnection, draw: Callable[[Any], Spec], kind: str, **about: str
+) -> Spec:
+    """Draw a figure by a function of a connection; add its kind, its queries and more to ``usermeta``."""
+    recorded = RecordedConnection(connection)
+    with unchecked():
+        spec = draw(recorded)
+    spec["usermeta"] |= {"kind": kind, "sql": recorded.sql, **about}
+    return spec
 
 
 def with_values(sql: str, values: Mapping[str, object]) -> str:

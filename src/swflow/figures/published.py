@@ -1,59 +1,14 @@
 """The figure of published values compared with those of swflow."""
 
-from dataclasses import replace
-from typing import Any, cast
-
 import altair as alt
 
 from swflow.database.schema import Rows
 from swflow.errors import SwflowError
-from swflow.figures.charts.parts import FigureData, Spec, finished_figure, tip
-from swflow.figures.charts.styles import BLUE, GREEN, ORANGE, VERMILION
-from swflow.figures.provenance import RecordedConnection, figure_command
+from swflow.figures.parts import FigureData, Spec, finished_figure, tip
 from swflow.figures.request import Request
+from swflow.figures.styles import BLUE, GREEN, ORANGE, VERMILION
 from swflow.files.query import fetched
 from swflow.names import recipe_of
-
-
-def draw_published(request: Request) -> Spec:
-    """Draw the ratio of swflow's value to the published one for every cell that the runs and their sweeps reproduce."""
-    spec = published_figure(request)
-    if spec is None:
-        raise SwflowError("figure: published: no paper has a value for these runs")
-    return spec
-
-
-def published_figure(request: Request, *, sweeps: bool = True) -> Spec | None:
-    """Return the figure, with or without values of scaled workloads; None if there is no value to draw."""
-    recorded = RecordedConnection(request.connection)
-    rows = reproduced(replace(request, connection=cast(Any, recorded)), sweeps)
-    drawn = [row for row in rows if row["ratio"] is not None and row["ratio"] > 0]
-    if not drawn:
-        return None
-    spec = published_chart(drawn, f"{request.title}: simulated and published values")
-    spec["usermeta"] |= {"kind": "published", "sql": recorded.sql, "command": figure_command("published", request)}
-    return spec
-
-
-def reproduced(request: Request, sweeps: bool = True) -> Rows:
-    """Return the rows of the view ``reproduction`` that belong to the runs or to sweeps of their workloads."""
-    names, everything = fetched(request.connection.execute("SELECT * FROM reproduction WHERE reason IS NULL"))
-    runs = {(name, run["scheduler"]) for run in request.runs for name in (run["workload"], recipe_of(run["workload"]))}
-    workloads = {workload for workload, _ in runs}
-    sources = request.connection.execute("SELECT DISTINCT workload, source FROM sweeps").fetchall()
-    swept = {workload for workload, source in sources if source in workloads}
-    swept |= {recipe_of(workload) for workload in swept}
-    found = []
-    for values in everything:
-        row = dict(zip(names, values, strict=True))
-        workload, scheduler = row["workload"], row["scheduler"]
-        is_own = (workload, scheduler) in runs or (scheduler is None and workload in workloads)
-        if is_own or (sweeps and workload in swept):
-            found.append(row | {"place": f"{row['paper']}, {row['table']}: {row['column']}"})
-    return found
-
-
-# -- the chart
 
 PUBLISHED_CAPTION = (
     "Each dot is a published value: swflow's value divided by it. On the line, both are equal; the band is "
@@ -67,8 +22,15 @@ _ENDS = (1 / 8, 8.0)
 NEARNESS = {"within 1 %": GREEN, "within 5 %": BLUE, "within 10 %": ORANGE, "further off": VERMILION}
 
 
-def published_chart(rows: Rows, title: str) -> Spec:
-    """Draw the ratio of our values to the published ones, one line of dots per ``place`` (table and column)."""
+def draw_published(request: Request) -> Spec:
+    """
+    Draw the ratio of swflow's value to the published one for every cell that the runs and their sweeps reproduce.
+
+    There is one line of dots per table and column.
+    """
+    rows = [row for row in _reproduced(request) if row["ratio"] is not None and row["ratio"] > 0]
+    if not rows:
+        raise SwflowError("figure: published: no paper has a value for these runs")
     data = FigureData()
     places = list(dict.fromkeys(row["place"] for row in rows))
     drawn = [
@@ -108,4 +70,23 @@ def published_chart(rows: Rows, title: str) -> Spec:
         )
     )
     chart = alt.layer(band, line, dots).properties(width=620, height=alt.Step(20))
+    title = f"{request.title}: simulated and published values"
     return finished_figure(data, [chart], title, PUBLISHED_CAPTION)
+
+
+def _reproduced(request: Request) -> Rows:
+    """Return the rows of the view ``reproduction`` that belong to the runs or to sweeps of their workloads."""
+    names, everything = fetched(request.connection.execute("SELECT * FROM reproduction WHERE reason IS NULL"))
+    runs = {(name, run["scheduler"]) for run in request.runs for name in (run["workload"], recipe_of(run["workload"]))}
+    workloads = {workload for workload, _ in runs}
+    sources = request.connection.execute("SELECT DISTINCT workload, source FROM sweeps").fetchall()
+    swept = {workload for workload, source in sources if source in workloads}
+    swept |= {recipe_of(workload) for workload in swept}
+    found = []
+    for values in everything:
+        row = dict(zip(names, values, strict=True))
+        workload, scheduler = row["workload"], row["scheduler"]
+        is_own = (workload, scheduler) in runs or (scheduler is None and workload in workloads)
+        if is_own or (request.sweeps and workload in swept):
+            found.append(row | {"place": f"{row['paper']}, {row['table']}: {row['column']}"})
+    return found

@@ -20,7 +20,8 @@ class Request:
 
     ``title`` is the subject of the figure, such as the log's name. ``split`` are subsets of the jobs, ``scale`` is the
     value axis (log or linear), ``window`` the time interval to draw in seconds from the log's start. ``titles`` are
-    the names of schedulers in the figure, if they differ from those of the runs.
+    the names of schedulers in the figure, if they differ from those of the runs. Without ``sweeps``, published values
+    of scaled workloads are left out.
     """
 
     connection: duckdb.DuckDBPyConnection
@@ -31,6 +32,7 @@ class Request:
     window: tuple[float | None, float | None] = (None, None)
     interactive: bool = False
     titles: Mapping[str, str] = field(default_factory=dict)
+    sweeps: bool = True
 
     @property
     def names(self) -> list[str]:

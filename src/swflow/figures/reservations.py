@@ -11,7 +11,7 @@ import polars as pl
 
 from swflow.analysis.shadows import ranges, shadows
 from swflow.errors import SwflowError
-from swflow.figures.charts.parts import OVER_CELLS, FigureData, Spec, finished_figure, tip
+from swflow.figures.parts import OVER_CELLS, FigureData, Spec, finished_figure, tip
 from swflow.figures.request import Request, frame, in_jobs
 from swflow.jobs.machine import Machine
 
@@ -20,6 +20,22 @@ MOST_TABLES = 6
 
 #: The default length of the window of a reservation table (s).
 DAY = 86_400.0
+
+RESERVATION_TABLE_CAPTION = (
+    "Each rectangle is a job, on consecutive processors (upwards) from its start to its end; a job on scattered "
+    "processors has several, of one colour. Lines separate nodes. Dark shadows (intervals in which the jobs of "
+    "a node do not change) have a demand above the capacity of the node; the penalty is the relative excess, summed "
+    "over the resources (0.33: demand is 133 % of capacity)."
+)
+
+#: The largest number of job rectangles, and of shadow rectangles, in a reservation table; the largest are drawn.
+MOST_RECTANGLES = 3000
+
+#: Colours of jobs, all light, so that dark penalties are visible on each.
+JOB_COLOURS = ("#7fc4ff", "#ffb477", "#8be08b", "#f7a8c4", "#f5e663", "#c9b3ff", "#6fdcd0", "#e0c9a6")
+_PENALTY_COLOURS = ("rgba(0, 0, 0, 0.04)", "rgba(0, 0, 0, 0.5)")
+_TABLE_WIDTH, _TABLE_HEIGHTS, _PIXELS_PER_PROCESSOR = 760, (120, 520), 5
+_TIME_UNITS = ((2 * 86_400, 86_400, "days"), (2 * 3600, 3600, "hours"), (120, 60, "minutes"), (0, 1, "seconds"))
 
 
 @dataclass(frozen=True)
@@ -38,7 +54,14 @@ class ReservationTable:
 
 
 def draw_reservation_tables(request: Request) -> Spec:
-    """Draw jobs on their processors, for runs with places, and the penalty of node sharing."""
+    """
+    Draw jobs on their processors, for runs with places, and the penalty of node sharing: one table below the other.
+
+    References
+    ----------
+    F. Guim, J. Corbalan, J. Labarta, "Modeling the impact of resource sharing in backfilling policies using the Alvio
+    simulator", MASCOTS 2007, Figures 1 to 4.
+    """
     connection, chosen = request.connection, request.runs
     placed = {
         run for (run,) in connection.execute("SELECT DISTINCT run FROM outcomes WHERE places IS NOT NULL").fetchall()
@@ -65,9 +88,19 @@ def draw_reservation_tables(request: Request) -> Spec:
     }
     reasons = [f"{_some(runs)}: {reason}" for reason, runs in left_out.items() if runs]
     note = f"Not drawn: {'; '.join(reasons)}" if reasons else ""
-    return reservation_table_chart(
-        tables, (since, until), f"{request.title}: reservation table", note=note, interactive=request.interactive
-    )
+    data = FigureData()
+    length = until - since
+    _, seconds, unit = next(row for row in _TIME_UNITS if length >= row[0])
+    axis = alt.Axis(title=f"{unit} after second {since:,.10g} of the log (day {since / 86_400:.4g})")
+    x = alt.X("a:Q", scale=alt.Scale(domain=[0, length / seconds], nice=False), axis=axis)
+    cut = [_cut(table, (since, until), seconds) for table in tables]
+    most = max((float(shaded["penalty"].max() or 0.0) for _, shaded in cut), default=0.0)  # type: ignore[arg-type]
+    charts = [
+        _reservation_table(data, table, *parts, x, length / seconds, most, request.interactive)
+        for table, parts in zip(tables, cut, strict=True)
+    ]
+    title = f"{request.title}: reservation table"
+    return finished_figure(data, charts, title, RESERVATION_TABLE_CAPTION, f"{note}." if note else "", note)
 
 
 def _some(runs: Sequence[str]) -> str:
@@ -125,58 +158,6 @@ def _worst_day(table: ReservationTable, jobs: pl.DataFrame) -> tuple[float, floa
     )
     day = days["day"][0] if days.height else jobs.select((pl.col("start_time") // DAY).min()).item()
     return day * DAY, (day + 1) * DAY
-
-
-# -- the chart
-
-RESERVATION_TABLE_CAPTION = (
-    "Each rectangle is a job, on consecutive processors (upwards) from its start to its end; a job on scattered "
-    "processors has several, of one colour. Lines separate nodes. Dark shadows (intervals in which the jobs of "
-    "a node do not change) have a demand above the capacity of the node; the penalty is the relative excess, summed "
-    "over the resources (0.33: demand is 133 % of capacity)."
-)
-
-
-#: The largest number of job rectangles, and of shadow rectangles, in a reservation table; the largest are drawn.
-MOST_RECTANGLES = 3000
-
-#: Colours of jobs, all light, so that dark penalties are visible on each.
-JOB_COLOURS = ("#7fc4ff", "#ffb477", "#8be08b", "#f7a8c4", "#f5e663", "#c9b3ff", "#6fdcd0", "#e0c9a6")
-_PENALTY_COLOURS = ("rgba(0, 0, 0, 0.04)", "rgba(0, 0, 0, 0.5)")
-_TABLE_WIDTH, _TABLE_HEIGHTS, _PIXELS_PER_PROCESSOR = 760, (120, 520), 5
-_TIME_UNITS = ((2 * 86_400, 86_400, "days"), (2 * 3600, 3600, "hours"), (120, 60, "minutes"), (0, 1, "seconds"))
-
-
-def reservation_table_chart(
-    tables: Sequence[ReservationTable],
-    window: tuple[float, float],
-    title: str,
-    *,
-    note: str = "",
-    interactive: bool = False,
-) -> Spec:
-    """
-    Draw reservation tables below each other: jobs by time and processors, shadows shaded by penalty.
-
-    ``window`` is in seconds from the log's start; ``note`` is below the title.
-
-    References
-    ----------
-    F. Guim, J. Corbalan, J. Labarta, "Modeling the impact of resource sharing in backfilling policies using the Alvio
-    simulator", MASCOTS 2007, Figures 1 to 4.
-    """
-    data = FigureData()
-    length = window[1] - window[0]
-    _, seconds, unit = next(row for row in _TIME_UNITS if length >= row[0])
-    axis = alt.Axis(title=f"{unit} after second {window[0]:,.10g} of the log (day {window[0] / 86_400:.4g})")
-    x = alt.X("a:Q", scale=alt.Scale(domain=[0, length / seconds], nice=False), axis=axis)
-    cut = [_cut(table, window, seconds) for table in tables]
-    most = max((float(shaded["penalty"].max() or 0.0) for _, shaded in cut), default=0.0)  # type: ignore[arg-type]
-    charts = [
-        _reservation_table(data, table, *parts, x, length / seconds, most, interactive)
-        for table, parts in zip(tables, cut, strict=True)
-    ]
-    return finished_figure(data, charts, title, RESERVATION_TABLE_CAPTION, f"{note}." if note else "", note)
 
 
 def _cut(table: ReservationTable, window: tuple[float, float], seconds: float) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -11,7 +11,7 @@ import polars as pl
 
 from swflow.analysis.timeline import interval_means, interval_means_of_sums
 from swflow.errors import SwflowError
-from swflow.figures.charts.parts import (
+from swflow.figures.parts import (
     MORE_TIME_TICKS,
     NUMBER_LABEL,
     OVER_CELLS,
@@ -25,9 +25,8 @@ from swflow.figures.charts.parts import (
     log_axis,
     tip,
 )
-from swflow.figures.charts.styles import Style, line_encodings, run_styles
 from swflow.figures.request import Request, frame, is_large
-from swflow.jobs import table as jobs
+from swflow.figures.styles import Style, line_encodings, run_styles
 from swflow.names import steps_of
 
 #: The number of intervals of the time axis.
@@ -49,232 +48,8 @@ RUN_TIME_BOUND = (
     "CASE " + " ".join(f"WHEN run_time >= {bound} THEN {bound}" for bound in _BOUNDS[:0:-1]) + " ELSE 0 END"
 )
 
-#: The number of quantiles that represent the distribution of a run with very many jobs.
-QUANTILES = 20_000
-
-
-def draw_timeline(request: Request) -> Spec:
-    """Draw utilization and queue length over time."""
-    runs, names = _shown(request)
-    sizes = dict(request.connection.execute("SELECT run, processors FROM runs").fetchall())
-    if is_large(request.connection, runs):
-        timelines = _timelines_of_many(request, dict(zip(runs, names, strict=True)), sizes)
-        return timeline_chart(timelines, names, f"{request.title}: machine and queue over time")
-    tables = [_columns(request, run, "submit_time", "start_time", "end_time", "processors") for run in runs]
-    first = min((float(table["submit_time"].min() or 0.0) for table in tables), default=0.0)  # type: ignore[arg-type]
-    last = max((float(table["end_time"].max() or 0.0) for table in tables), default=1.0)  # type: ignore[arg-type]
-    edges = np.linspace(first, last if last > first else first + 1.0, INTERVALS + 1)
-    timelines = {}
-    for run, name, table in zip(runs, names, tables, strict=True):
-        submit, start, end = (table[column].to_numpy() for column in ("submit_time", "start_time", "end_time"))
-        busy = interval_means(start, end, table["processors"].to_numpy(), edges) / sizes[run]
-        timelines[name] = {
-            "days": (edges[:-1] + edges[1:]) / 2 / 86_400,
-            "utilization": np.clip(busy, 0.0, None),
-            "queue": np.clip(interval_means(submit, start, np.ones(len(submit)), edges), 0.0, None),
-        }
-    return timeline_chart(timelines, names, f"{request.title}: machine and queue over time")
-
-
-def _timelines_of_many(
-    request: Request, names: Mapping[str, str], sizes: Mapping[str, int]
-) -> dict[str, dict[str, np.ndarray]]:
-    """Return the timelines of runs with many jobs, computed from sums per interval."""
-    query = request.connection.execute
-    sql = "SELECT min(submit_time), max(end_time) FROM outcomes WHERE run IN (SELECT unnest($runs))"
-    ((first, last),) = query(sql, {"runs": list(names)}).fetchall()
-    edges = np.linspace(first, last if last > first else first + 1.0, INTERVALS + 1)
-
-    def come(run: str, time: str, weight: str) -> tuple[np.ndarray, np.ndarray]:
-        rows = query(
-            f"""SELECT greatest(0, least({INTERVALS + 1}, floor(({time} - $first) / $width) + 1))::BIGINT AS part,
-                fsum({weight}), fsum({weight} * ({time} - $first)) FROM outcomes WHERE run = $run GROUP BY part""",
-            {"run": run, "first": first, "width": float(edges[1] - edges[0])},
-        ).fetchall()
-        sums = np.zeros((2, INTERVALS + 2))
-        for part, mass, moment in rows:
-            sums[:, part] = mass, moment
-        return sums[0], sums[1]
-
-    timelines = {}
-    for run, name in names.items():
-        submitted = come(run, "submit_time", "1")
-        begun, queued_until = (come(run, "start_time", weight) for weight in ("processors", "1"))
-        busy = interval_means_of_sums(begun, come(run, "end_time", "processors"), edges) / sizes[run]
-        timelines[name] = {
-            "days": (edges[:-1] + edges[1:]) / 2 / 86_400,
-            "utilization": np.clip(busy, 0.0, None),
-            "queue": np.clip(interval_means_of_sums(submitted, queued_until, edges), 0.0, None),
-        }
-    return timelines
-
-
-def draw_waits(request: Request) -> Spec:
-    """Draw mean waits by processors, by run time, and by user."""
-    runs, names = _shown(request)
-    columns = "o.processors, o.run_time, o.wait_time"
-    if is_large(request.connection, runs):
-        bound = RUN_TIME_BOUND.replace("run_time", "o.run_time")
-        columns = f"o.processors, {bound} AS run_time, avg(o.wait_time) AS wait_time, count(*) AS jobs"
-    frames = [
-        frame(
-            request.connection,
-            f"""SELECT {columns}, CAST(j.user_id AS VARCHAR) AS user_id FROM outcomes o
-            JOIN jobs j USING (workload, job_id) WHERE o.run = $run{" GROUP BY ALL" if "count" in columns else ""}""",
-            run,
-        )
-        for run in runs
-    ]
-    tables = pl.concat([table.with_columns(run=pl.lit(name)) for name, table in zip(names, frames, strict=True)])
-    if tables.is_empty():
-        raise SwflowError("figure: waits: the runs have no jobs")
-    classes = {
-        "processors": _mean_waits(with_size_class(tables)),
-        "run time": _mean_waits(with_run_time_class(tables)),
-        "user": _mean_waits(with_user(tables, pl.col("jobs").sum() if "jobs" in tables.columns else pl.len())),
-    }
-    drawn = {words: rows for words, rows in classes.items() if rows.height}
-    return waits_chart(drawn, names, f"{request.title}: mean waits by class of job")
-
-
-def draw_distributions(request: Request) -> Spec:
-    """Draw distribution functions of waits and bounded slowdowns."""
-    runs, names = _shown(request)
-    columns: dict[str, dict[str, np.ndarray]] = {}
-    for measure in ("wait_time", "bounded_slowdown"):
-        found = {name: _known_values(request, run, measure) for run, name in zip(runs, names, strict=True)}
-        columns[measure] = {name: values for name, values in found.items() if values.size}
-    if not all(columns.values()):
-        raise SwflowError("figure: distributions: the runs have no jobs")
-    return distribution_chart(columns, names, f"{request.title}: distributions")
-
-
-def _known_values(request: Request, run: str, measure: str) -> np.ndarray:
-    """Return the known values of a run; for very many jobs, quantiles of which the plotted ones are a subset."""
-    values = _columns(request, run, measure)[measure].drop_nulls().to_numpy()
-    return values if values.size <= jobs.MOST_AT_ONCE else np.quantile(values, np.linspace(0, 1, QUANTILES + 1))
-
-
-def draw_load_curve(request: Request) -> Spec:
-    """Draw mean wait and slowdown against the offered load, one line per scheduler and method of changing the load."""
-    rows = request.connection.execute(
-        """SELECT m.workload, scheduler, mean_wait_time, mean_bounded_slowdown, mean_slowdown,
-            area / nullif(processors * (last_submit_time - first_submit_time), 0) AS offered_load
-        FROM metrics m JOIN workloads USING (workload)
-        JOIN (SELECT workload, sum(processors * run_time) AS area FROM jobs GROUP BY workload) USING (workload)
-        WHERE list_contains($runs, run) ORDER BY offered_load, m.workload""",
-        {"runs": [run["run"] for run in request.runs]},
-    ).fetchall()
-    points = [row for row in rows if row[-1] is not None]
-    lines: dict[str, list[tuple[Any, ...]]] = {}
-    sources: dict[str, dict[str, str]] = {}
-    families = {_family(workload) for workload, *_ in points}
-    for point in sorted(points, key=lambda point: _family(point[0])):
-        family = _family(point[0])
-        longer = {other for other in families if other.startswith(f"{family}+")}
-        for place in sorted(longer or {family}):  # the unchanged workload is a point of each of its lines
-            name = f"{place.lstrip('+')} {point[1]}".strip()
-            lines.setdefault(name, []).append(point)
-            sources[name] = {"workload": place, "scheduler": point[1]}
-    lines = {name: sorted(line, key=lambda point: point[-1]) for name, line in lines.items() if len(line) > 1}
-    if not lines:
-        raise SwflowError("figure: load-curve: no workloads with different loads under one scheduler")
-    styles = dict(zip(lines, run_styles([sources[name] for name in lines]), strict=True))
-    return load_curve_chart(lines, styles, f"{request.title}: performance against the offered load")
-
-
-def _family(workload: str) -> str:
-    """
-    Return the steps of a workload without their numbers; workloads of one family differ only in a factor.
-
-    Examples
-    --------
-    >>> _family("KTH-SP2+load-0.8-run-times"), _family("KTH-SP2+load-1.2@3"), _family("KTH-SP2")
-    ('+load-run-times', '+load', '')
-    """
-    return re.sub(r"@\d+|[-_]?\d+(\.\d+)?", "", "".join(f"+{step}" for step in steps_of(workload)))
-
-
-def with_size_class(table: pl.DataFrame) -> pl.DataFrame:
-    """Add the class of jobs by processors (1, 2, 3–4, 5–8, …), with ``rank`` for the order."""
-    table = table.with_columns(rank=(pl.col("processors").cast(pl.Float64()).log(2) - 1e-9).ceil().cast(pl.Int64()))
-    words = {rank: _size_class(rank) for rank in table["rank"].unique().to_list()}
-    return table.with_columns(pl.col("rank").replace_strict(words, return_dtype=pl.String()).alias("class"))
-
-
-def _size_class(rank: int) -> str:
-    low, high = 2 ** (rank - 1) + 1 if rank > 0 else 1, 2**rank
-    return f"{low:,}–{high:,}" if low < high else f"{high}"
-
-
-def with_run_time_class(table: pl.DataFrame) -> pl.DataFrame:
-    """Add the class of jobs by run time, with ``rank`` for the order."""
-    rank = sum((pl.col("run_time") >= bound).cast(pl.Int64) for bound, _ in RUN_TIME_CLASSES[:-1])
-    words = dict(enumerate(word for _, word in RUN_TIME_CLASSES))
-    name = pl.col("rank").replace_strict(words, return_dtype=pl.String())
-    return table.with_columns(rank=rank).with_columns(name.alias("class"))
-
-
-def with_user(table: pl.DataFrame, weight: pl.Expr) -> pl.DataFrame:
-    """Add the class of jobs by user, users of the largest weight first; leave out jobs of other users."""
-    users = table.drop_nulls("user_id").group_by("user_id").agg(weight=weight)
-    most = users.sort("weight", "user_id", descending=[True, False]).head(MOST_USERS)
-    ranks = most.select("user_id").with_row_index("rank")
-    return table.join(ranks, on="user_id").with_columns(pl.col("user_id").alias("class"))
-
-
-def _mean_waits(table: pl.DataFrame) -> pl.DataFrame:
-    means = {"mean": pl.col("wait_time").mean(), "jobs": pl.len()}
-    if "jobs" in table.columns:
-        many = pl.col("jobs")
-        means = {"mean": (pl.col("wait_time") * many).sum() / many.sum(), "jobs": many.sum()}
-    grouped = table.group_by("run", "class", "rank").agg(**means)
-    return grouped.sort("rank", "run").select("run", "class", "mean", "jobs")
-
-
-def _shown(request: Request) -> tuple[list[str], dict[str, Style]]:
-    """Return the plotted runs, and their short names and styles."""
-    runs = list(request.runs)
-    return [run["run"] for run in runs], dict(zip(short_names(runs, request.titles), run_styles(runs), strict=True))
-
-
-def short_names(runs: Sequence[dict[str, str]], titles: Mapping[str, str] | None = None) -> list[str]:
-    """
-    Return short names of runs: the scheduler or its title, plus the differing steps or workload where needed.
-
-    Examples
-    --------
-    >>> short_names([{"workload": "A", "scheduler": "easy"}, {"workload": "A", "scheduler": "fcfs"}])
-    ['easy', 'fcfs']
-    >>> two = [{"workload": "A", "scheduler": "log"}, {"workload": "A+ran", "scheduler": "easy"}]
-    >>> short_names(two, {"easy": "EASY"})
-    ['log', '+ran EASY']
-    >>> short_names([{"workload": "A", "scheduler": "easy"}, {"workload": "A+like@1", "scheduler": "easy"}])
-    ['A', '+like@1']
-    >>> short_names([{"workload": f"A+ran+{step}", "scheduler": "easy"} for step in ("low@1", "high@1")])
-    ['+low@1', '+high@1']
-    """
-    titles, workloads = titles or {}, {run["workload"] for run in runs}
-    if len(workloads) == 1:
-        return [titles.get(run["scheduler"], run["scheduler"]) for run in runs]
-    logs = {workload.split("+")[0] for workload in workloads}
-    steps = zip(*(steps_of(workload) for workload in workloads), strict=False)
-    common = sum(1 for _ in takewhile(lambda those: len(set(those)) == 1, steps))
-
-    def of(run: dict[str, str]) -> str:
-        return run["workload"] if len(logs) > 1 else "".join(f"+{step}" for step in steps_of(run["workload"])[common:])
-
-    if len({run["scheduler"] for run in runs}) == 1:
-        return [of(run) or run["workload"] for run in runs]
-    return [f"{of(run)} {titles.get(run['scheduler'], run['scheduler'])}".strip() for run in runs]
-
-
-def _columns(request: Request, run: str, *columns: str) -> pl.DataFrame:
-    return frame(request.connection, f"SELECT {', '.join(columns)} FROM outcomes WHERE run = $run", run)
-
-
-# -- charts
-
+#: The shares of the jobs at which distribution functions are plotted.
+_SHARES = np.concatenate([np.linspace(0, 0.95, 77), np.linspace(0.955, 1, 10)])
 
 TIMELINE_CAPTION = (
     "Means over equal intervals from the first submission to the last end: above, the share of the processors that are "
@@ -301,6 +76,71 @@ STRIP = ("#eef2f6", "#9cc3e2", "#0b4f8a")
 
 #: Width and height of a panel, pixels.
 _WIDE, _PANEL = (760, 150), (330, 210)
+
+#: Names with more characters than this are listed in one column, since several columns would exceed the panel.
+_LONG_NAME = 24
+
+
+def draw_timeline(request: Request) -> Spec:
+    """Draw utilization and queue length over time."""
+    runs, styles = _shown(request)
+    sizes = dict(request.connection.execute("SELECT run, processors FROM runs").fetchall())
+    means = _means_of_many if is_large(request.connection, runs) else _means
+    edges, found = means(request, runs)
+    timelines = {
+        name: {
+            "days": (edges[:-1] + edges[1:]) / 2 / 86_400,
+            "utilization": np.clip(busy / sizes[run], 0.0, None),
+            "queue": np.clip(queue, 0.0, None),
+        }
+        for name, run, (busy, queue) in zip(styles, runs, found, strict=True)
+    }
+    return timeline_chart(timelines, styles, f"{request.title}: machine and queue over time")
+
+
+def _edges(first: float, last: float) -> np.ndarray:
+    return np.linspace(first, last if last > first else first + 1.0, INTERVALS + 1)
+
+
+def _means(request: Request, runs: Sequence[str]) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
+    """Return the edges of the intervals and, per run, the mean numbers of busy processors and of waiting jobs."""
+    tables = [_columns(request, run, "submit_time", "start_time", "end_time", "processors") for run in runs]
+    first = min((float(table["submit_time"].min() or 0.0) for table in tables), default=0.0)  # type: ignore[arg-type]
+    last = max((float(table["end_time"].max() or 0.0) for table in tables), default=1.0)  # type: ignore[arg-type]
+    edges = _edges(first, last)
+    found = []
+    for table in tables:
+        submit, start, end, processors = (column.to_numpy() for column in table)
+        queue = interval_means(submit, start, np.ones(len(submit)), edges)
+        found.append((interval_means(start, end, processors, edges), queue))
+    return edges, found
+
+
+def _means_of_many(request: Request, runs: Sequence[str]) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
+    """Return the result of `_means`, computed from sums per interval."""
+    query = request.connection.execute
+    sql = "SELECT min(submit_time), max(end_time) FROM outcomes WHERE run IN (SELECT unnest($runs))"
+    ((first, last),) = query(sql, {"runs": runs}).fetchall()
+    edges = _edges(first, last)
+
+    def come(run: str, time: str, weight: str) -> tuple[np.ndarray, np.ndarray]:
+        rows = query(
+            f"""SELECT greatest(0, least({INTERVALS + 1}, floor(({time} - $first) / $width) + 1))::BIGINT AS part,
+                fsum({weight}), fsum({weight} * ({time} - $first)) FROM outcomes WHERE run = $run GROUP BY part""",
+            {"run": run, "first": first, "width": float(edges[1] - edges[0])},
+        ).fetchall()
+        sums = np.zeros((2, INTERVALS + 2))
+        for part, mass, moment in rows:
+            sums[:, part] = mass, moment
+        return sums[0], sums[1]
+
+    found = []
+    for run in runs:
+        submitted = come(run, "submit_time", "1")
+        begun, queued_until = (come(run, "start_time", weight) for weight in ("processors", "1"))
+        busy = interval_means_of_sums(begun, come(run, "end_time", "processors"), edges)
+        found.append((busy, interval_means_of_sums(submitted, queued_until, edges)))
+    return edges, found
 
 
 def timeline_chart(timelines: Mapping[str, Mapping[str, np.ndarray]], styles: Mapping[str, Style], title: str) -> Spec:
@@ -350,6 +190,36 @@ def timeline_chart(timelines: Mapping[str, Mapping[str, np.ndarray]], styles: Ma
     return finished_figure(data, [strips, lines], title, TIMELINE_CAPTION)
 
 
+def draw_waits(request: Request) -> Spec:
+    """Draw mean waits by processors, by run time, and by user."""
+    runs, names = _shown(request)
+    columns = "o.processors, o.run_time, o.wait_time"
+    if is_large(request.connection, runs):
+        bound = RUN_TIME_BOUND.replace("run_time", "o.run_time")
+        columns = f"o.processors, {bound} AS run_time, avg(o.wait_time) AS wait_time, count(*) AS jobs"
+    frames = [
+        frame(
+            request.connection,
+            f"""SELECT {columns}, CAST(j.user_id AS VARCHAR) AS user_id FROM outcomes o
+            JOIN jobs j USING (workload, job_id) WHERE o.run = $run{" GROUP BY ALL" if "count" in columns else ""}""",
+            run,
+        )
+        for run in runs
+    ]
+    tables = pl.concat([table.with_columns(run=pl.lit(name)) for name, table in zip(names, frames, strict=True)])
+    if tables.is_empty():
+        raise SwflowError("figure: waits: the runs have no jobs")
+    if "jobs" not in tables.columns:
+        tables = tables.with_columns(jobs=1)
+    classes = {
+        "processors": _mean_waits(with_size_class(tables)),
+        "run time": _mean_waits(with_run_time_class(tables)),
+        "user": _mean_waits(with_user(tables, "jobs")),
+    }
+    drawn = {words: rows for words, rows in classes.items() if rows.height}
+    return waits_chart(drawn, names, f"{request.title}: mean waits by class of job")
+
+
 def waits_chart(classes: Mapping[str, pl.DataFrame], styles: Mapping[str, Style], title: str) -> Spec:
     """Draw mean waits (s) by class of job, one panel per classification, one line per run."""
     data = FigureData()
@@ -385,22 +255,28 @@ def waits_chart(classes: Mapping[str, pl.DataFrame], styles: Mapping[str, Style]
     return finished_figure(data, [_side_by_side(panels)], title, WAITS_CAPTION)
 
 
-def distribution_chart(
-    columns: Mapping[str, Mapping[str, np.ndarray]], styles: Mapping[str, Style], title: str
-) -> Spec:
+def draw_distributions(request: Request) -> Spec:
     """Draw distribution functions of waits (s) and bounded slowdowns, one line per run."""
+    runs, styles = _shown(request)
+    curves: dict[str, dict[str, np.ndarray]] = {"wait_time": {}, "bounded_slowdown": {}}
+    for measure, quantiles in curves.items():
+        for run, name in zip(runs, styles, strict=True):
+            values = _columns(request, run, measure)[measure].drop_nulls().to_numpy()
+            if values.size:
+                quantiles[name] = np.quantile(values, _SHARES)
+    if not all(curves.values()):
+        raise SwflowError("figure: distributions: the runs have no jobs")
     data = FigureData()
-    shares = np.concatenate([np.linspace(0, 0.95, 77), np.linspace(0.955, 1, 10)])
     panels: list[Any] = []
-    for measure, runs in columns.items():
+    for measure, quantiles in curves.items():
         seconds = measure == "wait_time"
         rows = [
             {
                 "r": name,
-                "x": [float(f"{value:.4g}") for value in np.maximum(np.quantile(values, shares), 1.0).tolist()],
-                "y": [round(share, 4) for share in shares.tolist()],
+                "x": [float(f"{value:.4g}") for value in np.maximum(values, 1.0).tolist()],
+                "y": [round(share, 4) for share in _SHARES.tolist()],
             }
-            for name, values in runs.items()
+            for name, values in quantiles.items()
         ]
         top = max(10.0, *(max(row["x"]) for row in rows)) * 1.05
         words = "wait" if seconds else "bounded slowdown"
@@ -413,13 +289,42 @@ def distribution_chart(
             .encode(
                 x=alt.X("x:Q", **log_axis(words, top, seconds=seconds)),
                 y=alt.Y("y:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", title="jobs at or below")),
-                **_run_lines({name: styles[name] for name in runs}, seconds),
+                **_run_lines({name: styles[name] for name in quantiles}, seconds),
                 order=alt.Order("y:Q"),
                 tooltip=[tip("r:N", "run"), tip("t:N", words), tip("y:Q", "jobs at or below", ".1%")],
             )
             .properties(width=_PANEL[0] + 40, height=_PANEL[1])
         )
+    title = f"{request.title}: distributions"
     return finished_figure(data, [_side_by_side(panels)], title, DISTRIBUTION_CAPTION)
+
+
+def draw_load_curve(request: Request) -> Spec:
+    """Draw mean wait and slowdown against the offered load, one line per scheduler and method of changing the load."""
+    rows = request.connection.execute(
+        """SELECT m.workload, scheduler, mean_wait_time, mean_bounded_slowdown, mean_slowdown,
+            area / nullif(processors * (last_submit_time - first_submit_time), 0) AS offered_load
+        FROM metrics m JOIN workloads USING (workload)
+        JOIN (SELECT workload, sum(processors * run_time) AS area FROM jobs GROUP BY workload) USING (workload)
+        WHERE list_contains($runs, run) ORDER BY offered_load, m.workload""",
+        {"runs": [run["run"] for run in request.runs]},
+    ).fetchall()
+    points = [row for row in rows if row[-1] is not None]
+    lines: dict[str, list[tuple[Any, ...]]] = {}
+    sources: dict[str, dict[str, str]] = {}
+    families = {_family(workload) for workload, *_ in points}
+    for point in sorted(points, key=lambda point: _family(point[0])):
+        family = _family(point[0])
+        longer = {other for other in families if other.startswith(f"{family}+")}
+        for place in sorted(longer or {family}):  # the unchanged workload is a point of each of its lines
+            name = f"{place.lstrip('+')} {point[1]}".strip()
+            lines.setdefault(name, []).append(point)
+            sources[name] = {"workload": place, "scheduler": point[1]}
+    lines = {name: sorted(line, key=lambda point: point[-1]) for name, line in lines.items() if len(line) > 1}
+    if not lines:
+        raise SwflowError("figure: load-curve: no workloads with different loads under one scheduler")
+    styles = dict(zip(lines, run_styles([sources[name] for name in lines]), strict=True))
+    return load_curve_chart(lines, styles, f"{request.title}: performance against the offered load")
 
 
 def load_curve_chart(lines: Mapping[str, Sequence[tuple[Any, ...]]], styles: Mapping[str, Style], title: str) -> Spec:
@@ -466,8 +371,92 @@ def load_curve_chart(lines: Mapping[str, Sequence[tuple[Any, ...]]], styles: Map
     return finished_figure(data, [_side_by_side(panels)], title, LOAD_CURVE_CAPTION)
 
 
-#: Names with more characters than this are listed in one column, since several columns would exceed the panel.
-_LONG_NAME = 24
+def _family(workload: str) -> str:
+    """
+    Return the steps of a workload without their numbers; workloads of one family differ only in a factor.
+
+    Examples
+    --------
+    >>> _family("KTH-SP2+load-0.8-run-times"), _family("KTH-SP2+load-1.2@3"), _family("KTH-SP2")
+    ('+load-run-times', '+load', '')
+    """
+    return re.sub(r"@\d+|[-_]?\d+(\.\d+)?", "", "".join(f"+{step}" for step in steps_of(workload)))
+
+
+def with_size_class(table: pl.DataFrame) -> pl.DataFrame:
+    """Add the class of jobs by processors (1, 2, 3–4, 5–8, …), with ``rank`` for the order."""
+    table = table.with_columns(rank=(pl.col("processors").cast(pl.Float64()).log(2) - 1e-9).ceil().cast(pl.Int64()))
+    words = {rank: _size_class(rank) for rank in table["rank"].unique().to_list()}
+    return table.with_columns(pl.col("rank").replace_strict(words, return_dtype=pl.String()).alias("class"))
+
+
+def _size_class(rank: int) -> str:
+    low, high = 2 ** (rank - 1) + 1 if rank > 0 else 1, 2**rank
+    return f"{low:,}–{high:,}" if low < high else f"{high}"
+
+
+def with_run_time_class(table: pl.DataFrame) -> pl.DataFrame:
+    """Add the class of jobs by run time, with ``rank`` for the order."""
+    rank = sum((pl.col("run_time") >= bound).cast(pl.Int64) for bound, _ in RUN_TIME_CLASSES[:-1])
+    words = dict(enumerate(word for _, word in RUN_TIME_CLASSES))
+    name = pl.col("rank").replace_strict(words, return_dtype=pl.String())
+    return table.with_columns(rank=rank).with_columns(name.alias("class"))
+
+
+def with_user(table: pl.DataFrame, weight: str) -> pl.DataFrame:
+    """Add the class of jobs by user, users of the largest total ``weight`` first; leave out jobs of other users."""
+    users = table.drop_nulls("user_id").group_by("user_id").agg(pl.col(weight).sum())
+    most = users.sort(weight, "user_id", descending=[True, False]).head(MOST_USERS)
+    ranks = most.select("user_id").with_row_index("rank")
+    return table.join(ranks, on="user_id").with_columns(pl.col("user_id").alias("class"))
+
+
+def _mean_waits(table: pl.DataFrame) -> pl.DataFrame:
+    many = pl.col("jobs")
+    means = (pl.col("wait_time") * many).sum() / many.sum()
+    grouped = table.group_by("run", "class", "rank").agg(mean=means, jobs=many.sum())
+    return grouped.sort("rank", "run").select("run", "class", "mean", "jobs")
+
+
+def _shown(request: Request) -> tuple[list[str], dict[str, Style]]:
+    """Return the plotted runs, and their short names and styles."""
+    runs = list(request.runs)
+    return [run["run"] for run in runs], dict(zip(short_names(runs, request.titles), run_styles(runs), strict=True))
+
+
+def short_names(runs: Sequence[dict[str, str]], titles: Mapping[str, str] | None = None) -> list[str]:
+    """
+    Return short names of runs: the scheduler or its title, plus the differing steps or workload where needed.
+
+    Examples
+    --------
+    >>> short_names([{"workload": "A", "scheduler": "easy"}, {"workload": "A", "scheduler": "fcfs"}])
+    ['easy', 'fcfs']
+    >>> two = [{"workload": "A", "scheduler": "log"}, {"workload": "A+ran", "scheduler": "easy"}]
+    >>> short_names(two, {"easy": "EASY"})
+    ['log', '+ran EASY']
+    >>> short_names([{"workload": "A", "scheduler": "easy"}, {"workload": "A+like@1", "scheduler": "easy"}])
+    ['A', '+like@1']
+    >>> short_names([{"workload": f"A+ran+{step}", "scheduler": "easy"} for step in ("low@1", "high@1")])
+    ['+low@1', '+high@1']
+    """
+    titles, workloads = titles or {}, {run["workload"] for run in runs}
+    if len(workloads) == 1:
+        return [titles.get(run["scheduler"], run["scheduler"]) for run in runs]
+    logs = {workload.split("+")[0] for workload in workloads}
+    steps = zip(*(steps_of(workload) for workload in workloads), strict=False)
+    common = sum(1 for _ in takewhile(lambda those: len(set(those)) == 1, steps))
+
+    def of(run: dict[str, str]) -> str:
+        return run["workload"] if len(logs) > 1 else "".join(f"+{step}" for step in steps_of(run["workload"])[common:])
+
+    if len({run["scheduler"] for run in runs}) == 1:
+        return [of(run) or run["workload"] for run in runs]
+    return [f"{of(run)} {titles.get(run['scheduler'], run['scheduler'])}".strip() for run in runs]
+
+
+def _columns(request: Request, run: str, *columns: str) -> pl.DataFrame:
+    return frame(request.connection, f"SELECT {', '.join(columns)} FROM outcomes WHERE run = $run", run)
 
 
 def _run_lines(styles: Mapping[str, Style], legend: bool, columns: int = 2, *, dashes: bool = True) -> Spec:

@@ -4,7 +4,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import altair as alt
 import duckdb
@@ -13,7 +13,7 @@ import polars as pl
 from swflow.analysis.heatmap import LOAD_BINS
 from swflow.analysis.intervals import student
 from swflow.errors import SwflowError, suggest
-from swflow.figures.charts.parts import (
+from swflow.figures.parts import (
     OVER_CELLS,
     TIME_LABEL,
     FigureData,
@@ -23,10 +23,9 @@ from swflow.figures.charts.parts import (
     human_time,
     time_axis,
     tip,
-    unchecked,
 )
-from swflow.figures.charts.styles import BLUE, GREEN, VERMILION
-from swflow.figures.provenance import RecordedConnection, command
+from swflow.figures.provenance import command, recorded_figure
+from swflow.figures.styles import BLUE, GREEN, VERMILION
 from swflow.files.query import connect
 
 #: Matches the name of a scaling step, as given by `swflow.studies.points.Point.step`.
@@ -86,23 +85,23 @@ def draw_sweep_on(
     if len(sources) != 1:
         there = ", ".join(f"{source}+{name}" for name, source in known) or "none"
         raise SwflowError(f"figure: sweep: {sweep!r} of {log or 'one log'} is not in the database; found {there}")
-    recorded = RecordedConnection(connection)
     columns = [row[0] for row in connection.execute("DESCRIBE sweeps").fetchall()][10:]
     for measure in measures:
         if measure not in columns:
             raise SwflowError(f"figure: unknown measure {measure!r}{suggest(measure, columns)}")
-    table = _sweep_rows(cast(Any, recorded), sweep, sources[0], measures)
-    swept = table.filter(pl.col("variant").is_not_null())
-    x = "d" if swept["d"].n_unique() > 1 else "factor"
-    rows = pl.concat([_summary(table, x), _published(cast(Any, recorded), sources[0], measures, swept, x)])
-    heading = f"{title or sources[0]}: scaled to {swept['processors'][0]:,} processors"
-    with unchecked():
-        spec = sweep_chart(rows, x, measures, heading, scale=scale, interactive=interactive)
+
+    def draw(recorded: Any) -> Spec:
+        table = _sweep_rows(recorded, sweep, sources[0], measures)
+        swept = table.filter(pl.col("variant").is_not_null())
+        x = "d" if swept["d"].n_unique() > 1 else "factor"
+        rows = pl.concat([_summary(table, x), _published(recorded, sources[0], measures, swept, x)])
+        heading = f"{title or sources[0]}: scaled to {swept['processors'][0]:,} processors"
+        return sweep_chart(rows, x, measures, heading, scale=scale, interactive=interactive)
+
     options = [("--log", sources[0]), ("--sweep", sweep), *(("--measure", measure) for measure in measures)]
     options += [("--scale", scale)] if scale != "linear" else []
     options += [("--title", title)] if title else []
-    spec["usermeta"] |= {"kind": "sweep", "sql": recorded.sql, "command": command("sweep", options)}
-    return spec
+    return recorded_figure(connection, draw, "sweep", command=command("sweep", options))
 
 
 def _sweep_rows(

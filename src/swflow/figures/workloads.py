@@ -14,15 +14,53 @@ import polars as pl
 from swflow.analysis.heatmap import LOAD_BINS
 from swflow.analysis.moldable import CHECKED, Curves, model_checks
 from swflow.errors import SwflowError
-from swflow.figures.charts.parts import TIME_TICKS, FigureData, Spec, beside, finished_figure, log_axis, tip
-from swflow.figures.charts.styles import BLUE, ORANGE, RUN_COLOURS, VERMILION
+from swflow.figures.parts import TIME_TICKS, FigureData, Spec, beside, finished_figure, log_axis, tip
 from swflow.figures.request import Request, frame, in_jobs, is_large
 from swflow.figures.runs import INTERVALS, RUN_TIME_BOUND, with_run_time_class, with_size_class, with_user
+from swflow.figures.styles import BLUE, ORANGE, RUN_COLOURS, VERMILION
 from swflow.workload.models.repetition import repetition_histogram
+
+ARRIVALS_CAPTION = (
+    "Jobs submitted in each hour of the day and on each day of the week, per day of the log. {clock} The hour counts "
+    "from midnight to midnight."
+)
+COMPOSITION_CAPTION = (
+    "Shares of the jobs and of their processor-seconds, by the number of processors, by the run time, and of the users "
+    "with most processor-seconds."
+)
+OFFERED_LOAD_CAPTION = (
+    "The processor-seconds of the jobs submitted in an interval divided by those of the machine, whenever the "
+    "jobs run. Above 1, demand exceeds the machine; the dashed line is the mean of the whole log."
+)
+MOLDABLE_CAPTION = (
+    "Output of the model of moldable jobs: lines are the distribution functions stated by Cirne and Berman (2001), "
+    "points are those of the workload's jobs. Sigma is drawn from a normal distribution truncated below 0. "
+    "The last panel shows the speedup function of the run times."
+)
+MARGINALS_CAPTION = (
+    "The share of the jobs with at most this run time, or this number of processors; both value axes are "
+    "logarithmic. A synthetic workload fits its log if the curves coincide."
+)
+REPETITIONS_CAPTION = (
+    "How often a run time is repeated by consecutive jobs, by length. Both axes are logarithmic. A run time that "
+    "is not repeated counts at 1. A point above that of the log: the workload has more repetitions of this length."
+)
+
+#: Jobs are counted in the first color, processor-seconds in the second.
+_KINDS = ("jobs", "processor-seconds")
+
+#: Widths and heights of panels, pixels: of the model of moldable jobs, and of marginals and repetitions.
+_SIZE, _PANEL = (2 * LOAD_BINS + 80, 170), (330, 240)
+
+#: The number of points of a curve of run times, evenly spaced on the logarithmic axis.
+_POINTS = 240
+
+#: Processor-seconds and the user, in SQL.
+_AREA, _USER = "processors * run_time AS area", "CAST(user_id AS VARCHAR) AS user_id"
 
 
 def draw_moldable(request: Request) -> Spec:
-    """Draw the output of the model of moldable jobs, compared with its stated distributions."""
+    """Draw the output of the model of moldable jobs, compared with its stated distributions, two panels per row."""
     found = pl.DataFrame()
     if in_jobs(request.connection, CHECKED[0]):
         columns = ", ".join(CHECKED)
@@ -30,17 +68,61 @@ def draw_moldable(request: Request) -> Spec:
         found = pl.DataFrame(request.connection.execute(sql, {"names": sorted(request.workloads)}).fetchnumpy())
     if found.is_empty():
         raise SwflowError("figure: moldable: none of the runs has moldable jobs; create them with: swflow moldable")
-    return curve_chart(model_checks(found), f"{request.title}: the model of moldable jobs")
+    data = FigureData()
+    charts = [_curve_panel(data, panel) for panel in model_checks(found)]
+    pairs = [charts[place : place + 2] for place in range(0, len(charts), 2)]
+    rows = [beside(*pair, spacing=24, color="independent") for pair in pairs]
+    return finished_figure(data, rows, f"{request.title}: the model of moldable jobs", MOLDABLE_CAPTION)
 
 
 def draw_marginals(request: Request) -> Spec:
-    """Draw the distribution functions of run times and processors."""
-    return marginals_chart(_attributes(request), f"{request.title}: run times and processors")
+    """
+    Draw the distribution functions of the run times (s) and processors of the workloads.
+
+    References
+    ----------
+    T. N. Minh, L. Wolters, "Modeling parallel system workloads with temporal locality", JSSPP 2009, Figures 2 and 3.
+    """
+    workloads = _attributes(request)
+    data = FigureData()
+    panels = []
+    for place, axis_title in enumerate(("run time", "processors")):
+        columns = {name: np.maximum(columns[place], 1.0) for name, columns in workloads.items()}
+        top = max(float(column.max(initial=1.0)) for column in columns.values())
+        at = np.geomspace(1, top, _POINTS) if place == 0 else np.unique(np.concatenate(list(columns.values())))
+        rows = [
+            {"w": name, "x": round(float(x), 3), "y": round(float(share), 5)}
+            for name, column in columns.items()
+            for x, share in zip(at, np.searchsorted(np.sort(column), at, side="right") / len(column), strict=True)
+        ]
+        x = _log_axis(alt.X, "x", axis_title, top, seconds=place == 0)
+        y = alt.Y("y:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", title="jobs at or below"))
+        line = alt.Chart(data.add(rows)).mark_line(interpolate="step-after")
+        panels.append(_panel(line, x, y, list(workloads), axis_title))
+    title = f"{request.title}: run times and processors"
+    return finished_figure(data, [beside(*panels, spacing=24)], title, MARGINALS_CAPTION)
 
 
 def draw_repetitions(request: Request) -> Spec:
-    """Draw how often run times repeat."""
-    return repetitions_chart(_attributes(request), f"{request.title}: repetitions of run times")
+    """
+    Draw how often run times repeat: histograms of the lengths of repetitions, in the order of arrival.
+
+    References
+    ----------
+    Minh and Wolters 2009, Figure 1.
+    """
+    workloads = _attributes(request)
+    data = FigureData()
+    rows: list[dict[str, str | float]] = [
+        {"w": name, "x": length, "y": count}
+        for name, (run_times, _) in workloads.items()
+        for length, count in repetition_histogram(run_times).items()
+    ]
+    longest, most = (float(max(int(row[axis]) for row in rows)) for axis in ("x", "y"))
+    points = alt.Chart(data.add(rows)).mark_line(point=alt.OverlayMarkDef(size=28))
+    x = _log_axis(alt.X, "x", "length of the repetition, jobs", longest)
+    panel = _panel(points, x, _log_axis(alt.Y, "y", "repetitions", most), list(workloads), "repetitions of run times")
+    return finished_figure(data, [panel], f"{request.title}: repetitions of run times", REPETITIONS_CAPTION)
 
 
 def draw_arrivals(request: Request) -> Spec:
@@ -55,14 +137,35 @@ def draw_arrivals(request: Request) -> Spec:
     days = max(1.0, float(submit.max() - submit.min()) / 86_400)
     hours = np.bincount(times.dt.hour().to_numpy(), minlength=24) / days
     weekdays = np.bincount(times.dt.weekday().to_numpy() - 1, minlength=7) / max(1.0, days / 7)
-    return arrivals_chart(hours.tolist(), weekdays.tolist(), f"{request.title}: arrivals of jobs", clock)
+    data = FigureData()
+    panels: list[Any] = []
+    for words, labels, values, width in (
+        ("hour of the day", [str(hour) for hour in range(24)], hours, 400),
+        ("day of the week", ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"], weekdays, 210),
+    ):
+        rows = [{"c": label, "n": float(f"{value:.4g}")} for label, value in zip(labels, values.tolist(), strict=True)]
+        panels.append(
+            alt.Chart(data.add(rows))
+            .mark_bar(color=BLUE, cornerRadiusEnd=2)
+            .encode(
+                x=alt.X("c:N", sort=labels, axis=alt.Axis(title=words, labelAngle=0, labelOverlap="greedy")),
+                y=alt.Y("n:Q", axis=alt.Axis(title="jobs per day" if not panels else None, tickCount=5)),
+                tooltip=[tip("c:N", words), tip("n:Q", "jobs per day", ",.1f")],
+            )
+            .properties(width=width, height=190)
+        )
+    row = beside(*panels, spacing=18, color="independent")
+    return finished_figure(data, [row], f"{request.title}: arrivals of jobs", ARRIVALS_CAPTION.format(clock=clock))
 
 
 def draw_composition(request: Request) -> Spec:
     """Draw the shares of jobs and processor-seconds of the first workload by size, run time and user."""
     jobs = _classed_jobs(request.connection, request.workloads[0])
-    by_user = with_user(jobs, pl.col("area").sum())
-    classes = {"processors": with_size_class(jobs), "run time": with_run_time_class(jobs), "user": by_user}
+    classes = {
+        "processors": with_size_class(jobs),
+        "run time": with_run_time_class(jobs),
+        "user": with_user(jobs, "area"),
+    }
     total, area = jobs["jobs"].sum(), max(float(jobs["area"].sum()), 1e-300)
     shares = {
         words: table.group_by("class", "rank")
@@ -71,11 +174,35 @@ def draw_composition(request: Request) -> Spec:
         for words, table in classes.items()
         if table.height
     }
-    return composition_chart(shares, f"{request.title}: composition of the jobs")
+    data = FigureData()
+    panels: list[Any] = []
+    for words, table in shares.items():
+        order = table["class"].to_list()
+        rows = [
+            {"c": kind, "k": what, "s": round(share, 5)}
+            for kind, *values in table.select("class", "jobs", "area").iter_rows()
+            for what, share in zip(_KINDS, values, strict=True)
+        ]
+        key = alt.Legend(title=None, orient="top") if not panels else None
+        scale = alt.Scale(domain=list(_KINDS), range=[BLUE, ORANGE])
+        panels.append(
+            alt.Chart(data.add(rows))
+            .mark_bar(cornerRadiusEnd=1.5)
+            .encode(
+                x=alt.X("c:N", sort=order, axis=alt.Axis(title=words, labelAngle=-40, labelOverlap=False)),
+                xOffset=alt.XOffset("k:N", sort=list(_KINDS)),
+                y=alt.Y("s:Q", axis=alt.Axis(title="share" if not panels else None, format="%", tickCount=5)),
+                color=alt.Color("k:N", scale=scale, legend=key),
+                tooltip=[tip("c:N", words), tip("k:N", "of"), tip("s:Q", "share", ".1%")],
+            )
+            .properties(width=270, height=190)
+        )
+    row = beside(*panels, spacing=18, color="independent")
+    return finished_figure(data, [row], f"{request.title}: composition of the jobs", COMPOSITION_CAPTION)
 
 
 def draw_offered_load(request: Request) -> Spec:
-    """Draw the offered load of the first workload over time."""
+    """Draw the offered load of the first workload over time, by intervals, and that of the whole log."""
     workload = request.workloads[0]
     jobs = _jobs(request.connection, workload, "submit_time", _AREA)
     ((size,),) = request.connection.execute(
@@ -89,11 +216,22 @@ def draw_offered_load(request: Request) -> Spec:
     edges = np.linspace(first, last, max(2, min(INTERVALS, round(span / 86_400))) + 1)
     load = np.histogram(submit, edges, weights=area)[0] / (size * np.diff(edges))
     middles = (edges[:-1] + edges[1:]) / 2 / 86_400
-    return offered_load_chart(middles, load, float(area.sum()) / (size * span), f"{request.title}: load over time")
-
-
-#: Processor-seconds and the user, in SQL.
-_AREA, _USER = "processors * run_time AS area", "CAST(user_id AS VARCHAR) AS user_id"
+    data = FigureData()
+    rows = [
+        {"d": float(f"{day:.5g}"), "l": float(f"{value:.4g}")}
+        for day, value in zip(middles.tolist(), load.tolist(), strict=True)
+    ]
+    chart = alt.Chart(data.add(rows)).encode(
+        x=alt.X("d:Q", scale=alt.Scale(nice=False), axis=alt.Axis(title="days after the log's start")),
+        y=alt.Y("l:Q", axis=alt.Axis(title="offered load", format=".1~f", tickCount=5)),
+        tooltip=[tip("d:Q", "day", ",.1f"), tip("l:Q", "load", ".2f")],
+    )
+    drawn = chart.mark_area(color=BLUE, fillOpacity=0.25, line={"color": BLUE, "strokeWidth": 1.2})
+    level = alt.Chart(data.add([{"l": round(float(area.sum()) / (size * span), 4)}])).mark_rule(
+        strokeDash=[5, 3], color=VERMILION
+    )
+    panel = alt.layer(drawn, level.encode(y=alt.Y("l:Q"))).properties(width=760, height=170)
+    return finished_figure(data, [panel], f"{request.title}: load over time", OFFERED_LOAD_CAPTION)
 
 
 def _jobs(connection: duckdb.DuckDBPyConnection, workload: str, *columns: str) -> pl.DataFrame:
@@ -145,115 +283,6 @@ def _attributes(request: Request) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     return found
 
 
-# -- charts
-
-
-ARRIVALS_CAPTION = (
-    "Jobs submitted in each hour of the day and on each day of the week, per day of the log. {clock} The hour counts "
-    "from midnight to midnight."
-)
-COMPOSITION_CAPTION = (
-    "Shares of the jobs and of their processor-seconds, by the number of processors, by the run time, and of the users "
-    "with most processor-seconds."
-)
-OFFERED_LOAD_CAPTION = (
-    "The processor-seconds of the jobs submitted in an interval divided by those of the machine, whenever the "
-    "jobs run. Above 1, demand exceeds the machine; the dashed line is the mean of the whole log."
-)
-
-#: Jobs are counted in the first color, processor-seconds in the second.
-_KINDS = ("jobs", "processor-seconds")
-
-
-def arrivals_chart(hours: Sequence[float], weekdays: Sequence[float], title: str, clock: str) -> Spec:
-    """Draw arrivals in jobs per day of the log, by hour and by weekday from Monday; ``clock`` explains the hours."""
-    data = FigureData()
-    panels: list[Any] = []
-    days = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-    for words, labels, values, width in (
-        ("hour of the day", [f"{hour}" for hour in range(24)], hours, 400),
-        ("day of the week", days, weekdays, 210),
-    ):
-        rows = [{"c": label, "n": float(f"{value:.4g}")} for label, value in zip(labels, values, strict=True)]
-        panels.append(
-            alt.Chart(data.add(rows))
-            .mark_bar(color=BLUE, cornerRadiusEnd=2)
-            .encode(
-                x=alt.X("c:N", sort=list(labels), axis=alt.Axis(title=words, labelAngle=0, labelOverlap="greedy")),
-                y=alt.Y("n:Q", axis=alt.Axis(title="jobs per day" if not panels else None, tickCount=5)),
-                tooltip=[tip("c:N", words), tip("n:Q", "jobs per day", ",.1f")],
-            )
-            .properties(width=width, height=190)
-        )
-    row = beside(*panels, spacing=18, color="independent")
-    return finished_figure(data, [row], title, ARRIVALS_CAPTION.format(clock=clock))
-
-
-def composition_chart(classes: Mapping[str, pl.DataFrame], title: str) -> Spec:
-    """Draw the shares of jobs and of processor-seconds by class, one panel per classification."""
-    data = FigureData()
-    panels: list[Any] = []
-    for words, table in classes.items():
-        order = table["class"].to_list()
-        rows = [
-            {"c": kind, "k": what, "s": round(share, 5)}
-            for kind, *shares in table.select("class", "jobs", "area").iter_rows()
-            for what, share in zip(_KINDS, shares, strict=True)
-        ]
-        key = alt.Legend(title=None, orient="top") if not panels else None
-        scale = alt.Scale(domain=list(_KINDS), range=[BLUE, ORANGE])
-        panels.append(
-            alt.Chart(data.add(rows))
-            .mark_bar(cornerRadiusEnd=1.5)
-            .encode(
-                x=alt.X("c:N", sort=order, axis=alt.Axis(title=words, labelAngle=-40, labelOverlap=False)),
-                xOffset=alt.XOffset("k:N", sort=list(_KINDS)),
-                y=alt.Y("s:Q", axis=alt.Axis(title="share" if not panels else None, format="%", tickCount=5)),
-                color=alt.Color("k:N", scale=scale, legend=key),
-                tooltip=[tip("c:N", words), tip("k:N", "of"), tip("s:Q", "share", ".1%")],
-            )
-            .properties(width=270, height=190)
-        )
-    return finished_figure(data, [beside(*panels, spacing=18, color="independent")], title, COMPOSITION_CAPTION)
-
-
-def offered_load_chart(days: np.ndarray, load: np.ndarray, mean: float, title: str) -> Spec:
-    """Draw the offered load of intervals, by their middle in days after the log's start, and of the whole log."""
-    data = FigureData()
-    rows = [
-        {"d": float(f"{day:.5g}"), "l": float(f"{value:.4g}")}
-        for day, value in zip(days.tolist(), load.tolist(), strict=True)
-    ]
-    chart = alt.Chart(data.add(rows)).encode(
-        x=alt.X("d:Q", scale=alt.Scale(nice=False), axis=alt.Axis(title="days after the log's start")),
-        y=alt.Y("l:Q", axis=alt.Axis(title="offered load", format=".1~f", tickCount=5)),
-        tooltip=[tip("d:Q", "day", ",.1f"), tip("l:Q", "load", ".2f")],
-    )
-    area = chart.mark_area(color=BLUE, fillOpacity=0.25, line={"color": BLUE, "strokeWidth": 1.2})
-    level = alt.Chart(data.add([{"l": round(mean, 4)}])).mark_rule(strokeDash=[5, 3], color=VERMILION)
-    panel = alt.layer(area, level.encode(y=alt.Y("l:Q"))).properties(width=760, height=170)
-    return finished_figure(data, [panel], title, OFFERED_LOAD_CAPTION)
-
-
-MOLDABLE_CAPTION = (
-    "Output of the model of moldable jobs: lines are the distribution functions stated by Cirne and Berman (2001), "
-    "points are those of the workload's jobs. Sigma is drawn from a normal distribution truncated below 0. "
-    "The last panel shows the speedup function of the run times."
-)
-
-#: Width and height of a panel, pixels.
-_SIZE = (2 * LOAD_BINS + 80, 170)
-
-
-def curve_chart(panels: Sequence[Curves], title: str) -> Spec:
-    """Draw functions, published ones as lines and measured ones as points, two panels per row."""
-    data = FigureData()
-    charts = [_curve_panel(data, panel) for panel in panels]
-    pairs = [charts[place : place + 2] for place in range(0, len(charts), 2)]
-    rows = [beside(*pair, spacing=24, color="independent") for pair in pairs]
-    return finished_figure(data, rows, title, MOLDABLE_CAPTION)
-
-
 def _curve_panel(data: FigureData, panel: Curves) -> Any:
     names = list(dict.fromkeys([*panel.lines, *panel.points]))
     key = alt.Legend(title=None, orient="bottom-right", symbolType="stroke") if len(names) > 1 else None
@@ -277,67 +306,6 @@ def _curve_panel(data: FigureData, panel: Curves) -> Any:
     if panel.points:  # the scales of a layer without data are infinite
         layers.append(layer(panel.points).mark_point(size=18, filled=True, opacity=1).encode(**encoding))
     return alt.layer(*layers).properties(width=_SIZE[0], height=_SIZE[1], title=panel.title)
-
-
-MARGINALS_CAPTION = (
-    "The share of the jobs with at most this run time, or this number of processors; both value axes are "
-    "logarithmic. A synthetic workload fits its log if the curves coincide."
-)
-REPETITIONS_CAPTION = (
-    "How often a run time is repeated by consecutive jobs, by length. Both axes are logarithmic. A run time that "
-    "is not repeated counts at 1. A point above that of the log: the workload has more repetitions of this length."
-)
-
-#: The number of points of a curve of run times, evenly spaced on the logarithmic axis.
-_POINTS = 240
-_PANEL = (330, 240)
-
-
-def marginals_chart(workloads: Mapping[str, tuple[np.ndarray, np.ndarray]], title: str) -> Spec:
-    """
-    Draw the distribution functions of the run times (s) and sizes of several workloads.
-
-    References
-    ----------
-    T. N. Minh, L. Wolters, "Modeling parallel system workloads with temporal locality", JSSPP 2009, Figures 2 and 3.
-    """
-    data = FigureData()
-    panels = []
-    for place, axis_title in enumerate(("run time", "processors")):
-        columns = {name: np.maximum(columns[place], 1.0) for name, columns in workloads.items()}
-        top = max(float(column.max(initial=1.0)) for column in columns.values())
-        at = np.geomspace(1, top, _POINTS) if place == 0 else np.unique(np.concatenate(list(columns.values())))
-        rows = [
-            {"w": name, "x": round(float(x), 3), "y": round(float(share), 5)}
-            for name, column in columns.items()
-            for x, share in zip(at, np.searchsorted(np.sort(column), at, side="right") / len(column), strict=True)
-        ]
-        x = _log_axis(alt.X, "x", axis_title, top, seconds=place == 0)
-        y = alt.Y("y:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", title="jobs at or below"))
-        line = alt.Chart(data.add(rows)).mark_line(interpolate="step-after")
-        panels.append(_panel(line, x, y, list(workloads), axis_title))
-    return finished_figure(data, [beside(*panels, spacing=24)], title, MARGINALS_CAPTION)
-
-
-def repetitions_chart(workloads: Mapping[str, tuple[np.ndarray, np.ndarray]], title: str) -> Spec:
-    """
-    Draw histograms of the lengths of repetitions of run times, from run times in the order of arrival.
-
-    References
-    ----------
-    Minh and Wolters 2009, Figure 1.
-    """
-    data = FigureData()
-    rows: list[dict[str, str | float]] = [
-        {"w": name, "x": length, "y": count}
-        for name, (run_times, _) in workloads.items()
-        for length, count in repetition_histogram(run_times).items()
-    ]
-    longest, most = (float(max(int(row[axis]) for row in rows)) for axis in ("x", "y"))
-    points = alt.Chart(data.add(rows)).mark_line(point=alt.OverlayMarkDef(size=28))
-    x = _log_axis(alt.X, "x", "length of the repetition, jobs", longest)
-    panel = _panel(points, x, _log_axis(alt.Y, "y", "repetitions", most), list(workloads), "repetitions of run times")
-    return finished_figure(data, [panel], title, REPETITIONS_CAPTION)
 
 
 def _panel(chart: Any, x: Any, y: Any, names: Sequence[str], title: str) -> Any:

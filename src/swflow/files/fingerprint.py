@@ -3,19 +3,19 @@
 import ast
 import hashlib
 import importlib.util
-import json
 import os
+import pickle
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache, cached_property
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-from swflow.errors import SwflowError
-from swflow.files.atomic import atomic_path
+from swflow.files.atomic import read_checked, write_checked
 
 PACKAGE = Path(__file__).parents[1]
 
@@ -23,6 +23,7 @@ PACKAGE = Path(__file__).parents[1]
 _JUST_WRITTEN = 2
 
 
+@cache
 def fingerprint(*commands: str) -> str:
     """
     Return a hash of all code that a command of ``swflow`` runs, or several commands: 16 hexadecimal digits.
@@ -58,7 +59,7 @@ def source_digest(name: str, *files: Path) -> str:
     waiting = [file for file in files if file.is_file()]
     while waiting:
         path = waiting.pop()
-        module = package.module_name(path)
+        module = package.names.get(path.resolve())
         if module is not None:
             modules.add(module)
         elif path not in reached:
@@ -68,8 +69,8 @@ def source_digest(name: str, *files: Path) -> str:
             waiting += [file for file in beside if file.is_file()]
     for path in sorted(reached):
         digest.update(reached[path].digest.encode())
-    if modules:
-        digest.update(package.closure_digest(modules).encode())
+    digest.update("".join(package.parts(modules)).encode())
+    package.kept.save()
     return digest.hexdigest()
 
 
@@ -98,8 +99,8 @@ class Definition(NamedTuple):
     """
 
     digest: str
-    names: Sequence[str]
-    imports: Sequence[Import]
+    names: set[str]
+    imports: set[Import]
 
 
 class Source(NamedTuple):
@@ -110,9 +111,9 @@ class Source(NamedTuple):
     ----------
     digest : str
         Hash of the syntax tree without docstrings.
-    imports : sequence of (str, str)
+    imports : set of (str, str)
         Imports at the top or inside functions, except those for type checkers.
-    loaded : sequence of (str, str)
+    loaded : set of (str, str)
         Those of them that run when the module is imported.
     bound : mapping
         Name that an import at the top binds, to the import.
@@ -121,8 +122,8 @@ class Source(NamedTuple):
     """
 
     digest: str
-    imports: Sequence[Import]
-    loaded: Sequence[Import]
+    imports: set[Import]
+    loaded: set[Import]
     bound: Mapping[str, Import]
     definitions: Mapping[str, Definition]
 
@@ -138,51 +139,37 @@ class Package:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        folder = folder.resolve()
         self.name = folder.name
         self.files: dict[str, Path] = {}
         for path in folder.rglob("*.py"):
             parts = [self.name, *path.relative_to(folder).with_suffix("").parts]
             self.files[".".join(parts[:-1] if path.stem == "__init__" else parts)] = path
-        homes = {path.parent for path in self.files.values()}
+        self.names = {path: name for name, path in self.files.items()}
+        homes = {path.parent for path in self.names}
         #: The data files by the nearest folder around them that has modules.
         self.data: dict[Path, list[Path]] = defaultdict(list)
         for path in sorted(folder.rglob("[!.]*")):
             is_data = path.suffix not in (".py", ".pyc") and "__pycache__" not in path.parts and path.is_file()
             if is_data:
                 self.data[next(home for home in path.parents if home in homes)].append(path)
-        self.kept = _Kept(folder, [*self.files.values(), *(file for files in self.data.values() for file in files)])
-        self._fingerprints: dict[tuple[str, ...], str] = {}
+        self.kept = _Kept(folder, [*self.names, *(file for files in self.data.values() for file in files)])
 
     def fingerprint(self, *commands: str) -> str:
         """Return the hash of a command; see `fingerprint`."""
-        if commands not in self._fingerprints:
-            definitions, used = self._reached(commands)
-            parts = [*sorted(one.digest for one in definitions), *self._parts(used, self._startup)]
-            self._fingerprints[commands] = self._hash(parts)
-        return self._fingerprints[commands]
+        definitions, used = self._reached(commands)
+        parts = [*sorted(one.digest for one in definitions), *self.parts(used, self._startup)]
+        self.kept.save()
+        return hashlib.blake2b("".join(parts).encode(), digest_size=8).hexdigest()
 
     def modules_behind(self, *commands: str) -> set[str]:
         """Return the modules that count for the fingerprint of a command, those of the command line included."""
         full = self.closure(self._reached(commands)[1])
         return full | self._loaded({*full, *self._startup}) | self._cli.keys()
 
-    def closure_digest(self, modules: Iterable[str]) -> str:
-        """Return the hash of modules and of every module that these import, directly or through others."""
-        return self._hash(self._parts(modules, ()))
-
-    def _hash(self, parts: Iterable[str]) -> str:
-        digest = hashlib.blake2b("".join(parts).encode(), digest_size=8).hexdigest()
-        self.kept.save()
-        return digest
-
     def closure(self, modules: Iterable[str]) -> set[str]:
         """Return modules with all that these import, at their top or inside functions."""
         return self._followed(modules, lambda source: source.imports)
-
-    def module_name(self, path: Path) -> str | None:
-        """Return the name of the module that a file of the package is."""
-        return self._names.get(path.resolve())
 
     def imported(self, imports: Iterable[Import]) -> Iterator[str]:
         """Give the modules of the package among imports."""
@@ -213,12 +200,6 @@ class Package:
         return self._followed(every | {parent for name in every for parent in _around(name)}, loaded)
 
     @cached_property
-    def _names(self) -> dict[Path, str]:
-        """The modules by their files."""
-        home = self.folder.resolve()
-        return {home / file.relative_to(self.folder): name for name, file in self.files.items()}
-
-    @cached_property
     def _startup(self) -> set[str]:
         """The modules that are loaded with the command line, itself left out."""
         return {name for name in self._loaded({f"{self.name}.cli"}) if not self._is_cli(name)}
@@ -228,14 +209,19 @@ class Package:
         """The modules of the command line."""
         return {name: self.source(name) for name in sorted(self.files) if self._is_cli(name)}
 
-    def _parts(self, used: Iterable[str], startup: Iterable[str]) -> Iterator[str]:
-        """Give the digests of all modules that count, and of the data of those that are used and not merely loaded."""
+    def parts(self, used: Iterable[str], startup: Iterable[str] = ()) -> Iterator[str]:
+        """
+        Give the digests of the modules that are used or loaded, directly or through others, and of their data.
+
+        The data of modules that are loaded only does not count.
+        """
         full = self.closure(used)
         for module in sorted(full | self._loaded({*full, *startup})):
             if not self._is_cli(module):
                 yield f"{module} {self.source(module).digest}"
         for module in sorted(full):
-            yield from (f"{file.name} {self.kept.digest_of(file)}" for file in self._data_of(module))
+            for file in self._data_of(module):
+                yield f"{file.name} {self.kept.value(file, lambda file: _digest(file.read_bytes()))}"
 
     def _data_of(self, module: str) -> list[Path]:
         """Return the data files of a module: of a package all in its folder, else those of its name."""
@@ -247,7 +233,7 @@ class Package:
 
     def source(self, module: str) -> Source:
         """Return the content of a module."""
-        return self.kept.source_of(self.files[module], module if self._is_cli(module) else "")
+        return cast(Source, self.kept.value(self.files[module], lambda file: read_source(file, self._is_cli(module))))
 
     def _is_cli(self, module: str) -> bool:
         return f"{module}.".startswith(f"{self.name}.cli.")
@@ -293,23 +279,18 @@ def _around(module: str) -> list[str]:
 # -- parsing
 
 
-def read_source(path: Path, cli: str = "") -> Source:
-    """
-    Parse a source file; one with a syntax error counts byte by byte.
-
-    ``cli`` is the name of the module, if its definitions count one by one.
-    """
+def read_source(path: Path, cli: bool = False) -> Source:
+    """Parse a source file; with ``cli``, definition by definition. A file with a syntax error counts byte by byte."""
     text = path.read_bytes()
     try:
-        tree = ast.parse(text)
+        tree = _Executed().visit(ast.parse(text))
     except (SyntaxError, ValueError):
-        return Source(_digest(text), (), (), {}, {})
-    _drop_docstrings(tree)
-    loaded = list(_imports(_executed(tree, inside=False), path))
+        return Source(_digest(text), set(), set(), {}, {})
+    loaded = list(_imports(_on_import(tree), path))
     return Source(
         _digest(ast.dump(tree).encode()),
-        tuple(dict.fromkeys(one for _, one in _imports(_executed(tree), path))),
-        tuple(dict.fromkeys(one for _, one in loaded)),
+        {one for _, one in _imports(ast.walk(tree), path)},
+        {one for _, one in loaded},
         dict(loaded) if cli else {},
         _definitions(tree, path) if cli else {},
     )
@@ -319,30 +300,24 @@ def _digest(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
-def _drop_docstrings(tree: ast.AST) -> None:
-    """Remove statements that are texts and nothing else."""
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list):
-            kept = [one for one in body if not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))]
-            node.body = kept or [ast.Pass()]  # type: ignore[attr-defined]
+class _Executed(ast.NodeTransformer):
+    """Leave out docstrings, and what is for type checkers only."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
+        return None if isinstance(node.value, ast.Constant) else node
+
+    def visit_If(self, node: ast.If) -> Any:
+        self.generic_visit(node)
+        name = getattr(node.test, "id", getattr(node.test, "attr", None))
+        return node.orelse if name == "TYPE_CHECKING" else node
 
 
-def _is_for_types(node: ast.AST) -> bool:
-    """Return whether a statement is ``if TYPE_CHECKING:``, whose body never runs."""
-    if not isinstance(node, ast.If):
-        return False
-    return getattr(node.test, "id", getattr(node.test, "attr", None)) == "TYPE_CHECKING"
-
-
-def _executed(node: ast.AST, inside: bool = True) -> Iterator[ast.AST]:
-    """Yield a node and all nodes within it that may run; only on import, unless those inside functions count, too."""
+def _on_import(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield a node and all nodes within it that are executed when the module is imported."""
     yield node
-    if not inside and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-        return
-    children = node.orelse if _is_for_types(node) else ast.iter_child_nodes(node)  # type: ignore[attr-defined]
-    for child in children:
-        yield from _executed(child, inside)
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        for child in ast.iter_child_nodes(node):
+            yield from _on_import(child)
 
 
 def _imports(nodes: Iterable[ast.AST], path: Path) -> Iterator[tuple[str, Import]]:
@@ -371,10 +346,9 @@ def _definitions(tree: ast.Module, path: Path) -> dict[str, Definition]:
     _drop_help(tree)
     found: dict[str, list[ast.stmt]] = {}
     for node in tree.body:
-        if isinstance(node, ast.Import | ast.ImportFrom) or _is_for_types(node):
-            continue
-        for name in _bound_by(node):
-            found.setdefault(name, []).append(node)
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            for name in _bound_by(node):
+                found.setdefault(name, []).append(node)
     return {name: _definition(name, nodes, path) for name, nodes in found.items()}
 
 
@@ -387,12 +361,12 @@ def _bound_by(node: ast.stmt) -> list[str]:
 
 
 def _definition(name: str, nodes: list[ast.stmt], path: Path) -> Definition:
-    executed = [inner for node in nodes for inner in _executed(node)]
-    imports = list(_imports(executed, path))
-    names = {inner.id for inner in executed if isinstance(inner, ast.Name)} - {bound for bound, _ in imports}
+    inner = [one for node in nodes for one in ast.walk(node)]
+    imports = list(_imports(inner, path))
+    names = {one.id for one in inner if isinstance(one, ast.Name)} - {bound for bound, _ in imports}
     if not name:
         names = set()  # statements that add commands: what these do is not what a command does
-    return Definition(_digest("".join(map(ast.dump, nodes)).encode()), sorted(names), [one for _, one in imports])
+    return Definition(_digest("".join(map(ast.dump, nodes)).encode()), names, {one for _, one in imports})
 
 
 def _drop_help(tree: ast.AST) -> None:
@@ -407,7 +381,7 @@ def _drop_help(tree: ast.AST) -> None:
 
 class _Kept:
     """
-    The parsed files of a package, kept in the cache folder by path, size and times.
+    What is read from the files of a package, kept in the cache folder by path, size and times.
 
     A cache that is damaged, or written by other code or another Python, is ignored.
 
@@ -420,57 +394,33 @@ class _Kept:
     """
 
     def __init__(self, folder: Path, files: list[Path]) -> None:
-        self.folder = folder
         self.states = {file: _state(file) for file in files}
-        about = repr((sys.version, _digest(Path(__file__).read_bytes())))
-        self.head = _digest(about.encode())
-        self.path = cache_home() / f"sources-{_digest(os.fsencode(folder.resolve()))[:16]}.json"
-        self.entries: dict[str, Any] = self._read()
-        self.sources: dict[Path, Source] = {}
+        self.head = _digest(repr((sys.version, _digest(Path(__file__).read_bytes()))).encode())
+        self.path = cache_home() / f"sources-{_digest(os.fsencode(folder))[:16]}.pickle"
+        head, content = read_checked(self.path) or ("", b"")
+        kept = pickle.loads(content) if head == self.head else {}
+        self.values = {file: value for file, (state, value) in kept.items() if self.states.get(file) == state}
         self.is_new = False
-
-    def _read(self) -> dict[str, Any]:
-        try:
-            first, _, text = self.path.read_bytes().partition(b"\n")
-            return json.loads(text) if first.decode() == f"{self.head} {_digest(text)}" else {}
-        except (OSError, ValueError):
-            return {}
 
     def save(self) -> None:
-        """Write what was parsed, unless nothing was."""
+        """Write what was read, unless nothing was; leave out files that may have changed meanwhile."""
         if not self.is_new:
             return
-        text = json.dumps(self.entries, sort_keys=True).encode()
-        try:
-            with atomic_path(self.path) as temporary:
-                temporary.write_bytes(f"{self.head} {_digest(text)}\n".encode() + text)
-        except (OSError, SwflowError):
-            pass  # parsed again by the next call
+        latest = time.time_ns() - _JUST_WRITTEN * 10**9
+        with suppress(OSError):  # a file is gone
+            kept = {
+                file: (state, self.values[file])
+                for file, state in self.states.items()
+                if file in self.values and _state(file) == state and max(state[1:]) < latest
+            }
+            write_checked(self.path, self.head, pickle.dumps(kept))
         self.is_new = False
 
-    def _value(self, file: Path, make: Any) -> Any:
-        name = file.relative_to(self.folder).as_posix()
-        entry = self.entries.get(name)
-        if entry is not None and entry[0] == self.states[file]:
-            return entry[1]
-        value = make()
-        now = time.time_ns()
-        if _state(file) == self.states[file] and all(now - at > _JUST_WRITTEN * 10**9 for at in self.states[file][1:]):
-            self.entries[name] = [self.states[file], value]
-            self.is_new = True
-        return value
-
-    def digest_of(self, file: Path) -> str:
-        """Return the hash of a data file."""
-        return str(self._value(file, lambda: _digest(file.read_bytes())))
-
-    def source_of(self, file: Path, cli: str) -> Source:
-        """Return the content of a source file."""
-        if file not in self.sources:
-            source = Source(*self._value(file, lambda: read_source(file, cli)))  # lists, if it is from JSON
-            definitions = {name: Definition(*parts) for name, parts in source.definitions.items()}
-            self.sources[file] = source._replace(definitions=definitions)
-        return self.sources[file]
+    def value(self, file: Path, read: Callable[[Path], Any]) -> Any:
+        """Return what ``read`` returns for a file; each file is read once."""
+        if file not in self.values:
+            self.values[file], self.is_new = read(file), True
+        return self.values[file]
 
 
 def _state(file: Path) -> list[int]:

@@ -11,6 +11,8 @@ import duckdb
 from swflow.errors import SwflowError, number_of
 from swflow.jobs.machine import free_memory
 
+_NO_QUERY = 'sql: no query; write one, as in: swflow sql "FROM metrics"'
+
 #: Types of statements that are permitted without --write.
 _READING = ("SELECT", "EXPLAIN", "PRAGMA", "MULTI")  # DuckDB splits a PIVOT into several statements
 
@@ -146,7 +148,7 @@ def _reading_statement(connection: duckdb.DuckDBPyConnection, sql: str) -> str:
     """Return the single statement of a text; raise an error if it does more than read."""
     statements = connection.extract_statements(sql)
     if not statements:
-        raise SwflowError('sql: no query; write one, as in: swflow sql "FROM metrics"')
+        raise SwflowError(_NO_QUERY)
     if len(statements) > 1:
         raise SwflowError(f"sql: {len(statements)} statements; expected one query; several need --write")
     kind = statements[0].type.name
@@ -164,7 +166,7 @@ def _write(
     with connect(database):
         pass  # it is a database
     if not sql.strip():
-        raise SwflowError('sql: no query; write one, as in: swflow sql "FROM metrics"')
+        raise SwflowError(_NO_QUERY)
     with duckdb.connect(Path(database)) as connection:
         try:
             connection.execute("SET enable_progress_bar = false")

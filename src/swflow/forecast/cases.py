@@ -1,6 +1,6 @@
 """Cases: moments at which the wait of a job is forecast, with the data known then and the wait that followed."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,6 +83,29 @@ def decades(wait: np.ndarray) -> np.ndarray:
     [0.0, 0.0, 3.0]
     """
     return np.log10(np.maximum(wait, 1.0))
+
+
+def with_started(asked: np.ndarray, start: np.ndarray) -> Iterator[tuple[int, list[int]]]:
+    """
+    Yield each case in its order, with the cases that have started since the case before.
+
+    Parameters
+    ----------
+    asked : float64 array of shape (cases,)
+        Moments, seconds, in increasing order.
+    start : float64 array of shape (cases,)
+        Seconds; not finite for jobs that did not start.
+
+    Examples
+    --------
+    >>> list(with_started(np.array([0.0, 10.0, 20.0]), np.array([15.0, 10.0, np.nan])))
+    [(0, []), (1, [1]), (2, [0])]
+    """
+    start, asked = np.where(np.isfinite(start), start, np.inf), np.where(np.isfinite(asked), asked, -np.inf)
+    order = np.argsort(start, kind="stable")
+    ends = np.searchsorted(start[order], asked, side="right").tolist()
+    for row, (begin, end) in enumerate(zip([0, *ends], ends, strict=False)):
+        yield row, order[begin:end].tolist()
 
 
 class Recent:

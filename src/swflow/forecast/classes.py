@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from swflow.forecast.cases import Cases, decades
+from swflow.forecast.cases import Cases, decades, with_started
 from swflow.forecast.model import QUANTILES
 
 #: The confidence of the bounds of both ends, and the least number of waits for which both exist.
@@ -77,20 +77,15 @@ def by_class(cases: Cases) -> np.ndarray:
     J. Brevik, D. Nurmi, R. Wolski, "Predicting bounds on queuing delay for batch-scheduled parallel machines",
     PPoPP 2006.
     """
-    value, start = decades(cases.wait), cases.asked + cases.wait
-    order = np.argsort(np.where(np.isfinite(start), start, np.inf), kind="stable").tolist()
-    start = np.where(np.isfinite(start), start, np.inf)
+    value = decades(cases.wait)
     widths = [max(int(size) - 1, 0).bit_length() for size in cases.size]
     keys: list[Any] = list(zip(cases.partition.tolist(), widths, (cases.waited > 0).tolist(), strict=True))
     history: dict[Any, _History] = defaultdict(_History)
     found = np.full((cases.asked.size, 3), np.nan)
-    done = 0
-    for row, now in enumerate(cases.asked.tolist()):
-        while done < len(order) and start[order[done]] <= now:
-            known = order[done]
+    for row, started in with_started(cases.asked, cases.asked + cases.wait):
+        for known in started:
             for key in (keys[known], None):
                 history[key].add(float(value[known]), float(found[known, 2]))
-            done += 1
         known_waits = history[keys[row]].sorted if len(history[keys[row]].sorted) >= FEWEST else history[None].sorted
         if len(known_waits) >= FEWEST:
             found[row] = [known_waits[place] for place in order_statistics(len(known_waits))]

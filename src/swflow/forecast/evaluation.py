@@ -47,9 +47,7 @@ class Evaluated(NamedTuple):
     forecasts: np.ndarray
 
 
-def raw_forecasts(
-    cases: Cases, begin: float, end: float, refit: float = WEEK, progress: Callable[[Any], Any] = lambda items: items
-) -> np.ndarray:
+def raw_forecasts(cases: Cases, begin: float, end: float, refit: float, progress: Callable[[Any], Any]) -> np.ndarray:
     """
     Forecast the cases from one moment to another before calibration, each by a model fitted before it was asked for.
 
@@ -77,7 +75,7 @@ def raw_forecasts(
     return found
 
 
-def calibrate(cases: Cases, raw: np.ndarray, end: float) -> Calibrator:
+def _calibrator(cases: Cases, raw: np.ndarray, end: float) -> Calibrator:
     """Return the calibrator of walking forecasts, after it has issued them day by day until a moment."""
     rows = np.flatnonzero(np.isfinite(raw[:, 0]))
     if not rows.size:
@@ -88,11 +86,32 @@ def calibrate(cases: Cases, raw: np.ndarray, end: float) -> Calibrator:
     return found
 
 
-def issued(raw: np.ndarray, calibrator: Calibrator) -> np.ndarray:
+def _issued(raw: np.ndarray, calibrator: Calibrator) -> np.ndarray:
     """Return the calibrated forecasts in the rows of the raw ones; NaN where there is none."""
     found = np.full_like(raw, np.nan)
     found[np.isfinite(raw[:, 0])] = calibrator.issued
     return found
+
+
+def by_methods(
+    cases: Cases,
+    begin: float,
+    end: float,
+    refit: float,
+    progress: Callable[[Any], Any],
+    method: str,
+    simulator: "Simulator | None",
+) -> dict[str, tuple[np.ndarray, Calibrator]]:
+    """Return the calibrated forecasts from one moment to another by each method, and their calibrators."""
+    raw = {}
+    if method != SIMULATION:
+        raw[PAST] = raw_forecasts(cases, begin, end, refit, progress)
+    if method != PAST and simulator is not None:
+        from swflow.forecast.simulation import simulated
+
+        raw[SIMULATION] = simulated(cases, simulator, begin, end, progress)
+    calibrators = {name: _calibrator(cases, one, end) for name, one in raw.items()}
+    return {name: (_issued(raw[name], calibrator), calibrator) for name, calibrator in calibrators.items()}
 
 
 def better(cases: Cases, forecasts: Mapping[str, np.ndarray], now: float) -> str:
@@ -161,14 +180,8 @@ def walk_forward(
         Method to its forecasts; the same cases in all.
     """
     warm = begin - WARM_UP * refit
-    raw = {}
-    if method != SIMULATION:
-        raw[PAST] = raw_forecasts(cases, warm, end, refit, progress)
-    if method != PAST and simulator is not None:
-        from swflow.forecast.simulation import simulated
-
-        raw[SIMULATION] = simulated(cases, simulator, warm, end, progress)
-    found = {name: issued(one, calibrate(cases, one, end)) for name, one in raw.items()}
+    of_methods = by_methods(cases, warm, end, refit, progress, method, simulator)
+    found = {name: forecasts for name, (forecasts, _) in of_methods.items()}
     if len(found) > 1:
         found[BEST] = best_of(cases, found, begin, end)
     rows = np.all([np.isfinite(one[:, 0]) for one in found.values()], axis=0)
@@ -186,28 +199,15 @@ def best_of(cases: Cases, forecasts: Mapping[str, np.ndarray], begin: float, end
     return found
 
 
-def evaluate(
-    cases: Cases,
-    weeks: float,
-    name: str,
-    progress: Callable[[Any], Any] = lambda items: items,
-    method: str = PAST,
-    simulator: "Simulator | None" = None,
-) -> dict[str, Evaluated]:
+def last_weeks(cases: Cases, weeks: float, name: str) -> tuple[float, float]:
     """
-    Walk forward through the last weeks of the data; see `walk_forward`.
+    Return the moments, in seconds, from which and until which the last weeks are forecast.
 
     Raises
     ------
     SwflowError
-        If fewer than eight weeks, or fewer than the evaluated ones, precede them.
+        If too few weeks precede them.
     """
-    begin, end = last_weeks(cases, weeks, name)
-    return walk_forward(cases, begin, end, WEEK, progress, method, simulator)
-
-
-def last_weeks(cases: Cases, weeks: float, name: str) -> tuple[float, float]:
-    """Return the moments, in seconds, from which and until which the last weeks are forecast; see `evaluate`."""
     end = float(cases.asked[-1]) + 1 if cases.asked.size else 1.0
     begin = end - weeks * WEEK
     before = (begin - cases.asked[0]) / WEEK if cases.asked.size else 0.0
@@ -303,12 +303,11 @@ def _groups(table: pl.DataFrame) -> Iterator[tuple[str, str, pl.DataFrame]]:
         .when(hours <= 12).then(pl.lit("up to 12 h")).otherwise(pl.lit("longer"))
     )  # fmt: skip
     named = table.with_columns(
-        size=pl.Series(["narrow", "medium", "wide"])[third], since=waited,
+        size=pl.Series(["narrow", "medium", "wide"])[third], waited=waited,
         week=(pl.col("submit_time") // WEEK).cast(pl.Int64).cast(pl.String),
     )  # fmt: skip
-    for dimension, column in {"partition": "partition", "size": "size", "user": "user", "waited": "since",
-                              "week": "week"}.items():  # fmt: skip
-        for (group,), some in named.group_by(column, maintain_order=True):
+    for dimension in ("partition", "size", "user", "waited", "week"):
+        for (group,), some in named.group_by(dimension, maintain_order=True):
             yield dimension, str(group), some
 
 

@@ -5,7 +5,7 @@ import math
 import pickle
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,9 +13,9 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError, suggest
-from swflow.forecast.cases import WEEK, Cases, third_of
-from swflow.forecast.evaluation import BEST, PAST, SIMULATION, better, calibrate, issued, raw_forecasts
-from swflow.forecast.model import Quantiles, calibrated
+from swflow.forecast.cases import WEEK, Cases
+from swflow.forecast.evaluation import BEST, PAST, SIMULATION, better, by_methods
+from swflow.forecast.model import Quantiles, calibrated, groups_of
 from swflow.forecast.polls import is_polls, read_polls
 from swflow.forecast.squeue import Queued
 from swflow.forecast.sweep import Request, Sweep, from_log, labels_of, polled, requests_of
@@ -103,10 +103,10 @@ class Forecaster:
     bounds: np.ndarray
     hits: int
     jobs: int
-    sweep: Sweep | None
-    labels: dict[int, str]
-    users: dict[str, int]
-    common: dict[Any, Any]
+    sweep: Sweep | None = None
+    labels: dict[int, str] = field(default_factory=dict)
+    users: dict[str, int] = field(default_factory=dict)
+    common: dict[Any, Any] = field(default_factory=dict)
     waiting: Cases | None = None
     simulator: "Simulator | None" = None
 
@@ -154,11 +154,8 @@ class Forecaster:
                     "of the machine; a larger machine: --machine-processors"
                 )
             user = self.users.get(job.user, -1)
-            names = [
-                one for one, label in self.labels.items() if job.partition in label.split("/") or len(self.labels) == 1
-            ]
-            unknown[job.partition] += not names
-            queue = max(names, key=lambda one: self.common["queues"].get(one, 0), default=_NO_QUEUE)
+            queue = self._queue(job.partition if len(self.labels) > 1 else None)
+            unknown[job.partition] += queue == _NO_QUEUE
             request = Request.of(job.processors, job.limit, user, queue, self.common["groups"].get(user, -1))
             queued.append((-1 - number, request, _log_seconds(job.submit, header), start))
             ids[-1 - number] = job.job
@@ -173,9 +170,7 @@ class Forecaster:
 
     def calibrated(self, raw: np.ndarray, partition: Sequence[str], size: np.ndarray, waited: np.ndarray) -> np.ndarray:
         """Return lower end, median and upper end for rows of forecasts before calibration, decades."""
-        third = third_of(size, self.bounds)
-        rows = zip(partition, third.tolist(), (waited > 0).tolist(), strict=True)
-        names = [f"{part}/{number}/{int(waits)}" for part, number, waits in rows]
+        names = groups_of(partition, size, waited, self.bounds)
         group = np.array([name if name in self.shifts else "" for name in names], object)
         return calibrated(raw, group, self.shifts)
 
@@ -193,18 +188,19 @@ class Forecaster:
             )
         if limit <= 0 or processors < 1:
             raise SwflowError(f"--processors: {processors}, --time-limit: {limit:g} s; expected values above 0")
-        queues = [
-            queue
-            for queue, label in self.labels.items()
-            if partition is None or partition in (label, *label.split("/"))
-        ]
-        if not queues:
+        queue = self._queue(partition)
+        if queue == _NO_QUEUE:
             known = sorted(set(self.labels.values()))
             advice = suggest(str(partition), known)
             raise SwflowError(f"--partition: {partition!r}; expected a partition or queue of {self.name}{advice}")
-        queue = max(queues, key=lambda one: self.common["queues"].get(one, 0))
         number = -1 if user is None else self.users.get(user, -1)
         return Request.of(processors, limit, number, queue, self.common["groups"].get(number, -1))
+
+    def _queue(self, partition: str | None) -> int:
+        """Return the queue of a partition (None: any) that has the most jobs."""
+        labels = self.labels.items()
+        queues = [queue for queue, label in labels if partition is None or partition in (label, *label.split("/"))]
+        return max(queues, key=lambda queue: self.common["queues"].get(queue, 0), default=_NO_QUEUE)
 
     def describe_user(self, user: str | None) -> str:
         """Return a note if a user has no jobs in the log; empty otherwise."""
@@ -304,28 +300,19 @@ def fit(
         If there are fewer than eight weeks before the moment.
     """
     require_weeks(cases, now, name)
-    begin = now - CALIBRATED * WEEK
-    raw = {}
-    if method != SIMULATION:
-        raw[PAST] = raw_forecasts(cases, begin, now, WEEK, progress)
-    if method != PAST and simulator is not None:
-        from swflow.forecast.simulation import simulated
-
-        raw[SIMULATION] = simulated(cases, simulator, begin, now, progress)
-    calibrators = {one: calibrate(cases, ends, now) for one, ends in raw.items()}
-    chosen = better(cases, {one: issued(raw[one], calibrator) for one, calibrator in calibrators.items()}, now)
-    calibrator = calibrators[chosen]
+    found = by_methods(cases, now - CALIBRATED * WEEK, now, WEEK, progress, method, simulator)
+    chosen = better(cases, {one: forecasts for one, (forecasts, _) in found.items()}, now)
+    _, calibrator = found[chosen]
     names = [str(group) for group in dict.fromkeys(calibrator.group)]
     reported = calibrator.cases.asked >= now - REPORTED * WEEK
     forecasts = calibrator.issued[reported]
     value, started = calibrator.cases.take(reported).known(now)
     above = value > forecasts[:, 2]
     hits = int((started & ~above & (value >= forecasts[:, 0])).sum())
-    defaults: dict[str, Any] = {"sweep": None, "labels": {}, "users": {}, "common": {}}
     return Forecaster(
         name, now, Quantiles(cases, now) if chosen == PAST else None, calibrator.shifts(now, ["", *names]),
         calibrator.bounds, hits, int((started | above).sum()),
-        **(defaults | state | {"simulator": simulator if chosen == SIMULATION else None}),
+        simulator=simulator if chosen == SIMULATION else None, **state,
     )  # fmt: skip
 
 

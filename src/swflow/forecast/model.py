@@ -176,7 +176,7 @@ class Calibrator:
     def __init__(self, cases: Cases, raw: np.ndarray, bounds: np.ndarray | None = None) -> None:
         self.cases, self.raw, self.issued = cases, raw, np.full_like(raw, np.nan)
         self.bounds = thirds(cases.size) if bounds is None else bounds
-        self.group = groups_of(cases, self.bounds)
+        self.group = groups_of(cases.partition.tolist(), cases.size, cases.waited, self.bounds)
         wider = {name: wider_groups(name) for name in dict.fromkeys(self.group)}
         self.levels = np.array([wider[name] for name in self.group], object).reshape(-1, 3)
         self.tails = [TAIL, TAIL]  # the share of misses that each end aims at
@@ -259,10 +259,9 @@ class Calibrator:
         return found
 
 
-def groups_of(cases: Cases, bounds: np.ndarray) -> np.ndarray:
+def groups_of(partition: Sequence[str], size: np.ndarray, waited: np.ndarray, bounds: np.ndarray) -> np.ndarray:
     """Return the group of each case for the calibration: partition, third of the size, waiting or not."""
-    third, waits = third_of(cases.size, bounds), cases.waited > 0
-    rows = zip(cases.partition.tolist(), third.tolist(), waits.tolist(), strict=True)
+    rows = zip(partition, third_of(size, bounds).tolist(), (waited > 0).tolist(), strict=True)
     return np.array([f"{part}/{number}/{int(wait)}" for part, number, wait in rows], object)
 
 

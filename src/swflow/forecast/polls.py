@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.forecast.cases import Cases, Recent, decades
+from swflow.forecast.cases import Cases, Recent, decades, with_started
 
 #: Names of the columns for each meaning, in the order of preference.
 _NAMES = {
@@ -144,8 +144,7 @@ def _feature(series: pl.Series) -> np.ndarray:
 def _recent(asked: np.ndarray, wait: np.ndarray, size: np.ndarray, limit: np.ndarray, partition: np.ndarray,
             user: np.ndarray) -> dict[str, np.ndarray]:  # fmt: skip
     """Return the recent waits of like jobs that had started at each poll."""
-    value, start = decades(wait), asked + wait
-    order = np.argsort(np.where(np.isfinite(start), start, np.inf), kind="stable")
+    value = decades(wait)
     recent = Recent(0.05)
     keys = list(zip(
         [("partition", p, s.bit_length()) for p, s in zip(partition, size.astype(int).tolist(), strict=True)],
@@ -154,12 +153,10 @@ def _recent(asked: np.ndarray, wait: np.ndarray, size: np.ndarray, limit: np.nda
         strict=True,
     ))  # fmt: skip
     found = np.full((asked.size, 6), np.nan)
-    done = 0
-    for row in range(asked.size):
-        while done < order.size and start[order[done]] <= asked[row]:
-            for key in keys[order[done]]:
-                recent.add(key, value[order[done]])
-            done += 1
+    for row, started in with_started(asked, asked + wait):
+        for known in started:
+            for key in keys[known]:
+                recent.add(key, value[known])
         found[row] = [part for key in keys[row] for part in recent.of(key)[:2]]
     names = [f"{kind}_{part}" for kind in ("alike", "user", "same") for part in ("wait", "last")]
     return dict(zip(names, found.T, strict=True))

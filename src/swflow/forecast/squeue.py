@@ -54,9 +54,9 @@ def _text_rows(text: str, path: Path) -> list[Queued | None]:
     wrong = next((number for number, part in enumerate(parts, 2) if len(part) != len(FORMAT.split("|"))), None)
     if wrong:
         raise SwflowError(f"{path}:{wrong}: {len(parts[wrong - 2])} columns; expected squeue -o '{FORMAT}'")
-    table = pl.DataFrame(parts, _HEADER.split("|"), orient="row") if parts else pl.DataFrame()
     if not parts:
         return []
+    table = pl.DataFrame(parts, _HEADER.split("|"), orient="row")
     table = table.with_columns(limit=seconds(pl.col("TIME_LIMIT")), state=state(pl.col("STATE")))
     return [
         _queued(row["state"], row["JOBID"], row["USER"], row["PARTITION"], int(row["CPUS"]), row["limit"],

@@ -67,7 +67,7 @@ class Sweep:
     """
 
     def __init__(self, processors: int, clock: float = 0.0) -> None:
-        self.processors, self.clock, self.now = processors, clock, 0.0
+        self.processors, self.clock = processors, clock
         self.requests: dict[int, Request] = {}  # the requests of waiting and running jobs
         self.waiting: dict[int, float] = {}  # job to submit time, in the order of submission
         self.running: dict[int, tuple[float, float]] = {}  # job to start and end by the limit
@@ -303,7 +303,6 @@ def from_log(workload: Workload, until: float = math.inf) -> tuple[Cases, Sweep]
     rows: list[list[float]] = []
     random = generator(0, "forecast", "polls")
     for kind, now, job in _events(submit, start, end, last, random):
-        sweep.now = now
         if kind == _SUBMIT:
             found.append((job, now))
             rows.append(sweep.features(requests[job], now))
@@ -316,7 +315,6 @@ def from_log(workload: Workload, until: float = math.inf) -> tuple[Cases, Sweep]
             for one, *row in polled(sweep, now, random):
                 found.append((one, now))
                 rows.append(row)
-    sweep.now = last
     labels = labels_of(workload)
     job = np.array([number for number, _ in found], int)
     asked = np.array([moment for _, moment in found])

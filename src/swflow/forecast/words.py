@@ -13,7 +13,7 @@ from swflow.log.importers.slurm import seconds as slurm_seconds
 _UNITS = {"s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 
 
-def parse_limit(text: str, option: str = "--time-limit") -> float:
+def parse_limit(text: str) -> float:
     """
     Return a time limit in seconds: ``12h``, ``90min``, ``2d``, or as Slurm writes it (``1-12:00:00``, minutes).
 
@@ -28,7 +28,7 @@ def parse_limit(text: str, option: str = "--time-limit") -> float:
     else:
         found = pl.DataFrame({"text": [text.strip()]}).select(slurm_seconds(pl.col("text"))).item()
     if not found or found <= 0:
-        raise SwflowError(f"{option}: {text!r}; expected a duration such as 12h, 90min, 2d or 1-12:00:00")
+        raise SwflowError(f"--time-limit: {text!r}; expected a duration such as 12h, 90min, 2d or 1-12:00:00")
     return found
 
 

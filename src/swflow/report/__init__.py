@@ -13,7 +13,7 @@ from typing import Any
 
 from swflow import __version__
 from swflow.errors import SwflowError
-from swflow.figures.charts.parts import DARK, Spec
+from swflow.figures.parts import DARK, Spec
 from swflow.figures.request import all_runs
 from swflow.files.atomic import write_text
 from swflow.files.fingerprint import cache_home, fingerprint

@@ -1,14 +1,16 @@
 """The contents of the pages: an overview, one page per study, one per log, and one with all tables."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from swflow.database.leaderboard import REFERENCE
-from swflow.figures import draw_sweep_on
+from swflow.errors import SwflowError
+from swflow.figures import draw_request
 from swflow.figures.forecasts import draw_forecast_on
-from swflow.figures.published import published_figure
 from swflow.figures.request import all_runs
+from swflow.figures.sweeps import draw_sweep_on
 from swflow.names import log_of, recipe_of
 from swflow.report.blocks import BEST, Page, Section, compared, counted, items, matrix
 from swflow.report.papers import claims_block, legend, overview_item, table_blocks
@@ -248,10 +250,12 @@ def _few(runs: Sequence[dict[str, str]]) -> list[dict[str, str]]:
 def _study_papers(source: Source, study: Study) -> list[Section]:
     if not study.runs:
         return []
-    request = source.request(study.runs, study.name)
-    spec = published_figure(request, sweeps=bool(study.sweeps))
+    request = replace(source.request(study.runs, study.name), sweeps=bool(study.sweeps))
+    blocks = []
+    with suppress(SwflowError):  # no paper has a value
+        blocks.append(figure_block(draw_request("published", request)))
     names = ("reproduction", "missing", "readings", "sensitivity", "trends")
-    blocks = ([figure_block(spec)] if spec else []) + source.tables(names, source.scope(study))
+    blocks += source.tables(names, source.scope(study))
     return [Section("Published and computed values", blocks=blocks)] if blocks else []
 
 

@@ -11,7 +11,7 @@ import duckdb
 from swflow.database.leaderboard import REFERENCE
 from swflow.errors import SwflowError
 from swflow.figures import draw_request
-from swflow.figures.charts.parts import Spec
+from swflow.figures.parts import Spec
 from swflow.figures.request import Request
 from swflow.papers import read_papers
 from swflow.report.answers import (

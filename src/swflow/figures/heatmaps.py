@@ -1,4 +1,4 @@
-"""Charts of load and performance: heatmaps, bubble plots and differences, drawn from binned counts."""
+"""Figures of load and performance: heatmaps and bubble plots of runs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,9 +8,21 @@ import altair as alt
 import numpy as np
 import polars as pl
 
-from swflow.analysis.comparison import Comparison
-from swflow.analysis.heatmap import BINS_PER_DECADE, CONTOUR_SHARES, LOAD_BINS, Heatmap, contours, mean_point
-from swflow.figures.charts.parts import (
+from swflow.analysis.heatmap import (
+    ABOVE_1,
+    BINS_PER_DECADE,
+    CONTOUR_SHARES,
+    HEATMAP_MEASURES,
+    LOAD_BINS,
+    Heatmap,
+    bubbles,
+    contours,
+    heatmap,
+    mean_point,
+    read_bubbles,
+    read_heatmaps,
+)
+from swflow.figures.parts import (
     NUMBER_LABEL,
     OVER_CELLS,
     TIME_LABEL,
@@ -21,7 +33,9 @@ from swflow.figures.charts.parts import (
     log_axis,
     tip,
 )
-from swflow.figures.charts.styles import Style, line_encodings
+from swflow.figures.request import Request
+from swflow.figures.styles import Style, line_encodings, run_styles
+from swflow.figures.subsets import outcomes, subsets
 
 CONTOUR_COLOUR, BUBBLE_COLOUR = "#D55E00", "#0072B2"
 SHADES = ("#d4d4d4", "#7a7a7a", "#000000")
@@ -35,7 +49,6 @@ _LINES: tuple[Spec, ...] = ({"strokeWidth": 1.8}, {"strokeWidth": 1.2, "strokeDa
 _LARGEST_BUBBLE = 700
 _BUBBLE: Spec = {"stroke": BUBBLE_COLOUR, "strokeWidth": 1.8, "fill": BUBBLE_COLOUR, "fillOpacity": 0.18}
 _CROSS: Spec = {"shape": "M-1,-1L1,1M1,-1L-1,1", "size": 110, "opacity": 1}
-_LOADS_PER_DIFFERENCE, _VALUES_PER_DIFFERENCE = 2, 2
 
 HEATMAP_CAPTION = (
     "Each cell counts the jobs that experienced a load (the mean utilization of the machine between their submission "
@@ -57,13 +70,6 @@ BUBBLE_CAPTION = (
     "1,000; the middle row includes all jobs. The bottom row shows medians instead of means, which are robust against "
     "a few very large slowdowns, and omits the cross, which is the mean of all jobs."
 )
-DIFFERENCE_CAPTION = (
-    "The title names the variant minus the base. Each cell is the variant's share of jobs minus the base's, in percent "
-    "of all jobs: blue if the variant has more, orange if the base has more, on a cube-root scale. If the variant is "
-    "better, blue is below orange. distance: earth mover's distance, in decades of the value. score: at equal load, "
-    "the probability that a job of the variant has the better value, minus the probability of the opposite. wins: the "
-    "share of the jobs in load deciles in which the variant, or the base, dominates."
-)
 
 
 @dataclass(frozen=True)
@@ -77,16 +83,15 @@ class Panel:
 
 @dataclass(frozen=True)
 class Block:
-    """A group of panels: all jobs, or the subset ``title``; a run per column, measure to one panel per column."""
+    """A group of panels: all jobs, or the subset ``title``; measure to one panel per run."""
 
     title: str
-    columns: Mapping[str, Style]
     panels: Mapping[str, Sequence[Panel]]
 
 
-def heatmap_chart(blocks: Sequence[Block], title: str, *, interactive: bool = False) -> Spec:
+def draw_heatmap(request: Request) -> Spec:
     """
-    Draw heatmaps in the arrangement of the paper: one column per run, one row per measure, blocks stacked.
+    Draw jobs per load and performance in the arrangement of the paper: one column per run, one row per measure.
 
     An interactive chart also has a brush over loads with the distribution of the selected jobs.
 
@@ -94,18 +99,95 @@ def heatmap_chart(blocks: Sequence[Block], title: str, *, interactive: bool = Fa
     ----------
     D. Krakov, D. G. Feitelson, "High-resolution analysis of parallel job workloads", JSSPP 2012, Figures 2 to 12.
     """
-    brush = alt.selection_interval(name="loads", encodings=["x"])
+    if not request.split and request.scale == "log":  # the database contains their counts
+        blocks = [_block_of_load(request)]
+    else:
+        tables = [outcomes(request.connection, run["run"], request.split) for run in request.runs]
+        blocks = [_block(label, parts, request.scale) for label, parts in subsets(tables, request.split)]
+    styles = dict(zip(request.names, run_styles(request.runs), strict=True))
+    brush = alt.selection_interval(name="loads", encodings=["x"]) if request.interactive else None
     data = FigureData()
-    rows = [
-        _heatmap_row(data, block, measure, brush if interactive else None)
-        for block in blocks
-        for measure in block.panels
-    ]
-    more = INTERACTIVE_CAPTION if interactive else ""
+    rows = [_heatmap_row(data, styles, block, measure, brush) for block in blocks for measure in HEATMAP_MEASURES]
+    more = INTERACTIVE_CAPTION if request.interactive else ""
+    title = f"{request.title}: performance against load"
     return finished_figure(data, [*rows, _key(_MARKS)], title, HEATMAP_CAPTION, more)
 
 
-def _heatmap_row(data: FigureData, block: Block, measure: str, brush: Any) -> Spec:
+def draw_bubbles(request: Request) -> Spec:
+    """
+    Draw the mean and the median slowdown per tenth of the load, one column per run.
+
+    The paper uses a linear axis, with one log per figure.
+
+    References
+    ----------
+    D. Krakov, D. G. Feitelson, "High-resolution analysis of parallel job workloads", JSSPP 2012, Figure 1.
+    """
+    kept, every = (
+        [read_bubbles(request.connection, run["run"], "slowdown", filtered) for run in request.runs]
+        for filtered in (True, False)
+    )
+    # Medians are robust against a few very large slowdowns.
+    medians = [points.with_columns(mean_load="median_load", mean_value="median_value") for points in every]
+    data = FigureData()
+    charts = []
+    largest = max(map(_most, [*kept, *every]))
+    linear = request.scale == "linear"
+    for name, row, of in (
+        ("1 min and more, slowdown to 1000", kept, "mean"), ("all", every, "mean"), ("all", medians, "median"),
+    ):  # fmt: skip
+        highest = max((value for points in row for value in points["mean_value"]), default=1.0)
+        y = value_axis("slowdown", highest * (1.2 if linear else 3), linear, title=f"{of} slowdown")
+        panels = [
+            alt.layer(*_bubble_layers(data, points, first_titled(y, number), largest, of))
+            .resolve_scale(size="independent")
+            .properties(
+                width=_PRINT[0], height=_PRINT[1],
+                title=alt.TitleParams(column, subtitle=f"{name}: {int(points['jobs'].sum()):,} jobs"),
+            )
+            for number, (column, points) in enumerate(zip(request.names, row, strict=True))
+        ]  # fmt: skip
+        charts.append(beside(*panels, spacing=14))
+    title = f"{request.title}: slowdown by load"
+    return finished_figure(data, [*charts, _key(["bubble", "mean"])], title, BUBBLE_CAPTION)
+
+
+def _block(label: str, tables: Sequence[pl.DataFrame], scale: str) -> Block:
+    panels = {}
+    for measure in HEATMAP_MEASURES:
+        columns = [(table["load"].to_numpy(), table[measure].to_numpy()) for table in tables]
+        top = max(float(np.nanmax(values, initial=1.0)) for _, values in columns)
+        panels[measure] = [
+            Panel(
+                heatmap(load, values, scale, top),
+                bubbles(load, values),
+                int((load[~np.isnan(values)] > ABOVE_1).sum()),
+            )
+            for load, values in columns
+        ]
+    return Block(label, panels)
+
+
+def _block_of_load(request: Request) -> Block:
+    """Return the result of `_block` for all jobs, from the counts in the database."""
+    runs = [run["run"] for run in request.runs]
+    maps = read_heatmaps(request.connection, set(runs))
+    found = request.connection.execute("SELECT run, measure, above_1 FROM correlations").fetchall()
+    above = {(run, measure): count or 0 for run, measure, count in found}
+    panels = {
+        measure: [
+            Panel(maps[run, measure], read_bubbles(request.connection, run, measure), above[run, measure])
+            for run in runs
+        ]
+        for measure in HEATMAP_MEASURES
+    }
+    return Block("", panels)
+
+
+# -- charts
+
+
+def _heatmap_row(data: FigureData, styles: Mapping[str, Style], block: Block, measure: str, brush: Any) -> Spec:
     """Draw one measure: the panels of all columns with equal scales."""
     panels = block.panels[measure]
     linear = panels[0].heatmap.value_edges[0] == 0
@@ -113,12 +195,13 @@ def _heatmap_row(data: FigureData, block: Block, measure: str, brush: Any) -> Sp
     most = max(2, *(int(panel.heatmap.jobs.max(initial=0)) for panel in panels))
     largest = max(1, *(_most(panel.bubbles) for panel in panels))
     step = top / panels[0].heatmap.jobs.shape[1] if linear else 0.0
-    y = _value_axis(measure, top, linear)
-    width, height = _size(max(panel.heatmap.jobs.shape[1] for panel in panels), interactive=brush is not None)
+    y = value_axis(measure, top, linear)
+    width, height = panel_size(max(panel.heatmap.jobs.shape[1] for panel in panels), interactive=brush is not None)
+    is_first = measure == HEATMAP_MEASURES[0]
     counts = _cell_rows(panels)
     charts: list[Any] = []
-    for number, panel in enumerate(panels):
-        axis = _first_titled(y, number)
+    for number, (name, panel) in enumerate(zip(styles, panels, strict=True)):
+        axis = first_titled(y, number)
         layers = [
             _cells(number, step, axis, most, brush, height - 60 if number == len(panels) - 1 else 0).properties(
                 name=f"cells_{len(data)}_{number}"
@@ -126,33 +209,29 @@ def _heatmap_row(data: FigureData, block: Block, measure: str, brush: Any) -> Sp
             *_contour_layers(data, panel.heatmap, axis),
             *_bubble_layers(data, panel.bubbles, axis, largest),
         ]
-        shown = alt.layer(*layers).properties(width=width, height=height, **_panel_title(block, number, measure))
+        title = {"title": _panel_title(name, block.title, panel)} if is_first else {}
+        shown = alt.layer(*layers).properties(width=width, height=height, **title)
         charts.append(shown.resolve_scale(color="independent", size="independent"))
     if brush is not None:
-        curves = _distribution(
-            block.columns, step, _first_titled(y, len(panels)), brush, measure == next(iter(block.panels))
-        )
+        curves = _distribution(styles, step, first_titled(y, len(panels)), brush, is_first)
         charts.append(curves.properties(width=180, height=height))
     return beside(*charts, data=data.add(counts), spacing=14, color="independent", size="independent",
                   strokeDash="independent")  # fmt: skip
 
 
-def _size(bins: int, *, interactive: bool = False) -> tuple[int, int]:
+def panel_size(bins: int, *, interactive: bool = False) -> tuple[int, int]:
     """Return width and height of a panel with ``bins`` value bins."""
     width, height = _SCREEN if interactive else _PRINT
     return width, bins * max(1, round(height / bins))
 
 
-def _panel_title(block: Block, number: int, measure: str) -> Spec:
-    """Return the title of a column: its name, and the name of the subset above the first row of a block."""
-    if measure != next(iter(block.panels)):
-        return {}
-    panel = block.panels[measure][number]
-    jobs = int(panel.heatmap.jobs.sum())
-    below: Any = f"{block.title}: {jobs:,} jobs" if block.title else f"{jobs:,} jobs"
+def _panel_title(name: str, subset: str, panel: Panel) -> alt.TitleParams:
+    """Return the title of a column: the name of the run, and below it the numbers of its jobs."""
+    jobs = f"{int(panel.heatmap.jobs.sum()):,} jobs"
+    below: Any = f"{subset}: {jobs}" if subset else jobs
     if panel.above_1:
         below = [below, f"{panel.above_1:,} at recorded loads above 1"]
-    return {"title": alt.TitleParams(list(block.columns)[number], subtitle=below)}
+    return alt.TitleParams(name, subtitle=below)
 
 
 def _cell_rows(panels: Sequence[Panel]) -> list[dict[str, object]]:
@@ -166,7 +245,7 @@ def _cell_rows(panels: Sequence[Panel]) -> list[dict[str, object]]:
     return rows
 
 
-def _value_at(place: str, step: float) -> str:
+def value_at(place: str, step: float) -> str:
     """Return the Vega expression of a bound of a value bin."""
     return f"{place} * {step}" if step else f"pow(10, ({place}) / {BINS_PER_DECADE})"
 
@@ -182,14 +261,14 @@ def _cells(number: int, step: float, y: alt.Y, most: int, brush: Any, legend: in
         .transform_calculate(
             load_low=f"datum.i / {LOAD_BINS}",
             load_high=f"(datum.i + 1) / {LOAD_BINS}",
-            value_low=_value_at("datum.j", step),
-            value_high=_value_at("datum.j + 1", step),
+            value_low=value_at("datum.j", step),
+            value_high=value_at("datum.j + 1", step),
         )
     )
     colour = alt.Color("n:Q", scale=scale, legend=key if legend else None)
     if brush is None:
-        return _rectangles(chart, y, colour, None)
-    return _rectangles(chart, y, colour, tip("n:Q", "jobs", ",")).add_params(brush)
+        return rectangles(chart, y, colour, None)
+    return rectangles(chart, y, colour, tip("n:Q", "jobs", ",")).add_params(brush)
 
 
 def _load_axis() -> alt.X:
@@ -197,7 +276,7 @@ def _load_axis() -> alt.X:
     return alt.X("load_low:Q", scale=alt.Scale(domain=[0, 1], nice=False, clamp=True), axis=axis)
 
 
-def _rectangles(chart: alt.Chart, y: alt.Y, colour: alt.Color, count: alt.Tooltip | None) -> alt.Chart:
+def rectangles(chart: alt.Chart, y: alt.Y, colour: alt.Color, count: alt.Tooltip | None) -> alt.Chart:
     """Draw cells between their bounds, with tooltips if there is one for what they count."""
     cells = chart.mark_rect(aria=False).encode(
         x=_load_axis(), x2=alt.X2("load_high"), y=y, y2=alt.Y2("value_high"), color=colour
@@ -214,7 +293,8 @@ def _rectangles(chart: alt.Chart, y: alt.Y, colour: alt.Color, count: alt.Toolti
     return cells.encode(tooltip=tips)
 
 
-def _value_axis(measure: str, top: float, linear: bool, title: str = "") -> alt.Y:
+def value_axis(measure: str, top: float, linear: bool, title: str = "") -> alt.Y:
+    """Return the axis of a measure up to ``top``."""
     times = measure != "slowdown"
     title = title or measure.replace("_", " ")
     if linear:
@@ -223,7 +303,7 @@ def _value_axis(measure: str, top: float, linear: bool, title: str = "") -> alt.
     return alt.Y("value_low:Q", **log_axis(title, top, seconds=times, **OVER_CELLS))
 
 
-def _first_titled(y: alt.Y, column: int) -> alt.Y:
+def first_titled(y: alt.Y, column: int) -> alt.Y:
     """Return the axis, with a title in the first column of a row only."""
     if column == 0:
         return y
@@ -264,10 +344,12 @@ def _bubble_layers(data: FigureData, points: pl.DataFrame, y: alt.Y, largest: in
         tip("load_low:Q", f"their {of} load", ".3f"),
         tip("value_low:Q", f"their {of} value", ",.4~r"),
     ]
+    rows = [
+        {"load_low": round(load, 5), "value_low": float(f"{max(value, 1.0):.6g}"), "jobs": jobs}
+        for load, value, jobs in points.select("mean_load", "mean_value", "jobs").iter_rows()
+    ]
     layers = [
-        alt.Chart(data.add(_point_rows(points)))
-        .mark_point(**_BUBBLE, opacity=1)
-        .encode(x=_load_axis(), y=y, size=size, tooltip=tips)
+        alt.Chart(data.add(rows)).mark_point(**_BUBBLE, opacity=1).encode(x=_load_axis(), y=y, size=size, tooltip=tips)
     ]
     mean = mean_point(points)
     if mean is not None and of == "mean":
@@ -283,13 +365,6 @@ def _bubble_layers(data: FigureData, points: pl.DataFrame, y: alt.Y, largest: in
             for colour, width in (("white", 5.5), ("black", 2.2))
         ]
     return layers
-
-
-def _point_rows(points: pl.DataFrame) -> list[dict[str, float]]:
-    return [
-        {"load_low": round(load, 5), "value_low": float(f"{max(value, 1.0):.6g}"), "jobs": jobs}
-        for load, value, jobs in points.select("mean_load", "mean_value", "jobs").iter_rows()
-    ]
 
 
 def _most(points: pl.DataFrame) -> int:
@@ -308,7 +383,7 @@ def _distribution(columns: Mapping[str, Style], step: float, y: alt.Y, brush: An
         .transform_flatten(["j", "n"])
         .transform_aggregate(jobs="sum(n)", groupby=["c", "j"])
         .transform_calculate(
-            run=f"{names}[datum.c]", place="datum.j", value_low=_value_at("datum.j + 1", step)
+            run=f"{names}[datum.c]", place="datum.j", value_low=value_at("datum.j + 1", step)
         )
         .transform_window(upto="sum(jobs)", sort=[alt.SortField("place")], groupby=["c"])
         .transform_joinaggregate(total="sum(jobs)", groupby=["c"])
@@ -322,122 +397,6 @@ def _distribution(columns: Mapping[str, Style], step: float, y: alt.Y, brush: An
             tooltip=[tip("run:N"), tip("share:Q", number=".1%"), tip("total:Q", "jobs chosen", ",")],
         )
     )  # fmt: skip
-
-
-def bubble_chart(
-    rows: Sequence[tuple[str, Sequence[str], Sequence[pl.DataFrame], str]], title: str, scale: str = "log"
-) -> Spec:
-    """
-    Draw bubble plots of the slowdown, one column per run.
-
-    A row has its label, the names and `swflow.analysis.heatmap.bubbles` of its columns, and ``"mean"`` or ``"median"``
-    for their position. The paper uses a linear axis, with one log per figure.
-
-    References
-    ----------
-    D. Krakov, D. G. Feitelson, "High-resolution analysis of parallel job workloads", JSSPP 2012, Figure 1.
-    """
-    charts = []
-    data = FigureData()
-    largest = max((_most(points) for _, _, row, _ in rows for points in row), default=1)
-    linear = scale == "linear"
-    for name, columns, row, of in rows:
-        highest = max((value for points in row for value in points["mean_value"]), default=1.0)
-        y = _value_axis("slowdown", highest * (1.2 if linear else 3), linear, title=f"{of} slowdown")
-        panels = [
-            alt.layer(*_bubble_layers(data, points, _first_titled(y, number), largest, of))
-            .resolve_scale(size="independent")
-            .properties(
-                width=_PRINT[0], height=_PRINT[1],
-                title=alt.TitleParams(column, subtitle=f"{name}: {int(points['jobs'].sum()):,} jobs"),
-            )
-            for number, (column, points) in enumerate(zip(columns, row, strict=True))
-        ]  # fmt: skip
-        charts.append(beside(*panels, spacing=14))
-    return finished_figure(data, [*charts, _key(["bubble", "mean"])], title, BUBBLE_CAPTION)
-
-
-def difference_chart(
-    pairs: Sequence[tuple[str, str]],
-    panels: Mapping[str, Sequence[tuple[Heatmap, Heatmap, Comparison]]],
-    title: str,
-    *,
-    interactive: bool = False,
-) -> Spec:
-    """Draw heatmaps of differences: one column per pair of runs, one row per measure."""
-    rows = []
-    data = FigureData()
-    for measure, row in panels.items():
-        differences = [_difference(first, second) for first, second, _ in row]
-        top = 10 ** (max(part.shape[1] for part in differences) * _VALUES_PER_DIFFERENCE / BINS_PER_DECADE)
-        width, height = _size(max(part.shape[1] for part in differences), interactive=interactive)
-        extreme = max(float(np.abs(part).max(initial=0.0)) for part in differences) or 1.0
-        y = _value_axis(measure, top, linear=False)
-        charts = [
-            _difference_panel(
-                data, part, _first_titled(y, number), extreme, interactive, height - 60 if number == len(row) - 1 else 0
-            ).properties(width=width, height=height, title=_verdict(pairs[number], row[number][2], measure))
-            for number, part in enumerate(differences)
-        ]
-        rows.append(beside(*charts, spacing=14, color="independent"))
-    words = "Cells: jobs of the first run minus jobs of the second; blue: more in the first, orange: more in the second"
-    return finished_figure(data, rows, title, DIFFERENCE_CAPTION, subtitle=words)
-
-
-def _difference(first: Heatmap, second: Heatmap) -> np.ndarray:
-    """Return the difference of the shares of jobs, in percent, on cells of twice the width and height."""
-    values = max(first.jobs.shape[1], second.jobs.shape[1])
-    values += -values % _VALUES_PER_DIFFERENCE
-    shares = []
-    for counts in (first.jobs, second.jobs):
-        padded = np.pad(counts, ((0, 0), (0, values - counts.shape[1])))
-        cells = padded.reshape(LOAD_BINS // _LOADS_PER_DIFFERENCE, _LOADS_PER_DIFFERENCE, -1, _VALUES_PER_DIFFERENCE)
-        shares.append(100 * cells.sum(axis=(1, 3)) / max(1, counts.sum()))
-    return shares[0] - shares[1]
-
-
-def _difference_panel(
-    data: FigureData, difference: np.ndarray, y: alt.Y, extreme: float, interactive: bool, legend: int
-) -> alt.Chart:
-    rows = []
-    for place, parts in enumerate(difference):
-        values = np.flatnonzero(parts)
-        rows.append({"i": place, "j": values.tolist(), "d": [float(f"{part:.4g}") for part in parts[values].tolist()]})
-    key = alt.Legend(title=["percent", "of jobs"], gradientLength=legend, format=".2~r", values=_ticks(extreme))
-    colours = ["#B35806", "#F7F7F7", "#08519C"]
-    domain = [-extreme, 0, extreme]
-    scale = alt.Scale(type="pow", exponent=1 / 3, domain=domain, range=colours, interpolate="rgb")
-    step = _LOADS_PER_DIFFERENCE / LOAD_BINS
-    chart = (
-        alt.Chart(data.add(rows))
-        .transform_flatten(["j", "d"])
-        .transform_calculate(
-            load_low=f"datum.i * {step}",
-            load_high=f"(datum.i + 1) * {step}",
-            value_low=_value_at(f"datum.j * {_VALUES_PER_DIFFERENCE}", 0.0),
-            value_high=_value_at(f"(datum.j + 1) * {_VALUES_PER_DIFFERENCE}", 0.0),
-        )
-    )
-    count = tip("d:Q", "percent of jobs", "+.3~r") if interactive else None
-    return _rectangles(chart, y, alt.Color("d:Q", scale=scale, legend=key if legend else None), count)
-
-
-def _ticks(extreme: float) -> list[float]:
-    """Return evenly spaced ticks of a cube-root scale, with one or two significant digits."""
-    parts = [float(f"{extreme * share:.2g}") for share in (0.9, 0.2)]
-    return [-parts[0], -parts[1], 0.0, parts[1], parts[0]]
-
-
-def _verdict(pair: tuple[str, str], comparison: Comparison, measure: str) -> alt.TitleParams:
-    better = {"variant": pair[0], "base": pair[1], None: "neither"}[comparison.better]
-    return alt.TitleParams(
-        f"{pair[0]} − {pair[1]}",
-        subtitle=[
-            f"{measure.replace('_', ' ')}: better at equal load: {better}",
-            f"distance {comparison.distance:.2f}, score {comparison.score:+.2f}, "
-            f"wins {comparison.variant_wins:.0%} : {comparison.base_wins:.0%}",
-        ],
-    )
 
 
 #: The marks that the legend explains: their texts, and the widths of these in pixels.

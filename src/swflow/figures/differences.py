@@ -1,0 +1,132 @@
+"""Figures of differences: the job distributions of pairs of runs, at equal load."""
+
+from itertools import combinations
+
+import altair as alt
+import numpy as np
+
+from swflow.analysis.comparison import Comparison, compare
+from swflow.analysis.heatmap import BINS_PER_DECADE, HEATMAP_MEASURES, LOAD_BINS, Heatmap, read_heatmaps
+from swflow.errors import SwflowError
+from swflow.figures.heatmaps import first_titled, panel_size, rectangles, value_at, value_axis
+from swflow.figures.parts import FigureData, Spec, beside, finished_figure, tip
+from swflow.figures.request import Request
+from swflow.figures.runs import short_names
+from swflow.names import worth_comparing
+
+#: With more pairs of runs than this, only the differences between the first run and the others are drawn.
+MOST_PAIRS = 3
+
+_LOADS_PER_DIFFERENCE, _VALUES_PER_DIFFERENCE = 2, 2
+
+DIFFERENCE_CAPTION = (
+    "The title names the variant minus the base. Each cell is the variant's share of jobs minus the base's, in percent "
+    "of all jobs: blue if the variant has more, orange if the base has more, on a cube-root scale. If the variant is "
+    "better, blue is below orange. distance: earth mover's distance, in decades of the value. score: at equal load, "
+    "the probability that a job of the variant has the better value, minus the probability of the opposite. wins: the "
+    "share of the jobs in load deciles in which the variant, or the base, dominates."
+)
+
+
+def draw_difference(request: Request) -> Spec:
+    """Draw the difference between the job distributions of two runs: one column per pair, one row per measure."""
+    named = list(zip(short_names(request.runs, request.titles), request.runs, strict=True))
+    pairs = [pair for pair in combinations(named, 2) if worth_comparing(pair[0][1], pair[1][1])]
+    if not pairs:
+        raise SwflowError("figure: difference: no two of the runs share a workload or a scheduler")
+    if len(pairs) > MOST_PAIRS:
+        pairs = [pair for pair in pairs if pair[0] is pairs[0][0]]
+    maps = read_heatmaps(request.connection, {run["run"] for run in request.runs})
+    data = FigureData()
+    rows = []
+    for measure in HEATMAP_MEASURES:
+        of_pairs = [(maps[one["run"], measure], maps[other["run"], measure]) for (_, one), (_, other) in pairs]
+        differences = [_difference(*maps_of_pair) for maps_of_pair in of_pairs]
+        bins = max(part.shape[1] for part in differences)
+        width, height = panel_size(bins, interactive=request.interactive)
+        extreme = max(float(np.abs(part).max(initial=0.0)) for part in differences) or 1.0
+        y = value_axis(measure, 10 ** (bins * _VALUES_PER_DIFFERENCE / BINS_PER_DECADE), linear=False)
+        charts = []
+        for number, ((variant, first), (base, second)) in enumerate(pairs):
+            legend = height - 60 if number == len(pairs) - 1 else 0
+            axis = first_titled(y, number)
+            panel = _difference_panel(data, differences[number], axis, extreme, request.interactive, legend)
+            known = _comparison(request, first["run"], second["run"], measure)
+            verdict = _verdict(variant, base, known or compare(*of_pairs[number]), measure)
+            charts.append(panel.properties(width=width, height=height, title=verdict))
+        rows.append(beside(*charts, spacing=14, color="independent"))
+    words = "Cells: jobs of the first run minus jobs of the second; blue: more in the first, orange: more in the second"
+    title = f"{request.title}: differences at equal load"
+    return finished_figure(data, rows, title, DIFFERENCE_CAPTION, subtitle=words)
+
+
+def _comparison(request: Request, first: str, second: str, measure: str) -> Comparison | None:
+    """Return the comparison of two runs as the load computed it; None for runs of two logs."""
+    row = request.connection.execute(
+        """SELECT variant = $a, distance, score, variant_wins, base_wins, better FROM comparisons
+        WHERE measure = $m AND (variant = $a AND base = $b OR variant = $b AND base = $a)""",
+        {"a": first, "b": second, "m": measure},
+    ).fetchone()
+    if row is None:
+        return None
+    forward, distance, score, wins, losses, better = row
+    winner = {first: "variant", second: "base"}.get(better)
+    if forward:
+        return Comparison(distance, score, wins, losses, winner)
+    return Comparison(distance, -score, losses, wins, winner)
+
+
+def _difference(first: Heatmap, second: Heatmap) -> np.ndarray:
+    """Return the difference of the shares of jobs, in percent, on cells of twice the width and height."""
+    values = max(first.jobs.shape[1], second.jobs.shape[1])
+    values += -values % _VALUES_PER_DIFFERENCE
+    shares = []
+    for counts in (first.jobs, second.jobs):
+        padded = np.pad(counts, ((0, 0), (0, values - counts.shape[1])))
+        cells = padded.reshape(LOAD_BINS // _LOADS_PER_DIFFERENCE, _LOADS_PER_DIFFERENCE, -1, _VALUES_PER_DIFFERENCE)
+        shares.append(100 * cells.sum(axis=(1, 3)) / max(1, counts.sum()))
+    return shares[0] - shares[1]
+
+
+def _difference_panel(
+    data: FigureData, difference: np.ndarray, y: alt.Y, extreme: float, interactive: bool, legend: int
+) -> alt.Chart:
+    rows = []
+    for place, parts in enumerate(difference):
+        values = np.flatnonzero(parts)
+        rows.append({"i": place, "j": values.tolist(), "d": [float(f"{part:.4g}") for part in parts[values].tolist()]})
+    key = alt.Legend(title=["percent", "of jobs"], gradientLength=legend, format=".2~r", values=_ticks(extreme))
+    colours = ["#B35806", "#F7F7F7", "#08519C"]
+    domain = [-extreme, 0, extreme]
+    scale = alt.Scale(type="pow", exponent=1 / 3, domain=domain, range=colours, interpolate="rgb")
+    step = _LOADS_PER_DIFFERENCE / LOAD_BINS
+    chart = (
+        alt.Chart(data.add(rows))
+        .transform_flatten(["j", "d"])
+        .transform_calculate(
+            load_low=f"datum.i * {step}",
+            load_high=f"(datum.i + 1) * {step}",
+            value_low=value_at(f"datum.j * {_VALUES_PER_DIFFERENCE}", 0.0),
+            value_high=value_at(f"(datum.j + 1) * {_VALUES_PER_DIFFERENCE}", 0.0),
+        )
+    )
+    count = tip("d:Q", "percent of jobs", "+.3~r") if interactive else None
+    return rectangles(chart, y, alt.Color("d:Q", scale=scale, legend=key if legend else None), count)
+
+
+def _ticks(extreme: float) -> list[float]:
+    """Return evenly spaced ticks of a cube-root scale, with one or two significant digits."""
+    parts = [float(f"{extreme * share:.2g}") for share in (0.9, 0.2)]
+    return [-parts[0], -parts[1], 0.0, parts[1], parts[0]]
+
+
+def _verdict(variant: str, base: str, comparison: Comparison, measure: str) -> alt.TitleParams:
+    better = {"variant": variant, "base": base, None: "neither"}[comparison.better]
+    return alt.TitleParams(
+        f"{variant} − {base}",
+        subtitle=[
+            f"{measure.replace('_', ' ')}: better at equal load: {better}",
+            f"distance {comparison.distance:.2f}, score {comparison.score:+.2f}, "
+            f"wins {comparison.variant_wins:.0%} : {comparison.base_wins:.0%}",
+        ],
+    )
