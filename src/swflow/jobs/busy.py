@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 
 from swflow.compiled.kernel import Handle, Kernel
 
@@ -34,6 +35,18 @@ def use_of(start: np.ndarray, end: np.ndarray, processors: np.ndarray, machine: 
     found = np.zeros(4)
     peak = _USE(Handle([_Events(*times, by_start, by_end, sealed(processors, np.int64), found)]), machine)
     return Use(peak, *found.tolist())
+
+
+def recorded_use(jobs: pl.DataFrame, machine: int) -> Use | None:
+    """Return the processor use by the recorded times (s) of the jobs whose times are known; None if there are none."""
+    start = jobs["submit_time"] + jobs["wait_time"]
+    end = start + jobs["run_time"]
+    ran = ((end > start) & (jobs["processors"] > 0)).fill_null(False)
+    if not ran.any():
+        return None
+    columns = (start, end, jobs["processors"])
+    start, end, processors = (column if ran.all() else column.filter(ran) for column in columns)
+    return use_of(start.to_numpy(), end.to_numpy(), processors.to_numpy(), machine)
 
 
 def sealed(values: np.ndarray, dtype: type | None = None) -> np.ndarray:

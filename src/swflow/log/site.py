@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import polars as pl
 
 from swflow.errors import SwflowError, suggest
-from swflow.jobs.busy import use_of
+from swflow.jobs.busy import recorded_use
 from swflow.jobs.table import conformed
 from swflow.log.imported import names_of
 
@@ -255,14 +255,9 @@ def busiest(jobs: pl.DataFrame) -> int:
 
     Jobs with an unknown value count by their width only.
     """
-    begin = pl.col("submit_time") + pl.col("wait_time")
-    table = jobs.select("processors", start=begin, end=begin + pl.col("run_time"))
-    widest = int(table["processors"].max() or 1)  # type: ignore[arg-type]
-    ran = table.filter((pl.col("end") > pl.col("start")) & (pl.col("processors") > 0))
-    if ran.is_empty():
-        return widest
-    peak = use_of(ran["start"].to_numpy(), ran["end"].to_numpy(), ran["processors"].to_numpy(), machine=widest).peak
-    return max(peak, widest)
+    widest = int(jobs["processors"].max() or 1)  # type: ignore[arg-type]
+    used = recorded_use(jobs, machine=widest)
+    return max(used.peak, widest) if used else widest
 
 
 def site_options(

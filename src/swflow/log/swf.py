@@ -57,18 +57,13 @@ _KEY = re.compile(r"([A-Za-z][\w-]*)\s*:(?!//)(.*)")
 _NUMBER = re.compile(r"[-+]?\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][-+]?\d{1,9})?(?![\d_])")
 _SPELLING = {key.lower(): key for key in HEADER_KEYS}
 
-# The kernel's codes of reasons for malformed lines.
-_WRONG_COUNT, _NOT_A_NUMBER, _NOT_WHOLE, _TOO_LARGE = 1, 2, 3, 4
-
-# The kernel's progress, see `_Lines.at`.
-_POSITION, _LINE, _JOBS, _BADS, _ODDS = range(5)
+#: A number in a job line.
+_VALUE = re.compile(rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
 _NEWLINE = 10
 
 _NAMES = list(SWF_FIELDS)
 _WHOLE = np.array([dtype == pl.Int64 for dtype in SWF_FIELDS.values()])
-#: Row of each field in the kernel's array of its type.
-_ROWS = np.where(_WHOLE, np.cumsum(_WHOLE) - 1, np.cumsum(~_WHOLE) - 1)
 #: The powers of ten that a float represents exactly.
 _POWERS = np.array([float(10**exponent) for exponent in range(23)])
 
@@ -303,57 +298,60 @@ def _require_text(text: bytes, where: str, is_first: bool = True) -> None:
 
 def _parse_fields(text: bytes, stop_at_first: bool) -> tuple[pl.DataFrame, list[tuple[int, str]]]:
     """Return the job table, and (line, reason) of the malformed lines, in order."""
-    capacity = text.count(b"\n") + 1
-    whole = np.empty((int(_WHOLE.sum()), capacity), np.int64)
-    real = np.empty((int((~_WHOLE).sum()), capacity), np.float64)
-    fields = [(whole if is_whole else real)[row] for is_whole, row in zip(_WHOLE, _ROWS, strict=True)]
-    bad, odd = np.empty((16, 5), np.int64), np.empty((64, 5), np.int64)
-    data, progress = np.frombuffer(text, np.uint8), np.zeros(5, np.int64)
-    lines = _Lines(data, _WHOLE, _ROWS, _POWERS, whole, real, bad, odd, progress)
-    while not _PARSE_LINES(Handle([lines]), int(stop_at_first)):
-        lines = lines._replace(bad=np.vstack([lines.bad] * 2), odd=np.vstack([lines.odd] * 2))
-    _, _, jobs, bads, odds = progress.tolist()
-    faults = [
-        (int(line), _reason(reason, value, text[start:stop])) for line, reason, value, start, stop in lines.bad[:bads]
-    ]
-    kept = np.ones(jobs, bool)
-    for line, row, field, start, stop in lines.odd[:odds]:
-        token = text[start:stop]
-        value, fault = _parse_odd(token, bool(_WHOLE[field]))
-        if fault:
-            if kept[row]:
-                faults.append((int(line), _reason(fault, field, token)))
-            kept[row] = False
-        else:
-            fields[field][row] = value
-    table = pl.DataFrame({name: values[:jobs] for name, values in zip(_NAMES, fields, strict=True)}, schema=SWF_FIELDS)
-    return (table if kept.all() else table.filter(pl.Series(kept))), sorted(faults)
+    most = text.count(b"\n") + 1
+    values, odd, jobs = np.empty((len(_NAMES), most)), np.empty((most, 4), np.int64), np.zeros(1, np.int64)
+    odds = _PARSE_LINES(Handle([_Lines(np.frombuffer(text, np.uint8), _WHOLE, _POWERS, values, odd, jobs)]))
+    columns = zip(SWF_FIELDS.items(), values[:, : jobs[0]], strict=True)
+    table = pl.DataFrame([pl.Series(name, column).cast(dtype) for (name, dtype), column in columns])
+    rows, faults = [], []
+    for line, before, start, end in odd[:odds].tolist():
+        found = _parse_odd(text[start:end])
+        if not isinstance(found, str):
+            rows.append((before, *found))
+            continue
+        faults.append((line, found))
+        if stop_at_first:
+            break
+    if rows:
+        others = pl.DataFrame(rows, {"place": pl.Int64(), **SWF_FIELDS}, orient="row")
+        table = table.select(pl.int_range(pl.len()).alias("place"), *_NAMES)
+        table = pl.concat([others, table]).sort("place", maintain_order=True).drop("place")
+    return table, faults
 
 
-def _reason(code: int, value: int, token: bytes) -> str:
-    if code == _WRONG_COUNT:
-        return f"{value} fields instead of 18"
-    shown = token.decode("utf-8", "replace")
-    shown = repr(shown if len(shown) <= 30 else shown[:27] + "...")
-    fault = {_NOT_A_NUMBER: "is not a number", _NOT_WHOLE: "is not a whole number", _TOO_LARGE: "is too large"}
-    return f"field {value + 1} ({_NAMES[value]}): {shown} {fault[code]}"
+def _parse_odd(line: bytes) -> list[float] | str:
+    """Parse a line that the kernel does not support; return its values, or what is wrong with it."""
+    tokens = line.split()
+    if len(tokens) != len(_NAMES):
+        return f"{len(tokens)} fields instead of 18"
+    values = []
+    for place, (name, token) in enumerate(zip(_NAMES, tokens, strict=True), 1):
+        value = _parse_value(token, SWF_FIELDS[name] == pl.Int64)
+        if isinstance(value, str):
+            shown = token.decode("utf-8", "replace")
+            shown = shown if len(shown) <= 30 else shown[:27] + "..."
+            return f"field {place} ({name}): {shown!r} {value}"
+        values.append(value)
+    return values
 
 
-def _parse_odd(token: bytes, is_whole: bool) -> tuple[float, int]:
-    """Parse a number that the kernel does not support (an exponent, or many digits); return it and a reason or 0."""
-    text = token.decode("ascii")
+def _parse_value(token: bytes, is_whole: bool) -> float | str:
+    """Return the number in a field, or what is wrong with it."""
+    if not _VALUE.fullmatch(token):
+        return "is not a number"
+    text = token.decode()
     real = float(text)
-    if not np.isfinite(real) or (is_whole and abs(real) > 2.0**63):
-        return 0, _TOO_LARGE
+    if not math.isfinite(real) or (is_whole and abs(real) > 2.0**63):
+        return "is too large"
     if not is_whole:
-        return real, 0
+        return real
     try:
         exact = Decimal(text)
     except InvalidOperation:  # the exponent is below the range of Decimal
-        return 0, _NOT_WHOLE
+        return "is not a whole number"
     if exact != exact.to_integral_value():
-        return 0, _NOT_WHOLE
-    return (int(exact), 0) if -(2**63) <= exact < 2**63 else (0, _TOO_LARGE)
+        return "is not a whole number"
+    return int(exact) if -(2**63) <= exact < 2**63 else "is too large"
 
 
 class _Lines(NamedTuple):
@@ -361,117 +359,67 @@ class _Lines(NamedTuple):
 
     data: np.ndarray  # bytes
     is_whole: np.ndarray  # whether each field is a whole number
-    target: np.ndarray  # the row of each field in `whole` or `real`
     powers: np.ndarray  # powers of ten; a mantissa below 2**53 divided by one is the correctly rounded quotient
-    whole: np.ndarray  # results of shape (fields, lines), int64
-    real: np.ndarray  # results of shape (fields, lines), float64
-    bad: np.ndarray  # malformed lines: line, reason, number of fields or index of the field, start and end of its text
-    odd: np.ndarray  # numbers that Python parses: line, job, field, start and end of its text
-    at: np.ndarray  # start of the next line, the lines before it, their jobs, their rows in `bad` and `odd`
+    values: np.ndarray  # results of shape (fields, lines)
+    odd: np.ndarray  # lines that Python parses: number of the line, jobs before it, start and end of its text
+    jobs: np.ndarray  # number of jobs in `values`
 
 
-def _parse_lines(lines: _Lines, stop_at_first: int) -> int:
-    """Parse job lines (a kernel); return 0 if ``bad`` or ``odd`` is too small for the next line."""
-    at, bad = lines.at, lines.bad
-    while at[_POSITION] < lines.data.size:
-        if at[_BADS] == bad.shape[0] or at[_ODDS] + lines.is_whole.size > lines.odd.shape[0]:
-            return 0
-        at[_LINE] += 1
-        odds = at[_ODDS]
-        fields, reason, value, start, stop = _parse_line(lines)
-        if fields == 0:
-            continue
-        if reason == 0:
-            at[_JOBS] += 1
-            continue
-        at[_ODDS] = odds
-        row = at[_BADS]
-        bad[row, 0], bad[row, 1], bad[row, 2], bad[row, 3], bad[row, 4] = at[_LINE], reason, value, start, stop
-        at[_BADS] += 1
-        if stop_at_first:
-            break
-    return 1
+def _parse_lines(lines: _Lines) -> int:
+    """Parse job lines (a kernel); return the number of lines that Python parses."""
+    data, odd, jobs = lines.data, lines.odd, lines.jobs
+    start = number = odds = 0
+    while start < data.size:
+        number += 1
+        end, fields = _parse_line(lines, start, jobs[0])
+        if fields == lines.is_whole.size:
+            jobs[0] += 1
+        elif fields != 0:
+            while end < data.size and data[end] != _NEWLINE:
+                end += 1
+            odd[odds, 0], odd[odds, 1], odd[odds, 2], odd[odds, 3] = number, jobs[0], start, end
+            odds += 1
+        start = end + 1
+    return odds
 
 
-def _parse_line(lines: _Lines) -> tuple[int, int, int, int, int]:
+def _parse_line(lines: _Lines, position: int, job: int) -> tuple[int, int]:
     """
-    Parse a line and advance to the next one; return its number of fields, 0 for a comment or an empty line.
+    Parse a line; return its end and its number of fields, 0 for a comment or an empty line.
 
-    The other results are those of `_Lines.bad`; the reason is 0 if the line is not malformed.
+    The number is -1, and the end is that of a field, if the kernel does not support the field.
     """
-    data, is_whole, target, powers, at = lines.data, lines.is_whole, lines.target, lines.powers, lines.at
-    whole, real, odd, position, job = lines.whole, lines.real, lines.odd, at[_POSITION], at[_JOBS]
-    field = reason = value = begin = end = 0
+    data, is_whole, values = lines.data, lines.is_whole, lines.values
+    field = 0
     while True:
         while position < data.size and data[position] != _NEWLINE and _is_blank(data[position]):
             position += 1
         if position == data.size or data[position] == _NEWLINE:
-            break
+            return position, field
         if field == 0 and data[position] == 59:  # a semicolon
             while position < data.size and data[position] != _NEWLINE:
                 position += 1
-            break
-        token = _read_token(data, position)
-        if field < is_whole.size:
-            fault = 0
-            if token.form == 0:
-                fault = _NOT_A_NUMBER
-            elif _is_odd(token, is_whole[field]):
-                row = at[_ODDS]
-                odd[row, 0], odd[row, 1], odd[row, 2] = at[_LINE], job, field
-                odd[row, 3], odd[row, 4] = token.start, token.end
-                at[_ODDS] += 1
-            elif is_whole[field]:
-                whole[target[field], job] = -token.integer if token.negative else token.integer
-                fault = _NOT_WHOLE if _has_fraction(token) else 0
-            else:
-                number = float(token.mantissa) / powers[token.decimals]
-                real[target[field], job] = -number if token.negative else number
-            if fault and not reason:
-                reason, value, begin, end = fault, field, token.start, token.end
-        position = token.end
+            return position, 0
+        position, value, is_number = _read_number(data, position, lines.powers)
+        if field == is_whole.size or not is_number or (is_whole[field] and value != math.floor(value)):
+            return position, -1
+        values[field, job] = value
         field += 1
-    at[_POSITION] = position + 1
-    if field > 0 and field != is_whole.size:
-        reason, value = _WRONG_COUNT, field
-    return field, reason, value, begin, end
 
 
-class _Token(NamedTuple):
-    """A field of a line, as a number."""
-
-    start: int
-    end: int
-    form: int  # 0: not a number; 1: digits, perhaps with a sign and a point; 2: with an exponent
-    negative: bool
-    integer: int  # the digits before the point, up to the 18th significant one
-    mantissa: int  # all digits, up to the 18th significant one
-    digits: int  # number of significant digits
-    decimals: int  # number of digits after the point
-
-
-def _read_token(data: np.ndarray, start: int) -> _Token:
-    """Read the text up to the next white space."""
-    negative = data[start] == 45
-    first = start + 1 if negative or data[start] == 43 else start
-    end, integer, digits = _read_digits(data, first, 0, 0)
-    form = int(end > first)
-    mantissa, decimals = integer, 0
+def _read_number(data: np.ndarray, position: int, powers: np.ndarray) -> tuple[int, float, bool]:
+    """Read a number; return its end, its value, and whether a float has all its digits and white space follows."""
+    negative = data[position] == 45
+    first = position + 1 if negative or data[position] == 43 else position
+    end, mantissa, digits = _read_digits(data, first, 0, 0)
+    count, decimals = end - first, 0
     if end < data.size and data[end] == 46:  # a point
         first = end + 1
-        end, mantissa, digits = _read_digits(data, first, integer, digits)
+        end, mantissa, digits = _read_digits(data, first, mantissa, digits)
         decimals = end - first
-        form |= int(decimals > 0)
-    if form == 1 and end < data.size and (data[end] == 69 or data[end] == 101):  # E or e
-        first = end + 1
-        if first < data.size and (data[first] == 43 or data[first] == 45):
-            first += 1
-        end, _, _ = _read_digits(data, first, 0, 0)
-        form = 2 if end > first else 0
-    while end < data.size and not _is_blank(data[end]):
-        form = 0
-        end += 1
-    return _Token(start, end, form, negative, integer, mantissa, digits, decimals)
+    is_number = count + decimals > 0 and digits <= 15 and decimals < powers.size
+    value = float(mantissa) / powers[decimals] if is_number else 0.0
+    return end, -value if negative else value, is_number and (end == data.size or _is_blank(data[end]))
 
 
 def _read_digits(data: np.ndarray, position: int, mantissa: Any, digits: int) -> tuple[int, Any, int]:
@@ -480,21 +428,10 @@ def _read_digits(data: np.ndarray, position: int, mantissa: Any, digits: int) ->
         digit = np.int64(data[position]) - 48
         if digits > 0 or digit > 0:
             digits += 1
-        if digits <= 18:
+        if digits <= 15:
             mantissa = mantissa * 10 + digit
         position += 1
     return position, mantissa, digits
-
-
-def _is_odd(token: _Token, whole: bool) -> bool:
-    """Return whether Python parses a number: it has an exponent, or more digits than the mantissa or a float."""
-    return token.form == 2 or token.digits > 18 or (not whole and (token.digits > 15 or token.decimals > 22))
-
-
-def _has_fraction(token: _Token) -> bool:
-    """Return whether a digit other than 0 follows the point of a number with 18 significant digits at most."""
-    # At most 17 of them follow the point unless the integer is 0.
-    return token.decimals > 0 and token.mantissa != token.integer * np.int64(10) ** min(token.decimals, 18)
 
 
 def _is_blank(byte: int) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.jobs.busy import use_of
+from swflow.jobs import busy
 from swflow.jobs.conditions import condition
 from swflow.jobs.machine import MOST_PROCESSORS, Machine
 from swflow.jobs.table import JOB_COLUMNS, LONGEST_TIME, SWF_FIELDS, Entry, Workload, read_workload, sort_jobs
@@ -403,18 +403,8 @@ def recorded_use(jobs: pl.DataFrame, machine: int) -> tuple[int, float]:
     """
     if jobs["wait_time"].null_count() == jobs.height:
         jobs = jobs.with_columns(wait_time=pl.lit(0.0))
-    known = jobs.select(
-        (pl.col("run_time") > 0)
-        & (pl.col("processors") > 0)
-        & (pl.col("submit_time") + pl.col("wait_time")).is_not_null()
-    ).to_series()
-    if not known.fill_null(False).all():
-        jobs = jobs.filter(known)
-    if jobs.is_empty():
-        return 0, 0.0
-    start = (jobs["submit_time"] + jobs["wait_time"]).to_numpy()
-    used = use_of(start, start + jobs["run_time"].to_numpy(), jobs["processors"].to_numpy(), machine)
-    return used.peak, used.beyond / used.span if used.span > 0 else 0.0
+    used = busy.recorded_use(jobs, machine)
+    return (used.peak, used.beyond / used.span) if used else (0, 0.0)
 
 
 def open_workload(

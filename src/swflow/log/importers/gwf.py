@@ -39,11 +39,9 @@ def import_gwf(path: str, site: Site, *, of_site: str | None = None) -> Imported
     if not rows:
         raise SwflowError(f"{path}: no line in the Grid Workloads Format; expected {len(FIELDS)} fields, JobID first")
     table = pl.DataFrame(rows, {"line": pl.Int64, **dict.fromkeys(FIELDS, pl.String)}, orient="row")
-    numbers = [pl.col(name).cast(pl.Float64, strict=False).alias(f"{name}_") for name in _NUMBERS]
-    table = table.with_columns(numbers)
+    table = table.with_columns(pl.col(_NUMBERS).cast(pl.Float64, strict=False))
     for name in ("SubmitTime", "RunTime", "NProcs"):
-        wrong = pl.col(f"{name}_").is_null() | ~pl.col(f"{name}_").is_finite()
-        table = tally.drop(table, f"{name} is not a number", wrong)
+        table = tally.drop(table, f"{name} is not a number", ~pl.col(name).is_finite().fill_null(False))
     if of_site is not None:
         ran = table["LastRunSiteID"].unique().to_list()
         if of_site not in ran:
@@ -54,8 +52,7 @@ def import_gwf(path: str, site: Site, *, of_site: str | None = None) -> Imported
         tally.add(f"jobs of {sites} sites taken as one machine (choose one: --site)", table.height, 1)
 
     def known(name: str) -> pl.Expr:
-        value = pl.col(f"{name}_")
-        return pl.when(value.is_finite() & (value >= 0)).then(value)
+        return pl.when(pl.col(name).is_finite() & (pl.col(name) >= 0)).then(name)
 
     def named(*names: str) -> pl.Expr:
         return pl.coalesce(pl.when(~pl.col(name).is_in(["-1", ""])).then(pl.col(name)) for name in names)
@@ -63,8 +60,8 @@ def import_gwf(path: str, site: Site, *, of_site: str | None = None) -> Imported
     records = table.select(
         "line",
         site_job_id=pl.col("JobID"),
-        submit=pl.col("SubmitTime_"),
-        start=pl.col("SubmitTime_") + known("WaitTime"),
+        submit=pl.col("SubmitTime"),
+        start=pl.col("SubmitTime") + known("WaitTime"),
         run_time=known("RunTime"),
         allocated_processors=known("NProcs").cast(pl.Int64),
         average_cpu_time=known("AverageCPUTimeUsed"),

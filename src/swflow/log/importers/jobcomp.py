@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from swflow.errors import SwflowError
+from swflow.log.importers.lines import values_of
 from swflow.log.importers.records import Tally
 
 #: The keys in the order of the file. Names and paths can contain any text, including spaces and other keys.
@@ -67,8 +68,7 @@ def _values(record: str) -> dict[str, str]:
         if _KEYS.index(match[1]) > place:
             found.append(match)
             place = _KEYS.index(match[1])
-    ends = [match.start() for match in found[1:]] + [len(record)]
-    return {match[1]: record[match.end() : end].strip() for match, end in zip(found, ends, strict=True)}
+    return values_of(record, found)
 
 
 def _job_id(values: dict[str, str]) -> str:

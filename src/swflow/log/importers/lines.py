@@ -169,6 +169,12 @@ def _placed(fields: Sequence[str], layout: Layout) -> list[str] | None:
     return fitting[0]
 
 
+def values_of(text: str, keys: Sequence[re.Match[str]]) -> dict[str, str]:
+    """Return the text that follows each match of a key, up to the next one."""
+    ends = [match.start() for match in keys[1:]] + [len(text)]
+    return {match[1]: text[match.end() : end].strip() for match, end in zip(keys, ends, strict=True)}
+
+
 def matches(pattern: str) -> Check:
     """Return a function that matches a whole text."""
     return re.compile(pattern).fullmatch

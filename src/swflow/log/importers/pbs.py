@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 import polars as pl
 
 from swflow.errors import SwflowError
-from swflow.log.importers.lines import read_text
+from swflow.log.importers.lines import read_text, values_of
 from swflow.log.importers.records import (
     DEPENDENCIES,
     GPUS,
@@ -80,9 +80,8 @@ def _records(text: str, tally: Tally) -> Iterator[tuple[int, str]]:
 
 def _values(message: str) -> dict[str, str]:
     """Split ``key=value key=value``; values can contain spaces."""
-    found = list(_KEY.finditer(message))
-    ends = [match.start() for match in found[1:]] + [len(message)]
-    return {match[1]: message[match.end() : end].strip().strip('"') for match, end in zip(found, ends, strict=True)}
+    found = values_of(message, list(_KEY.finditer(message)))
+    return {key: value.strip('"') for key, value in found.items()}
 
 
 #: The values of a record that are numbers; all others are text.

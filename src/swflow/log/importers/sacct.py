@@ -138,15 +138,12 @@ def import_sacct(
     limits = {name: _limit(text, name) for name, text in (partition_limits or {}).items()}
     text, tally = read_text(path), Tally()
     if text.lstrip()[:1] == b"{":
-        jobs = _json_jobs(text, path, tally)
-        form = "sacct --json"
+        table, form = _read_json(text, path, tally), "sacct --json"
     elif is_jobcomp(text):
-        jobs = _jobs_of(read_jobcomp(text, path, tally), site, tally)
-        form = "jobcomp"
+        table, form = read_jobcomp(text, path, tally), "jobcomp"
     else:
-        jobs = _text_jobs(text, path, site, columns, delimiter, tally)
-        form = "sacct"
-    jobs = _of_one_cluster(jobs, site, path, tally)
+        table, form = _read_columns(text, path, columns, delimiter, tally), "sacct"
+    jobs = _of_one_cluster(_jobs_of(table, site, tally), site, path, tally)
     names = jobs["cluster"].drop_nulls().unique()
     computer = names[0] if len(names) == 1 else site.cluster
     records = _records(jobs, tally, limits, cpus_per_processor)
@@ -163,8 +160,8 @@ def _limit(text: str, name: str) -> float:
 # --- text -------------------------------------------------------------------------------------------------
 
 
-def _text_jobs(text: bytes, path: str, site: Site, columns: str | None, delimiter: str, tally: Tally) -> pl.DataFrame:
-    """Return the allocations in the text of ``sacct -P``, with the memory of their steps."""
+def _read_columns(text: bytes, path: str, columns: str | None, delimiter: str, tally: Tally) -> pl.DataFrame:
+    """Read the text of ``sacct -P``: ``line`` and the used columns, as text."""
     if len(delimiter) != 1:
         raise SwflowError(f"--delimiter: {delimiter!r}; expected one character")
     names, body, first_line = _header_of(text, path, columns, delimiter)
@@ -177,8 +174,7 @@ def _text_jobs(text: bytes, path: str, site: Site, columns: str | None, delimite
     table = read_records(body, layout, list(wanted.values()), tally, first_line)
     if table.is_empty():
         raise SwflowError(f"{path}: no record after the header; nothing to import")
-    table = table.select("line", *(pl.col(name).alias(used) for used, name in wanted.items()))
-    return _jobs_of(table, site, tally)
+    return table.select("line", *(pl.col(name).alias(used) for used, name in wanted.items()))
 
 
 def _agrees(record: Mapping[str, str]) -> bool:
@@ -204,12 +200,14 @@ def _agrees(record: Mapping[str, str]) -> bool:
 
 
 def _jobs_of(table: pl.DataFrame, site: Site, tally: Tally) -> pl.DataFrame:
-    """Return the typed allocations among records of text, with the memory of their steps."""
+    """Return the typed allocations among records in the columns of sacct, with the memory of their steps."""
     table = table.with_columns(pl.lit("").alias(used) for used in _USED if used not in table.columns)
     table = _identified(table, tally)
     steps = table.filter(pl.col("step").is_not_null())
     tally.note(steps, "steps, which are not jobs", pl.lit(True))
     table = _typed(table.filter(pl.col("step").is_null()), site, tally)
+    if "step_memory" in table.columns:  # JSON has steps within jobs
+        return table
     return table.join(
         _used_by_steps(steps), on=["cluster", "jobid"], how="left", maintain_order="left", nulls_equal=True
     )
@@ -387,8 +385,8 @@ def _used_by_steps(steps: pl.DataFrame) -> pl.DataFrame:
 # --- JSON -------------------------------------------------------------------------------------------------
 
 
-def _json_jobs(text: bytes, path: str, tally: Tally) -> pl.DataFrame:
-    """Read the jobs of ``sacct --json``, for all versions of its data parser."""
+def _read_json(text: bytes, path: str, tally: Tally) -> pl.DataFrame:
+    """Convert ``sacct --json``, for all versions of its data parser, to ``line`` and the columns of sacct, as text."""
     try:
         content = json.loads(text)
     except ValueError as error:
@@ -407,85 +405,53 @@ def _json_jobs(text: bytes, path: str, tally: Tally) -> pl.DataFrame:
             tally.add("malformed job", 1, place, removed=True)
     if not rows:
         raise SwflowError(f"{path}: none of {len(jobs)} jobs is valid; nothing to import")
-    table = pl.DataFrame(rows, _JSON_COLUMNS, orient="row")
+    table = pl.DataFrame(rows, schema_overrides={"limit_of_array": pl.Int64, "step_memory": pl.Float64})
     tally.add("steps, which are not jobs", int(table["steps"].sum()), 1)
     return table
 
 
-_JSON_COLUMNS: dict[str, type[pl.DataType]] = {
-    "line": pl.Int64, "jobid": pl.String, "task": pl.String, "component": pl.Int64, "cluster": pl.String,
-    "user_name": pl.String, "unix_group": pl.String, "account": pl.String, "queue": pl.String, "partition": pl.String,
-    "executable": pl.String, "state": pl.String, "submit": pl.Float64, "eligible": pl.Float64,
-    "start": pl.Float64, "end": pl.Float64,
-    "elapsed": pl.Float64, "suspended_time": pl.Float64, "limit": pl.Float64, "limit_kind": pl.String,
-    "allocated": pl.Int64, "requested": pl.Int64, "nodes": pl.Int64, "requested_memory": pl.Float64,
-    "step_memory": pl.Float64, "cpu_time": pl.Float64, "gpus": pl.Int64, "steps": pl.Int64,
-    "licensed": pl.Boolean, "reserved": pl.Boolean, "licenses": pl.Int64, "memory": pl.Float64,
-    "submitted": pl.String, "limit_of_array": pl.Int64,
-}  # fmt: skip
-
-
 def _json_job(job: Mapping[str, Any], place: int) -> dict[str, object]:
-    """Return one job of the JSON as a row."""
-    number, array, het = job["job_id"], job.get("array") or {}, job.get("het") or {}
-    leader, component = _number(het.get("job_id")), _number(het.get("job_offset"))
-    task = _number(array.get("task_id"))
-    name = f"{number}" if not leader else f"{leader}+{component or 0}"
-    if _number(array.get("job_id")) and task is not None:
-        name = f"{_number(array['job_id'])}_{task}"
-    association, time = job.get("association") or {}, job["time"]
-    limit = time.get("limit")
-    minutes = _number(limit)
-    tres = job.get("tres") or {}
+    """Return one job of the JSON in the notation of ``sacct -P``, with the memory of its steps."""
+    array, het, association = (job.get(name) or {} for name in ("array", "het", "association"))
+    time, required, tres = job["time"], job.get("required") or {}, job.get("tres") or {}
     allocated, requested = _tres(tres.get("allocated")), _tres(tres.get("requested"))
-    required = job.get("required") or {}
-    cpus = allocated.get("cpu") or requested.get("cpu") or _number(required.get("CPUs"))
-    nodes = _number(job.get("allocation_nodes"))
+    name, leader, task = str(job["job_id"]), _number(het.get("job_id")), _text(array.get("task_id"))
+    if leader:
+        name = f"{leader}+{_number(het.get('job_offset')) or 0}"
+    if _number(array.get("job_id")) and task:
+        name = f"{_number(array['job_id'])}_{task}"
+    limit = time.get("limit")
     status = job["state"]
     status = status.get("current", status) if isinstance(status, Mapping) else status
-    steps = job.get("steps") or []
-    per_processor = _real(required.get("memory_per_cpu"))
+    per_processor = _number(required.get("memory_per_cpu"))
     per_node = _number(required.get("memory_per_node")) or _number(required.get("memory"))
-    if not per_processor and per_node and nodes and cpus:
-        per_processor = per_node * nodes / cpus
+    steps = job.get("steps") or []
     return {
         "line": place,
         "jobid": name,
-        "task": None if task is None else str(task),
-        "component": component if leader else None,
-        "cluster": job.get("cluster") or association.get("cluster") or None,
-        "user_name": job.get("user") or association.get("user") or None,
-        "unix_group": job.get("group") or None,
-        "account": job.get("account") or association.get("account") or None,
-        "queue": job.get("qos") or None,
-        "partition": job.get("partition") or association.get("partition") or None,
-        "executable": job.get("name") or None,
-        "state": (status[0] if isinstance(status, list) and status else status) or None,
+        **{key: job.get(key) or association.get(key) or "" for key in ("cluster", "user", "account", "partition")},
+        **{key: job.get(key) or "" for key in ("group", "qos", "licenses")},
+        "jobname": job.get("name") or "",
+        "state": (status[0] if isinstance(status, list) and status else status) or "",
         # Slurm writes 0 for an unknown time.
-        "submit": _real(time["submission"]) or None,
-        "eligible": _real(time.get("eligible")) or None,
-        "start": _real(time["start"]) or None,
-        "end": _real(time["end"]) or None,
-        "elapsed": _real(time.get("elapsed")),
-        "suspended_time": _real(time.get("suspended")),
-        "limit": None if minutes is None else 60.0 * minutes,
-        "limit_kind": "unlimited" if isinstance(limit, Mapping) and limit.get("infinite") else None,
-        "allocated": allocated.get("cpu"),
-        "requested": requested.get("cpu") or _number(required.get("CPUs")),
-        "nodes": nodes,
-        "requested_memory": None if not per_processor else float(per_processor) * 1024,
-        "step_memory": max(filter(None, map(_step_memory, steps)), default=None),
-        "cpu_time": _cpu_time(time.get("total")),
-        "gpus": allocated.get("gres/gpu", requested.get("gres/gpu")),
+        "submit": _text(_number(time["submission"]) or None),
+        "eligible": _text(_number(time.get("eligible")) or None),
+        "start": _text(_number(time["start"]) or None),
+        "end": _text(_number(time["end"]) or None),
+        "elapsedraw": _text(time.get("elapsed")),
+        "suspended": _span(time.get("suspended")),
+        "timelimit": "UNLIMITED" if isinstance(limit, Mapping) and limit.get("infinite") else _text(limit),
+        "reqcpus": "" if "cpu=" in requested else _text(required.get("CPUs")),
+        "allocnodes": _text(job.get("allocation_nodes")),
+        "reqmem": f"{per_processor}c" if per_processor else f"{per_node or 0}n",
+        "alloctres": allocated,
+        "reqtres": requested,
+        "totalcpu": _span(time.get("total")),
         "steps": len(steps),
-        "memory": _real(allocated.get("mem") or requested.get("mem"))
-        or (per_processor * cpus if per_processor and cpus else None),
-        "licenses": sum(count for name, count in (allocated or requested).items() if name.startswith("license/"))
-        or _count_licenses(job.get("licenses")),
-        "submitted": job.get("submit_line") or None,
+        "step_memory": max(filter(None, map(_step_memory, steps)), default=None),
+        "reservation": (job.get("reservation") or {}).get("name") or "",
+        "submitline": job.get("submit_line") or "",
         "limit_of_array": _number(((array.get("limits") or {}).get("max") or {}).get("running", {}).get("tasks")),
-        "licensed": bool(job.get("licenses")) or any(name.startswith("license/") for name in allocated),
-        "reserved": bool((job.get("reservation") or {}).get("name")),
     }
 
 
@@ -496,43 +462,32 @@ def _number(value: Any) -> int | None:
     return None if value is None or isinstance(value, str) else int(value)
 
 
-def _real(value: Any) -> float | None:
+def _text(value: Any) -> str:
     number = _number(value)
-    return None if number is None else float(number)
+    return "" if number is None else str(number)
 
 
-def _tres(entries: Any) -> dict[str, int]:
-    """Return trackable resources by name; ``gres/gpu`` without a total is the sum of its types."""
-    total: dict[str, int] = {}
-    of_types: dict[str, int] = {}
-    for entry in entries or ():
-        name, _, kind = (entry.get("name") or "").partition(":")
-        name = entry["type"] + (f"/{name}" if name else "")
-        count = _number(entry.get("count"))
-        if count is not None and kind:
-            of_types[name] = of_types.get(name, 0) + count
-        elif count is not None:
-            total[name] = count
-    return {name: count for name, count in (of_types | total).items() if count > 0}
-
-
-def _count_licenses(text: Any) -> int | None:
-    """Return the number of licenses in a list such as ``matlab:2,ansys``."""
-    if not isinstance(text, str) or not text.strip():
-        return None
-    return int(pl.select(licenses(pl.lit(text))).item())
-
-
-def _cpu_time(value: Any) -> float | None:
+def _span(value: Any) -> str:
+    """Return seconds as a duration of sacct."""
     if isinstance(value, Mapping) and "seconds" in value:
-        return float(value["seconds"]) + float(value.get("microseconds") or 0) / 1e6
-    return _real(value)
+        return f"0:0:{value['seconds']}.{value.get('microseconds') or 0:06}"
+    return f"0:0:{_text(value)}"
+
+
+def _tres(entries: Any) -> str:
+    """Return trackable resources as a list of sacct, such as ``cpu=4,gres/gpu:a100=2``."""
+    counts = [
+        (entry["type"] + (f"/{entry['name']}" if entry.get("name") else ""), _number(entry.get("count")))
+        for entry in entries or ()
+    ]
+    return ",".join(f"{name}={count}" for name, count in counts if count and count > 0)
 
 
 def _step_memory(step: Mapping[str, Any]) -> float | None:
     """Return the memory of all tasks of a step, in KB."""
     requested = ((step.get("tres") or {}).get("requested") or {}) if isinstance(step, Mapping) else {}
-    bytes_used = _tres(requested.get("total")).get("mem") or _tres(requested.get("max")).get("mem")
+    entries = [entry for key in ("total", "max") for entry in requested.get(key) or () if entry["type"] == "mem"]
+    bytes_used = next(filter(None, (_number(entry.get("count")) for entry in entries)), None)
     return bytes_used / 1024 if bytes_used else None
 
 
@@ -608,7 +563,7 @@ def _records(jobs: pl.DataFrame, tally: Tally, limits: Mapping[str, float], cpus
 def _with_submission(jobs: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     """Add the job array of each task, the most tasks of it that run at once, and the dependencies of each job."""
     limit = pl.col("submitted").str.extract(r"(?:^|\s)(?:--array(?:=|\s+)|-a\s*)\S*?%(\d+)", 1).cast(pl.Int64)
-    if "limit_of_array" in jobs.columns:
+    if "limit_of_array" in jobs.columns:  # only in JSON
         limit = pl.coalesce(pl.when(pl.col("limit_of_array") > 0).then("limit_of_array"), limit)
     is_task = pl.col("task").is_not_null()
     jobs = jobs.with_columns(

@@ -226,17 +226,12 @@ def _moments(values: pl.Series, entry: Mapping[str, Any], site: Site, where: str
             return clock.dt.epoch("ms") / 1000
         return unix_seconds(clock, site.time_zone)[0]
     plain = text.cast(pl.Float64, strict=False)
-    spaced = text.str.replace("T", " ", literal=True)
-    zone = r"\s*(Z|UTC|[+-]\d\d:?\d\d)$"
-    has_zone = spaced.str.contains(rf"\d{zone}")
-    bare = spaced.str.replace(zone, "").str.replace(r"(\d\d:\d\d)$", "${1}")
-    clock = bare.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", strict=False, time_unit="ms")
-    local = unix_seconds(clock, site.time_zone)[0]
-    offset = spaced.str.extract_groups(r"([+-])(\d\d):?(\d\d)$").struct
-    shift = offset.field("2").cast(pl.Float64) * 3600 + offset.field("3").cast(pl.Float64) * 60
-    shift = shift.zip_with(offset.field("1").fill_null("+") == "+", -shift).fill_null(0)
-    utc = clock.dt.epoch("ms") / 1000 - shift
-    return plain.fill_null(utc.zip_with(has_zone.fill_null(False), local))
+    spaced = text.str.replace("T", " ", literal=True).str.replace(r"\s*(?:Z|UTC)$", "+0000")
+    clock, zoned = (
+        spaced.str.replace(r"\s*([+-]\d\d:?\d\d)$", "${1}").str.to_datetime(form, strict=False, time_unit="ms")
+        for form in ("%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f%z")
+    )
+    return plain.fill_null(zoned.dt.epoch("ms") / 1000).fill_null(unix_seconds(clock, site.time_zone)[0])
 
 
 def _completed(records: pl.DataFrame, tally: Tally) -> pl.DataFrame:
