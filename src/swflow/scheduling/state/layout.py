@@ -69,9 +69,12 @@ AGENDA = record(
 #: it, the first planned start (or an earlier time), and whether it is ``kept`` for the next event.
 QUEUE_PLAN = record("first_start", "jobs last_rank kept")
 
-#: The search by `swflow.scheduling.state.search.next_job`: the last ``rank``, how many jobs are ``lined_up``, and the
-#: number of jobs that are sorted by keys of the time ``sorted_at``.
-SEARCH = record("sorted_at", "rank lined_up sorted_jobs")
+#: The search by `swflow.scheduling.state.search.next_job`: the last ``rank``, and how many jobs are ``lined_up``.
+SEARCH = record("", "rank lined_up")
+
+#: A list of queued jobs with the same owners, sorted by keys of the time ``sorted_at`` (NaN: not sorted): where it
+#: begins in ``State.sorted``, its jobs, and how many of these are ``left`` in a search.
+ALIKE = record("sorted_at", "first size left")
 
 
 class State(NamedTuple):
@@ -95,7 +98,11 @@ class State(NamedTuple):
     window_ends: np.ndarray
     steps: np.ndarray
     line: np.ndarray  # scratch: a heap of queued jobs by key
-    sorted: np.ndarray  # the queue sorted by key, from the last job on; empty if it is not
+    sorted: (
+        np.ndarray
+    )  # lists of queued jobs sorted by key, from the last job on; empty if the queue is not kept sorted
+    alike: np.ndarray  # these lists
+    alike_of: np.ndarray  # the list of each job
     planned: np.ndarray  # scratch: the jobs with a reservation of `QUEUE_PLAN` only
     held: np.ndarray  # scratch: the jobs with a reservation in this pass
     cycle_times: np.ndarray  # scratch: the times at which what is free changes in the plan of a cycle
