@@ -4,8 +4,9 @@ Compare swflow with a real Slurm: run short traces of sleeping jobs on one, and 
     python benchmarks/slurm_oracle.py --runs 5 --keep FOLDER [--traces backfill,qos] [--parallel 8]
     python benchmarks/slurm_oracle.py --only-compare --keep FOLDER
 
-Each trace exercises one mechanism on eight nodes of four CPUs (the last one all of them on ten), which are daemons on this machine (Debian's slurm-wlm,
-slurmdbd, munge and mariadb-server; needs root). A real Slurm does not repeat itself, so each trace runs several times.
+Each trace exercises one mechanism on eight nodes of four CPUs (the last one all of them on ten), which are daemons on
+this machine (Debian's slurm-wlm, slurmdbd, munge and mariadb-server; needs root). A real Slurm does not repeat itself,
+so each trace runs several times.
 The folder keeps slurm.conf and what `sacct` and `sacctmgr` print. swflow imports the accounting records, reads the
 configuration with `swflow import site`, and simulates the jobs with its scheduler. Times are not compressed: a run
 takes about 10 min. Jobs only sleep, so that several runs at the same time do not disturb each other.

@@ -1,5 +1,6 @@
 """The state of each machine, and the list of arrivals, before the first event."""
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 from swflow.scheduling.engine.cancellations import new_cancellations
 from swflow.scheduling.engine.dependents import new_dependents
 from swflow.scheduling.engine.loop import Arrivals
+from swflow.scheduling.engine.passes import TICK
 from swflow.scheduling.machine.counted import new_counted
 from swflow.scheduling.machine.numbered import Numbered, new_numbered
 from swflow.scheduling.problem import Machine, Problem, Shapes, Window
@@ -122,7 +124,7 @@ def _new_state(
         "interval": cycles["bf_interval"],
         "window": 60 * cycles["bf_window"],
         "resolution": cycles["bf_resolution"],
-        "every": cycles["sched_interval"],
+        "every": math.ceil(cycles["sched_interval"] / TICK) * TICK,
         "batch_delay": cycles["batch_sched_delay"],
         "of_user": cycles["bf_max_job_user"],
         "depth": cycles["default_queue_depth"],

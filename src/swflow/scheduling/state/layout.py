@@ -56,13 +56,12 @@ WINDOWS = record("", "begun ended handled closed")
 #: What the next scheduling pass must consider: all queued jobs (``full``), or the arrivals since the last pass. An
 #: arrival before ``reserved_rank`` changes reservations. Jobs may have ended early, or their predictions been
 #: corrected. In a pass, the number of its ``steps``, the number of jobs that it ``tests`` in order, and whether it
-#: ``skips`` those at a limit of running jobs (1), or at any limit (2), without counting them. The main scheduler of
-#: backfill slurm made its last pass at a time and has one ``due``; no event came after the last pass that tests all
-#: jobs, or after the last cycle (``settled``). The end of a job causes an ``urgent`` pass, which does not delay the one
-#: that is due. The next ``cycle`` is an interval after the ``last_cycle``, or at the first change after that.
+#: ``skips`` those at a limit of running jobs without counting them. The main scheduler of backfill slurm made its last
+#: pass at a time and has one ``due``; no event came after the last pass that tests all jobs, or after the last cycle
+#: (``settled``). The next ``cycle`` is an interval after the ``last_cycle``, or at the first change after that.
 AGENDA = record(
     "due last_pass cycle last_cycle",
-    "full newcomers newcomer first_newcomer reserved_rank ended_early corrected steps tests skips settled urgent",
+    "full newcomers newcomer first_newcomer reserved_rank ended_early corrected steps tests skips settled",
 )
 
 #: A plan of the whole queue: how many of its jobs leave it after this event (-1: there is no plan), the last rank in

@@ -42,20 +42,15 @@ def _key_of_all(state: State, formula: int, item: int, now: float, planned: floa
     return key_of(formula, item, numbers, known, owner, state.demands, state.slots)
 
 
-def _is_skipped(state: State, item: int) -> bool:
-    """Return whether a job is left out of a search; a main pass leaves out those at a limit of running jobs only."""
-    return at_limit(state.usage, item, state.jobs[item].processors if state.agenda[0].skips > 1 else 0)
-
-
 def line_up(state: State, tree: Tree, now: float, narrow: int, wide: int, base: float, latest: float) -> int:
     """Collect the queued jobs that `following` finds in ``state.line``, a heap by their keys; return its size."""
     size = 0
-    # A job that is at a limit stays there during a pass, whose starts only add to what is counted.
+    # A job that is at a limit of running jobs stays there during a pass, whose starts only add to what is counted.
     skips = state.options[0].limits and state.agenda[0].skips
     rank = following(tree, 0, narrow, wide, base, latest)
     while rank >= 0:
         item = tree.job_at[rank]
-        if skips and _is_skipped(state, item):
+        if skips and at_limit(state.usage, item, 0):
             rank = following(tree, rank + 1, narrow, wide, base, latest)
             continue
         size = push(state.line, size, _key(state, tree, item, now) if tree.formula else float(rank), item)
@@ -86,8 +81,7 @@ def next_sorted(state: State, now: float) -> int:
         if skips and at_limit(usage, item, 0):
             continue  # and so are those after it
         search.lined_up = _line_up_next(state, state.alike_of[item], search.lined_up)
-        if skips < 2 or not at_limit(usage, item, state.jobs[item].processors):
-            return item
+        return item
     return -1
 
 
