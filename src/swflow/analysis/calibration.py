@@ -77,7 +77,7 @@ PARAMETERS: dict[str, Parameter] = {
     "user_processors": Parameter(
         "share of the processors that a user may occupy", (math.inf, 0.5, 0.25, 0.1), _user_limit("processors")
     ),
-    "end_delay": Parameter("seconds until the scheduler has a job's processors", (0.9, 0.0, 10.0, 60.0, 300.0), _delay),
+    "end_delay": Parameter("seconds until the scheduler has a job's processors", (0.1, 0.0, 10.0, 60.0, 300.0), _delay),
 }
 
 
