@@ -4,8 +4,9 @@ Compare swflow with a real Slurm: run short traces of sleeping jobs on one, and 
     python benchmarks/slurm_oracle.py --runs 5 --keep FOLDER [--traces backfill,qos] [--parallel 8]
     python benchmarks/slurm_oracle.py --only-compare --keep FOLDER
 
-Each trace exercises one mechanism on eight nodes of four CPUs, which are daemons on this machine (Debian's slurm-wlm,
-slurmdbd, munge and mariadb-server; needs root). A real Slurm does not repeat itself, so each trace runs several times.
+Each trace exercises one mechanism on eight nodes of four CPUs (the last one all of them on ten), which are daemons on
+this machine (Debian's slurm-wlm, slurmdbd, munge and mariadb-server; needs root). A real Slurm does not repeat itself,
+so each trace runs several times.
 The folder keeps slurm.conf and what `sacct` and `sacctmgr` print. swflow imports the accounting records, reads the
 configuration with `swflow import site`, and simulates the jobs with its scheduler. Times are not compressed: a run
 takes about 10 min. Jobs only sleep, so that several runs at the same time do not disturb each other.
@@ -40,7 +41,7 @@ from swflow.scheduling.scheduler import Scheduler
 from swflow.scheduling.simulate import simulate
 from swflow.workload.clean import open_workload
 
-NODES, CPUS = 8, 4
+CPUS = 4
 
 #: Fractions of a second by which each run is simulated later than recorded.
 PHASES = 10
@@ -61,8 +62,25 @@ TREE = (
     "add user backup Account=art",
 )  # fmt: skip
 
+#: 16 users in 20 accounts: four faculties with four institutes each.
+SITE_USERS = (
+    "games", "news", "mail", "backup", "daemon", "bin", "sys", "sync", "man", "lp", "uucp", "proxy", "www-data", "list",
+    "irc", "nobody",
+)  # fmt: skip
+SITE_ACCOUNTS = (
+    *(f"add account faculty{n} Description=x Organization=x Fairshare={n}" for n in range(1, 5)),
+    *(
+        f"add account institute{n} Parent=faculty{n % 4 + 1} Description=x Organization=x Fairshare={n % 3 + 1}"
+        for n in range(16)
+    ),
+    *(f"add user {name} Account=institute{n}" for n, name in enumerate(SITE_USERS)),
+)
+
 #: The columns of associations that `swflow import site` reads.
 ASSOCIATIONS = "Account,ParentName,User,Share,MaxJobs,GrpJobs,GrpTRES"
+
+#: Columns of `sprio`: job, priority, and its parts by age, fair share, size, and QOS.
+SPRIO = "%i %Y %A %F %J %Q"
 
 ALL = "PartitionName=main Nodes=ALL Default=YES MaxTime=60 State=UP"
 BACKFILL = "SchedulerType=sched/backfill\nSchedulerParameters=bf_interval=5,bf_resolution=1,sched_interval=2"
@@ -93,6 +111,7 @@ class Trace:
     seed: int = 1
     jobs: int = 60
     widths: Sequence[int] = (1, 2, 4, 4, 8, 8, 12, 16, 24, 32)
+    nodes: int = 8
 
     def draw(self) -> list[Job]:
         """Return the jobs: a submission every few seconds, for which the machine is too small by a tenth."""
@@ -103,7 +122,7 @@ class Trace:
             run = rng.randint(5, 50)
             limit = rng.choice([1, 1, 2, 3])
             found.append(Job(now, cpus, limit, run, tuple(rng.choice(list(self.options)))))
-            now += max(1, round(rng.expovariate(1.1 * NODES * CPUS / (np.mean(self.widths) * 27.5))))
+            now += max(1, round(rng.expovariate(1.1 * self.nodes * CPUS / (np.mean(self.widths) * 27.5))))
         return found
 
 
@@ -235,26 +254,49 @@ TRACES = {
         seed=18,
         jobs=150,
     ),
+    "site": Trace(
+        "the same with 500 jobs of 16 users in 20 accounts",
+        f"{CYCLES}bf_interval=15,bf_resolution=15,bf_max_job_user=3\n{MULTIFACTOR}\nPriorityWeightFairshare=10000\n"
+        "PriorityWeightAge=1000\nPriorityMaxAge=10\nPriorityWeightQOS=3000\nPriorityWeightJobSize=1000\n"
+        f"PriorityDecayHalfLife=00:05:00\n{LIMITS}\n{ALL}",
+        options=[[f"--uid={name}", qos] for name in SITE_USERS for qos in QOS],
+        setup=(
+            *SITE_ACCOUNTS,
+            "add qos high Priority=100 MaxJobsPerUser=2",
+            "add qos low GrpTRES=cpu=16",
+            "modify account faculty1 set GrpTRES=cpu=24",
+            "modify account faculty2 set GrpJobs=6",
+            *(f"modify account faculty{number} set qos=normal,high,low" for number in range(1, 5)),
+        ),
+        widths=(1, 2, 4, 4, 8, 8, 12, 16),
+        seed=19,
+        jobs=500,
+        nodes=10,
+    ),
 }  # fmt: skip
 
 
 def run(trace: Trace, folder: Path, instance: int) -> None:
     """Run a trace on a new Slurm, and keep its configuration and what it recorded."""
     folder.mkdir(parents=True, exist_ok=True)
-    with Slurm(nodes=NODES, cpus=CPUS, site=trace.site, instance=instance) as slurm:
+    with Slurm(nodes=trace.nodes, cpus=CPUS, site=trace.site, instance=instance) as slurm:
         if not slurm.has_accounting:
             raise SystemExit("no accounting: install slurmdbd and mariadb-server")
         for command in trace.setup:
             slurm.run("sacctmgr", "-i", *command.split())
         time.sleep(5)  # until slurmctld has the associations
-        began = time.time()
+        began, priorities = time.time(), []
         for job in trace.draw():
             time.sleep(max(0.0, began + job.submit - time.time()))
+            if MULTIFACTOR in trace.site:
+                priorities.append(f"{time.time()}\n{slurm.run('sprio', '-h', '-o', SPRIO, check=False)}")
             slurm.submit(f"-n{job.cpus}", f"-t{job.limit}", "--chdir=/tmp", *job.options, wrap=f"sleep {job.run}")
-        slurm.wait_until_empty(1800)
+        while slurm.run("squeue", "-h", check=False).strip():
+            time.sleep(2)
         time.sleep(5)
-        conf = [f"NodeName=n[1-{NODES}] CPUs={CPUS} RealMemory={slurm.memory}", trace.site]
+        conf = [f"NodeName=n[1-{trace.nodes}] CPUs={CPUS} RealMemory={slurm.memory}", trace.site]
         (folder / "slurm.conf").write_text("\n".join(conf) + "\n")
+        (folder / "sprio.txt").write_text("\n".join(priorities))
         columns = {
             "sacct.txt": ["sacct", "-a", "-P", "-D", "-X", "-S", "now-2hours", f"--format={RECOMMENDED}"],
             "qos.txt": ["sacctmgr", "show", "qos", "-P"],
@@ -266,7 +308,7 @@ def run(trace: Trace, folder: Path, instance: int) -> None:
             (folder / name).write_text(slurm.run(*command))
 
 
-def compare(folder: Path) -> list[pl.DataFrame]:
+def compare(folder: Path, nodes: int) -> list[pl.DataFrame]:
     """
     Return the waits of a run's jobs in Slurm and in swflow, by the job's position in the trace, for each phase.
 
@@ -274,7 +316,7 @@ def compare(folder: Path) -> list[pl.DataFrame]:
     0. The records have whole seconds; therefore the jobs are simulated with several fractions of a second.
     """
     log = folder / "log.parquet"
-    imported = import_sacct(str(folder / "sacct.txt"), Site(NODES * CPUS))
+    imported = import_sacct(str(folder / "sacct.txt"), Site(nodes * CPUS))
     write_log(log, imported.fields, imported.header, imported.history)
     workload = open_workload(log)
     site = read_site(folder / "slurm.conf", qos=folder / "qos.txt", associations=folder / "assoc.txt")
@@ -309,7 +351,7 @@ def order_agreement(table: pl.DataFrame) -> float:
 
 def summary(name: str, trace: Trace, folders: Sequence[Path]) -> dict[str, object]:
     """Return a row about the runs of a trace: mean waits, spread, and errors per job."""
-    tables = [compare(folder) for folder in folders]
+    tables = [compare(folder, trace.nodes) for folder in folders]
     means = np.array([[one[0]["slurm"].mean(), np.mean([table["swflow"].mean() for table in one])] for one in tables])
     of_phases = [table["swflow"].mean() for one in tables for table in one]
     waits = np.array([one[0]["slurm"].to_numpy() for one in tables])
@@ -355,6 +397,7 @@ def main() -> None:
             if (folder / "sacct.txt").is_file():
                 return
             instance = instances.get()
+            time.sleep(0 if task[0] > 1 else 8 * instance)  # databases that start at once disturb each other
             try:
                 run(TRACES[name], folder, instance)
                 print(json.dumps(summary(name, TRACES[name], [folder])), flush=True)

@@ -687,7 +687,7 @@ def slow_policy(case: Case, cluster: Mapping[str, Any]) -> naive.Policy:
             cycles["bf_max_job_user"] or math.inf,
             cycles["default_queue_depth"],
             cycles["batch_sched_delay"],
-            cycles["sched_interval"],
+            math.ceil(cycles["sched_interval"] / naive.TICK) * naive.TICK,
         ),
         backfill_order=order if second is None else key_of(second),
         event_order=options["event_order"],

@@ -6,6 +6,9 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
 
+#: Seconds between the times at which Slurm's main scheduler may make a pass.
+TICK = 1 + 1 / 256
+
 #: Increments, in seconds, of a system-generated prediction each time that the job exceeds it.
 INCREMENTS = [60, 300, 900, 1800, 3600, 7200, 18000, 36000, 72000, 180000, 360000]
 
@@ -263,7 +266,7 @@ class Cycles:
     jobs_of_user: float = math.inf
     depth: int = 100
     batch_delay: int = 3  # from a pass of the main scheduler to one because of an event
-    every: int = 60  # between passes that test all jobs
+    every: float = 60 * TICK  # between passes that test all jobs
 
 
 @dataclass
@@ -338,7 +341,6 @@ class Machine:
         # Slurm's main scheduler: the time of the pass that is due, of the last one, and whether one that tests all jobs
         # or a cycle came after the last event.
         self.due, self.last_pass, self.settled = math.inf, -math.inf, False
-        self.urgent = False  # whether a pass follows at once, because of the end of a job
         self.cycle, self.last_cycle = math.inf, 0.0  # the next backfill cycle and the last one
         self.turns: dict[int, int] = {}
         # With shared resources: the completed part of each job's run, and the penalty time that each of its nodes
@@ -747,13 +749,10 @@ class Machine:
         else:
             self.serve_ahead(now, self.policy.lookahead if self.policy.backfill == "lookahead" else 0)
 
-    def notice(self, now: float, is_urgent: bool) -> None:
-        """Schedule the pass of Slurm's main scheduler because of an event: at once, or after a delay."""
-        if is_urgent:
-            self.urgent = True
-        else:
-            last = max(self.last_pass, rounded_down(now, self.policy.cycles.every))
-            self.due = min(self.due, max(now, last + self.policy.cycles.batch_delay))
+    def notice(self, now: float) -> None:
+        """Schedule the pass of Slurm's main scheduler because of an event, after a delay since its last pass."""
+        last = max(self.last_pass, rounded_down(now, self.policy.cycles.every))
+        self.due = min(self.due, math.ceil(max(now, last + self.policy.cycles.batch_delay) / TICK) * TICK)
         self.settled = False
         self.request_cycle(now)
 
@@ -765,10 +764,8 @@ class Machine:
         """Make the pass of the main scheduler and the cycle, if they are due."""
         cycles = self.policy.cycles
         tests_all = bool(self.queue) and rounded_down(now, cycles.every) == now
-        is_due, is_urgent, self.urgent = self.due <= now or tests_all, self.urgent, False
-        if is_due:
+        if self.due <= now or tests_all:
             self.due, self.last_pass = math.inf, now
-        if is_due or is_urgent:
             taken = sum(len(one.places) for _, one in self.running.values())
             taken += sum(len(one.places) for one in self.windows if one.start <= now < one.end)
             is_full = self.processors - taken < min((job.processors for job in self.queue), default=0)
@@ -813,11 +810,13 @@ class Machine:
         taken = [replace(one, end=max(ends[number], now)) for number, (_, one) in self.running.items()] + self.windows
         for job in self.ordered(self.policy.order, now):
             of_user = [other for other in tested if other.user == job.user]
-            if self.is_limited(job) or len(of_user) >= cycles.jobs_of_user:
+            if self.is_limited(replace(job, processors=0)) or len(of_user) >= cycles.jobs_of_user:
                 continue
             if len(tested) == cycles.jobs:
                 return
             tested.append(job)
+            if self.is_limited(job):
+                continue
             places = list(range(job.processors))
             moments = {now} | {one.end for one in taken if one.end > now}
             start = min(moment for moment in moments if self.fits_until(job, moment, taken))
@@ -1051,12 +1050,9 @@ def simulate_centres(jobs: list[Job], machines: list[Machine], rule: str) -> lis
             index = dispatcher.choose(job, now)
             machines[index].arrive(job)
             touched.add(index)
+        touched |= {index for _, index in done} | set(ended)
         for index in slurm & touched:
-            machines[index].notice(now, is_urgent=False)
-        freed = {index for _, index in done} | set(ended)
-        for index in slurm & freed:
-            machines[index].notice(now, is_urgent=True)
-        touched |= freed
+            machines[index].notice(now)
         for index in sorted(touched | passes):
             machines[index].forget_shadows(now)
             machines[index].serve(now)

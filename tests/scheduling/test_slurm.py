@@ -21,7 +21,7 @@ from swflow.scheduling.state.fair_tree import FairTree, new_fair_tree, rank_user
 def starts(
     jobs: list[tuple[float, float, float, int, int]], processors: int, limits: Any = None, **parameters: float
 ) -> list[float]:
-    """Return the start times of jobs, each given by submit time, run time, estimate, processors and user."""
+    """Return the starts of jobs in whole seconds; each has submit time, run time, estimate, processors and user."""
     names = ("submit_time", "run_time", "estimate", "processors", "user_id")
     table = pl.DataFrame(
         jobs, schema=dict.fromkeys(names[:3], pl.Float64) | dict.fromkeys(names[3:], pl.Int64), orient="row"
@@ -29,7 +29,7 @@ def starts(
     log = Workload(table.with_row_index("job_id", 1).cast({"job_id": pl.Int64}), Machine.of(processors), "drawn")
     given = {"bf_resolution": 1, "batch_sched_delay": 0, "end_delay": 0} | parameters
     options = Scheduler(backfill="slurm", scheduler_parameters=given, limits=limits)
-    return simulate(log, options).sort("job_id")["start_time"].to_list()
+    return simulate(log, options).sort("job_id")["start_time"].floor().to_list()
 
 
 def test_jobs_overtake_in_cycles_only():
@@ -78,11 +78,11 @@ def test_a_cycle_tests_as_many_jobs_as_it_may():
 def test_the_main_scheduler_waits_after_a_pass_and_after_events():
     jobs = [(1, 10, 10, 4, 0), (2, 10, 10, 1, 0), (13, 10, 10, 1, 0), (14, 10, 10, 1, 0)]
     assert starts(jobs, 4) == [1, 11, 13, 14]
-    # Passes because of submissions are at 3, 6, 13 and 16, at least 3 s apart; that because of an end, 13, is at once.
+    # Passes because of events are at about 3, 6, 13 and 16, at least 3 s apart.
     assert starts(jobs, 4, batch_sched_delay=3) == [3, 13, 13, 16]
     assert starts(jobs, 4, batch_sched_delay=3, sched_interval=2) == [2, 12, 14, 14]
-    # The processors of the first job are free 0.5 s after its end.
-    assert starts(jobs, 4, end_delay=0.5) == [1, 11.5, 13, 14]
+    # The processors of the first job are free 0.5 s after its end, and the next pass is at the next second.
+    assert starts(jobs, 4, end_delay=0.5) == [1, 12, 13, 14]
 
 
 def test_without_cycles_jobs_start_in_order():
@@ -230,7 +230,7 @@ def test_what_does_not_go_together_is_refused(options: dict, error: str):
 def test_the_defaults_are_those_of_the_manual():
     assert {name: one.default for name, one in SCHEDULER_PARAMETERS.items()} == Scheduler(backfill="slurm").cycles == {
         "bf_interval": 30, "bf_window": 1440, "bf_resolution": 60, "bf_max_job_test": 500, "bf_max_job_user": 0,
-        "default_queue_depth": 100, "batch_sched_delay": 3, "sched_interval": 60, "end_delay": 0.9,
+        "default_queue_depth": 100, "batch_sched_delay": 3, "sched_interval": 60, "end_delay": 0.1,
     }  # fmt: skip
 
 

@@ -70,12 +70,12 @@ def _user_limit(what: str) -> Callable[[Options, Workload, float], Options | Non
 
 #: What is fitted, in this order. The first value of each changes nothing.
 PARAMETERS: dict[str, Parameter] = {
-    "size": Parameter("usable share of the processors", (1.0, 0.98, 0.95, 0.9, 0.8), _size),
     "user_jobs": Parameter("running jobs of a user", (math.inf, 1000.0, 300.0, 100.0, 30.0, 10.0), _user_limit("jobs")),
     "user_processors": Parameter(
         "share of the processors that a user may occupy", (math.inf, 0.5, 0.25, 0.1), _user_limit("processors")
     ),
-    "end_delay": Parameter("seconds until the scheduler has a job's processors", (0.9, 0.0, 10.0, 60.0, 300.0), _delay),
+    "size": Parameter("usable share of the processors", (1.0, 0.98, 0.95, 0.9, 0.8), _size),
+    "end_delay": Parameter("seconds until the scheduler has a job's processors", (0.1, 0.0, 10.0, 60.0, 300.0), _delay),
 }
 
 

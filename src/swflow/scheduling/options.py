@@ -330,7 +330,7 @@ PRIORITY: dict[str, Option] = {
 }
 
 #: The keys of `scheduler_parameters`, with Slurm's defaults; 0 jobs of a user are all, and an interval of -1 makes no
-#: cycles. ``end_delay``, after which a node reports that it is free, was fitted to runs of Slurm 22.05 on one host.
+#: cycles. ``end_delay``, in which a job is launched and its end is reported, is from logs of a Slurm 22.05 on one host.
 SCHEDULER_PARAMETERS: dict[str, Option] = {
     "bf_interval": Option("integer", "", least=-1, most=10_800, default=30),
     "bf_window": Option("integer", "", least=1, most=43_200, default=1440),
@@ -340,7 +340,7 @@ SCHEDULER_PARAMETERS: dict[str, Option] = {
     "default_queue_depth": Option("integer", "", least=1, most=1_000_000, default=100),
     "batch_sched_delay": Option("integer", "", least=0, most=3600, default=3),
     "sched_interval": Option("integer", "", least=1, most=86_400, default=60),
-    "end_delay": Option("number", "", least=0, most=3600, default=0.9),
+    "end_delay": Option("number", "", least=0, most=3600, default=0.1),
 }
 
 #: The parameters of `priority`, to the weight that uses each.

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from swflow.scheduling.state.accounts import forget_tests, may_test
+from swflow.scheduling.state.accounts import at_limit, forget_tests, may_test
 from swflow.scheduling.state.changes import begin, is_limited
 from swflow.scheduling.state.heap import pop, push
 from swflow.scheduling.state.layout import State
@@ -35,9 +35,13 @@ def serve_cycle(state: State, now: float) -> None:
         item = next_job(state, queue, now, NO_JOB - 1, 0, 0.0, 0.0)
         if item < 0:
             break
-        if is_limited(state, item) or (options.of_user and not may_test(state.usage, item, options.of_user)):
+        if options.limits and at_limit(state.usage, item, 0):
+            continue
+        if options.of_user and not may_test(state.usage, item, options.of_user):
             continue
         tested += 1
+        if is_limited(state, item):
+            continue
         job = state.jobs[item]
         step = _first_fit(state, size, item, job.planned)
         if step == size or times[step] > now + options.window:

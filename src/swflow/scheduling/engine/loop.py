@@ -178,7 +178,7 @@ def _cancel_next(states: State, arrivals: Arrivals, now: float) -> bool:
     coming.size[0] = pop(coming.heap, coming.size[0])
     cluster = arrivals.cluster[item] if arrivals.due.size > 1 else 0
     withdraw(part_of(states, cluster), item)
-    notice(part_of(states, cluster), now, False)
+    notice(part_of(states, cluster), now)
     arrivals.due[cluster] = True
     if arrivals.dependents.line.size > 0:
         release_dependents(arrivals.dependents, jobs, item, now)
@@ -192,7 +192,7 @@ def _send_next(states: State, arrivals: Arrivals, now: float, dispatch: int) -> 
     cluster = _dispatch(states, arrivals, job, now, dispatch, arrivals.turn[0]) if clusters > 1 else 0
     arrivals.turn[0] = cluster + 1
     _admit(states, arrivals, job, cluster, now)
-    notice(part_of(states, cluster), now, False)
+    notice(part_of(states, cluster), now)
     arrivals.due[cluster] = True
     arrivals.dependents.at[0] += 1
 
@@ -241,7 +241,7 @@ def _happen_together(states: State, arrivals: Arrivals, now: float, dispatch: in
         while _end_job(state, arrivals.dependents, now):
             happened = True
         if happened:
-            notice(state, now, True)
+            notice(state, now)
         settle(state, now, False)
         arrivals.due[cluster] = due or happened
     while _cancel_next(states, arrivals, now):

@@ -1,5 +1,6 @@
 """The state of each machine, and the list of arrivals, before the first event."""
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 from swflow.scheduling.engine.cancellations import new_cancellations
 from swflow.scheduling.engine.dependents import new_dependents
 from swflow.scheduling.engine.loop import Arrivals
+from swflow.scheduling.engine.passes import TICK
 from swflow.scheduling.machine.counted import new_counted
 from swflow.scheduling.machine.numbered import Numbered, new_numbered
 from swflow.scheduling.problem import Machine, Problem, Shapes, Window
@@ -122,7 +124,7 @@ def _new_state(
         "interval": cycles["bf_interval"],
         "window": 60 * cycles["bf_window"],
         "resolution": cycles["bf_resolution"],
-        "every": cycles["sched_interval"],
+        "every": math.ceil(cycles["sched_interval"] / TICK) * TICK,
         "batch_delay": cycles["batch_sched_delay"],
         "of_user": cycles["bf_max_job_user"],
         "depth": cycles["default_queue_depth"],
@@ -133,10 +135,10 @@ def _new_state(
     agenda, queue_plan = np.zeros(1, layout.AGENDA), np.zeros(1, layout.QUEUE_PLAN)
     agenda["full"], agenda["tests"], queue_plan["jobs"] = 1, NO_JOB, -1
     agenda["due"], agenda["last_pass"], agenda["cycle"] = np.inf, -np.inf, np.inf
-    search = np.zeros(1, layout.SEARCH)
-    search["sorted_at"] = np.nan
     steps = _MOST_GROUPS + 2 * (reserved + len(windows)) + 2 if backfill == SLURM else 0
     usage = shared["usage"]._replace(limits=limits_of(machine.limits))
+    is_sorted = backfill == SLURM and bool(order.formula) and values["calc_period"] > 0
+    alike, alike_of = _alike(usage.rows if len(usage.rows) else np.zeros((count, 1)), is_sorted)
     state = State(
         **shared | {"usage": usage},
         options=options,
@@ -144,7 +146,7 @@ def _new_state(
         windows=np.zeros(1, layout.WINDOWS),
         agenda=agenda,
         queue_plan=queue_plan,
-        search=search,
+        search=np.zeros(1, layout.SEARCH),
         running=np.empty(min(size, count) + 1, ELEMENT),
         predictions=np.empty(shared["predicted"].size, ELEMENT),
         machine=_new_processors(problem, machine, queue, reserved, taken),
@@ -154,7 +156,9 @@ def _new_state(
         window_ends=np.array(sorted((until, away) for _, until, away in windows), ELEMENT),
         steps=np.zeros(reserved + len(taken) + 4, layout.STEP),
         line=np.empty(count, ELEMENT),
-        sorted=np.empty(count if backfill == SLURM and order.formula and values["calc_period"] else 0, ELEMENT),
+        sorted=np.empty(alike_of.size, ELEMENT),
+        alike=alike,
+        alike_of=alike_of,
         planned=np.empty(count, np.int64),
         held=np.empty(reserved + 1, np.int64),
         cycle_times=np.empty(steps),
@@ -162,6 +166,14 @@ def _new_state(
         capacities=np.array(list(machine.resources.values()), np.int64),
     )
     return state, (rank, backfill_rank)
+
+
+def _alike(rows: np.ndarray, is_sorted: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return empty lists of queued jobs with the same owners, and the list of each job; none unless they are sorted."""
+    found, lists, sizes = np.unique(rows if is_sorted else rows[:0], axis=0, return_inverse=True, return_counts=True)
+    alike = np.zeros(len(found), layout.ALIKE)
+    alike["first"], alike["sorted_at"] = np.cumsum(sizes) - sizes, np.nan
+    return alike, lists.reshape(-1)
 
 
 def summed(windows: Sequence[Window], processors: int) -> list[Window]:

@@ -20,11 +20,11 @@ from swflow.scheduling.problem import Problem
 from swflow.scheduling.state.accounts import fair_factor, without_tree
 from swflow.scheduling.state.choices import Dispatch
 from swflow.scheduling.state.schedule import Schedule
-from swflow.scheduling.state.search import insert_sorted, keep_sorted, never_sorted, without_sorting
+from swflow.scheduling.state.search import insert_sorted, never_sorted, next_sorted, without_sorting
 
 #: What only Slurm's schedulers and the fair tree need is left out of the other event loops, which then compile faster.
 _OTHERS = {
-    serve_as_slurm: without_slurm, fair_factor: without_tree, keep_sorted: never_sorted, insert_sorted: without_sorting,
+    serve_as_slurm: without_slurm, fair_factor: without_tree, next_sorted: never_sorted, insert_sorted: without_sorting,
     ends_pass: never_ends_pass,
 }  # fmt: skip
 

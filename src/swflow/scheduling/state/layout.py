@@ -56,22 +56,24 @@ WINDOWS = record("", "begun ended handled closed")
 #: What the next scheduling pass must consider: all queued jobs (``full``), or the arrivals since the last pass. An
 #: arrival before ``reserved_rank`` changes reservations. Jobs may have ended early, or their predictions been
 #: corrected. In a pass, the number of its ``steps``, the number of jobs that it ``tests`` in order, and whether it
-#: ``skips`` those at a limit of running jobs (1), or at any limit (2), without counting them. The main scheduler of
-#: backfill slurm made its last pass at a time and has one ``due``; no event came after the last pass that tests all
-#: jobs, or after the last cycle (``settled``). The end of a job causes an ``urgent`` pass, which does not delay the one
-#: that is due. The next ``cycle`` is an interval after the ``last_cycle``, or at the first change after that.
+#: ``skips`` those at a limit of running jobs without counting them. The main scheduler of backfill slurm made its last
+#: pass at a time and has one ``due``; no event came after the last pass that tests all jobs, or after the last cycle
+#: (``settled``). The next ``cycle`` is an interval after the ``last_cycle``, or at the first change after that.
 AGENDA = record(
     "due last_pass cycle last_cycle",
-    "full newcomers newcomer first_newcomer reserved_rank ended_early corrected steps tests skips settled urgent",
+    "full newcomers newcomer first_newcomer reserved_rank ended_early corrected steps tests skips settled",
 )
 
 #: A plan of the whole queue: how many of its jobs leave it after this event (-1: there is no plan), the last rank in
 #: it, the first planned start (or an earlier time), and whether it is ``kept`` for the next event.
 QUEUE_PLAN = record("first_start", "jobs last_rank kept")
 
-#: The search by `swflow.scheduling.state.search.next_job`: the last ``rank``, how many jobs are ``lined_up``, and the
-#: number of jobs that are sorted by keys of the time ``sorted_at``.
-SEARCH = record("sorted_at", "rank lined_up sorted_jobs")
+#: The search by `swflow.scheduling.state.search.next_job`: the last ``rank``, and how many jobs are ``lined_up``.
+SEARCH = record("", "rank lined_up")
+
+#: A list of queued jobs with the same owners, sorted by keys of the time ``sorted_at`` (NaN: not sorted): where it
+#: begins in ``State.sorted``, its jobs, and how many of these are ``left`` in a search.
+ALIKE = record("sorted_at", "first size left")
 
 
 class State(NamedTuple):
@@ -95,7 +97,11 @@ class State(NamedTuple):
     window_ends: np.ndarray
     steps: np.ndarray
     line: np.ndarray  # scratch: a heap of queued jobs by key
-    sorted: np.ndarray  # the queue sorted by key, from the last job on; empty if it is not
+    sorted: (
+        np.ndarray
+    )  # lists of queued jobs sorted by key, from the last job on; empty if the queue is not kept sorted
+    alike: np.ndarray  # these lists
+    alike_of: np.ndarray  # the list of each job
     planned: np.ndarray  # scratch: the jobs with a reservation of `QUEUE_PLAN` only
     held: np.ndarray  # scratch: the jobs with a reservation in this pass
     cycle_times: np.ndarray  # scratch: the times at which what is free changes in the plan of a cycle

@@ -42,20 +42,15 @@ def _key_of_all(state: State, formula: int, item: int, now: float, planned: floa
     return key_of(formula, item, numbers, known, owner, state.demands, state.slots)
 
 
-def _is_skipped(state: State, item: int) -> bool:
-    """Return whether a job is left out of a search; a main pass leaves out those at a limit of running jobs only."""
-    return at_limit(state.usage, item, state.jobs[item].processors if state.agenda[0].skips > 1 else 0)
-
-
 def line_up(state: State, tree: Tree, now: float, narrow: int, wide: int, base: float, latest: float) -> int:
     """Collect the queued jobs that `following` finds in ``state.line``, a heap by their keys; return its size."""
     size = 0
-    # A job that is at a limit stays there during a pass, whose starts only add to what is counted.
+    # A job that is at a limit of running jobs stays there during a pass, whose starts only add to what is counted.
     skips = state.options[0].limits and state.agenda[0].skips
     rank = following(tree, 0, narrow, wide, base, latest)
     while rank >= 0:
         item = tree.job_at[rank]
-        if skips and _is_skipped(state, item):
+        if skips and at_limit(state.usage, item, 0):
             rank = following(tree, rank + 1, narrow, wide, base, latest)
             continue
         size = push(state.line, size, _key(state, tree, item, now) if tree.formula else float(rank), item)
@@ -63,51 +58,101 @@ def line_up(state: State, tree: Tree, now: float, narrow: int, wide: int, base: 
     return size
 
 
-def keep_sorted(state: State, now: float) -> bool:
+def next_sorted(state: State, now: float) -> int:
     """
-    Sort the queue if its formula was computed anew since the last call; return whether the queue is kept sorted.
+    Return the next job of a queue that is kept sorted; -1 if there is none, -2 if the queue is not kept sorted.
 
-    It is if the formula is computed at multiples of a period only. In between, `insert_sorted` adds new jobs, and jobs
-    that left the queue stay in the list.
+    It is if its formula is computed at multiples of a period only. Jobs with the same owners are sorted apart from
+    others, so that no job of owners that are at a limit of running jobs is looked at, however many are queued.
     """
-    search, tree, line = state.search[0], state.queue, state.sorted
-    if line.size == 0:
-        return False
+    search, usage, line = state.search[0], state.usage, state.line
+    if state.sorted.size == 0:
+        return -2
+    skips = state.agenda[0].skips if state.options[0].limits else 0
+    if search.lined_up < 0:
+        for number in range(state.alike.size):
+            _keep_sorted(state, number, now, skips)
+        search.lined_up = 0
+        for number in range(state.alike.size):
+            search.lined_up = _line_up_next(state, number, search.lined_up)
+    while search.lined_up > 0:
+        item = line[0].job
+        search.lined_up = pop(line, search.lined_up)
+        if skips and at_limit(usage, item, 0):
+            continue  # and so are those after it
+        search.lined_up = _line_up_next(state, state.alike_of[item], search.lined_up)
+        return item
+    return -1
+
+
+def _is_queued(state: State, item: int) -> bool:
+    """Return whether a job is in the queue; lists of sorted jobs keep others until they are sorted again."""
+    return state.queue.nodes[state.jobs[item].rank].width < NO_JOB
+
+
+def _line_up_next(state: State, number: int, size: int) -> int:
+    """Add the next job of a list to the heap of the next jobs of all lists; return its size."""
+    one = state.alike[number]
+    while one.left > 0:
+        one.left -= 1
+        key, item = state.sorted[one.first + one.left].time, state.sorted[one.first + one.left].job
+        if _is_queued(state, item):
+            return push(state.line, size, key, item)
+    return size
+
+
+def _keep_sorted(state: State, number: int, now: float, skips: int) -> None:
+    """Prepare to search a list, unless its owners are at a limit; sort it if its keys were computed anew."""
+    one, line = state.alike[number], state.sorted
+    one.left = 0
+    while one.size > 0 and not _is_queued(state, line[one.first + one.size - 1].job):
+        one.size -= 1
+    if one.size == 0 or (skips and at_limit(state.usage, line[one.first].job, 0)):
+        return
     time = computed_at(now, state.options[0].calc_period)
-    if search.sorted_at != time:
-        search.sorted_at, size = time, 0
-        rank = following(tree, 0, NO_JOB - 1, 0, 0.0, 0.0)
-        while rank >= 0:
-            item = tree.job_at[rank]
-            size = push(line, size, _key(state, tree, item, now), item)
-            rank = following(tree, rank + 1, NO_JOB - 1, 0, 0.0, 0.0)
-        search.sorted_jobs = size
-        while size > 0:
-            key, item = line[0].time, line[0].job
-            size = pop(line, size)
-            line[size].time, line[size].job = key, item
-    return True
+    if one.sorted_at != time:
+        one.sorted_at, size, moves = time, 0, 0
+        for place in range(one.first, one.first + one.size):
+            item = line[place].job
+            if _is_queued(state, item):
+                key = _key(state, state.queue, item, now)
+                moves += _insert(line, one.first, size, key, item)
+                size += 1
+        one.size = size
+    one.left = one.size
 
 
-def insert_sorted(state: State, item: int, now: float) -> None:
-    """Add a new job to the sorted queue, whose last job is the first to be served."""
-    search, line = state.search[0], state.sorted
-    if line.size == 0:
-        return
-    if search.sorted_at != computed_at(now, state.options[0].calc_period):
-        search.sorted_at = np.nan
-        return
-    key, place = _key(state, state.queue, item, now), search.sorted_jobs
-    while place > 0 and (line[place - 1].time < key or (line[place - 1].time == key and line[place - 1].job < item)):
+def _precedes(key: float, item: int, other_key: float, other: int) -> bool:
+    """Return whether a job is served before another one, by their keys; ties by their numbers."""
+    return key < other_key or (key == other_key and item < other)
+
+
+def _insert(line: np.ndarray, first: int, size: int, key: float, item: int) -> int:
+    """Insert a job into a sorted list, whose last job is the first to be served; return the number of moved jobs."""
+    place = first + size
+    while place > first and _precedes(line[place - 1].time, line[place - 1].job, key, item):
         line[place].time, line[place].job = line[place - 1].time, line[place - 1].job
         place -= 1
     line[place].time, line[place].job = key, item
-    search.sorted_jobs += 1
+    return first + size - place
 
 
-def never_sorted(state: State, now: float) -> bool:
-    """Stand for `keep_sorted` in the event loop of other schedulers, which compiles in less time."""
-    return False
+def insert_sorted(state: State, item: int, now: float) -> None:
+    """Add a new job to its list, which is sorted later unless its keys are still the same."""
+    if state.sorted.size == 0:
+        return
+    one = state.alike[state.alike_of[item]]
+    if one.sorted_at == computed_at(now, state.options[0].calc_period):
+        _insert(state.sorted, one.first, one.size, _key(state, state.queue, item, now), item)
+    else:
+        state.sorted[one.first + one.size].job = item
+        one.sorted_at = np.nan
+    one.size += 1
+
+
+def never_sorted(state: State, now: float) -> int:
+    """Stand for `next_sorted` in the event loop of other schedulers, which compiles in less time."""
+    return -2
 
 
 def without_sorting(state: State, item: int, now: float) -> None:
@@ -123,18 +168,10 @@ def start_search(state: State, rank: int) -> None:
 def next_job(state: State, tree: Tree, now: float, narrow: int, wide: int, base: float, latest: float) -> int:
     """Return the next job that `following` finds, or by a formula the next of those that it found first; else -1."""
     search = state.search[0]
-    if tree.formula and keep_sorted(state, now):
-        skips = state.options[0].limits and state.agenda[0].skips
-        if search.lined_up < 0:
-            search.lined_up = search.sorted_jobs
-        while search.lined_up > 0:
-            search.lined_up -= 1
-            item = state.sorted[search.lined_up].job
-            width = tree.nodes[state.jobs[item].rank].width
-            if width < NO_JOB and not (skips and _is_skipped(state, item)):
-                return item
-        return -1
     if tree.formula:
+        found = next_sorted(state, now)
+        if found > -2:
+            return found
         if search.lined_up < 0:
             search.lined_up = line_up(state, tree, now, narrow, wide, base, latest)
         if search.lined_up == 0:
