@@ -88,6 +88,116 @@ def test_clocks_gaps_and_estimates():
     assert findings(*[{"run_time": 600}] * 5)["past-estimates"].severity == "warning"
 
 
+def severity(check: str, rows: list[dict], **options) -> str | None:
+    """Return the severity of a finding, or None if there is none."""
+    found = findings(*rows, **options).get(check)
+    return found.severity if found else None
+
+
+def test_shares_of_estimates_decide_the_severity():
+    def of(name: str, count: int, total: int) -> str | None:
+        odd = {"missing-estimates": {"requested_time": 0}, "past-estimates": {"requested_time": 200, "run_time": 331}}
+        usual = {"requested_time": 1, "run_time": 121} if name[0] == "m" else {"requested_time": 200, "run_time": 330}
+        return severity(name, [odd[name]] * count + [usual] * (total - count))
+
+    assert [of("missing-estimates", count, 20) for count in (0, 1, 2)] == [None, "note", "warning"]
+    assert [of("past-estimates", count, 100) for count in (0, 1, 2)] == [None, None, "note"]
+    assert [of("past-estimates", count, 10) for count in (1, 2, 3)] == ["note", "note", "warning"]
+
+
+@pytest.mark.parametrize(
+    ("interval", "count", "gap", "expected"),
+    [
+        (900, 600, 3 * 86400, None), (900, 600, 3 * 86400 + 1, "warning"), (900, 4000, 3 * 86400 + 1, "note"),
+        (3600, 300, 149 * 3600, None), (3600, 300, 149 * 3600 + 1, "warning"), (1, 1, 1, None), (1, 2, 10**6, None),
+    ],
+)  # fmt: skip
+def test_a_gap_lasts_days_and_many_mean_intervals(interval, count, gap, expected):
+    times = [interval * number for number in range(count - 1)]
+    rows = [{"submit_time": time} for time in [*times, (times[-1] if times else 0) + gap]]
+    assert severity("gaps", rows) == expected
+    assert severity("gaps", [row | {"job_id": count - place} for place, row in enumerate(rows)]) == expected
+
+
+@pytest.mark.parametrize(
+    ("back", "count", "expected"), [(3600, 101, None), (3601, 100, "note"), (3601, 101, "warning")]
+)
+def test_a_clock_that_is_set_back_by_more_than_an_hour_is_reported(back, count, expected):
+    rows = [{"submit_time": 10000} for _ in range(count - 1)]
+    assert severity("clock-jumps", [*rows, {"submit_time": 10000 - back}]) == expected
+    assert severity("clock-jumps", [{"submit_time": 10000 - back, "job_id": count + 1}, *rows]) == expected
+
+
+@pytest.mark.parametrize(
+    ("usual", "burst", "user", "expected"),
+    [(1, 500, 1, "warning"), (1, 499, 1, None), (120, 600, 1, "warning"), (120, 599, 1, None), (1, 500, 2, None)],
+)
+def test_a_flurry_has_500_jobs_in_a_week_and_five_times_the_median(usual, burst, user, expected):
+    times = [604800 * week + number for week in range(2) for number in range(usual)]
+    bursts = [{"submit_time": 604800 * 2 + number, "user_id": 2} for number in range(burst)]
+    rows = [*({"submit_time": time, "user_id": user} for time in times), *bursts]
+    assert severity("flurries", rows, processors=1000) == expected
+
+
+CAUSES = {
+    "larger": "the machine is larger", "turns": "took turns", "rounded": "times rounded", "threads": "hardware threads",
+    "nodes": "may be in nodes", "partitions": "2 partitions", "wrong": "wrong times or sizes",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("jobs_of_log", "header", "expected", "causes"),
+    [
+        ([(60, 10000), (41, 1000)], {}, "note", ["rounded"]),
+        ([(60, 10000), (42, 1000)], {}, "warning", ["rounded"]),
+        ([(60, 10000), (49, 1000)], {}, "warning", ["rounded"]),
+        ([(60, 10000), (50, 1000)], {}, "warning", ["wrong"]),
+        ([(60, 10000), (50, 9)], {}, "note", ["wrong"]),
+        ([(60, 10000), (50, 10)], {}, "warning", ["wrong"]),
+        ([(60, 10000), (60, 500)], {}, "warning", ["wrong"]),
+        ([(60, 10000), (59, 501)], {}, "warning", ["wrong"]),
+        ([(60, 10000), (60, 501)], {}, "error", ["wrong"]),
+        ([(60, 10000), (41, 10000)], {}, "error", ["larger"]),
+        ([(50, 10000), (51, 2000)], {}, "note", ["rounded"]),
+        ([(50, 10000), (51, 2001)], {}, "note", ["larger"]),
+        ([(99, 10000), (100, 2001), (1, 2001)], {}, "error", ["threads", "larger"]),
+        ([(50, 10000), (100, 400), (55, 400)], {}, "warning", ["threads"]),
+        ([(50, 10000), (100, 400), (56, 400)], {}, "warning", ["wrong"]),
+        ([(100, 10000), (100, 2001), (6, 2001)], {}, "error", ["larger", "turns"]),
+        ([(100, 10000), *[(100, 400)] * 3], {}, "error", ["threads"]),
+        ([(100, 10000), *[(100, 400)] * 7], {}, "error", ["threads"]),
+        ([(60, 10000), (50, 10)], {"MaxNodes": ["100"]}, "warning", ["nodes"]),
+        ([(60, 10000), (50, 10)], {"MaxNodes": ["100"], "MaxProcs": ["100"]}, "warning", ["wrong"]),
+        ([(60, 10000), (50, 10)], {"MaxNodes": ["99"]}, "warning", ["wrong"]),
+        ([(60, 10000, 1), (40, 10, 1), (10, 10, 2)], {}, "warning", ["partitions"]),
+        ([(60, 10000, 1), (41, 10, 1), (9, 10, 2)], {}, "warning", ["wrong"]),
+    ],
+)
+def test_the_extent_of_use_beyond_the_machine_decides_severity_and_causes(jobs_of_log, header, expected, causes):
+    rows = [
+        {"submit_time": 0, "allocated_processors": width, "run_time": run, "requested_time": run}
+        | ({"partition_id": part[0]} if part else {})
+        for width, run, *part in jobs_of_log
+    ]
+    found = findings(*rows, processors=100, header=header)["use-beyond-machine"]
+    assert found.severity == expected
+    assert [name for name, text in CAUSES.items() if text in found.message] == sorted(causes, key=[*CAUSES].index)
+
+
+def test_boundaries_of_use_ids_and_percentages():
+    assert severity("never-full", [{"allocated_processors": 4}]) is None
+    assert severity("never-full", [{"allocated_processors": 3}]) == "note"
+    steps = [{"run_time": 100}, {"job_id": 1, "submit_time": 3699}]
+    assert list(findings(*steps, {"allocated_processors": 8})) == ["overlapping-steps"]
+    steps[1]["submit_time"] = 3700
+    assert list(findings(*steps, {"allocated_processors": 8})) == ["repeated-job-ids"]
+    rows = [{"wait_time": None}] + [{"allocated_processors": 8}] * 100
+    assert "1 jobs (less than 1 %)" in findings(*rows)["unknown-waits"].message
+    assert "1 jobs (1 %)" in findings(*rows[:-1])["unknown-waits"].message
+    assert "by up to 5 s" in findings({"wait_time": -2}, {"wait_time": -5})["negative-waits"].message
+    assert severity("no-run-time", [{"run_time": 1}]) is None
+
+
 def test_a_flurry_names_the_user_and_how_to_remove_it():
     calm = [{"submit_time": 6048.0 * number} for number in range(400)]
     burst = [{"submit_time": 604800.0 + number, "user_id": 2, "run_time": 1} for number in range(600)]

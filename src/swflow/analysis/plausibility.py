@@ -150,7 +150,7 @@ def _check(log: _Log, guess: str | None, more: Iterable[Finding] = ()) -> list[F
 
 
 def _percent(part: int, whole: int) -> str:
-    share = 100 * part / max(whole, 1)
+    share = 100 * part / whole
     return f"{share:.0f} %" if share >= 1 else "less than 1 %"
 
 
@@ -374,7 +374,7 @@ def _sorted(jobs: pl.DataFrame, first: str, second: str) -> pl.DataFrame:
 
 def _gaps(log: _Log) -> Iterator[Finding]:
     jobs = _sorted(log.jobs.select(_NAMED).filter(pl.col("submit_time").is_not_null()), "submit_time", "job_id")
-    if jobs.height < 3:
+    if jobs.is_empty():
         return
     span = float(jobs["submit_time"][-1] - jobs["submit_time"][0])
     least = max(GAP_DAYS * DAY, GAP_INTERVALS * span / jobs.height)
