@@ -286,7 +286,7 @@ def nets_of(path: Path) -> dict[str, dict[str, Any]]:
     if not known:
         raise SystemExit(f"{name}: no tests in mutants.yaml")
     found = dict(NOTES["nets"][max(known, key=len)])
-    examples = found["unit"] | {"tests": [name]}
+    examples = {"interpret": next(iter(found.values())).get("interpret", True), "tests": [name]}
     return {"examples": examples, **found} if ">>>" in path.read_text() else found
 
 

@@ -47,7 +47,7 @@ def _size(options: Options, workload: Workload, value: float) -> Options | None:
     if options.get(CLUSTERS):
         scaled = [one | {"processors": math.ceil(value * one["processors"])} for one in options[CLUSTERS]]
         return options | {CLUSTERS: scaled}
-    away = min(workload.machine.processors - widest, math.floor((1 - value) * workload.machine.processors))
+    away = workload.machine.processors - max(widest, math.ceil(value * workload.machine.processors))
     begin = float(workload.jobs["submit_time"].min() or 0.0)  # type: ignore[arg-type]
     window = {"from": begin, "until": None, "processors": away}
     return options | {"unavailable": (*(options.get("unavailable") or ()), window)} if away > 0 else None

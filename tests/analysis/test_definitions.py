@@ -1,0 +1,308 @@
+"""Test analyses against their definitions, computed in plain Python on small random inputs, at all boundaries."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.optimize import linear_sum_assignment
+
+from swflow.analysis import fidelity as trust
+from swflow.analysis import intervals, multiple_testing, resampling
+from swflow.analysis.calibration import PARAMETERS, Measures
+from swflow.analysis.comparison import Comparison, compare
+from swflow.analysis.heatmap import BINS_PER_DECADE, LOAD_BINS, Heatmap
+from swflow.analysis.metrics import Middle
+from swflow.analysis.moldable import CHECKED, model_checks
+from swflow.analysis.resampling import WEEK
+from swflow.analysis.timeline import interval_means, interval_means_of_sums
+from swflow.jobs.machine import Machine
+from swflow.jobs.table import Workload
+from swflow.workload.steps.moldable import draw_parameters
+
+#: The critical value of the Kolmogorov-Smirnov test at 5 %, and the share that may contradict dominance.
+CRITICAL, AGAINST = Fraction(1358, 1000), Fraction(1, 10)
+
+
+# -- comparisons of heatmaps
+
+
+def map_of(cells: dict[tuple[int, int], int], values: int) -> Heatmap:
+    """Return the heatmap with some numbers of jobs, by bins of load and value."""
+    counts = np.zeros((LOAD_BINS, values), np.int64)
+    for cell, jobs in cells.items():
+        counts[cell] = jobs
+    return Heatmap(counts, np.arange(LOAD_BINS + 1) / LOAD_BINS, 10 ** (np.arange(values + 1) / BINS_PER_DECADE))
+
+
+def defined(a: dict[tuple[int, int], int], b: dict[tuple[int, int], int]) -> Comparison:
+    """Return the comparison by its definition, without the distance."""
+    score, wins = Fraction(0), {1: Fraction(0), -1: Fraction(0)}
+    all_a, all_b = sum(a.values()), sum(b.values())
+    for tenth in range(10):
+        first, second = ({cell[1]: 0 for cell in (*a, *b)} for _ in range(2))
+        for jobs, counts in ((a, first), (b, second)):
+            for (load, value), number in jobs.items():
+                counts[value] += number * (load // 10 == tenth)
+        n, m = sum(first.values()), sum(second.values())
+        if not n or not m:
+            continue
+        weight = (Fraction(n, all_a) + Fraction(m, all_b)) / 2
+        pairs = [(x, y, first[x] * second[y]) for x in first for y in second]
+        score += weight * Fraction(sum(w for x, y, w in pairs if x < y) - sum(w for x, y, w in pairs if x > y), n * m)
+        ahead = [
+            Fraction(sum(k for x, k in first.items() if x <= bin_), n)
+            - Fraction(sum(k for x, k in second.items() if x <= bin_), m)
+            for bin_ in range(max(first) + 1)
+        ]
+        area = sum(map(abs, ahead))
+        for sign in (1, -1):
+            against = sum(max(-sign * step, 0) for step in ahead)
+            is_significant = max(sign * step for step in ahead) ** 2 > CRITICAL**2 * Fraction(n + m, n * m)
+            wins[sign] += weight * (is_significant and against <= AGAINST * area)
+    half = Fraction(1, 2)
+    better = "variant" if wins[1] > half and score > 0 else "base" if wins[-1] > half and score < 0 else None
+    return Comparison(0.0, float(score), float(wins[1]), float(wins[-1]), better)
+
+
+def require_as_defined(a: dict[tuple[int, int], int], b: dict[tuple[int, int], int]) -> None:
+    """Check both directions of a comparison, of maps that may differ in width."""
+    for first, second in ((a, b), (b, a)):
+        found = compare(*(map_of(one, max(value for _, value in one) + 1) for one in (first, second)))
+        expected = defined(first, second)
+        assert found.better == expected.better
+        for name in ("score", "variant_wins", "base_wins"):
+            assert getattr(found, name) == pytest.approx(getattr(expected, name), abs=1e-9), name
+
+
+def test_comparisons_equal_their_definition():
+    rng = np.random.default_rng(1)
+    for _ in range(60):
+        loads, values = rng.integers(1, 4), rng.integers(1, 9)
+        maps = [
+            {(30 + int(rng.integers(loads)) * 7, int(rng.integers(values))): int(rng.integers(1, 90)) for _ in range(9)}
+            for _ in range(2)
+        ]
+        require_as_defined(*maps)
+    for few in (27, 28):  # of 200, the critical distance is 0.1358
+        require_as_defined({(5, 3): 200 - few, (5, 0): few}, {(5, 3): 200})
+    for against in (9, 10, 11):  # percent of the area
+        require_as_defined({(5, 0): 1000 - 10 * against, (5, 8): 10 * against}, {(5, 4): 1000})
+
+
+def test_the_distance_moves_jobs_by_tenths_of_the_load_and_quarters_of_a_decade():
+    rng = np.random.default_rng(2)
+    for _ in range(12):
+        cells = [[(int(rng.integers(100)), int(rng.integers(40))) for _ in range(6)] for _ in range(2)]
+        maps = [map_of({cell: part.count(cell) for cell in part}, 40) for part in cells]
+        cost = [[abs(a // 10 - c // 10) / 10 + abs(b // 3 - d // 3) / 4 for c, d in cells[1]] for a, b in cells[0]]
+        least = sum(cost[row][column] for row, column in zip(*linear_sum_assignment(cost), strict=True)) / 6
+        assert compare(*maps).distance == pytest.approx(least, abs=1e-9)
+
+
+# -- fidelity
+
+
+@pytest.mark.parametrize(
+    ("recorded", "simulated", "distance", "expected"),
+    [
+        (600, 630, 0.05, "minutes"), (600, 570, 0.05, "minutes"), (600, 631, 0.05, "percentages"),
+        (600, 630, 0.06, "percentages"), (600, 750, 0.2, "percentages"), (600, 751, 0.2, "directions"),
+        (600, 750, 0.21, "directions"), (0, 1, 0.0, "minutes"), (0, 1.5, 0.0, "directions"), (2, 1, 0.05, "minutes"),
+    ],
+)  # fmt: skip
+def test_trust_depends_on_the_mean_wait_and_the_distance(recorded, simulated, distance, expected):
+    measures = {"jobs": 1, "recorded_mean_wait_time": recorded, "simulated_mean_wait_time": simulated}
+    assert trust.trust_of(measures | {"wait_distance": distance}).value == expected
+    assert trust.trust_of(measures | {"jobs": 0}).value == "unknown"
+
+
+def test_fidelity_at_its_boundaries():
+    """The second job waits when the first one starts; starts may differ by a minute; hours begin with either start."""
+    one = pl.DataFrame({
+        "job_id": [1, 2, 3], "submit_time": [0.0, 10.0, 40.0], "start_time": [10.0, 40.0, 50.0], "run_time": [10.0] * 3,
+        "processors": [1, 2, 3], "wait_time": [10.0, 30.0, 10.0], "load": [0.5] * 3,
+    })  # fmt: skip
+    other = one.with_columns(start_time=pl.Series([4000.0, 100.0, 111.0]))
+    assert trust.fidelity(one, other, 4)["started_alike"] == pytest.approx(1 / 3)
+    assert trust.fidelity(one, other, 4)["start_order"] is None
+    earlier = one.with_columns(submit_time=pl.Series([0.0, 9.0, 39.0]))
+    assert trust.fidelity(earlier, other, 4)["start_order"] == 0.5
+    assert trust.fidelity(one, one.with_columns(job_id=pl.col("job_id") + 9), 4)["jobs"] == 0
+    short = one.with_columns(run_time=10.0, start_time=pl.Series([10.0, 40.0, 3590.0]))
+    late = short.with_columns(start_time=pl.Series([10.0, 40.0, 3600.0]))
+    assert trust.fidelity(short, late, 4)["utilization_difference"] == 0  # 3600 s from the first start: one hour
+    late = short.with_columns(start_time=pl.Series([10.0, 40.0, 3605.0]))
+    assert trust.fidelity(short, late, 4)["utilization_difference"] == pytest.approx(5 * 3 / (4 * 3600))
+
+
+# -- calibration
+
+
+def site(**machine) -> Workload:
+    jobs = pl.DataFrame({"job_id": [1, 2], "submit_time": [50.0, 60.0], "processors": [3, 90], "user_id": [1, None]})
+    return Workload(jobs, Machine.of(100), "site")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "value", "expected"),
+    [
+        ("size", {}, 0.95, {"unavailable": ({"from": 50.0, "until": None, "processors": 5},)}),
+        ("size", {}, 0.8, {"unavailable": ({"from": 50.0, "until": None, "processors": 10},)}),  # the widest job fits
+        ("size", {}, 0.995, None),
+        ("size", {"unavailable": ["w"]}, 0.9, {"unavailable": ("w", {"from": 50.0, "until": None, "processors": 10})}),
+        ("size", {"clusters": [{"processors": 9, "order": "sjf"}]}, 0.9,
+         {"clusters": [{"processors": 9, "order": "sjf"}]}),
+        ("size", {"clusters": [{"processors": 11}]}, 0.9, {"clusters": [{"processors": 10}]}),
+        ("user_jobs", {"limits": {"user": {"processors": 7}, "group": {}}}, 30.0,
+         {"limits": {"user": {"processors": 7, "jobs": 30}, "group": {}}}),
+        ("user_processors", {"limits": {"user": {"processors": 7}}}, 0.5, None),
+        ("user_processors", {}, 0.25, {"limits": {"user": {"processors": 25}}}),
+        ("user_processors", {}, 0.001, {"limits": {"user": {"processors": 1}}}),
+        ("end_delay", {"backfill": "slurm", "scheduler_parameters": {"bf_interval": 9, "end_delay": 3.0}}, 60.0,
+         {"backfill": "slurm", "scheduler_parameters": {"bf_interval": 9, "end_delay": 60.0}}),
+    ],
+)  # fmt: skip
+def test_a_parameter_changes_one_option(name, options, value, expected):
+    assert PARAMETERS[name].apply(options, site(), value) == expected
+
+
+def test_no_user_no_limit_and_the_error_of_calibration():
+    nobody = site().jobs.with_columns(user_id=pl.lit(None, pl.Int64))
+    assert PARAMETERS["user_jobs"].apply({}, Workload(nobody, Machine.of(100), "site"), 30.0) is None
+    for recorded, simulated in ((40.0, 140.0), (140.0, 40.0)):
+        assert Measures(9, recorded, simulated, 0.25, 1.0).error == pytest.approx(math.log(2) + 0.25)
+
+
+# -- statistics
+
+
+def test_weights_of_weeks_are_half_sums_of_exponential_variables_that_neighbors_share():
+    weights = np.array([resampling._weights(week) for week in range(-3, 60)])
+    assert weights.mean() == pytest.approx(1, abs=0.02) and weights.var() == pytest.approx(0.5, rel=0.05)
+    correlation = np.corrcoef(weights)
+    assert np.diag(correlation, 1).mean() == pytest.approx(0.5, abs=0.03)
+    assert np.abs(np.diag(correlation, 2)).mean() < 0.05 and abs(np.diag(correlation, 5).mean()) < 0.02
+    assert weights.shape[1] == resampling.SAMPLES
+
+
+def test_sampled_scores_are_those_of_repeated_jobs():
+    """In the samples, a job of a week with weight n counts n times, and values count by their bins."""
+    rng = np.random.default_rng(3)
+    times = rng.integers(1, 4, (6, 3)).astype(float)
+    for measure, least, unit in (("wait_time", 0.0, 1.0), ("slowdown", 1.0, 1e-3)):
+        runs = []
+        for top in (1.0, 0.6):
+            values = least + unit * np.where(rng.random(40) < 0.2, 0.0, 10 ** (6 * rng.random(40) - 0.5))
+            columns = {"submit_time": rng.integers(0, 3, 40) * WEEK, "load": top * rng.random(40), measure: values}
+            runs.append(pl.DataFrame(columns))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(resampling, "SAMPLES", 6)
+            patch.setattr(resampling, "_weights_of", lambda weeks: (times, times.astype(np.float32)))
+            found = intervals.score_of(*(resampling.distribution_of(run, measure) for run in runs))
+            patch.setattr(intervals, "_estimate", lambda value, sampled, *_: sampled)
+            sampled = intervals.score_of(*(resampling.distribution_of(run, measure) for run in runs))
+        assert found.blocks == 3
+        for weights, score in zip(times, sampled, strict=True):
+            expected = 0.0
+            parts = []
+            for run in runs:
+                value = (run[measure].to_numpy() - least) / unit
+                place = np.where(value < 1, -1, np.floor(6 * np.log10(np.maximum(value, 1e-9))))
+                parts.append((np.floor(10 * run["load"].to_numpy()), place, weights[(run["submit_time"] / WEEK).cast(int)]))
+            for tenth in range(10):
+                (x, v), (y, w) = ((place[load == tenth], weight[load == tenth]) for load, place, weight in parts)
+                if x.size and y.size:
+                    share = (v.sum() / parts[0][2].sum() + w.sum() / parts[1][2].sum()) / 2
+                    expected += share * (v @ np.sign(y[None, :] - x[:, None]) @ w) / v.sum() / w.sum()
+            assert score == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("known", ["score", "mean"])
+def test_a_row_with_one_interval_is_a_member_of_its_family(known):
+    estimate, none = intervals.Estimate(0.5, 0.1, 30, 20), intervals.Estimate(0.5, None, 3, 2)
+    row = {"variant": "a", "base": "b", "family": "f", "score": 0.5, "mean_difference": 0.5, "variant_wins": 0.6}
+    for name in ("score", "mean"):
+        row |= multiple_testing.columns_of(name, estimate if name == known else none)
+    row["base_wins"] = 0.1
+    multiple_testing.correct([row])
+    assert row["family_size"] == 1
+    assert {row["score_verdict_holm"], row["mean_verdict_holm"]} == {
+        "too few weeks", "variant is better" if known == "score" else "base is better",
+    }  # fmt: skip
+    assert row["better"] == "a"
+    assert multiple_testing.holm([0.9, None, 0.8]) == [1.0, None, 1.0]
+
+
+def test_estimates_at_their_boundaries():
+    few, enough = (intervals._estimate(1.0, np.array([1.0, 3.0]), weeks, False) for weeks in (3, 4))
+    assert few.error is None and enough.error == pytest.approx(math.sqrt(2 * 5 / 2))
+    assert enough.freedom == 2 and enough.skewness == 0 and not enough.is_uneven
+    uneven = intervals._estimate(1.0, np.array([0.0, 0.0, 0.0, 4.0]), 25, False)
+    assert uneven.skewness == pytest.approx(2 / math.sqrt(3)) and uneven.is_uneven
+    for skewness, weeks, expected in ((0.35, 25, False), (0.36, 25, True), (0.36, 16, False), (0.38, 16, True)):
+        assert intervals.Estimate(1.0, 0.1, weeks, 9, skewness=-skewness).is_uneven is expected
+    assert intervals._estimate(1.0, np.array([math.nan, 1.0]), 9, False).error is None
+    assert intervals._estimate(1.0, np.array([1.0, 1.0 + 1e-12]), 9, False).error == 0
+    assert intervals.Estimate(-1.0, 0.0, 9, 8).p == 0
+    assert intervals.Estimate(-9.0, 5.0, 9, 8, base=10.0).interval[0] == -10
+    assert intervals.over_replicates([2.0]).error is intervals.over_replicates([]).error is None
+    assert intervals.over_replicates([1.0, None, math.inf, 3.0]).freedom == 1
+    differs = intervals.difference_over_replicates([(1.0, 2.0), (0.0, 4.0), (0.0, 6.0)])
+    assert not differs.is_ratio and differs.freedom == 2
+    rest = np.array([-10.0, -7.0, -5.0]) / 2
+    assert differs.error == pytest.approx(math.sqrt(2 * rest.var()))
+    assert intervals.difference_over_replicates([(1.0, 1.0)]).equal is False
+    assert intervals.difference_over_replicates([(1.0, 1.0), (2.0, 2.0)]).equal is True
+    assert intervals.difference_over_replicates([(1.0, 2.0), (2.0, 4.0)]).error is None  # one ratio
+    assert intervals.difference_over_replicates([(1.0, 2.0)]).error is None
+
+
+# -- time
+
+
+def test_means_of_intervals_from_sums_equal_those_of_items():
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        start, weight = rng.integers(-20, 60, 12).astype(float), rng.integers(1, 5, 12).astype(float)
+        end, edges = start + rng.integers(1, 50, 12), np.array([5.0, 11.0, 30.0, 42.0])
+        expected = [
+            sum(w * max(min(e, high) - max(s, low), 0) for s, e, w in zip(start, end, weight, strict=True)) / (high - low)
+            for low, high in zip(edges, edges[1:], strict=False)
+        ]
+        assert interval_means(start, end, weight, edges) == pytest.approx(expected)
+        sums = []
+        for times in (start, end):
+            place = np.searchsorted(edges, times, side="right")
+            sums.append([np.bincount(place, value, edges.size + 1) for value in (weight, weight * (times - edges[0]))])
+        assert interval_means_of_sums(*map(tuple, sums), edges) == pytest.approx(expected)
+
+
+def test_the_middle_of_a_log_excludes_days_or_jobs():
+    day = 86400.0
+    jobs = pl.LazyFrame({"job_id": [5, 4, 3, 2, 1], "submit_time": [0.0, day, 2 * day, 2 * day, 4 * day]})
+
+    def kept(*amounts: str) -> list[int]:
+        return Middle(*amounts).of(jobs).collect()["job_id"].to_list()
+
+    assert kept("1 day") == [4, 2, 3, 1] and kept("1.5 days") == [2, 3, 1]
+    assert kept("2 jobs") == [2, 3, 1] and kept("", "2 jobs") == [5, 4, 2] and kept("", "2 days") == [5, 4, 2, 3]
+    assert kept("1 job", "4 jobs") == []
+
+
+# -- the model of moldable jobs
+
+
+def test_a_drawn_workload_has_the_published_distributions():
+    drawn = draw_parameters(4000, np.random.default_rng(5))
+    curves = model_checks(pl.DataFrame(dict(zip(CHECKED, vars(drawn).values(), strict=True))))
+    assert [len(one.lines) for one in curves] == [1, 1, 4, 1, 5] and not curves[-1].points
+    assert [one.logarithmic for one in curves] == [True, True, True, False, False]
+    for one in curves[:4]:
+        for name, (at, measured) in one.points.items():
+            published = np.interp(at, *one.lines[name])
+            assert np.abs(published - measured).max() < 0.04, (one.title, name)
+            assert np.isin(at, one.lines[name][0]).all() and measured[-1] > 0.5
+    for speedup_at, speedup in curves[4].lines.values():
+        assert speedup_at[0] == speedup[0] == 1 and speedup.max() <= 64 and (np.diff(speedup) >= 0).all()
