@@ -1,6 +1,10 @@
 """Test that lower bounds do not exceed the metrics of any schedule, including optimal schedules of a few jobs."""
 
+import itertools
+import math
 import random
+from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -195,3 +199,108 @@ def test_exact_optima_lie_between_the_bound_and_every_schedule() -> None:
             if objective in optimal:
                 solved = optimum(table(jobs), 6, objective, 5)
                 assert solved.optimal and solved.value == pytest.approx(optimal[objective])
+
+
+# -- the definitions of the bounds, in fractions of a second
+
+
+def backlog(pieces: list[tuple[Fraction, Fraction, int]], capacity: int) -> Fraction:
+    """Return the integral of the backlog of a fluid queue; a piece is an inflow at a rate from one time to another."""
+    times = sorted({time for begin, end, _ in pieces for time in (begin, end)})
+    left = total = Fraction(0)
+    for now, then in itertools.pairwise(times):
+        slope, length = sum(rate for begin, end, rate in pieces if begin <= now < end) - capacity, then - now
+        after = left + slope * length
+        total += (left + after) / 2 * length if after >= 0 else left**2 / (-2 * slope)
+        left = max(after, Fraction(0))
+    return total + left**2 / (2 * capacity)
+
+
+def one_at_a_time(jobs: list[tuple[int, int, int]], key: Callable[[int, int], Any]) -> list[list[int]]:
+    """Return the seconds in which each of some jobs (release, length, index) is processed, by ascending key."""
+    done: list[list[int]] = [[] for _ in jobs]
+    now = 0
+    while any(len(seconds) < length for seconds, (_, length, _) in zip(done, jobs, strict=True)):
+        ready = [job for job, (release, length, _) in enumerate(jobs) if release <= now and len(done[job]) < length]
+        if ready:
+            done[min(ready, key=lambda job: (key(job, jobs[job][1] - len(done[job])), job))].append(now)
+        now += 1
+    return done
+
+
+def squashed_response(jobs: list[Job], machine: int) -> Fraction:
+    """Return the sum over busy periods of the largest bound; a second is one of `machine` steps."""
+    scaled = [(submit * machine, run * width, number) for number, (submit, run, width) in enumerate(jobs)]
+    shortest, smallest = (one_at_a_time(scaled, key) for key in (lambda _, left: left, lambda job, _: scaled[job][1]))
+    periods: list[list[list[Fraction]]] = []
+    finish = -1
+    for (release, length, _), (submit, run, _), ends, busy in zip(scaled, jobs, shortest, smallest, strict=True):
+        if release >= finish:
+            periods.append([])
+        finish = max(finish, release) + length
+        end = Fraction(ends[-1] + 1, machine) if length else submit
+        middle = (Fraction(sum(busy), length) + Fraction(1, 2)) / machine if length else submit
+        periods[-1].append([Fraction(run), end - submit, middle + Fraction(run, 2) - submit])
+    return sum((max(map(sum, zip(*period, strict=True))) for period in periods), Fraction(0))
+
+
+def weighted_wait(jobs: list[Job], machine: int) -> Fraction:
+    wide = [job for job in jobs if 2 * job[2] > machine]
+    flows = [(Fraction(submit), Fraction(submit + run), width) for submit, run, width in jobs]
+    found = backlog(flows, machine)
+    if not wide:
+        return found
+    one = one_at_a_time([(submit, run, 0) for submit, run, _ in wide], lambda job, _: -wide[job][2])
+    pieces = [(Fraction(now), Fraction(now + 1), wide[job][2]) for job, seconds in enumerate(one) for now in seconds]
+    later = sum(rate * (begin + Fraction(1, 2)) for begin, _, rate in pieces)
+    later -= sum(width * run * (submit + Fraction(run, 2)) for submit, run, width in wide)
+    narrow = [flow for flow in flows if 2 * flow[2] <= machine]
+    return max(found, later + backlog(narrow + pieces, machine))
+
+
+def by_definition(jobs: list[Job], machine: int) -> dict[str, float]:
+    """Return the bounds on all metrics, by their definition in `swflow.analysis.bounds`."""
+    runs = sum(run for _, run, _ in jobs)
+    response = squashed_response(jobs, machine)
+    wide = [job for job in jobs if 2 * job[2] > machine]
+    if wide:
+        ends = [seconds[-1] + 1 if seconds else 0 for seconds in one_at_a_time(wide, lambda _, left: left)]
+        waits = sum(max(end - submit, 0) for end, (submit, *_) in zip(ends, wide, strict=True))
+        response = max(response, waits + squashed_response([job for job in jobs if job not in wide], machine))
+    areas = sorted({run * width for _, run, width in jobs if run}, reverse=True)
+    total, before = 0.0, 0.0
+    for place, largest in enumerate(areas):
+        if place and math.floor(4 * math.log2(largest)) == math.floor(4 * math.log2(areas[place - 1])):
+            continue
+        total += (1 / largest - before) * weighted_wait([job for job in jobs if 0 < job[1] * job[2] <= largest], machine)
+        before = 1 / largest
+    response = max(float(response), runs + total)
+    lasts = [max(submit + run for submit, run, _ in jobs)]
+    for name, work in (("area", [run * width / machine for _, run, width in jobs]), ("wide", [job[1] for job in wide])):
+        some = jobs if name == "area" else wide
+        lasts += [submit + sum(work[place:]) for place, (submit, *_) in enumerate(some)]
+    makespan, area = max(lasts) - jobs[0][0], sum(run * width for _, run, width in jobs)
+    found = {"mean_response_time": response / len(jobs), "mean_wait_time": (response - runs) / len(jobs)}
+    found["makespan"] = makespan
+    if makespan:
+        found["utilization"] = area / (machine * makespan)
+    if area:
+        found["awwt"] = float(weighted_wait(jobs, machine)) / area
+        found["awrt"] = found["awwt"] + sum(run**2 * width for _, run, width in jobs) / area
+    return found
+
+
+def test_bounds_equal_their_definitions() -> None:
+    rng = random.Random(1)
+    for _ in range(60):
+        machine, span = rng.choice([2, 3, 4, 7]), rng.choice([0, 5, 20])
+        width, run = rng.choice([machine, max(machine // 2, 1)]), rng.choice([3, 12])
+        jobs = [
+            (rng.randint(0, span), rng.randint(0, run), rng.randint(1, width)) for _ in range(rng.choice([1, 4, 8]))
+        ]
+        jobs.sort(key=lambda job: job[0])
+        assert found(table_in_order(jobs), machine) == pytest.approx(by_definition(jobs, machine), abs=1e-9), jobs
+
+
+def table_in_order(jobs: list[Job]) -> pl.DataFrame:
+    return pl.DataFrame(jobs, {"submit_time": pl.Float64, "run_time": pl.Float64, "processors": pl.Int64}, orient="row")
