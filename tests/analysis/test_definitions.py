@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from swflow.analysis import fidelity as trust
-from swflow.analysis import intervals, multiple_testing, resampling
+from swflow.analysis import intervals, multiple_testing, resampling, sample_size
 from swflow.analysis.calibration import PARAMETERS, Measures
 from swflow.analysis.comparison import Comparison, compare
 from swflow.analysis.heatmap import BINS_PER_DECADE, LOAD_BINS, Heatmap
@@ -204,6 +204,8 @@ def test_sampled_scores_are_those_of_repeated_jobs():
             patch.setattr(intervals, "_estimate", lambda value, sampled, *_: sampled)
             sampled = intervals.score_of(*(resampling.distribution_of(run, measure) for run in runs))
         assert found.blocks == 3
+        alone = resampling.distribution_of(runs[0].with_columns(submit_time=np.arange(40) * WEEK), measure)
+        assert alone.by_week.shape[0] == alone.weeks.size == 40
         for weights, score in zip(times, sampled, strict=True):
             expected = 0.0
             parts = []
@@ -233,6 +235,9 @@ def test_a_row_with_one_interval_is_a_member_of_its_family(known):
     }  # fmt: skip
     assert row["better"] == "a"
     assert multiple_testing.holm([0.9, None, 0.8]) == [1.0, None, 1.0]
+    row |= {"score_p": 1 - intervals.CONFIDENCE, "mean_p": None}
+    multiple_testing.correct([row])
+    assert row["score_verdict_holm"] == "not distinguishable" and row["better"] is None
 
 
 def test_estimates_at_their_boundaries():
@@ -252,6 +257,14 @@ def test_estimates_at_their_boundaries():
     differs = intervals.difference_over_replicates([(1.0, 2.0), (0.0, 4.0), (0.0, 6.0)])
     assert not differs.is_ratio and differs.freedom == 2
     rest = np.array([-10.0, -7.0, -5.0]) / 2
+    weeks = np.arange(4)
+    small, large = (resampling.Resampled(one, np.array([one, 2 * one]), weeks) for one in (0.25, 0.5))
+    assert intervals.difference_of(small, large).is_ratio
+    for zero in (small._replace(value=0.0), small._replace(sampled=np.array([0.0, 0.5]))):
+        assert not intervals.difference_of(zero, large).is_ratio and not intervals.difference_of(large, zero).is_ratio
+    found = intervals.Estimate(0.0, 1.0, 50, 49)
+    most = [sample_size.smallest_difference(found, 10**7 + more) for more in (0, 1)]
+    assert [sample_size.blocks_needed(found, effect) for effect in most] == [10**7, None]
     assert differs.error == pytest.approx(math.sqrt(2 * rest.var()))
     assert intervals.difference_over_replicates([(1.0, 1.0)]).equal is False
     assert intervals.difference_over_replicates([(1.0, 1.0), (2.0, 2.0)]).equal is True
@@ -304,5 +317,6 @@ def test_a_drawn_workload_has_the_published_distributions():
             published = np.interp(at, *one.lines[name])
             assert np.abs(published - measured).max() < 0.04, (one.title, name)
             assert np.isin(at, one.lines[name][0]).all() and measured[-1] > 0.5
+            assert one.lines[name][1].max() <= 1
     for speedup_at, speedup in curves[4].lines.values():
         assert speedup_at[0] == speedup[0] == 1 and speedup.max() <= 64 and (np.diff(speedup) >= 0).all()

@@ -181,6 +181,8 @@ def test_the_extent_of_use_beyond_the_machine_decides_severity_and_causes(jobs_o
     ]
     found = findings(*rows, processors=100, header=header)["use-beyond-machine"]
     assert found.severity == expected
+    widest = sorted(enumerate(jobs_of_log, 1), key=lambda job: -job[1][0])[:3]
+    assert f"(the widest: {', '.join(str(number) for number, _ in widest)})" in found.message
     assert [name for name, text in CAUSES.items() if text in found.message] == sorted(causes, key=[*CAUSES].index)
 
 

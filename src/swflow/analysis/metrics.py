@@ -199,7 +199,7 @@ def resource_metrics(outcomes: pl.DataFrame, jobs: pl.DataFrame, units: Mapping[
         if name not in jobs.columns:
             continue
         demand = jobs.select("job_id", demand=pl.col(name).cast(pl.Int64).fill_null(0))
-        used = outcomes.join(demand, on="job_id", how="left").filter((pl.col("demand") > 0) & (pl.col("run_time") > 0))
+        used = outcomes.join(demand, on="job_id", how="left").filter(pl.col("demand") > 0)
         area = float(used.select((pl.col("demand") * pl.col("run_time")).sum()).item())
         if most and makespan:
             found[f"utilization_{name}"] = area / (most * makespan)
