@@ -187,6 +187,17 @@ def test_weights_of_weeks_are_half_sums_of_exponential_variables_that_neighbors_
     assert weights.shape[1] == resampling.SAMPLES
 
 
+def test_sums_over_parts_of_the_weeks_are_sums_over_all(monkeypatch):
+    rng = np.random.default_rng(6)
+    run = pl.DataFrame({"submit_time": np.arange(60) * WEEK / 9, "load": rng.random(60), "wait_time": rng.random(60)})
+    whole = resampling.mean_of(run, "wait_time"), resampling.distribution_of(run, "wait_time")
+    monkeypatch.setattr(resampling, "_AT_ONCE", 2)
+    parts = resampling.mean_of(run, "wait_time"), resampling.distribution_of(run, "wait_time")
+    assert parts[0].sampled == pytest.approx(whole[0].sampled)
+    for name in ("weights", "shares", "ranks"):
+        np.testing.assert_allclose(getattr(parts[1], name), getattr(whole[1], name), atol=1e-5)
+
+
 def test_sampled_scores_are_those_of_repeated_jobs():
     """In the samples, a job of a week with weight n counts n times, and values count by their bins."""
     rng = np.random.default_rng(3)
@@ -318,5 +329,7 @@ def test_a_drawn_workload_has_the_published_distributions():
             assert np.abs(published - measured).max() < 0.04, (one.title, name)
             assert np.isin(at, one.lines[name][0]).all() and measured[-1] > 0.5
             assert one.lines[name][1].max() <= 1
+    alone = model_checks(pl.DataFrame([(1, 1.0, 0.0, 1)], CHECKED, orient="row"))
+    assert [part.max() for one in alone[:4] for _, part in one.points.values()] == [1, 0, 1, 1, 1, 1, 1]
     for speedup_at, speedup in curves[4].lines.values():
         assert speedup_at[0] == speedup[0] == 1 and speedup.max() <= 64 and (np.diff(speedup) >= 0).all()

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from swflow.compiled.kernel import Callback
+from swflow.compiled.kernel import Callback, interpreted
+from swflow.compiled.source import Linker, plain_argument
 from swflow.scheduling.engine.solve import solve
 from swflow.scheduling.machine.resources import Resources
 from swflow.scheduling.orders.keys import JobColumns, Order, resolved_order
@@ -139,7 +140,10 @@ def _usage(half_life: float) -> dict[str, Any]:
 
 
 def for_python(function: Any) -> Any:
-    """Compile a function that otherwise only kernels call; it takes arrays and named tuples themselves."""
+    """Return a function that otherwise only kernels call, compiled or interpreted; it takes arrays and named tuples."""
+    if interpreted():
+        plain = Linker({}).link(function)
+        return lambda *arguments: plain(*map(plain_argument, arguments))
     from swflow.compiled.numba_compiler import NativeLinker
 
     return NativeLinker({}).replacement(function)

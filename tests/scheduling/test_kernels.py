@@ -295,10 +295,64 @@ def test_bad_centres_are_named():
 # -- the plan
 
 
-pass_by, earliest, add, free_at, begin_round, move, end_round = map(
-    for_python,
-    (plans.advance, plans.earliest, plans.add, plans.free_at, moves.begin_round, moves.move, moves.end_round),
-)
+pass_by, earliest, add, free_at = map(for_python, (plans.advance, plans.earliest, plans.add, plans.free_at))
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Interpret plans with few changes to a block and few known sizes, so that small plans have several blocks."""
+    monkeypatch.setenv("SWFLOW_INTERPRET", "1")
+    for module, name, value in ((plans, "SIZE", 4), (moves, "LONG_QUEUE", 8), (moves, "SIZES", 5)):
+        monkeypatch.setattr(module, name, value)
+    monkeypatch.setattr(moves, "_HASH_BITS", 3)
+
+
+def test_a_plan_of_small_blocks_finds_what_a_scan_finds(small_blocks: None):
+    pass_by, earliest, add, free_at, is_free = map(
+        for_python, (plans.advance, plans.earliest, plans.add, plans.free_at, plans.is_free)
+    )
+    rng = random.Random(4)
+    for machine in (3, 9):
+        free, spans, now, most = plans.new_plan(machine, 400), [], 0.0, 0
+        pass_by(free, now)
+
+        def level(time: float, spans: list[tuple[float, float, int]] = spans, machine: int = machine) -> int:
+            return machine - sum(width for start, end, width in spans if start <= time < end)
+
+        for turn in range(150):
+            width, length = rng.randint(1, machine), float(rng.choice([1, 4, rng.randint(1, 30)]))
+            since = rng.choice([-math.inf, now, now + rng.randint(0, 40)])
+            before = rng.choice([math.inf, now + rng.randint(1, 60)]) if since == -math.inf else math.inf
+            moments = sorted({max(now, since), *(time for span in spans for time in span[:2] if time > max(now, since))})
+
+            def fits(start: float, until: float, width: int = width, moments: list[float] = moments) -> bool:
+                return all(level(time) >= width for time in moments if start <= time < until)
+
+            starts = [time for time in moments if time < before and fits(time, min(time + length, before))]
+            assert earliest(free, width, length, since, before) == min(starts, default=before), turn
+            assert [free_at(free, time) for time in moments] == [level(time) for time in moments]
+            assert is_free(free, width, now + length) == all(
+                level(time) >= width for time in {now, *moments} if now <= time < now + length
+            ) or since > now
+            start = min(starts, default=before)
+            if turn % 60 < 40 and before == math.inf:
+                spans.append((start, start + length, width))
+            elif spans:  # a job leaves, or ends before its planned end
+                start, end, width = spans.pop(rng.randrange(len(spans)))
+                if end > now:
+                    add(free, max(start, now), width)
+                    add(free, end, -width)
+                continue
+            else:
+                continue
+            add(free, start, -width)
+            add(free, start + length, width)
+            most = max(most, require_sound(free))
+            if turn % 3 == 0:
+                now += rng.choice([0.0, 1.0, 7.0])
+                pass_by(free, now)
+                spans[:] = [span for span in spans if span[1] > now]
+        assert most > 3
 
 
 def require_sound(free: plans.Plan) -> int:
@@ -367,13 +421,25 @@ def test_the_profile_finds_what_a_scan_of_all_changes_finds():
 
 @pytest.mark.parametrize("far", [0, 3])
 def test_a_plan_of_many_jobs_finds_what_a_search_for_each_job_finds(far: int, monkeypatch: pytest.MonkeyPatch):
+    plan_many(1500, far, monkeypatch)
+
+
+@pytest.mark.parametrize("far", [0, 3])
+def test_a_plan_of_jobs_finds_what_a_search_for_each_job_finds(
+    far: int, small_blocks: None, monkeypatch: pytest.MonkeyPatch
+):
+    plan_many(60, far, monkeypatch)
+
+
+def plan_many(jobs: int, far: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    pass_by, earliest, add = map(for_python, (plans.advance, plans.earliest, plans.add))
     rng = random.Random(far)
     machine = 40
     monkeypatch.setattr(plans_ahead, "FAR", far)
     monkeypatch.setattr(plans_ahead, "MOST_WIDTHS", 6)
     monkeypatch.setattr(plans_ahead, "MOST_LENGTHS", 8)
     next_place, plan_anew = map(for_python, (plans_ahead.next_place, plans_ahead.plan_anew))
-    widths = np.array([rng.choice([1, 1, 2, 8, rng.randint(1, machine)]) for _ in range(1500)])
+    widths = np.array([rng.choice([1, 1, 2, 8, rng.randint(1, machine)]) for _ in range(jobs)])
     lengths = np.array([float(rng.choice([5, 300, rng.randint(1, 400)])) for _ in widths])
     running, ahead, plain = (plans.new_plan(machine, 2 * (widths.size + machine)) for _ in range(3))
     bounds = plans_ahead.new_bounds(widths, lengths)
@@ -415,6 +481,22 @@ def changes_of(free: plans.Plan) -> list[tuple[float, int]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("machine", [40, 100])
 def test_a_round_of_moves_finds_what_a_search_for_each_job_finds(machine: int):
+    moved, failed, together = rounds_of_moves(machine, 60)
+    assert moved > 300
+    assert failed > 3000
+    assert together > 30, together
+
+
+def test_a_round_of_moves_with_few_known_sizes_finds_what_a_search_for_each_job_finds(small_blocks: None):
+    moved, failed, together = rounds_of_moves(12, 16)
+    assert moved > 20 and failed > 100 and together > 1
+
+
+def rounds_of_moves(machine: int, turns: int) -> tuple[int, int, int]:
+    """Check the moves of random rounds; return how many jobs moved, stayed, and moved together with the one before."""
+    pass_by, earliest, add, begin_round, move, end_round = map(
+        for_python, (plans.advance, plans.earliest, plans.add, moves.begin_round, moves.move, moves.end_round)
+    )
     # Jobs come in bursts of one size, as those that move together.
     rng = random.Random(machine)
     sizes = [(1, 300.0)] * 9 + [(rng.choice([1, 2, 3, machine]), float(rng.choice([5, 20, 60, 300]))) for _ in range(9)]
@@ -435,7 +517,7 @@ def test_a_round_of_moves_finds_what_a_search_for_each_job_finds(machine: int):
     for _, length, _ in jobs:
         for each in (free, plain):
             change(each, 0.0, length, -1)
-    for turn in range(60):
+    for turn in range(turns):
         now = 2.0 * turn
         for each in (free, plain):
             pass_by(each, now)
@@ -469,9 +551,7 @@ def test_a_round_of_moves_finds_what_a_search_for_each_job_finds(machine: int):
         end_round(moving)
         require_sound(free)
         assert changes_of(free) == changes_of(plain)
-    assert moved > 300
-    assert failed > 3000
-    assert together > 30, together
+    return moved, failed, together
 
 
 # -- real logs
