@@ -301,6 +301,7 @@ def test_bounds_equal_their_definitions() -> None:
         ]
         jobs.sort(key=lambda job: job[0])
         assert found(table_in_order(jobs), machine) == pytest.approx(by_definition(jobs, machine), abs=1e-9), jobs
+    assert found(table_in_order([(0, 0.25, 1)]), 4)["awrt"] == 0.25  # less than a processor-second
 
 
 def table_in_order(jobs: list[Job]) -> pl.DataFrame:

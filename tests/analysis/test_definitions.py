@@ -264,6 +264,7 @@ def test_estimates_at_their_boundaries():
     assert intervals.Estimate(-1.0, 0.0, 9, 8).p == 0
     assert intervals.Estimate(-9.0, 5.0, 9, 8, base=10.0).interval[0] == -10
     assert intervals.over_replicates([2.0]).error is intervals.over_replicates([]).error is None
+    assert not intervals.over_replicates([1.0, 2.0, 3.0]).is_uneven
     assert intervals.over_replicates([1.0, None, math.inf, 3.0]).freedom == 1
     differs = intervals.difference_over_replicates([(1.0, 2.0), (0.0, 4.0), (0.0, 6.0)])
     assert not differs.is_ratio and differs.freedom == 2
@@ -329,6 +330,8 @@ def test_a_drawn_workload_has_the_published_distributions():
             assert np.abs(published - measured).max() < 0.04, (one.title, name)
             assert np.isin(at, one.lines[name][0]).all() and measured[-1] > 0.5
             assert one.lines[name][1].max() <= 1
+    ends = [next(iter(one.lines.values()))[0][[0, -1]].tolist() for one in curves]
+    assert ends == [[1, 64], [2, 20], [1, 1024], [0, 6], [1, ends[4][1]]] and ends[4][1] > 64
     alone = model_checks(pl.DataFrame([(1, 1.0, 0.0, 1)], CHECKED, orient="row"))
     assert [part.max() for one in alone[:4] for _, part in one.points.values()] == [1, 0, 1, 1, 1, 1, 1]
     for speedup_at, speedup in curves[4].lines.values():

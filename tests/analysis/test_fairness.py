@@ -10,7 +10,7 @@ from swflow.analysis.fidelity import fidelity
 OUTCOMES = pl.DataFrame(
     {
         "job_id": [1, 2, 3, 4], "wait_time": [0.0, 10.0, 20.0, 100.0], "bounded_slowdown": [1.0, 2.0, 3.0, 9.0],
-        "processors": [1, 1, 2, 4], "run_time": [10.0, 10.0, 10.0, 10.0],
+        "processors": [1, 1, 2, 4], "run_time": [10.0, 30.0, 20.0, 10.0],
     }
 )  # fmt: skip
 JOBS = pl.DataFrame({"job_id": [1, 2, 3, 4], "user_id": [1, 1, 2, None], "group_id": [5, 5, 5, 6]})
@@ -20,8 +20,8 @@ def test_users_and_groups_of_a_small_table():
     table = fairness_table(OUTCOMES, JOBS)
     rows = table.select("kind", "id", "jobs", "mean_wait_time", "mean_bounded_slowdown", "use_share").rows()
     assert rows == [
-        ("user", 1, 2, 5, 1.5, 2 / 8), ("user", 2, 1, 20, 3, 2 / 8),
-        ("group", 5, 3, 10, 2, 4 / 8), ("group", 6, 1, 100, 9, 4 / 8),
+        ("user", 1, 2, 5, 1.5, 4 / 12), ("user", 2, 1, 20, 3, 4 / 12),
+        ("group", 5, 3, 10, 2, 8 / 12), ("group", 6, 1, 100, 9, 4 / 12),
     ]  # fmt: skip
     assert table["p95_wait_time"].to_list() == [9.5, 20, 19, 100]
     assert table["p95_bounded_slowdown"].to_list() == pytest.approx([1.95, 3, 2.9, 9])

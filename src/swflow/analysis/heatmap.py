@@ -262,7 +262,7 @@ def _classed(load: np.ndarray, classes: int) -> _Classed:
     place = np.empty(load.size, np.uint8)
     for begin in range(0, load.size, _AT_ONCE):
         part = load[begin : begin + _AT_ONCE]
-        place[begin : begin + _AT_ONCE] = _place(part * 10 + (0 if classes == 10 else 0.5), part, edges)
+        place[begin : begin + _AT_ONCE] = _place(part * 10, part, edges)
     jobs = np.bincount(place, minlength=classes)
     some = np.flatnonzero(jobs)
     mean = np.bincount(place, load, classes)[some] / jobs[some]

@@ -175,7 +175,7 @@ def _parts(outcomes: pl.DataFrame, demands: pl.DataFrame, machine: Machine) -> t
     if lost.height:
         raise SwflowError(f"shadows: job {lost['job_id'][0]} has no row of demands")
     wanted = demands.select("job_id", pl.col(resources).fill_null(0.0))
-    return parts.join(wanted, on="job_id", how="left", maintain_order="left"), resources
+    return parts.join(wanted, on="job_id", how="inner", maintain_order="left"), resources
 
 
 def _bounds(parts: pl.DataFrame) -> pl.DataFrame:
