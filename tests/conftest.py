@@ -20,6 +20,7 @@ settings.register_profile("thorough", max_examples=300, deadline=None)
 settings.load_profile("default")
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """Start no processes for some files only: importing all libraries takes each some seconds."""
     return None if config.args == config.getini("testpaths") else 0

@@ -273,7 +273,8 @@ def by_definition(jobs: list[Job], machine: int) -> dict[str, float]:
     for place, largest in enumerate(areas):
         if place and math.floor(4 * math.log2(largest)) == math.floor(4 * math.log2(areas[place - 1])):
             continue
-        total += (1 / largest - before) * weighted_wait([job for job in jobs if 0 < job[1] * job[2] <= largest], machine)
+        small = [job for job in jobs if 0 < job[1] * job[2] <= largest]
+        total += (1 / largest - before) * weighted_wait(small, machine)
         before = 1 / largest
     response = max(float(response), runs + total)
     lasts = [max(submit + run for submit, run, _ in jobs)]

@@ -323,7 +323,8 @@ def test_a_plan_of_small_blocks_finds_what_a_scan_finds(small_blocks: None):
             width, length = rng.randint(1, machine), float(rng.choice([1, 4, rng.randint(1, 30)]))
             since = rng.choice([-math.inf, now, now + rng.randint(0, 40)])
             before = rng.choice([math.inf, now + rng.randint(1, 60)]) if since == -math.inf else math.inf
-            moments = sorted({max(now, since), *(time for span in spans for time in span[:2] if time > max(now, since))})
+            ends = (time for span in spans for time in span[:2])
+            moments = sorted({max(now, since), *(time for time in ends if time > max(now, since))})
 
             def fits(start: float, until: float, width: int = width, moments: list[float] = moments) -> bool:
                 return all(level(time) >= width for time in moments if start <= time < until)
@@ -331,9 +332,11 @@ def test_a_plan_of_small_blocks_finds_what_a_scan_finds(small_blocks: None):
             starts = [time for time in moments if time < before and fits(time, min(time + length, before))]
             assert earliest(free, width, length, since, before) == min(starts, default=before), turn
             assert [free_at(free, time) for time in moments] == [level(time) for time in moments]
-            assert is_free(free, width, now + length) == all(
-                level(time) >= width for time in {now, *moments} if now <= time < now + length
-            ) or since > now
+            assert (
+                is_free(free, width, now + length)
+                == all(level(time) >= width for time in {now, *moments} if now <= time < now + length)
+                or since > now
+            )
             start = min(starts, default=before)
             if turn % 60 < 40 and before == math.inf:
                 spans.append((start, start + length, width))
